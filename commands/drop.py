@@ -16,7 +16,7 @@ from commands.terminal import say, shown
 from gristmill import keys
 from gristmill.contract import GristmillError
 from gristmill.data_root.states import DropStates
-from gristmill.inbox import READY, REFUSED
+from gristmill.inbox import REFUSED
 from gristmill.inbox.account import Account
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
 from gristmill.inbox.listing import list_inbox
@@ -99,13 +99,12 @@ def _say_state(lake: Lake, inbox: Inbox, place: Path, *, is_known: bool) -> None
     """Print the account and the state of a drop. Ends the command with status 1 if refused."""
     made = list[Account]()
     found = lake.judged(inbox.folder, place, made)
-    for account in made:
-        for line in account.lines:
-            say(shown(line))
-    if found.state == READY and is_known and DropStates(lake.root).is_taken(place):
+    for line in (*(line for account in made for line in account.lines), *found.notes):
+        say(shown(line))
+    if found.is_buildable and is_known and DropStates(lake.root).is_taken(place):
         say("taken: what is built from it is current")
         return
-    if found.state == READY:
+    if found.is_buildable:
         say(f"ready: its sensor takes it within a minute, or run `{called('materialize --all')}`")
         return
     colour = "red" if found.state == REFUSED else "yellow"
@@ -145,25 +144,24 @@ def _check_space(place: Path, size: int) -> None:
 def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRule) -> Path:
     """Where the drop goes. Raises click.UsageError for a name or a kind that cannot be there."""
     folder, shape = lake.inbox(inbox.folder), inbox.shape
-    if path.is_dir() and shape.endings and not shape.folders:
-        raise click.UsageError(
-            f"{path} is a folder: drops/{inbox.folder}/ takes {' or '.join(shape.endings)} files"
-        )
-    if not path.is_dir() and not shape.endings:
-        raise click.UsageError(
-            f"{path} is a file: drops/{inbox.folder}/ takes folders; put it into one"
-        )
-    file = path.name
-    ending = shape.ending_of(file)
-    if shape.endings and not (path.is_dir() or ending):
-        hint = ": unpack it, or put it into a folder of its own" if shape.folders else ""
-        raise click.UsageError(f"{file} must end in {' or '.join(shape.endings)}{hint}")
-    if path.is_dir():
-        ending = ""
+    file, is_folder, endings = path.name, path.is_dir(), " or ".join(shape.endings)
+    ending = "" if is_folder else shape.ending_of(file)
+    apart = ": unpack it, or put it into a folder of its own" if shape.folders else ""
+    takes = f"drops/{inbox.folder}/ takes"
+    for is_wrong, rule in (
+        (
+            is_folder and endings and not shape.folders,
+            f"{path} is a folder: {takes} {endings} files",
+        ),
+        (not is_folder and not endings, f"{path} is a file: {takes} folders; put it into one"),
+        (not is_folder and not ending, f"{file} must end in {endings}{apart}"),
+    ):
+        if is_wrong:
+            raise click.UsageError(rule)
     if name is not None:
         file = name if ending and name.endswith(ending) else name + ending
     key = file.removesuffix(ending)
-    if shape.key_in is not None and not path.is_dir():
+    if shape.key_in is not None and not is_folder:
         found = shape.key_in(file)
         if found is None:
             hint = ", or put it into a folder with a name of its own" if shape.folders else ""

@@ -29,7 +29,12 @@ _FETCH: Final[Mapping[str, Callable[..., Any]]] = {
     "reasoning": reasoning.fetch,
     "synth": synth.fetch,
 }
-_SOURCES: Final = "reasoning/sources"
+_NOT_FOR: Final[Mapping[str, Mapping[str, str]]] = {
+    "reasoning": {"files": "--files"},
+    "puzzles": {"files": "--files", "choice": "--from"},
+    "synth": {"choice": "--from", "check": "--check", "corpora": "the name of a corpus"},
+}
+"""The options that a family does not take, as a person writes them."""
 _Places = Mapping[str, Callable[[], Reached]]
 """By the name of a drop, what looks at the place of its files."""
 
@@ -54,9 +59,7 @@ _Places = Mapping[str, Callable[[], Reached]]
 @click.option("--repo", help="The dataset's repository, if not the known one.")
 @click.option("--revision", help="A commit's 40 digits, if not the pinned one.")
 @click.option("--endpoint", help="Address of the hub, if not the public one.")
-def fetch(
-    family: str, corpora: tuple[str, ...], check: bool, endpoint: str | None, **chosen: Any
-) -> None:
+def fetch(family: str, corpora: tuple[str, ...], endpoint: str | None, **chosen: Any) -> None:
     """Download the raw files of FAMILY from its hub into drops, which the sensor builds.
 
     FAMILY reasoning has seven CORPORA, and those whose drop has a corpus.toml with a `source`;
@@ -64,28 +67,45 @@ def fetch(
     fetched if none is named. A fetch that was interrupted continues
     with the files that are not there. HF_TOKEN is sent if it is set.
     """
-    given = {name: value for name, value in chosen.items() if value is not None}
-    hub = {"endpoint": endpoint, "token": os.environ.get("HF_TOKEN") or False}
+    given = {name: value for name, value in chosen.items() if value not in (None, False)}
+    hub: dict[str, Any] = {"endpoint": endpoint, "token": os.environ.get("HF_TOKEN") or False}
+    names, is_check = list(dict.fromkeys(corpora)), "check" in given
     try:
+        _refuse_options(family, names, given)
         with shown_on_stderr():
             if family == "reasoning":
-                found = _corpora(corpora, given)
-                mirrors = _mirrors(list(found), given)
-                if check:
+                inbox, links = Lake().inbox("reasoning"), Lake().link_rule()
+                found = {name: _corpus(inbox / name, links) for name in names or CORPORA}
+                mirrors = dict(Lake().settings("reasoning/sources"))
+                if "repo" in given:
+                    parts = (given["repo"], given.get("revision"))
+                    mirrors = {names[0]: "@".join(filter(None, parts))}
+                if is_check:
                     _say_reached(found, mirrors, hub)
                     return
                 places = _reasoning_places(found, mirrors, given.get("choice"), hub)
             elif family == "puzzles":
-                places = _puzzles_places(corpora, given, hub)
-            elif corpora or check or "choice" in given:
-                raise ValueError(
-                    f"{family} is one corpus: name no other, without --check and --from"
-                )
+                places = _puzzles_places(names, given, hub)
             else:
-                places = _synth_place(given, hub)
-            _fetch_places(family, places, check)
+                repo, revision = synth_files.DATASET, synth_files.REVISION
+                source = Source(given.get("repo", repo), given.get("revision", revision), **hub)
+                count = given.get("files", synth_files.FILES)
+                places = {synth.drop_name(source): partial(synth.reached, source, count)}
+            _fetch_places(family, places, is_check)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _refuse_options(family: str, names: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Raise ValueError for options that do not go with the family, or with several corpora."""
+    words = {**given, "corpora": names} if names else given
+    if wrong := [word for option, word in _NOT_FOR[family].items() if option in words]:
+        raise ValueError(f"{wrong[0]} is not for {family}")
+    if family != "synth" and {"repo", "revision"} & given.keys():
+        if len(names) != 1:
+            raise ValueError("--repo and --revision are for one corpus: name it, too")
+        if family == "reasoning" and "repo" not in given:
+            raise ValueError("--revision is for one repository: name it by --repo, too")
 
 
 def _fetch_places(family: str, places: _Places, is_check: bool) -> None:
@@ -117,13 +137,6 @@ def _amount(place: Reached) -> str:
     return f"{place.source.revision[:8]}, {len(place.files)} files ({place.bytes:,} bytes)"
 
 
-def _synth_place(given: Mapping[str, Any], hub: Mapping[str, Any]) -> _Places:
-    repo, revision = synth_files.DATASET, synth_files.REVISION
-    source = Source(given.get("repo", repo), given.get("revision", revision), **hub)
-    count = given.get("files", synth_files.FILES)
-    return {synth.drop_name(source): partial(synth.reached, source, count)}
-
-
 def _puzzles_places(
     names: Sequence[str], given: Mapping[str, Any], hub: Mapping[str, Any]
 ) -> _Places:
@@ -132,25 +145,11 @@ def _puzzles_places(
             f"{unknown[0]!r} cannot be fetched: choose of {', '.join(puzzles.SOURCES)}; copy or "
             "clone ARC tasks and other puzzles into drops/puzzles/ by hand"
         )
-    if wrong := [name for name in ("files", "choice") if name in given]:
-        option = {"files": "--files", "choice": "--from"}[wrong[0]]
-        raise ValueError(f"{option} is not for puzzles: each source has one repository")
-    chosen = dict.fromkeys(names or puzzles.SOURCES)
-    if len(chosen) != 1 and ("repo" in given or "revision" in given):
-        raise ValueError("--repo and --revision are for one source: name it, too")
     revision = given.get("revision", "main")
     return {
         name: partial(puzzles.reached, given.get("repo", puzzles.SOURCES[name]), revision, **hub)
-        for name in chosen
+        for name in names or puzzles.SOURCES
     }
-
-
-def _corpora(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Corpus]:
-    if "files" in given:
-        raise ValueError("--files is for synth: corpora of reasoning are fetched whole")
-    lake = Lake()
-    inbox, links = lake.inbox("reasoning"), lake.link_rule()
-    return {name: _corpus(inbox / name, links) for name in dict.fromkeys(names or CORPORA)}
 
 
 def _corpus(drop: Path, links: LinkRule) -> Corpus:
@@ -161,15 +160,6 @@ def _corpus(drop: Path, links: LinkRule) -> Corpus:
         f"{drop.name!r} is no known corpus: choose of {', '.join(CORPORA)}, or write "
         f'{drop}/{CORPUS} with source = {{ repo = "owner/name" }}'
     )
-
-
-def _mirrors(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """By name of corpus, the mirrors of the settings, or the one of the options."""
-    if "repo" not in given and "revision" not in given:
-        return dict(Lake().settings(_SOURCES))
-    if len(names) != 1 or "repo" not in given:
-        raise ValueError("--repo and --revision are for one corpus: name it, and both of them")
-    return {names[0]: "@".join(filter(None, (given["repo"], given.get("revision"))))}
 
 
 def _reasoning_places(

@@ -24,7 +24,7 @@ from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED
 from gristmill.inbox import Standing as Drop
-from gristmill.inbox.shape import FOLDER
+from gristmill.inbox.listing import FOLDER
 from gristmill.printable import plain
 from gristmill.provenance import read_record, record_path
 from gristmill.publish.publish import NOT_PUBLISHED

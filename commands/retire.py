@@ -41,42 +41,37 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
     """
     if with_dependents and not artifacts:
         raise click.UsageError("--with-dependents goes with --artifacts")
-    lake, names = Lake(), list[str]()
+    lake, names, is_known = Lake(), list[str](), False
     with open_instance() as instance:
-        known = {
-            inbox.folder: [
+        for inbox in INBOXES:
+            fixed = []
+            if inbox.dynamic is None or key in inbox.built_in_keys:
+                fixed = vanished.taken(instance, inbox).get(key, [])
+            known = [
                 name for name in inbox.named_by_drops if instance.has_dynamic_partition(name, key)
             ]
-            for inbox in INBOXES
-        }
-        fixed = {
-            inbox.folder: vanished.taken(instance, inbox).get(key, [])
-            for inbox in INBOXES
-            if inbox.dynamic is None or key in inbox.built_in_keys
-        }
-        if not any(known.values()) and not any(fixed.values()):
+            if not fixed and not known:
+                continue
+            is_known = True
+            _refuse_present(lake, inbox, key)
+            if fixed and artifacts:
+                raise click.UsageError(
+                    "--artifacts: what was built may be from other drops, too: "
+                    "name each folder to `gristmill remove`"
+                )
+            if fixed:
+                _forget(instance, inbox, key, fixed, dry_run)
+                continue
+            for name in known:
+                if key in inbox.built_in().get(name, ()):
+                    say(f"{name}: keep {escape(key)}, which is there without a drop")
+                else:
+                    names.append(name)
+        if not is_known:
             raise click.UsageError(
                 f"no drop or pool has the partition {key!r}: the UI lists the partitions; "
                 "`gristmill adopt --all` tells a new instance what is published"
             )
-        for inbox in INBOXES:
-            if partitions := fixed.get(inbox.folder):
-                _refuse_present(lake, inbox, key)
-                if artifacts:
-                    raise click.UsageError(
-                        "--artifacts: what was built may be from other drops, too: "
-                        "name each folder to `gristmill remove`"
-                    )
-                _forget(instance, inbox, key, partitions, dry_run)
-                continue
-            if not known[inbox.folder]:
-                continue
-            _refuse_present(lake, inbox, key)
-            for name in known[inbox.folder]:
-                if key in inbox.built_in().get(name, ()):
-                    say(f"{name}: keep {escape(key)}, which is there without a drop")
-                    continue
-                names.append(name)
         if names:
             _retire(instance, lake, names, key, (artifacts, with_dependents), dry_run)
 

@@ -13,9 +13,20 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.families import Catalog, catalogs
-from gristmill.inbox.lists import written_sums
-from gristmill.inbox.marks import DONE, INCOMPLETE, SAMPLE, SUMS, stats_beside
-from gristmill.inbox.sample_mark import contents, is_newest, mark_of, own_of, sums_in, sums_of
+from gristmill.inbox.marks import (
+    DONE,
+    INCOMPLETE,
+    SAMPLE,
+    SUMS,
+    contents,
+    is_newest,
+    mark_of,
+    own_of,
+    stats_beside,
+    sums_in,
+    sums_of,
+    written_sums,
+)
 from gristmill.layout import refuse_missing_root
 from gristmill.publish.remove_published import Made, made_from, remove_published
 from gristmill.run.progress import current_progress

@@ -196,26 +196,20 @@ def _run_key(arrival: Arrival, partition: str) -> str:
 def _skip_reason(
     seen: Look, built: Sequence[str], arrivals: Sequence[Arrival], waiting: Sequence[str]
 ) -> dg.SkipReason:
-    reasons = []
-    if built:
-        reasons.append(f"built already: {named_few(built)}")
-    if arrivals:
-        reasons.append(f"arrived: {named_few([arrival.key for arrival in arrivals])}")
-    if waiting:
-        reasons.append(named_few(waiting, "; "))
-    if seen.refusals:
-        refused = [
-            f"{plain(refusal.key, 200)} is refused: {plain(refusal.reason, 400)}"
-            for refusal in seen.refusals
-        ]
-        reasons.append(named_few(refused, "; "))
-    if seen.arriving:
-        reasons.append(f"still arriving: {named_few(seen.arriving)}")
     idle = [
-        f"{plain(drop.key, 200)} {drop.state}: {plain(drop.reason, 400)}"
-        for drop in seen.standing
+        f"{plain(drop.key, 200)} is {drop.state}: {plain(drop.reason, 400)}"
+        for drop in seen.out_of_order
         if drop.state != ARRIVING
     ]
-    if idle:
-        reasons.append(named_few(idle, "; "))
+    reasons = [
+        f"{head}{named_few(names, separator)}"
+        for head, names, separator in (
+            ("built already: ", built, ", "),
+            ("arrived: ", [arrival.key for arrival in arrivals], ", "),
+            ("", waiting, "; "),
+            ("", idle, "; "),
+            ("still arriving: ", seen.arriving, ", "),
+        )
+        if names
+    ]
     return dg.SkipReason(plain("; ".join(reasons), 10_000) or "no new drop")

@@ -15,12 +15,12 @@ import dagster as dg
 
 from assets.inbox import Inbox, Start
 from assets.ranges import RANGE, last_run
-from assets.versions import DATA_VERSION
+from assets.versions import DATA_VERSION, latest_events
 from gristmill.contract import GristmillError
 from gristmill.inbox import Arrival, State
 from gristmill.inbox.listing import short_digest
 from resources import Lake
-from sensors.answers import inputs_among, newest_answers, newest_events
+from sensors.answers import inputs_among, newest_answers
 
 MOST_TRIES: Final = 3
 """Runs that are requested for one partition while nothing of it was built meanwhile."""
@@ -108,7 +108,7 @@ def _behind(
     if not wanted:
         return
     partitions = sorted({start.partition for start, _ in wanted})
-    raw = newest_events(instance, inbox.raw_drop, sorted({source for _, source in wanted}))
+    raw = latest_events(instance, inbox.raw_drop, sorted({source for _, source in wanted}))
     newest = newest_answers(instance, inbox.targets, partitions)
     for start, source in wanted:
         key = start.partition

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gristmill.inbox.lists import written_sums
-from gristmill.inbox.sample_mark import mark_of, sums_in
+from gristmill.inbox.marks import mark_of, sums_in, written_sums
 
 
 def mark(drop: Path) -> Path:

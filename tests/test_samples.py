@@ -14,7 +14,7 @@ from gristmill.cli import main
 from gristmill.contract import GristmillError
 from gristmill.families import catalogs
 from gristmill.hashing import sha256_file
-from gristmill.inbox.sample_mark import LEFT_OUT, is_newest, left_out_of, not_samples, sums_of
+from gristmill.inbox.marks import LEFT_OUT, is_newest, left_out_of, not_samples, sums_of
 from gristmill.macroxue.raw.drops import raw_files
 from gristmill.macroxue.samples import write_drop
 from gristmill.provenance import Input
@@ -130,7 +130,7 @@ def test_a_file_with_the_name_of_a_sample_s_is_real(root: Path, name: str) -> No
 def test_a_real_month_takes_the_place_of_the_sample_s_and_stays(root: Path) -> None:
     from gristmill.chess.raw.drops import available, drop_of
     from gristmill.chess.raw.months import month_in
-    from gristmill.inbox.sample_mark import samples_beside
+    from gristmill.inbox.marks import samples_beside
 
     inbox, lake = root / "drops/chess", Lake(data_root=str(root))
     assert drop_of(lake, "2024-01") == inbox / "sample_2024-01.zip"

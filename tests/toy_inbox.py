@@ -11,9 +11,8 @@ import pytest
 from gristmill import families
 from gristmill.contract import GristmillError
 from gristmill.inbox import AT_ONCE, FOLDER, Asked, DropKind, Settling, Shape
-from gristmill.inbox.account import Account
-from gristmill.inbox.kind import IsThere
-from gristmill.inbox.lists import HashOf
+from gristmill.inbox.account import Account, IsThere
+from gristmill.inbox.readiness import HashOf
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 Refuse = Callable[[Path], str | None]

@@ -27,10 +27,10 @@ def arrivals_check(inbox: Inbox) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=inbox.raw_drop,
         name=NAME,
-        description=f"Names each drop in drops/{inbox.folder}/ that is refused, is gone, is "
-        "arriving, waits for something or is read by nothing, with the reason. A refused drop is "
-        "an error, which the lineage shows; the others are warnings. Its sensor evaluates it when "
-        "something changes; executed by itself it looks at the inbox.",
+        description=f"Names each drop in drops/{inbox.folder}/ that is refused, gone, arriving, "
+        "read by nothing, or ready and not taken, with the reason. A refused drop is an error, "
+        "which the lineage shows; the others are warnings. Its sensor evaluates it when something "
+        "changes; executed by itself it looks at the inbox.",
     )
     def arrivals(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
         refuse_missing_root(lake.root)  # its drops are not gone

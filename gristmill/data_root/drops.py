@@ -14,15 +14,11 @@ from pathlib import Path
 from gristmill import families, keys, provenance
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.hashing import sha256_of
-from gristmill.inbox import GONE, READY, REFUSED, Asked, Judgement, Settling
+from gristmill.inbox import GONE, READY, REFUSED, WAITS, Asked, Judgement, Settling
 from gristmill.inbox.account import Account
-from gristmill.inbox.judging import surveyed
 from gristmill.inbox.listing import ambiguous, list_inbox
-from gristmill.inbox.lists import HashOf, listed_sums
-from gristmill.inbox.marks import SUMS
-from gristmill.inbox.present import judged_now, present_drops
-from gristmill.inbox.sample_mark import is_left_out, why_changed
-from gristmill.inbox.waiting import young_until
+from gristmill.inbox.marks import SUMS, is_left_out, listed_sums, why_changed
+from gristmill.inbox.readiness import HashOf, judged_now, present_drops, young_until
 from gristmill.printable import command
 from gristmill.provenance import Input, find_artifacts, stable_listing
 from gristmill.provenance import raw_inputs as rawfiles
@@ -237,12 +233,13 @@ class DataRoot(RootSettings):
         """
         drop, made = self.inbox(inbox) / name, list[Account]()
         found = self.judged(inbox, drop, made, self._listed_sums(drop, self.rules(inbox)[0]))
-        if found.state == READY:
+        if found.is_buildable:
             return drop, made[-1]
         named = "" if str(drop) in found.reason else f"{drop}: "
         if found.state == REFUSED:
             raise GristmillError(f"{named}{found.reason}")
-        raise NotReady(found.state, f"{named}{found.reason}")
+        state = WAITS if found.state == READY else found.state
+        raise NotReady(state, f"{named}{found.reason}")
 
     def _several(self, inbox: str, drop: Path) -> str | None:
         """Why a drop is refused whose partition another file names, too; None for other drops."""
@@ -257,14 +254,12 @@ class DataRoot(RootSettings):
 
         A file that cannot be hashed has none: the judgement or the build says what is wrong.
         """
+        is_folder = drop.is_dir()
         try:
-            marks = surveyed(drop, links).marks
-            listed = listed_sums(marks.path(SUMS), drop) if SUMS in marks.names else {}
+            listed = listed_sums(drop / SUMS if is_folder else Path(f"{drop}.sha256"), drop)
         except (GristmillError, OSError):
             return {}
-        if not listed:
-            return {}
-        hashes, is_folder = DropHashes(self.root, drop), drop.is_dir()
+        hashes = DropHashes(self.root, drop)
         new: dict[str, tuple[str, Stamp]] = {}
 
         def sum_of(name: str) -> str | None:

@@ -81,7 +81,7 @@ def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
         found, _ = states.setdefault(root, DropStates(root)).of(drop)
         if found.state == REFUSED:
             violations.append(Violation("drop", str(drop), f"is refused: {found.reason}"))
-        elif found.state != READY:
+        elif found.reason:
             notes.append(f"{drop.relative_to(root)}: {found.line}")
         elif changes.get(drop):
             notes.append(changes[drop])

@@ -1,26 +1,26 @@
-"""When a raw drop has arrived: functions over folders, for the sensors and the command."""
+"""Raw drops of an inbox: their states, and what becomes of their files.
 
-from gristmill.inbox.arrivals import look
-from gristmill.inbox.judging import Asked, Judgement
-from gristmill.inbox.kind import DropKind
-from gristmill.inbox.listing import changed_since, named_few
+Whether a drop is ready: `readiness.py`, by its marks (`marks.py`) and files (`listing.py`).
+"""
+
+from gristmill.inbox.account import DropKind
+from gristmill.inbox.listing import FOLDER, TOML, Shape, changed_since, named_few
 from gristmill.inbox.marks import AT_ONCE, Settling
-from gristmill.inbox.present import present_drops
-from gristmill.inbox.shape import FOLDER, TOML, Shape
-from gristmill.inbox.state import (
+from gristmill.inbox.readiness import (
     ARRIVING,
     GONE,
     READY,
     REFUSED,
-    TAKEN,
     UNREAD,
     WAITS,
     Arrival,
+    Asked,
+    Judgement,
     Look,
-    Refusal,
     Standing,
     State,
-    Waiting,
+    look,
+    present_drops,
 )
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "GONE",
     "READY",
     "REFUSED",
-    "TAKEN",
     "TOML",
     "UNREAD",
     "WAITS",
@@ -39,12 +38,10 @@ __all__ = [
     "DropKind",
     "Judgement",
     "Look",
-    "Refusal",
     "Settling",
     "Shape",
     "Standing",
     "State",
-    "Waiting",
     "changed_since",
     "look",
     "named_few",

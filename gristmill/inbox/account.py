@@ -1,13 +1,16 @@
-"""The account of a drop: what becomes of each of its files."""
+"""What a family says of the drops of an inbox: what one is, and what becomes of its files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from gristmill.contract import NothingToBuild
+from gristmill.inbox.listing import FOLDER, Shape
 from gristmill.printable import printable
+from gristmill.untrusted.files import LinkRule
 
 _MOST_NAMED: Final = 5
 
@@ -71,3 +74,23 @@ def _left_out(left: Mapping[str, str]) -> str:
 
 def _joined(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
+
+
+IsThere = Callable[[str, str], bool]
+"""Takes an inbox and the name of a drop in it; returns whether that drop is whole."""
+
+
+@dataclass(frozen=True)
+class DropKind:
+    """The drops of one inbox.
+
+    account: takes a drop and what happens to links in it; returns what becomes of its files.
+        Raises GristmillError for a drop that is refused.
+    shape: a drop is a folder (default), or a file with one of certain endings.
+    needs: takes a drop that is not refused, the data root, and what tells whether other drops are
+        whole. Raises Waits or Unread where nothing can be built from it now. Default: never.
+    """
+
+    account: Callable[[Path, LinkRule], Account]
+    shape: Shape = FOLDER
+    needs: Callable[[Path, Path, IsThere], None] = lambda _drop, _root, _is_there: None

@@ -17,14 +17,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_of
 from gristmill.inbox.listing import UNFINISHED
-from gristmill.inbox.lists import listed_sums, written_sums
-from gristmill.inbox.marks import DONE, INCOMPLETE, SUMS
-from gristmill.inbox.sample_mark import is_only_sample, mark_of
+from gristmill.inbox.marks import (
+    DONE,
+    INCOMPLETE,
+    SUMS,
+    is_only_sample,
+    listed_sums,
+    mark_of,
+    written_sums,
+)
 from gristmill.printable import printable
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.walk import list_files
@@ -46,28 +52,26 @@ class Tools:
     links: LinkRule
 
 
-def stage(
+def _stage(
     source: Path, staged: Path, sizes: Mapping[str, int], tools: Tools
 ) -> tuple[dict[str, str], int]:
-    """Make the copy beside its place; returns the sums of its files, and the bytes written.
-
-    source, sizes, tools: as for `copying.copy_in`.
-    staged: the hidden folder or file that becomes the drop.
-
-    Raises as `copying.copy_in`.
-    """
+    """Make the copy beside its place; returns the sums of its files, and the bytes written."""
     is_folder = source.is_dir()
     if staged.is_symlink() or (os.path.lexists(staged) and staged.is_dir() != is_folder):
-        remove(staged)
+        _remove(staged)
+    expected: dict[str, str] = {}
     if is_folder:
-        staged.mkdir(exist_ok=True)
         _clear(staged, sizes)
-    expected = _expected(source, sizes) if is_folder else {}
+        if os.path.lexists(source / SUMS):
+            expected = listed_sums(source / SUMS, source)
+        if absent := sorted(expected.keys() - sizes):
+            raise BadInput(
+                source / SUMS, f"lists {printable(absent[0])}, which is not there: get it first"
+            )
     sums, written = {}, 0
     # The mark `.done` counts if no file came after it.
     for name in sorted(sizes, key=lambda name: (name == DONE, name)):
-        target = staged / name if is_folder else staged
-        path = source / name if is_folder else source
+        path, target = _file(source, name, is_folder), _file(staged, name, is_folder)
         target.parent.mkdir(parents=True, exist_ok=True)
         digest, more = _copy_file(path, target, source if is_folder else source.parent, tools)
         written += more
@@ -78,78 +82,51 @@ def stage(
     return sums, written
 
 
-def _expected(source: Path, sizes: Mapping[str, int]) -> dict[str, str]:
-    """The sums that the source itself lists; none without a list."""
-    if not os.path.lexists(source / SUMS):
-        return {}
-    expected = listed_sums(source / SUMS, source)
-    if absent := sorted(set(expected) - set(sizes)):
-        raise BadInput(
-            source / SUMS, f"lists {printable(absent[0])}, which is not there: get it first"
-        )
-    return expected
+def _file(drop: Path, name: str, is_folder: bool) -> Path:
+    return drop / name if is_folder else drop
 
 
 def _copy_file(source: Path, target: Path, root: Path, tools: Tools) -> tuple[str, int]:
     """Copy what of a file is not in the copy yet; returns its sha256 and the bytes written."""
-    digest, written, same = hashlib.sha256(), 0, True
+    digest, size, written = hashlib.sha256(), 0, 0
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with (
         open_file(source, root=root, links=tools.links, buffering=0) as file,
-        os.fdopen(os.open(target, flags, 0o666), "r+b", buffering=0) as copy,
+        os.fdopen(os.open(target, flags, 0o666), "r+b") as copy,
     ):
         before = os.fstat(file.fileno())
         while octets := file.read(_COPY_BYTES):
             digest.update(octets)
-            same = same and _has(copy, octets)
-            if not same:
+            if written or copy.read(len(octets)) != octets:
+                copy.seek(size)
+                copy.write(octets)
                 written += len(octets)
-                write_all(copy, octets)
+            size += len(octets)
             tools.advance(len(octets))
-        copy.truncate()
+        copy.truncate(size)
         after = os.fstat(file.fileno())
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
             raise BadInput(source, "changed while it was copied: copy again when it is complete")
+        copy.flush()
         os.utime(copy.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
         os.fsync(copy.fileno())
     return digest.hexdigest(), written
 
 
-def _has(copy: BinaryIO, octets: bytes) -> bool:
-    """Whether the copy goes on with these bytes; else its position is that of the first of them."""
-    start, there = copy.tell(), b""
-    while len(there) < len(octets) and (more := copy.read(len(octets) - len(there))):
-        there += more
-    if there == octets:
-        return True
-    copy.seek(start)
-    return False
-
-
-def write_all(copy: BinaryIO, octets: bytes) -> None:
-    """Write all of `octets` to a file without a buffer."""
-    view = memoryview(octets)
-    while view:
-        view = view[copy.write(view) :]
-
-
 def _clear(staged: Path, sizes: Mapping[str, int]) -> None:
     """Remove from an earlier copy what the source does not have."""
-    folders = {name[:at] for name in sizes for at, sign in enumerate(name) if sign == "/"}
-    for here, inner, names in os.walk(staged):
-        prefix = "" if Path(here) == staged else f"{Path(here).relative_to(staged).as_posix()}/"
-        for name in [*inner]:
-            path = Path(here, name)
-            if f"{prefix}{name}" not in folders or path.is_symlink():
-                remove(path)
-                inner.remove(name)
-        for name in names:
-            path = Path(here, name)
-            if f"{prefix}{name}" not in sizes or not stat.S_ISREG(path.lstat().st_mode):
+    for here, folders, names in os.walk(staged, topdown=False):
+        for path in (Path(here, name) for name in (*names, *folders)):
+            is_wanted = path.relative_to(staged).as_posix() in sizes
+            mode = path.lstat().st_mode if os.path.lexists(path) else stat.S_IFDIR
+            if not (stat.S_ISDIR(mode) or (is_wanted and stat.S_ISREG(mode))):
                 path.unlink()
+        with suppress(OSError):  # it has files
+            Path(here).rmdir()
+    staged.mkdir(exist_ok=True)
 
 
-def remove(path: Path) -> None:
+def _remove(path: Path) -> None:
     """Remove a file, or a folder and all below it, if it is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -225,53 +202,56 @@ def copy_in(
     place.parent.mkdir(parents=True, exist_ok=True)
     is_folder = source.is_dir()
     staged = place.parent / f".{place.name}.copying"
+    counted = [size for name, size in sizes.items() if name != DONE]
     with only_copy(place):
         exists = os.path.lexists(place)
-        if exists and (equal := _equal_sums(source, place, sizes, tools)) is not None:
-            remove(staged)
-            if not is_folder:
-                _mark_file(place, written_sums(equal))
-            return Copied(place, *_counts(sizes), 0, THERE_ALREADY, equal)
-        if exists and not replace and not is_only_sample(place):
+        status, written = "replaced" if exists else "copied", 0
+        if exists and (equal := _equal_sums(source, place, sizes, tools.links)) is not None:
+            status, sums = THERE_ALREADY, equal
+            _remove(staged)
+        elif exists and not replace and not is_only_sample(place):
             raise DropExists(
                 f"{place}: is there with other contents: choose another name with --name, or "
                 "replace it with --replace"
             )
-        sums, written = stage(source, staged, sizes, tools)
-        if is_folder:
-            _write(staged / SUMS, written_sums(sums))
-            _flush_tree(staged)
         else:
-            (place.parent / f"{place.name}.incomplete").touch()
-        _bring(staged, place, exists, tools)
+            sums, written = _stage(source, staged, sizes, tools)
+            if is_folder:
+                _write(staged / SUMS, written_sums(sums))
+                for here, _, _ in os.walk(staged, topdown=False):
+                    _flush(Path(here))
+            else:
+                Path(f"{place}.incomplete").touch()
+            _bring(staged, place, exists, tools)
         if not is_folder:
-            mark_of(place).unlink(missing_ok=True)
             sums = {place.name: next(iter(sums.values()))}
-            _mark_file(place, written_sums(sums))
-    return Copied(place, *_counts(sizes), written, "replaced" if exists else "copied", sums)
+            if status != THERE_ALREADY:
+                mark_of(place).unlink(missing_ok=True)
+            _write(Path(f"{place}.sha256"), written_sums(sums))
+            Path(f"{place}.incomplete").unlink(missing_ok=True)
+            _flush(place.parent)
+    return Copied(place, len(counted), sum(counted), written, status, sums)
 
 
 def _equal_sums(
-    source: Path, place: Path, sizes: Mapping[str, int], tools: Tools
+    source: Path, place: Path, sizes: Mapping[str, int], links: LinkRule
 ) -> dict[str, str] | None:
     """The sums of a drop that has the files of the source, with the same bytes; else None."""
-    if source.is_dir() != place.is_dir():
-        return None
+    is_folder = source.is_dir()
     try:
-        there = source_files(place, tools.links)
+        there = source_files(place, links) if place.is_dir() == is_folder else {}
     except BadInput:
         return None
-    if not source.is_dir():
-        if list(there.values()) != list(sizes.values()):
-            return None
-        digest = _digest(place, tools.links)
-        return {place.name: digest} if digest == _digest(source, tools.links) else None
+    if not is_folder:
+        there = dict(zip(sizes, there.values(), strict=False))
     if {**there, DONE: 0} != {**sizes, DONE: 0}:
         return None
     sums = {}
     for name in sorted(set(sizes) - {DONE}):
-        sums[name] = _digest(place / name, tools.links)
-        if sums[name] != _digest(source / name, tools.links):
+        sums[name], digest = (
+            _digest(_file(drop, name, is_folder), links) for drop in (place, source)
+        )
+        if sums[name] != digest:
             return None
     return sums
 
@@ -281,24 +261,13 @@ def _digest(path: Path, links: LinkRule) -> str:
         return sha256_of(file)
 
 
-def _counts(sizes: Mapping[str, int]) -> tuple[int, int]:
-    counted = [size for name, size in sizes.items() if name != DONE]
-    return len(counted), sum(counted)
-
-
-def _mark_file(place: Path, sums: bytes) -> None:
-    """Put the list of a file beside it, and say that it is complete."""
-    _write(place.parent / f"{place.name}.sha256", sums)
-    (place.parent / f"{place.name}.incomplete").unlink(missing_ok=True)
-    _flush(place.parent)
-
-
 def _write(path: Path, octets: bytes) -> None:
     """Write a small file whole or not at all."""
     hidden = path.parent / f".{path.name}.writing"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(hidden, flags, 0o666), "wb", buffering=0) as file:
-        write_all(file, octets)
+    with os.fdopen(os.open(hidden, flags, 0o666), "wb") as file:
+        file.write(octets)
+        file.flush()
         os.fsync(file.fileno())
     hidden.replace(path)
 
@@ -313,7 +282,7 @@ def _bring(staged: Path, place: Path, exists: bool, tools: Tools) -> None:
         except FileExistsError as error:
             raise DropExists(f"{place}: came while it was copied: run the command again") from error
     _flush(place.parent)
-    remove(staged)
+    _remove(staged)
 
 
 @contextmanager
@@ -351,9 +320,3 @@ def _flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _flush_tree(folder: Path) -> None:
-    """fsync the folders below one, the deepest first; the files are flushed as they are written."""
-    for here, _, _ in os.walk(folder, topdown=False):
-        _flush(Path(here))

@@ -10,7 +10,8 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 ORIGIN: Final = ".source.json"
 """File of a fetched drop that names the repository, the commit and the files."""
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
-_READ_BYTES: Final = 1 << 20
 
 
 class HubError(GristmillError):
@@ -84,11 +84,10 @@ class RemoteFile:
         if self.sha256 is not None:
             return sha256_file(path) == self.sha256
         # The id is git's: an address of contents, which the hub also checks with TLS.
-        digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+        head = b"blob %d\0" % path.stat().st_size
         with path.open("rb") as file:
-            while octets := file.read(_READ_BYTES):
-                digest.update(octets)
-        return digest.hexdigest() == self.blob
+            of_git = hashlib.file_digest(file, lambda: hashlib.sha1(head, usedforsecurity=False))
+        return of_git.hexdigest() == self.blob
 
 
 @dataclass(frozen=True)
@@ -269,22 +268,17 @@ def _bars(stage: Stage | None) -> type:
     return Bars
 
 
-class HubErrors:
+@contextmanager
+def HubErrors(request: str) -> Iterator[None]:  # noqa: N802  it is used as a class was
     """Turns errors of the client library into a HubError that names the request."""
+    import httpx2
 
-    def __init__(self, request: str) -> None:
-        self._request = request
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        import httpx2
-
-        if isinstance(error, OSError | ValueError | httpx2.HTTPError):
-            raise HubError(f"{self._request}: {error}") from error
-        if isinstance(error, LookupError | TypeError | AttributeError):
-            # The client library does not check the form of an answer before it reads it.
-            raise HubError(
-                f"{self._request}: the answer is not that of a dataset hub ({error!r}): check "
-                "the endpoint"
-            ) from error
+    try:
+        yield
+    except (OSError, ValueError, httpx2.HTTPError) as error:
+        raise HubError(f"{request}: {error}") from error
+    except (LookupError, TypeError, AttributeError) as error:
+        # The client library does not check the form of an answer before it reads it.
+        raise HubError(
+            f"{request}: the answer is not that of a dataset hub ({error!r}): check the endpoint"
+        ) from error

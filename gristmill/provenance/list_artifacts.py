@@ -31,6 +31,7 @@ from gristmill.untrusted.files import LinkRule
 READY: Final = "ready"
 UNREAD: Final = "unread"
 GONE: Final = "gone"
+WAITS: Final = "waits"
 CURRENT: Final = "current"
 FILES_CHANGED: Final = "files changed"
 INPUTS_GONE: Final = "current (inputs gone)"
@@ -54,7 +55,7 @@ class Judged(Protocol):
 
     @property
     def reason(self) -> str:
-        """The reason in words; empty for a drop that is ready."""
+        """The reason in words; of a drop that is ready, what its partitions wait for."""
 
 
 _MOST_SOURCES = 2
@@ -210,9 +211,9 @@ class _UsedDrops:
     def state(self, root: Path, record: Record, inputs: Sequence[Input]) -> tuple[str, str]:
         """The state of an artifact's first drop that is not ready, or what changed in its drops.
 
-        Returns the state and the reason; (`ready`, what changed) where a drop has another file of
-        the artifact's split, or its file says another build, and (`ready`, "") where nothing is to
-        be said.
+        Returns the state and the reason; (`waits`, for what) where the drop is ready and a build
+        waits; (`ready`, what changed) where a drop has another file of the artifact's split, or its
+        file says another build, and (`ready`, "") where nothing is to be said.
         """
         if self._states is None:
             return READY, ""
@@ -230,8 +231,8 @@ class _UsedDrops:
             judged, account = self._states(root)(drop)
             if change and judged.state == UNREAD:
                 continue  # a file that no longer names the drop is the reason
-            if judged.state != READY:
-                return judged.state, judged.reason
+            if judged.reason:
+                return WAITS if judged.state == READY else judged.state, judged.reason
             new = self._new(root, record.artifact, drop, names, account)
             if new is not None:
                 return READY, f"{new} is new"
@@ -271,7 +272,8 @@ def _described(
     if state in (CURRENT, INPUT_CHANGED):
         of_drop, reason = drops.state(above, record, inputs)
         if of_drop != READY:
-            state, why = INPUTS_GONE if of_drop == GONE else f"drop {of_drop}", reason
+            state = {GONE: INPUTS_GONE, WAITS: WAITS}.get(of_drop, f"drop {of_drop}")
+            why = reason
         elif reason and state == CURRENT:
             state, why = INPUT_CHANGED, reason
     kind = kind_of_asset(record.asset)

@@ -13,7 +13,7 @@ from assets.inbox import Inbox
 from commands.arrivals import register, strangers
 from commands.graph import INBOXES, Graph
 from gristmill.families import catalogs
-from gristmill.inbox import REFUSED, WAITS, present_drops
+from gristmill.inbox import READY, REFUSED, present_drops
 from resources.lake import Lake
 from tests.commands.drops import land
 from tests.macroxue.annotated import write_annotations
@@ -118,7 +118,7 @@ def test_hostile_drops_are_named_and_the_good_one_beside_them_arrives(
     assert {drop.key for drop in found if drop.state == REFUSED} == hostile
     idle = {drop.key: drop.state for drop in found if drop.state != REFUSED}
     if inbox.folder in ("pools", "views", "reasoning/recipes"):
-        assert idle == dict.fromkeys(good, WAITS)  # what the samples are made from is not built
+        assert idle == dict.fromkeys(good, READY)  # what the samples are made from is not built
         return
     assert idle == {}
     if inbox.dynamic:

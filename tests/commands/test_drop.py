@@ -273,7 +273,8 @@ def test_what_was_copied_is_not_hashed_again_by_its_build(data, games, monkeypat
 def test_the_last_line_is_the_state_of_the_drop(data, games, tmp_path):
     pool = tmp_path / "both.toml"
     pool.write_text('members = ["a", "b"]\n')
-    assert printed(run(str(pool), "--family", "pools")).splitlines()[-1].startswith("waits: ")
+    last = printed(run(str(pool), "--family", "pools")).splitlines()[-1]
+    assert last.startswith("ready: ") and "waits for macroxue/pack a, b" in last
     result = run(str(games), "--family", "macroxue")
     assert " files taken" in result.output
     assert result.output.splitlines()[-1].startswith("ready: its sensor takes it")

@@ -157,7 +157,8 @@ def _entrances(world: World, case: Case, state: str, status: int) -> str:
     whole = one_line(world.run("ls", str(world.data)).output)
     assert f"drops/{case.shown}: {state}: {reason}" in whole, whole
     listed, why = world.listed(case)
-    assert (listed, one_line(why)) == (f"drop {state}", reason)
+    shown = WAITS if state == READY else f"drop {state}"
+    assert (listed, one_line(why)) == (shown, reason)
     assert reason in one_line(printed(world.run("verify", str(world.data)), int(state == REFUSED)))
     assert world.bytes_of() == before, "something was published"
     return reason
@@ -317,7 +318,7 @@ def test_a_game_that_is_cut_fails_its_build_and_leaves_the_artifact(full: World)
 
 def test_a_pool_waits_for_a_pack_that_is_not_built(full: World) -> None:
     POOL.drop(full.data).write_text('members = ["one", "three"]\n')
-    found = _entrances(full, POOL, WAITS, status=0)
+    found = _entrances(full, POOL, READY, status=0)
     assert found.endswith("waits for macroxue/pack three, which is not built: bring its drop")
 
 
@@ -328,14 +329,14 @@ def test_a_drop_waits_for_the_other_source_of_its_recipe_and_the_recipe_waits_to
         Lake(data_root=str(full.data)), "arc-sample", "arc", ["arc-sample", "other"]
     )
     waits = "waits for drops/puzzles/other: bring it, or write a recipe without it"
-    found = _entrances(full, TASKS, WAITS, status=0)
+    found = _entrances(full, TASKS, READY, status=0)
     assert found.endswith(f"the recipe arc-sample {waits}")
     of_recipe = full.lake.judged("puzzles/recipes", recipe)
-    assert (of_recipe.state, waits in of_recipe.reason) == (WAITS, True)
-    assert full.arrivals(DOMINO)[1]["arc-sample"] == (WAITS, of_recipe.reason)
+    assert (of_recipe.state, waits in of_recipe.reason) == (READY, True)
+    assert full.arrivals(DOMINO)[1]["arc-sample"] == (READY, of_recipe.reason)
     put_tasks(full.lake, "other")
-    assert full.lake.judged("puzzles/recipes", recipe).state == READY
-    assert full.judged(TASKS).state == READY
+    assert full.lake.judged("puzzles/recipes", recipe) == Judgement(READY)
+    assert full.judged(TASKS) == Judgement(READY)
 
 
 def test_a_puzzle_drop_that_no_recipe_reads_is_unread_and_says_what_to_write(
@@ -351,7 +352,7 @@ def test_a_puzzle_drop_that_no_recipe_reads_is_unread_and_says_what_to_write(
     assert empty.arrivals(TASKS) == (False, {"strange": (UNREAD, reason)})
     tick = empty.settled_tick(TASKS)
     assert not tick.run_requests and tick.skip_reason
-    assert f"strange unread: {one_line(reason)}" in str(tick.skip_reason.skip_message)
+    assert f"strange is unread: {one_line(reason)}" in str(tick.skip_reason.skip_message)
     said = printed(empty.run("materialize", "--all"))
     assert f"unread puzzles/strange: {reason}" in one_line(said)
     assert "built" not in said.replace("not built", "")

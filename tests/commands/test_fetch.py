@@ -99,15 +99,16 @@ def test_a_corpus_that_cannot_be_fetched_does_not_keep_the_others_away(
     ("words", "reason"),
     [
         (["reasoning", "gsm9k"], "'gsm9k' is no known corpus"),
-        (["reasoning", "gsm8k", "--files", "3"], "--files is for synth"),
+        (["reasoning", "gsm8k", "--files", "3"], "--files is not for reasoning"),
         (["reasoning", "--repo", "a/b"], "--repo and --revision are for one corpus"),
         (["reasoning", "gsm8k", "--from", "mirror"], "gsm8k has no mirror"),
-        (["synth", "gsm8k"], "synth is one corpus"),
-        (["synth", "--check"], "synth is one corpus"),
+        (["reasoning", "gsm8k", "--revision", "main"], "name it by --repo, too"),
+        (["synth", "gsm8k"], "the name of a corpus is not for synth"),
+        (["synth", "--check"], "--check is not for synth"),
         (["puzzles", "arc_agi"], "'arc_agi' cannot be fetched: choose of sudoku-extreme"),
         (["puzzles", "--from", "seed"], "--from is not for puzzles"),
         (["puzzles", "--files", "1"], "--files is not for puzzles"),
-        (["puzzles", "--repo", "a/b"], "--repo and --revision are for one source"),
+        (["puzzles", "--repo", "a/b"], "--repo and --revision are for one corpus"),
     ],
 )
 def test_options_of_the_other_family_are_refused(

@@ -172,7 +172,7 @@ def test_the_state_of_the_file_is_that_of_its_artifact(
 ) -> None:
     spoil(root / file)
     found = _listed(root, name)
-    shown = "current (inputs gone)" if state == "gone" else f"drop {state}"
+    shown = {"gone": "current (inputs gone)", "waits": "waits"}.get(state, f"drop {state}")
     assert found.state == shown and reason in found.why
     violations, notes = of_artifacts(root)
     if state == "refused":
@@ -181,7 +181,8 @@ def test_the_state_of_the_file_is_that_of_its_artifact(
         assert broken.found == f"is refused: {found.why}" and notes == []
     else:
         (note,) = notes
-        assert note.startswith(f"{file}: {state}: ") and reason in note and violations == []
+        of_drop = "ready" if state == "waits" else state
+        assert note.startswith(f"{file}: {of_drop}: ") and reason in note and violations == []
 
 
 def test_a_built_in_recipe_needs_no_file_and_is_compared_with_one_that_replaces_it(

@@ -18,7 +18,7 @@ from assets.event_metadata import event_metadata
 from gristmill import markdown
 from gristmill.chess.show.board import board_svg
 from gristmill.contract import Violation
-from gristmill.inbox import Look, Refusal
+from gristmill.inbox import Look, Standing
 from gristmill.provenance import Input, Record, Tokenizer
 from sensors.reports import events_of
 from tests.assets.helpers import built
@@ -45,7 +45,7 @@ def events(folder: Path) -> Iterator[Event]:
     yield _built("synth/kd_shards", "00", folder, counts)
     yield _built("synth/harmony", "00", folder)
     inbox = SimpleNamespace(raw_drop=dg.AssetKey(["macroxue", "raw_drop"]), folder="macroxue")
-    seen = Look(refusals=[Refusal(text[:3000], text, is_new=True) for text in TEXTS])
+    seen = Look(idle=[Standing(text[:3000], "refused", 0, text) for text in TEXTS])
     yield from events_of(inbox, [], {}, seen, {})  # type: ignore[arg-type]
     yield _checked([Violation("law", text, text) for text in TEXTS])
 

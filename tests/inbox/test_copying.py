@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,10 @@ from types import FrameType
 
 import pytest
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import GristmillError
 from gristmill.inbox import TOML, Shape, present_drops
 from gristmill.inbox.copying import Copied, DropExists, Tools, copy_in, only_copy, source_files
-from gristmill.inbox.sample_mark import mark_of, own_files
+from gristmill.inbox.marks import mark_of, own_files
 from gristmill.publish import atomic_fs
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests import budget
@@ -103,12 +104,6 @@ def test_a_copy_that_is_killed_anywhere_is_whole_or_not_there_and_goes_on(
     assert [path.name for path in place.parent.iterdir() if path.name.startswith(".")] == []
 
 
-def test_an_inbox_of_a_data_root_without_drops_is_made(source: Path, tmp_path: Path) -> None:
-    place = tmp_path / "data/drops/macroxue/d6"
-    assert copy(source, place).status == "copied"
-    assert {"a", "inner/b", "c"} < set(contents(place))
-
-
 def test_a_copy_keeps_what_an_earlier_one_has_and_removes_what_the_source_has_not(
     source: Path, tmp_path: Path
 ) -> None:
@@ -118,33 +113,27 @@ def test_a_copy_keeps_what_an_earlier_one_has_and_removes_what_the_source_has_no
     for name in ("b", "inner/a", "gone/b"):
         (staged / name).parent.mkdir(exist_ok=True)
         (staged / name).write_text("of an earlier source")
+    (staged / "a").unlink()
+    (staged / "a").symlink_to(source / "a")
     copied = copy(source, place)
-    assert (copied.status, copied.written) == ("copied", 0)
+    assert (copied.status, copied.written) == ("copied", 100)  # but for what was a link
     assert contents(place).keys() == {"a", "inner/b", "c", "SHA256SUMS"}
 
 
-def test_two_copies_to_one_place_do_not_mix(source: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("meanwhile", "rule"),
+    [
+        (lambda source, _: os.utime(source / "a", ns=(1, 1)), "changed while it was copied"),
+        (lambda _, place: place.mkdir(exist_ok=True), "came while it was copied: run the command"),
+    ],
+)
+def test_what_changes_or_comes_meanwhile_is_not_brought(
+    source: Path, tmp_path: Path, meanwhile: Callable[[Path, Path], object], rule: str
+) -> None:
     place = tmp_path / "drops/d6"
-    place.parent.mkdir()
-    with only_copy(place), pytest.raises(GristmillError, match="another process copies to it"):
-        copy(source, place)
-    assert copy(source, place).status == "copied"
-
-
-def test_a_source_that_changes_is_not_brought(source: Path, tmp_path: Path) -> None:
-    tools = replace(TOOLS, advance=lambda _: os.utime(source / "a", ns=(1, 1)))
-    sizes = source_files(source, REFUSE_LINKS)
-    with pytest.raises(BadInput, match="changed while it was copied"):
-        copy_in(source, tmp_path / "drops/d6", sizes, tools)
-    assert not (tmp_path / "drops/d6").exists()
-
-
-def test_a_drop_that_came_meanwhile_is_not_replaced(source: Path, tmp_path: Path) -> None:
-    place = tmp_path / "drops/d6"
-    tools = replace(TOOLS, advance=lambda _: place.mkdir(exist_ok=True))
-    sizes = source_files(source, REFUSE_LINKS)
-    with pytest.raises(GristmillError, match="came while it was copied: run the command again"):
-        copy_in(source, place, sizes, tools)
+    tools = replace(TOOLS, advance=lambda _: meanwhile(source, place))
+    with pytest.raises(GristmillError, match=rule):
+        copy_in(source, place, source_files(source, REFUSE_LINKS), tools)
     assert contents(place) == {}
 
 
@@ -152,8 +141,12 @@ def test_a_mark_done_of_the_source_comes_last_and_is_not_in_the_list(
     source: Path, tmp_path: Path
 ) -> None:
     (source / ".done").write_text("3")
-    copied = copy(source, tmp_path / "drops/d6")
-    assert (copied.files, copied.bytes) == (3, 900)
+    place = tmp_path / "drops/d6"
+    slow = replace(TOOLS, advance=lambda _: time.sleep(0.01))  # times have the clock's ticks
+    copied = copy_in(source, place, source_files(source, REFUSE_LINKS), slow)
+    assert (copied.status, copied.files, copied.bytes) == ("copied", 3, 900)
+    came = [(place / name).stat().st_ctime_ns for name in ("a", "inner/b", "c", ".done")]
+    assert max(came[:3]) < came[3]
     assert b".done" not in (tmp_path / "drops/d6/SHA256SUMS").read_bytes()
     (arrival,) = present_drops(tmp_path / "drops", asked()).arrivals
     assert arrival.files == 3
@@ -190,8 +183,8 @@ def test_a_copy_does_not_replace_a_sample_that_real_files_are_beside(
     assert (place / "mine").read_text() == "real"
 
 
-def test_a_lock_file_that_another_process_replaced_is_not_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_two_copies_to_one_place_do_not_mix_and_a_lock_file_that_was_replaced_is_not_the_lock(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, lock = tmp_path / "d6", tmp_path / ".d6.lock"
     flock, calls = fcntl.flock, []
@@ -208,8 +201,9 @@ def test_a_lock_file_that_another_process_replaced_is_not_the_lock(
     monkeypatch.setattr(fcntl, "flock", replaced)
     with only_copy(place):
         assert len(calls) == 3
-        with pytest.raises(GristmillError, match="another process copies to it"), only_copy(place):
-            pass
+        with pytest.raises(GristmillError, match="another process copies to it"):
+            copy(source, place)
     with pytest.raises(ZeroDivisionError), only_copy(place):
         raise ZeroDivisionError
     assert not lock.exists()
+    assert copy(source, place).status == "copied"

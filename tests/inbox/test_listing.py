@@ -1,8 +1,61 @@
-"""Lists of names in messages are short."""
+"""What an inbox of files and folders takes for a drop, the keys in a list, and short lists."""
 
 from __future__ import annotations
 
-from gristmill.inbox.listing import named_few
+import os
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.families import drop_kind
+from gristmill.inbox.listing import FOLDER, TOML, named_few
+
+CHESS = drop_kind("chess").shape
+
+
+def entry(path: Path) -> os.DirEntry[str]:
+    return next(each for each in os.scandir(path.parent) if each.name == path.name)
+
+
+def test_a_folder_is_a_drop_beside_files_and_its_key_is_its_name(tmp_path: Path) -> None:
+    for name, key in (("twic", "twic"), ("my_2024-01", "my_2024-01"), ("2024-01", "2024-01")):
+        (tmp_path / name).mkdir()
+        found = entry(tmp_path / name)
+        assert (CHESS.refusal(found), CHESS.key_of(name)) == (None, key)
+    (tmp_path / "a_2024-02.PGN").touch()
+    assert CHESS.key_of("a_2024-02.PGN") == "2024-02"
+    (tmp_path / "b.pgn").mkdir()
+    assert "is a folder, and its name ends in .pgn" in str(CHESS.refusal(entry(tmp_path / "b.pgn")))
+    (tmp_path / "c d").mkdir()
+    assert "may hold only ASCII letters" in str(CHESS.refusal(entry(tmp_path / "c d")))
+    (tmp_path / "plain").touch()
+    assert "only files that end in" in str(CHESS.refusal(entry(tmp_path / "plain")))
+    assert "A .zip or .pgn or .pgn.zst file that" in CHESS.settles
+    assert "or a folder whose files" in CHESS.settles
+
+
+def test_a_list_names_keys_drops_and_links() -> None:
+    text = (
+        "# months\n\n2024-01\n https://x/lichess_elite_2024-02.zip?raw=1\n"
+        "drops/chess/elite_2024-03.pgn\nmy_2024-01\n2024-01\n"
+    )
+    assert CHESS.keys_in(text, "months.txt") == ["2024-01", "2024-02", "2024-03", "my_2024-01"]
+    assert TOML.keys_in("one.toml\ntwo", "x") == ["one", "two"]
+    assert FOLDER.keys_in("a.b\r\n", "x") == ["a.b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("ok\nnot a key\n", r"list.txt:2: the name 'not a key' may hold only"),
+        ("https://x/\n", r"list.txt:1: the name '' may hold only"),
+        ("# none\n\n", r"list.txt: has no partition: write one a line"),
+    ],
+)
+def test_a_line_that_names_no_partition_is_refused(text: str, rule: str) -> None:
+    with pytest.raises(BadInput, match=rule):
+        CHESS.keys_in(text, "list.txt")
 
 
 def test_ten_names_are_listed_and_the_others_are_counted() -> None:

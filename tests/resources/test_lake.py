@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.inbox.judging import REFUSED
+from gristmill.inbox.readiness import REFUSED
 from gristmill.keys import BadKey
 from gristmill.publish.publish import publish
 from gristmill.run.ray_parts import RayParts

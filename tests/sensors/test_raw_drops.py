@@ -97,26 +97,22 @@ def materialize(instance: dg.DagsterInstance, asset: dg.AssetKey, version: str) 
     instance.report_runless_asset_event(event)
 
 
-def test_a_drop_that_was_built_without_the_sensor_starts_no_run(tick, tmp_path, instance):
+@pytest.mark.parametrize("is_built", [True, False])
+def test_a_drop_that_was_built_since_it_was_reported_starts_no_run(
+    tick, tmp_path, instance, is_built
+):
     land(tmp_path, "d1")
     found = present_drops(tmp_path / "drops/toy", asked(refuse))
-    materialize(instance, raw_drop.key, found.arrivals[0].signature)
-    materialize(instance, text.key, "f")
+    events = [(raw_drop.key, found.arrivals[0].signature), (text.key, "f")]
+    for asset, version in events if is_built else reversed(events):
+        materialize(instance, asset, version)
     tick()
     result = tick()
-    assert result.run_requests == []
-    assert reported(result) == []
-    assert result.skip_reason.skip_message == "built already: d1"
+    assert [request.partition_key for request in result.run_requests] == ["d1"] * (not is_built)
+    if is_built:
+        assert reported(result) == []
+        assert result.skip_reason.skip_message == "built already: d1"
     land(tmp_path, "d1", text="wheat")
-    tick()
-    assert [request.partition_key for request in tick().run_requests] == ["d1"]
-
-
-def test_a_drop_that_is_known_but_not_built_since_starts_its_run(tick, tmp_path, instance):
-    land(tmp_path, "d1")
-    found = present_drops(tmp_path / "drops/toy", asked(refuse))
-    materialize(instance, text.key, "f")
-    materialize(instance, raw_drop.key, found.arrivals[0].signature)
     tick()
     assert [request.partition_key for request in tick().run_requests] == ["d1"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 
 from assets.inbox import Inbox
-from gristmill.inbox import Arrival, Look, Refusal, present_drops
+from gristmill.inbox import Arrival, Look, Standing, present_drops
 from gristmill.untrusted.files import REFUSE_LINKS
 from sensors.reports import arrival_events, changes_of, events_of
 from tests.toy_inbox import asked
@@ -63,7 +63,7 @@ def test_a_drop_that_shrank_or_changed_in_place_says_so(instance, tmp_path):
 
 
 def test_only_new_refusals_are_events_and_many_are_counted():
-    many = [Refusal(f"d{n}", "x", is_new=n > 0) for n in range(30)]
-    events = events_of(INBOX, [], {}, Look(refusals=many), {})
+    many = [Standing(f"d{n}", "refused", 0, "x", is_new=n > 0) for n in range(30)]
+    events = events_of(INBOX, [], {}, Look(idle=many), {})
     assert len(events) == 21
     assert events[-1].metadata["refused"].value == "and 9 more"

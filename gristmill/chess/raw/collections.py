@@ -20,8 +20,7 @@ from gristmill.chess.raw.unpack import begin_notes, check_begin, unpack_pgn
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file, sha256_of
 from gristmill.inbox.account import Account
-from gristmill.inbox.marks import is_mark
-from gristmill.inbox.sample_mark import not_samples
+from gristmill.inbox.marks import is_mark, not_samples
 from gristmill.printable import printable
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.tables import FILE

@@ -17,7 +17,7 @@ from gristmill.chess.raw.unpack import begin_notes, check_begin, left_out_of, on
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot
 from gristmill.inbox.account import Account
-from gristmill.inbox.sample_mark import real_paths, samples_beside
+from gristmill.inbox.marks import real_paths, samples_beside
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
 

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Final
 
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
-from gristmill.inbox.marks import is_mark
-from gristmill.inbox.sample_mark import left_out_of, not_samples
+from gristmill.inbox.marks import is_mark, left_out_of, not_samples
 from gristmill.macroxue.raw.step_files import STEPS, StepRun, find_steps, proposal, runs_of
 from gristmill.printable import printable
 from gristmill.settings.tables import FILE

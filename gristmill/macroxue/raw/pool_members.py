@@ -9,8 +9,7 @@ from typing import Any
 from gristmill import provenance
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot, NotBuilt
-from gristmill.inbox.account import Account, Waits
-from gristmill.inbox.kind import IsThere
+from gristmill.inbox.account import Account, IsThere, Waits
 from gristmill.macroxue.raw.pool_file import POOL_TABLE, read_pool_file
 from gristmill.provenance import Input
 from gristmill.settings.fields import equal

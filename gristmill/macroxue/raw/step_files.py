@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
-from gristmill.inbox.marks import is_mark
-from gristmill.inbox.sample_mark import left_out_of
+from gristmill.inbox.marks import is_mark, left_out_of
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import MOVES, Rows
 from gristmill.macroxue.format.shards import rows_header

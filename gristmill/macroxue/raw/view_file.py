@@ -10,8 +10,7 @@ from typing import Any, Final
 from gristmill import keys, provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot, NotBuilt, NotRebuilt
-from gristmill.inbox.account import Account, Waits
-from gristmill.inbox.kind import IsThere
+from gristmill.inbox.account import Account, IsThere, Waits
 from gristmill.macroxue.config import ViewConfig
 from gristmill.macroxue.raw.pool_file import VIEW_TABLE, opened, settings_in
 from gristmill.provenance import Input

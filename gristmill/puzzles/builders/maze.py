@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
-from gristmill.inbox.sample_mark import not_samples
+from gristmill.inbox.marks import not_samples
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset, scratch_folder
 from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.domains.dihedral import SYMMETRIES, index_maps

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput
-from gristmill.inbox.sample_mark import not_samples
+from gristmill.inbox.marks import not_samples
 from gristmill.puzzles.domains.arc_augment import MOST_BASE, base_of, is_task_id
 from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
 from gristmill.puzzles.raw.arc_collections import (

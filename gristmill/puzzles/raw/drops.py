@@ -12,8 +12,7 @@ from typing import Final
 
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
-from gristmill.inbox.marks import is_mark
-from gristmill.inbox.sample_mark import left_out_of, not_samples
+from gristmill.inbox.marks import is_mark, left_out_of, not_samples
 from gristmill.puzzles.raw.arc_together import tasks_in
 from gristmill.puzzles.raw.file_forms import unpack_hint
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe

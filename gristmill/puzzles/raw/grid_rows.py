@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput
-from gristmill.inbox.sample_mark import not_samples
+from gristmill.inbox.marks import not_samples
 from gristmill.puzzles.config import MOST_SIDE
 from gristmill.puzzles.domains.grid import Cells, Symbols, trimmed
 from gristmill.puzzles.format.names import SET, SPLITS, Split, is_set_name

@@ -12,8 +12,7 @@ from gristmill import keys, provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import GONE, TOML, WAITS
-from gristmill.inbox.account import Account, Unread, Waits
-from gristmill.inbox.kind import IsThere
+from gristmill.inbox.account import Account, IsThere, Unread, Waits
 from gristmill.inbox.listing import list_inbox
 from gristmill.puzzles.raw import drops
 from gristmill.puzzles.raw.recipes import (

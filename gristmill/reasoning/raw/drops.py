@@ -14,8 +14,7 @@ from typing import Final
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
 from gristmill.inbox.listing import named_few
-from gristmill.inbox.marks import SUMS
-from gristmill.inbox.sample_mark import not_samples
+from gristmill.inbox.marks import SUMS, not_samples
 from gristmill.printable import printable
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.settings.tables import FILE

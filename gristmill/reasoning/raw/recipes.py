@@ -11,8 +11,7 @@ from gristmill import keys
 from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot
 from gristmill.inbox import TOML
-from gristmill.inbox.account import Account, Waits
-from gristmill.inbox.kind import IsThere
+from gristmill.inbox.account import Account, IsThere, Waits
 from gristmill.inbox.listing import list_inbox
 from gristmill.provenance import Input
 from gristmill.reasoning.config import ALIGNED, TokensConfig

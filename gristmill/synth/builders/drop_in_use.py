@@ -10,9 +10,8 @@ from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, UNREAD
-from gristmill.inbox.account import Account, Unread
-from gristmill.inbox.kind import IsThere
-from gristmill.inbox.present import judged_now
+from gristmill.inbox.account import Account, IsThere, Unread
+from gristmill.inbox.readiness import judged_now
 from gristmill.provenance import Input, raw_inputs
 from gristmill.synth.builders import source as sources
 from gristmill.synth.builders.source import NUMBERS, Source

@@ -13,7 +13,7 @@ from typing import Final
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.inbox.account import Account
-from gristmill.inbox.sample_mark import own_files, sums_of
+from gristmill.inbox.marks import own_files, sums_of
 from gristmill.synth.raw import drops as raw_drops
 from gristmill.synth.raw import files
 from gristmill.untrusted.errors import explained

@@ -8,8 +8,7 @@ from typing import Final
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
 from gristmill.inbox.division import contiguous_run
-from gristmill.inbox.marks import SUMS
-from gristmill.inbox.sample_mark import left_out_of
+from gristmill.inbox.marks import SUMS, left_out_of
 from gristmill.settings.tables import FILE
 from gristmill.synth.raw.files import ENDING, FILES, SHARDS, complete_files
 from gristmill.untrusted.equal_files import refuse_equal

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from gristmill.contract import BadInput, os_reason
-from gristmill.inbox.lists import listed_sums
-from gristmill.inbox.marks import SUMS
-from gristmill.inbox.sample_mark import is_newest, left_out_of, not_samples
+from gristmill.inbox.marks import SUMS, is_newest, left_out_of, listed_sums, not_samples
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import is_hidden, list_files
 

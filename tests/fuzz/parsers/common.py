@@ -201,10 +201,8 @@ PARSERS = (
         "inbox_names",
         inbox_names,
         (
-            "gristmill.inbox.arrivals",
+            "gristmill.inbox.readiness",
             "gristmill.inbox.listing",
-            "gristmill.inbox.shape",
-            "gristmill.inbox.state",
         ),
         most_bytes=300,
         words=(b".toml", b".partial", b"\n", b"\xff", b".zip"),

@@ -18,7 +18,7 @@ def stamps(data: bytes) -> None:
 
 def cursor(data: bytes) -> None:
     """The cursor of a sensor, which a person may type: it is read, or counts as none."""
-    from gristmill.inbox.state import State
+    from gristmill.inbox.readiness import State
 
     written = State.read(data.decode("utf-8", "replace")).write()
     assert State.read(written).write() == written
@@ -29,7 +29,7 @@ PARSERS = (
     Parser(
         "cursor",
         cursor,
-        ("gristmill.inbox.state",),
+        ("gristmill.inbox.readiness",),
         words=(*JSON, b'"waiting":{', b'"settled":{', b'"refused":{', b'"asked":{', b'"built":'),
     ),
 )

@@ -59,16 +59,16 @@ def test_a_recipe_waits_until_all_its_sources_are_there(lake: DataRoot) -> None:
     (lake.inbox("puzzles") / "more").mkdir()
     assert known.missing_sources(lake, mine) == ["more/corpus"]
     found = lake.judged("puzzles/recipes", path)
-    assert found.state == WAITS
+    assert found.state == READY
     assert "waits for drops/puzzles/more/corpus: bring it" in found.reason
     with pytest.raises(NotReady, match="mine waits for drops/puzzles/more/corpus") as caught:
         known.ready_sources(lake, mine)
     assert caught.value.state == WAITS
     more = put_tasks(lake, "more/corpus")
-    assert lake.judged("puzzles/recipes", path).state == READY
+    assert lake.judged("puzzles/recipes", path).line == "ready"
     known.ready_sources(lake, mine)
     (more / ".incomplete").touch()
-    assert lake.judged("puzzles/recipes", path).state == WAITS
+    assert lake.judged("puzzles/recipes", path).line.startswith("ready: ")
     with pytest.raises(NotReady, match="waits for drops/puzzles/more/corpus"):
         known.ready_sources(lake, mine)
     built_in = known.recipes(lake)["arc-aug-1000"]
@@ -92,11 +92,11 @@ def test_a_drop_that_no_recipe_reads_says_which_one_to_write(lake: DataRoot) -> 
     put(lake, "mine", ARC)
     found = lake.judged("puzzles", drop)
     assert (found.state, "the recipe mine waits for drops/puzzles/more/corpus" in found.reason) == (
-        WAITS,
+        READY,
         True,
     )
     put(lake, "alone", 'kind = "arc"\nsources = ["tasks"]\n')
-    assert lake.judged("puzzles", drop).state == READY
+    assert lake.judged("puzzles", drop).line == "ready"
 
 
 def test_a_drop_is_read_with_the_settings_of_its_builds(lake: DataRoot) -> None:
@@ -106,12 +106,12 @@ def test_a_drop_is_read_with_the_settings_of_its_builds(lake: DataRoot) -> None:
     assert "rename it" in lake.judged("puzzles", drop).reason
     settings = lake.root / "gristmill.toml"
     settings.write_text('[puzzles.arc]\nevaluation = ["Evaluation"]\n')
-    assert lake.judged("puzzles", drop).state == READY
+    assert lake.judged("puzzles", drop).line == "ready"
     (drop / "broken").mkdir()
     (drop / "broken/a.json").write_text("{")
     assert lake.judged("puzzles", drop).state == REFUSED
     put(lake, "alone", 'kind = "arc"\nsources = ["tasks"]\nsettings.subsets = ["Evaluation"]\n')
-    assert lake.judged("puzzles", drop).state == READY
+    assert lake.judged("puzzles", drop).line == "ready"
     settings.write_text("[puzzles.arc]\nevaluation = 3\n")
     assert "gristmill.toml" in lake.judged("puzzles", drop).reason
 
@@ -187,7 +187,7 @@ def test_a_name_that_a_dataset_of_another_kind_has_is_refused(
     with pytest.raises(BadInput, match="has published a dataset of the name mine"):
         known.recipe_of(lake, "arc", "mine")
     published.asset = "puzzles/arc"
-    assert lake.judged("puzzles/recipes", path).state == WAITS
+    assert lake.judged("puzzles/recipes", path).line.startswith("ready: ")
 
 
 def test_a_drop_without_a_recipe_gets_the_lines_that_fit_it(lake: DataRoot) -> None:
