@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Violation
 from gristmill.laws import MOST, Few, or_unreadable
-from gristmill.puzzles.builders.arc import TASK_HASH
-from gristmill.puzzles.builders.arc_leaks import is_same_pair
+from gristmill.puzzles.builders.arc import TASK_HASH, is_same_pair
 from gristmill.puzzles.domains import dihedral
 from gristmill.puzzles.domains.arc_augment import (
     TRM_MARK,

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.puzzles.builders import arc_leaks
+from gristmill.puzzles.builders import arc
 from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.domains.arc_grid import encode
@@ -62,7 +62,7 @@ def test_a_test_pair_that_is_a_demonstration_of_its_task_is_found(
     task["test"][1] = task["train"][0]
     arc_tasks.write(source, {"evaluation/bb": task})
     with monkeypatch.context() as patch:
-        patch.setattr(arc_leaks, "_leaks", lambda _: [])
+        patch.setattr(arc, "_leaks", lambda _: [])
         build_arc(source, tmp_path / "out", ArcConfig(8, 3, "uint8"))
     found = [(each.law, each.where, each.found) for each in arc_laws(tmp_path / "out")]
     assert found == [("leak", "arc/evaluation/bb.json", "test pair 3 is training pair 0")]
