@@ -1,7 +1,7 @@
 """ARC tasks to a dataset: augmented puzzles with ids, grids placed among EOS borders.
 
-Of several sources each id is taken once, and no test pair that training has, too. Pairs of two tasks
-are compared in their canonical form, since an augmented twin is a leak, too; those of one task are
+Each id of several sources is taken once, and no test pair that training has. Pairs of two tasks are
+compared in their canonical form, since an augmented twin is a leak, too; those of one task are
 compared cell by cell. Source: docs/formats/puzzles.md#leaks
 
 The folder `trm/` has the same arrays, and names and tasks as TRM splits them: HRM and TRM split at
@@ -25,15 +25,17 @@ import numpy as np
 from gristmill.contract import BadInput, FileNote
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
 from gristmill.puzzles.config import ArcConfig
-from gristmill.puzzles.domains.arc_augment import (
+from gristmill.puzzles.domains.arc_grid import (
+    ENCODING,
     KIND,
+    SEQ_LEN,
     TRANSLATION,
     TRM_MARK,
     FlatTask,
+    Grid,
     flat,
     task_hash,
 )
-from gristmill.puzzles.domains.arc_grid import ENCODING, SEQ_LEN, Grid
 from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.batch import Batch

@@ -15,14 +15,18 @@ from gristmill.contract import GristmillError, Violation
 from gristmill.laws import MOST, Few, or_unreadable
 from gristmill.puzzles.builders.arc import TASK_HASH, is_same_pair
 from gristmill.puzzles.domains import dihedral
-from gristmill.puzzles.domains.arc_augment import (
+from gristmill.puzzles.domains.arc_grid import (
+    COLOURS,
+    ENCODING,
+    FIRST_COLOUR,
+    SIDE,
     TRM_MARK,
     Augmentation,
+    Grid,
     is_task_id,
     parse_id,
     task_hash,
 )
-from gristmill.puzzles.domains.arc_grid import COLOURS, ENCODING, FIRST_COLOUR, SIDE, Grid
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import SourceFile
 from gristmill.puzzles.laws.contract import encoding_laws

@@ -12,8 +12,7 @@ import numpy as np
 
 from gristmill.contract import BadInput, Violation
 from gristmill.laws import Few, or_unreadable
-from gristmill.puzzles.domains.arc_augment import TRM_MARK, base_of
-from gristmill.puzzles.domains.arc_grid import decode
+from gristmill.puzzles.domains.arc_grid import TRM_MARK, base_of, decode
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import read_identifiers
 from gristmill.puzzles.read.rows import Dataset

@@ -14,13 +14,7 @@ import numpy.typing as npt
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
 from gristmill.puzzles.domains.domino_augment import MODULAR, canonical
-from gristmill.puzzles.domains.domino_findings import (
-    MODULAR_BREAKS,
-    RULES,
-    findings,
-    mask,
-    rule_names,
-)
+from gristmill.puzzles.domains.domino_game import MODULAR_BREAKS, RULES, findings, mask, rule_names
 from gristmill.puzzles.domains.domino_rows import (
     ENCODING,
     LEFT,

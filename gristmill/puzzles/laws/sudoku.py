@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
-from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING
+from gristmill.puzzles.domains.sudoku_board import CELLS, ENCODING
 from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
 from gristmill.puzzles.laws.groups import Batch, narrow
 from gristmill.puzzles.laws.sudoku_draws import Redraws
@@ -77,7 +77,7 @@ class _Set:
 
     def _looked(self, rows: Rows) -> tuple[int, list[_Finding], npt.NDArray[np.uint64]]:
         """The first row of a batch, what is wrong with its rows, and their marks."""
-        from gristmill.puzzles.domains.sudoku.checks import described
+        from gristmill.puzzles.domains.sudoku_checks import described
 
         batch = Batch.of(rows, self.arrays, self.sources)
         inputs, labels = narrow(rows.inputs), narrow(rows.labels)
@@ -116,8 +116,8 @@ class _Set:
         self, inputs: npt.NDArray[Any], findings: npt.NDArray[np.uint8], groups: slice
     ) -> list[_Finding]:
         """Note the invariants of sources, and solve those without findings."""
-        from gristmill.puzzles.domains.sudoku.canonical import invariants
-        from gristmill.puzzles.domains.sudoku.solver import solutions_of
+        from gristmill.puzzles.domains.sudoku_checks import solutions_of
+        from gristmill.puzzles.domains.sudoku_symmetry import invariants
 
         boards = _digits(inputs)
         self.invariants[groups] = invariants(boards)
@@ -145,7 +145,7 @@ def _checked(
     inputs: npt.NDArray[Any], labels: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.uint8], Clues]:
     """The findings of each row, as bits, and its clues."""
-    from gristmill.puzzles.domains.sudoku.checks import check
+    from gristmill.puzzles.domains.sudoku_checks import check
 
     findings, clues = np.empty(len(inputs), np.uint8), np.empty(len(inputs), np.int32)
     check(narrow(inputs), narrow(labels), findings, clues)
@@ -163,7 +163,7 @@ def _repeats(sets: list[_Set]) -> Iterator[Violation]:
     sets = [each for each in sets if each.arrays.inputs.shape[1] == CELLS]
     for each in sets:
         yield from _duplicates(each)
-    from gristmill.puzzles.domains.sudoku.canonical import canonical_forms
+    from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms
 
     trained: dict[bytes, str] = {}
     known = [each.invariants for each in sets if each.split == "train"]

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from numba import njit
 
 from gristmill.puzzles.domains import randomness
-from gristmill.puzzles.domains.sudoku.board import text_of
-from gristmill.puzzles.domains.sudoku.symmetry import draw, key_of
+from gristmill.puzzles.domains.sudoku_board import text_of
+from gristmill.puzzles.domains.sudoku_symmetry import draw, key_of
 from gristmill.puzzles.laws.groups import Batch, Bools, Marks, Repeats
 from gristmill.puzzles.read.rows import SetArrays
 from gristmill.run.kernels import kernel

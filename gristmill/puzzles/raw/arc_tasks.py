@@ -14,8 +14,7 @@ import numpy as np
 
 from gristmill.contract import BadInput
 from gristmill.inbox.sample_mark import not_samples
-from gristmill.puzzles.domains.arc_augment import MOST_BASE, base_of, is_task_id
-from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
+from gristmill.puzzles.domains.arc_grid import COLOURS, MOST_BASE, SIDE, Grid, base_of, is_task_id
 from gristmill.puzzles.raw.arc_collections import (
     Subset,
     is_collection,

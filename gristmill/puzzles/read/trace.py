@@ -133,8 +133,7 @@ def _symmetry(number: int) -> str:
 
 
 def _arc(config: Mapping[str, Any], found: Example, first: npt.NDArray[np.integer]) -> Parameters:
-    from gristmill.puzzles.domains.arc_augment import parse_id
-    from gristmill.puzzles.domains.arc_grid import decode
+    from gristmill.puzzles.domains.arc_grid import decode, parse_id
 
     task, augmentation = parse_id(found.identifier)
     place = decode(found.inputs)
@@ -155,8 +154,8 @@ def _arc(config: Mapping[str, Any], found: Example, first: npt.NDArray[np.intege
 def _sudoku(
     config: Mapping[str, Any], found: Example, first: npt.NDArray[np.integer]
 ) -> Parameters:
-    from gristmill.puzzles.domains.sudoku.board import text_of
-    from gristmill.puzzles.domains.sudoku.symmetry import augmentation
+    from gristmill.puzzles.domains.sudoku_board import text_of
+    from gristmill.puzzles.domains.sudoku_symmetry import augmentation
 
     if not found.draw:
         return {}

@@ -20,8 +20,15 @@ def task(data: bytes) -> None:
 
     The first byte chooses the sub-folder.
     """
-    from gristmill.puzzles.domains.arc_augment import aug_id, augmentation, flat, inverse, parse_id
-    from gristmill.puzzles.domains.arc_grid import decode, encode
+    from gristmill.puzzles.domains.arc_grid import (
+        aug_id,
+        augmentation,
+        decode,
+        encode,
+        flat,
+        inverse,
+        parse_id,
+    )
     from gristmill.puzzles.domains.arc_kernels import kept_draws
     from gristmill.puzzles.raw.arc_tasks import parse_task
 
@@ -71,7 +78,7 @@ PARSERS = (
     Parser(
         "puzzles_arc_task",
         task,
-        ("gristmill.puzzles.raw.arc_tasks", "gristmill.puzzles.domains.arc_augment"),
+        ("gristmill.puzzles.raw.arc_tasks", "gristmill.puzzles.domains.arc_grid"),
         words=_WORDS,
     ),
     Parser(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gristmill.puzzles.domains.arc_augment import Augmentation, flat
+from gristmill.puzzles.domains.arc_grid import Augmentation, flat
 from gristmill.puzzles.domains.arc_kernels import canonical_pair, kept_draws
 from gristmill.puzzles.domains.source_key import source_key
 from tests.puzzles import arc_oracle, arc_tasks

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gristmill.puzzles.domains.domino_augment import Change, augmentation, augmented, canonical
-from gristmill.puzzles.domains.domino_findings import findings, rule_names
-from gristmill.puzzles.domains.domino_game import game_keys, games
+from gristmill.puzzles.domains.domino_game import findings, game_keys, games, rule_names
 from gristmill.puzzles.domains.domino_rows import Scenario, decoded
 from tests.puzzles.domino_oracle import encoded, twins
 from tests.puzzles.plain_draws import Stream

@@ -14,7 +14,7 @@ from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
-from gristmill.puzzles.domains.arc_augment import parse_id
+from gristmill.puzzles.domains.arc_grid import parse_id
 from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.raw.samples import write_maze_sample
 from gristmill.puzzles.read.rows import Dataset

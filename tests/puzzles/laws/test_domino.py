@@ -13,7 +13,7 @@ import pytest
 
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
-from gristmill.puzzles.domains.domino_findings import findings
+from gristmill.puzzles.domains.domino_game import findings
 from gristmill.puzzles.laws.domino import domino_laws
 
 

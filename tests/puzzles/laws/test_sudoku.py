@@ -13,7 +13,7 @@ import pytest
 from gristmill.laws import MOST
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.domains.sudoku.symmetry import augmentation
+from gristmill.puzzles.domains.sudoku_symmetry import augmentation
 from gristmill.puzzles.laws.contract import trace_laws
 from gristmill.puzzles.laws.sudoku import sudoku_laws
 from tests.puzzles import sudoku
