@@ -42,8 +42,7 @@ from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.metadata import SourceFile, read_identifiers
 from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.format.part_file import Sets
-from gristmill.puzzles.raw.arc_collections import is_collection, part_of
-from gristmill.puzzles.raw.arc_tasks import ArcTask, Parts, read_tasks
+from gristmill.puzzles.raw.arc_tasks import ArcTask, Parts, is_collection, part_of, read_tasks
 from gristmill.puzzles.raw.file_forms import source_folders, source_labels
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress

@@ -155,7 +155,7 @@ class _Reader:
         self, path: Path, label: str, tokens: BinaryIO, mazes: _Mazes, seen: set[bytes]
     ) -> None:
         from gristmill.puzzles.domains.maze_paths import canonical
-        from gristmill.puzzles.raw.maze_csv import read_mazes
+        from gristmill.puzzles.raw.rated_csv import read_mazes
 
         digest = hashlib.sha256()
         for read in read_mazes(

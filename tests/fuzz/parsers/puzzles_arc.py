@@ -53,9 +53,8 @@ def task(data: bytes) -> None:
 
 def collection(data: bytes) -> None:
     """Challenges and their solutions: each task has the outputs that the standard library reads."""
-    from gristmill.puzzles.raw.arc_collections import read_subset, subsets_of
-    from gristmill.puzzles.raw.arc_tasks import read_tasks
-    from gristmill.puzzles.raw.arc_together import tasks_in
+    from gristmill.puzzles.raw.arc_tasks import read_subset, read_tasks, subsets_of
+    from gristmill.puzzles.raw.drops import tasks_in
     from gristmill.untrusted.files import REFUSE_LINKS
     from gristmill.untrusted.limits import Limits
 
@@ -84,7 +83,7 @@ PARSERS = (
     Parser(
         "puzzles_arc_collection",
         collection,
-        ("gristmill.puzzles.raw.arc_collections", "gristmill.puzzles.raw.arc_together"),
+        ("gristmill.puzzles.raw.arc_tasks", "gristmill.puzzles.raw.drops"),
         covers=("gristmill.untrusted.json_way",),
         words=(*_WORDS, b"\xff\xfe", b'{"a":', b'{"test":[{"input":[[1]]}],"train":[]}'),
     ),

@@ -17,8 +17,7 @@ _WORDS = (
 def mazes(data: bytes) -> None:
     """A CSV file: its mazes are those of Python's csv, square, with shortest paths."""
     from gristmill.puzzles.domains.maze_grid import decoded
-    from gristmill.puzzles.raw.maze_csv import read_mazes
-    from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES
+    from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES, read_mazes
     from tests.puzzles.plain_mazes import broken
 
     found = [
@@ -50,7 +49,7 @@ PARSERS = (
     Parser(
         "puzzles_maze_csv",
         mazes,
-        ("gristmill.puzzles.raw.maze_csv", "gristmill.puzzles.raw.rated_csv"),
+        ("gristmill.puzzles.raw.rated_csv", "gristmill.puzzles.raw.rated_csv"),
         covers=("gristmill.puzzles.domains.maze_grid",),
         words=_WORDS,
     ),

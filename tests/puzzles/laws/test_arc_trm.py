@@ -12,8 +12,7 @@ import pytest
 
 from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.config import ArcConfig
-from gristmill.puzzles.laws.arc import arc_laws
-from gristmill.puzzles.laws.arc_trm import trm_laws
+from gristmill.puzzles.laws.arc import arc_laws, trm_laws
 from gristmill.puzzles.laws.contract import contract_laws
 from tests.puzzles import arc_tasks
 from tests.puzzles.raw.test_arc_collections import write

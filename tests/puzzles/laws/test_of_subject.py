@@ -15,7 +15,7 @@ from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.format.names import SOURCES
-from gristmill.puzzles.laws.of_subject import puzzle_notes, rows_left_out
+from gristmill.puzzles.laws.contract import puzzle_notes, rows_left_out
 from tests.paths import REAL_DATA
 from tests.puzzles import arc_tasks
 from tests.puzzles import sudoku as sudokus

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.raw.arc_collections import subsets_of
-from gristmill.puzzles.raw.arc_tasks import ArcTask, Parts, parse_task, read_tasks
+from gristmill.puzzles.raw.arc_tasks import ArcTask, Parts, parse_task, read_tasks, subsets_of
 from tests.puzzles import arc_tasks
 
 TASKS = {"aa": arc_tasks.task(1, train=3, test=2), "ca_1": arc_tasks.task(2)}

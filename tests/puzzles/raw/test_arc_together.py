@@ -13,8 +13,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.raw.arc_tasks import read_tasks
-from gristmill.puzzles.raw.arc_together import tasks_in
-from gristmill.puzzles.raw.drops import account
+from gristmill.puzzles.raw.drops import account, tasks_in
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests.puzzles import arc_tasks
 from tests.puzzles.raw.test_arc_collections import TASKS, plain

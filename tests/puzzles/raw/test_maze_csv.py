@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.raw.maze_csv import read_mazes
+from gristmill.puzzles.raw.rated_csv import read_mazes
 
 HEADER = "source,question,answer,rating\n"
 
