@@ -139,7 +139,7 @@ CATALOG = Catalog(
     columns=call("gristmill.puzzles.show.columns:columns"),
     facts=call("gristmill.puzzles.show.tables:facts_of"),
     tables=call("gristmill.puzzles.show.tables:tables"),
-    splits=call("gristmill.puzzles.read.exported:splits"),
+    splits=call("gristmill.puzzles.read.rows:splits"),
     options=[
         Option("split", str, "The split; train by default.", choices=SPLITS),
         Option("set", str, "Puzzles: the set of examples; all by default."),

@@ -25,9 +25,8 @@ from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.domains.sudoku_board import CELLS, ENCODING, KIND, text_of
 from gristmill.puzzles.domains.sudoku_checks import solutions_of
 from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms
-from gristmill.puzzles.format.batch import Batch
+from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.names import AMBIGUOUS, SET, SPLITS
-from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.raw.file_forms import source_folders
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress

@@ -30,8 +30,7 @@ from gristmill.puzzles.format.metadata import (
     read_sources,
 )
 from gristmill.puzzles.format.names import SOURCES
-from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
-from gristmill.puzzles.read.split_files import Integers
+from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays
 
 
 def encoding_laws(dataset: Dataset, encoding: Encoding) -> Iterator[Violation]:

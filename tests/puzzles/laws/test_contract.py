@@ -15,9 +15,8 @@ from gristmill import laws
 from gristmill.puzzles.builders.dataset import Plan, build_dataset
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
-from gristmill.puzzles.format.batch import Batch
+from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.metadata import Encoding, SourceFile
-from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.laws import contract
 from gristmill.puzzles.laws.contract import contract_laws, trace_laws
 from gristmill.puzzles.laws.domino import domino_laws

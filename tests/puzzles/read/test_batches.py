@@ -11,9 +11,8 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.read import batches
-from gristmill.puzzles.read.batches import TrainBatches
-from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
-from gristmill.puzzles.read.split_files import MappedSet
+from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig, TrainBatches
+from gristmill.puzzles.read.rows import MappedSet
 from tests.paths import REAL_DATA
 from tests.puzzles.format.test_metadata import METADATA
 from tests.puzzles.read.folders import write_split

@@ -9,8 +9,8 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.format import names
-from gristmill.puzzles.read.example import example
 from gristmill.puzzles.read.rows import Dataset
+from gristmill.puzzles.read.trace import example
 from tests.puzzles.small_datasets import SMALL, arc, other, write
 
 

@@ -11,7 +11,7 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.puzzles.read import split_files
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
-from gristmill.puzzles.read.split_files import mapped_integers
+from gristmill.puzzles.read.rows import mapped_integers
 from tests.puzzles.read.folders import write_set, write_split
 
 COUNT = 9

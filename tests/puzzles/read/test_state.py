@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
-from gristmill.puzzles.read.state import Position, Progress
+from gristmill.puzzles.read.dataset import Position, Progress, PuzzleDataset, PuzzleDatasetConfig
 from tests.puzzles.read.folders import taken, write_set, write_split
 from tests.puzzles.read.plain_reader import PlainReader
 

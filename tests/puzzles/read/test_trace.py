@@ -12,9 +12,15 @@ from gristmill.contract import BadInput
 from gristmill.families import Misuse, Request
 from gristmill.puzzles.domains.dihedral import transform
 from gristmill.puzzles.format.metadata import Sources
-from gristmill.puzzles.read.example import Example, example
 from gristmill.puzzles.read.rows import Dataset
-from gristmill.puzzles.read.trace import SYMMETRIES, parameters, trace, traced_example
+from gristmill.puzzles.read.trace import (
+    SYMMETRIES,
+    Example,
+    example,
+    parameters,
+    trace,
+    traced_example,
+)
 from tests.puzzles.small_datasets import SMALL, arc, write
 
 

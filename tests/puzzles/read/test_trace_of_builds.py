@@ -18,9 +18,8 @@ from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, Sudoku
 from gristmill.puzzles.domains.dihedral import transform
 from gristmill.puzzles.domains.domino_rows import decoded
 from gristmill.puzzles.format.names import SPLITS
-from gristmill.puzzles.read.example import example
 from gristmill.puzzles.read.rows import Dataset
-from gristmill.puzzles.read.trace import trace
+from gristmill.puzzles.read.trace import example, trace
 from tests.puzzles.small_datasets import ANSWER, QUESTION, arc_tokens
 
 Facts = Mapping[str, object]
