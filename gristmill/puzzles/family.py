@@ -108,7 +108,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         given=call("gristmill.puzzles.builds:settings_of", kind),
         place_of=call("gristmill.puzzles.builds:place_of"),
         available=call(f"{_RECIPES}:wanted_of", kind),
-        sample=call("gristmill.puzzles.show.tables:sample"),
+        sample=call("gristmill.puzzles.show:sample"),
         notes=call(f"{_LAWS}.contract:puzzle_notes"),
         # A drop and a recipe that settle at once may both start a run of the recipe: one waits.
         pool="puzzles",
@@ -136,9 +136,9 @@ CATALOG = Catalog(
     others=[_OTHER],
     sources=_SOURCES,
     asset_of=call("gristmill.puzzles.read.rows:asset_of"),
-    columns=call("gristmill.puzzles.show.columns:columns"),
-    facts=call("gristmill.puzzles.show.tables:facts_of"),
-    tables=call("gristmill.puzzles.show.tables:tables"),
+    columns=call("gristmill.puzzles.show:columns"),
+    facts=call("gristmill.puzzles.show:facts_of"),
+    tables=call("gristmill.puzzles.show:tables"),
     splits=call("gristmill.puzzles.read.rows:splits"),
     options=[
         Option("split", str, "The split; train by default.", choices=SPLITS),

@@ -70,6 +70,7 @@ ACROSS = {
     "puzzles/builders/test_processes.py": "builds of all puzzles in two processes",
     "puzzles/laws/test_workers.py": "builds and laws of every kind with several workers",
     "puzzles/read/test_training.py": "a toy model trained on every kind of puzzle",
+    "puzzles/read/test_batches.py": "the batches of the reader against a plain one",
     "puzzles/builders/test_arc_trm.py": "the folder `trm/` of ARC datasets",
     "puzzles/builders/test_arc_real.py": "the builds of real ARC tasks",
     "puzzles/read/test_trace_of_builds.py": "traces of built datasets, made once more",

@@ -53,7 +53,6 @@ NO_PARSERS = {
     "gristmill.macroxue.raw.pool_members": "files of pools, which `macroxue_pool_file` reads",
     "gristmill.provenance.canonical": "values of its caller, by way of JSON",
     "gristmill.publish.doctor": "what a process says that it has just started",
-    "gristmill.puzzles.raw.drops": "a client of a server: tests/puzzles/raw/test_hub.py",
     "gristmill.puzzles.raw.known_recipes": "recipe files, which `puzzles_recipe` reads",
     "gristmill.puzzles.raw.samples": "writes the sample drops",
     "gristmill.reasoning.raw.ready": "names of files, which `drops` finds",

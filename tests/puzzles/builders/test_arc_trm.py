@@ -15,7 +15,7 @@ from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.read.trace import trace
 from tests.puzzles import arc_tasks
-from tests.puzzles.raw.test_arc_collections import write
+from tests.puzzles.raw.test_arc_tasks import write
 
 CONFIG = ArcConfig(num_aug=3, dtype="uint8")
 

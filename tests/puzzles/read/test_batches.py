@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.read import batches
+from gristmill.puzzles.read import dataset as batches
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig, TrainBatches
 from gristmill.puzzles.read.rows import MappedSet
 from tests.paths import REAL_DATA
