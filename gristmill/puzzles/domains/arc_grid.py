@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from gristmill.contract import GristmillError
 from gristmill.puzzles.domains.dihedral import INVERSE, transform
-from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format.metadata import Encoding
 
 Grid = npt.NDArray[np.uint8]
@@ -241,21 +240,6 @@ def flat(pairs: Sequence[tuple[Grid, Grid]]) -> FlatTask:
         np.cumsum(sizes) - sizes,
         np.array([grid.shape for grid in grids], np.int64),
     )
-
-
-def augmentation(seed: int, base: str, number: int) -> Augmentation:
-    """Return the augmentation of a draw, as the builder draws it.
-
-    seed: of the build. base: id of the task.
-    number: of the draw, from 1; 0 for the task itself.
-    """
-    from gristmill.puzzles.domains.arc_kernels import draws
-
-    if number == 0:
-        return Augmentation()
-    key = np.uint64(source_key(seed, KIND, base))
-    symmetries, colours = draws(key, np.array([number], np.int64))
-    return Augmentation(int(symmetries[0]), "".join(map(str, colours[0].tolist())))
 
 
 def task_hash(pairs: Iterable[tuple[Grid, Grid]]) -> str:

@@ -21,8 +21,8 @@ def task(data: bytes) -> None:
     The first byte chooses the sub-folder.
     """
     from gristmill.puzzles.domains.arc_grid import (
+        Augmentation,
         aug_id,
-        augmentation,
         decode,
         encode,
         flat,
@@ -39,7 +39,7 @@ def task(data: bytes) -> None:
     grids = [[grid.tolist() for grid in pair] for pair in read.pairs]
     assert grids == [[pair["input"], pair["output"]] for pair in listed]
     assert sorted(read.numbers("train") + read.numbers("test")) == list(range(len(listed)))
-    change = augmentation(1, read.base, 1)
+    change = Augmentation(3, "0912345678")
     name = aug_id(read.base, change)
     assert parse_id(name) == (read.base, change)
     for pair in read.pairs[:3]:

@@ -40,7 +40,7 @@ PARSERS = (
         "puzzles_dataset",
         dataset,
         (
-            *(f"{_READ}.{name}" for name in ("split_files", "batches", "batch_kernels")),
+            *(f"{_READ}.{name}" for name in ("rows", "dataset", "batch_kernels")),
             "gristmill.puzzles.format.metadata",
             "gristmill.untrusted.npy_header",
             "numpy.lib._format_impl",

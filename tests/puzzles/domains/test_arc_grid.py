@@ -12,7 +12,6 @@ from gristmill.puzzles.domains.arc_grid import (
     Augmentation,
     arc_vote,
     aug_id,
-    augmentation,
     checked_grid,
     decode,
     encode,
@@ -296,14 +295,6 @@ def test_the_hash_of_a_task_does_not_know_the_order_of_pairs() -> None:
 def test_the_hash_of_a_pair_is_pinned() -> None:
     pairs = [(np.array([[1, 2]], np.uint8), np.array([[3]], np.uint8))]
     assert task_hash(pairs) == "d4002129d1552864352a14b4a294b7864f709b57c1781f2d40346d113b4cf34e"
-
-
-def test_a_draw_is_the_one_of_the_oracle() -> None:
-    for number in range(1, 30):
-        symmetry, colours = arc_oracle.drawn(42, "007bbfb7", number)
-        expected = Augmentation(symmetry, "".join(map(str, colours)))
-        assert augmentation(42, "007bbfb7", number) == expected
-    assert augmentation(42, "007bbfb7", 0) == Augmentation()
 
 
 def test_the_arrays_of_a_task_hold_its_grids_in_order() -> None:
