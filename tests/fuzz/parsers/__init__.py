@@ -9,12 +9,7 @@ from tests.fuzz.parsers import (
     loading,
     macroxue,
     mirror,
-    puzzles_arc,
-    puzzles_maze,
-    puzzles_reader,
-    puzzles_recipes,
-    puzzles_rows,
-    puzzles_trace,
+    puzzles,
     reasoning,
     reasoning_corpora,
     reasoning_read,
@@ -37,12 +32,7 @@ PARSERS: dict[str, Parser] = {
         reasoning_corpora,
         reasoning_steps,
         reasoning_read,
-        puzzles_arc,
-        puzzles_maze,
-        puzzles_reader,
-        puzzles_recipes,
-        puzzles_rows,
-        puzzles_trace,
+        puzzles,
     )
     for parser in module.PARSERS
 }

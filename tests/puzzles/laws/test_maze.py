@@ -12,8 +12,7 @@ from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.laws.maze import maze_laws
 from tests.puzzles.laws.test_domino import change
-from tests.puzzles.plain_mazes import maze
-from tests.puzzles.real_mazes import write_csv
+from tests.puzzles.plain_mazes import maze, write_csv
 
 
 @pytest.fixture(scope="module")

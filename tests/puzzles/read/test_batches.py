@@ -14,7 +14,7 @@ from gristmill.puzzles.read import dataset as batches
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig, TrainBatches
 from gristmill.puzzles.read.rows import MappedSet
 from tests.paths import REAL_DATA
-from tests.puzzles.format.test_metadata import METADATA
+from tests.puzzles.format.test_batch import METADATA
 from tests.puzzles.read.folders import write_split
 from tests.puzzles.read.plain_reader import PlainReader
 
