@@ -36,7 +36,7 @@ _CODES: Final = {
 }
 _RULES_EXCUSED: Final = {"sudoku": {"not_unique": ("unique", "off")}}
 _LAWS: Final = "gristmill.puzzles.laws"
-_RECIPES: Final = "gristmill.puzzles.raw.known_recipes"
+_RECIPES: Final = "gristmill.puzzles.builds"
 _TRACE = call("gristmill.puzzles.read.trace:traced_example")
 _CONTRACT = Law(
     "contract", call(f"{_LAWS}.contract:of_dataset", call(f"{_LAWS}.contract:contract_laws"))

@@ -43,7 +43,6 @@ NO_PARSERS = {
     "gristmill.macroxue.raw.pool_members": "files of pools, which `macroxue_pool_file` reads",
     "gristmill.provenance.canonical": "values of its caller, by way of JSON",
     "gristmill.publish.doctor": "what a process says that it has just started",
-    "gristmill.puzzles.raw.known_recipes": "recipe files, which `puzzles_recipe` reads",
     "gristmill.puzzles.raw.samples": "writes the sample drops",
     "gristmill.reasoning.raw.ready": "names of files, which `drops` finds",
     "gristmill.reasoning.raw.hub": "a client of a server: tests/reasoning/raw/test_hub.py",

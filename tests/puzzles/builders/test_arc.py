@@ -19,7 +19,6 @@ from gristmill.puzzles.laws.arc import arc_laws
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.raw.arc_tasks import read_tasks
 from gristmill.puzzles.read.trace import trace
-from gristmill.run.parts import PartStore
 from gristmill.run.progress import Progress, Report
 from tests.paths import REAL_DATA
 from tests.puzzles import arc_oracle, arc_tasks
@@ -115,26 +114,6 @@ def test_draws_that_repeat_are_counted(tmp_path: Path, source: Path) -> None:
     # One colour has nine others, and the grid four frames that differ.
     assert groups.tolist().count(36) == 1
     assert summary.not_full == np.count_nonzero(groups < 101) == 1
-
-
-def test_the_bytes_are_the_same_for_any_workers_order_and_restart(tmp_path: Path) -> None:
-    first, second = tmp_path / "a" / "arc", tmp_path / "b" / "concepts"
-    tasks = arc_tasks.source(first)
-    for number in range(3):
-        arc_tasks.write(second, {f"Count/Count{number}": arc_tasks.task(40 + number)})
-    build_arc([first, second], tmp_path / "one", config(5))
-    expected = digests(tmp_path / "one")
-    build_arc([second, first], tmp_path / "two", config(5, workers=2))
-    assert digests(tmp_path / "two") == expected
-    other = tmp_path / "c" / "arc"
-    for path in sorted(tasks.glob("*/*.json"), reverse=True):
-        (other / path.parent.name).mkdir(parents=True, exist_ok=True)
-        (other / path.relative_to(tasks)).write_bytes(path.read_bytes())
-    (tmp_path / "parts").mkdir()
-    store = PartStore(tmp_path / "parts")
-    for name in ("three", "four"):
-        build_arc([other, second], tmp_path / name, config(5), store)
-        assert digests(tmp_path / name) == expected
 
 
 def test_a_task_is_augmented_alike_whatever_is_built_beside_it(

@@ -12,7 +12,7 @@ from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import ARRIVING, READY, REFUSED, UNREAD, WAITS
 from gristmill.keys import BadKey
-from gristmill.puzzles.raw import known_recipes as known
+from gristmill.puzzles import builds as known
 from gristmill.puzzles.raw.recipes import (
     BUILT_IN,
     CONFIGS,
