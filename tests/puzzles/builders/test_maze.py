@@ -17,7 +17,7 @@ from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format.metadata import read_sources
 from gristmill.puzzles.laws.contract import contract_laws
-from gristmill.puzzles.laws.grid import maze_laws
+from gristmill.puzzles.laws.maze import maze_laws
 from gristmill.puzzles.read.trace import trace as read_trace
 from gristmill.untrusted.files import LinkRule
 from tests.marked import mark
