@@ -71,7 +71,6 @@ ACROSS = {
     "puzzles/builders/test_processes.py": "builds of all puzzles in two processes",
     "puzzles/laws/test_workers.py": "builds and laws of every kind with several workers",
     "puzzles/read/test_training.py": "a toy model trained on every kind of puzzle",
-    "puzzles/read/test_batches.py": "the batches of the reader against a plain one",
     "reasoning/read/test_source.py": "the sequences of shards as a source of the loader",
     "reasoning/builders/test_shard_kills.py": "builds of shards that are killed",
     "sensors/test_first_ticks.py": "the sensors of all families over samples that are built",
