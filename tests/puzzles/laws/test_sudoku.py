@@ -52,13 +52,6 @@ def _found(out: Path) -> set[tuple[str, str]]:
     return {(violation.law, violation.where) for violation in sudoku_laws(out)}
 
 
-def _set(name: str, row: int, cell: int, token: int) -> Callable[[Arrays], None]:
-    def damage(arrays: Arrays) -> None:
-        arrays[name][row, cell] = token
-
-    return damage
-
-
 def _clue(name: str, row: int, blank: bool = False) -> Callable[[Arrays], int]:
     """The first cell of an example with a clue, or without one."""
 
@@ -69,13 +62,17 @@ def _clue(name: str, row: int, blank: bool = False) -> Callable[[Arrays], int]:
 
 
 @pytest.mark.parametrize("token", [0, 11, -1])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_tokens_outside_of_the_vocabulary_are_found(
-    built: Path, tmp_path: Path, token: int
+    built: Path, tmp_path: Path, token: int, dtype: str
 ) -> None:
-    found = _found(_copy(built, tmp_path, _set("test/labels", 2, 40, token)))
+    def damage(arrays: Arrays) -> None:
+        for name, row, cell in (("test/labels", 2, 40), ("train/inputs", 39, 80)):
+            arrays[name] = arrays[name].astype(dtype)
+            arrays[name][row, cell] = token
+
+    found = _found(_copy(built, tmp_path, damage))
     assert ("label_out_of_vocab", "test/all row 2") in found
-    shutil.rmtree(tmp_path / "copy")
-    found = _found(_copy(built, tmp_path, _set("train/inputs", 39, 80, token)))
     assert ("input_out_of_vocab", "train/all row 39") in found
 
 
