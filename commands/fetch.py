@@ -13,7 +13,7 @@ import click
 from commands.checkout import CheckoutCommand, called
 from commands.terminal import say, shown
 from gristmill.inbox.hub import HubError, Reached, Source, fetch_drop
-from gristmill.puzzles.raw import hub as puzzles
+from gristmill.puzzles.raw import drops as puzzles
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.reasoning.raw import hub as reasoning
 from gristmill.reasoning.raw.drops import CORPUS, corpus_of

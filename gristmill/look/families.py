@@ -21,9 +21,8 @@ from gristmill.macroxue.raw.step_files import INBOX as GAMES
 from gristmill.macroxue.raw.step_files import STEPS
 from gristmill.macroxue.raw.step_files import proposal as steps_proposal
 from gristmill.printable import command
-from gristmill.puzzles.raw.arc_together import tasks_in
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
-from gristmill.puzzles.raw.drops import proposal
+from gristmill.puzzles.raw.drops import proposal, tasks_in
 from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES
 from gristmill.settings.tables import FILE, read_drop
 from gristmill.synth.raw.files import TEXTS

@@ -36,10 +36,10 @@ _CODES: Final = {
 }
 _RULES_EXCUSED: Final = {"sudoku": {"not_unique": ("unique", "off")}}
 _LAWS: Final = "gristmill.puzzles.laws"
-_RECIPES: Final = "gristmill.puzzles.raw.known_recipes"
+_RECIPES: Final = "gristmill.puzzles.builds"
 _TRACE = call("gristmill.puzzles.read.trace:traced_example")
 _CONTRACT = Law(
-    "contract", call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.contract:contract_laws"))
+    "contract", call(f"{_LAWS}.contract:of_dataset", call(f"{_LAWS}.contract:contract_laws"))
 )
 
 _SOURCES = [
@@ -79,20 +79,20 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
     rules = Law(
         kind,
         call(
-            f"{_LAWS}.of_subject:{'of_grids' if kind == 'grid' else 'of_dataset'}",
+            f"{_LAWS}.contract:{'of_grids' if kind == 'grid' else 'of_dataset'}",
             call(f"{_LAWS}.{kind}:{kind}_laws"),
         ),
         rules_excused_by=_RULES_EXCUSED.get(kind, {}),
     )
-    trace = Law("trace", call(f"{_LAWS}.of_subject:of_trace", call(f"{_LAWS}.contract:trace_laws")))
-    trm = Law("trm", call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.arc_trm:trm_laws")))
+    trace = Law("trace", call(f"{_LAWS}.contract:of_trace", call(f"{_LAWS}.contract:trace_laws")))
+    trm = Law("trm", call(f"{_LAWS}.contract:of_dataset", call(f"{_LAWS}.arc:trm_laws")))
     return Asset(
         f"puzzles/{kind}",
         laws=[_CONTRACT, trace, rules, *([trm] if kind == "arc" else [])],
         trace=_TRACE,
         source=call("gristmill.puzzles.read.examples:opened"),
         rows=("examples/train", "examples/test"),
-        counted=call(f"{_LAWS}.of_subject:rows_left_out"),
+        counted=call(f"{_LAWS}.contract:rows_left_out"),
         listed=["training_tasks", "evaluation_tasks"] if kind == "arc" else [],
         code=of_code,
         file=PartitionFile("puzzles/recipes", call(f"{_RECIPES}:recipe_change"), BUILT_IN),
@@ -108,8 +108,8 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         given=call("gristmill.puzzles.builds:settings_of", kind),
         place_of=call("gristmill.puzzles.builds:place_of"),
         available=call(f"{_RECIPES}:wanted_of", kind),
-        sample=call("gristmill.puzzles.show.tables:sample"),
-        notes=call(f"{_LAWS}.of_subject:puzzle_notes"),
+        sample=call("gristmill.puzzles.show:sample"),
+        notes=call(f"{_LAWS}.contract:puzzle_notes"),
         # A drop and a recipe that settle at once may both start a run of the recipe: one waits.
         pool="puzzles",
         batch=100,
@@ -119,7 +119,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
 
 _OTHER = Kind(
     "puzzles/other",
-    [_CONTRACT, Law("rules", call(f"{_LAWS}.of_subject:of_other"))],
+    [_CONTRACT, Law("rules", call(f"{_LAWS}.contract:of_other"))],
     trace=_TRACE,
 )
 """Folders of other kinds that keep the contract: no asset makes them, but they can be shown."""
@@ -136,10 +136,10 @@ CATALOG = Catalog(
     others=[_OTHER],
     sources=_SOURCES,
     asset_of=call("gristmill.puzzles.read.rows:asset_of"),
-    columns=call("gristmill.puzzles.show.columns:columns"),
-    facts=call("gristmill.puzzles.show.tables:facts_of"),
-    tables=call("gristmill.puzzles.show.tables:tables"),
-    splits=call("gristmill.puzzles.read.exported:splits"),
+    columns=call("gristmill.puzzles.show:columns"),
+    facts=call("gristmill.puzzles.show:facts_of"),
+    tables=call("gristmill.puzzles.show:tables"),
+    splits=call("gristmill.puzzles.read.rows:splits"),
     options=[
         Option("split", str, "The split; train by default.", choices=SPLITS),
         Option("set", str, "Puzzles: the set of examples; all by default."),

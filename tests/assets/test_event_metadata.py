@@ -34,7 +34,7 @@ from gristmill.macroxue.format import metadata_db
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.provenance import Input, Record
 from gristmill.publish.build import Published
-from gristmill.puzzles.show import tables
+from gristmill.puzzles import show as tables
 from gristmill.reasoning.format import align, index, records
 from gristmill.synth.builders.harmony_part import schema_of
 from gristmill.synth.config import HarmonyConfig

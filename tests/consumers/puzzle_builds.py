@@ -15,7 +15,7 @@ from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.raw.samples import write_grid_sample, write_maze_sample, write_sudoku_sample
 from tests.puzzles import arc_tasks
-from tests.puzzles.raw.test_arc_collections import write
+from tests.puzzles.raw.test_arc_tasks import write
 
 KINDS: Final = ("arc", "sudoku", "maze", "domino", "grid")
 AUGMENTATIONS: Final = 8

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gristmill.puzzles.domains.sudoku.symmetry import Symmetry
+from gristmill.puzzles.domains.sudoku_symmetry import Symmetry
 from gristmill.puzzles.raw.samples import generated_sudoku
 from tests.puzzles.plain_draws import Stream, key_of
 

@@ -12,9 +12,8 @@ from gristmill.data_root import DataRoot
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
-from gristmill.puzzles.builds import place_of, settings_of, space
+from gristmill.puzzles.builds import RECIPES_INBOX, place_of, settings_of, space
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
-from gristmill.puzzles.raw.known_recipes import RECIPES_INBOX
 from gristmill.puzzles.raw.samples import write_maze_sample
 from gristmill.run.parts import PartStore
 from gristmill.settings.tables import Settings

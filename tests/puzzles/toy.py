@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gristmill.puzzles.builders.dataset import Plan
-from gristmill.puzzles.format.batch import Batch
+from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.metadata import Encoding, SourceFile
-from gristmill.puzzles.format.part_file import Sets
 
 WIDTH = 5
 

@@ -23,10 +23,9 @@ from gristmill.puzzles.config import GridConfig
 from gristmill.puzzles.domains.dihedral import SYMMETRIES, transform
 from gristmill.puzzles.domains.grid import KIND, PAD, Cells, Symbols
 from gristmill.puzzles.domains.source_key import source_key
-from gristmill.puzzles.format.batch import Batch
+from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.metadata import SourceFile
 from gristmill.puzzles.format.names import SET, SPLITS, Split
-from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.raw.file_forms import labelled_folders, source_folders
 from gristmill.puzzles.raw.grid_rows import GridFile, GridRow, grid_files, read_grids
 from gristmill.run.parts import PartStore

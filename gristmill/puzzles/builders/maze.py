@@ -22,10 +22,9 @@ from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.domains.dihedral import SYMMETRIES, index_maps
 from gristmill.puzzles.domains.maze_grid import KIND, decoded, encoding, side_of
 from gristmill.puzzles.domains.source_key import source_key
-from gristmill.puzzles.format.batch import Batch
+from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.metadata import SourceFile
 from gristmill.puzzles.format.names import SET, SPLITS, Split
-from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.raw.drops import MAZE_FILES
 from gristmill.puzzles.raw.file_forms import both_tables, labelled_folders, source_folders
 from gristmill.run.parts import PartStore
@@ -155,7 +154,7 @@ class _Reader:
         self, path: Path, label: str, tokens: BinaryIO, mazes: _Mazes, seen: set[bytes]
     ) -> None:
         from gristmill.puzzles.domains.maze_paths import canonical
-        from gristmill.puzzles.raw.maze_csv import read_mazes
+        from gristmill.puzzles.raw.rated_csv import read_mazes
 
         digest = hashlib.sha256()
         for read in read_mazes(

@@ -22,12 +22,11 @@ from gristmill.puzzles.builders.sudoku_table import (
 )
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.domains.source_key import source_key
-from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING, KIND, text_of
-from gristmill.puzzles.domains.sudoku.canonical import canonical_forms
-from gristmill.puzzles.domains.sudoku.solver import solutions_of
-from gristmill.puzzles.format.batch import Batch
+from gristmill.puzzles.domains.sudoku_board import CELLS, ENCODING, KIND, text_of
+from gristmill.puzzles.domains.sudoku_checks import solutions_of
+from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms
+from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.names import AMBIGUOUS, SET, SPLITS
-from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.raw.file_forms import source_folders
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
@@ -215,7 +214,7 @@ class MakeSudokus:
 
     def __call__(self, task: SudokuTask) -> Mapping[Sets, Batch]:
         """The batch of a task. Raises BadInput as `check_unique`."""
-        from gristmill.puzzles.domains.sudoku.symmetry import groups, key_of
+        from gristmill.puzzles.domains.sudoku_symmetry import groups, key_of
 
         questions, answers = read_boards(task.boards, task.rows)
         if self.is_checked:
@@ -238,7 +237,7 @@ def check_unique(questions: Boards, task: SudokuTask) -> None:
 
     questions: uint8 [rows, 81].
     """
-    from gristmill.puzzles.domains.sudoku.solver import GAVE_UP, MOST_GUESSES, solutions_of
+    from gristmill.puzzles.domains.sudoku_checks import GAVE_UP, MOST_GUESSES, solutions_of
 
     _, found, _ = solutions_of(questions)
     if (found == 1).all():

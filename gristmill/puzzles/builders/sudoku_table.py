@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.config import SudokuConfig
+from gristmill.puzzles.domains import sudoku_board as board
+from gristmill.puzzles.domains import sudoku_checks as checks
 from gristmill.puzzles.domains.source_key import source_key
-from gristmill.puzzles.domains.sudoku import board, checks
-from gristmill.puzzles.domains.sudoku.board import CELLS
-from gristmill.puzzles.domains.sudoku.canonical import invariants
-from gristmill.puzzles.domains.sudoku.solver import GAVE_UP, MOST_GUESSES, solutions_of
+from gristmill.puzzles.domains.sudoku_board import CELLS
+from gristmill.puzzles.domains.sudoku_checks import GAVE_UP, MOST_GUESSES, solutions_of
+from gristmill.puzzles.domains.sudoku_symmetry import invariants
 from gristmill.puzzles.format.metadata import SourceFile
 from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.raw.file_forms import is_table, labelled_folders

@@ -32,20 +32,6 @@ def draw(state, key, number, colours):
     return symmetry
 
 
-@kernel(nogil=True)
-def draws(key, numbers):
-    """The augmentations of draws: (symmetries uint8 [n], colours uint8 [n, 10]).
-
-    key: of the task, uint64. numbers: int64 [n], from 1.
-    """
-    state = np.zeros(1, np.uint64)
-    symmetries = np.zeros(numbers.shape[0], np.uint8)
-    colours = np.zeros((numbers.shape[0], COLOURS), np.uint8)
-    for place in range(numbers.shape[0]):
-        symmetries[place] = draw(state, key, numbers[place], colours[place])
-    return symmetries, colours
-
-
 @njit
 def _sums(cells, starts, shapes, values):
     """For each symmetry, pair and colour: the sum of random words of the cells of this colour.

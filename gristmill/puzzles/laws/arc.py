@@ -1,7 +1,15 @@
-"""What must hold of every example of an ARC dataset, and of its puzzles and groups."""
+"""What must hold of every example of an ARC dataset, of its puzzles and groups, and of its `trm/`.
+
+Compiled checks say where a grid is in its tokens, and whether it is right. They share no code with
+the kernels that write examples.
+"""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
 from __future__ import annotations
 
+import filecmp
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,24 +18,33 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
-from gristmill.contract import GristmillError, Violation
+from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.laws import MOST, Few, or_unreadable
-from gristmill.puzzles.builders.arc import TASK_HASH
-from gristmill.puzzles.builders.arc_leaks import is_same_pair
+from gristmill.puzzles.builders.arc import TASK_HASH, is_same_pair
 from gristmill.puzzles.domains import dihedral
-from gristmill.puzzles.domains.arc_augment import (
+from gristmill.puzzles.domains.arc_grid import (
+    COLOURS,
+    ENCODING,
+    EOS,
+    FIRST_COLOUR,
+    SEQ_LEN,
+    SIDE,
     TRM_MARK,
     Augmentation,
+    Grid,
+    base_of,
+    decode,
     is_task_id,
     parse_id,
     task_hash,
 )
-from gristmill.puzzles.domains.arc_grid import COLOURS, ENCODING, FIRST_COLOUR, SIDE, Grid
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import SourceFile
+from gristmill.puzzles.format.metadata import SourceFile, read_identifiers
 from gristmill.puzzles.laws.contract import encoding_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
+from gristmill.run.kernels import kernel
 
 _NO_CHANGE: Final = Augmentation()
 _ZERO: Final = ord("0")
@@ -208,7 +225,6 @@ class _Set:
         self.where = f"{self.split} {self.set_name}"
         if not self._has_groups(arrays):
             return
-        from gristmill.puzzles.laws.arc_kernels import places
 
         rows = self._original_rows
         sides = [np.asarray(getattr(arrays, side)[rows]) for side in _SIDES]
@@ -276,8 +292,6 @@ class _Set:
 
     def _looked(self, batch: Rows) -> tuple[int, list[_Finding]]:
         """The number of the first row of a batch, and what is wrong with its rows."""
-        from gristmill.puzzles.laws.arc_kernels import places, unequal
-
         rows = np.arange(batch.first, batch.first + len(batch.inputs))
         puzzle = np.searchsorted(self._puzzles, rows, "right") - 1
         original = self._original_at[self._group_of[puzzle]] + rows - self._puzzles[puzzle]
@@ -302,3 +316,188 @@ class _Set:
             wrong = unequal(tokens, each, *of[:3], original, of.steps, *augmentations)
             findings.append(("inverse", f"{side} row", wrong & is_whole, _INVERSE))
         return batch.first, [each for each in findings if each[2].any()]
+
+
+@kernel(nogil=True)
+def places(tokens):
+    """Where the grid of each row is: int32 [n, 4], row, column, height, width.
+
+    All four are 0 for a row that is not one grid of colours with its border of EOS, and else PAD.
+    """
+    found = np.zeros((tokens.shape[0], 4), np.int32)
+    for number in range(tokens.shape[0]):
+        cells = tokens[number]
+        filled = 0
+        for cell in range(SEQ_LEN):
+            filled += cells[cell] != 0
+        corner = 0
+        while corner < SEQ_LEN and cells[corner] == 0:
+            corner += 1
+        if corner == SEQ_LEN:
+            continue
+        height, width = _extent(cells, corner)
+        # Nothing else is filled, where all that belongs to the grid is in its place.
+        if height > 0 and filled == _whole(cells, corner, height, width):
+            found[number] = corner // SIDE, corner % SIDE, height, width
+    return found
+
+
+@njit
+def _extent(cells, corner):
+    """Height and width of the cells with a colour from a corner on."""
+    row, column = corner // SIDE, corner % SIDE
+    width = 0
+    while column + width < SIDE and cells[corner + width] >= FIRST_COLOUR:
+        width += 1
+    height = 0
+    while row + height < SIDE and cells[corner + height * SIDE] >= FIRST_COLOUR:
+        height += 1
+    return height, width
+
+
+@njit
+def _whole(cells, corner, height, width):
+    """How many cells a grid and its border have; -1 where one of them is wrong."""
+    row, column = corner // SIDE, corner % SIDE
+    count = height * width
+    is_whole = True
+    for line in range(height):
+        at = corner + line * SIDE
+        for cell in range(width):
+            token = cells[at + cell]
+            is_whole &= token >= FIRST_COLOUR and token < FIRST_COLOUR + COLOURS
+        if column + width < SIDE:
+            is_whole &= cells[at + width] == EOS
+            count += 1
+    if row + height < SIDE:
+        at = corner + height * SIDE
+        for cell in range(width):
+            is_whole &= cells[at + cell] == EOS
+        count += width
+    return count if is_whole else -1
+
+
+@kernel(nogil=True)
+def unequal(tokens, placed, cells, starts, shapes, original_of, steps, symmetries, colours):
+    """Which rows are not their original after the augmentation: bool [n].
+
+    cells, starts, shapes: the grids of the originals: uint8, one after another, int64 [originals],
+        where each begins, int32 [originals, 2].
+    original_of: int64 [n], the original of each row.
+    steps: int64 [originals, 8, 3], the affine map of each symmetry of each original.
+    symmetries: uint8 [n]. colours: uint8 [n, 10]. Both are the augmentation of each row.
+    """
+    wrong = np.zeros(tokens.shape[0], np.bool_)
+    for number in range(tokens.shape[0]):
+        row, column, height, width = placed[number]
+        other = original_of[number]
+        high, wide = shapes[other]
+        symmetry = symmetries[number]
+        if symmetry == 1 or symmetry == 3 or symmetry >= 6:
+            high, wide = wide, high
+        if height != high or width != wide:
+            wrong[number] = True
+            continue
+        # Unsigned numbers need no look at indices below 0, and wrap around as they should.
+        start = np.uint64(starts[other] + steps[other, symmetry, 0])
+        down, right = np.uint64(steps[other, symmetry, 1]), np.uint64(steps[other, symmetry, 2])
+        renamed = colours[number] + FIRST_COLOUR
+        line = tokens[number]
+        to = np.uint64(row * SIDE + column)
+        across = np.uint64(width)
+        differs = False
+        for _ in range(height):
+            for cell in range(across):
+                differs |= line[to + cell] != renamed[cells[start + cell * right]]
+            start += down
+            to += np.uint64(SIDE)
+        wrong[number] = differs
+    return wrong
+
+
+_PUZZLES = f"{names.TRM}/{names.TEST_PUZZLES}"
+_NAMES = f"{names.TRM}/{names.IDENTIFIERS}"
+
+
+def trm_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+    """Yields what breaks the folder `trm/` of a dataset; datasets of earlier versions have none."""
+    dataset = Dataset.of(dataset)
+    if not (dataset.folder / names.TRM).is_dir():
+        return iter(())
+    return or_unreadable(_violations(dataset), str(dataset.folder / names.TRM))
+
+
+def _violations(dataset: Dataset) -> Iterator[Violation]:
+    trm = dataset.folder / names.TRM
+    for split in names.SPLITS:
+        for path in sorted((dataset.folder / split).iterdir()):
+            other = trm / split / path.name
+            if not other.is_file() or not filecmp.cmp(path, other, shallow=False):
+                yield Violation("trm", f"{names.TRM}/{split}/{path.name}", "is not that of the set")
+    listed = [_own_name(name) for name in read_identifiers(trm / names.IDENTIFIERS)]
+    if len(listed) != len(dataset.identifiers):
+        found = f"has {len(listed)} names, expected {len(dataset.identifiers)}"
+        yield Violation("trm", _NAMES, found)
+    few = Few(_NAMES, "{count:,} in all")
+    for number, (own, expected) in enumerate(zip(listed, dataset.identifiers, strict=False)):
+        if own != expected:
+            yield from few.at("trm", f"{_NAMES} {number}", f"is not the name of {expected!r:.120}")
+    yield from few.rest()
+    held = _tasks(trm / names.TEST_PUZZLES)
+    pairs = {split: _first_pairs(dataset, split) for split in names.SPLITS}
+    few = Few(_PUZZLES, "{count:,} in all")
+    for base in sorted({*held, *pairs["test"]}):
+        both = {split: of.get(base, []) for split, of in pairs.items()}
+        if None in both.values():
+            continue  # the law of rows names it
+        if base not in pairs["test"] or held.get(base) != _in_any_order(both):
+            yield from few.at("trm", f"{_PUZZLES} {base}", "has not the pairs of the splits")
+    yield from few.rest()
+
+
+def _own_name(name: str) -> str:
+    """A name of TRM in the form of the dataset. One without `|||` names a task alone."""
+    task, *augmentation = name.split(TRM_MARK)
+    return "_".join([base_of(task), *augmentation])
+
+
+def _tasks(path: Path) -> dict[str, list[list[str]] | None]:
+    """The pairs of each task of `test_puzzles.json`, by its base."""
+    try:
+        tasks = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(path, f"cannot be read: {error}") from error
+    if not isinstance(tasks, dict):
+        raise BadInput(path, "must hold an object")
+    return {base_of(task): _in_any_order(pairs) for task, pairs in tasks.items()}
+
+
+def _in_any_order(pairs: Any) -> list[list[str]] | None:
+    """The pairs of a task, sorted, so that two tasks can be compared; None for what is no task."""
+    if not isinstance(pairs, dict) or not all(isinstance(pairs.get(s), list) for s in names.SPLITS):
+        return None
+    return [sorted(map(json.dumps, pairs[split])) for split in names.SPLITS]
+
+
+def _first_pairs(dataset: Dataset, split: str) -> dict[str, list[dict[str, Any]] | None]:
+    """The pairs of the tasks themselves by base: of the first puzzle of each group of a split.
+
+    None for a puzzle with a row that is no grid.
+    """
+    found: dict[str, list[dict[str, Any]] | None] = {}
+    for set_name in (name for of_split, name in dataset.sets() if of_split == split):
+        arrays = dataset.arrays(split, set_name)
+        for puzzle in np.asarray(arrays.group_indices[:-1]).tolist():
+            base = dataset.identifiers[int(arrays.puzzle_identifiers[puzzle])]
+            rows = range(*map(int, arrays.puzzle_indices[puzzle : puzzle + 2]))
+            try:
+                found[base] = [
+                    {
+                        "input": decode(arrays.inputs[row]).grid.tolist(),
+                        "output": decode(arrays.labels[row]).grid.tolist(),
+                    }
+                    for row in rows
+                ]
+            except ValueError:
+                found[base] = None
+    return found

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
 from gristmill.puzzles.format import names
-from gristmill.puzzles.read.rows import Dataset, Rows
-from gristmill.puzzles.read.split_files import Integers
+from gristmill.puzzles.read.rows import Dataset, Integers, Rows
 
 Positions = Sequence[int] | npt.NDArray[np.bool_] | npt.NDArray[np.integer]
 

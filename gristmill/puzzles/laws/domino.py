@@ -14,13 +14,7 @@ import numpy.typing as npt
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
 from gristmill.puzzles.domains.domino_augment import MODULAR, canonical
-from gristmill.puzzles.domains.domino_findings import (
-    MODULAR_BREAKS,
-    RULES,
-    findings,
-    mask,
-    rule_names,
-)
+from gristmill.puzzles.domains.domino_game import MODULAR_BREAKS, RULES, findings, mask, rule_names
 from gristmill.puzzles.domains.domino_rows import (
     ENCODING,
     LEFT,
@@ -30,8 +24,7 @@ from gristmill.puzzles.domains.domino_rows import (
 )
 from gristmill.puzzles.format.batch import Integers
 from gristmill.puzzles.format.names import SPLITS
-from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
-from gristmill.puzzles.laws.groups import Marks, Repeats
+from gristmill.puzzles.laws.contract import Marks, Repeats, encoding_laws, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
 _PLAIN: Final = "reversal"

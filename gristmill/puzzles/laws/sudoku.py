@@ -15,17 +15,19 @@ import numpy.typing as npt
 
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
-from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING
-from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
-from gristmill.puzzles.laws.groups import Batch, narrow
-from gristmill.puzzles.laws.sudoku_draws import Redraws
+from gristmill.puzzles.domains.sudoku_board import CELLS, ENCODING
+from gristmill.puzzles.laws.contract import Marks, Repeats, encoding_laws, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
 Clues = npt.NDArray[np.int32]
+Groups = npt.NDArray[np.int64]
 _Finding = tuple[str, int, str]
 """Law, row, and what is wrong."""
 _TOGETHER: Final = 4096
 """Rows that are checked together: few enough for the cache of a processor."""
+_MARKED: Final = 27
+_WEIGHTS: Final = np.array([pow(5, 2 * k + 41, 1 << 64) for k in range(_MARKED + 1)], np.uint64)
+"""Of the first three rows of a label and of the number of its group."""
 
 
 def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
@@ -57,8 +59,6 @@ class _Set:
         bounds = self.arrays.puzzle_indices[:][self.arrays.group_indices[:]]
         self.sources = np.asarray(bounds[:-1], np.int64)
         self.invariants = np.zeros(len(self.sources), np.uint64)
-        seed = dataset.config.get("seed")
-        self._redraws = Redraws(self.arrays, self.sources, seed if type(seed) is int else None)
 
     def violations(self) -> Iterator[Violation]:
         """What is wrong with the rows, in order."""
@@ -66,28 +66,30 @@ class _Set:
             found = f"{self.arrays.inputs.shape[1]} tokens, not {CELLS}"
             yield Violation("seq_len_mismatch", self.place, found)
             return
+        repeats = Repeats((self.arrays.inputs, self.arrays.labels), self.sources)
         seen = self._dataset.each(self.split, self.name, self._looked, _TOGETHER)
         for first, findings, marks in seen:
             for law, row, what in findings:
                 yield from self._few.at(law, f"{self.place} row {row}", what)
-            for row, other in self._redraws.repeats.of(first, marks):
+            # Builders of others, which write no trace, may draw an example twice.
+            for row, other in repeats.of(first, marks) if self.arrays.origins is not None else ():
                 found = f"is row {other} of its group again"
                 yield from self._few.at("repeated", f"{self.place} row {row}", found)
         yield from self._few.rest()
 
-    def _looked(self, rows: Rows) -> tuple[int, list[_Finding], npt.NDArray[np.uint64]]:
+    def _looked(self, rows: Rows) -> tuple[int, list[_Finding], Marks]:
         """The first row of a batch, what is wrong with its rows, and their marks."""
-        from gristmill.puzzles.domains.sudoku.checks import described
+        from gristmill.puzzles.domains.sudoku_checks import described
 
-        batch = Batch.of(rows, self.arrays, self.sources)
-        inputs, labels = narrow(rows.inputs), narrow(rows.labels)
-        of_sources, clues_of_sources = _checked(narrow(batch.inputs), narrow(batch.labels))
-        # A symmetry keeps the rules and the clues: what is one of a good source is good.
-        findings, expected = of_sources[batch.place], clues_of_sources[batch.place]
-        clues = expected.copy()
-        wrong, marks = self._redraws.compared(batch, inputs, labels)
-        look = np.flatnonzero(~batch.is_source & (wrong | (findings > 0)))
-        findings[look], clues[look] = _checked(inputs[look], labels[look])
+        here = rows.first + np.arange(len(rows.inputs))
+        group = np.searchsorted(self.sources, here, "right") - 1
+        source = self.sources[group]
+        findings, clues = _checked(rows.inputs, rows.labels)
+        expected = clues[np.maximum(source - rows.first, 0)]
+        if source[0] < rows.first:  # the first group began in an earlier batch
+            before = source[:1]
+            of_source = _checked(self.arrays.inputs[before], self.arrays.labels[before])[1]
+            expected[source < rows.first] = of_source
         found: list[_Finding] = [
             (law, rows.first + row, "breaks a rule of Sudoku")
             for row in np.flatnonzero(findings).tolist()
@@ -101,23 +103,17 @@ class _Set:
             )
             for row in np.flatnonzero(clues != expected).tolist()
         ]
-        if self._redraws.is_known:  # what another finding names is not named twice
-            alone = wrong & (findings == 0) & (clues == expected)
-            found += [
-                ("not_augmentation", rows.first + row, "is not what its draw makes of its source")
-                for row in np.flatnonzero(alone).tolist()
-            ]
-        here = np.flatnonzero(batch.is_source)
-        first = batch.first + len(batch.inputs) - len(here)
-        groups = slice(first, first + len(here))
-        return rows.first, found + self._solved(rows.inputs[here], findings[here], groups), marks
+        marks = rows.labels[:, :_MARKED].astype(np.uint64) @ _WEIGHTS[:-1]
+        marks += group.astype(np.uint64) * _WEIGHTS[-1]
+        own = np.flatnonzero(source == here)
+        return rows.first, found + self._solved(rows.inputs[own], findings[own], group[own]), marks
 
     def _solved(
-        self, inputs: npt.NDArray[Any], findings: npt.NDArray[np.uint8], groups: slice
+        self, inputs: npt.NDArray[Any], findings: npt.NDArray[np.uint8], groups: Groups
     ) -> list[_Finding]:
         """Note the invariants of sources, and solve those without findings."""
-        from gristmill.puzzles.domains.sudoku.canonical import invariants
-        from gristmill.puzzles.domains.sudoku.solver import solutions_of
+        from gristmill.puzzles.domains.sudoku_checks import solutions_of
+        from gristmill.puzzles.domains.sudoku_symmetry import invariants
 
         boards = _digits(inputs)
         self.invariants[groups] = invariants(boards)
@@ -145,11 +141,19 @@ def _checked(
     inputs: npt.NDArray[Any], labels: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.uint8], Clues]:
     """The findings of each row, as bits, and its clues."""
-    from gristmill.puzzles.domains.sudoku.checks import check
+    from gristmill.puzzles.domains.sudoku_checks import check
 
     findings, clues = np.empty(len(inputs), np.uint8), np.empty(len(inputs), np.int32)
-    check(narrow(inputs), narrow(labels), findings, clues)
+    check(_narrow(inputs), _narrow(labels), findings, clues)
     return findings, clues
+
+
+def _narrow(tokens: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Tokens in a type that the compiled checks know; no wrong value becomes a valid one."""
+    if tokens.dtype in (np.uint8, np.int32):
+        return tokens
+    narrowed: npt.NDArray[np.int32] = np.clip(tokens, -1, 127).astype(np.int32)
+    return narrowed
 
 
 def _digits(tokens: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -163,7 +167,7 @@ def _repeats(sets: list[_Set]) -> Iterator[Violation]:
     sets = [each for each in sets if each.arrays.inputs.shape[1] == CELLS]
     for each in sets:
         yield from _duplicates(each)
-    from gristmill.puzzles.domains.sudoku.canonical import canonical_forms
+    from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms
 
     trained: dict[bytes, str] = {}
     known = [each.invariants for each in sets if each.split == "train"]

@@ -1,4 +1,8 @@
-"""Drops of the puzzle family: raw files of tasks and puzzles, in one folder for each source."""
+"""Drops of the puzzle family: where they can be fetched from, their files, and what is in them.
+
+A drop is one folder for each source. Tasks of ARC that share a file, in any form of JSON, are found
+by the way to the first grid in it.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,110 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Final
+from shlex import quote
+from typing import Final, NamedTuple
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
+from gristmill.inbox import hub
 from gristmill.inbox.account import Account
+from gristmill.inbox.hub import HubError, Reached, Source
 from gristmill.inbox.marks import is_mark, left_out_of, not_samples
-from gristmill.puzzles.raw.arc_together import tasks_in
 from gristmill.puzzles.raw.file_forms import unpack_hint
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from gristmill.settings.tables import FILE
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.json_way import Way, jq, way_to
 from gristmill.untrusted.walk import Entry, list_files
+
+SOURCES: Final[Mapping[str, str]] = {
+    "sudoku-extreme": "sapientinc/sudoku-extreme",
+    "maze-30x30-hard-1k": "sapientinc/maze-30x30-hard-1k",
+}
+"""The repository of each drop that can be fetched."""
+FILES: Final = ("train.csv", "test.csv")
+"""The files of a repository that a drop gets."""
+
+
+def reached(
+    repo: str, revision: str = "main", endpoint: str | None = None, token: str | bool = False
+) -> Reached:
+    """Look at a repository: its commit, and the files that a drop would get.
+
+    revision: branch, tag or commit; default "main".
+    endpoint: address of the hub; None (default) for the usual one.
+    token: for repositories that need one; False (default) sends none.
+
+    Raises HubError if the hub does not answer, has no such repository, or if the repository lacks
+    one of `FILES`.
+    """
+    commit = hub.commit_of(repo, revision, endpoint, token)
+    source = Source(repo, commit, endpoint, token)
+    files = {file.path: file for file in hub.listed(source, lambda path: path in FILES)}
+    if missing := sorted(set(FILES) - files.keys()):
+        raise HubError(f"{repo} at {commit}: has no file {missing[0]}")
+    return Reached(source, files)
+
+
+_HEAD: Final = 1 << 20
+_LINES: Final = (".jsonl", ".ndjson")
+
+
+class Tasks(NamedTuple):
+    """Where a file has its tasks.
+
+    file: its name. way: to a task, where lines are a list; empty for a file that is one task.
+    pairs: the key of its first list of pairs. output: the filter of jq for the output of a pair.
+    """
+
+    file: str
+    way: Way
+    pairs: str
+    output: str
+
+    @property
+    def cure(self) -> str:
+        """What makes two files as Kaggle's of them."""
+        above, tasks = self.way[:-1], jq(self.way[:-1])
+        if None in self.way:
+            first = len(self.way) - self.way[::-1].index(None)
+            above, value = self.way[: first - 1], jq(("value", *self.way[first:]))
+            listed = f'to_entries | map({{key: "t\\(.key)", value: {value}}}) | from_entries'
+            tasks = f"{jq(above)} | {listed}"
+        if self.pairs not in ("train", "test"):
+            key = jq((self.pairs,))
+            tasks += f" | map_values({{train: {key}[:-1], test: {key}[-1:]}})"
+        subset = re.sub("[^A-Za-z0-9]+", "", next((key for key in above[::-1] if key), ""))
+        name, slurp = f"arc_{subset or 'training'}", " -s" if self.file.endswith(_LINES) else ""
+        return (
+            "tasks of ARC in one file: make two files as Kaggle's of them, in a folder of their "
+            f"own: `jq{slurp} {quote(tasks)} {quote(self.file)} > {name}_challenges.json` and "
+            f"`jq 'map_values([.test[] | {self.output}])' {name}_challenges.json > "
+            f"{name}_solutions.json`"
+            + (f", and so for each other key beside {above[-1]!r}" if above else "")
+        )
+
+
+def tasks_in(root: Path, sizes: Mapping[str, int], links: LinkRule) -> Tasks | None:
+    """Where the smallest JSON file has tasks of ARC, by its first MiB; None for another one.
+
+    root: the folder. sizes: of its files, by their names.
+    """
+    names = [name for name in sizes if name.endswith((".json", *_LINES))]
+    if not names:
+        return None
+    name = min(names, key=lambda name: (sizes[name], name))
+    with suppress(GristmillError, OSError), open_file(root / name, root=root, links=links) as file:
+        lines: Way = (None,) if name.endswith(_LINES) else ()
+        match way_to(
+            file.read(_HEAD), lambda way, text: way[-2:] == (None, None) and len(text) == 1
+        ):
+            case (*above, str(key), None, ("input" | "output" | None) as pair, None, None):
+                return Tasks(name, (*lines, *above), key, ".output" if pair else ".[1]")
+    return None
+
 
 INBOX: Final = "puzzles"
 
@@ -56,7 +151,7 @@ def source_files(
     Raises BadInput for a link, pipe, socket or device with the name of such a file, and for a
     subset of ARC without solutions, OSError where a folder cannot be read.
     """
-    from gristmill.puzzles.raw.arc_collections import subsets_of
+    from gristmill.puzzles.raw.arc_tasks import subsets_of
 
     found = []
     depth, endings = int(kind == _ARC), _ENDINGS.get(kind, ())
@@ -84,7 +179,7 @@ def source_files(
 
 def source_of(kind: str, path: str) -> str:
     """The folder of the source that a file is read of, by the path of the file."""
-    from gristmill.puzzles.raw.arc_collections import is_collection
+    from gristmill.puzzles.raw.arc_tasks import is_collection
 
     file = PurePosixPath(path)
     is_task = kind == _ARC and not is_collection(file.name)
@@ -122,7 +217,7 @@ def account(
     Raises BadInput where no recipe can take the drop for its source, OSError where it cannot be
     read.
     """
-    from gristmill.puzzles.raw.arc_collections import is_collection
+    from gristmill.puzzles.raw.arc_tasks import is_collection
 
     entries = {entry.name: entry for entry in _visible(drop, links)}
     for name, entry in entries.items():
@@ -175,7 +270,7 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
 
     Raises BadInput and OSError as `account`.
     """
-    from gristmill.puzzles.raw.arc_collections import subsets_of
+    from gristmill.puzzles.raw.arc_tasks import subsets_of
     from gristmill.puzzles.raw.grid_rows import cells_of, grid_files
 
     names = [entry.name for entry in _visible(drop, links)]
@@ -266,7 +361,7 @@ def _guessed(names: Collection[str]) -> list[tuple[Recipe, str]]:
 
     A table may be beside `.json` files that are no tasks, so that each kind is one more guess.
     """
-    from gristmill.puzzles.raw.arc_collections import is_collection
+    from gristmill.puzzles.raw.arc_tasks import is_collection
 
     sources: dict[tuple[str, str], None] = {}
     for kind in (_ARC, "sudoku", _GRID):

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.puzzles.domains.source_key import source_key
-from gristmill.puzzles.domains.sudoku.board import CELLS, text_of
+from gristmill.puzzles.domains.sudoku_board import CELLS, text_of
 
 _Grid = list[list[int]]
 _Rule = Callable[[_Grid], _Grid]
@@ -116,7 +116,7 @@ _SOURCE: Final = "gristmill-sample"
 
 def generated_sudoku(number: int) -> tuple[str, str, int]:
     """Returns question, answer and guesses of a Sudoku with one solution, drawn by its number."""
-    from gristmill.puzzles.domains.sudoku.solver import solutions_of
+    from gristmill.puzzles.domains.sudoku_checks import solutions_of
 
     def drawn(count: int, what: str) -> list[int]:
         keys = [source_key(number, f"{_SOURCE}:{what}", str(k)) for k in range(count)]

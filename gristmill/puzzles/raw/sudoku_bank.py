@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, os_reason
 from gristmill.inbox.marks import is_mark, not_samples
-from gristmill.puzzles.domains.sudoku.board import CELLS
+from gristmill.puzzles.domains.sudoku_board import CELLS
 from gristmill.puzzles.format.names import SPLITS, Split
 from gristmill.puzzles.raw.file_forms import (
     CARRIAGE_RETURN,

@@ -1,40 +1,346 @@
-"""The dataset that training imports: batches as those of the original `PuzzleDataset`."""
+"""The dataset that training imports: batches as those of the original `PuzzleDataset`, a state.
+
+Source: docs/formats/puzzles.md#reader, docs/formats/puzzles.md#reader-state
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from gristmill.contract import GristmillError
+from gristmill.contract import BadInput, GristmillError
+from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
-from gristmill.puzzles.read.batches import (
-    Chosen,
-    TrainBatches,
-    batch_of,
-    batches_in_order,
-    warn_of_no_batch,
-)
-from gristmill.puzzles.read.split_files import MappedSplit, open_split
-from gristmill.puzzles.read.state import (
-    BETWEEN,
-    Position,
-    Progress,
-    identity_of,
-    position_of,
-    state_of,
-)
+from gristmill.puzzles.read.rows import Integers, MappedSet, MappedSplit, compiled_rows, open_split
 from gristmill.reading import StaleDataset, Verify
+from gristmill.reading.generation import Generation
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
+from gristmill.reading.stream import refuse_other_stream, stream_of
+
+Numbers = npt.NDArray[np.int64]
+
+IGNORED: Final = -100
+"""The label without loss, in torch."""
+_DRAWN_AT_ONCE: Final = 1 << 13
+
+
+class Chosen(NamedTuple):
+    """The examples of one batch.
+
+    rows: int64 [n], their rows in the set. owners: int64 [n], their puzzles.
+    place: where the next batch begins: a place in the group order, or an example.
+    """
+
+    rows: Numbers
+    owners: Numbers
+    examples: int
+    place: int
+
+
+def generator_of(seed: int) -> np.random.Generator:
+    """A new generator of the kind that draws the order in training."""
+    return np.random.Generator(np.random.Philox(seed=seed))
+
+
+class TrainBatches:
+    """The batches of one iteration over a set, each of `size` examples.
+
+    The order of the groups and the draws of puzzles are those of the original reader with the same
+    version of NumPy. The examples of a puzzle that has several are in an order of our own.
+    """
+
+    def __init__(self, made: MappedSet, seed: int, iteration: int, epochs: int, size: int) -> None:
+        self._made, self._size = made, size
+        self._key = np.array([source_key(seed + iteration, "reader", "examples")], np.uint64)
+        self._random = generator_of(seed + iteration)
+        kind = np.int32 if made.groups < 1 << 31 else np.int64
+        self._order = np.empty(epochs * made.groups, kind)
+        for epoch in range(epochs):
+            part = self._order[epoch * made.groups : (epoch + 1) * made.groups]
+            part[:] = self._random.permutation(made.groups)
+
+    def __len__(self) -> int:
+        """Groups that are visited."""
+        return len(self._order)
+
+    def chosen(self, place: int = 0) -> Iterator[Chosen]:
+        """Yield the full batches that begin at a place in the group order; call it once."""
+        from gristmill.puzzles.read.batch_kernels import fill
+
+        made = self._made
+        drawn, first = np.empty(0, np.int64), 0
+        while first + len(drawn) < place:  # draws of batches that were read before
+            first += len(drawn)
+            drawn = self._drawn(first)
+        at = place - first
+        while True:
+            rows, owners = np.empty(self._size, np.int64), np.empty(self._size, np.int64)
+            filled = 0
+            while filled < self._size:
+                if at == len(drawn):
+                    first, at = first + len(drawn), 0
+                    drawn = self._drawn(first)
+                    if not len(drawn):
+                        return  # the last batch is not full
+                at, filled = fill(
+                    *(drawn, at, first, made.puzzle_indices, made.examples),
+                    *(self._key, rows, owners, filled),
+                )
+                if at < 0:
+                    raise _changed(made, "puzzle_indices")
+            yield Chosen(rows, owners, self._size, first + at)
+
+    def _drawn(self, first: int) -> Numbers:
+        """The puzzles of the next groups in the order; `first` is the next."""
+        groups = self._order[first : first + _DRAWN_AT_ONCE]
+        low, high = self._made.group_indices[groups], self._made.group_indices[groups + 1]
+        try:
+            drawn: Numbers = self._random.integers(low, high, dtype=np.int64)
+        except ValueError as error:
+            raise _changed(self._made, "group_indices") from error
+        return drawn
+
+
+def warn_of_no_batch(sets: Sequence[MappedSet], epochs: int, size: int) -> None:
+    """Warn the caller of a reader that a pass of training had no full batch.
+
+    The original reader is silent about it, and a training loop that never runs says nothing.
+    """
+    most = max((made.groups for made in sets), default=0) * epochs
+    warnings.warn(
+        f"no batch: a pass draws {most:,} puzzles of a set, one of each group in each epoch, which "
+        f"do not fill a batch of {size:,} examples; a batch that is not full is dropped: choose a "
+        "smaller global_batch_size, or more epochs_per_iter",
+        stacklevel=3,
+    )
+
+
+def batches_in_order(
+    made: MappedSet, size: int, rank: int, ranks: int, place: int
+) -> Iterator[Chosen]:
+    """Yield the rows of one rank, of every batch; the examples are in order, each once.
+
+    rank, ranks: which part of each batch is wanted; it may be empty in the last batch.
+    """
+    own = size // ranks
+    for first in range(place, made.examples, size):
+        end = min(made.examples, first + size)
+        rows = np.arange(first + rank * own, min(end, first + (rank + 1) * own), dtype=np.int64)
+        yield Chosen(rows, owners_of(made, rows), end - first, end)
+
+
+def owners_of(made: MappedSet, rows: Numbers) -> Numbers:
+    """The puzzles of examples, int64 [n]; of damaged indices also numbers that no puzzle has.
+
+    made: the set. rows: int64 [n], from 0 up to the number of its examples.
+    """
+    indices = made.puzzle_indices
+    # Another type of the wanted values would have NumPy copy the whole array.
+    return np.searchsorted(indices, rows.astype(indices.dtype), "right") - 1
+
+
+def _changed(made: MappedSet, field: str) -> BadInput:
+    return BadInput(made.paths[field], "was changed after it was opened: open the dataset again")
+
+
+def batch_of(
+    made: MappedSet, metadata: PuzzleDatasetMetadata, rows: Numbers, owners: Numbers, size: int
+) -> dict[str, Any]:
+    """The tokens of examples, padded to `size` rows: int32 arrays by name.
+
+    rows, owners: int64 [n], the examples and their puzzles, n at most `size`.
+    """
+    if len(owners) and not 0 <= owners.min() <= owners.max() < len(made.puzzle_identifiers):
+        raise _changed(made, "puzzle_indices")
+    inputs = _tokens(made.inputs, rows, size, None)
+    labels = _tokens(made.labels, rows, size, metadata.ignore_label_id)
+    identifiers = np.empty(size, np.int32)
+    identifiers[: len(rows)] = made.puzzle_identifiers[owners]
+    inputs[len(rows) :] = metadata.pad_id
+    labels[len(rows) :] = IGNORED
+    identifiers[len(rows) :] = metadata.blank_identifier_id
+    return {"inputs": inputs, "labels": labels, "puzzle_identifiers": identifiers}
+
+
+def _tokens(
+    tokens: Integers, rows: Numbers, size: int, ignored: int | None
+) -> npt.NDArray[np.int32]:
+    from gristmill.puzzles.read.batch_kernels import copy_tokens
+
+    out = np.empty((size, tokens.shape[1]), np.int32)
+    source, places = compiled_rows(tokens, rows)
+    value, replaced = (0, 0) if ignored is None else (ignored, IGNORED)
+    copy_tokens(source, places, np.int32(value), np.int32(replaced), out)
+    return out
+
+
+VERSION: Final = 1
+BETWEEN: Final = -1
+"""The number of the set between two passes."""
+_SAME: Final = ("seed", "split", "global_batch_size", "test_set_mode", "epochs_per_iter")
+_HASHED_AT_ONCE: Final = 1 << 20
+
+
+class Position(NamedTuple):
+    """Where a reader is.
+
+    set: number of the set that is read; `BETWEEN` where no pass was begun, or it has ended.
+    place: in training the next place in the group order, in testing the next example.
+    """
+
+    iteration: int = 0
+    set: int = BETWEEN
+    place: int = 0
+
+
+class Progress:
+    """The position of a reader, where its worker can change it.
+
+    numbers: `NUMBERS` integers as an array, or as a tensor in memory that a worker shares.
+
+    Every pass has a number. Only the one that was begun last moves the position: an iterator that
+    is still in use beside it, or after a state was loaded, does not.
+    """
+
+    NUMBERS: ClassVar = 9
+
+    def __init__(self, numbers: Any) -> None:
+        self._numbers = numbers
+        self._view = np.asarray(numbers)
+        self.now = self.begin = Position()
+
+    @property
+    def now(self) -> Position:
+        """The position after the last batch that was given."""
+        # A worker of the pass before may still write its position.
+        return self.begin if self._is_loaded else Position(*self._view[:3].tolist())
+
+    @now.setter
+    def now(self, position: Position) -> None:
+        self._view[:3] = position
+
+    @property
+    def begin(self) -> Position:
+        """Where the pass began, or was continued."""
+        return Position(*self._view[3:6].tolist())
+
+    @begin.setter
+    def begin(self, position: Position) -> None:
+        self._view[3:6] = position
+
+    @property
+    def ahead(self) -> bool:
+        """Whether a worker reads, which is ahead of the process that uses its batches."""
+        return bool(self._view[6])
+
+    @property
+    def _is_loaded(self) -> bool:
+        return bool(self._view[7])
+
+    def begun(self, ahead: bool, end: Callable[[Position], int]) -> tuple[int, Position]:
+        """Begin a pass, or continue the one of a loaded position.
+
+        end: returns the iteration counter at the end of a pass that begins at a position.
+        """
+        position = self.now
+        if not self._is_loaded:
+            # How far a worker was when its pass was left is chance, and differs by rank.
+            position = Position(end(self.begin) if self.ahead else position.iteration)
+        self._view[8] += 1
+        self.now = self.begin = position
+        self._view[6:8] = ahead, False
+        return int(self._view[8]), position
+
+    def move(self, number: int, position: Position) -> None:
+        """Move to a position of a pass, unless a later one was begun or a state was loaded."""
+        if self._view[8] == number:
+            self.now = position
+
+    def load(self, position: Position) -> None:
+        """Have the next pass continue at a position."""
+        self._view[8] += 1
+        self.begin = position
+        self._view[6:8] = False, True
+        self.now = position
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_numbers": self._numbers}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._numbers = state["_numbers"]
+        self._view = np.asarray(self._numbers)
+
+
+def identity_of(generation: Generation, split: MappedSplit) -> str:
+    """What tells the data of one dataset from that of another, the same in every copy of it.
+
+    With a record it is the data version. Without one it is a digest of metadata, index arrays and
+    types of the tokens.
+    """
+    if generation.data_version is not None:
+        return generation.data_version
+    digest = hashlib.sha256(split.metadata.text().encode())
+    for made in split.sets:
+        for field in names.FIELDS:
+            array = getattr(made, field)
+            digest.update(f"\0{made.name}\0{field}\0{array.dtype.str}\0{array.shape}\0".encode())
+            if field in names.INDICES:
+                for first in range(0, len(array), _HASHED_AT_ONCE):
+                    part = array[first : first + _HASHED_AT_ONCE]
+                    digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
+
+
+def state_of(data: str, config: Mapping[str, Any], position: Position) -> dict[str, Any]:
+    """A state: an object of JSON.
+
+    config: seed, split, global_batch_size, test_set_mode and epochs_per_iter.
+    """
+    return {
+        "version": VERSION,
+        "data": data,
+        **{name: config[name] for name in _SAME},
+        **position._asdict(),
+        **({} if config["test_set_mode"] else stream_of(generator_of(config["seed"]))),
+    }
+
+
+def position_of(state: Mapping[str, Any], data: str, config: Mapping[str, Any]) -> Position:
+    """The position in a state."""
+    if not isinstance(state, Mapping) or state.get("version") != VERSION:
+        raise GristmillError(
+            f"is not a state of version {VERSION} of a PuzzleDataset: {state!r:.100}"
+        )
+    expected = {"data": data, **{name: config[name] for name in _SAME}}
+    for name, value in expected.items():
+        found = state.get(name)
+        if type(found) is not type(value) or found != value:
+            what = "of other data" if name == "data" else "of another order of examples"
+            raise GristmillError(
+                f"the state is {what}: its {name} is {found!r:.80}, here it is {value!r:.80}: open"
+                " the dataset that it was written for, in the same way, or begin a new pass"
+            )
+    if not config["test_set_mode"]:
+        refuse_other_stream(state, generator_of(config["seed"]))
+    for name, least in (("iteration", 0), ("set", BETWEEN), ("place", 0)):
+        number = state.get(name)
+        if type(number) is not int or not least <= number < 1 << 62:
+            raise GristmillError(f"the state is damaged: {name} is {number!r:.50}")
+    return Position(state["iteration"], state["set"], state["place"])
+
 
 __all__ = ["PuzzleDataset", "PuzzleDatasetConfig", "StaleDataset"]
 

@@ -15,8 +15,8 @@ from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, Source, identity_of, only
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
-from gristmill.puzzles.read.batches import batch_of, owners_of
-from gristmill.puzzles.read.split_files import MappedSplit, open_split
+from gristmill.puzzles.read.dataset import batch_of, owners_of
+from gristmill.puzzles.read.rows import MappedSplit, open_split
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening

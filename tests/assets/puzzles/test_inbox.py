@@ -12,7 +12,7 @@ from assets import ranges
 from assets.puzzles import FAMILY
 from commands.arrivals import register
 from gristmill.inbox import REFUSED
-from gristmill.puzzles.raw.known_recipes import wanted
+from gristmill.puzzles.builds import wanted
 from gristmill.puzzles.raw.recipes import BUILT_IN
 from resources import Lake
 from tests.assets.puzzles.drops import put_recipe, put_tasks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,13 @@ from gristmill.puzzles.builders.arc import ArcSummary, build_arc
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.format.metadata import read_sources
 from gristmill.puzzles.laws.arc import arc_laws
-from gristmill.run.parts import PartStore
+from gristmill.puzzles.laws.contract import contract_laws
+from gristmill.puzzles.raw.arc_tasks import read_tasks
+from gristmill.puzzles.read.trace import trace
 from gristmill.run.progress import Progress, Report
+from tests.paths import REAL_DATA
 from tests.puzzles import arc_oracle, arc_tasks
+from tests.puzzles.raw.test_arc_tasks import write
 
 FIELDS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
 
@@ -109,26 +114,6 @@ def test_draws_that_repeat_are_counted(tmp_path: Path, source: Path) -> None:
     # One colour has nine others, and the grid four frames that differ.
     assert groups.tolist().count(36) == 1
     assert summary.not_full == np.count_nonzero(groups < 101) == 1
-
-
-def test_the_bytes_are_the_same_for_any_workers_order_and_restart(tmp_path: Path) -> None:
-    first, second = tmp_path / "a" / "arc", tmp_path / "b" / "concepts"
-    tasks = arc_tasks.source(first)
-    for number in range(3):
-        arc_tasks.write(second, {f"Count/Count{number}": arc_tasks.task(40 + number)})
-    build_arc([first, second], tmp_path / "one", config(5))
-    expected = digests(tmp_path / "one")
-    build_arc([second, first], tmp_path / "two", config(5, workers=2))
-    assert digests(tmp_path / "two") == expected
-    other = tmp_path / "c" / "arc"
-    for path in sorted(tasks.glob("*/*.json"), reverse=True):
-        (other / path.parent.name).mkdir(parents=True, exist_ok=True)
-        (other / path.relative_to(tasks)).write_bytes(path.read_bytes())
-    (tmp_path / "parts").mkdir()
-    store = PartStore(tmp_path / "parts")
-    for name in ("three", "four"):
-        build_arc([other, second], tmp_path / name, config(5), store)
-        assert digests(tmp_path / name) == expected
 
 
 def test_a_task_is_augmented_alike_whatever_is_built_beside_it(
@@ -411,3 +396,139 @@ def test_a_task_of_100_pairs_is_built_and_traced(tmp_path: Path) -> None:
     origins = np.load(tmp_path / "out" / "trace" / "test" / "all.npy")
     assert origins[:50, 1].tolist() == list(range(50, 100))
     assert list(arc_laws(tmp_path / "out")) == []
+
+
+CONFIG = ArcConfig(num_aug=3, dtype="uint8")
+
+
+def tasks() -> dict[str, Any]:
+    return {"tr_1": arc_tasks.task(1), "ev_2": arc_tasks.task(2, train=3, test=2)}
+
+
+def of_kaggle(tmp_path: Path, **settings: Any) -> Path:
+    source = write(tmp_path / "kaggle", "training", {"tr_1": tasks()["tr_1"]})
+    write(source, "evaluation", {"ev_2": tasks()["ev_2"]})
+    build_arc(source, tmp_path / "out", ArcConfig(num_aug=3, dtype="uint8", **settings))
+    return tmp_path / "out"
+
+
+def test_the_arrays_are_links_and_the_names_are_those_of_the_source(tmp_path: Path) -> None:
+    out = of_kaggle(tmp_path)
+    for split in ("train", "test"):
+        names = sorted(path.name for path in (out / split).iterdir())
+        assert len(names) == 6
+        for name in names:
+            assert (out / split / name).samefile(out / "trm" / split / name)
+    own, other = (json.loads((out / at / "identifiers.json").read_text()) for at in ("", "trm"))
+    assert own[0] == other[0] == "<blank>" and "ev-2" in own
+    assert [name.replace("ev-2", "ev_2").replace("tr-1", "tr_1") for name in own] == [
+        "_".join(name.split("|||")) for name in other
+    ]
+    assert sum(name.startswith("ev_2|||t") for name in other) == 3
+
+
+def test_the_tasks_have_the_pairs_of_the_source(tmp_path: Path) -> None:
+    out = of_kaggle(tmp_path)
+    found = json.loads((out / "trm/test_puzzles.json").read_text())
+    assert found == {"ev_2": tasks()["ev_2"]}
+
+
+def test_a_test_pair_that_is_left_out_is_no_task_to_score(tmp_path: Path) -> None:
+    trained, tested = tasks()["tr_1"], tasks()["ev_2"]
+    tested["test"][0] = trained["train"][0]
+    source = arc_tasks.write(tmp_path / "a", {"training/t": trained, "evaluation/e": tested})
+    build_arc(source, tmp_path / "out", ArcConfig(num_aug=1, leaks="drop"))
+    found = json.loads((tmp_path / "out/trm/test_puzzles.json").read_text())
+    assert found["e"] == {"train": tested["train"], "test": tested["test"][1:]}
+
+
+def test_a_trace_leads_to_the_task_of_the_source(tmp_path: Path) -> None:
+    facts = trace(of_kaggle(tmp_path), 0, "test").facts()
+    assert facts["task"] == "ev_2" and facts["identifier"] == "1 ev-2"
+    assert facts["source"] == "kaggle/arc-agi_evaluation_challenges.json"
+    assert facts["sha256"] == sha256_file(tmp_path / str(facts["source"]))
+
+
+def test_copies_take_the_place_of_links_where_there_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> None:
+        raise OSError(1, "not permitted")
+
+    monkeypatch.setattr("os.link", refuses)
+    out = of_kaggle(tmp_path)
+    one, other = out / "train/all__inputs.npy", out / "trm/train/all__inputs.npy"
+    assert one.read_bytes() == other.read_bytes() and not one.samefile(other)
+
+
+def test_identifiers_begin_at_the_one_that_is_set_and_the_list_is_filled_with_blanks(
+    tmp_path: Path,
+) -> None:
+    out = of_kaggle(tmp_path, first_identifier=10, num_puzzle_identifiers=30)
+    listed = json.loads((out / "identifiers.json").read_text())
+    assert len(listed) == 30 and listed[:10] == ["<blank>"] * 10 and listed[10] == "ev-2"
+    assert listed[18:] == ["<blank>"] * 12 and list(contract_laws(out)) == []
+    assert json.loads((out / "train/dataset.json").read_text())["num_puzzle_identifiers"] == 30
+    with pytest.raises(
+        BadInput, match="num_puzzle_identifiers = 17: the last puzzle has the ident"
+    ):
+        of_kaggle(tmp_path / "again", first_identifier=10, num_puzzle_identifiers=17)
+
+
+REAL = REAL_DATA / "puzzles"
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(not REAL.is_dir(), reason=f"no real data at {REAL}"),
+]
+
+
+def of_real(out: Path, num_aug: int, *sources: str, leaks: str = "refuse") -> ArcSummary:
+    config = ArcConfig(num_aug=num_aug, dtype="uint8", leaks=leaks)  # type: ignore[arg-type]
+    summary = build_arc([REAL / source for source in sources], out, config)
+    assert [*contract_laws(out), *arc_laws(out)] == []
+    return summary
+
+
+def mean(out: Path, split: str) -> float:
+    return float(json.loads((out / split / "dataset.json").read_text())["mean_puzzle_examples"])
+
+
+def test_arc_1_has_the_groups_and_examples_of_the_original(tmp_path: Path) -> None:
+    summary = of_real(tmp_path / "out", 0, "arc")
+    assert summary.groups == summary.puzzles == {"train": 800, "test": 400}
+    assert summary.examples == {"train": 3081, "test": 419}
+    assert mean(tmp_path / "out", "train") == 3.85125
+    assert mean(tmp_path / "out", "test") == 1.0475
+    assert summary.identifiers == 801
+    assert summary.leaks_dropped == summary.files_dropped == 0
+
+
+def test_arc_1_with_concept_arc_is_not_refused(tmp_path: Path) -> None:
+    summary = of_real(tmp_path / "out", 2, "arc", "concept_arc/corpus")
+    assert summary.groups == {"train": 960, "test": 400}
+    # Two tests of ARC-1 repeat a pair of its training; nothing of ConceptARC does.
+    assert summary.known_leaks == 2
+
+
+def test_the_tests_that_arc_1_trains_are_dropped_where_the_config_says_so(tmp_path: Path) -> None:
+    summary = of_real(tmp_path / "out", 0, "arc", leaks="drop")
+    assert summary.leaks_dropped == 2 and summary.known_leaks == 0
+    assert summary.examples["test"] == 417
+
+
+def test_the_files_have_what_the_rules_speak_of() -> None:
+    tasks = read_tasks(REAL / "arc")
+    keys = Counter(tuple(json.loads(task.path.read_text())) for task in tasks)
+    assert sum(count for order, count in keys.items() if order[0] == "test") == 81
+    assert sum(count for order, count in keys.items() if "name" in order) == 11
+    assert sum(task.is_test[0] for task in tasks) == 81
+
+
+@pytest.mark.slow
+def test_a_task_with_few_symmetries_is_not_full(tmp_path: Path) -> None:
+    summary = of_real(tmp_path / "out", 100, "arc")
+    assert 10 < summary.not_full < 30
+    listed = json.loads((tmp_path / "out" / "identifiers.json").read_text())
+    assert sum(name.startswith("332efdb3_") for name in listed) == 8
+    assert summary.augmented > 300_000

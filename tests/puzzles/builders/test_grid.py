@@ -10,16 +10,13 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.builders import grid as building
 from gristmill.puzzles.builders.grid import GridSummary, build_grid
 from gristmill.puzzles.config import GridConfig
 from gristmill.puzzles.domains.dihedral import transform
 from gristmill.puzzles.laws.contract import contract_laws, trace_laws
 from gristmill.puzzles.laws.grid import grid_laws
 from gristmill.puzzles.read.trace import trace
-from gristmill.run.parts import PartStore
 from tests.puzzles import grids
-from tests.puzzles.builders.test_arc import digests
 
 TRAIN = [grids.row(k, 2 + k % 2, 3, group=f"g{k // 2}") for k in range(6)]
 TEST = [grids.row(k, 1, 2, set="hard") for k in range(20, 22)] + [grids.row(22, 3, 3)]
@@ -164,29 +161,3 @@ def test_names_that_would_be_those_of_two_puzzles_are_refused(tmp_path: Path, na
 def test_settings_that_exclude_each_other_are_refused(config: dict[str, Any], rule: str) -> None:
     with pytest.raises(ValueError, match=rule):
         GridConfig(**config)
-
-
-def test_a_build_after_a_kill_takes_the_parts_that_are_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, config = drop(tmp_path / "mine"), GridConfig(values=4, dihedral=True)
-    monkeypatch.setattr(building, "_TASK_BYTES", 4 * 9 * 8 * 2)
-    build_grid(source, tmp_path / "whole", config)
-    made, make = [], building._Make.__call__
-
-    def killed(self: Any, task: Any) -> Any:
-        made.append(task)
-        if len(made) == 3:
-            raise KeyboardInterrupt
-        return make(self, task)
-
-    monkeypatch.setattr(building._Make, "__call__", killed)
-    for attempt in ("one", "two"):
-        parts = PartStore(tmp_path / "parts")
-        if attempt == "one":
-            with pytest.raises(KeyboardInterrupt):
-                build_grid(source, tmp_path / attempt, config, parts=parts)
-        else:
-            build_grid(source, tmp_path / attempt, config, parts=parts)
-    assert len(made) == 3 + 3, "three of five parts are made once more"
-    assert digests(tmp_path / "two") == digests(tmp_path / "whole")

@@ -22,8 +22,7 @@ from gristmill.puzzles.read.trace import trace as read_trace
 from gristmill.untrusted.files import LinkRule
 from tests.marked import mark
 from tests.puzzles.builders.test_arc import digests
-from tests.puzzles.plain_mazes import maze, symmetries
-from tests.puzzles.real_mazes import BUILT, write_csv, write_drop
+from tests.puzzles.plain_mazes import BUILT, maze, symmetries, write_csv, write_drop
 
 PLAIN = {
     "train": {

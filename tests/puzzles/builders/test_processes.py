@@ -14,8 +14,7 @@ from gristmill.puzzles.raw.recipes import KINDS
 from tests.paths import CHECKOUT
 from tests.puzzles import arc_tasks, grids, sudoku
 from tests.puzzles.builders.test_arc import digests
-from tests.puzzles.plain_mazes import maze
-from tests.puzzles.real_mazes import write_csv
+from tests.puzzles.plain_mazes import maze, write_csv
 
 BUILD = """
 import sys

@@ -16,8 +16,8 @@ from gristmill.puzzles.builders import sudoku as building
 from gristmill.puzzles.builders.sudoku import SudokuSummary, build_sudoku
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.domains.source_key import source_key
-from gristmill.puzzles.domains.sudoku.board import text_of
-from gristmill.puzzles.domains.sudoku.symmetry import augmentation
+from gristmill.puzzles.domains.sudoku_board import text_of
+from gristmill.puzzles.domains.sudoku_symmetry import augmentation
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.sudoku import sudoku_laws
 from gristmill.run.parts import PartStore

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gristmill.puzzles.domains.dihedral import transform
+from gristmill.puzzles.domains.dihedral import INVERSE, index_map, index_maps, transform, turns
 from gristmill.puzzles.domains.grid import Symbols, extents, trimmed, turned_cells
+from gristmill.puzzles.domains.maze_grid import decoded, encoded, encoding, side_of
 
 
 @pytest.mark.parametrize("symmetry", range(8))
@@ -37,3 +38,78 @@ def test_tokens_follow_the_order_of_the_cells_with_padding_first() -> None:
     plain = Symbols.of(None, 3, None)
     assert plain.token_of == {0: 1, 1: 2, 2: 3} and plain.encoding(2, 5).vocab_size == 4
     assert plain.encoding(2, 5).seq_len == 10
+
+
+BY_NUMPY = {
+    0: lambda grid: grid,
+    1: lambda grid: np.rot90(grid, 1),
+    2: lambda grid: np.rot90(grid, 2),
+    3: lambda grid: np.rot90(grid, 3),
+    4: np.fliplr,
+    5: np.flipud,
+    6: np.transpose,
+    7: lambda grid: np.fliplr(np.rot90(grid, 1)),
+}
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1), (3, 4), (4, 4)])
+@pytest.mark.parametrize("symmetry", range(8))
+def test_a_symmetry_is_what_numpy_makes(symmetry: int, shape: tuple[int, int]) -> None:
+    grid = np.arange(shape[0] * shape[1], dtype=np.uint8).reshape(shape)
+    expected = BY_NUMPY[symmetry](grid)
+    after = transform(grid, symmetry)
+    assert after.dtype == grid.dtype and after.flags.c_contiguous
+    np.testing.assert_array_equal(after, expected)
+    np.testing.assert_array_equal(grid.flat[index_map(symmetry, *shape)], expected.reshape(-1))
+    assert turns(symmetry) == (np.zeros((2, 3)).shape != BY_NUMPY[symmetry](np.zeros((2, 3))).shape)
+
+
+@pytest.mark.parametrize("symmetry", range(8))
+def test_the_inverse_undoes_a_symmetry(symmetry: int) -> None:
+    grid = np.arange(12).reshape(3, 4)
+    after = transform(transform(grid, symmetry), INVERSE[symmetry])
+    np.testing.assert_array_equal(after, grid)
+
+
+def test_the_maps_of_a_square_are_eight_permutations() -> None:
+    maps = index_maps(3)
+    assert maps.shape == (8, 9) and maps.dtype == np.int32
+    assert len({tuple(each) for each in maps.tolist()}) == 8
+    assert all(sorted(each) == list(range(9)) for each in maps.tolist())
+
+
+@pytest.mark.parametrize("symmetry", [-1, 8])
+def test_another_number_is_no_symmetry(symmetry: int) -> None:
+    with pytest.raises(ValueError, match="not a symmetry"):
+        transform(np.zeros((2, 2)), symmetry)
+
+
+def test_each_character_has_the_token_of_the_original() -> None:
+    tokens = encoded(np.frombuffer(b"# SGo", np.uint8))
+    assert tokens.tolist() == [1, 2, 3, 4, 5]
+    assert tokens.dtype == np.uint8
+
+
+def test_every_other_byte_is_no_cell() -> None:
+    tokens = encoded(np.arange(256, dtype=np.uint8))
+    assert {chr(byte) for byte in np.flatnonzero(tokens)} == set("# SGo")
+
+
+def test_a_maze_comes_back_as_lines() -> None:
+    text = b"# SGo  #o"
+    assert decoded(encoded(np.frombuffer(text, np.uint8))) == ["# S", "Go ", " #o"]
+    assert decoded(np.array([0, 1, 6, -1])) == ["?#", "??"]
+    with pytest.raises(ValueError, match="5 tokens"):
+        decoded(np.ones(5, np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("length", "side"), [(900, 30), (1, 1), (0, None), (2, None), (899, None), (-4, None)]
+)
+def test_a_square_has_a_side(length: int, side: int | None) -> None:
+    assert side_of(length) == side
+
+
+def test_the_encoding_is_that_of_the_original() -> None:
+    made = encoding(30)
+    assert (made.seq_len, made.vocab_size, made.pad_id, made.ignore_label_id) == (900, 6, 0, 0)

@@ -6,17 +6,19 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from gristmill.puzzles.builders import arc_leaks
+from gristmill.puzzles.builders import arc
 from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.domains.arc_grid import encode
-from gristmill.puzzles.laws.arc import arc_laws
+from gristmill.puzzles.laws.arc import arc_laws, trm_laws
 from gristmill.puzzles.laws.contract import contract_laws, trace_laws
 from tests.puzzles import arc_tasks
+from tests.puzzles.raw.test_arc_tasks import write
 
 Change = Callable[[np.ndarray], object]
 
@@ -62,7 +64,7 @@ def test_a_test_pair_that_is_a_demonstration_of_its_task_is_found(
     task["test"][1] = task["train"][0]
     arc_tasks.write(source, {"evaluation/bb": task})
     with monkeypatch.context() as patch:
-        patch.setattr(arc_leaks, "_leaks", lambda _: [])
+        patch.setattr(arc, "_leaks", lambda _: [])
         build_arc(source, tmp_path / "out", ArcConfig(8, 3, "uint8"))
     found = [(each.law, each.where, each.found) for each in arc_laws(tmp_path / "out")]
     assert found == [("leak", "arc/evaluation/bb.json", "test pair 3 is training pair 0")]
@@ -258,3 +260,79 @@ def test_many_offenders_of_one_law_are_counted(dataset: Path) -> None:
 def test_a_dataset_that_cannot_be_read_is_found(dataset: Path, name: str) -> None:
     (dataset / name).unlink()
     assert "readable" in laws(dataset)
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trm")
+    source = write(folder / "k", "training", {"tr_1": arc_tasks.task(1)})
+    write(source, "evaluation", {"ev_2": arc_tasks.task(2), "c": arc_tasks.task(3, test=2)})
+    build_arc([source, arc_tasks.source(folder / "a")], folder / "out", ArcConfig(num_aug=2))
+    return folder / "out"
+
+
+@pytest.fixture
+def copy(traced: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(traced, tmp_path / "copy"))
+
+
+def test_a_built_folder_breaks_nothing_and_is_a_dataset_of_trm(traced: Path) -> None:
+    assert list(trm_laws(traced)) == []
+    trm = traced / "trm"
+    assert list(contract_laws(trm)) == [] and list(arc_laws(trm)) == []
+
+
+def test_a_dataset_of_before_has_no_such_folder(copy: Path) -> None:
+    shutil.rmtree(copy / "trm")
+    assert list(trm_laws(copy)) == []
+
+
+def _json(name: str, change: Callable[[Any], Any]) -> Callable[[Path], object]:
+    def apply(trm: Path) -> None:
+        value = json.loads((trm / name).read_text())
+        (trm / name).write_text(json.dumps(change(value)))
+
+    return apply
+
+
+def _swapped(value: Any) -> Any:
+    value["ev_2"]["test"], value["c"]["test"] = value["c"]["test"], value["ev_2"]["test"]
+    return value
+
+
+def _recoloured(split: str) -> Callable[[Any], Any]:
+    def change(value: Any) -> Any:
+        line = value["c"][split][0]["output"][0]
+        line[0] = (line[0] + 1) % 10
+        return value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda trm: (trm / "test/all__labels.npy").unlink(), "trm/test/all__labels.npy"),
+        (lambda trm: (trm / "train/all__inputs.npy").write_bytes(b"x"), "is not that of the set"),
+        (_json("identifiers.json", lambda names: names[:-1]), "names, expected"),
+        (_json("identifiers.json", lambda names: [*names[:-1], names[1]]), "identifiers.json"),
+        (
+            _json("identifiers.json", lambda n: [x.replace("|||", "_") for x in n]),
+            "is not the name of 'bb_t",
+        ),
+        (_json("test_puzzles.json", lambda puzzles: {**puzzles, "x": {}}), "test_puzzles.json x"),
+        (_json("test_puzzles.json", _swapped), "test_puzzles.json ev-2: trm: has not the pairs"),
+        (_json("test_puzzles.json", _recoloured("test")), "json c: trm: has not the pairs"),
+        (_json("test_puzzles.json", _recoloured("train")), "json c: trm: has not the pairs"),
+        (_json("test_puzzles.json", lambda puzzles: {**puzzles, "c": None}), "json c: trm"),
+        (_json("test_puzzles.json", lambda _: []), "must hold an object"),
+        (lambda trm: (trm / "test_puzzles.json").write_text("{"), "cannot be read"),
+        (lambda trm: (trm / "identifiers.json").unlink(), "is missing"),
+    ],
+)
+def test_what_breaks_the_folder_is_found(
+    copy: Path, change: Callable[[Path], object], found: str
+) -> None:
+    change(copy / "trm")
+    violations = [str(violation) for violation in trm_laws(copy)]
+    assert any(found in violation for violation in violations), violations

@@ -13,7 +13,7 @@ import pytest
 
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
-from gristmill.puzzles.domains.domino_findings import findings
+from gristmill.puzzles.domains.domino_game import findings
 from gristmill.puzzles.laws.domino import domino_laws
 
 
@@ -32,10 +32,6 @@ def change(folder: Path, array: str, how: Callable[[np.ndarray], None]) -> None:
 
 def found(folder: Path) -> list[tuple[str, str]]:
     return [(violation.law, violation.where) for violation in domino_laws(folder)]
-
-
-def test_a_dataset_breaks_no_law(dataset: Path) -> None:
-    assert found(dataset) == []
 
 
 @pytest.mark.parametrize("augmentation", ["modular", "reversal"])

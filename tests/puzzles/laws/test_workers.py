@@ -19,7 +19,7 @@ from gristmill.puzzles.builders.grid import build_grid
 from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
-from gristmill.puzzles.laws.of_subject import _dataset
+from gristmill.puzzles.laws.contract import _dataset
 from gristmill.puzzles.raw.samples import write_grid_sample, write_maze_sample
 from gristmill.puzzles.read.rows import Dataset, Rows, _TokenFile
 from gristmill.run.parts import PartStore

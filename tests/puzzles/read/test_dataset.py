@@ -9,7 +9,7 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,19 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.puzzles.read import dataset
-from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
+from gristmill.puzzles.read.dataset import (
+    Position,
+    Progress,
+    PuzzleDataset,
+    PuzzleDatasetConfig,
+    TrainBatches,
+)
+from gristmill.puzzles.read.rows import MappedSet
 from tests.later import later
-from tests.puzzles.read.folders import taken, write_split
+from tests.paths import REAL_DATA
+from tests.puzzles.format.test_batch import METADATA
+from tests.puzzles.read.folders import taken, write_set, write_split
+from tests.puzzles.read.plain_reader import PlainReader
 
 torch = later("torch")
 torch_data = later("torch.utils.data", "torch")
@@ -451,3 +461,415 @@ def test_an_empty_set_gives_no_batch(root: Path) -> None:
     for test in (False, True):
         data = PuzzleDataset(config(root, test_set_mode=test))
         assert {name for name, _, _ in data} == {"more"}
+
+
+def reader(root: Path, size: int = 8, test: bool = False, rank: int = 0, ranks: int = 1) -> Any:
+    return PuzzleDataset(PuzzleDatasetConfig(5, root, size, test, 1, rank, ranks))
+
+
+@pytest.fixture
+def sets(tmp_path: Path) -> Path:
+    """Three sets: the second and the last have no full batch of 8 examples."""
+    sets = write_split(tmp_path / "train", sets=("a", "b", "c", "d"), groups=20)
+    for name in ("b", "d"):
+        write_set(sets / "train", name, seed=1, puzzles=[2, 1, 3], examples=[1] * 6)
+    return sets
+
+
+def test_a_set_without_a_full_batch_counts_as_an_iteration(sets: Path) -> None:
+    data = reader(sets)
+    plain = PlainReader(sets, "train", seed=5, size=8, test=False)
+    for number in range(1, 4):
+        expected = list(plain)
+        assert taken(data) == taken(expected) and {item[0] for item in expected} == {"a", "c"}
+        assert data.state_dict()["iteration"] == plain.iterations == 4 * number
+
+
+@pytest.mark.filterwarnings("ignore:no batch")
+def test_a_pass_without_any_batch_is_followed_by_another_order(tmp_path: Path) -> None:
+    sets = write_split(tmp_path / "train", groups=3, most_puzzles=2)
+    # Puzzles of one and of seven examples: whether a batch of 8 is full, the draws decide.
+    write_set(sets / "train", "all", seed=0, puzzles=[2, 2], examples=[1, 7, 1, 7])
+    data, plain = reader(sets), PlainReader(sets, "train", seed=5, size=8, test=False)
+    counts = [(len(taken(data)), len(list(plain))) for _ in range(12)]
+    assert {ours for ours, _ in counts} == {0, 1}
+    assert all(ours == theirs for ours, theirs in counts)
+    assert data.state_dict()["iteration"] == 12
+
+
+def test_testing_counts_no_iteration(sets: Path) -> None:
+    data = reader(sets, test=True)
+    for _ in range(2):
+        assert {name for name, _, _ in data} == {"a", "b", "c", "d"}
+        assert data.state_dict()["iteration"] == 0
+
+
+def test_a_state_in_any_set_continues_with_the_counter_of_the_original(sets: Path) -> None:
+    data = reader(sets)
+    whole, states = [], []
+    for _ in range(2):
+        for item in data:
+            whole += taken([item])
+            states.append(data.state_dict())
+    for used, state in enumerate(states, 1):
+        other = reader(sets)
+        other.load_state_dict(state)
+        rest = taken(other)
+        assert other.state_dict()["iteration"] == (4 if state["iteration"] <= 4 else 8)
+        while len(rest) < len(whole) - used:
+            rest += taken(other)
+        assert rest == whole[used:]
+
+
+def test_after_the_last_batch_the_rest_of_the_pass_is_empty(sets: Path) -> None:
+    data = reader(sets)
+    batches = iter(data)
+    for _ in range(len(taken(reader(sets)))):
+        next(batches)
+    other = reader(sets)
+    other.load_state_dict(data.state_dict())
+    assert taken(other) == []
+    assert taken(batches) == []
+    assert taken(other) == taken(data) != []
+
+
+def test_an_older_iterator_does_not_move_the_state_of_the_newest_pass(sets: Path) -> None:
+    data, plain = reader(sets), reader(sets)
+    first, second, third = ([*taken(plain)] for _ in range(3))
+    # A pass of four sets that was begun alone counts one iteration until its second set.
+    older = iter(data)
+    begun = [next(older)]
+    newer = iter(data)
+    held = [next(newer)]
+    state = data.state_dict()
+    assert state["iteration"] == 2
+    begun.append(next(older))
+    assert data.state_dict() == state, "the older iterator is not what the state describes"
+    held += list(newer)
+    assert data.state_dict()["iteration"] == 5
+    begun += list(older)
+    assert data.state_dict()["iteration"] == 5, "the counter never goes back"
+    assert taken(begun) == first
+    following = taken(data)
+    assert following != taken(held) and following not in (first, second, third)
+
+
+def test_an_iterator_that_is_in_use_does_not_move_a_loaded_state(sets: Path) -> None:
+    data = reader(sets)
+    batches = iter(data)
+    next(batches)
+    state = data.state_dict()
+    rest = taken(batches)
+    list(data)
+    other = iter(data)
+    next(other)
+    data.load_state_dict(state)
+    next(other)
+    assert data.state_dict() == state
+    list(other)
+    assert data.state_dict() == state
+    assert taken(data) == rest
+
+
+@pytest.mark.parametrize("change", [{"iteration": 0}, {"set": 2, "iteration": 2}])
+def test_a_counter_below_the_sets_of_the_pass_is_refused(
+    sets: Path, change: dict[str, int]
+) -> None:
+    data = reader(sets)
+    next(iter(data))
+    with pytest.raises(GristmillError, match="damaged: there is no Position"):
+        data.load_state_dict({**data.state_dict(), **change})
+    data.load_state_dict({**data.state_dict(), "set": 2, "iteration": 3})
+
+
+def test_less_than_no_batch_is_refused(sets: Path) -> None:
+    with pytest.raises(ValueError, match="batches -1: must be 0 or more"):
+        reader(sets).state_dict(-1)
+
+
+def test_states_of_all_ranks_are_equal_after_every_batch(sets: Path) -> None:
+    ranks = [reader(sets, rank=rank, ranks=4) for rank in range(4)]
+    for _ in range(2):
+        for _ in zip(*ranks, strict=True):
+            states = [data.state_dict() for data in ranks]
+            assert states == states[:1] * 4
+    assert ranks[0].state_dict() == ranks[3].state_dict()
+
+
+# The position, as a worker and the process that uses its batches share it
+
+
+def ends_at(begin: Position) -> int:
+    return begin.iteration + 3
+
+
+def progress() -> Progress:
+    return Progress(np.zeros(Progress.NUMBERS, np.int64))
+
+
+@pytest.mark.parametrize("read", [0, 1, 2])
+def test_a_pass_of_a_worker_that_is_left_counts_whole_however_far_it_read(read: int) -> None:
+    shared = progress()
+    number, begin = shared.begun(True, ends_at)
+    assert begin == Position()
+    for iteration in range(1, read + 1):
+        shared.move(number, Position(iteration, iteration - 1, 7))
+    assert shared.begun(True, ends_at) == (2, Position(3))
+    assert shared.now == shared.begin == Position(3) and shared.ahead
+
+
+def test_a_pass_that_ended_or_was_read_without_a_worker_counts_what_it_began() -> None:
+    shared = progress()
+    number, _ = shared.begun(True, ends_at)
+    shared.move(number, Position(1, 0, 7))
+    shared.move(number, Position(3))
+    assert shared.now == Position(3)
+    number, begin = shared.begun(False, ends_at)
+    assert begin == Position(3) and not shared.ahead
+    shared.move(number, Position(4, 0, 7))
+    assert shared.begun(False, ends_at)[1] == Position(4)
+
+
+def test_only_the_pass_that_was_begun_last_moves() -> None:
+    shared = progress()
+    first, _ = shared.begun(False, ends_at)
+    second, _ = shared.begun(False, ends_at)
+    shared.move(first, Position(9, 0, 9))
+    shared.move(first, Position(9))
+    assert shared.now == Position()
+    shared.move(second, Position(1, 0, 2))
+    assert shared.now == Position(1, 0, 2)
+    shared.move(second, Position(1))
+    assert shared.now == Position(1)
+
+
+def test_a_loaded_position_stays_whatever_a_worker_still_writes() -> None:
+    shared = progress()
+    number, _ = shared.begun(True, ends_at)
+    shared.load(Position(5, 1, 2))
+    assert not shared.ahead and shared.begin == Position(5, 1, 2)
+    shared.move(number, Position(6, 0, 1))
+    shared.move(number, Position(6))
+    shared.now = Position(7, 0, 1)  # written after the worker had seen its own pass as the last one
+    assert shared.now == Position(5, 1, 2)
+    assert shared.begun(False, ends_at)[1] == Position(5, 1, 2) == shared.now
+    assert shared.begun(False, ends_at)[1] == Position(5), "a position is loaded for one pass"
+
+
+REAL = REAL_DATA / "puzzles/maze_hrm_built"
+
+
+def same(ours: Any, plain: Any) -> None:
+    """Both yield the same items."""
+    count = 0
+    for (name, batch, size), (expected_name, expected, expected_size) in zip(
+        ours, plain, strict=True
+    ):
+        assert (name, size) == (expected_name, expected_size)
+        assert list(batch) == ["inputs", "labels", "puzzle_identifiers"]
+        for field, column in batch.items():
+            found = np.asarray(column)
+            assert found.dtype == np.int32
+            np.testing.assert_array_equal(found, expected[field], field)
+        count += 1
+    assert count
+
+
+def both(
+    root: Path, split: str, size: int, test: bool, epochs: int = 1, rank: int = 0, ranks: int = 1
+) -> tuple[PuzzleDataset, PlainReader]:
+    config = PuzzleDatasetConfig(11, root, size, test, epochs, rank, ranks)
+    plain = PlainReader(
+        root, split, seed=11, size=size, test=test, epochs=epochs, rank=rank, ranks=ranks
+    )
+    return PuzzleDataset(config, split), plain
+
+
+@pytest.mark.parametrize("ignored", [0, 3, None])
+def test_training_batches_are_those_of_the_plain_reader(
+    tmp_path: Path, ignored: int | None
+) -> None:
+    root = write_split(
+        tmp_path / "train", groups=50, most_puzzles=7, sets=("a", "b"), ignore_label_id=ignored
+    )
+    ours, plain = both(root, "train", 12, False, epochs=3)
+    for _ in range(3):  # passes
+        same(ours, plain)
+
+
+def test_draws_beyond_one_window_are_those_of_the_plain_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset, "_DRAWN_AT_ONCE", 7)
+    root = write_split(tmp_path / "train", groups=40, most_puzzles=300)
+    same(*both(root, "train", 16, False, epochs=2))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", ">i4", "int16"])
+@pytest.mark.parametrize("test", [False, True])
+def test_tokens_of_any_integer_type_are_read_as_int32(
+    tmp_path: Path, dtype: str, test: bool
+) -> None:
+    index = {"uint8": "int32", ">i4": ">i4"}.get(dtype, "int64")
+    root = write_split(tmp_path / "train", dtype=dtype, index_dtype=index)
+    same(*both(root, "train", 8, test))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_each_rank_reads_its_part_of_every_batch(tmp_path: Path, ranks: int) -> None:
+    root = write_split(tmp_path / "train", sets=("all", "more"))
+    for rank in range(ranks):
+        same(*both(root, "train", 8, False, rank=rank, ranks=ranks))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+@pytest.mark.parametrize("size", [10, 20, 1000])
+def test_testing_gives_every_example_once_and_pads_the_last_batch(
+    tmp_path: Path, ranks: int, size: int
+) -> None:
+    root = write_split(
+        tmp_path / "test",
+        sets=("all", "more"),
+        most_examples=5,
+        pad_id=7,
+        blank_identifier_id=4,
+        ignore_label_id=2,
+    )
+    for rank in range(ranks):
+        ours, plain = both(root, "test", size, True, rank=rank, ranks=ranks)
+        same(ours, plain)
+        same(ours, plain)
+
+
+def _numbered(tmp_path: Path, puzzles: int, examples: int) -> Path:
+    """One puzzle a group; the tokens of an example are its number."""
+    root = write_split(tmp_path / "train", groups=puzzles, most_puzzles=1)
+    count = puzzles * examples
+    numbers = np.repeat(np.arange(count, dtype=np.int32)[:, None], 6, 1)
+    for field in ("inputs", "labels"):
+        np.save(root / f"train/all__{field}.npy", numbers)
+    np.save(
+        root / "train/all__puzzle_indices.npy",
+        np.arange(0, count + 1, examples, dtype=np.int32),
+    )
+    np.save(root / "train/all__puzzle_identifiers.npy", np.arange(puzzles, dtype=np.int32) % 5)
+    np.save(root / "train/all__group_indices.npy", np.arange(puzzles + 1, dtype=np.int32))
+    return root
+
+
+def _examples(root: Path, size: int, seed: int = 11, epochs: int = 1) -> Iterator[list[int]]:
+    data = PuzzleDataset(PuzzleDatasetConfig(seed, root, size, False, epochs, 0, 1))
+    for _, batch, _ in data:
+        yield np.asarray(batch["inputs"])[:, 0].tolist()
+
+
+def test_all_examples_of_a_puzzle_that_fits_are_taken_together(tmp_path: Path) -> None:
+    root = _numbered(tmp_path, puzzles=30, examples=4)
+    shuffled = 0
+    for rows in _examples(root, 12):
+        for first in range(0, 12, 4):
+            puzzle = rows[first : first + 4]
+            assert {row // 4 for row in puzzle} == {puzzle[0] // 4}
+            assert len(set(puzzle)) == 4
+            shuffled += puzzle != sorted(puzzle)
+    assert shuffled > 15
+
+
+def test_a_puzzle_is_cut_at_the_end_of_a_batch_and_its_rest_is_dropped(tmp_path: Path) -> None:
+    root = _numbered(tmp_path, puzzles=40, examples=4)
+    cut = [0] * 4
+    seen: set[int] = set()
+    for rows in _examples(root, 10):
+        puzzles = [row // 4 for row in rows]
+        assert [puzzles.count(puzzle) for puzzle in dict.fromkeys(puzzles)] == [4, 4, 2]
+        assert len(set(rows)) == 10
+        assert not seen & set(puzzles)
+        seen |= set(puzzles)
+        for row in rows[8:]:
+            cut[row % 4] += 1
+    assert min(cut) >= 2, "the examples of a cut puzzle are drawn from all of its examples"
+
+
+def test_every_order_of_the_examples_of_a_puzzle_is_equally_likely(tmp_path: Path) -> None:
+    root = _numbered(tmp_path, puzzles=60, examples=3)
+    counts: dict[tuple[int, ...], int] = {}
+    for rows in _examples(root, 3, epochs=100):
+        order = tuple(row % 3 for row in rows)
+        counts[order] = counts.get(order, 0) + 1
+    assert len(counts) == 6 and sum(counts.values()) == 6000
+    assert all(abs(count - 1000) < 150 for count in counts.values())
+
+
+def test_examples_are_in_another_order_in_every_pass_and_the_same_for_every_reader(
+    tmp_path: Path,
+) -> None:
+    root = _numbered(tmp_path, puzzles=9, examples=5)
+    data, other = (
+        PuzzleDataset(PuzzleDatasetConfig(0, root, 15, False, 1, 0, 1)) for _ in range(2)
+    )
+    np.random.seed(1)
+    first = [np.asarray(batch["inputs"])[:, 0].tolist() for _, batch, _ in data]
+    np.random.seed(2)
+    again = [np.asarray(batch["inputs"])[:, 0].tolist() for _, batch, _ in other]
+    second = [np.asarray(batch["inputs"])[:, 0].tolist() for _, batch, _ in data]
+    assert first == again != second
+
+
+def test_ranks_read_the_same_examples_of_puzzles_with_several(tmp_path: Path) -> None:
+    root = _numbered(tmp_path, puzzles=20, examples=5)
+    whole = list(_examples(root, 12))
+    ranks = [
+        [
+            np.asarray(batch["inputs"])[:, 0].tolist()
+            for _, batch, _ in PuzzleDataset(PuzzleDatasetConfig(11, root, 12, False, 1, rank, 3))
+        ]
+        for rank in range(3)
+    ]
+    assert [[*one, *two, *three] for one, two, three in zip(*ranks, strict=True)] == whole
+
+
+def _set(tmp_path: Path, **indices: list[int]) -> MappedSet:
+    arrays = {name: np.array(values, np.int32) for name, values in indices.items()}
+    tokens = np.zeros((3, 2), np.uint8)
+    for array in (*arrays.values(), tokens):
+        array.setflags(write=False)  # as mapped arrays, which kernels are compiled for
+    paths = {name: tmp_path / f"{name}.npy" for name in arrays}
+    return MappedSet("all", tokens, tokens, np.zeros(3, np.int32), **arrays, paths=paths)
+
+
+@pytest.mark.parametrize("values", [[0, 0, 0, 0], [1, 2, 3, 3], [9, 9, 9, 9]])
+def test_indices_that_are_overwritten_while_rows_are_read_in_order_are_no_crash(
+    tmp_path: Path, values: list[int]
+) -> None:
+    made = _set(tmp_path, puzzle_indices=values, group_indices=[0, 1, 2, 3])
+    (chosen,) = dataset.batches_in_order(made, 3, 0, 1, 0)
+    with pytest.raises(BadInput, match=r"puzzle_indices.npy: was changed after it was opened"):
+        dataset.batch_of(made, METADATA, chosen.rows, chosen.owners, 3)
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("puzzle_indices", [0, 5, 9, 12]),
+        ("puzzle_indices", [0, -4, 2, 3]),
+        ("puzzle_indices", [0, 0, 0, 0]),
+        ("puzzle_indices", [3, 2, 1, 0]),
+        ("group_indices", [0, 9, 10, 11]),
+        ("group_indices", [0, 0, 0, 0]),
+        ("group_indices", [-9, -8, -7, -6]),
+    ],
+)
+def test_indices_that_are_overwritten_while_training_reads_are_no_crash(
+    tmp_path: Path, field: str, values: list[int]
+) -> None:
+    right = {"puzzle_indices": [0, 1, 2, 3], "group_indices": [0, 1, 2, 3]}
+    made = _set(tmp_path, **{**right, field: values})
+    with pytest.raises(BadInput, match=r"_indices.npy: was changed after it was opened"):
+        list(TrainBatches(made, 0, 1, 50, 3).chosen())
+
+
+@pytest.mark.real
+@pytest.mark.skipif(not REAL.is_dir(), reason=f"no real data at {REAL}")
+def test_a_dataset_of_the_original_builder_is_read_as_the_original_reads_it() -> None:
+    same(*both(REAL, "train", 96, False, epochs=2))
+    same(*both(REAL, "test", 96, True, rank=1, ranks=2))

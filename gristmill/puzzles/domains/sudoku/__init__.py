@@ -1,1 +1,0 @@
-"""Sudoku: boards, findings, solutions, symmetries and twins."""

@@ -1,1 +1,0 @@
-"""Puzzle datasets for people: pictures, the terminal, traces, reports."""
