@@ -12,18 +12,19 @@ from gristmill.contract import BadInput, FileNote, GristmillError, Summary, Viol
 from gristmill.data_root import DataRoot
 from gristmill.macroxue.builders import pack, pool, training_view
 from gristmill.macroxue.builders import values as value_builder
-from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig, ViewConfig
+from gristmill.macroxue.config import VIEW_TABLE, MergeConfig, PackConfig, ValueConfig, ViewConfig
 from gristmill.macroxue.raw.annotations import annotation_files
-from gristmill.macroxue.raw.drops import raw_files
-from gristmill.macroxue.raw.find_reading import none_fits
-from gristmill.macroxue.raw.pool_file import VIEW_TABLE, read_pool_file
-from gristmill.macroxue.raw.pool_members import member, refuse_merged_away
-from gristmill.macroxue.raw.view_file import (
+from gristmill.macroxue.raw.described import (
     ANNOTATIONS_INBOX,
+    member,
+    read_pool_file,
     read_view_file,
+    refuse_merged_away,
     source_of,
     values_of,
 )
+from gristmill.macroxue.raw.drops import raw_files
+from gristmill.macroxue.raw.read_steps import none_fits
 from gristmill.publish import stamps
 from gristmill.publish.build import Attempt, Build, InputChanged
 from gristmill.publish.disk_space import bytes_of

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.macroxue.format.rows import Rows, decode_boards, to_aligned
-from gristmill.macroxue.rules.board_eval import board_scores
+from gristmill.macroxue.rules.scores import board_scores
 
 _KEPT = ("step_index", "valuation_type", "max_rank", "seed")
 # The places of up, down, left, right as a cross in a square of 3 by 3, which turns as the board.

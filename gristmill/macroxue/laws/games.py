@@ -17,20 +17,28 @@ import numpy.typing as npt
 from gristmill.contract import Violation
 from gristmill.families import Subject
 from gristmill.laws import or_unreadable
-from gristmill.macroxue.format.jsonl import read_lines, run_of
-from gristmill.macroxue.format.metadata_db import read_session, signed64
+from gristmill.macroxue.format.files import (
+    read_lines,
+    read_session,
+    read_valuation_types,
+    run_of,
+    signed64,
+)
 from gristmill.macroxue.format.rows import Rows
-from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.laws.pack import DATABASE, Finder
+from gristmill.macroxue.laws.files import DATABASE, Finder
 from gristmill.macroxue.raw.drops import UNPAIRED
 from gristmill.macroxue.raw.step_files import StepRun
-from gristmill.macroxue.read.played import Played, counts_on, played, run_facts
-from gristmill.macroxue.read.splits import identity
-from gristmill.macroxue.read.step_stream import Batch, StepStream
-from gristmill.macroxue.rules.board_eval import board_scores, line_table, packed_scores
-from gristmill.macroxue.rules.continuity import broken, fresh
-from gristmill.macroxue.rules.moves import move
-from gristmill.macroxue.rules.true_ranks import TrueRanks
+from gristmill.macroxue.read.stream import (
+    Batch,
+    Played,
+    StepStream,
+    counts_on,
+    identity,
+    played,
+    run_facts,
+)
+from gristmill.macroxue.rules.game import TrueRanks, broken, fresh, move
+from gristmill.macroxue.rules.scores import board_scores, line_table, packed_scores
 from gristmill.printable import printable
 from gristmill.run.progress import current_progress
 

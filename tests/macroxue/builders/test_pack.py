@@ -17,13 +17,16 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.macroxue import PackConfig, pack
 from gristmill.macroxue.builders import pack_parts
-from gristmill.macroxue.format.metadata_db import content_sha256, read_runs, read_session
-from gristmill.macroxue.format.rows import PACKED46
-from gristmill.macroxue.format.shards import open_steps, step_files
-from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.laws.pack import pack_laws
+from gristmill.macroxue.format.files import (
+    content_sha256,
+    read_runs,
+    read_session,
+    read_valuation_types,
+)
+from gristmill.macroxue.format.rows import PACKED46, open_steps, step_files
+from gristmill.macroxue.laws.files import pack_laws
 from gristmill.macroxue.raw import read_run
-from gristmill.macroxue.raw.run_facts import TooManyNames
+from gristmill.macroxue.raw.strict_parser import TooManyNames
 from gristmill.run.parts import PartStore
 from tests.macroxue.lines import contents, step, write_run
 from tests.paths import CHECKOUT, REAL_DATA

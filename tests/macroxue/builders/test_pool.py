@@ -12,13 +12,18 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.macroxue.builders.pool import merge
-from gristmill.macroxue.builders.pool_members import pool_members
+from gristmill.macroxue.builders.pool import merge, pool_members
 from gristmill.macroxue.config import MergeConfig
-from gristmill.macroxue.format import metadata_db, rows, shards
-from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.laws.pool import pool_laws
-from gristmill.macroxue.read.step_stream import StepStream
+from gristmill.macroxue.format import rows
+from gristmill.macroxue.format.files import (
+    Run,
+    content_sha256,
+    read_runs,
+    read_session,
+    read_valuation_types,
+)
+from gristmill.macroxue.laws.files import pool_laws
+from gristmill.macroxue.read.stream import StepStream
 from tests.macroxue.games import all_rows, joined, play, step_rows, write_pack
 
 GAMES = [play(seed, 60 + seed) for seed in range(9)]
@@ -26,7 +31,7 @@ GAMES = [play(seed, 60 + seed) for seed in range(9)]
 
 def _session_of(pool: Path, name: str) -> dict[str, str]:
     """The table `session` of a member before the merge."""
-    session = metadata_db.read_session(pool / "metadata.db")
+    session = read_session(pool / "metadata.db")
     keys = next(entry["session"] for entry in pool_members(pool) if entry["name"] == name)
     return {key: session[f"{name}/{key}"] for key in keys}
 
@@ -57,7 +62,7 @@ def three(tmp_path: Path) -> list[Path]:
 
 def digests(folder: Path) -> dict[str, str]:
     return {
-        file.name: metadata_db.content_sha256(file)
+        file.name: content_sha256(file)
         if file.suffix == ".db"
         else hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(folder.iterdir())
@@ -82,11 +87,11 @@ def test_rows_change_in_run_id_and_valuation_type_alone(
         member_rows["run_id"] += first
         member_rows["valuation_type"] = np.array(kinds, np.uint8)[member_rows["valuation_type"]]
         expected.append(member_rows)
-        first += len(metadata_db.read_runs(pack / "metadata.db"))
+        first += len(read_runs(pack / "metadata.db"))
     assert all_rows(tmp_path / "pool").tobytes() == joined(expected).tobytes()
-    files = shards.step_files(tmp_path / "pool")
-    assert {shards.open_steps(file).dtype for file in files} == {rows.STEP_FORMATS[layout].dtype}
-    counts = [len(shards.open_steps(file)) for file in files]
+    files = rows.step_files(tmp_path / "pool")
+    assert {rows.open_steps(file).dtype for file in files} == {rows.STEP_FORMATS[layout].dtype}
+    counts = [len(rows.open_steps(file)) for file in files]
     total = sum(len(member_rows) for member_rows in expected)
     size = shard_rows or total
     assert counts == [min(size, total - at) for at in range(0, total, size)]
@@ -111,13 +116,13 @@ def test_runs_session_and_trace_tell_where_all_came_from(tmp_path: Path, three: 
     )
     pool = tmp_path / "pool"
     summary = merge(three, pool, MergeConfig(names=("a", "bee", "c")), session={"k": "v"})
-    was = [run for pack in three for run in metadata_db.read_runs(pack / "metadata.db")]
-    runs = metadata_db.read_runs(pool / "metadata.db")
+    was = [run for pack in three for run in read_runs(pack / "metadata.db")]
+    runs = read_runs(pool / "metadata.db")
     assert [run.id for run in runs] == list(range(9))
     assert [(r.seed, r.steps, r.max_score, r.highest_tile) for r in runs] == [
         (r.seed, r.steps, r.max_score, r.highest_tile) for r in was
     ]
-    session = metadata_db.read_session(pool / "metadata.db")
+    session = read_session(pool / "metadata.db")
     assert session["a/source"] == "x"
     assert session["bee/source"] == "y"
     assert session["k"] == "v"
@@ -196,16 +201,16 @@ def test_members_in_the_link_form_are_called_by_their_artifact(tmp_path: Path) -
 
 def test_a_run_without_steps_keeps_its_place(tmp_path: Path) -> None:
     runs = [
-        metadata_db.Run(0, 1, 0, 0, 2),
-        metadata_db.Run(7, 2, 60, 5, 2),
-        metadata_db.Run(9, 3, 0, 1, 2),
+        Run(0, 1, 0, 0, 2),
+        Run(7, 2, 60, 5, 2),
+        Run(9, 3, 0, 1, 2),
     ]
     steps = step_rows([play(1, 60)])
     steps["run_id"] = 7
     a = write_pack(tmp_path / "a", [], steps=steps, runs=runs)
     b = write_pack(tmp_path / "b", GAMES[:1])
     merge([a, b], tmp_path / "pool", MergeConfig())
-    merged = metadata_db.read_runs(tmp_path / "pool" / "metadata.db")
+    merged = read_runs(tmp_path / "pool" / "metadata.db")
     assert [(run.id, run.steps) for run in merged] == [(0, 0), (1, 60), (2, 0), (3, 60)]
     assert np.unique(all_rows(tmp_path / "pool")["run_id"]).tolist() == [1, 3]
     assert list(pool_laws(tmp_path / "pool")) == []
@@ -213,10 +218,7 @@ def test_a_run_without_steps_keeps_its_place(tmp_path: Path) -> None:
 
 def pack_with(tmp_path: Path, change: str) -> Path:
     steps = step_rows(GAMES[:3])
-    runs = [
-        metadata_db.Run(i, g.seed, len(g.boards), g.score, g.highest_tile)
-        for i, g in enumerate(GAMES[:3])
-    ]
+    runs = [Run(i, g.seed, len(g.boards), g.score, g.highest_tile) for i, g in enumerate(GAMES[:3])]
     if change == "row too few":
         steps = steps[:-1]
     elif change == "row too many":
@@ -284,7 +286,7 @@ def test_mixed_layouts_in_one_pack_are_read(tmp_path: Path) -> None:
     pack = write_pack(tmp_path / "a", GAMES[:3], shard_rows=70)
     whole = all_rows(pack)
     second = pack / "steps-00001.npy"
-    packed = rows.to_packed(np.array(shards.open_steps(second)))
+    packed = rows.to_packed(np.array(rows.open_steps(second)))
     second.write_bytes(rows.STEP_FORMATS["packed46"].header(len(packed)) + packed.tobytes())
     stream = StepStream(pack)
     assert rows.to_aligned(stream.read(0, stream.rows)).tobytes() == whole.tobytes()

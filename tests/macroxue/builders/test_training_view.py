@@ -21,13 +21,11 @@ from gristmill.macroxue import (
     value_sidecar,
 )
 from gristmill.macroxue.config import ValueConfig
-from gristmill.macroxue.format.annotations import MANIFEST, ROWS, STUDENT, VALUE_BINS
-from gristmill.macroxue.format.metadata_db import Gap, Run, read_gaps
-from gristmill.macroxue.format.rows import Layout, copied
-from gristmill.macroxue.laws.training_view import law
-from gristmill.macroxue.rules.ev_bins import Branches, Differences
-from gristmill.macroxue.rules.symmetries import BRANCHES
-from gristmill.macroxue.rules.true_ranks import true_ranks
+from gristmill.macroxue.format.files import Gap, Run, read_gaps
+from gristmill.macroxue.format.rows import MANIFEST, ROWS, STUDENT, VALUE_BINS, Layout, copied
+from gristmill.macroxue.laws.files import view_law
+from gristmill.macroxue.rules.game import BRANCHES, true_ranks
+from gristmill.macroxue.rules.scores import Branches, Differences
 from tests.macroxue.annotated import annotated, write_annotations
 from tests.macroxue.games import all_rows, play, run_table, step_rows, write_pack
 from tests.macroxue.turned_rows import assert_turned
@@ -53,7 +51,7 @@ def test_a_view_without_a_split_is_links_that_nobody_may_write_to(tmp_path: Path
         link = tmp_path / "view" / file.name
         assert link.samefile(file)
         assert link.stat().st_mode & 0o777 == 0o444
-    assert list(law(Subject(tmp_path / "view"))) == []
+    assert list(view_law(Subject(tmp_path / "view"))) == []
 
 
 def test_sides_have_the_games_of_the_split_by_hash(tmp_path: Path) -> None:
@@ -63,7 +61,7 @@ def test_sides_have_the_games_of_the_split_by_hash(tmp_path: Path) -> None:
     for side, rows in zip(("train", "validation"), StepDataset(pack).split(0.3), strict=True):
         own = StepDataset(tmp_path / "view" / side)
         assert [run.id for run in own.run_table] == rows.run_ids.tolist()
-    assert list(law(Subject(tmp_path / "view"))) == []
+    assert list(view_law(Subject(tmp_path / "view"))) == []
 
 
 @pytest.mark.parametrize("layout", ["aligned48", "packed46"])
@@ -95,7 +93,7 @@ def test_a_run_with_a_missing_step_is_marked_or_refused(tmp_path: Path) -> None:
     assert read_gaps(view / "metadata.db") == [Gap(1, 11, "board")]
     valued = np.load(view / "values.npy")
     assert (np.isnan(valued["return_raw"]) == (valued["run_id"] == 1)).all()
-    assert list(law(Subject(view))) == []
+    assert list(view_law(Subject(view))) == []
     with pytest.raises(BadInput, match="run 1 has missing steps"):
         training_view(pack, [values], tmp_path / "w", ViewConfig(num_bins=0, gaps="refuse"))
 
@@ -149,7 +147,7 @@ def test_annotations_go_along_with_games_and_turn_with_their_boards(tmp_path: Pa
         np.count_nonzero(np.load(file)["policy_kind_mask"])
         for file in view.glob(f"*/{ROWS}-0*.npy")
     )
-    assert list(law(Subject(view))) == []
+    assert list(view_law(Subject(view))) == []
 
 
 def test_a_pool_has_the_values_of_its_members(tmp_path: Path) -> None:
@@ -224,4 +222,4 @@ def test_a_run_without_rows_goes_along(tmp_path: Path) -> None:
     value_sidecar(pack, tmp_path / "v", ValueConfig())
     config = ViewConfig(0.3, symmetries="all", num_bins=0)
     training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
-    assert list(law(Subject(tmp_path / "view", config=dataclasses.asdict(config)))) == []
+    assert list(view_law(Subject(tmp_path / "view", config=dataclasses.asdict(config)))) == []

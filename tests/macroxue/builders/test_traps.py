@@ -18,8 +18,8 @@ from gristmill.macroxue import (
     value_sidecar,
 )
 from gristmill.macroxue.builders import pool
-from gristmill.macroxue.format.metadata_db import read_runs
-from gristmill.macroxue.read.step_stream import StepStream
+from gristmill.macroxue.format.files import read_runs
+from gristmill.macroxue.read.stream import StepStream
 from tests.macroxue.games import play, step_rows, write_pack
 from tests.macroxue.lines import contents, step, write_run
 

@@ -13,21 +13,21 @@ from gristmill.contract import BadInput
 from gristmill.macroxue.builders import values
 from gristmill.macroxue.builders.values import value_sidecar
 from gristmill.macroxue.config import ValueConfig
-from gristmill.macroxue.format import shards
-from gristmill.macroxue.format.metadata_db import Run
+from gristmill.macroxue.format import rows
+from gristmill.macroxue.format.files import Run
 from gristmill.macroxue.format.rows import STEP_FORMATS, VALUE_FORMAT
-from gristmill.macroxue.laws.values import value_laws
-from gristmill.macroxue.read import step_stream
+from gristmill.macroxue.laws.files import value_laws
+from gristmill.macroxue.read import stream as step_stream
 from gristmill.macroxue.rules.discount import discounted
-from gristmill.macroxue.rules.moves import LEFT
+from gristmill.macroxue.rules.game import LEFT
 from tests.macroxue.games import Game, all_rows, play, run_table, step_rows, write_pack
-from tests.macroxue.rules.test_moves import move_one_board
+from tests.macroxue.rules.test_game import move_one_board
 
 GAMES = [play(seed, 90 - 7 * seed) for seed in range(6)]
 
 
 def all_values(folder: Path) -> np.ndarray:
-    return np.concatenate([shards.open_values(file) for file in shards.value_files(folder)])
+    return np.concatenate([rows.open_values(file) for file in rows.value_files(folder)])
 
 
 def expected_values(boards: list[list[int]], moves: list[int], config: ValueConfig) -> list[tuple]:

@@ -1,15 +1,20 @@
-"""Row layouts: dtypes, exact header bytes, conversion, board packing."""
+"""Rows, their files, and the kinds of folders."""
 
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gristmill.contract import BadInput
+from gristmill.macroxue import MergeConfig, ValueConfig, merge, value_sidecar
 from gristmill.macroxue.format import rows
+from gristmill.macroxue.format.rows import kind_of, refuse_foreign_rows
+from tests.macroxue.games import play, write_pack
 
 PEER_STEPS = (
     "{'descr': [('run_id', '<u4'), ('step_index', '<u4'), ('board', '<u8'), "
@@ -94,3 +99,173 @@ def test_a_whole_packed_row_is_byte_exact() -> None:
 def test_boards_decode_to_ranks_capped_at_16(boards: list[list[int]]) -> None:
     ranks = np.array(boards)
     assert (rows.decode_boards(*rows.pack_boards(ranks)) == np.minimum(ranks, 16)).all()
+
+
+def some_rows(count: int, layout: rows.Layout) -> rows.Rows:
+    octets = np.random.default_rng(count).integers(0, 256, 46 * count, dtype=np.uint8)
+    return rows.to_layout(octets.view(rows.PACKED46), layout)
+
+
+@pytest.mark.parametrize("layout", ["aligned48", "packed46"])
+@pytest.mark.parametrize(
+    ("cut", "expected"),
+    [
+        (0, [("steps.npy", 10)]),
+        (4, [("steps-00000.npy", 4), ("steps-00001.npy", 4), ("steps-00002.npy", 2)]),
+        (5, [("steps-00000.npy", 5), ("steps-00001.npy", 5)]),
+        (99, [("steps-00000.npy", 10)]),
+        ([3, 7], [("steps-00000.npy", 3), ("steps-00001.npy", 7)]),
+    ],
+)
+def test_rows_are_cut_exactly(
+    tmp_path: Path, layout: rows.Layout, cut: int | list[int], expected: list[tuple[str, int]]
+) -> None:
+    data = some_rows(10, layout)
+    form = rows.STEP_FORMATS[layout]
+    with rows.ShardWriter(tmp_path, form, cut) as writer:
+        for piece in (data[:1], data[1:8], data[8:]):
+            writer.write(piece)
+    assert writer.written == expected
+    files = rows.step_files(tmp_path)
+    assert [file.name for file in files] == [name for name, _ in expected]
+    assert b"".join(rows.open_steps(file).tobytes() for file in files) == data.tobytes()
+    for file, (_, count) in zip(files, expected, strict=True):
+        assert file.read_bytes().startswith(form.header(count))
+    if layout == "aligned48" and cut == 0:
+        np.save(tmp_path / "again.npy", data)
+        assert (tmp_path / "again.npy").read_bytes() == files[0].read_bytes()
+
+
+def test_planned_shards_must_be_filled(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ValueError, match="1 shards written, 2 were planned"),
+        rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], [2, 3]) as writer,
+    ):
+        writer.write(some_rows(4, "packed46")[:2])
+
+
+def test_no_rows_make_an_empty_single_file(tmp_path: Path) -> None:
+    with rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], 0) as writer:
+        pass
+    assert writer.written == [("steps.npy", 0)]
+    assert len(rows.open_steps(tmp_path / "steps.npy")) == 0
+
+
+def test_both_forms_side_by_side_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "steps.npy").touch()
+    (tmp_path / "steps-00000.npy").touch()
+    with pytest.raises(BadInput, match="both"):
+        rows.step_files(tmp_path)
+    with pytest.raises(BadInput, match="neither"):
+        rows.step_files(tmp_path / "nowhere")
+
+
+def test_files_are_checked_before_they_are_mapped(tmp_path: Path) -> None:
+    path = tmp_path / "steps.npy"
+    good = rows.STEP_FORMATS["packed46"].header(2) + bytes(92)
+    for bad, rule in [
+        (good[:-1], "cut short"),
+        (good + b"x", "cut short"),
+        (b"not npy", "no npy header"),
+        (rows.VALUE_FORMAT.header(1) + bytes(24), "not one of the known row layouts"),
+        (good.replace(b"(2,)", b"(__import__('os'),)"), "no npy header"),
+    ]:
+        path.write_bytes(bad)
+        with pytest.raises(BadInput, match=rule):
+            rows.open_steps(path)
+    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(BadInput, match="not one of the known row layouts"):
+        rows.open_steps(path)
+    path.write_bytes(good)
+    assert len(rows.open_steps(path)) == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda head: head.replace(b"(3,)", b"(3,\x02"),
+        lambda head: head.replace(b"]", b"["),
+        lambda head: head.replace(b"'<u4'", b"'<u4\xe3", 1),
+        lambda head: head.replace(b"{", b"(" * 64, 1),
+        lambda head: head.replace(b"'descr'", b"'descn'"),
+        lambda head: head.replace(b"'<u8'", b"'<Q9'"),
+        lambda head: head.replace(b"\x01\x00", b"\x03\x00", 1),
+    ],
+)
+def test_a_broken_header_is_named(tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    head = rows.STEP_FORMATS["aligned48"].header(3)
+    broken = damage(head)
+    assert broken != head
+    path = tmp_path / "steps.npy"
+    path.write_bytes(broken + bytes(3 * 48))
+    refuse_foreign_rows(path)
+    with pytest.raises(BadInput, match="no npy header that can be read") as caught:
+        rows.open_steps(path)
+    assert caught.value.file == str(path)
+
+
+def test_more_shards_than_sort_by_name_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "_MAX_SHARDS", 2)
+    with rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], 1) as writer:
+        writer.write(some_rows(2, "packed46"))
+        with pytest.raises(ValueError, match="more than 2 shards do not sort by name"):
+            writer.write(some_rows(1, "packed46"))
+
+
+GAMES = [play(seed, 20) for seed in range(3)]
+SELF_PLAY = np.zeros(5, [("run_id", "<u8"), ("step_idx", "<u4"), ("exps", "u1", (16,))])
+LEGACY = np.zeros(5, [("run_id", "<u4"), ("step_index", "<u4"), ("board", "<u8")])
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Path:
+    return write_pack(tmp_path / "pack", GAMES)
+
+
+def test_packs_pools_and_values_have_their_kinds(pack: Path, tmp_path: Path) -> None:
+    shards = write_pack(tmp_path / "shards", GAMES, shard_rows=7, layout="packed46")
+    merge([pack, shards], tmp_path / "pool", MergeConfig())
+    value_sidecar(pack, tmp_path / "values", ValueConfig())
+    value_sidecar(shards, tmp_path / "value_shards", ValueConfig())
+    kinds = [kind_of(tmp_path / name) for name in ("pack", "shards", "pool")]
+    assert kinds == ["pack", "pack", "pool"]
+    assert kind_of(tmp_path / "values") == kind_of(tmp_path / "value_shards") == "values"
+
+
+def test_other_folders_have_no_kind(tmp_path: Path) -> None:
+    assert kind_of(tmp_path) is None
+    assert kind_of(tmp_path / "absent") is None
+    (tmp_path / "metadata.db").touch()
+    assert kind_of(tmp_path) is None
+    (tmp_path / "values.json").touch()
+    assert kind_of(tmp_path) is None
+    (tmp_path / "steps.npy").mkdir()
+    assert kind_of(tmp_path) is None
+
+
+@pytest.mark.parametrize("name", ["steps.npy", "valuation_types.json"])
+def test_a_pack_that_lacks_a_file_is_still_a_pack(pack: Path, name: str) -> None:
+    (pack / name).unlink()
+    assert kind_of(pack) == "pack"
+
+
+def test_a_pack_needs_its_database(pack: Path) -> None:
+    (pack / "metadata.db").write_bytes(b"no database")
+    assert kind_of(pack) == "pack"
+    (pack / "metadata.db").unlink()
+    assert kind_of(pack) is None
+
+
+@pytest.mark.parametrize(("rows", "kind"), [(SELF_PLAY, "self_play"), (LEGACY, "legacy")])
+@pytest.mark.parametrize("name", ["steps.npy", "steps-000001.npy"])
+def test_foreign_rows_decide_before_the_tables(
+    pack: Path, tmp_path: Path, rows: np.ndarray, kind: str, name: str
+) -> None:
+    (pack / "steps.npy").unlink()
+    np.save(pack / name, rows)
+    assert kind_of(pack) == kind
+    (tmp_path / "rows").mkdir()
+    np.save(tmp_path / "rows" / name, rows)
+    assert kind_of(tmp_path / "rows") == kind

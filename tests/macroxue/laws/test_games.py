@@ -13,15 +13,13 @@ from gristmill import families
 from gristmill.contract import Violation
 from gristmill.laws import MOST
 from gristmill.macroxue import MergeConfig, merge
-from gristmill.macroxue.format import metadata_db
-from gristmill.macroxue.format.jsonl import write_lines
+from gristmill.macroxue.format.files import Run, write_lines
 from gristmill.macroxue.format.rows import Rows, decode_boards, pack_boards
+from gristmill.macroxue.laws.files import pack_laws, pool_laws
 from gristmill.macroxue.laws.games import game_laws, game_notes
-from gristmill.macroxue.laws.pack import pack_laws
-from gristmill.macroxue.laws.pool import pool_laws
-from gristmill.macroxue.read.step_stream import Batch, StepStream
-from gristmill.macroxue.rules import moves
-from gristmill.macroxue.rules.board_eval import board_eval
+from gristmill.macroxue.read.stream import Batch, StepStream
+from gristmill.macroxue.rules import game as moves
+from gristmill.macroxue.rules.scores import board_eval
 from gristmill.run.progress import Progress, Report
 from tests.macroxue.games import Game, cut, play, run_table, step_rows, write_pack
 
@@ -142,20 +140,20 @@ def test_a_breach_is_named(
 def test_a_score_or_tile_that_is_not_earned_is_named(tmp_path: Path) -> None:
     runs = run_table(GAMES)
     changed = {
-        1: metadata_db.Run(1, 1, runs[1].steps, runs[1].max_score + 4, runs[1].highest_tile),
-        3: metadata_db.Run(3, 3, runs[3].steps, runs[3].max_score, runs[3].highest_tile // 2),
+        1: Run(1, 1, runs[1].steps, runs[1].max_score + 4, runs[1].highest_tile),
+        3: Run(3, 3, runs[3].steps, runs[3].max_score, runs[3].highest_tile // 2),
         # A game that starts late may have earned points before, but not fewer.
-        5: metadata_db.Run(5, 7, runs[5].steps, runs[5].max_score + 9999, runs[5].highest_tile),
+        5: Run(5, 7, runs[5].steps, runs[5].max_score + 9999, runs[5].highest_tile),
     }
     table = [changed.get(run.id, run) for run in runs]
     violations = list(game_laws(write_pack(tmp_path / "p", GAMES, runs=table)))
     assert [(v.law, v.where) for v in violations] == [("score", "run 1"), ("highest_tile", "run 3")]
     assert f"sum to {GAMES[1].score}, max_score is {GAMES[1].score + 4}" in violations[0].found
-    table[5] = metadata_db.Run(5, 7, runs[5].steps, runs[5].max_score - 4, runs[5].highest_tile)
+    table[5] = Run(5, 7, runs[5].steps, runs[5].max_score - 4, runs[5].highest_tile)
     violations = list(game_laws(write_pack(tmp_path / "q", GAMES, runs=table)))
     assert [v.where for v in violations if v.law == "score"] == ["run 1", "run 5"]
     # A score of 2^64-1 is -1 in the table.
-    table[5] = metadata_db.Run(5, 7, runs[5].steps, -1, runs[5].highest_tile)
+    table[5] = Run(5, 7, runs[5].steps, -1, runs[5].highest_tile)
     violations = list(game_laws(write_pack(tmp_path / "r", GAMES, runs=table)))
     assert [v.where for v in violations if v.law == "score"] == ["run 1"]
 
@@ -168,7 +166,7 @@ def test_a_breach_names_the_raw_file_of_its_run(
     tmp_path: Path, raw: dict[str, int], origin: str
 ) -> None:
     one, later = run_table(GAMES)[:2]
-    table = [one, metadata_db.Run(1, 1, later.steps, later.max_score + 4, later.highest_tile)]
+    table = [one, Run(1, 1, later.steps, later.max_score + 4, later.highest_tile)]
     steps = step_rows(GAMES[:2])
     steps["move_dir"][one.steps] = 7
     pack = write_pack(tmp_path / "p", GAMES[:2], runs=table, steps=steps)
@@ -202,7 +200,7 @@ def test_a_gap_excuses_what_follows_it(tmp_path: Path) -> None:
     keep = np.r_[0:50, 60 : first_steps()[2]]
     steps = step_rows(games)[keep]
     runs = run_table(games)
-    runs[0] = metadata_db.Run(0, 0, runs[0].steps - 10, runs[0].max_score, runs[0].highest_tile)
+    runs[0] = Run(0, 0, runs[0].steps - 10, runs[0].max_score, runs[0].highest_tile)
     pack = write_pack(tmp_path / "p", games, steps=steps, runs=runs)
     assert list(game_laws(pack)) == []
     assert [(v.law, v.where) for v in game_notes(pack)] == [

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.macroxue.format.annotations import MANIFEST, ROWS, STUDENT
+from gristmill.macroxue.format.rows import MANIFEST, ROWS, STUDENT
 from gristmill.macroxue.raw.annotations import Annotations, account
 from tests.macroxue.annotated import BINS, write_annotations
 from tests.macroxue.games import play, run_table, step_rows, write_pack

@@ -15,8 +15,7 @@ from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows
 from gristmill.macroxue.raw.fast_scanner import END, FULL, PAD, UNSURE, scan
 from gristmill.macroxue.raw.read_run import PAD as READ_RUN_PAD
 from gristmill.macroxue.raw.read_run import put_step
-from gristmill.macroxue.raw.run_facts import Names
-from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_step
+from gristmill.macroxue.raw.strict_parser import Names, RuleBroken, parse_step
 from tests import budget
 from tests.macroxue.lines import STEP, compact, step
 from tests.macroxue.raw.test_strict_parser import ACCEPTED, REJECTED

@@ -17,7 +17,7 @@ from gristmill.macroxue.raw import read_run
 from gristmill.macroxue.raw.drops import find_runs
 from gristmill.macroxue.raw.fast_scanner import scan
 from gristmill.macroxue.raw.json_spaces import squeezed
-from gristmill.macroxue.raw.run_facts import Names
+from gristmill.macroxue.raw.strict_parser import Names
 from tests.macroxue.lines import STEP, compact, step, write_run
 
 TOKENS = [*"{}[],:", *" \t\r\v", '"a b"', '"\\" "', '"\\\\"', '"', "\\", "1", "-2.5", "null", "é"]

@@ -19,7 +19,7 @@ from gristmill.macroxue.raw import drops, read_run
 from gristmill.macroxue.raw.drops import RunFiles, find_runs
 from gristmill.macroxue.raw.fast_scanner import scan
 from gristmill.macroxue.raw.read_run import batches_of_lines, notes_of
-from gristmill.macroxue.raw.run_facts import Names, RawDigest
+from gristmill.macroxue.raw.strict_parser import Names, RawDigest
 from tests.macroxue.lines import step, write_run
 from tests.paths import CHECKOUT
 

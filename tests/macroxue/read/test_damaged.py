@@ -23,12 +23,10 @@ from gristmill.macroxue import (
     pack,
     value_sidecar,
 )
-from gristmill.macroxue.builders.pool_members import pool_members
-from gristmill.macroxue.format.jsonl import read_lines, run_of
-from gristmill.macroxue.format.metadata_db import read_session
+from gristmill.macroxue.builders.pool import pool_members
+from gristmill.macroxue.format.files import read_lines, read_session, run_of
+from gristmill.macroxue.laws.files import pack_laws, pool_laws
 from gristmill.macroxue.laws.games import game_laws
-from gristmill.macroxue.laws.pack import pack_laws
-from gristmill.macroxue.laws.pool import pool_laws
 from tests.macroxue.lines import step, write_run
 
 

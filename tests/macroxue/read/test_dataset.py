@@ -1,7 +1,9 @@
-"""StepDataset: rows, runs, boards, values, SQL, splits, and what it refuses."""
+"""StepDataset: rows, runs, boards, values, SQL, splits, its source, and what it refuses."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import pickle
 import sqlite3
 import subprocess
@@ -14,10 +16,12 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.loading import Grouped, Loader, Plan
 from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, value_sidecar
-from gristmill.macroxue.format import metadata_db
+from gristmill.macroxue.format.files import Run
 from gristmill.macroxue.format.rows import Rows, to_packed
 from tests.macroxue.games import NAMES, all_rows, cut, play, run_table, step_rows, write_pack
+from tests.sample_root import SampleRoot
 
 GAMES = [play(seed, 40 + 5 * seed) for seed in range(12)] + [play(99, 50, [17, 16, *[0] * 13, 1])]
 
@@ -270,13 +274,10 @@ def test_a_pickle_is_small_and_maps_the_files_again(pack: Path) -> None:
 
 
 def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path: Path) -> None:
-    runs = [
-        metadata_db.Run(i, g.seed, len(g.boards), g.score, g.highest_tile)
-        for i, g in enumerate(GAMES)
-    ]
+    runs = [Run(i, g.seed, len(g.boards), g.score, g.highest_tile) for i, g in enumerate(GAMES)]
     runs[3], runs[4] = (
-        metadata_db.Run(3, 3, runs[3].steps + 1, 0, 2),
-        metadata_db.Run(4, 4, runs[4].steps - 1, 0, 2),
+        Run(3, 3, runs[3].steps + 1, 0, 2),
+        Run(4, 4, runs[4].steps - 1, 0, 2),
     )
     with pytest.raises(BadInput, match=r"row 190 belongs to run 4, but metadata.db says run 3"):
         StepDataset(write_pack(tmp_path / "a", GAMES, runs=runs))
@@ -315,7 +316,7 @@ def test_a_pack_without_enum_or_session_can_be_read(tmp_path: Path) -> None:
 def test_import_stays_cheap() -> None:
     code = (
         "import sys, gristmill.macroxue as m; m.StepDataset; m.merge; m.value_sidecar;"
-        "import gristmill.macroxue.laws.games, gristmill.macroxue.laws.values;"
+        "import gristmill.macroxue.laws.games, gristmill.macroxue.laws.files;"
         "print(sorted({'torch', 'numba', 'polars', 'pyarrow', 'dagster'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
@@ -350,7 +351,50 @@ def test_a_database_that_was_cut_or_is_damaged_is_named(pack: Path) -> None:
 
 @pytest.mark.parametrize("run_id", [-1, 1 << 32])
 def test_an_id_that_no_row_can_have_is_refused(tmp_path: Path, run_id: int) -> None:
-    runs = [*run_table(GAMES), metadata_db.Run(run_id, 1, 0, 0, 2)]
+    runs = [*run_table(GAMES), Run(run_id, 1, 0, 0, 2)]
     folder = write_pack(tmp_path / "p", GAMES, runs=sorted(runs, key=lambda run: run.id))
     with pytest.raises(BadInput, match=f"run id {run_id} has no 32 bits"):
         StepDataset(folder)
+
+
+MOVES = ("up", "down", "left", "right")
+
+
+@pytest.mark.parametrize("folder", ["packs/sample_d6", "pools/samples"])
+def test_rows_of_a_batch_are_the_lines_that_their_origins_name(
+    sample_root: SampleRoot, folder: str
+) -> None:
+    data = StepDataset(sample_root.data / "macroxue" / folder)
+    train, _ = data.split(0.2)
+    batch = next(iter(Loader(Plan(data.source(train), seed=5), 8, form="numpy")))
+    assert set(batch["number"].tolist()) <= set(train.all_rows().tolist())
+    for name, column in data.batch(batch["number"]).items():
+        assert np.array_equal(batch[name], column)
+    for row, number in enumerate(batch["number"].tolist()):
+        *_, last = data.source(train).origin(number)
+        facts = last.facts()
+        begin, end = map(int, str(facts["raw_line_bytes"]).split()[0].split("-"))
+        text = gzip.decompress((sample_root.data / str(facts["raw_steps"])).read_bytes())
+        line = json.loads(text[begin:end])
+        assert line["board"] == batch["ranks"][row].tolist()
+        assert MOVES.index(line["move"]) == batch["move_dir"][row]
+        assert line["step_index"] == batch["step_index"][row]
+
+
+def test_one_row_of_each_run_an_epoch(sample_root: SampleRoot) -> None:
+    data = StepDataset(sample_root.data / "macroxue/packs/sample_d6")
+    source = data.source()
+    runs = [run.id for run in data.run_table]
+    view = Grouped(source, source.game_bounds)  # type: ignore[attr-defined]
+    (batch,) = Loader(Plan(view, seed=1), len(runs), form="numpy")
+    assert sorted(batch["run_id"].tolist()) == sorted(runs)
+
+
+def test_a_value_sidecar_adds_columns_and_changes_no_order(sample_root: SampleRoot) -> None:
+    pack, values = (
+        sample_root.data / "macroxue" / kind / "sample_d6" for kind in ("packs", "values")
+    )
+    plain, joined = StepDataset(pack).source(), StepDataset(pack, values=values).source()
+    assert plain.identity.text == joined.identity.text
+    numbers = np.array([3, 0])
+    assert set(joined.read(numbers)) > set(plain.read(numbers))

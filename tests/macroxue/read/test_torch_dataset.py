@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, value_sidecar
-from gristmill.macroxue.read.splits import RowSet
+from gristmill.macroxue.read.stream import RowSet
 from tests.later import later
 from tests.macroxue.games import play, write_pack
 

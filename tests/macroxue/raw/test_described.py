@@ -1,0 +1,149 @@
+"""The files of pools and views: their keys, what is refused, and what they wait for."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.data_root import DataRoot, NotBuilt
+from gristmill.inbox.account import Waits
+from gristmill.macroxue.raw.described import (
+    PACK,
+    PoolFile,
+    ViewFile,
+    member,
+    read_pool_file,
+    read_view_file,
+    view_change,
+    view_needs,
+)
+from gristmill.publish.publish import publish
+from tests.publish.tiny import tiny_build
+
+
+def pool_file(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "p.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_pool_file_has_members_and_settings(tmp_path: Path) -> None:
+    path = pool_file(tmp_path, 'members = ["b", "a"]\n')
+    assert read_pool_file(path) == PoolFile(("b", "a"), False, {})
+    text = 'members = ["b", "a"]\ndelete_members = true\n[macroxue.pool]\nshard_rows = 5\n'
+    path = pool_file(tmp_path, text)
+    assert read_pool_file(path) == PoolFile(("b", "a"), True, {"shard_rows": 5})
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("members = [", "not TOML"),
+        ("", "`members` must be a list"),
+        ('members = "ab"', "`members` must be a list"),
+        ('members = ["a", 1]', "`members` must be a list"),
+        ('members = ["a"]', "two or more packs"),
+        ('members = ["a", "a"]', "two or more packs"),
+        ('members = ["a", "b/c"]', "`members`: "),
+        ('members = ["a", "b"]\ndelete_members = 1', "delete_members = 1: must be true or false"),
+        ('members = ["a", "b"]\nmacroxue = 1', "must hold the table"),
+        ('members = ["a", "b"]\n[macroxue]\npool = 1', "a table"),
+        ('members = ["a", "b"]\n[macroxue.pool]\nnames = ["x", "y"]', "names: is not allowed"),
+        ('members = ["a", "b"]\nshards = 1', 'unknown key "shards"'),
+    ],
+)
+def test_a_pool_file_that_breaks_a_rule_is_refused(tmp_path: Path, text: str, rule: str) -> None:
+    path = pool_file(tmp_path, text)
+    with pytest.raises(BadInput, match=rule) as caught:
+        read_pool_file(path)
+    assert caught.value.file == str(path)
+
+
+def test_a_pool_file_that_is_gone_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"gone\.toml: the pool file is gone: .*retire gone"):
+        read_pool_file(tmp_path / "gone.toml")
+    with pytest.raises(BadInput, match=r"`gristmill retire -- -a\.b`"):
+        read_pool_file(tmp_path / "-a.b.toml")
+
+
+POOL = "macroxue/pools/both"
+
+
+def test_a_member_that_its_pool_deleted_is_as_the_record_has_it_and_another_is_not_built(
+    tmp_path: Path,
+) -> None:
+    lake = DataRoot(tmp_path)
+    for name in ("gone", "kept"):
+        publish(tiny_build(tmp_path, f"macroxue/packs/{name}", partition=name, asset=PACK))
+    members = [member(lake, POOL, name) for name in ("gone", "kept")]
+    pool = tiny_build(tmp_path, POOL, partition="both", inputs=members)
+    publish(dataclasses.replace(pool, deletes=["macroxue/packs/gone"]))
+    assert not (tmp_path / "macroxue/packs/gone").exists()
+    found = [member(lake, POOL, name) for name in ("gone", "kept")]
+    assert [item.data_version for item in found] == [item.data_version for item in members]
+    assert [item.path for item in found] == ["macroxue/packs/gone", "macroxue/packs/kept"]
+    shutil.rmtree(tmp_path / "macroxue/packs/kept")
+    with pytest.raises(NotBuilt, match="macroxue/pack kept is not built"):
+        member(lake, POOL, "kept")
+    assert member(lake, POOL, "gone") == found[0]
+    with pytest.raises(NotBuilt, match="macroxue/pack gone is not built"):
+        member(lake, "macroxue/pools/other", "gone")
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "drops/views/v.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_view_file_names_its_source_annotations_and_settings(tmp_path: Path) -> None:
+    path = _file(tmp_path, 'pack = "a"\n')
+    assert read_view_file(path) == ViewFile("macroxue/pack", "a", "", {})
+    text = 'pool = "b"\nannotations = "s"\n[macroxue.training_view]\nnum_bins = 5\n'
+    found = read_view_file(_file(tmp_path, text))
+    assert found == ViewFile("macroxue/pool", "b", "s", {"num_bins": 5})
+    assert found.artifact == "macroxue/pools/b"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("", "must name the pack or the pool"),
+        ('pack = "a"\npool = "b"', "must name the pack or the pool"),
+        ("pack = 1", "`pack` must be a name"),
+        ('pool = "a/b"', "`pool`: "),
+        ('pack = "a"\nannotations = "../x"', "`annotations`: "),
+        ('pack = "a"\nmembers = []', 'unknown key "members"'),
+        ('pack = "a"\n[macroxue.pool]\nshard_rows = 1', "only .macroxue.training_view. is read"),
+        ('pack = "a"\n[macroxue.training_view]\nnum_bins = -1', "num_bins = -1: must be"),
+        ('pack = "a"\n[macroxue.training_view]\ntrain_query = "SELECT 1"', "belong together"),
+    ],
+)
+def test_a_view_file_that_breaks_a_rule_is_refused(tmp_path: Path, text: str, rule: str) -> None:
+    path = _file(tmp_path, text)
+    with pytest.raises(BadInput, match=rule) as caught:
+        read_view_file(path)
+    assert caught.value.file == str(path)
+
+
+def test_a_view_waits_for_its_source(tmp_path: Path) -> None:
+    path = _file(tmp_path, 'pack = "a"\n')
+    with pytest.raises(Waits, match=r"waits: .*macroxue/pack a is not built"):
+        view_needs(path, tmp_path, lambda *_: True)
+
+
+def test_other_settings_and_annotations_are_a_change(tmp_path: Path) -> None:
+    path = _file(tmp_path, 'pack = "a"\nannotations = "s"\n')
+    recorded = {"num_bins": 32, "gaps": "mark"}
+    used = ["drops/annotations/s/annotations-000000.npy"]
+    assert view_change(path, tmp_path, recorded, used) == ""
+    assert view_change(path, tmp_path, recorded, []) == "the annotations are now s"
+    assert (
+        view_change(path, tmp_path, {**recorded, "num_bins": 5}, used)
+        == "num_bins is now 32, was 5"
+    )
