@@ -43,7 +43,7 @@ from gristmill.macroxue.format.rows import (
     pack_boards,
     to_layout,
 )
-from gristmill.macroxue.laws.games import game_laws
+from gristmill.macroxue.laws import game_laws
 from gristmill.macroxue.read.stream import StepStream
 from gristmill.macroxue.rules.game import legal_moves, move
 from gristmill.macroxue.rules.scores import board_eval

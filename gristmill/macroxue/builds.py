@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from gristmill.macroxue.config import VIEW_TABLE, MergeConfig, PackConfig, Value
 from gristmill.macroxue.raw.annotations import annotation_files
 from gristmill.macroxue.raw.described import (
     ANNOTATIONS_INBOX,
+    PoolFile,
+    ViewFile,
     member,
     read_pool_file,
     read_view_file,
@@ -183,16 +185,19 @@ def pack_settings(root: DataRoot, key: str) -> Settings:
 
 def pool_settings(root: DataRoot, key: str) -> Settings:
     """Returns what files give for a pool: the pool's file, key by key, before the data root's."""
-    file = _file_of(root, "pools", key)
-    described = read_pool_file(file, root.link_rule())
-    return Settings({**root.settings(POOL), **described.settings}, file=file)
+    return _settings(root, POOL, _file_of(root, "pools", key), read_pool_file)
 
 
 def view_settings(root: DataRoot, key: str) -> Settings:
     """Returns what files give for a view: the view's file, key by key, before the data root's."""
-    file = _file_of(root, "views", key)
-    described = read_view_file(file, root.link_rule())
-    return Settings({**root.settings(VIEW_TABLE.name), **described.settings}, file=file)
+    return _settings(root, VIEW_TABLE.name, _file_of(root, "views", key), read_view_file)
+
+
+def _settings(
+    root: DataRoot, table: str, file: Path, read: Callable[..., PoolFile | ViewFile]
+) -> Settings:
+    stated = read(file, root.link_rule()).settings
+    return Settings({**root.settings(table), **stated}, file=file)
 
 
 def _file_of(root: DataRoot, inbox: str, key: str) -> Path:

@@ -15,7 +15,7 @@ from gristmill.settings.tables import Table
 _DROPS, _POOLS, _VIEWS = "macroxue_drops", "macroxue_pools", "macroxue_views"
 _SAMPLE = call("gristmill.macroxue.show:late_row")
 _TRACE = call("gristmill.macroxue.read.trace:of_run")
-_PLAYED = Law("games", call("gristmill.macroxue.laws.games:law"), excused_by=("game_laws", "warn"))
+_PLAYED = Law("games", call("gristmill.macroxue.laws:game_law"), excused_by=("game_laws", "warn"))
 
 _SOURCES = [
     Source(
@@ -79,7 +79,7 @@ _SOURCES = [
 _asset = partial(Asset, group="macroxue", labels=["numpy", "sqlite"], batch=100)
 _PACK = _asset(
     "macroxue/pack",
-    laws=[Law("pack", call("gristmill.macroxue.laws.files:pack_law")), _PLAYED],
+    laws=[Law("pack", call("gristmill.macroxue.laws:pack_law")), _PLAYED],
     trace=_TRACE,
     source=call("gristmill.macroxue.read.dataset:opened"),
     set_aside={"quarantined_by_rule": "quarantined"},
@@ -94,13 +94,13 @@ _PACK = _asset(
     build=call("gristmill.macroxue.builds:pack_build"),
     given=call("gristmill.macroxue.builds:pack_settings"),
     sample=_SAMPLE,
-    notes=call("gristmill.macroxue.laws.games:game_notes"),
+    notes=call("gristmill.macroxue.laws:game_notes"),
     in_parts=True,
 )
 
 _VALUES = _asset(
     "macroxue/values",
-    laws=[Law("values", call("gristmill.macroxue.laws.files:value_law"), needs_inputs=True)],
+    laws=[Law("values", call("gristmill.macroxue.laws:value_law"), needs_inputs=True)],
     trace=call("gristmill.macroxue.read.trace:of_value"),
     code=code.VALUES,
     table=Table("macroxue/values", ValueConfig),
@@ -115,7 +115,7 @@ _VALUES = _asset(
 
 _POOL = _asset(
     "macroxue/pool",
-    laws=[Law("pool", call("gristmill.macroxue.laws.files:pool_law")), _PLAYED],
+    laws=[Law("pool", call("gristmill.macroxue.laws:pool_law")), _PLAYED],
     trace=_TRACE,
     source=call("gristmill.macroxue.read.dataset:opened"),
     listed=["runs_by_pack", "rows_by_pack"],
@@ -136,7 +136,7 @@ _POOL = _asset(
 
 _VIEW = _asset(
     "macroxue/training_view",
-    laws=[Law("view", call("gristmill.macroxue.laws.files:view_law"))],
+    laws=[Law("view", call("gristmill.macroxue.laws:view_law"))],
     trace=call("gristmill.macroxue.read.trace:of_view"),
     code=code.VIEW,
     file=PartitionFile("views", call("gristmill.macroxue.raw.described:view_change")),

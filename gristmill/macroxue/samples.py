@@ -85,12 +85,8 @@ def judge(boards: Ranks) -> tuple[NDArray[np.float64], list[Ranks], list[NDArray
     uint8 [N, 16]; and its points, four int64 [N].
     """
     values = np.full((len(boards), 4), np.nan)
-    afters, rewards, legal = [], [], []
-    for direction in range(4):
-        after, reward, changed = move_towards(boards, direction)
-        afters.append(after)
-        rewards.append(reward)
-        legal.append(changed)
+    made = [move_towards(boards, direction) for direction in range(4)]
+    afters, rewards, legal = ([each[part] for each in made] for part in range(3))
     direction_of, row_of = np.nonzero(np.stack(legal))
     moved = np.stack(afters)[direction_of, row_of]
 

@@ -13,7 +13,7 @@ import pytest
 from assets.checking.results import THIS_RUN
 from assets.checks import disk_checks
 from assets.macroxue import FAMILY
-from gristmill.macroxue.laws.games import game_notes
+from gristmill.macroxue.laws import game_notes
 from gristmill.macroxue.read.stream import StepStream
 from gristmill.macroxue.samples import write_drop
 from resources import Lake

@@ -17,7 +17,7 @@ import pytest
 from gristmill.macroxue import samples
 from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
-from gristmill.macroxue.laws.games import game_notes
+from gristmill.macroxue.laws import game_notes
 from gristmill.macroxue.rules import game as moves
 from gristmill.macroxue.rules.game import LEFT, UP
 from gristmill.macroxue.samples import Dice, judge, play, spawn, write_drop

@@ -55,7 +55,10 @@ if TYPE_CHECKING:
 
 __all__ = ["StaleDataset", "StepDataset"]
 
-_COPIED = ("run_id", "step_index", "board_eval", "move_dir", "valuation_type", "max_rank")
+_COPIED = (
+    *("run_id", "step_index", "board_eval", "move_dir", "valuation_type", "max_rank"),
+    "branch_evs",
+)
 
 
 class Columns(NamedTuple):
@@ -104,13 +107,12 @@ class StepDataset(Reader[Columns]):
     def open_files(self, opening: Opening) -> Columns:
         """Map the rows and hold the database; at the first opening also read the tables."""
         pack = opening.folder(self.pack)
-        steps, values = open_pack_rows(pack), None
+        steps, values = _steps_of(pack), None
         database = pack.keep("metadata.db")
         check_database_size(database)
         if self.values_folder is not None:
             sidecar = opening.folder(self.values_folder)
-            refuse_values_of_another(sidecar, pack)
-            values = open_sidecar_rows(sidecar, steps)
+            values = _values_of(sidecar, pack, steps)
         if opening.first:
             self._read_tables(pack, steps, values)
         return Columns(steps, values, database)
@@ -169,11 +171,12 @@ class StepDataset(Reader[Columns]):
         # The steps of a whole game are 0, 1, 2, ..., so only other runs need a search.
         if self._counts_up(run_id) and 0 <= step_index < stop - first:
             return first + step_index
-        column = self.rows(np.arange(first, stop))["step_index"]
-        places = np.flatnonzero(column == step_index)
-        if not len(places):
-            raise KeyError(f"run {run_id} has no step {step_index}")
-        return first + int(places[0])
+        for place in np.flatnonzero(self._steps(run_id) == step_index).tolist():
+            return first + int(place)
+        raise KeyError(f"run {run_id} has no step {step_index}")
+
+    def _steps(self, run_id: int) -> npt.NDArray[np.uint32]:
+        return self.rows(np.arange(*self.run_bounds(run_id)))["step_index"]
 
     def _counts_up(self, run_id: int) -> bool:
         """Whether the steps of a run are 0, 1, 2, ...; read once for each run.
@@ -181,9 +184,8 @@ class StepDataset(Reader[Columns]):
         All rows must be read: in 0, 2, 2, 3 only one row differs from 0, 1, 2, 3.
         """
         if run_id not in self._counting:
-            first, stop = self.run_bounds(run_id)
-            column = self.rows(np.arange(first, stop))["step_index"]
-            self._counting[run_id] = bool(np.array_equal(column, np.arange(stop - first)))
+            column = self._steps(run_id)
+            self._counting[run_id] = bool(np.array_equal(column, np.arange(len(column))))
         return self._counting[run_id]
 
     def boards(self, rows: Rows) -> npt.NDArray[np.uint8]:
@@ -209,7 +211,6 @@ class StepDataset(Reader[Columns]):
         columns: dict[str, npt.NDArray[Any]] = {"ranks": self.boards(rows)}
         for name in _COPIED:
             columns[name] = np.ascontiguousarray(rows[name])
-        columns["branch_evs"] = np.ascontiguousarray(rows["branch_evs"])
         bits = np.arange(4, dtype=np.uint8)
         columns["ev_legal"] = ((rows["ev_legal"][:, None] >> bits) & 1).astype(np.bool_)
         if self.values_folder is not None:
@@ -358,42 +359,30 @@ class StepSource:
         return row_origins(self._data.generations[0].folder, number)
 
 
-def open_pack_rows(pack: OpenFolder) -> Gather:
+def _steps_of(pack: OpenFolder) -> Gather:
     """The rows of all steps files of a pack or pool."""
-    names = [file.name for file in step_files(pack.inside)]
-    maps = []
-    for name in names:
-        file = pack.file(name)
+    maps: list[Rows] = []
+    for found in step_files(pack.inside):
+        file = pack.file(found.name)
         refuse_foreign_rows(file)
         maps.append(open_steps(file))
         if maps[-1].dtype != maps[0].dtype:
-            raise BadInput(
-                pack.path / name,
-                f"has another row layout than {names[0]}: pack or merge again",
-            )
+            rule = "has another row layout than the first file: pack or merge again"
+            raise BadInput(pack.path / found.name, rule)
     return Gather(maps)
 
 
-def open_sidecar_rows(sidecar: OpenFolder, steps: Gather) -> Gather:
-    """The rows of all files of a value sidecar."""
-    names = [file.name for file in value_files(sidecar.inside)]
-    values = Gather([open_values(sidecar.file(name)) for name in names])
-    if values.counts != steps.counts:
-        raise BadInput(
-            sidecar.path,
-            f"has shards of {values.counts} rows, the pack of {steps.counts}:"
-            " build the sidecar of this pack",
-        )
-    return values
-
-
-def refuse_values_of_another(sidecar: OpenFolder, pack: OpenFolder) -> None:
-    """Raise BadInput where the records say that a sidecar was built from another version."""
+def _values_of(sidecar: OpenFolder, pack: OpenFolder, steps: Gather) -> Gather:
+    """The rows of all files of a value sidecar, which was built from this version of the pack."""
     if made_from_another(sidecar, pack):
-        raise BadInput(
-            sidecar.path,
-            f"was built from another version of {pack.path}: build the sidecar again",
-        )
+        rule = f"was built from another version of {pack.path}: build the sidecar again"
+        raise BadInput(sidecar.path, rule)
+    files = value_files(sidecar.inside)
+    values = Gather([open_values(sidecar.file(file.name)) for file in files])
+    if values.counts != steps.counts:
+        rule = f"has shards of {values.counts} rows, the pack of {steps.counts}: build the sidecar"
+        raise BadInput(sidecar.path, f"{rule} of this pack")
+    return values
 
 
 def opened(

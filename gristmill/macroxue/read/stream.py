@@ -260,26 +260,6 @@ class Gather:
         out[order] = copied
 
 
-def check_row_count(pack: Path, runs: Sequence[Run], rows: int) -> None:
-    """Raise BadInput where the runs do not have as many steps as the files have rows."""
-    total = sum(run.steps for run in runs)
-    if total != rows:
-        raise BadInput(
-            pack,
-            f"metadata.db counts {total} steps, the files have {rows}: they are of different"
-            " builds",
-        )
-
-
-def check_run_ids(pack: Path, runs: Sequence[Run]) -> None:
-    """Raise BadInput where the id of a run is none that a row can have."""
-    for run in runs:
-        if not 0 <= run.id < 1 << 32:
-            raise BadInput(
-                pack / "metadata.db", f"run id {run.id} has no 32 bits: build the pack again"
-            )
-
-
 def check_database_size(database: HeldFile) -> None:
     """Raise BadInput for fewer pages than the header says: SQLite reads some files cut short."""
     with database.reading() as path:
@@ -293,47 +273,33 @@ def check_database_size(database: HeldFile) -> None:
         raise BadInput(database.path, f"has {size} bytes, fewer than {pages} pages: copy it again")
 
 
-def check_run_edges(pack: Path, runs: Sequence[Run], steps: Gather) -> npt.NDArray[np.int64]:
-    """Raise BadInput where the first or last row of a run is not where metadata.db says."""
-    counts = np.array([run.steps for run in runs], np.int64)
-    ids = np.array([run.id for run in runs], np.int64)[counts > 0]
-    ends = np.cumsum(counts)[counts > 0]
-    edges = np.concatenate([ends - counts[counts > 0], ends - 1])
-    expected = np.concatenate([ids, ids])
-    recorded = steps.rows(edges)["run_id"]
-    wrong = np.flatnonzero(recorded != expected)
-    if len(wrong):
-        first = int(wrong[0])
-        raise BadInput(
-            pack,
-            f"row {int(edges[first])} belongs to run {int(recorded[first])}, but metadata.db says"
-            f" run {int(expected[first])}",
-        )
-    return edges
-
-
-def check_values(sidecar: str, edges: npt.NDArray[np.int64], steps: Gather, values: Gather) -> None:
-    """Raise BadInput where a sidecar has another run or step than the pack in one of these rows."""
-    recorded, valued = steps.rows(edges), values.rows(edges)
-    for column in ("run_id", "step_index"):
-        wrong = np.flatnonzero(valued[column] != recorded[column])
-        if len(wrong):
-            row = int(edges[int(wrong[0])])
-            raise BadInput(
-                sidecar,
-                f"row {row} has another {column} than the pack: build the sidecar of this pack",
-            )
-
-
 def check_tables(
     pack: Path, runs: Sequence[Run], steps: Gather, sidecar: Path | None, values: Gather | None
 ) -> None:
-    """All checks of this module on a pack and its sidecar."""
-    check_run_ids(pack, runs)
-    check_row_count(pack, runs, len(steps))
-    edges = check_run_edges(pack, runs, steps)
-    if values is not None:
-        check_values(str(sidecar), edges, steps, values)
+    """Raise BadInput where the tables of a pack, its rows and its sidecar are of other builds.
+
+    Of the rows only the first and the last of each run are read.
+    """
+    database = pack / "metadata.db"
+    for run in runs:
+        if not 0 <= run.id < 1 << 32:
+            raise BadInput(database, f"run id {run.id} has no 32 bits: build the pack again")
+    counts = np.array([run.steps for run in runs], np.int64)
+    if (total := int(counts.sum())) != len(steps):
+        rule = f"metadata.db counts {total} steps, the files have {len(steps)}: they are of"
+        raise BadInput(pack, f"{rule} different builds")
+    ids = np.array([run.id for run in runs], np.int64)[counts > 0]
+    ends = np.cumsum(counts)[counts > 0]
+    edges, expected = np.append(ends - counts[counts > 0], ends - 1), np.append(ids, ids)
+    recorded = steps.rows(edges)
+    for at in np.flatnonzero(recorded["run_id"] != expected)[:1].tolist():
+        rule = f"row {edges[at]} belongs to run {recorded['run_id'][at]}, but metadata.db says"
+        raise BadInput(pack, f"{rule} run {expected[at]}")
+    valued = recorded if values is None else values.rows(edges)
+    for column in ("run_id", "step_index"):
+        for row in edges[valued[column] != recorded[column]][:1].tolist():
+            rule = f"row {row} has another {column} than the pack: build the sidecar of this pack"
+            raise BadInput(str(sidecar), rule)
 
 
 def playable(rows: Rows) -> npt.NDArray[np.uint8]:

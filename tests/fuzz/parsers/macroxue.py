@@ -268,9 +268,7 @@ PARSERS = (
         "macroxue_run",
         run,
         (f"{_RAW}.read_run", f"{_RAW}.strict_parser"),
-        tuple(
-            f"{_RAW}.{name}" for name in ("fast_scanner", "json_spaces", "read_run")
-        ),
+        tuple(f"{_RAW}.{name}" for name in ("fast_scanner", "json_spaces", "read_run")),
         words=(*JSON, *_STEP, b"\xff\xfe", b" ", b"\t", b"\r\n"),
     ),
     Parser(
@@ -309,9 +307,7 @@ PARSERS = (
         inputs=TEN_THOUSAND,
         words=(b"\x93NUMPY\x01\x00", b"'shape':", b"(0,)", b"<f4", b"'fortran_order':", b"{}"),
     ),
-    Parser(
-        "macroxue_valuation_types", valuation_types, (f"{_FORMAT}.files",), words=JSON
-    ),
+    Parser("macroxue_valuation_types", valuation_types, (f"{_FORMAT}.files",), words=JSON),
     Parser("macroxue_jsonl", json_lines, (f"{_FORMAT}.files",), words=JSON),
     Parser(
         "macroxue_npy",

@@ -24,7 +24,7 @@ from gristmill.macroxue.format.files import (
     read_valuation_types,
 )
 from gristmill.macroxue.format.rows import PACKED46, open_steps, step_files
-from gristmill.macroxue.laws.files import pack_laws
+from gristmill.macroxue.laws import pack_laws
 from gristmill.macroxue.raw import read_run
 from gristmill.macroxue.raw.strict_parser import TooManyNames
 from gristmill.run.parts import PartStore

@@ -22,7 +22,7 @@ from gristmill.macroxue.format.files import (
     read_session,
     read_valuation_types,
 )
-from gristmill.macroxue.laws.files import pool_laws
+from gristmill.macroxue.laws import pool_laws
 from gristmill.macroxue.read.stream import StepStream
 from tests.macroxue.games import all_rows, joined, play, step_rows, write_pack
 

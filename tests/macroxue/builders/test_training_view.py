@@ -23,7 +23,7 @@ from gristmill.macroxue import (
 from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format.files import Gap, Run, read_gaps
 from gristmill.macroxue.format.rows import MANIFEST, ROWS, STUDENT, VALUE_BINS, Layout, copied
-from gristmill.macroxue.laws.files import view_law
+from gristmill.macroxue.laws import view_law
 from gristmill.macroxue.rules.game import BRANCHES, true_ranks
 from gristmill.macroxue.rules.scores import Branches, Differences
 from tests.macroxue.annotated import annotated, write_annotations

@@ -16,7 +16,7 @@ from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format import rows
 from gristmill.macroxue.format.files import Run
 from gristmill.macroxue.format.rows import STEP_FORMATS, VALUE_FORMAT
-from gristmill.macroxue.laws.files import value_laws
+from gristmill.macroxue.laws import value_laws
 from gristmill.macroxue.read import stream as step_stream
 from gristmill.macroxue.rules.discount import discounted
 from gristmill.macroxue.rules.game import LEFT

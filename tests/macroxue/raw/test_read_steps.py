@@ -31,8 +31,7 @@ from gristmill.macroxue.format.files import (
     write_metadata,
 )
 from gristmill.macroxue.format.rows import MOVES, Rows, pack_boards
-from gristmill.macroxue.laws.files import pack_laws
-from gristmill.macroxue.laws.games import game_laws
+from gristmill.macroxue.laws import game_laws, pack_laws
 from gristmill.macroxue.raw.read_steps import none_fits, read_steps
 from gristmill.macroxue.raw.step_files import READINGS, Reading, StepRun
 from gristmill.macroxue.raw.strict_parser import RunFacts

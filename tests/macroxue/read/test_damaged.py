@@ -25,8 +25,7 @@ from gristmill.macroxue import (
 )
 from gristmill.macroxue.builders.pool import pool_members
 from gristmill.macroxue.format.files import read_lines, read_session, run_of
-from gristmill.macroxue.laws.files import pack_laws, pool_laws
-from gristmill.macroxue.laws.games import game_laws
+from gristmill.macroxue.laws import game_laws, pack_laws, pool_laws
 from tests.macroxue.lines import step, write_run
 
 
