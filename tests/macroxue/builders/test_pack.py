@@ -1,4 +1,4 @@
-"""Packing whole drops: goldens, workers, resumption, quarantine, warnings, tables."""
+"""Packing whole drops: goldens, parts, workers, resumption, quarantine, warnings, tables."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.macroxue import PackConfig, pack
 from gristmill.macroxue.builders import pack_parts
+from gristmill.macroxue.builders.pack_parts import cut_parts, make_part, read_rows
 from gristmill.macroxue.format.files import (
     content_sha256,
     read_runs,
@@ -26,12 +28,12 @@ from gristmill.macroxue.format.files import (
 from gristmill.macroxue.format.rows import PACKED46, open_steps, step_files
 from gristmill.macroxue.laws import pack_laws
 from gristmill.macroxue.raw import read_run
+from gristmill.macroxue.raw.drops import RunFiles, find_runs
 from gristmill.macroxue.raw.strict_parser import TooManyNames
 from gristmill.run.parts import PartStore
+from gristmill.run.progress import Progress, Report
 from tests.macroxue.lines import contents, step, write_run
 from tests.paths import CHECKOUT, REAL_DATA
-
-pytestmark = pytest.mark.sampled(0.3)
 
 REAL = REAL_DATA / "macroxue"
 real = [
@@ -83,6 +85,7 @@ def test_goldens(tmp_path: Path, drop: str, config: PackConfig, prefix: str) -> 
 
 @pytest.mark.real
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real Macroxue drops are not here")
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("drop", ["d6_v1", "d7_v1"])
 def test_strict_parser_gives_the_same_pack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str
@@ -440,3 +443,98 @@ def test_the_rules_in_quarantine_are_published_texts_that_stay(tmp_path: Path) -
     lines = (tmp_path / "out/quarantine.jsonl").read_text().splitlines()
     rules = {line["meta"][0]: line["rule"] for line in map(json.loads, lines)}
     assert rules == {stem: rule for stem, (_, rule) in PUBLISHED_RULES.items()}
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[RunFiles, ...]:
+    """Five runs whose steps files have 30 bytes each, as cut_parts sees them."""
+    for name in "abcde":
+        write_run(tmp_path / "drop", name, [step()])
+    return tuple(replace(run, steps_size=30) for run in find_runs(tmp_path / "drop").runs)
+
+
+@pytest.mark.parametrize(
+    ("part_bytes", "counts"),
+    [(1, [1] * 5), (30, [1] * 5), (31, [2, 2, 1]), (60, [2, 2, 1]), (150, [5]), (151, [5])],
+)
+def test_a_part_is_full_at_its_bytes(
+    runs: tuple[RunFiles, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    part_bytes: int,
+    counts: list[int],
+) -> None:
+    monkeypatch.setattr(pack_parts, "PART_BYTES", part_bytes)
+    parts = cut_parts(runs, "aligned48", "strict", scanner=False)
+    assert [len(part.runs) for part in parts] == counts
+    assert [part.first_id for part in parts] == [sum(counts[:at]) for at in range(len(counts))]
+    assert [part.size for part in parts] == [30 * count for count in counts]
+    assert tuple(run for part in parts for run in part.runs) == runs
+
+
+def test_the_name_of_a_part_depends_on_the_names_and_sizes_of_its_runs(
+    runs: tuple[RunFiles, ...],
+) -> None:
+    others = [
+        runs,
+        runs[:4],
+        (*runs[:4], replace(runs[4], steps_size=31)),
+        (*runs[:4], replace(runs[4], drop="other")),
+        (*runs[:4], replace(runs[4], meta_name="f.meta.json")),
+    ]
+    names = {cut_parts(each, "aligned48", "strict", scanner=False)[0].name for each in others}
+    assert len(names) == len(others)
+    assert all(name.startswith("rows-000000-") for name in names)
+
+
+@pytest.mark.parametrize("scanner", [False, True])
+def test_rows_of_a_run_that_is_set_aside_do_not_stay_in_the_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scanner: bool
+) -> None:
+    monkeypatch.setattr(read_run, "BATCH_ROWS", 4)
+    write_run(tmp_path / "drop", "a", [step()] * 6)
+    write_run(tmp_path / "drop", "b", [*[step()] * 9, step(move="UP")])
+    runs = find_runs(tmp_path / "drop").runs
+    (part,) = cut_parts(runs, "aligned48", "quarantine", scanner)
+    summary = make_part(part, tmp_path / "part")
+    assert (tmp_path / "part").stat().st_size == 6 * 48
+    assert [rows["run_id"].tolist() for rows in read_rows(tmp_path / "part", "aligned48")] == [
+        [0] * 6
+    ]
+    assert summary["runs"][1]["row"] == 10
+
+
+@pytest.mark.parametrize(
+    ("steps", "likely"),
+    [
+        (gzip.compress(step(board=[2, 32, *[0] * 14])), "a board holds exponents"),
+        (step(), "a log that is not zipped needs `gzip`"),
+        (gzip.compress(gzip.compress(step())), "write UTF-8, and zip it once"),
+        (gzip.compress(b"\xff\xfe" + step()), "write UTF-8, and zip it once"),
+        (gzip.compress(b"\xef\xbb\xbf" + step()), "write objects, without a byte order mark"),
+        (gzip.compress(step(move="UP")), ""),
+    ],
+)
+def test_a_refusal_says_what_is_likely_and_what_to_do(
+    tmp_path: Path, steps: bytes, likely: str
+) -> None:
+    write_run(tmp_path / "drop", "a", steps=steps)
+    (part,) = cut_parts(find_runs(tmp_path / "drop").runs, "aligned48", "strict", scanner=False)
+    with pytest.raises(BadInput) as caught:
+        make_part(part, tmp_path / "part")
+    cure = '; mend the game, take it out, or set on_error = "quarantine" to set it aside'
+    assert caught.value.rule.endswith(cure)
+    assert f"({likely}" in caught.value.rule if likely else "(" not in caught.value.rule
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_pack_reports_the_compressed_bytes_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr(pack_parts, "PART_BYTES", 1)
+    mixed_drop(tmp_path / "drop", bad=False)
+    sizes = [path.stat().st_size for path in (tmp_path / "drop").rglob("*.jsonl.gz")]
+    reports: list[Report] = []
+    config = PackConfig(workers=workers)
+    pack(tmp_path / "drop", tmp_path / "pack", config, progress=Progress(reports.append, 0.0))
+    assert len(reports) == len(sizes) + 1
+    assert reports[-1] == Report("read", sum(sizes), sum(sizes), "bytes")

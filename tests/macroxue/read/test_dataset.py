@@ -21,6 +21,7 @@ from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, val
 from gristmill.macroxue.format.files import Run
 from gristmill.macroxue.format.rows import Rows, to_packed
 from tests.macroxue.games import NAMES, all_rows, cut, play, run_table, step_rows, write_pack
+from tests.macroxue.step_drops import LEGACY, SELF_PLAY
 from tests.sample_root import SampleRoot
 
 GAMES = [play(seed, 40 + 5 * seed) for seed in range(12)] + [play(99, 50, [17, 16, *[0] * 13, 1])]
@@ -85,29 +86,21 @@ def test_runs_and_steps(pack: Path) -> None:
             data.row_of(*missing)
 
 
-def test_steps_that_do_not_count_from_zero_are_found(tmp_path: Path) -> None:
-    steps = all_steps().copy()
-    steps["step_index"][: bounds()[1]] = np.arange(bounds()[1]) * 2 + 3
-    steps["step_index"][[4, 5]] = 11
-    data = StepDataset(write_pack(tmp_path / "p", GAMES, steps=steps))
-    assert data.row_of(0, 3) == 0
-    assert data.row_of(0, 11) == 4
-    with pytest.raises(KeyError, match="run 0 has no step 0"):
-        data.row_of(0, 0)
-
-
 @pytest.mark.parametrize("shard_rows", [0, 2])
-def test_the_first_of_several_equal_steps_is_found(tmp_path: Path, shard_rows: int) -> None:
-    game = cut(GAMES[0], 4)
-    steps = step_rows([GAMES[1], game])
-    first = len(GAMES[1].boards)
-    steps["step_index"][first:] = [0, 2, 2, 3]
-    folder = write_pack(tmp_path / "p", [GAMES[1], game], steps=steps, shard_rows=shard_rows)
-    data = StepDataset(folder)
-    for step, row in ((0, 0), (2, 1), (3, 3)):
-        assert data.row_of(1, step) == first + row
-    with pytest.raises(KeyError, match="no step 1"):
-        data.row_of(1, 1)
+@pytest.mark.parametrize("index", [[0, 2, 2, 3], [3, 5, 7, 9], [3, 5, 5, 1]])
+def test_the_first_of_several_equal_steps_is_found(
+    tmp_path: Path, shard_rows: int, index: list[int]
+) -> None:
+    games = [GAMES[1], cut(GAMES[0], 4)]
+    steps, first = step_rows(games), len(GAMES[1].boards)
+    steps["step_index"][first:] = index
+    data = StepDataset(write_pack(tmp_path / "p", games, steps=steps, shard_rows=shard_rows))
+    for step in range(11):
+        if step in index:
+            assert data.row_of(1, step) == first + index.index(step)
+        else:
+            with pytest.raises(KeyError, match=f"run 1 has no step {step}"):
+                data.row_of(1, step)
 
 
 def test_batches_decode_with_the_mask(pack: Path) -> None:
@@ -202,8 +195,10 @@ def test_splits_share_no_run_and_cover_all(pack: Path, by: str) -> None:
             assert len(side) == len(side.all_rows())
         if by == "permutation":
             assert len(held.run_ids) == 4
-    again = [side.run_ids.tolist() for side in data.split(0.3, by=by, seed=3)]  # type: ignore[arg-type]
-    other = [side.run_ids.tolist() for side in StepDataset(pack).split(0.3, by=by, seed=3)]  # type: ignore[arg-type]
+    again, other = (
+        [side.run_ids.tolist() for side in each.split(0.3, by=by, seed=3)]  # type: ignore[arg-type]
+        for each in (data, StepDataset(pack))
+    )
     assert again == other
     assert data.split(0.0)[1].run_ids.tolist() == []
     assert len(data.split(1.0)[0]) == 0
@@ -221,36 +216,36 @@ def test_permutation_is_the_one_of_the_training_loader(tmp_path: Path) -> None:
     assert data.split(0.1, by="permutation")[1].run_ids.tolist() == sorted(order[:2].tolist())
 
 
+@pytest.fixture
+def pool(tmp_path: Path) -> StepDataset:
+    """Four games are in both packs, `a` and `b`."""
+    packs = [write_pack(tmp_path / "a", GAMES[:8]), write_pack(tmp_path / "b", GAMES[4:])]
+    merge(packs, tmp_path / "pool", MergeConfig())
+    return StepDataset(tmp_path / "pool")
+
+
 @pytest.mark.parametrize("by", ["hash", "permutation"])
-def test_a_game_that_occurs_twice_stays_on_one_side(tmp_path: Path, by: str) -> None:
-    a = write_pack(tmp_path / "a", GAMES[:8])
-    b = write_pack(tmp_path / "b", GAMES[4:])
-    merge([a, b], tmp_path / "pool", MergeConfig())
-    pool = StepDataset(tmp_path / "pool")
+def test_a_game_that_occurs_twice_stays_on_one_side(pool: StepDataset, by: str) -> None:
     for seed in range(20):
         train, held = pool.split(0.4, by=by, seed=seed)  # type: ignore[arg-type]
         seeds = [{pool.run_table[i].seed for i in side.run_ids} for side in (train, held)]
         assert not seeds[0] & seeds[1]
         if by == "hash":
             # And on the side that it has in its own pack.
-            alone = StepDataset(a).split(0.4, seed=seed)[1]
+            alone = StepDataset(pool.pack.with_name("a")).split(0.4, seed=seed)[1]
             assert {GAMES[i].seed for i in alone.run_ids} <= seeds[1]
 
 
-def test_splits_by_sql_must_exclude_each_other(tmp_path: Path) -> None:
-    a = write_pack(tmp_path / "a", GAMES[:8])
-    b = write_pack(tmp_path / "b", GAMES[4:])
-    merge([a, b], tmp_path / "pool", MergeConfig())
-    pool = StepDataset(tmp_path / "pool")
+def test_splits_by_sql_must_exclude_each_other(pool: StepDataset) -> None:
     train, held = pool.split_by_sql(
         "SELECT id FROM runs WHERE seed % 2 = 0", "SELECT id FROM runs WHERE seed % 2 = 1"
     )
     assert not set(train.run_ids) & set(held.run_ids)
     assert len(train) + len(held) == len(pool)
-    with pytest.raises(ValueError, match="is the same game"):
-        pool.split_by_sql("SELECT id FROM runs WHERE id < 9", "SELECT id FROM runs WHERE id > 8")
-    with pytest.raises(ValueError, match="is the same game"):
-        pool.split_by_sql("SELECT id FROM runs", "SELECT id FROM runs WHERE id = 0")
+    runs = "SELECT id FROM runs"
+    for sides in ((f"{runs} WHERE id < 9", f"{runs} WHERE id > 8"), (runs, f"{runs} WHERE id = 0")):
+        with pytest.raises(ValueError, match="is the same game"):
+            pool.split_by_sql(*sides)
 
 
 def test_numbers_outside_a_set_are_refused(tmp_path: Path) -> None:
@@ -275,10 +270,7 @@ def test_a_pickle_is_small_and_maps_the_files_again(pack: Path) -> None:
 
 def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path: Path) -> None:
     runs = [Run(i, g.seed, len(g.boards), g.score, g.highest_tile) for i, g in enumerate(GAMES)]
-    runs[3], runs[4] = (
-        Run(3, 3, runs[3].steps + 1, 0, 2),
-        Run(4, 4, runs[4].steps - 1, 0, 2),
-    )
+    runs[3:5] = Run(3, 3, runs[3].steps + 1, 0, 2), Run(4, 4, runs[4].steps - 1, 0, 2)
     with pytest.raises(BadInput, match=r"row 190 belongs to run 4, but metadata.db says run 3"):
         StepDataset(write_pack(tmp_path / "a", GAMES, runs=runs))
     with pytest.raises(BadInput, match=r"counts \d+ steps, the files have"):
@@ -287,11 +279,9 @@ def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path: Path) -> No
 
 def test_other_pools_are_named_with_their_reader(tmp_path: Path) -> None:
     pack = write_pack(tmp_path / "p", GAMES)
-    self_play = np.zeros(5, [("run_id", "<u8"), ("step_idx", "<u4"), ("exps", "u1", (16,))])
-    legacy = np.zeros(5, [("run_id", "<u4"), ("step_index", "<u4"), ("board", "<u8")])
     for rows, text in (
-        (self_play, r"self-play v1 rows.*make_collate_steps"),
-        (legacy, r"legacy expectimax rows.*tile_65536_mask.*make_collate_steps"),
+        (np.zeros(5, SELF_PLAY), r"self-play v1 rows.*make_collate_steps"),
+        (np.zeros(5, LEGACY), r"legacy expectimax rows.*tile_65536_mask.*make_collate_steps"),
         (np.zeros((5, 8), np.float32), "not one column of rows"),
     ):
         np.save(pack / "steps.npy", rows)
@@ -299,7 +289,7 @@ def test_other_pools_are_named_with_their_reader(tmp_path: Path) -> None:
             StepDataset(pack)
         assert caught.value.file == str(pack / "steps.npy")
     with pytest.raises(BadInput, match="self-play v1"):
-        np.save(pack / "steps.npy", self_play)
+        np.save(pack / "steps.npy", np.zeros(5, SELF_PLAY))
         merge([pack, write_pack(tmp_path / "q", GAMES)], tmp_path / "pool", MergeConfig())
 
 
