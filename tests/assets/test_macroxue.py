@@ -34,20 +34,14 @@ def evaluate(instance: dg.DagsterInstance, lake: Lake, key: str | None, **config
     """Build the pack of `key` and check it; without a key check all that is published."""
     chosen = dg.AssetSelection.checks(CHECK)
     selection = chosen if key is None else dg.AssetSelection.assets(pack) | chosen
-    result = (
-        dg.Definitions(
-            assets=FAMILY.assets,
-            asset_checks=[CHECK],
-            resources={"lake": lake},
-            jobs=[dg.define_asset_job("job", selection=selection)],
-        )
-        .resolve_job_def("job")
-        .execute_in_process(
-            instance=instance,
-            partition_key=key,
-            run_config={"ops": {pack.op.name: {"config": config}}} if key else None,
-        )
+    made = dg.Definitions(
+        assets=FAMILY.assets,
+        asset_checks=[CHECK],
+        resources={"lake": lake},
+        jobs=[dg.define_asset_job("job", selection=selection)],
     )
+    run_config = {"ops": {pack.op.name: {"config": config}}} if key else None
+    result = made.resolve_job_def("job").execute_in_process(run_config, instance, partition_key=key)
     checks = {done.check_name: done for done in result.get_asset_check_evaluations()}
     assert set(checks) == {"built", "intact", "lawful", "noteworthy"}
     return checks["noteworthy"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import shutil
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,14 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.macroxue import samples
+from gristmill.contract import Violation
 from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
-from gristmill.macroxue.laws import game_notes
+from gristmill.macroxue.laws import game_laws
 from gristmill.macroxue.rules import game as moves
 from gristmill.macroxue.rules.game import LEFT, UP
 from gristmill.macroxue.samples import Dice, judge, play, spawn, write_drop
-from gristmill.samples import write_samples
 
 ROW = re.compile(
     rb'\{"seed":\d+,(?:"depth":\d+,"game_index":\d+,)?"step_index":\d+,"max_rank":\d+,'
@@ -53,34 +50,6 @@ def read(meta_path: Path) -> tuple[dict[str, Any], list[bytes]]:
 
 def metas(drop: Path) -> list[Path]:
     return sorted(path for path in drop.iterdir() if ".meta.json" in path.name)
-
-
-def test_games_follow_the_rules_and_earn_their_score(drops: list[Path]) -> None:
-    for drop in drops:
-        total = 0
-        for path in metas(drop):
-            meta, lines = read(path)
-            steps = [json.loads(line) for line in lines]
-            total += len(steps)
-            assert meta["num_moves"] == len(steps)
-            assert [step["step_index"] for step in steps] == list(range(len(steps)))
-            boards = np.array([step["board"] for step in steps], np.uint8)
-            directions = np.array(
-                [moves.DIRECTIONS.index(step["move"]) for step in steps], np.uint8
-            )
-            after, reward, changed = moves.move(boards, directions)
-            assert changed.all()
-            assert int(reward.sum()) == meta["score"]
-            different = boards[1:] != after[:-1]
-            assert (different.sum(axis=1) == 1).all()
-            assert set(boards[1:][different].tolist()) <= {1, 2}
-            assert (after[:-1][different] == 0).all()
-            assert [step["max_rank"] for step in steps] == boards.max(axis=1).tolist()
-            assert meta["max_tile"] == 1 << meta["max_rank"]
-            assert meta["max_rank"] >= after[-1].max()
-            last = sum(1 << rank for rank in after[-1].tolist() if rank)
-            assert meta["sum_tile"] - last in (2, 4)
-        assert 3000 <= total <= 6000
 
 
 def test_expected_values_mark_the_legal_moves_and_the_move_is_the_best(drops: list[Path]) -> None:
@@ -169,37 +138,24 @@ def test_without_a_limit_a_game_ends_where_no_move_is_left(tmp_path: Path) -> No
     assert any(ends)
 
 
-def test_a_drop_that_exists_is_not_changed(
-    tmp_path: Path,
-    drops: list[Path],
-    sample_games: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(samples, "_play_games", sample_games)
-    shutil.copytree(drops[0].parents[1], tmp_path / "drops")
-    (tmp_path / "drops/.samples.json").unlink()  # what it names does not come back
-    own = tmp_path / "drops" / "macroxue" / "sample_d6"
-    shutil.rmtree(own.parent)
-    own.mkdir(parents=True)
-    (own / "note").write_text("own")
-    write_samples(tmp_path)
-    assert [path.name for path in own.iterdir()] == ["note"]
-    assert sorted(path.name for path in own.parent.iterdir()) == ["sample_d6", "sample_d7"]
-    assert {path.name: path.read_bytes() for path in (own.parent / "sample_d7").iterdir()} == {
-        path.name: path.read_bytes() for path in drops[1].iterdir()
-    }
-
-
 @pytest.mark.parametrize(("games", "max_moves"), [(0, 10), (1, 0)])
 def test_empty_drops_are_refused(tmp_path: Path, games: int, max_moves: int) -> None:
     with pytest.raises(ValueError, match="at least one"):
         write_drop(tmp_path / "drop", 1, games, max_moves, 6)
 
 
-def test_the_shipped_drops_have_nothing_noteworthy(drops: list[Path], tmp_path: Path) -> None:
+def test_the_shipped_games_keep_the_rules_and_have_nothing_noteworthy(
+    drops: list[Path], tmp_path: Path
+) -> None:
     for drop in drops:
-        pack(drop, tmp_path / drop.name, PackConfig(workers=1))
-        assert list(game_notes(tmp_path / drop.name)) == []
+        summary = pack(drop, tmp_path / drop.name, PackConfig(workers=1))
+        assert 3000 <= summary.rows <= 6000 and summary.warnings == 0
+        noted: list[Violation] = []
+        assert list(game_laws(tmp_path / drop.name, noted)) == noted == []
+        for path in metas(drop):
+            meta, lines = read(path)
+            assert meta["max_tile"] == 1 << meta["max_rank"]
+            assert json.loads(lines[-1])["step_index"] == len(lines) - 1
 
 
 def test_dice_are_splitmix64() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import os
 import sqlite3
 
 import numpy as np
@@ -22,20 +23,16 @@ def step_line(data: bytes) -> None:
 
     line = data.replace(b"\n", b" ")
     agree(line)
-    try:
+    with contextlib.suppress(RuleBroken):
         parse_step(line)
-    except RuleBroken:
-        return
 
 
 def meta(data: bytes) -> None:
     """The text of a meta file."""
     from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_meta
 
-    try:
+    with contextlib.suppress(RuleBroken):
         parse_meta(data)
-    except RuleBroken:
-        return
 
 
 def gzip_file(data: bytes) -> None:
@@ -87,23 +84,14 @@ def drop_names(data: bytes) -> None:
         for line in data.split(b"\n")[:8]:
             path = bytes(drop) + b"/" + line.replace(b"\0", b"")[:200]
             try:
-                if line.endswith(b"/"):
-                    _make(path)
-                elif b".." not in line.split(b"/"):
-                    _make(path.rpartition(b"/")[0])
-                    with open(path, "xb"):  # noqa: PTH123 - a name need not be UTF-8
-                        pass
+                if b".." not in line.split(b"/"):
+                    os.makedirs(path.rpartition(b"/")[0], exist_ok=True)  # noqa: PTH103
+                    if not line.endswith(b"/"):
+                        open(path, "xb").close()  # noqa: PTH123 - it need not be UTF-8
             except OSError:
                 continue  # no name of a file
         if refusal(account, drop) is None:
             assert raw_files(drop)
-
-
-def _make(path: bytes) -> None:
-    import os
-
-    if b".." not in path.split(b"/"):
-        os.makedirs(path, exist_ok=True)  # noqa: PTH103
 
 
 def pool_file(data: bytes) -> None:
@@ -150,23 +138,12 @@ def annotations(data: bytes) -> None:
 
 def valuation_types(data: bytes) -> None:
     """valuation_types.json of any program."""
-    from gristmill.macroxue.format.files import (
-        read_valuation_types,
-        write_valuation_types,
-    )
-
-    names = read_valuation_types(file("valuation_types.json", data))
-    again = scratch_copy(names, write_valuation_types)
-    assert read_valuation_types(again) == names
-
-
-def scratch_copy(names, write):  # type: ignore[no-untyped-def]
-    """The names, written by us."""
+    from gristmill.macroxue.format.files import read_valuation_types, write_valuation_types
     from tests.fuzz.parser import scratch
 
-    path = scratch() / "again.json"
-    write(path, names)
-    return path
+    names = read_valuation_types(file("valuation_types.json", data))
+    write_valuation_types(scratch() / "again.json", names)
+    assert read_valuation_types(scratch() / "again.json") == names
 
 
 def json_lines(data: bytes) -> None:
@@ -184,11 +161,8 @@ def npy_rows(data: bytes) -> None:
     path = file("steps.npy", data)
     refuse_foreign_rows(path)
     for opened in (open_steps, open_values):
-        try:
-            rows = opened(path)
-        except GristmillError:
-            continue
-        rows.tobytes()
+        with contextlib.suppress(GristmillError):
+            opened(path).tobytes()
 
 
 def steps_drop(data: bytes) -> None:
@@ -234,20 +208,12 @@ def metadata_tables(data: bytes) -> None:
     content_sha256(path)
 
 
-_STEP = (
-    b'"seed":',
-    b'"step_index":',
-    b'"max_rank":',
-    b'"move":',
-    b'"valuation_type":',
-    b'"board":',
-    b'"branch_evs":',
-    b'"valuation":',
-    b'"up"',
-    b'"left"',
-    b'"search"',
-    b'"tuple11"',
+_STEP = tuple(
+    b'"seed": "step_index": "max_rank": "move": "valuation_type": "board": "branch_evs":'.split()
+    + b'"valuation": "up" "left" "search" "tuple11"'.split()
 )
+_NPY = tuple(b"\x93NUMPY\x01\x00 'descr': 'shape': (0,) <f4 'fortran_order':".split())
+_TOML = tuple(b"[macroxue.pool] [macroxue.training_view] num_bins inf {a=1} ''' \"\"\"".split())
 
 PARSERS = (
     Parser(
@@ -282,21 +248,13 @@ PARSERS = (
         "macroxue_pool_file",
         pool_file,
         (f"{_RAW}.described", "tomllib._parser"),
-        words=(
-            b"members",
-            b"delete_members",
-            b"[macroxue.pool]",
-            b"'''",
-            b'"""',
-            b"inf",
-            b"{a=1}",
-        ),
+        words=(b"members", b"delete_members", *_TOML),
     ),
     Parser(
         "macroxue_view_file",
         view_file,
-        (f"{_RAW}.described"),
-        words=(b"pack", b"pool", b"annotations", b"[macroxue.training_view]", b"num_bins", b"inf"),
+        (f"{_RAW}.described",),
+        words=(b"pack", b"pool", b"annotations", *_TOML),
     ),
     Parser("macroxue_view_json", view_description, (f"{_FORMAT}.files",), words=JSON),
     Parser(
@@ -305,34 +263,22 @@ PARSERS = (
         (f"{_RAW}.annotations", f"{_FORMAT}.rows"),
         ("gristmill.untrusted.npy_header",),
         inputs=TEN_THOUSAND,
-        words=(b"\x93NUMPY\x01\x00", b"'shape':", b"(0,)", b"<f4", b"'fortran_order':", b"{}"),
+        words=(*_NPY, b"{}"),
     ),
     Parser("macroxue_valuation_types", valuation_types, (f"{_FORMAT}.files",), words=JSON),
     Parser("macroxue_jsonl", json_lines, (f"{_FORMAT}.files",), words=JSON),
     Parser(
         "macroxue_npy",
         npy_rows,
-        (
-            f"{_FORMAT}.rows",
-            "gristmill.untrusted.npy_header",
-            "numpy.lib._format_impl",
-        ),
-        words=(
-            b"\x93NUMPY\x01\x00",
-            b"'descr':",
-            b"'shape':",
-            b"(0,)",
-            b"<f4",
-            b"|V",
-            b"'fortran_order':",
-        ),
+        (f"{_FORMAT}.rows", "gristmill.untrusted.npy_header", "numpy.lib._format_impl"),
+        words=(*_NPY, b"|V"),
     ),
     Parser(
         "macroxue_steps",
         steps_drop,
         (f"{_RAW}.step_files", f"{_RAW}.read_steps"),
         inputs=HUNDRED_THOUSAND,
-        words=(b"[fields]", b"\x93NUMPY\x01\x00", b"'descr':", b"(16,)", b"<u8", b"\xff\xfe"),
+        words=(*_NPY, b"[fields]", b"(16,)", b"<u8", b"\xff\xfe"),
     ),
     Parser("macroxue_metadata_db", metadata_db, (f"{_FORMAT}.files",), most_bytes=20_000),
     Parser(

@@ -10,7 +10,6 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from gristmill.macroxue.format import rows
 from gristmill.macroxue.format.files import (
     Run,
     content_sha256,
+    read_lines,
     read_runs,
     read_session,
     read_valuation_types,
@@ -76,10 +76,6 @@ def digests(folder: Path) -> dict[str, str]:
         else hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(folder.iterdir())
     }
-
-
-def lines_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def member_names(pool: Path) -> list[str]:
@@ -145,14 +141,14 @@ def test_runs_session_trace_and_warnings_tell_where_all_came_from(
     assert [session[key] for key in ("a/source", "bee/source", "k")] == ["x", "y", "v"]
     assert _session_of(pool, "a") == {"source": "x", "depth": "[6]"}
     assert _session_of(pool, "c") == {}
-    trace = lines_of(pool / "trace.jsonl")
+    trace = read_lines(pool / "trace.jsonl")
     assert trace[4] == {
         **{"run_id": 4, "rows": was[4].steps, "first_row": sum(run.steps for run in was[:4])},
         **{"drop": "d|6", "meta": "1.json", "from": [{"pack": "bee", "run_id": 1}]},
     }
     assert trace[8]["from"] == [{"pack": "c", "run_id": 3}]
     ids = [{"run_id": 4}, {}, {"run_id": 3}, {"run_id": 7}]
-    assert lines_of(pool / "warnings.jsonl") == [
+    assert read_lines(pool / "warnings.jsonl") == [
         {**line, **own, "pack": "bee"} for line, own in zip(noted, ids, strict=True)
     ]
     assert (summary.warnings, summary.untraced_runs, summary.repeated_runs) == (4, 7, 0)
@@ -162,7 +158,7 @@ def test_a_pool_can_be_merged_again(tmp_path: Path, three: list[Path]) -> None:
     merge(three[:2], tmp_path / "p", MergeConfig())
     merge([three[2], tmp_path / "p"], tmp_path / "q", MergeConfig(layout="packed46", shard_rows=99))
     assert list(pool_laws(tmp_path / "q")) == []
-    last = lines_of(tmp_path / "q" / "trace.jsonl")[-1]
+    last = read_lines(tmp_path / "q" / "trace.jsonl")[-1]
     assert last["from"] == [{"pack": "p", "run_id": 4}, {"pack": "b", "run_id": 1}]
     assert _session_of(tmp_path / "q", "p")["a/depth"] == "[6]"
     assert member_names(tmp_path / "q") == ["c", "p"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -88,14 +89,7 @@ def test_files_follow_the_steps(tmp_path: Path) -> None:
             assert octets.startswith(VALUE_FORMAT.header(count))
             assert len(octets) == 256 + 24 * count
     settings = json.loads((tmp_path / "va" / "values.json").read_text())
-    assert settings == {
-        "gamma": 0.997,
-        "reward_scale": 1.0,
-        "epsilon": 0.001,
-        "compat": "none",
-        "rows": 90,
-        "runs": 1,
-    }
+    assert settings == {**dataclasses.asdict(ValueConfig()), "rows": 90, "runs": 1}
 
 
 def test_the_published_example() -> None:
@@ -151,21 +145,18 @@ def test_high_tiles_truly_and_as_the_reference_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "rule"),
+    ("column", "row", "value", "rule"),
     [
-        ("step falls", r"run 1: step_index 3 after 4 \(row 95\)"),
-        ("no move", r"row 7 \(run 0, step 7\) has move_dir 4"),
-        ("too few", "run 1 has 83 steps by metadata.db, but 82 rows"),
+        ("step_index", 95, 3, r"run 1: step_index 3 after 4 \(row 95\)"),
+        ("move_dir", 7, 4, r"row 7 \(run 0, step 7\) has move_dir 4"),
+        ("run_id", 172, 0, "run 0 has 90 steps by metadata.db, but 91 rows"),
     ],
 )
-def test_rows_without_a_return_are_refused(tmp_path: Path, change: str, rule: str) -> None:
+def test_rows_without_a_return_are_refused(
+    tmp_path: Path, column: str, row: int, value: int, rule: str
+) -> None:
     steps = step_rows(GAMES[:2])
-    if change == "step falls":
-        steps["step_index"][95] = 3
-    elif change == "no move":
-        steps["move_dir"][7] = 4
-    else:
-        steps = steps[:-1]
+    steps[column][row] = value
     pack = write_pack(tmp_path / "p", GAMES[:2], steps=steps)
     with pytest.raises(BadInput, match=rule):
         value_sidecar(pack, tmp_path / "v", ValueConfig())

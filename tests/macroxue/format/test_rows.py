@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from gristmill.macroxue import MergeConfig, ValueConfig, merge, value_sidecar
 from gristmill.macroxue.format import rows
 from gristmill.macroxue.format.rows import kind_of, refuse_foreign_rows
 from tests.macroxue.games import play, write_pack
+from tests.macroxue.step_drops import LEGACY, SELF_PLAY
 
 PEER_STEPS = (
     "{'descr': [('run_id', '<u4'), ('step_index', '<u4'), ('board', '<u8'), "
@@ -29,12 +31,8 @@ def test_dtypes_have_the_documented_sizes_and_offsets() -> None:
     assert rows.STEP_ROW_DTYPE.isalignedstruct
     assert rows.PACKED46.itemsize == 46
     assert rows.VALUE_ROW_DTYPE.itemsize == 24
-    assert [rows.STEP_ROW_DTYPE.fields[n][1] for n in ("max_rank", "seed", "branch_evs")] == [
-        25,
-        28,
-        32,
-    ]
-    assert [rows.PACKED46.fields[n][1] for n in ("max_rank", "seed", "branch_evs")] == [25, 26, 30]
+    for dtype, offsets in ((rows.STEP_ROW_DTYPE, [25, 28, 32]), (rows.PACKED46, [25, 26, 30])):
+        assert [dtype.fields[n][1] for n in ("max_rank", "seed", "branch_evs")] == offsets
 
 
 @pytest.mark.parametrize("count", [0, 7, 58306, 10**18])
@@ -215,8 +213,6 @@ def test_more_shards_than_sort_by_name_are_refused(
 
 
 GAMES = [play(seed, 20) for seed in range(3)]
-SELF_PLAY = np.zeros(5, [("run_id", "<u8"), ("step_idx", "<u4"), ("exps", "u1", (16,))])
-LEGACY = np.zeros(5, [("run_id", "<u4"), ("step_index", "<u4"), ("board", "<u8")])
 
 
 @pytest.fixture
@@ -229,43 +225,40 @@ def test_packs_pools_and_values_have_their_kinds(pack: Path, tmp_path: Path) -> 
     merge([pack, shards], tmp_path / "pool", MergeConfig())
     value_sidecar(pack, tmp_path / "values", ValueConfig())
     value_sidecar(shards, tmp_path / "value_shards", ValueConfig())
-    kinds = [kind_of(tmp_path / name) for name in ("pack", "shards", "pool")]
-    assert kinds == ["pack", "pack", "pool"]
-    assert kind_of(tmp_path / "values") == kind_of(tmp_path / "value_shards") == "values"
+    names = ("pack", "shards", "pool", "values", "value_shards", "absent")
+    kinds = [kind_of(tmp_path / name) for name in names]
+    assert kinds == ["pack", "pack", "pool", "values", "values", None]
 
 
 def test_other_folders_have_no_kind(tmp_path: Path) -> None:
     assert kind_of(tmp_path) is None
-    assert kind_of(tmp_path / "absent") is None
-    (tmp_path / "metadata.db").touch()
-    assert kind_of(tmp_path) is None
-    (tmp_path / "values.json").touch()
-    assert kind_of(tmp_path) is None
-    (tmp_path / "steps.npy").mkdir()
-    assert kind_of(tmp_path) is None
+    for make in (
+        (tmp_path / "metadata.db").touch,
+        (tmp_path / "values.json").touch,
+        (tmp_path / "steps.npy").mkdir,
+    ):
+        make()
+        assert kind_of(tmp_path) is None
 
 
-@pytest.mark.parametrize("name", ["steps.npy", "valuation_types.json"])
-def test_a_pack_that_lacks_a_file_is_still_a_pack(pack: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("steps.npy", "pack"), ("valuation_types.json", "pack"), ("metadata.db", None)],
+)
+def test_a_pack_that_lacks_a_file_is_still_a_pack(pack: Path, name: str, kind: str | None) -> None:
+    (pack / name).write_bytes(b"damaged")
+    assert kind_of(pack) == "pack"
     (pack / name).unlink()
-    assert kind_of(pack) == "pack"
+    assert kind_of(pack) == kind
 
 
-def test_a_pack_needs_its_database(pack: Path) -> None:
-    (pack / "metadata.db").write_bytes(b"no database")
-    assert kind_of(pack) == "pack"
-    (pack / "metadata.db").unlink()
-    assert kind_of(pack) is None
-
-
-@pytest.mark.parametrize(("rows", "kind"), [(SELF_PLAY, "self_play"), (LEGACY, "legacy")])
+@pytest.mark.parametrize(("dtype", "kind"), [(SELF_PLAY, "self_play"), (LEGACY, "legacy")])
 @pytest.mark.parametrize("name", ["steps.npy", "steps-000001.npy"])
 def test_foreign_rows_decide_before_the_tables(
-    pack: Path, tmp_path: Path, rows: np.ndarray, kind: str, name: str
+    pack: Path, tmp_path: Path, dtype: np.dtype[Any], kind: str, name: str
 ) -> None:
     (pack / "steps.npy").unlink()
-    np.save(pack / name, rows)
-    assert kind_of(pack) == kind
     (tmp_path / "rows").mkdir()
-    np.save(tmp_path / "rows" / name, rows)
-    assert kind_of(tmp_path / "rows") == kind
+    for folder in (pack, tmp_path / "rows"):
+        np.save(folder / name, np.zeros(5, dtype))
+        assert kind_of(folder) == kind

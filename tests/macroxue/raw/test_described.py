@@ -25,17 +25,17 @@ from gristmill.publish.publish import publish
 from tests.publish.tiny import tiny_build
 
 
-def pool_file(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "p.toml"
+def _file(folder: Path, text: str, inbox: str = "pools") -> Path:
+    path = folder / f"drops/{inbox}/p.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
 def test_a_pool_file_has_members_and_settings(tmp_path: Path) -> None:
-    path = pool_file(tmp_path, 'members = ["b", "a"]\n')
-    assert read_pool_file(path) == PoolFile(("b", "a"), False, {})
-    text = 'members = ["b", "a"]\ndelete_members = true\n[macroxue.pool]\nshard_rows = 5\n'
-    path = pool_file(tmp_path, text)
+    members = 'members = ["b", "a"]\n'
+    assert read_pool_file(_file(tmp_path, members)) == PoolFile(("b", "a"), False, {})
+    path = _file(tmp_path, f"{members}delete_members = true\n[macroxue.pool]\nshard_rows = 5\n")
     assert read_pool_file(path) == PoolFile(("b", "a"), True, {"shard_rows": 5})
 
 
@@ -57,17 +57,16 @@ def test_a_pool_file_has_members_and_settings(tmp_path: Path) -> None:
     ],
 )
 def test_a_pool_file_that_breaks_a_rule_is_refused(tmp_path: Path, text: str, rule: str) -> None:
-    path = pool_file(tmp_path, text)
     with pytest.raises(BadInput, match=rule) as caught:
-        read_pool_file(path)
-    assert caught.value.file == str(path)
+        read_pool_file(_file(tmp_path, text))
+    assert caught.value.file == str(tmp_path / "drops/pools/p.toml")
 
 
 def test_a_pool_file_that_is_gone_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"gone\.toml: the pool file is gone: .*retire gone"):
         read_pool_file(tmp_path / "gone.toml")
-    with pytest.raises(BadInput, match=r"`gristmill retire -- -a\.b`"):
-        read_pool_file(tmp_path / "-a.b.toml")
+    with pytest.raises(BadInput, match=r"the view file is gone: .*`gristmill retire -- -a\.b`"):
+        read_view_file(tmp_path / "-a.b.toml")
 
 
 POOL = "macroxue/pools/both"
@@ -94,18 +93,11 @@ def test_a_member_that_its_pool_deleted_is_as_the_record_has_it_and_another_is_n
         member(lake, "macroxue/pools/other", "gone")
 
 
-def _file(folder: Path, text: str) -> Path:
-    path = folder / "drops/views/v.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
-
-
 def test_a_view_file_names_its_source_annotations_and_settings(tmp_path: Path) -> None:
-    path = _file(tmp_path, 'pack = "a"\n')
+    path = _file(tmp_path, 'pack = "a"\n', "views")
     assert read_view_file(path) == ViewFile("macroxue/pack", "a", "", {})
     text = 'pool = "b"\nannotations = "s"\n[macroxue.training_view]\nnum_bins = 5\n'
-    found = read_view_file(_file(tmp_path, text))
+    found = read_view_file(_file(tmp_path, text, "views"))
     assert found == ViewFile("macroxue/pool", "b", "s", {"num_bins": 5})
     assert found.artifact == "macroxue/pools/b"
 
@@ -125,20 +117,20 @@ def test_a_view_file_names_its_source_annotations_and_settings(tmp_path: Path) -
     ],
 )
 def test_a_view_file_that_breaks_a_rule_is_refused(tmp_path: Path, text: str, rule: str) -> None:
-    path = _file(tmp_path, text)
+    path = _file(tmp_path, text, "views")
     with pytest.raises(BadInput, match=rule) as caught:
         read_view_file(path)
     assert caught.value.file == str(path)
 
 
 def test_a_view_waits_for_its_source(tmp_path: Path) -> None:
-    path = _file(tmp_path, 'pack = "a"\n')
+    path = _file(tmp_path, 'pack = "a"\n', "views")
     with pytest.raises(Waits, match=r"waits: .*macroxue/pack a is not built"):
         view_needs(path, tmp_path, lambda *_: True)
 
 
 def test_other_settings_and_annotations_are_a_change(tmp_path: Path) -> None:
-    path = _file(tmp_path, 'pack = "a"\nannotations = "s"\n')
+    path = _file(tmp_path, 'pack = "a"\nannotations = "s"\n', "views")
     recorded = {"num_bins": 32, "gaps": "mark"}
     used = ["drops/annotations/s/annotations-000000.npy"]
     assert view_change(path, tmp_path, recorded, used) == ""

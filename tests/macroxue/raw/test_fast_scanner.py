@@ -145,13 +145,6 @@ def lines(draw: Any) -> bytes:
     return joined(chosen).encode()
 
 
-@settings(max_examples=40, deadline=None)
-@given(lines())
-@example(step(branch_evs={"up": 1e39}))
-def test_scanner_equals_strict_parser_on_shaped_lines(line: bytes) -> None:
-    agree(line)
-
-
 EDITS = st.lists(
     st.tuples(
         st.integers(0, 400),
@@ -177,25 +170,24 @@ def edited(line: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
     return line
 
 
-@settings(max_examples=200, deadline=None)
-@given(BASES, EDITS)
-def test_scanner_equals_strict_parser_on_edited_lines(
+NO_EDITS: list[tuple[int, int, bytes]] = []
+
+
+@settings(max_examples=240, deadline=None)
+@given(st.one_of(BASES, lines()), st.one_of(st.just(NO_EDITS), EDITS, EDITS, EDITS))
+@example(step(branch_evs={"up": 1e39}), NO_EDITS)
+def test_scanner_equals_strict_parser_on_shaped_and_edited_lines(
     line: bytes, edits: list[tuple[int, int, bytes]]
 ) -> None:
     agree(edited(line, edits))
 
 
 @pytest.mark.slow
-@settings(max_examples=budget.count(4_000, each_second=60), deadline=None)
-@given(lines())
-def test_shaped_lines_at_length(line: bytes) -> None:
-    agree(line)
-
-
-@pytest.mark.slow
-@settings(max_examples=budget.count(4_000, each_second=60), deadline=None)
-@given(st.one_of(BASES, lines()), EDITS)
-def test_edited_lines_at_length(line: bytes, edits: list[tuple[int, int, bytes]]) -> None:
+@settings(max_examples=budget.count(8_000, each_second=60), deadline=None)
+@given(st.one_of(BASES, lines()), st.one_of(st.just(NO_EDITS), EDITS))
+def test_shaped_and_edited_lines_at_length(
+    line: bytes, edits: list[tuple[int, int, bytes]]
+) -> None:
     agree(edited(line, edits))
 
 
@@ -257,10 +249,8 @@ def test_full_rows_unsure_lines_and_the_running_index() -> None:
     assert scanned(last)[2][1] == 2**32 - 1
 
 
-def test_text_without_newline_or_padding_is_refused() -> None:
+@pytest.mark.parametrize(("text", "padding"), [(step() + b"\n", PAD - 1), (step(), PAD)])
+def test_text_without_newline_or_padding_is_refused(text: bytes, padding: int) -> None:
     rows, state = np.zeros(1, STEP_ROW_DTYPE), np.zeros(4, np.int64)
-    good = step() + b"\n"
     with pytest.raises(ValueError, match="newline"):
-        scan(np.frombuffer(good + bytes(PAD - 1), np.uint8), 0, len(good), rows, 0, state)
-    with pytest.raises(ValueError, match="newline"):
-        scan(np.frombuffer(step() + bytes(PAD), np.uint8), 0, len(good) - 1, rows, 0, state)
+        scan(np.frombuffer(text + bytes(padding), np.uint8), 0, len(text), rows, 0, state)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -82,11 +81,8 @@ def test_a_pack_becomes_the_same_pack(tmp_path: Path, layout: Any) -> None:
 @pytest.mark.parametrize("shards", [1, 5])
 def test_self_play_gives_boards_moves_and_score_of_its_games(tmp_path: Path, shards: int) -> None:
     out, _ = packed(save(tmp_path / "pool", self_play(GAMES, IDS), shards))
-    rows, runs, traced = (
-        all_rows(out),
-        read_runs(out / "metadata.db"),
-        read_lines(out / "trace.jsonl"),
-    )
+    rows, runs = all_rows(out), read_runs(out / "metadata.db")
+    traced = read_lines(out / "trace.jsonl")
     expected = step_rows(GAMES)
     for run, game in enumerate(BY_ID):
         own, was = rows[rows["run_id"] == run], expected[expected["run_id"] == game][:-1]
@@ -166,9 +162,8 @@ def test_a_database_tells_seed_score_and_tile_and_its_steps_are_compared(tmp_pat
     write_metadata(drop / "metadata.db", runs, {})
     out, summary = packed(drop)
     assert summary.count_mismatches == 3
-    assert {
-        (run.seed, run.max_score, run.highest_tile) for run in read_runs(out / "metadata.db")
-    } == {(-5, 10**6, 4096)}
+    listed = [(run.seed, run.max_score, run.highest_tile) for run in read_runs(out / "metadata.db")]
+    assert set(listed) == {(-5, 10**6, 4096)}
     assert set(all_rows(out)["seed"].tolist()) == {2**32 - 5}
     (drop / "metadata.db").unlink()
     write_metadata(drop / "metadata.db", runs[1:], {})
@@ -189,54 +184,27 @@ def test_expected_values_have_the_legal_bits_of_numbers_where_no_column_has_them
     assert np.array_equal(all_rows(out), step_rows(GAMES))
 
 
-def _twice(rows: Any) -> None:
-    rows["step_index"][5] = 4
-
-
-def _eval(rows: Any) -> None:
-    rows["board_eval"][5] += 1
-
-
-def _move(rows: Any) -> None:
-    rows["move_dir"][5] = 4
-
-
-def _mask(rows: Any) -> None:
-    rows["tile_65536_mask"][5] = 0xFFFF
-
-
-def _kind(rows: Any) -> None:
-    rows["valuation_type"][5] = 3
-
-
-def _bits(rows: Any) -> None:
-    rows["ev_legal"][5] = 16
-
-
-def _nan(rows: Any) -> None:
-    rows["ev_legal"][5], rows["branch_evs"][5] = 15, np.nan
-
-
 @pytest.mark.parametrize(
-    ("change", "rule"),
+    ("column", "value", "rule"),
     [
-        (_twice, "run 0 step 4: the step is there twice"),
-        (_eval, "run 0 step 5: board_eval is not that of the board"),
-        (_move, "run 0 step 5: the move is not 0 up"),
-        (_mask, "run 0 step 5: tile_65536_mask marks a cell that is not 15"),
-        (_kind, "run 0 step 5: valuation_types.json has no name"),
-        (_bits, "run 0 step 5: ev_legal has more than 4 bits"),
-        (_nan, "run 0 step 5: ev_legal has the bit of an expected value that is NaN"),
+        ("step_index", 4, "the step is there twice"),
+        ("board_eval", 12345, "board_eval is not that of the board"),
+        ("move_dir", 4, "the move is not 0 up"),
+        ("tile_65536_mask", 0xFFFF, "tile_65536_mask marks a cell that is not 15"),
+        ("valuation_type", 3, "valuation_types.json has no name"),
+        ("ev_legal", 16, "ev_legal has more than 4 bits"),
+        ("branch_evs", np.nan, "ev_legal has the bit of an expected value that is NaN"),
     ],
 )
 def test_a_wrong_row_is_refused_by_file_row_run_and_step(
-    tmp_path: Path, change: Callable[[Any], None], rule: str
+    tmp_path: Path, column: str, value: float, rule: str
 ) -> None:
     drop = describe(write_pack(tmp_path / "pool", GAMES))
     rows = np.load(drop / "steps.npy")
-    change(rows)
+    rows["ev_legal"][5], rows[column][5] = 15, value
     np.save(drop / "steps.npy", rows)
-    with pytest.raises(BadInput, match=f"steps.npy:6: {rule}"):
+    at = 4 if column == "step_index" else 5
+    with pytest.raises(BadInput, match=f"steps.npy:6: run 0 step {at}: {rule}"):
         pack(drop, tmp_path / "out", PackConfig())
     out, summary = tmp_path / "aside", PackConfig(on_error="quarantine", quarantine_share=0.5)
     assert pack(drop, out, summary).runs == 2

@@ -16,13 +16,9 @@ from gristmill.families import Request
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig, merge, pack, value_sidecar
 from gristmill.macroxue.read.dataset import StepDataset
 from gristmill.macroxue.read.trace import of_value, run_origins, step_line, trace
-from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.provenance.trace_inputs import NotTraced
-from gristmill.publish.build import Build
-from gristmill.publish.publish import publish
 from tests.macroxue.games import play, write_pack
 from tests.macroxue.lines import step, write_run
-from tests.paths import REAL_DATA
 from tests.sample_root import SampleRoot
 
 
@@ -108,6 +104,9 @@ def change_line(folder: Path, number: int, **changes: Any) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
+RAW = ("drop", "meta", "steps", "meta_bytes", "meta_sha256", "steps_bytes", "steps_sha256")
+
+
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
@@ -126,6 +125,7 @@ def change_line(folder: Path, number: int, **changes: Any) -> None:
         ({"from": [{"pack": "a"}]}, "`from` is not a list"),
         ({"from": [{"pack": 1, "run_id": 0}]}, "`from` is not a list"),
         ({"from": ["a"]}, "`from` is not a list"),
+        (dict.fromkeys(RAW, ...), "neither raw files nor a member"),
     ],
 )
 def test_a_bad_line_is_named_by_file_and_number(
@@ -136,13 +136,6 @@ def test_a_bad_line_is_named_by_file_and_number(
         trace(packs / "a", 1)
     assert (caught.value.file, caught.value.row) == (str(packs / "a" / "trace.jsonl"), 2)
     assert trace(packs / "a", 0)["run_id"] == 0
-
-
-def test_a_line_without_origin_is_refused(packs: Path) -> None:
-    keys = ("drop", "meta", "steps", "meta_bytes", "meta_sha256", "steps_bytes", "steps_sha256")
-    change_line(packs / "a", 0, **dict.fromkeys(keys, ...))
-    with pytest.raises(BadInput, match="neither raw files nor a member"):
-        trace(packs / "a", 0)
 
 
 def test_lines_behind_the_run_are_not_read(packs: Path) -> None:
@@ -200,33 +193,6 @@ def test_a_row_of_a_value_sidecar_is_the_line_that_its_trace_names(
     pack = StepDataset(sample_root.data / "macroxue/packs/sample_d6")
     row %= len(pack)
     _is_line_of(pack, row, _line(sample_root.data, _values(sample_root.data, row)))
-
-
-@pytest.mark.skipif(not (REAL_DATA / "macroxue").is_dir(), reason="no real data")
-@pytest.mark.parametrize("name", ["d6_v1", "d7_v1"])
-def test_a_step_of_a_real_run_is_the_line_that_its_trace_names(tmp_path: Path, name: str) -> None:
-    drop = tmp_path / "drops/macroxue" / name
-    drop.mkdir(parents=True)
-    for file in sorted((REAL_DATA / "macroxue" / name).glob("*"))[:4]:
-        (drop / file.name).write_bytes(file.read_bytes())
-    config = PackConfig()
-    publish(
-        Build(
-            root=tmp_path,
-            artifact=f"macroxue/packs/{name}",
-            asset="macroxue/pack",
-            partition=name,
-            code_version="1",
-            config=config,
-            inputs=raw_inputs(tmp_path, sorted(drop.iterdir()), "macroxue/raw_drop", name, {}),
-            make=lambda attempt: pack(drop, attempt.out, config),
-        )
-    )
-    packed = StepDataset(tmp_path / "macroxue/packs" / name)
-    for run in packed.run_table:
-        for at in (0, run.steps // 2, run.steps - 1):
-            steps = list(run_origins(packed.pack, run.id, at))
-            _is_line_of(packed, packed.row_of(run.id, at), _line(tmp_path, steps))
 
 
 def test_a_row_that_does_not_exist_is_refused(sample_root: SampleRoot) -> None:
