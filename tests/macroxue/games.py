@@ -135,26 +135,3 @@ def all_rows(folder: Path) -> rows.Rows:
 def cut(one: Game, moves: int) -> Game:
     """The first steps of a game, as a log that was cut; score and tile are those of the game."""
     return Game(one.seed, one.boards[:moves], one.moves[:moves], one.score, one.highest_tile)
-
-
-def write_wide_pack(path: Path, runs: int, names: list[str]) -> Path:
-    """Write a pack of runs with three steps each, full boards and numbers of many digits."""
-    path.mkdir()
-    steps = np.zeros(3 * runs, rows.STEP_ROW_DTYPE)
-    steps["run_id"] = np.repeat(np.arange(runs), 3)
-    steps["step_index"] = 2**32 - 3 + np.tile(np.arange(3), runs)
-    steps["board"] = 2**64 - 1
-    steps["tile_65536_mask"] = 2**16 - 1
-    steps["board_eval"] = -(2**31)
-    steps["valuation_type"] = len(names) - 1
-    steps["ev_legal"] = 15
-    steps["branch_evs"] = np.finfo(np.float32).min
-    np.save(path / "steps.npy", steps)
-    high = 2**63 - 1
-    write_metadata(
-        path / "metadata.db",
-        (Run(k, -high, 3, high - runs + k, 2**32 - 1) for k in range(runs)),
-        {},
-    )
-    write_valuation_types(path / "valuation_types.json", names)
-    return path

@@ -118,17 +118,15 @@ def test_tables_are_chosen_by_split_and_rows_by_run_and_step(tmp_path: Path) -> 
     pack = write_pack(tmp_path / "p", GAMES, steps=steps, runs=runs)
     value_sidecar(pack, tmp_path / "v", ValueConfig())
     queries = ("SELECT id FROM runs WHERE id < 3", "SELECT id FROM runs WHERE id > 5")
-    training_view(
-        pack, [tmp_path / "v"], tmp_path / "view", ViewConfig(0, 42, *queries, num_bins=0)
-    )
+    config = ViewConfig(0, 42, *queries, num_bins=0)
+    training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
     found = _tables("macroxue/training_view", tmp_path / "view")
-    assert {name: (dict(each.chosen), each.terms["run"]) for name, each in found.items()} == {
-        "train/steps": ({"split": "train"}, "run_id"),
-        "train/runs": ({"split": "train"}, "id"),
-        "validation/steps": ({"split": "validation"}, "run_id"),
-        "validation/runs": ({"split": "validation"}, "id"),
-        "train/gaps": ({"split": "train"}, "run_id"),
-    }
+    terms = {name: each.terms["run"] for name, each in found.items()}
+    assert terms == {f"{side}/{name}": column for side in ("train", "validation")
+                     for name, column in (("steps", "run_id"), ("runs", "id"))} | {
+        "train/gaps": "run_id"
+    }  # fmt: skip
+    assert all(each.chosen == {"split": name.split("/")[0]} for name, each in found.items())
     gaps = found["train/gaps"]
     (gap,) = gaps.open().read(0, 9, 0)
     assert gap.values == {"run_id": 1, "step_index": 11, "reason": "board"}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,20 +29,17 @@ from gristmill.macroxue.laws import view_law
 from gristmill.macroxue.rules.game import BRANCHES, true_ranks
 from gristmill.macroxue.rules.scores import Branches, Differences
 from tests.macroxue.annotated import annotated, write_annotations
-from tests.macroxue.games import all_rows, play, run_table, step_rows, write_pack
+from tests.macroxue.games import Game, all_rows, play, run_table, step_rows, write_pack
 from tests.macroxue.turned_rows import assert_turned
 
 GAMES = [play(seed, 60) for seed in range(12)]
 
 
-def _pack(folder: Path, gap: bool = False) -> tuple[Path, Path]:
-    steps, runs = step_rows(GAMES), run_table(GAMES)
-    if gap:
-        steps = copied(steps, np.arange(len(steps)) != 70)
-        runs[1] = type(runs[1])(1, runs[1].seed, 59, runs[1].max_score, runs[1].highest_tile)
-    pack = write_pack(folder / "p", GAMES, steps=steps, runs=runs)
-    value_sidecar(pack, folder / "v", ValueConfig())
-    return pack, folder / "v"
+def _pack(folder: Path, games: Sequence[Game] = GAMES, **form: Any) -> tuple[Path, Path]:
+    """A pack and its values."""
+    pack, values = write_pack(folder / "p", games, **form), folder / "v"
+    value_sidecar(pack, values, ValueConfig())
+    return pack, values
 
 
 def test_a_view_without_a_split_is_links_that_nobody_may_write_to(tmp_path: Path) -> None:
@@ -70,10 +69,9 @@ def test_a_run_is_that_of_its_source_under_its_symmetry(tmp_path: Path, layout: 
     steps = step_rows(games)
     values = np.random.default_rng(1).random(steps["branch_evs"].shape, np.float32)
     steps["branch_evs"] *= values
-    pack = write_pack(tmp_path / "p", games, steps=steps, layout=layout)
-    value_sidecar(pack, tmp_path / "v", ValueConfig())
+    pack, valued = _pack(tmp_path, games, steps=steps, layout=layout)
     config = ViewConfig(0.3, symmetries="all", num_bins=0)
-    training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
+    training_view(pack, [valued], tmp_path / "view", config)
     seen = set()
     for side in ("train", "validation"):
         found = all_rows(tmp_path / "view" / side)
@@ -87,8 +85,10 @@ def test_a_run_is_that_of_its_source_under_its_symmetry(tmp_path: Path, layout: 
 
 
 def test_a_run_with_a_missing_step_is_marked_or_refused(tmp_path: Path) -> None:
-    pack, values = _pack(tmp_path, gap=True)
-    view = tmp_path / "view"
+    runs, view = run_table(GAMES), tmp_path / "view"
+    runs[1] = replace(runs[1], steps=59)
+    steps = copied(step_rows(GAMES), np.arange(720) != 70)
+    pack, values = _pack(tmp_path, steps=steps, runs=runs)
     training_view(pack, [values], view, ViewConfig(num_bins=0))
     assert read_gaps(view / "metadata.db") == [Gap(1, 11, "board")]
     valued = np.load(view / "values.npy")
@@ -117,12 +117,8 @@ def test_annotations_go_along_with_games_and_turn_with_their_boards(tmp_path: Pa
     wanted = annotated(source)
     for side, images in (("train", 8), ("validation", 1)):
         steps = all_rows(view / side)
-        parts = {
-            stem: np.concatenate(
-                [np.load(file) for file in sorted((view / side).glob(f"{stem}-0*"))]
-            )
-            for stem in wanted
-        }
+        files = {stem: sorted((view / side).glob(f"{stem}-0*")) for stem in wanted}
+        parts = {stem: np.concatenate([*map(np.load, own)]) for stem, own in files.items()}
         assert [len(rows) for rows in parts.values()] == [len(steps)] * 4
         origin = {(row["run_id"], row["step_index"]): at for at, row in enumerate(source)}
         for at in range(0, len(steps), 37):
@@ -143,21 +139,16 @@ def test_annotations_go_along_with_games_and_turn_with_their_boards(tmp_path: Pa
                 assert np.isnan(parts[STUDENT][at]).all() and np.isnan(said["policy_p1"]).all()
         manifest = json.loads((view / side / MANIFEST).read_text())
         assert {run["run_id"] for run in manifest["runs"]} == set(steps["run_id"].tolist())
-    assert summary.annotated_rows == sum(
-        np.count_nonzero(np.load(file)["policy_kind_mask"])
-        for file in view.glob(f"*/{ROWS}-0*.npy")
-    )
+    masks = [np.load(file)["policy_kind_mask"] for file in view.glob(f"*/{ROWS}-0*.npy")]
+    assert summary.annotated_rows == sum(map(np.count_nonzero, masks))
     assert list(view_law(Subject(view))) == []
 
 
 def test_a_pool_has_the_values_of_its_members(tmp_path: Path) -> None:
-    made = []
-    for name, games in (("a", GAMES[:5]), ("b", [play(1, 40), play(2, 50)])):
-        pack = write_pack(tmp_path / name, games)
-        value_sidecar(pack, tmp_path / f"{name}_values", ValueConfig())
-        made.append((pack, tmp_path / f"{name}_values"))
+    others = [play(1, 40), play(2, 50)]
+    made = [_pack(tmp_path / "a", GAMES[:5]), _pack(tmp_path / "b", others)]
     pool = tmp_path / "pool"
-    merge([pack for pack, _ in made], pool, MergeConfig(shard_rows=250))
+    merge([pack for pack, _ in made], pool, MergeConfig(shard_rows=250, names=("a", "b")))
     view, whole = tmp_path / "view", tmp_path / "whole"
     training_view(pool, [values for _, values in made], view, ViewConfig(num_bins=0))
     value_sidecar(pool, whole, ValueConfig())
@@ -192,19 +183,13 @@ def test_a_query_that_does_not_split_is_refused(
 
 
 def test_a_game_of_unknown_or_very_high_ranks_has_no_images(tmp_path: Path) -> None:
-    high = play(5, 30, start=[19, 18, 0, 0, *[0] * 10, 1, 1])
-    pack = write_pack(tmp_path / "p", [GAMES[0], high])
-    value_sidecar(pack, tmp_path / "v", ValueConfig())
     config = ViewConfig(num_bins=0, symmetries="all")
-    summary = training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
-    runs = [run.id for run in StepDataset(tmp_path / "view").run_table]
-    assert (summary.games_without_images, runs) == (0, [*range(16)])
-    higher = play(5, 30, start=[20, 18, 0, 0, *[0] * 10, 1, 1])
-    pack = write_pack(tmp_path / "q", [GAMES[0], higher])
-    value_sidecar(pack, tmp_path / "w", ValueConfig())
-    summary = training_view(pack, [tmp_path / "w"], tmp_path / "other", config)
-    runs = [run.id for run in StepDataset(tmp_path / "other").run_table]
-    assert (summary.games_without_images, runs) == (1, [*range(9)])
+    for top, without, count in ((19, 0, 16), (20, 1, 9)):
+        games = [GAMES[0], play(5, 30, start=[top, 18, 0, 0, *[0] * 10, 1, 1])]
+        pack, values = _pack(tmp_path / f"{top}", games)
+        summary = training_view(pack, [values], tmp_path / f"{top}/view", config)
+        runs = [run.id for run in StepDataset(tmp_path / f"{top}/view").run_table]
+        assert (summary.games_without_images, runs) == (without, [*range(count)])
 
 
 def test_bins_that_cannot_be_filled_are_refused(tmp_path: Path) -> None:
@@ -218,8 +203,7 @@ def test_a_run_without_rows_goes_along(tmp_path: Path) -> None:
     empty = [*runs[:3], Run(3, 99, 0, 0, 0), *(replace(run, id=run.id + 1) for run in runs[3:])]
     steps = step_rows(GAMES)
     steps["run_id"] += steps["run_id"] >= 3
-    pack = write_pack(tmp_path / "p", GAMES, steps=steps, runs=empty)
-    value_sidecar(pack, tmp_path / "v", ValueConfig())
+    pack, values = _pack(tmp_path, steps=steps, runs=empty)
     config = ViewConfig(0.3, symmetries="all", num_bins=0)
-    training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
+    training_view(pack, [values], tmp_path / "view", config)
     assert list(view_law(Subject(tmp_path / "view", config=dataclasses.asdict(config)))) == []

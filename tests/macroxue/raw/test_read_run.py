@@ -218,9 +218,7 @@ def test_broken_gzip_is_named(tmp_path: Path, change, rule: str) -> None:  # typ
     assert caught.value.file == str(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "pack"), [("x.meta.json", bytes), ("x.meta.json.gz", gzip.compress)]
-)
+@pytest.mark.parametrize(("name", "pack"), [("x.json", bytes), ("x.json.gz", gzip.compress)])
 def test_a_meta_object_of_exactly_the_limit_is_read_and_none_above_it(
     tmp_path: Path, name: str, pack: Callable[[bytes], bytes]
 ) -> None:

@@ -43,12 +43,8 @@ def test_a_drop_without_steps_toml_is_refused_with_the_text_to_write(tmp_path: P
         f"mean the fields of a pack, as these do by their names:\n{TEXT}"
     )
     (drop / "steps.toml").write_text(refused.partition(":\n")[2])
-    assert drops.account(drop).taken[""] == [
-        "steps.toml",
-        "steps-000001.npy",
-        "steps-000002.npy",
-        "steps-000003.npy",
-    ]
+    shards = [f"steps-00000{number}.npy" for number in (1, 2, 3)]
+    assert drops.account(drop).taken[""] == ["steps.toml", *shards]
 
 
 def test_the_files_of_a_pack_are_taken_and_all_others_named(tmp_path: Path) -> None:
@@ -59,14 +55,11 @@ def test_the_files_of_a_pack_are_taken_and_all_others_named(tmp_path: Path) -> N
     (drop / ".hidden").touch()
     account = drops.account(drop)
     taken = ["steps.toml", "metadata.db", "valuation_types.json"]
-    taken += ["steps-00000.npy", "steps-00001.npy", "steps-00002.npy"]
+    taken += [f"steps-0000{number}.npy" for number in range(3)]
     assert account.taken == {"": taken}
     assert drops.raw_files(drop) == [drop / name for name in taken]
-    assert set(account.left_out) == {
-        "below/game.jsonl.gz",
-        "below/game.meta.json",
-        "embeddings-00000.npy",
-    }
+    others = {"below/game.jsonl.gz", "below/game.meta.json", "embeddings-00000.npy"}
+    assert set(account.left_out) == others
 
 
 def test_runs_are_those_of_the_files_and_of_the_database_by_raw_id(tmp_path: Path) -> None:
@@ -149,11 +142,9 @@ def test_files_without_runs_or_with_objects_are_no_steps(
 ) -> None:
     drop = tmp_path / "pool"
     drop.mkdir()
-    np.lib.format.write_array_header_1_0(
-        (file := (drop / "steps.npy").open("wb")),
-        {"descr": columns, "fortran_order": False, "shape": (0,)},
-    )
-    file.close()
+    with (drop / "steps.npy").open("wb") as file:
+        header = {"descr": columns, "fortran_order": False, "shape": (0,)}
+        np.lib.format.write_array_header_1_0(file, header)
     refused = str(refusal(drops.account, drop))
     assert f"{drop / 'steps.npy'}: " in refused and rule in refused
     (drop / "steps.toml").write_text(TEXT)
@@ -179,14 +170,11 @@ def test_rows_without_an_index_count_on_by_the_numbers_of_files(tmp_path: Path) 
     for number, part in enumerate(np.array_split(rows, 12)):
         np.save(drop / f"steps-{number}.npy", part)
     describe(drop)
-    assert [run.rows().tolist() for run in runs_of(found(drop))] != [
-        rows[rows["run_id"] == run].tolist() for run in range(3)
-    ]
+    wanted = [rows[rows["run_id"] == run].tolist() for run in range(3)]
+    assert [run.rows().tolist() for run in runs_of(found(drop))] != wanted
     table = drop / "steps.toml"
     table.write_text(table.read_text().replace('step_index = "step_index"\n', ""))
-    assert [run.rows().tolist() for run in runs_of(found(drop))] == [
-        rows[rows["run_id"] == run].tolist() for run in range(3)
-    ]
+    assert [run.rows().tolist() for run in runs_of(found(drop))] == wanted
     assert found(drop).taken[1:5] == [f"steps-{name}.npy" for name in (0, 1, 10, 11)]
 
 

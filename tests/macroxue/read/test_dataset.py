@@ -57,12 +57,8 @@ def test_rows_at_random(pack: Path) -> None:
     data = StepDataset(pack)
     assert len(data) == len(all_steps())
     random = np.random.default_rng(0)
-    for indices in (
-        random.integers(0, len(all_steps()), 500),
-        np.arange(len(all_steps()))[::-1],
-        [5],
-        [],
-    ):
+    count = len(all_steps())
+    for indices in (random.integers(0, count, 500), np.arange(count)[::-1], [5], []):
         rows = data.rows(np.array(indices, np.int64))
         expected = all_steps()[np.array(indices, np.int64)]
         if rows.dtype.itemsize == 46:
@@ -70,9 +66,7 @@ def test_rows_at_random(pack: Path) -> None:
         assert fields_equal(rows, expected)
         assert rows.flags.writeable
     for outside in ([-1], [len(all_steps())], [0, 1 << 40]):
-        with pytest.raises(
-            IndexError, match=rf"no row {outside[-1]}: there are {len(all_steps())}"
-        ):
+        with pytest.raises(IndexError, match=rf"no row {outside[-1]}: there are {count}"):
             data.rows(np.array(outside))
 
 
@@ -173,9 +167,8 @@ def test_sql_over_runs_can_only_read(pack: Path) -> None:
             data.runs(sql)
     with pytest.raises(ValueError, match="gives 999, which is not the id"):
         data.runs("SELECT 999")
-    with pytest.raises(
-        OverflowError, match=r"a seed of 2\*\*63 or more is in the table as seed - 2"
-    ):
+    rule = r"a seed of 2\*\*63 or more is in the table as seed - 2"
+    with pytest.raises(OverflowError, match=rule):
         data.runs("SELECT id FROM runs WHERE seed = ?", (2**64 - 1,))
     assert (pack / "metadata.db").read_bytes() == before
     assert not (pack / "new.db").exists()
