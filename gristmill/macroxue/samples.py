@@ -12,7 +12,7 @@ import gzip
 import io
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -141,16 +141,6 @@ _OLD_INDEX = {"up": 0, "left": 1, "right": 2, "down": 3}
 _UNLIMITED = 1 << 62
 
 
-@dataclass(frozen=True)
-class DropCounts:
-    """Counts of a sample drop; a row without a valuation type counts as search."""
-
-    games: int
-    steps: int
-    files: int
-    valuation_types: dict[str, int] = field(default_factory=dict)
-
-
 def write_drop(
     folder: Path,
     seed: int,
@@ -160,7 +150,7 @@ def write_drop(
     *,
     legacy: bool = False,
     high: bool | None = None,
-) -> DropCounts:
+) -> None:
     """Play games and write their `.meta.json` and `.jsonl.gz` pairs.
 
     max_moves: each game is cut at a random move in the last two thirds of this number, as real
@@ -179,13 +169,8 @@ def write_drop(
         raise ValueError("a drop needs at least one game of at least one move")
     played = _play_games(seed, games, max_moves, legacy if high is None else high)
     folder.mkdir(parents=True)
-    types: dict[str, int] = {}
     for game, steps in enumerate(played):
-        for step in steps:
-            kind = _valuation_type(step.board)
-            types[kind] = types.get(kind, 0) + 1
         _write_game(folder, seed, game, steps, depth, legacy)
-    return DropCounts(games, sum(map(len, played)), 2 * games, types)
 
 
 def _play_games(seed: int, games: int, max_moves: int | None, high: bool) -> list[list[Step]]:

@@ -105,19 +105,15 @@ def test_the_player_scores_higher_than_random_moves(drops: list[Path]) -> None:
 
 
 def test_bytes_depend_on_the_arguments_alone(tmp_path: Path) -> None:
-    counts = [
+    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
         write_drop(tmp_path / name / "drop", seed, 3, 40, 6, legacy=True)
-        for name, seed in (("a", 5), ("b", 5), ("c", 6))
-    ]
     contents = [
         {path.name: path.read_bytes() for path in (tmp_path / name / "drop").iterdir()}
         for name in "abc"
     ]
     assert contents[0] == contents[1]
     assert set(contents[0]).isdisjoint(contents[2])
-    assert counts[0] == counts[1]
-    assert counts[0].files == len(contents[0]) == 6
-    assert counts[0].steps == sum(counts[0].valuation_types.values())
+    assert len(contents[0]) == 6
 
 
 @pytest.mark.slow

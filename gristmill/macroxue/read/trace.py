@@ -17,7 +17,7 @@ from gristmill.families import Misuse, Request
 from gristmill.hashing import sha256_file
 from gristmill.macroxue.config import SIDES, TRAIN
 from gristmill.macroxue.format.files import iter_lines, read_description, read_runs, run_of
-from gristmill.macroxue.format.rows import kind_of, open_steps, step_files
+from gristmill.macroxue.format.rows import asset_of, open_steps, step_files
 from gristmill.macroxue.raw.read_steps import RawRun
 from gristmill.macroxue.raw.step_files import find_steps, runs_of
 from gristmill.macroxue.read.stream import Gather
@@ -80,10 +80,10 @@ def _id_of(text: bytes) -> int:
 
 
 def _no_trace(folder: Path) -> str:
-    kind = kind_of(folder)
-    if kind is None:
+    asset = asset_of(folder)
+    if asset is None:
         return f"{folder} is not a pack or pool of 2048 games: it has no trace.jsonl"
-    if kind == "values":
+    if asset == "macroxue/values":
         return f"{folder} is a value sidecar and has no trace.jsonl: trace the run in its pack"
     return (
         f"{folder} has no trace.jsonl, as packs of other programs have none: pack the raw drop"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gristmill.contract import BadInput
 from gristmill.macroxue import MergeConfig, ValueConfig, merge, value_sidecar
 from gristmill.macroxue.format import rows
-from gristmill.macroxue.format.rows import kind_of, refuse_foreign_rows
+from gristmill.macroxue.format.rows import asset_of, refuse_foreign_rows
 from tests.macroxue.games import play, write_pack
 from tests.macroxue.step_drops import LEGACY, SELF_PLAY
 
@@ -220,45 +220,33 @@ def pack(tmp_path: Path) -> Path:
     return write_pack(tmp_path / "pack", GAMES)
 
 
-def test_packs_pools_and_values_have_their_kinds(pack: Path, tmp_path: Path) -> None:
+def test_packs_pools_and_values_are_known_by_their_files(pack: Path, tmp_path: Path) -> None:
     shards = write_pack(tmp_path / "shards", GAMES, shard_rows=7, layout="packed46")
     merge([pack, shards], tmp_path / "pool", MergeConfig())
     value_sidecar(pack, tmp_path / "values", ValueConfig())
     value_sidecar(shards, tmp_path / "value_shards", ValueConfig())
-    names = ("pack", "shards", "pool", "values", "value_shards", "absent")
-    kinds = [kind_of(tmp_path / name) for name in names]
-    assert kinds == ["pack", "pack", "pool", "values", "values", None]
+    names = ("pack", "shards", "pool", "values", "value_shards")
+    found = [asset_of(tmp_path / name) for name in names]
+    assert found == [f"macroxue/{name}" for name in ("pack", "pack", "pool", "values", "values")]
 
 
-def test_other_folders_have_no_kind(tmp_path: Path) -> None:
-    assert kind_of(tmp_path) is None
-    for make in (
-        (tmp_path / "metadata.db").touch,
-        (tmp_path / "values.json").touch,
-        (tmp_path / "steps.npy").mkdir,
-    ):
-        make()
-        assert kind_of(tmp_path) is None
+def test_other_folders_are_of_no_asset(tmp_path: Path) -> None:
+    assert asset_of(tmp_path) is asset_of(tmp_path / "absent") is None
+    for name in ("metadata.db", "values.json", "steps.txt"):
+        (tmp_path / name).touch()
+        assert asset_of(tmp_path) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("steps.npy", "pack"), ("valuation_types.json", "pack"), ("metadata.db", None)],
-)
-def test_a_pack_that_lacks_a_file_is_still_a_pack(pack: Path, name: str, kind: str | None) -> None:
+@pytest.mark.parametrize("name", ["steps.npy", "valuation_types.json", "metadata.db"])
+def test_a_pack_that_lacks_a_file_is_still_a_pack(pack: Path, name: str) -> None:
     (pack / name).write_bytes(b"damaged")
-    assert kind_of(pack) == "pack"
+    assert asset_of(pack) == "macroxue/pack"
     (pack / name).unlink()
-    assert kind_of(pack) == kind
+    assert asset_of(pack) == "macroxue/pack"
 
 
-@pytest.mark.parametrize(("dtype", "kind"), [(SELF_PLAY, "self_play"), (LEGACY, "legacy")])
+@pytest.mark.parametrize("dtype", [SELF_PLAY, LEGACY])
 @pytest.mark.parametrize("name", ["steps.npy", "steps-000001.npy"])
-def test_foreign_rows_decide_before_the_tables(
-    pack: Path, tmp_path: Path, dtype: np.dtype[Any], kind: str, name: str
-) -> None:
-    (pack / "steps.npy").unlink()
-    (tmp_path / "rows").mkdir()
-    for folder in (pack, tmp_path / "rows"):
-        np.save(folder / name, np.zeros(5, dtype))
-        assert kind_of(folder) == kind
+def test_foreign_rows_are_judged_as_a_pack(tmp_path: Path, dtype: np.dtype[Any], name: str) -> None:
+    np.save(tmp_path / name, np.zeros(5, dtype))
+    assert asset_of(tmp_path) == "macroxue/pack"
