@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import pickle
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -251,18 +248,8 @@ def test_numbers_outside_a_set_are_refused(tmp_path: Path) -> None:
     assert len(some.rows(np.array([], np.int64))) == 0
 
 
-def test_a_pickle_is_small_and_maps_the_files_again(pack: Path) -> None:
-    data = StepDataset(pack)
-    octets = pickle.dumps(data)
-    assert len(octets) < 5_000
-    again = pickle.loads(octets)
-    indices = np.arange(0, len(all_steps()), 7)
-    assert fields_equal(again.rows(indices), data.rows(indices))
-    assert again.split(0.3)[1].run_ids.tolist() == data.split(0.3)[1].run_ids.tolist()
-
-
 def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path: Path) -> None:
-    runs = [Run(i, g.seed, len(g.boards), g.score, g.highest_tile) for i, g in enumerate(GAMES)]
+    runs = run_table(GAMES)
     runs[3:5] = Run(3, 3, runs[3].steps + 1, 0, 2), Run(4, 4, runs[4].steps - 1, 0, 2)
     with pytest.raises(BadInput, match=r"row 190 belongs to run 4, but metadata.db says run 3"):
         StepDataset(write_pack(tmp_path / "a", GAMES, runs=runs))
@@ -294,16 +281,6 @@ def test_a_pack_without_enum_or_session_can_be_read(tmp_path: Path) -> None:
     data = StepDataset(pack)
     assert data.names is None
     assert fields_equal(data.rows(np.arange(len(all_steps()))), all_rows(pack))
-
-
-def test_import_stays_cheap() -> None:
-    code = (
-        "import sys, gristmill.macroxue as m; m.StepDataset; m.merge; m.value_sidecar;"
-        "import gristmill.macroxue.laws, gristmill.macroxue.laws;"
-        "print(sorted({'torch', 'numba', 'polars', 'pyarrow', 'dagster'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_queries_are_of_the_version_that_was_opened(pack: Path) -> None:
