@@ -86,8 +86,8 @@ def judge(boards: Ranks) -> tuple[NDArray[np.float64], list[Ranks], list[NDArray
     """
     values = np.full((len(boards), 4), np.nan)
     made = [move_towards(boards, direction) for direction in range(4)]
-    afters, rewards, legal = ([each[part] for each in made] for part in range(3))
-    direction_of, row_of = np.nonzero(np.stack(legal))
+    afters, rewards = [each[0] for each in made], [each[1] for each in made]
+    direction_of, row_of = np.nonzero(np.stack([each[2] for each in made]))
     moved = np.stack(afters)[direction_of, row_of]
 
     # Each new tile on each empty cell, for all boards and moves together.
