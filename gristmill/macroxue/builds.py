@@ -12,7 +12,8 @@ from gristmill.contract import BadInput, FileNote, GristmillError, Summary, Viol
 from gristmill.data_root import DataRoot
 from gristmill.macroxue.builders import pack, pool, training_view
 from gristmill.macroxue.builders import values as value_builder
-from gristmill.macroxue.config import VIEW_TABLE, MergeConfig, PackConfig, ValueConfig, ViewConfig
+from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig, ViewConfig
+from gristmill.macroxue.raw import VIEW_TABLE
 from gristmill.macroxue.raw.annotations import annotation_files
 from gristmill.macroxue.raw.described import (
     ANNOTATIONS_INBOX,

@@ -7,11 +7,10 @@ This module is apart from the builders, so that asking for a version or a field 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Literal
 
 from gristmill.settings.fields import Checked
 from gristmill.settings.kinds import IN_EVENT, Count, Ge, Gt, Help, Le, Seed, Share, Unit, Workers
-from gristmill.settings.tables import Table
 
 Layout = Literal["aligned48", "packed46"]
 TRAIN, VALIDATION = SIDES = ("train", "validation")
@@ -233,11 +232,3 @@ class ViewConfig(Checked):
             raise ValueError(
                 "validation_share and train_query both split the games: set one of them"
             )
-
-
-POOL_TABLE: Final = Table(
-    "macroxue/pool", MergeConfig, not_set={"names": "the names are those in `members`"}
-)
-"""The table of a pool's settings, in its file and in `gristmill.toml` of the data root."""
-VIEW_TABLE: Final = Table("macroxue/training_view", ViewConfig)
-"""The same for a training view."""

@@ -9,7 +9,8 @@ from gristmill.families import Catalog, Law, Option, PartitionFile, Source
 from gristmill.inbox import TOML, DropKind
 from gristmill.lazy_exports import call
 from gristmill.macroxue import code
-from gristmill.macroxue.config import POOL_TABLE, SIDES, VIEW_TABLE, PackConfig, ValueConfig
+from gristmill.macroxue.config import SIDES, PackConfig, ValueConfig
+from gristmill.macroxue.raw import POOL_TABLE, VIEW_TABLE
 from gristmill.settings.tables import Table
 
 _DROPS, _POOLS, _VIEWS = "macroxue_drops", "macroxue_pools", "macroxue_views"

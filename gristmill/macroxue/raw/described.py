@@ -15,7 +15,8 @@ from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot, NotBuilt, NotRebuilt
 from gristmill.inbox.account import Account, Waits
 from gristmill.inbox.kind import IsThere
-from gristmill.macroxue.config import POOL_TABLE, VIEW_TABLE, ViewConfig
+from gristmill.macroxue.config import ViewConfig
+from gristmill.macroxue.raw import POOL_TABLE, VIEW_TABLE
 from gristmill.printable import command
 from gristmill.provenance import Input
 from gristmill.settings.fields import did_you_mean, equal, shown

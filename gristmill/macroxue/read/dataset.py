@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from gristmill import provenance
 from gristmill.contract import BadInput, Trace
-from gristmill.families import Request
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Source, identity_of, only
 from gristmill.macroxue.format.files import Run, read_runs, read_valuation_types
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gristmill.exports.table import Split
+    from gristmill.families import Request
     from gristmill.macroxue.read.torch_dataset import TorchSteps
 
 __all__ = ["StaleDataset", "StepDataset"]
@@ -350,6 +350,8 @@ class StepSource:
 
     def shown(self, number: int) -> Iterator[Request]:
         """The row."""
+        from gristmill.families import Request
+
         yield Request(self._data.generations[0].folder, str(number))
 
     def origin(self, number: int) -> Iterator[Trace]:

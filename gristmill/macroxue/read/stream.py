@@ -17,7 +17,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,10 @@ from gristmill.macroxue.rules.game import (
     move,
     true_ranks,
 )
-from gristmill.reading.folder import HeldFile
 from gristmill.reading.sample_numbers import numbers_of
+
+if TYPE_CHECKING:
+    from gristmill.reading.folder import HeldFile
 
 BATCH_ROWS = 1 << 17
 """Rows that are read together: 6 MB, so that the cost of a system call does not count."""
