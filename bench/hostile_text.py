@@ -29,7 +29,7 @@ from gristmill.contract import BadInput
 from gristmill.macroxue.raw.drops import RunFiles
 from gristmill.macroxue.raw.fast_scanner import scan
 from gristmill.macroxue.raw.read_run import read_run
-from gristmill.macroxue.raw.run_facts import Names
+from gristmill.macroxue.raw.strict_parser import Names
 from gristmill.puzzles.raw.rated_csv import read_rows
 from gristmill.puzzles.raw.sudoku_bank import read_bank
 from gristmill.reasoning.format.corpora import CORPORA

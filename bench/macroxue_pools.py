@@ -33,21 +33,20 @@ from gristmill.macroxue import (
     training_view,
     value_sidecar,
 )
-from gristmill.macroxue.builders.view_sources import judged
-from gristmill.macroxue.format.metadata_db import Run, write_metadata
+from gristmill.macroxue.builders.training_view import judged
+from gristmill.macroxue.format.files import Run, write_metadata, write_valuation_types
 from gristmill.macroxue.format.rows import (
     STEP_FORMATS,
     STEP_ROW_DTYPE,
     Layout,
+    ShardWriter,
     pack_boards,
     to_layout,
 )
-from gristmill.macroxue.format.shards import ShardWriter
-from gristmill.macroxue.format.valuation_types import write_valuation_types
-from gristmill.macroxue.laws.games import game_laws
-from gristmill.macroxue.read.step_stream import StepStream
-from gristmill.macroxue.rules.board_eval import board_eval
-from gristmill.macroxue.rules.moves import legal_moves, move
+from gristmill.macroxue.laws import game_laws
+from gristmill.macroxue.read.stream import StepStream
+from gristmill.macroxue.rules.game import legal_moves, move
+from gristmill.macroxue.rules.scores import board_eval
 from gristmill.run.progress import SILENT
 
 ROUNDS = 5

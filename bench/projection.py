@@ -25,7 +25,7 @@ from bench.puzzles_reader import write_dataset
 from gristmill.exports.project import PARQUET, write, written
 from gristmill.exports.table import Split
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE
-from gristmill.macroxue.read.exported import splits as steps_of
+from gristmill.macroxue.read.dataset import splits as steps_of
 from gristmill.puzzles.read.rows import splits as puzzles_of
 from gristmill.reasoning.format.names import NORMALIZED as NORMALIZED_FOLDER
 from gristmill.reasoning.format.names import TOKENS as TOKENS_FOLDER

@@ -79,7 +79,7 @@ class Call:
 def call(place: str, *first: Any) -> Callable[..., Any]:
     """A function that is imported when it is first called.
 
-    place: `module:function`, as `gristmill.macroxue.laws.pack:pack_laws`.
+    place: `module:function`, as `gristmill.macroxue.laws:pack_laws`.
     first: arguments that come before those of the caller; default: none.
     """
     return Call(place, first)

@@ -22,7 +22,7 @@ from gristmill.cli import main
 from gristmill.contract import Summary
 from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
-from gristmill.macroxue.format.metadata_db import read_runs
+from gristmill.macroxue.format.files import read_runs
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.macroxue.samples import write_drop
 from gristmill.provenance import Input

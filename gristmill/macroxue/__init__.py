@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gristmill.macroxue.builders.values import ValueSummary, value_sidecar
     from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig, ViewConfig
     from gristmill.macroxue.read.dataset import StaleDataset, StepDataset
-    from gristmill.macroxue.rules.symmetries import turned
+    from gristmill.macroxue.rules.game import turned
 
 __all__ = [
     "MergeConfig",
@@ -45,6 +45,6 @@ __getattr__ = lazy_exports(
         "builders.values": ("ValueSummary", "value_sidecar"),
         "config": ("MergeConfig", "PackConfig", "ValueConfig", "ViewConfig"),
         "read.dataset": ("StaleDataset", "StepDataset"),
-        "rules.symmetries": ("turned",),
+        "rules.game": ("turned",),
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,17 +13,21 @@ from gristmill.data_root import DataRoot
 from gristmill.macroxue.builders import pack, pool, training_view
 from gristmill.macroxue.builders import values as value_builder
 from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig, ViewConfig
+from gristmill.macroxue.raw import VIEW_TABLE
 from gristmill.macroxue.raw.annotations import annotation_files
-from gristmill.macroxue.raw.drops import raw_files
-from gristmill.macroxue.raw.find_reading import none_fits
-from gristmill.macroxue.raw.pool_file import VIEW_TABLE, read_pool_file
-from gristmill.macroxue.raw.pool_members import member, refuse_merged_away
-from gristmill.macroxue.raw.view_file import (
+from gristmill.macroxue.raw.described import (
     ANNOTATIONS_INBOX,
+    PoolFile,
+    ViewFile,
+    member,
+    read_pool_file,
     read_view_file,
+    refuse_merged_away,
     source_of,
     values_of,
 )
+from gristmill.macroxue.raw.drops import raw_files
+from gristmill.macroxue.raw.read_steps import none_fits
 from gristmill.publish import stamps
 from gristmill.publish.build import Attempt, Build, InputChanged
 from gristmill.publish.disk_space import bytes_of
@@ -182,16 +186,19 @@ def pack_settings(root: DataRoot, key: str) -> Settings:
 
 def pool_settings(root: DataRoot, key: str) -> Settings:
     """Returns what files give for a pool: the pool's file, key by key, before the data root's."""
-    file = _file_of(root, "pools", key)
-    described = read_pool_file(file, root.link_rule())
-    return Settings({**root.settings(POOL), **described.settings}, file=file)
+    return _settings(root, POOL, _file_of(root, "pools", key), read_pool_file)
 
 
 def view_settings(root: DataRoot, key: str) -> Settings:
     """Returns what files give for a view: the view's file, key by key, before the data root's."""
-    file = _file_of(root, "views", key)
-    described = read_view_file(file, root.link_rule())
-    return Settings({**root.settings(VIEW_TABLE.name), **described.settings}, file=file)
+    return _settings(root, VIEW_TABLE.name, _file_of(root, "views", key), read_view_file)
+
+
+def _settings(
+    root: DataRoot, table: str, file: Path, read: Callable[..., PoolFile | ViewFile]
+) -> Settings:
+    stated = read(file, root.link_rule()).settings
+    return Settings({**root.settings(table), **stated}, file=file)
 
 
 def _file_of(root: DataRoot, inbox: str, key: str) -> Path:

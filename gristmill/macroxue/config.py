@@ -13,6 +13,8 @@ from gristmill.settings.fields import Checked
 from gristmill.settings.kinds import IN_EVENT, Count, Ge, Gt, Help, Le, Seed, Share, Unit, Workers
 
 Layout = Literal["aligned48", "packed46"]
+TRAIN, VALIDATION = SIDES = ("train", "validation")
+"""The folders of a view whose games are split."""
 
 RowLayout = Annotated[
     Layout,

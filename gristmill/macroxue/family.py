@@ -9,15 +9,14 @@ from gristmill.families import Catalog, Law, Option, PartitionFile, Source
 from gristmill.inbox import TOML, DropKind
 from gristmill.lazy_exports import call
 from gristmill.macroxue import code
-from gristmill.macroxue.config import PackConfig, ValueConfig
-from gristmill.macroxue.format.view_files import SIDES
-from gristmill.macroxue.raw.pool_file import POOL_TABLE, VIEW_TABLE
+from gristmill.macroxue.config import SIDES, PackConfig, ValueConfig
+from gristmill.macroxue.raw import POOL_TABLE, VIEW_TABLE
 from gristmill.settings.tables import Table
 
 _DROPS, _POOLS, _VIEWS = "macroxue_drops", "macroxue_pools", "macroxue_views"
-_SAMPLE = call("gristmill.macroxue.show.tables:late_row")
-_TRACE = call("gristmill.macroxue.read.origins:of_run")
-_PLAYED = Law("games", call("gristmill.macroxue.laws.games:law"), excused_by=("game_laws", "warn"))
+_SAMPLE = call("gristmill.macroxue.show:late_row")
+_TRACE = call("gristmill.macroxue.read.trace:of_run")
+_PLAYED = Law("games", call("gristmill.macroxue.laws:game_law"), excused_by=("game_laws", "warn"))
 
 _SOURCES = [
     Source(
@@ -36,9 +35,9 @@ _SOURCES = [
         asset="macroxue/pool_members",
         inbox="pools",
         drop=DropKind(
-            call("gristmill.macroxue.raw.pool_members:account"),
+            call("gristmill.macroxue.raw.described:pool_account"),
             TOML,
-            call("gristmill.macroxue.raw.pool_members:needs"),
+            call("gristmill.macroxue.raw.described:pool_needs"),
         ),
         text='A file `drops/pools/<pool>.toml` with `members = ["d6_v1", "d7_v1"]`: the packs of a '
         "pool, in order. Put it there, and the sensor builds the pool once its packs are "
@@ -64,9 +63,9 @@ _SOURCES = [
         asset="macroxue/view_file",
         inbox="views",
         drop=DropKind(
-            call("gristmill.macroxue.raw.view_file:account"),
+            call("gristmill.macroxue.raw.described:view_account"),
             TOML,
-            call("gristmill.macroxue.raw.view_file:needs"),
+            call("gristmill.macroxue.raw.described:view_needs"),
         ),
         text='A file `drops/views/<view>.toml` with `pool = "both"` or `pack = "d6_v1"`: what a '
         "training view is made from, and how its games are split. Put it there, and the sensor "
@@ -81,7 +80,7 @@ _SOURCES = [
 _asset = partial(Asset, group="macroxue", labels=["numpy", "sqlite"], batch=100)
 _PACK = _asset(
     "macroxue/pack",
-    laws=[Law("pack", call("gristmill.macroxue.laws.pack:law")), _PLAYED],
+    laws=[Law("pack", call("gristmill.macroxue.laws:pack_law")), _PLAYED],
     trace=_TRACE,
     source=call("gristmill.macroxue.read.dataset:opened"),
     set_aside={"quarantined_by_rule": "quarantined"},
@@ -96,14 +95,14 @@ _PACK = _asset(
     build=call("gristmill.macroxue.builds:pack_build"),
     given=call("gristmill.macroxue.builds:pack_settings"),
     sample=_SAMPLE,
-    notes=call("gristmill.macroxue.laws.games:game_notes"),
+    notes=call("gristmill.macroxue.laws:game_notes"),
     in_parts=True,
 )
 
 _VALUES = _asset(
     "macroxue/values",
-    laws=[Law("values", call("gristmill.macroxue.laws.values:law"), needs_inputs=True)],
-    trace=call("gristmill.macroxue.read.origins:of_value"),
+    laws=[Law("values", call("gristmill.macroxue.laws:value_law"), needs_inputs=True)],
+    trace=call("gristmill.macroxue.read.trace:of_value"),
     code=code.VALUES,
     table=Table("macroxue/values", ValueConfig),
     text="Rewards and discounted returns of a pack's steps, row by row, for value heads: "
@@ -117,12 +116,12 @@ _VALUES = _asset(
 
 _POOL = _asset(
     "macroxue/pool",
-    laws=[Law("pool", call("gristmill.macroxue.laws.pool:law")), _PLAYED],
+    laws=[Law("pool", call("gristmill.macroxue.laws:pool_law")), _PLAYED],
     trace=_TRACE,
     source=call("gristmill.macroxue.read.dataset:opened"),
     listed=["runs_by_pack", "rows_by_pack"],
     code=code.POOL,
-    file=PartitionFile("pools", call("gristmill.macroxue.raw.pool_members:change")),
+    file=PartitionFile("pools", call("gristmill.macroxue.raw.described:pool_change")),
     table=POOL_TABLE,
     text="Several packs merged into one: runs are renumbered, valuation names are united, and "
     "`trace.jsonl` leads from each run to its pack and raw files.",
@@ -138,10 +137,10 @@ _POOL = _asset(
 
 _VIEW = _asset(
     "macroxue/training_view",
-    laws=[Law("view", call("gristmill.macroxue.laws.training_view:law"))],
-    trace=call("gristmill.macroxue.read.origins:of_view"),
+    laws=[Law("view", call("gristmill.macroxue.laws:view_law"))],
+    trace=call("gristmill.macroxue.read.trace:of_view"),
     code=code.VIEW,
-    file=PartitionFile("views", call("gristmill.macroxue.raw.view_file:change")),
+    file=PartitionFile("views", call("gristmill.macroxue.raw.described:view_change")),
     table=VIEW_TABLE,
     text="A pack or pool as the folder that 2048former trains from: steps, values, `metadata.db`, "
     "names and `tokenizer.json`. Runs with missing steps are marked. A recipe may split the games "
@@ -159,11 +158,11 @@ _VIEW = _asset(
 CATALOG = Catalog(
     kinds=[_PACK, _VALUES, _POOL, _VIEW],
     sources=_SOURCES,
-    asset_of=call("gristmill.macroxue.format.kind_of:asset_of"),
-    columns=call("gristmill.macroxue.show.columns:columns"),
-    facts=call("gristmill.macroxue.show.facts:facts"),
-    tables=call("gristmill.macroxue.show.tables:tables"),
-    splits=call("gristmill.macroxue.read.exported:splits"),
+    asset_of=call("gristmill.macroxue.format.rows:asset_of"),
+    columns=call("gristmill.macroxue.show:columns"),
+    facts=call("gristmill.macroxue.show:facts"),
+    tables=call("gristmill.macroxue.show:tables"),
+    splits=call("gristmill.macroxue.read.dataset:splits"),
     options=[
         Option("run", int, "2048: steps of this run, at even distances.", commands=("show",)),
         Option("step", int, "2048: the step with this step_index, of --run (show) or of the run."),

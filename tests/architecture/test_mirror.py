@@ -55,8 +55,6 @@ ACROSS = {
     "goldens/test_goldens.py": "the output of all builders against that of earlier code",
     "goldens/test_traced.py": "what all builders execute, against their digests",
     "loading/test_real_kills.py": "training loops of all families that are killed",
-    "macroxue/builders/test_progress.py": "what the builders of 2048 report",
-    "macroxue/builders/test_traps.py": "mistakes of earlier implementations",
     "macroxue/read/test_damaged.py": "all readers of 2048 on damaged files",
     "mirror/hub/test_kills.py": "pushes to a dataset repository that are killed",
     "mirror/test_families.py": "what each family publishes, through a mirror",

@@ -30,7 +30,7 @@ from gristmill.browse import Picture, source
 from gristmill.browse.columns import of_values
 from gristmill.browse.opening import open_stored
 from gristmill.browse.source import Stored
-from gristmill.macroxue.format import metadata_db
+from gristmill.macroxue.format import files as side_files
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.provenance import Input, Record
 from gristmill.publish.build import Published
@@ -339,7 +339,7 @@ def test_steps_and_values_are_the_fields_of_their_rows() -> None:
 def test_tables_of_the_database_are_those_that_are_created() -> None:
     created = "".join(
         value
-        for value in vars(metadata_db).values()
+        for value in vars(side_files).values()
         if isinstance(value, tuple)
         for value in value
         if isinstance(value, str) and "CREATE" in value

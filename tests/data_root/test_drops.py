@@ -19,7 +19,7 @@ from gristmill.data_root.drops import RootSettings
 from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, TOML, UNREAD, WAITS, State, look
 from gristmill.inbox.account import Account, IsThere, Unread, Waits
 from gristmill.inbox.copying import Tools, copy_in, source_files
-from gristmill.macroxue.raw.pool_members import refuse_merged_away, stale_members
+from gristmill.macroxue.raw.described import refuse_merged_away, stale_members
 from gristmill.provenance import drop_hashes, stamp_notes
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.publish import atomic_fs

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.macroxue.format import annotations as form
-from gristmill.macroxue.format.annotations import MANIFEST, ROWS, STUDENT, VALUE_BINS, VALUES
-from gristmill.macroxue.format.rows import Rows
+from gristmill.macroxue.format import rows as form
+from gristmill.macroxue.format.rows import MANIFEST, ROWS, STUDENT, VALUE_BINS, VALUES, Rows
 from tests.macroxue.games import all_rows
 
 BINS = 5

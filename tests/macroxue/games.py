@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gristmill.macroxue.format import metadata_db, rows, shards
-from gristmill.macroxue.format.valuation_types import EnumForm, write_valuation_types
-from gristmill.macroxue.rules.board_eval import board_eval
-from gristmill.macroxue.rules.moves import legal_moves, move_towards
+from gristmill.macroxue.format import rows
+from gristmill.macroxue.format.files import EnumForm, Run, write_metadata, write_valuation_types
+from gristmill.macroxue.rules.game import legal_moves, move_towards
+from gristmill.macroxue.rules.scores import board_eval
 
 NAMES = ("search", "tuple11", "tuple10")
 
@@ -92,9 +92,9 @@ def step_rows(games: Sequence[Game], kinds: int = 3) -> rows.Rows:
     return joined(games_rows) if games_rows else np.zeros(0, rows.STEP_ROW_DTYPE)
 
 
-def run_table(games: Sequence[Game]) -> list[metadata_db.Run]:
+def run_table(games: Sequence[Game]) -> list[Run]:
     return [
-        metadata_db.Run(i, one.seed, len(one.boards), one.score, one.highest_tile)
+        Run(i, one.seed, len(one.boards), one.score, one.highest_tile)
         for i, one in enumerate(games)
     ]
 
@@ -109,15 +109,15 @@ def write_pack(
     enum_form: EnumForm = "list",
     session: dict[str, str] | None = None,
     steps: rows.Rows | None = None,
-    runs: Sequence[metadata_db.Run] | None = None,
+    runs: Sequence[Run] | None = None,
 ) -> Path:
     """Write a pack of these games without a trace; `steps` and `runs` replace its rows and runs."""
     folder.mkdir(parents=True)
     steps = step_rows(games) if steps is None else steps
-    with shards.ShardWriter(folder, rows.STEP_FORMATS[layout], shard_rows) as writer:
+    with rows.ShardWriter(folder, rows.STEP_FORMATS[layout], shard_rows) as writer:
         writer.write(rows.to_layout(steps, layout))
     table = run_table(games) if runs is None else runs
-    metadata_db.write_metadata(folder / "metadata.db", table, session or {})
+    write_metadata(folder / "metadata.db", table, session or {})
     write_valuation_types(folder / "valuation_types.json", names, enum_form)
     return folder
 
@@ -129,32 +129,9 @@ def joined(parts: Sequence[rows.Rows]) -> rows.Rows:
 
 def all_rows(folder: Path) -> rows.Rows:
     """Every row of a pack, aligned."""
-    return joined([rows.to_aligned(shards.open_steps(file)) for file in shards.step_files(folder)])
+    return joined([rows.to_aligned(rows.open_steps(file)) for file in rows.step_files(folder)])
 
 
 def cut(one: Game, moves: int) -> Game:
     """The first steps of a game, as a log that was cut; score and tile are those of the game."""
     return Game(one.seed, one.boards[:moves], one.moves[:moves], one.score, one.highest_tile)
-
-
-def write_wide_pack(path: Path, runs: int, names: list[str]) -> Path:
-    """Write a pack of runs with three steps each, full boards and numbers of many digits."""
-    path.mkdir()
-    steps = np.zeros(3 * runs, rows.STEP_ROW_DTYPE)
-    steps["run_id"] = np.repeat(np.arange(runs), 3)
-    steps["step_index"] = 2**32 - 3 + np.tile(np.arange(3), runs)
-    steps["board"] = 2**64 - 1
-    steps["tile_65536_mask"] = 2**16 - 1
-    steps["board_eval"] = -(2**31)
-    steps["valuation_type"] = len(names) - 1
-    steps["ev_legal"] = 15
-    steps["branch_evs"] = np.finfo(np.float32).min
-    np.save(path / "steps.npy", steps)
-    high = 2**63 - 1
-    metadata_db.write_metadata(
-        path / "metadata.db",
-        (metadata_db.Run(k, -high, 3, high - runs + k, 2**32 - 1) for k in range(runs)),
-        {},
-    )
-    write_valuation_types(path / "valuation_types.json", names)
-    return path

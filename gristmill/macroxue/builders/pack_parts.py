@@ -24,8 +24,8 @@ from gristmill.macroxue.format.rows import STEP_FORMATS, Rows, to_layout
 from gristmill.macroxue.raw.drops import AnyRun
 from gristmill.macroxue.raw.read_run import Scanner, notes_of, read_run
 from gristmill.macroxue.raw.read_steps import read_steps
-from gristmill.macroxue.raw.run_facts import Names, RunFacts
 from gristmill.macroxue.raw.step_files import StepRun
+from gristmill.macroxue.raw.strict_parser import Names, RunFacts
 
 PART_BYTES = 4_000_000
 """Zipped bytes of a part: about 130,000 rows of real logs, 6 MB in its file."""

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, Summary
-from gristmill.macroxue.builders.pool_members import (
-    Member,
-    joined_names,
-    joined_runs,
-    joined_session,
-    open_members,
-    refuse_nesting,
-    write_trace,
-    write_warnings,
-)
+from gristmill.layout import published_path
 from gristmill.macroxue.config import MergeConfig
-from gristmill.macroxue.format.metadata_db import content_sha256, write_metadata
-from gristmill.macroxue.format.rows import PADDING, STEP_FORMATS, Rows, as_bytes, to_layout
-from gristmill.macroxue.format.shards import ShardWriter
-from gristmill.macroxue.format.valuation_types import write_valuation_types
-from gristmill.macroxue.read.step_stream import BATCH_ROWS
+from gristmill.macroxue.format.files import (
+    MAX_NAMES,
+    Run,
+    content_sha256,
+    json_text,
+    read_lines,
+    read_session,
+    read_valuation_types,
+    run_of,
+    write_lines,
+    write_metadata,
+    write_valuation_types,
+)
+from gristmill.macroxue.format.rows import (
+    PADDING,
+    STEP_FORMATS,
+    Rows,
+    ShardWriter,
+    as_bytes,
+    to_layout,
+)
+from gristmill.macroxue.read.stream import BATCH_ROWS, StepStream
 from gristmill.run.progress import SILENT, Progress
 
 
@@ -158,3 +168,190 @@ def _renumbered(
                 yield pending.popleft().result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+@dataclass
+class Member:
+    """A pack that is merged.
+
+    trace: lines of its trace.jsonl, one a run; None without the file.
+    """
+
+    name: str
+    stream: StepStream
+    names: tuple[str, ...]
+    session: dict[str, str]
+    trace: list[dict[str, Any]] | None
+    warnings: list[dict[str, Any]]
+    first_id: int = 0
+    first_row: int = 0
+    joined: list[Run] = field(default_factory=list)
+
+    @staticmethod
+    def open(folder: Path, name: str) -> Member:
+        """Open a pack."""
+        stream = StepStream(folder)
+        names = read_valuation_types(folder / "valuation_types.json")
+        trace = _read_trace(folder / "trace.jsonl", stream.runs)
+        path = folder / "warnings.jsonl"
+        warnings = read_lines(path) if path.exists() else []
+        session = read_session(folder / "metadata.db")
+        return Member(name, stream, names, session, trace, warnings)
+
+
+def _read_trace(path: Path, runs: Sequence[Run]) -> list[dict[str, Any]] | None:
+    if not path.exists():
+        return None
+    lines = read_lines(path)
+    if [line.get("run_id") for line in lines] != [run.id for run in runs]:
+        raise BadInput(path, "does not have one line for each run of metadata.db, in order")
+    for number, line in enumerate(lines, 1):
+        if not isinstance(line.get("from", []), list):
+            raise BadInput(path, "`from` is not a list of packs", number)
+    return lines
+
+
+def refuse_nesting(packs: Sequence[Path], out: Path) -> None:
+    """Raise BadInput for fewer than two packs, and for folders that are equal or nested."""
+    if len(packs) < 2:
+        raise BadInput(", ".join(map(str, packs)) or "no pack", "a merge needs two packs or more")
+    for pack in packs:
+        if not pack.is_dir():
+            raise BadInput(pack, "is not a folder: give the folder of a pack")
+    real = [(pack, pack.resolve(strict=True)) for pack in packs] + [(out, out.resolve())]
+    for at, (pack, place) in enumerate(real):
+        for other, elsewhere in real[:at]:
+            if place == elsewhere:
+                raise BadInput(pack, f"is the same folder as {other}: give each one once")
+            if place.is_relative_to(elsewhere) or elsewhere.is_relative_to(place):
+                inner, outer = (pack, other) if place.is_relative_to(elsewhere) else (other, pack)
+                raise BadInput(
+                    inner, f"is inside {outer}: give packs and an output that are separate folders"
+                )
+
+
+def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
+    """Open the members of a pool; without `names` they have those of their folders."""
+    names = names or tuple(published_path(pack).name for pack in packs)
+    if len(names) != len(packs):
+        raise ValueError(f"{len(names)} names for {len(packs)} packs")
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise BadInput(
+                packs[at],
+                f"another pack is called {name!r} too: give each a name by MergeConfig(names=...)",
+            )
+    return [Member.open(pack, name) for pack, name in zip(packs, names, strict=True)]
+
+
+def joined_names(members: Sequence[Member]) -> tuple[str, ...]:
+    """The valuation names of a pool, by id. Raises BadInput for more than 255 names."""
+    names: dict[str, None] = {}
+    for member in members:
+        names |= dict.fromkeys(member.names)
+        if len(names) > MAX_NAMES:
+            raise BadInput(
+                member.stream.folder / "valuation_types.json",
+                f"with the packs before it makes {len(names)} names: {MAX_NAMES} fit the column",
+            )
+    return tuple(names)
+
+
+def joined_runs(members: Sequence[Member]) -> int:
+    """Set the place of each member in the pool, and the ids of its runs.
+
+    Returns the number of runs that equal an earlier run in everything but the id.
+    """
+    known: set[tuple[int, int, int, int]] = set()
+    run_id = row = repeated = 0
+    for member in members:
+        member.first_id, member.first_row = run_id, row
+        for run in member.stream.runs:
+            facts = (run.seed, run.steps, run.max_score, run.highest_tile)
+            repeated += facts in known
+            known.add(facts)
+            member.joined.append(Run(run_id, *facts))
+            run_id += 1
+        row += member.stream.rows
+    return repeated
+
+
+PACKS_KEY = "packs"
+"""Session key of a pool: JSON list of {name, runs, rows, first_run, first_row, session}."""
+
+
+def joined_session(members: Sequence[Member], extras: Mapping[str, str]) -> dict[str, str]:
+    """The table `session` of a pool."""
+    session: dict[str, str] = {}
+    entries = []
+    for member in members:
+        session |= {f"{member.name}/{key}": value for key, value in member.session.items()}
+        entries.append(
+            {
+                "name": member.name,
+                "runs": len(member.joined),
+                "rows": member.stream.rows,
+                "first_run": member.first_id,
+                "first_row": member.first_row,
+                "session": sorted(member.session),
+            }
+        )
+    session[PACKS_KEY] = json_text(entries)
+    if taken := session.keys() & extras.keys():
+        raise ValueError(f"session keys {sorted(taken)} are reserved for the pool: rename them")
+    return session | dict(extras)
+
+
+def pool_members(pool: Path) -> list[dict[str, Any]]:
+    """The entries of the session key `packs`, in order; BadInput where the folder is not a pool."""
+    path = pool / "metadata.db"
+    text = read_session(path).get(PACKS_KEY)
+    if text is None:
+        raise BadInput(path, "has no session key 'packs': it is not a pool")
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"session key 'packs' is not JSON: {error}") from error
+    whole = isinstance(entries, list) and all(map(_is_entry, entries))
+    if not whole:
+        raise BadInput(path, "session key 'packs' is not a list of members as merge writes it")
+    return list(entries)
+
+
+def _is_entry(entry: Any) -> bool:
+    numbers = ("runs", "rows", "first_run", "first_row")
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and isinstance(entry.get("session"), list)
+        and all(type(entry.get(key)) is int for key in numbers)
+    )
+
+
+def write_trace(path: Path, members: Sequence[Member]) -> None:
+    """Write trace.jsonl of a pool: one line a run."""
+    write_lines(path, _origins(members))
+
+
+def _origins(members: Sequence[Member]) -> Iterator[dict[str, Any]]:
+    for member in members:
+        row = member.first_row
+        lines = member.trace or [{} for _ in member.joined]
+        for run, own, line in zip(member.joined, member.stream.runs, lines, strict=True):
+            origin = [{"pack": member.name, "run_id": own.id}, *line.get("from", [])]
+            yield {**line, "run_id": run.id, "rows": run.steps, "first_row": row, "from": origin}
+            row += run.steps
+
+
+def write_warnings(path: Path, members: Sequence[Member]) -> int:
+    """Write warnings.jsonl of a pool, unless no member has a warning."""
+    lines = []
+    for member in members:
+        ids = {own.id: run.id for run, own in zip(member.joined, member.stream.runs, strict=True)}
+        for line in member.warnings:
+            run_id = run_of(line)
+            renumbered = {"run_id": ids[run_id]} if run_id in ids else {}
+            lines.append({**line, **renumbered, "pack": member.name})
+    if lines:
+        write_lines(path, lines)
+    return len(lines)

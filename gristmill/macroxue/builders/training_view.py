@@ -1,7 +1,8 @@
-"""Builder of `macroxue/training_view`: a pack or pool as a folder that the trainer opens.
+"""Build `macroxue/training_view`: a pack or pool as a folder that the trainer opens.
 
 Files that are as in the source become hard links without permission to write; rows are copied
-where games are split or turned. Source: docs/formats/macroxue.md#training-view.
+where games are split or turned.
+Source: docs/formats/macroxue.md#training-view, docs/formats/macroxue.md#annotations.
 """
 
 from __future__ import annotations
@@ -16,54 +17,224 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
-from gristmill.macroxue.builders.pool_members import PACKS_KEY
+from gristmill.macroxue.builders.pool import PACKS_KEY
 from gristmill.macroxue.builders.values import SETTINGS
-from gristmill.macroxue.builders.view_annotations import AnnotationWriter
-from gristmill.macroxue.builders.view_sources import BATCH_ROWS, JoinedValues, Judged, judged
-from gristmill.macroxue.config import Layout, ViewConfig
-from gristmill.macroxue.format.metadata_db import (
+from gristmill.macroxue.config import SIDES, TRAIN, VALIDATION, Layout, ViewConfig
+from gristmill.macroxue.format.files import (
+    DESCRIPTION,
+    TOKENIZER,
+    Description,
     Gap,
     Run,
     add_gaps,
     content_with_gaps_sha256,
     read_session,
+    read_valuation_types,
+    tokenizer,
+    write_description,
     write_metadata,
+    write_valuation_types,
 )
 from gristmill.macroxue.format.rows import (
+    MANIFEST,
     PACKED46,
+    ROWS,
     STEP_FORMATS,
     VALUE_COLUMNS,
     VALUE_FORMAT,
+    VALUES,
     Rows,
+    ShardWriter,
     copied,
+    file_name,
+    open_values,
     to_layout,
-)
-from gristmill.macroxue.format.shards import ShardWriter
-from gristmill.macroxue.format.valuation_types import read_valuation_types, write_valuation_types
-from gristmill.macroxue.format.view_files import (
-    DESCRIPTION,
-    SIDES,
-    TOKENIZER,
-    TRAIN,
-    VALIDATION,
-    Description,
-    tokenizer,
-    write_description,
+    unannotated,
+    value_files,
 )
 from gristmill.macroxue.raw.annotations import Annotations
-from gristmill.macroxue.read.splits import RunIds, held_by_hash, queried, refuse_sharing
-from gristmill.macroxue.read.step_stream import Batch, StepStream
-from gristmill.macroxue.rules.ev_bins import BinRules, Fit
-from gristmill.macroxue.rules.symmetries import turned
-from gristmill.macroxue.rules.true_ranks import true_ranks
+from gristmill.macroxue.read.stream import (
+    Batch,
+    Gather,
+    RunIds,
+    StepStream,
+    gaps_of,
+    held_by_hash,
+    played,
+    queried,
+    refuse_sharing,
+)
+from gristmill.macroxue.rules.game import true_ranks, turned, turned_annotations
+from gristmill.macroxue.rules.scores import FITS_INT32, BinRules, Fit
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.npy_header import npy_header
+
+BATCH_ROWS: Final = 1 << 15
+"""Rows that are held at once, where no run is longer."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the games of a pack or pool are fit for.
+
+    imageless: ids of the runs with a tile whose rank cannot be found, or is so high that an image's
+        board_eval may not fit int32.
+    """
+
+    gaps: dict[int, Gap]
+    imageless: frozenset[int]
+
+
+def judged(stream: StepStream, progress: Progress) -> Judged:
+    """Play all games of a pack or pool."""
+    gaps: dict[int, Gap] = {}
+    imageless: set[int] = set()
+    with progress.stage("gaps", unit="rows", total=stream.rows) as stage:
+        for batch in stream.batches(whole_runs=True, most=BATCH_ROWS):
+            games = played(batch)
+            known = games.known
+            wrong = known.unknown | (known.ranks.max(axis=1, initial=0) > FITS_INT32)
+            imageless |= set(np.unique(batch.rows["run_id"][wrong]).tolist())
+            gaps |= {gap.run_id: gap for gap in gaps_of(batch, stream.runs, games)}
+            stage.advance(len(batch.rows))
+    return Judged(gaps, frozenset(imageless))
+
+
+class JoinedValues:
+    """The values of the rows of a pack, or of a pool by those of its members.
+
+    folders: value sidecars, one after another as their rows are in the stream.
+    settings: gamma, reward_scale, epsilon and compat, which are equal in all of them.
+    """
+
+    def __init__(self, folders: Sequence[Path], stream: StepStream) -> None:
+        self._folders, self._stream = folders, stream
+        self.files = [value_files(folder) for folder in folders]
+        self._maps = [Gather([open_values(file) for file in files]) for files in self.files]
+        self._firsts = np.cumsum([0, *map(len, self._maps)])
+        if int(self._firsts[-1]) != stream.rows:
+            raise BadInput(
+                stream.folder,
+                f"has {stream.rows} rows, but the values have {int(self._firsts[-1])}: build the"
+                " values of its packs again",
+            )
+        # Runs of a member are numbered from the first run that it has in the pool.
+        self._shifts = [
+            stream.batch(first, first + 1).rows["run_id"] - values.rows(np.zeros(1, int))["run_id"]
+            for first, values in zip(self._firsts.tolist(), self._maps, strict=False)
+        ]
+        self.settings = self._settings()
+
+    def _settings(self) -> dict[str, Any]:
+        found = []
+        for folder in self._folders:
+            try:
+                settings = json.loads((folder / SETTINGS).read_bytes())
+                found.append({k: v for k, v in settings.items() if k not in ("rows", "runs")})
+            except (OSError, ValueError, AttributeError) as error:
+                raise BadInput(folder / SETTINGS, f"cannot be used: {error!r}") from error
+            if found[-1] != found[0]:
+                raise GristmillError(
+                    f"{folder}: the values have other settings than {self._folders[0]}: build both"
+                    " with the same [macroxue.values]"
+                )
+        return found[0]
+
+    def of(self, batch: Batch) -> Rows:
+        """The values of consecutive rows [N], with their run ids; BadInput for other rows."""
+        rows, parts = batch.rows, []
+        stop = batch.start + len(rows)
+        for at, values in enumerate(self._maps):
+            first, last = int(self._firsts[at]), int(self._firsts[at + 1])
+            if first < stop and batch.start < last:
+                own = np.arange(max(batch.start, first), min(stop, last))
+                parts.append(values.rows(own - first))
+                parts[-1]["run_id"] += self._shifts[at]
+        values_of = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        for column in ("run_id", "step_index"):
+            wrong = np.flatnonzero(values_of[column] != rows[column])
+            if len(wrong):
+                raise BadInput(
+                    self._stream.folder,
+                    f"row {batch.start + int(wrong[0])} has another {column} in the values: build"
+                    " the values of its packs again",
+                )
+        return values_of
+
+
+class AnnotationWriter:
+    """Writes the annotations of one side of a view.
+
+    annotated: rows that have an annotation. notes: of the files, complete after `finish`.
+    """
+
+    def __init__(self, folder: Path, annotations: Annotations, shards: Sequence[int]) -> None:
+        self._folder, self._annotations, self._shards = folder, annotations, shards
+        self._masks: dict[int, int] = {}
+        self._ends = np.cumsum(shards)
+        self._row = self.annotated = 0
+        self.notes: dict[str, FileNote] = {}
+        for stem, maps in annotations.maps.items():
+            for number, rows in enumerate(shards):
+                name = file_name(stem, number)
+                dtype = maps[0].dtype
+                shape = (rows,) if stem in (ROWS, VALUES) else (rows, *dtype["bins"].shape)
+                plain = dtype if stem in (ROWS, VALUES) else "<f4"
+                (folder / name).write_bytes(npy_header(plain, shape))
+                self.notes[name] = FileNote(rows=rows)
+
+    def add(self, steps: Rows, runs: Mapping[int, Run], symmetry: int, images: int) -> None:
+        """Write the annotations of whole games.
+
+        steps: their rows [N] in the source. runs: of the source, by id.
+        symmetry: that turns them. images: runs of the view for each of the source.
+        """
+        cuts = np.flatnonzero(np.diff(steps["run_id"])) + 1
+        for own in np.split(np.arange(len(steps)), cuts) if len(steps) else ():
+            rows = steps[own[0] : own[-1] + 1]
+            run = int(rows["run_id"][0])
+            places = self._annotations.places(runs[run], rows)
+            found = np.flatnonzero(places >= 0)
+            self.annotated += len(found)
+            view_run = run * images + symmetry
+            for stem, maps in self._annotations.maps.items():
+                said = unannotated(maps[0].dtype, len(rows))
+                said[found] = self._annotations.take(stem, places[found])
+                said = turned_annotations(stem, said, symmetry)
+                if stem in (ROWS, VALUES):
+                    said["run_id"], said["step_index"] = view_run, rows["step_index"]
+                if stem == ROWS and len(found):
+                    mask = int(np.bitwise_or.reduce(said["policy_kind_mask"]))
+                    self._masks[view_run] = mask
+                self._write(stem, said)
+            self._row += len(rows)
+
+    def _write(self, stem: str, said: npt.NDArray[Any]) -> None:
+        """Append rows to the files of a stem, from the present row on."""
+        at = 0
+        while at < len(said):
+            number = int(np.searchsorted(self._ends, self._row + at, "right"))
+            take = min(int(self._ends[number]) - self._row - at, len(said) - at)
+            with (self._folder / file_name(stem, number)).open("ab") as file:
+                file.write(said[at : at + take].tobytes())
+            at += take
+
+    def finish(self) -> None:
+        """Write the manifest: that of the student, with the runs of the view."""
+        runs = [
+            {"run_id": run, "policy_kind_mask": mask} for run, mask in sorted(self._masks.items())
+        ]
+        text = json.dumps({**self._annotations.manifest, "runs": runs}, indent=2)
+        (self._folder / MANIFEST).write_text(text + "\n")
+        self.notes[MANIFEST] = FileNote()
+
 
 NAMES: Final = "valuation_types.json"
 DATABASE: Final = "metadata.db"

@@ -12,11 +12,9 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.macroxue.config import ValueConfig
-from gristmill.macroxue.format.rows import VALUE_FORMAT, VALUE_ROW_DTYPE, Rows
-from gristmill.macroxue.format.shards import ShardWriter
-from gristmill.macroxue.read.step_stream import Batch, StepStream
-from gristmill.macroxue.rules.moves import move
-from gristmill.macroxue.rules.true_ranks import TrueRanks, capped_ranks, true_ranks
+from gristmill.macroxue.format.rows import VALUE_FORMAT, VALUE_ROW_DTYPE, Rows, ShardWriter
+from gristmill.macroxue.read.stream import Batch, StepStream
+from gristmill.macroxue.rules.game import TrueRanks, capped_ranks, move, true_ranks
 from gristmill.run.progress import SILENT, Progress
 
 SETTINGS = "values.json"

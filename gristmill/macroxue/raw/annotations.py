@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
-from gristmill.macroxue.format.annotations import MANIFEST, ROWS, STEMS, UNKNOWN, row_dtype
-from gristmill.macroxue.format.metadata_db import Run, read_runs
-from gristmill.macroxue.format.rows import Rows
+from gristmill.macroxue.format.files import Run, read_runs
+from gristmill.macroxue.format.rows import MANIFEST, ROWS, STEMS, UNKNOWN, Rows, row_dtype
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, read_file
 from gristmill.untrusted.json_text import load_json
 from gristmill.untrusted.npy_header import read_header

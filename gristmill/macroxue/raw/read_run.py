@@ -17,8 +17,15 @@ from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 from gristmill.contract import BadInput
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows
 from gristmill.macroxue.raw.drops import RunFiles
-from gristmill.macroxue.raw.run_facts import Names, RawDigest, RunFacts
-from gristmill.macroxue.raw.strict_parser import RuleBroken, Step, parse_meta, parse_step
+from gristmill.macroxue.raw.strict_parser import (
+    Names,
+    RawDigest,
+    RuleBroken,
+    RunFacts,
+    Step,
+    parse_meta,
+    parse_step,
+)
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.limits import LIMITS
 

@@ -17,11 +17,9 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
 from gristmill.inbox.marks import is_mark, left_out_of
-from gristmill.macroxue.format.metadata_db import Run, read_runs
-from gristmill.macroxue.format.rows import MOVES, Rows
-from gristmill.macroxue.format.shards import rows_header
-from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.raw.run_facts import FileDigest, RawDigest
+from gristmill.macroxue.format.files import Run, read_runs, read_valuation_types
+from gristmill.macroxue.format.rows import MOVES, Rows, rows_header
+from gristmill.macroxue.raw.strict_parser import FileDigest, RawDigest
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, has_file, open_file

@@ -1,36 +1,43 @@
-"""StepDataset: a pack or pool and its value sidecar for training, with random access to rows."""
+"""A pack or pool and its values: rows by number for training, and columns for other programs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import BadInput
-from gristmill.loading.source import Source, only
-from gristmill.macroxue.format.metadata_db import Run, read_runs
-from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_COLUMNS, Rows, decode_boards
-from gristmill.macroxue.format.shards import (
+from gristmill import provenance
+from gristmill.contract import BadInput, Trace
+from gristmill.loading.bijection import Numbers
+from gristmill.loading.source import Source, identity_of, only
+from gristmill.macroxue.format.files import Run, read_runs, read_valuation_types
+from gristmill.macroxue.format.rows import (
+    STEP_ROW_DTYPE,
+    VALUE_COLUMNS,
+    Rows,
+    decode_boards,
     open_steps,
     open_values,
     refuse_foreign_rows,
     step_files,
     value_files,
 )
-from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.read.gather import Gather, Indices, check_database_size, check_tables
-from gristmill.macroxue.read.splits import (
+from gristmill.macroxue.read.stream import (
+    Gather,
+    Indices,
     RowSet,
     RunIds,
+    check_database_size,
+    check_tables,
     held_by_hash,
     held_by_permutation,
     queried,
     refuse_sharing,
 )
-from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
+from gristmill.macroxue.rules.game import TrueRanks, true_ranks
 from gristmill.reading import StaleDataset
 from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
 from gristmill.reading.located import located
@@ -40,11 +47,18 @@ from gristmill.reading.torch_batch import ColumnBatch
 from gristmill.reading.verify_level import Verify
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gristmill.exports.table import Split
+    from gristmill.families import Request
     from gristmill.macroxue.read.torch_dataset import TorchSteps
 
 __all__ = ["StaleDataset", "StepDataset"]
 
-_COPIED = ("run_id", "step_index", "board_eval", "move_dir", "valuation_type", "max_rank")
+_COPIED = (
+    *("run_id", "step_index", "board_eval", "move_dir", "valuation_type", "max_rank"),
+    "branch_evs",
+)
 
 
 class Columns(NamedTuple):
@@ -93,13 +107,12 @@ class StepDataset(Reader[Columns]):
     def open_files(self, opening: Opening) -> Columns:
         """Map the rows and hold the database; at the first opening also read the tables."""
         pack = opening.folder(self.pack)
-        steps, values = open_pack_rows(pack), None
+        steps, values = _steps_of(pack), None
         database = pack.keep("metadata.db")
         check_database_size(database)
         if self.values_folder is not None:
             sidecar = opening.folder(self.values_folder)
-            refuse_values_of_another(sidecar, pack)
-            values = open_sidecar_rows(sidecar, steps)
+            values = _values_of(sidecar, pack, steps)
         if opening.first:
             self._read_tables(pack, steps, values)
         return Columns(steps, values, database)
@@ -158,11 +171,12 @@ class StepDataset(Reader[Columns]):
         # The steps of a whole game are 0, 1, 2, ..., so only other runs need a search.
         if self._counts_up(run_id) and 0 <= step_index < stop - first:
             return first + step_index
-        column = self.rows(np.arange(first, stop))["step_index"]
-        places = np.flatnonzero(column == step_index)
-        if not len(places):
-            raise KeyError(f"run {run_id} has no step {step_index}")
-        return first + int(places[0])
+        for place in np.flatnonzero(self._steps(run_id) == step_index).tolist():
+            return first + int(place)
+        raise KeyError(f"run {run_id} has no step {step_index}")
+
+    def _steps(self, run_id: int) -> npt.NDArray[np.uint32]:
+        return self.rows(np.arange(*self.run_bounds(run_id)))["step_index"]
 
     def _counts_up(self, run_id: int) -> bool:
         """Whether the steps of a run are 0, 1, 2, ...; read once for each run.
@@ -170,9 +184,8 @@ class StepDataset(Reader[Columns]):
         All rows must be read: in 0, 2, 2, 3 only one row differs from 0, 1, 2, 3.
         """
         if run_id not in self._counting:
-            first, stop = self.run_bounds(run_id)
-            column = self.rows(np.arange(first, stop))["step_index"]
-            self._counting[run_id] = bool(np.array_equal(column, np.arange(stop - first)))
+            column = self._steps(run_id)
+            self._counting[run_id] = bool(np.array_equal(column, np.arange(len(column))))
         return self._counting[run_id]
 
     def boards(self, rows: Rows) -> npt.NDArray[np.uint8]:
@@ -198,7 +211,6 @@ class StepDataset(Reader[Columns]):
         columns: dict[str, npt.NDArray[Any]] = {"ranks": self.boards(rows)}
         for name in _COPIED:
             columns[name] = np.ascontiguousarray(rows[name])
-        columns["branch_evs"] = np.ascontiguousarray(rows["branch_evs"])
         bits = np.arange(4, dtype=np.uint8)
         columns["ev_legal"] = ((rows["ev_legal"][:, None] >> bits) & 1).astype(np.bool_)
         if self.values_folder is not None:
@@ -279,7 +291,6 @@ class StepDataset(Reader[Columns]):
         Raises ValueError for rows of another dataset, GristmillError for files without a record.
         """
         from gristmill.loading.views import Picked
-        from gristmill.macroxue.read.source import StepSource
 
         own = StepSource(self)
         if rows is None:
@@ -315,42 +326,65 @@ class StepDataset(Reader[Columns]):
             )
 
 
-def open_pack_rows(pack: OpenFolder) -> Gather:
+class StepSource:
+    """Rows by number, with the columns of `StepDataset.batch`; `game_bounds` are those of the runs.
+
+    The identity does not have the version of the sidecar: its rows have the numbers of the pack's.
+    """
+
+    def __init__(self, data: StepDataset) -> None:
+        self._data = data
+        # A pool has rows of the same form; data versions tell them apart.
+        self.identity = identity_of("macroxue/pack", data.generations[:1])
+        self.cuts: Numbers = np.array([0, len(data)], np.int64)
+
+    @property
+    def game_bounds(self) -> Numbers:
+        """The first row of each run that has rows, and the number of all, for `Grouped`."""
+        steps = np.array([run.steps for run in self._data.run_table if run.steps], np.int64)
+        return np.append(0, np.cumsum(steps))
+
+    def read(self, numbers: Numbers) -> dict[str, npt.NDArray[Any]]:
+        """The columns of rows [N]."""
+        return self._data.batch(numbers)
+
+    def shown(self, number: int) -> Iterator[Request]:
+        """The row."""
+        from gristmill.families import Request
+
+        yield Request(self._data.generations[0].folder, str(number))
+
+    def origin(self, number: int) -> Iterator[Trace]:
+        """The run of a row, and its line in the raw file."""
+        from gristmill.macroxue.read.trace import row_origins
+
+        return row_origins(self._data.generations[0].folder, number)
+
+
+def _steps_of(pack: OpenFolder) -> Gather:
     """The rows of all steps files of a pack or pool."""
-    names = [file.name for file in step_files(pack.inside)]
-    maps = []
-    for name in names:
-        file = pack.file(name)
+    maps: list[Rows] = []
+    for found in step_files(pack.inside):
+        file = pack.file(found.name)
         refuse_foreign_rows(file)
         maps.append(open_steps(file))
         if maps[-1].dtype != maps[0].dtype:
-            raise BadInput(
-                pack.path / name,
-                f"has another row layout than {names[0]}: pack or merge again",
-            )
+            rule = "has another row layout than the first file: pack or merge again"
+            raise BadInput(pack.path / found.name, rule)
     return Gather(maps)
 
 
-def open_sidecar_rows(sidecar: OpenFolder, steps: Gather) -> Gather:
-    """The rows of all files of a value sidecar."""
-    names = [file.name for file in value_files(sidecar.inside)]
-    values = Gather([open_values(sidecar.file(name)) for name in names])
-    if values.counts != steps.counts:
-        raise BadInput(
-            sidecar.path,
-            f"has shards of {values.counts} rows, the pack of {steps.counts}:"
-            " build the sidecar of this pack",
-        )
-    return values
-
-
-def refuse_values_of_another(sidecar: OpenFolder, pack: OpenFolder) -> None:
-    """Raise BadInput where the records say that a sidecar was built from another version."""
+def _values_of(sidecar: OpenFolder, pack: OpenFolder, steps: Gather) -> Gather:
+    """The rows of all files of a value sidecar, which was built from this version of the pack."""
     if made_from_another(sidecar, pack):
-        raise BadInput(
-            sidecar.path,
-            f"was built from another version of {pack.path}: build the sidecar again",
-        )
+        rule = f"was built from another version of {pack.path}: build the sidecar again"
+        raise BadInput(sidecar.path, rule)
+    files = value_files(sidecar.inside)
+    values = Gather([open_values(sidecar.file(file.name)) for file in files])
+    if values.counts != steps.counts:
+        rule = f"has shards of {values.counts} rows, the pack of {steps.counts}: build the sidecar"
+        raise BadInput(sidecar.path, f"{rule} of this pack")
+    return values
 
 
 def opened(
@@ -371,3 +405,71 @@ def opened(
     if not held_out:
         return data.source()
     return data.source(data.split(held_out, by=by, seed=seed)[side == "held_out"])
+
+
+_RETURNS: Final = ("reward", "return_raw", "return_scaled")
+_ROWS: Final = 1 << 19
+_CACHED: Final = 1 << 13
+"""Rows that stay in the cache of a core while their fields are taken one after another."""
+
+
+def splits(asset: str, folder: Path) -> Iterator[Split]:
+    """Yield the rows of a pack or pool; of a value sidecar, those of its pack with the values."""
+    import pyarrow as pa
+
+    from gristmill.exports.table import Batches, Split, list_of, required
+
+    if asset == "macroxue/training_view":
+        return
+    has_values = asset == "macroxue/values"
+    types = {
+        name: list_of(pa.float32(), 4)
+        if name == "branch_evs"
+        else pa.from_numpy_dtype(STEP_ROW_DTYPE[name])
+        for name in STEP_ROW_DTYPE.names or ()
+    }
+    schema = required(types | dict.fromkeys(_RETURNS if has_values else (), pa.float32()))
+
+    def batches() -> Batches:
+        steps = map(open_steps, step_files(_pack(folder) if has_values else folder))
+        values = map(open_values, value_files(folder)) if has_values else None
+        for rows in steps:
+            beside = None if values is None else next(values)
+            if beside is not None and len(beside) != len(rows):
+                raise BadInput(folder, "has other rows than its pack: build it again")
+            for first in range(0, len(rows), _ROWS):
+                part = slice(first, first + _ROWS)
+                yield _batch(schema, [rows[part]] + ([] if beside is None else [beside[part]]))
+
+    yield Split("train", lambda: schema, batches)
+
+
+def _pack(folder: Path) -> Path:
+    """The pack of a value sidecar, beside it in the data root."""
+    record = provenance.read_record(folder / provenance.RECORD)
+    root = folder.absolute().parents[len(Path(record.artifact).parts) - 1]
+    pack = root / str(record.inputs[0].path)
+    if not pack.is_dir():
+        raise BadInput(pack, "is not here: the values are rows of this pack")
+    return pack
+
+
+def _batch(schema: pa.Schema, sources: Sequence[Rows]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    fields: dict[str, Rows] = {}
+    for source in reversed(sources):
+        fields |= {name: source[name] for name in source.dtype.names or ()}
+    values = {item.name: np.empty_like(fields[item.name], order="C") for item in schema}
+    for first in range(0, len(sources[0]), _CACHED):
+        part = slice(first, first + _CACHED)
+        for name, column in values.items():
+            column[part] = fields[name][part]
+    columns = []
+    for item in schema:
+        column = pa.array(values[item.name].reshape(-1))
+        is_list = values[item.name].ndim > 1
+        columns.append(
+            pa.FixedSizeListArray.from_arrays(column, type=item.type) if is_list else column
+        )
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gristmill.lazy_exports import naming_the_extra
-from gristmill.macroxue.read.gather import Indices
-from gristmill.macroxue.read.splits import RowSet
+from gristmill.macroxue.read.stream import Indices, RowSet
 from gristmill.reading.sample_numbers import is_one, number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch
 

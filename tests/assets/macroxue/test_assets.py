@@ -53,6 +53,14 @@ def sample(lake: Lake, key: str, seed: int) -> Path:
     return folder
 
 
+def _lower_score(drop: Path) -> Path:
+    """Break the rules of 2048 in the first game of a drop; returns its meta file."""
+    meta = sorted(drop.glob("*.meta.json"))[0]
+    facts = json.loads(meta.read_text())
+    meta.write_text(json.dumps({**facts, "score": facts["score"] - 4}))
+    return meta
+
+
 def pool_file(lake: Lake, name: str, text: str) -> Path:
     path = lake.inbox("pools") / f"{name}.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,21 +84,6 @@ def test_the_real_drops_give_the_golden_files_in_the_packed_layout(build, lake):
         path = packs / {"d6": "d6_v1", "both_sharded": "both"}[folder] / file
         assert sha256(path) == expected["sha256"], name
     assert provenance.verify(packs) == []
-
-
-@pytest.mark.real
-@needs_real
-def test_two_real_drops_get_values_and_become_a_pool(build, lake):
-    for drop in ("d6_v1", "d7_v1"):
-        shutil.copytree(REAL / drop, lake.inbox("macroxue") / drop)
-        assert build(pack, drop).success
-        assert build(values, drop).success
-    pool_file(lake, "all", 'members = ["d6_v1", "d7_v1"]\n[macroxue.pool]\nshard_rows = 40_000\n')
-    assert build(pool, "all").success
-    folder = lake.root / "macroxue/pools/all"
-    rows = sum(len(np.load(file)) for file in sorted(folder.glob("steps-*.npy")))
-    assert rows == 108_891
-    assert provenance.verify(lake.root) == []
 
 
 def test_settings_in_the_drop_choose_the_layout(build, lake):
@@ -139,9 +132,7 @@ def test_a_game_that_comes_while_its_drop_is_read_is_not_packed_unseen(build, la
 
 def test_a_game_against_the_rules_is_not_published_unless_asked_for(build, lake):
     folder = sample(lake, "d1", seed=1)
-    meta = sorted(folder.glob("*.meta.json"))[0]
-    facts = json.loads(meta.read_text())
-    meta.write_text(json.dumps({**facts, "score": facts["score"] - 4}))
+    _lower_score(folder)
     text = failure(build(pack, "d1"))
     assert ": score: rewards" in text
     assert not (lake.root / "macroxue/packs/d1").exists()
@@ -165,14 +156,12 @@ def two_packs(build, lake):
     return lake.root / "macroxue/packs"
 
 
-def test_a_pool_waits_for_its_packs(build, lake):
+def test_a_pool_waits_for_its_packs(lake, request):
     path = pool_file(lake, "both", 'members = ["d1", "d2"]\n')
     found = lake.judged("pools", path)
     assert found.line.startswith("ready: ")
     assert "macroxue/pack d1, d2, which is not built" in found.reason
-    for key, seed in (("d1", 1), ("d2", 2)):
-        sample(lake, key, seed)
-        build(pack, key)
+    request.getfixturevalue("two_packs")
     assert lake.judged("pools", path).line == "ready"
 
 
@@ -234,9 +223,7 @@ def test_a_pack_that_a_pool_deleted_is_not_built_again_until_its_file_says_so(
 
 
 def test_a_pack_let_through_can_be_pooled_and_verified(build, lake, two_packs):
-    meta = sorted((lake.inbox("macroxue") / "d1").glob("*.meta.json"))[0]
-    facts = json.loads(meta.read_text())
-    meta.write_text(json.dumps({**facts, "score": facts["score"] - 4}))
+    meta = _lower_score(lake.inbox("macroxue") / "d1")
     found = f"run 0, of d1/{meta.name.replace('.meta.json', '.jsonl.gz')}: score: "
     assert build(pack, "d1", game_laws="warn").success
     pool_file(lake, "p", 'members = ["d1", "d2"]\n')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import os
 import sqlite3
 
 import numpy as np
@@ -22,26 +23,22 @@ def step_line(data: bytes) -> None:
 
     line = data.replace(b"\n", b" ")
     agree(line)
-    try:
+    with contextlib.suppress(RuleBroken):
         parse_step(line)
-    except RuleBroken:
-        return
 
 
 def meta(data: bytes) -> None:
     """The text of a meta file."""
     from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_meta
 
-    try:
+    with contextlib.suppress(RuleBroken):
         parse_meta(data)
-    except RuleBroken:
-        return
 
 
 def gzip_file(data: bytes) -> None:
     """A zipped meta file: gzip members of any form."""
     from gristmill.macroxue.raw.read_run import read_meta
-    from gristmill.macroxue.raw.run_facts import RawDigest
+    from gristmill.macroxue.raw.strict_parser import RawDigest
 
     digest = RawDigest()
     read_meta(file("x.meta.json.gz", data), digest)
@@ -53,7 +50,7 @@ def run(data: bytes) -> None:
     from gristmill.contract import BadInput
     from gristmill.macroxue.raw import fast_scanner, read_run
     from gristmill.macroxue.raw.drops import RunFiles
-    from gristmill.macroxue.raw.run_facts import Names
+    from gristmill.macroxue.raw.strict_parser import Names
 
     meta_text, steps = split(data, 2)
     zipped = gzip.compress(steps, 0, mtime=0)
@@ -87,42 +84,33 @@ def drop_names(data: bytes) -> None:
         for line in data.split(b"\n")[:8]:
             path = bytes(drop) + b"/" + line.replace(b"\0", b"")[:200]
             try:
-                if line.endswith(b"/"):
-                    _make(path)
-                elif b".." not in line.split(b"/"):
-                    _make(path.rpartition(b"/")[0])
-                    with open(path, "xb"):  # noqa: PTH123 - a name need not be UTF-8
-                        pass
+                if b".." not in line.split(b"/"):
+                    os.makedirs(path.rpartition(b"/")[0], exist_ok=True)  # noqa: PTH103
+                    if not line.endswith(b"/"):
+                        open(path, "xb").close()  # noqa: PTH123 - it need not be UTF-8
             except OSError:
                 continue  # no name of a file
         if refusal(account, drop) is None:
             assert raw_files(drop)
 
 
-def _make(path: bytes) -> None:
-    import os
-
-    if b".." not in path.split(b"/"):
-        os.makedirs(path, exist_ok=True)  # noqa: PTH103
-
-
 def pool_file(data: bytes) -> None:
     """A pool file."""
-    from gristmill.macroxue.raw.pool_file import read_pool_file
+    from gristmill.macroxue.raw.described import read_pool_file
 
     read_pool_file(file("pool.toml", data))
 
 
 def view_file(data: bytes) -> None:
     """The file of a training view."""
-    from gristmill.macroxue.raw.view_file import read_view_file
+    from gristmill.macroxue.raw.described import read_view_file
 
     read_view_file(file("view.toml", data))
 
 
 def view_description(data: bytes) -> None:
     """view.json of a training view."""
-    from gristmill.macroxue.format.view_files import read_description
+    from gristmill.macroxue.format.files import read_description
 
     view = read_description(file("view/view.json", data).parent)
     assert view.source_run(9) in ((9, 0), (1, 1))
@@ -130,8 +118,8 @@ def view_description(data: bytes) -> None:
 
 def annotations(data: bytes) -> None:
     """A folder of annotations: its rows, a further file of them, and the manifest."""
-    from gristmill.macroxue.format.annotations import MANIFEST, ROWS, unannotated
-    from gristmill.macroxue.format.metadata_db import Run, write_metadata
+    from gristmill.macroxue.format.files import Run, write_metadata
+    from gristmill.macroxue.format.rows import MANIFEST, ROWS, unannotated
     from gristmill.macroxue.raw.annotations import Annotations
 
     rows, more, manifest = split(data, 3)
@@ -150,28 +138,17 @@ def annotations(data: bytes) -> None:
 
 def valuation_types(data: bytes) -> None:
     """valuation_types.json of any program."""
-    from gristmill.macroxue.format.valuation_types import (
-        read_valuation_types,
-        write_valuation_types,
-    )
-
-    names = read_valuation_types(file("valuation_types.json", data))
-    again = scratch_copy(names, write_valuation_types)
-    assert read_valuation_types(again) == names
-
-
-def scratch_copy(names, write):  # type: ignore[no-untyped-def]
-    """The names, written by us."""
+    from gristmill.macroxue.format.files import read_valuation_types, write_valuation_types
     from tests.fuzz.parser import scratch
 
-    path = scratch() / "again.json"
-    write(path, names)
-    return path
+    names = read_valuation_types(file("valuation_types.json", data))
+    write_valuation_types(scratch() / "again.json", names)
+    assert read_valuation_types(scratch() / "again.json") == names
 
 
 def json_lines(data: bytes) -> None:
     """A .jsonl file of a pack."""
-    from gristmill.macroxue.format.jsonl import iter_lines, run_of
+    from gristmill.macroxue.format.files import iter_lines, run_of
 
     for _, line in iter_lines(file("x.jsonl", data)):
         run_of(line)
@@ -179,25 +156,21 @@ def json_lines(data: bytes) -> None:
 
 def npy_rows(data: bytes) -> None:
     """A steps file of any program."""
-    from gristmill.macroxue.format.shards import open_steps, open_values, refuse_foreign_rows
+    from gristmill.macroxue.format.rows import open_steps, open_values, refuse_foreign_rows
 
     path = file("steps.npy", data)
     refuse_foreign_rows(path)
     for opened in (open_steps, open_values):
-        try:
-            rows = opened(path)
-        except GristmillError:
-            continue
-        rows.tobytes()
+        with contextlib.suppress(GristmillError):
+            opened(path).tobytes()
 
 
 def steps_drop(data: bytes) -> None:
     """A drop of steps of any program: its steps.toml and its steps.npy."""
     from gristmill.contract import BadInput
-    from gristmill.macroxue.raw.find_reading import none_fits
-    from gristmill.macroxue.raw.read_steps import read_steps
-    from gristmill.macroxue.raw.run_facts import Names
+    from gristmill.macroxue.raw.read_steps import none_fits, read_steps
     from gristmill.macroxue.raw.step_files import find_steps, proposal, runs_of
+    from gristmill.macroxue.raw.strict_parser import Names
     from gristmill.untrusted.files import REFUSE_LINKS
 
     text, rows = split(data, 2)
@@ -217,14 +190,14 @@ def steps_drop(data: bytes) -> None:
 
 def metadata_db(data: bytes) -> None:
     """metadata.db of any program: the bytes of an SQLite file."""
-    from gristmill.macroxue.format.metadata_db import content_sha256
+    from gristmill.macroxue.format.files import content_sha256
 
     content_sha256(file("metadata.db", data))
 
 
 def metadata_tables(data: bytes) -> None:
     """metadata.db of any program: statements that make it."""
-    from gristmill.macroxue.format.metadata_db import content_sha256
+    from gristmill.macroxue.format.files import content_sha256
 
     path = file("tables.db", b"")
     with sqlite3.connect(path) as db:
@@ -235,20 +208,12 @@ def metadata_tables(data: bytes) -> None:
     content_sha256(path)
 
 
-_STEP = (
-    b'"seed":',
-    b'"step_index":',
-    b'"max_rank":',
-    b'"move":',
-    b'"valuation_type":',
-    b'"board":',
-    b'"branch_evs":',
-    b'"valuation":',
-    b'"up"',
-    b'"left"',
-    b'"search"',
-    b'"tuple11"',
+_STEP = tuple(
+    b'"seed": "step_index": "max_rank": "move": "valuation_type": "board": "branch_evs":'.split()
+    + b'"valuation": "up" "left" "search" "tuple11"'.split()
 )
+_NPY = tuple(b"\x93NUMPY\x01\x00 'descr': 'shape': (0,) <f4 'fortran_order':".split())
+_TOML = tuple(b"[macroxue.pool] [macroxue.training_view] num_bins inf {a=1} ''' \"\"\"".split())
 
 PARSERS = (
     Parser(
@@ -269,9 +234,7 @@ PARSERS = (
         "macroxue_run",
         run,
         (f"{_RAW}.read_run", f"{_RAW}.strict_parser"),
-        tuple(
-            f"{_RAW}.{name}" for name in ("fast_scanner", "json_spaces", "run_facts", "read_run")
-        ),
+        tuple(f"{_RAW}.{name}" for name in ("fast_scanner", "json_spaces", "read_run")),
         words=(*JSON, *_STEP, b"\xff\xfe", b" ", b"\t", b"\r\n"),
     ),
     Parser(
@@ -284,67 +247,44 @@ PARSERS = (
     Parser(
         "macroxue_pool_file",
         pool_file,
-        (f"{_RAW}.pool_file", "tomllib._parser"),
-        words=(
-            b"members",
-            b"delete_members",
-            b"[macroxue.pool]",
-            b"'''",
-            b'"""',
-            b"inf",
-            b"{a=1}",
-        ),
+        (f"{_RAW}.described", "tomllib._parser"),
+        words=(b"members", b"delete_members", *_TOML),
     ),
     Parser(
         "macroxue_view_file",
         view_file,
-        (f"{_RAW}.view_file", f"{_RAW}.pool_file"),
-        words=(b"pack", b"pool", b"annotations", b"[macroxue.training_view]", b"num_bins", b"inf"),
+        (f"{_RAW}.described",),
+        words=(b"pack", b"pool", b"annotations", *_TOML),
     ),
-    Parser("macroxue_view_json", view_description, (f"{_FORMAT}.view_files",), words=JSON),
+    Parser("macroxue_view_json", view_description, (f"{_FORMAT}.files",), words=JSON),
     Parser(
         "macroxue_annotations",
         annotations,
-        (f"{_RAW}.annotations", f"{_FORMAT}.annotations"),
+        (f"{_RAW}.annotations", f"{_FORMAT}.rows"),
         ("gristmill.untrusted.npy_header",),
         inputs=TEN_THOUSAND,
-        words=(b"\x93NUMPY\x01\x00", b"'shape':", b"(0,)", b"<f4", b"'fortran_order':", b"{}"),
+        words=(*_NPY, b"{}"),
     ),
-    Parser(
-        "macroxue_valuation_types", valuation_types, (f"{_FORMAT}.valuation_types",), words=JSON
-    ),
-    Parser("macroxue_jsonl", json_lines, (f"{_FORMAT}.jsonl",), words=JSON),
+    Parser("macroxue_valuation_types", valuation_types, (f"{_FORMAT}.files",), words=JSON),
+    Parser("macroxue_jsonl", json_lines, (f"{_FORMAT}.files",), words=JSON),
     Parser(
         "macroxue_npy",
         npy_rows,
-        (
-            f"{_FORMAT}.rows",
-            f"{_FORMAT}.shards",
-            "gristmill.untrusted.npy_header",
-            "numpy.lib._format_impl",
-        ),
-        words=(
-            b"\x93NUMPY\x01\x00",
-            b"'descr':",
-            b"'shape':",
-            b"(0,)",
-            b"<f4",
-            b"|V",
-            b"'fortran_order':",
-        ),
+        (f"{_FORMAT}.rows", "gristmill.untrusted.npy_header", "numpy.lib._format_impl"),
+        words=(*_NPY, b"|V"),
     ),
     Parser(
         "macroxue_steps",
         steps_drop,
-        (f"{_RAW}.step_files", f"{_RAW}.read_steps", f"{_RAW}.find_reading"),
+        (f"{_RAW}.step_files", f"{_RAW}.read_steps"),
         inputs=HUNDRED_THOUSAND,
-        words=(b"[fields]", b"\x93NUMPY\x01\x00", b"'descr':", b"(16,)", b"<u8", b"\xff\xfe"),
+        words=(*_NPY, b"[fields]", b"(16,)", b"<u8", b"\xff\xfe"),
     ),
-    Parser("macroxue_metadata_db", metadata_db, (f"{_FORMAT}.metadata_db",), most_bytes=20_000),
+    Parser("macroxue_metadata_db", metadata_db, (f"{_FORMAT}.files",), most_bytes=20_000),
     Parser(
         "macroxue_metadata_tables",
         metadata_tables,
-        (f"{_FORMAT}.metadata_db",),
+        (f"{_FORMAT}.files",),
         inputs=TEN_THOUSAND,
         words=(
             b"CREATE TABLE runs(",

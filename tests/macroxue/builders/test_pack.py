@@ -1,4 +1,4 @@
-"""Packing whole drops: goldens, workers, resumption, quarantine, warnings, tables."""
+"""Packing whole drops: goldens, parts, workers, resumption, quarantine, warnings, tables."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import dataclasses
 import gzip
 import hashlib
 import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,37 +19,39 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.macroxue import PackConfig, pack
 from gristmill.macroxue.builders import pack_parts
-from gristmill.macroxue.format.metadata_db import content_sha256, read_runs, read_session
-from gristmill.macroxue.format.rows import PACKED46
-from gristmill.macroxue.format.shards import open_steps, step_files
-from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.laws.pack import pack_laws
+from gristmill.macroxue.builders.pack_parts import cut_parts, make_part, read_rows
+from gristmill.macroxue.format.files import (
+    content_sha256,
+    read_lines,
+    read_runs,
+    read_session,
+    read_valuation_types,
+)
+from gristmill.macroxue.format.rows import PACKED46, open_steps, step_files
+from gristmill.macroxue.laws import pack_laws
 from gristmill.macroxue.raw import read_run
-from gristmill.macroxue.raw.run_facts import TooManyNames
+from gristmill.macroxue.raw.drops import RunFiles, find_runs
+from gristmill.macroxue.raw.strict_parser import TooManyNames
 from gristmill.run.parts import PartStore
+from gristmill.run.progress import Progress, Report
 from tests.macroxue.lines import contents, step, write_run
 from tests.paths import CHECKOUT, REAL_DATA
 
 REAL = REAL_DATA / "macroxue"
-real = [
-    pytest.mark.real,
-    pytest.mark.skipif(not REAL.is_dir(), reason="the real Macroxue drops are not here"),
-]
-
-
-def lines_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the real drops are not here")
 
 
 def packed_rows(path: Path) -> np.ndarray[Any, Any]:
     return np.concatenate([open_steps(file) for file in step_files(path)])
 
 
+@pytest.mark.real
+@needs_real
 @pytest.mark.parametrize(
     ("drop", "config", "prefix"),
     [
-        pytest.param("d6_v1", PackConfig("packed46"), "d6", marks=real),
-        pytest.param(".", PackConfig("packed46", 40_000), "both_sharded", marks=real),
+        ("d6_v1", PackConfig("packed46"), "d6"),
+        (".", PackConfig("packed46", 40_000), "both_sharded"),
     ],
 )
 def test_goldens(tmp_path: Path, drop: str, config: PackConfig, prefix: str) -> None:
@@ -57,10 +61,8 @@ def test_goldens(tmp_path: Path, drop: str, config: PackConfig, prefix: str) -> 
     assert [f"{prefix}/{file.name}" for file in step_files(tmp_path / "p")] == sorted(files)
     for name, entry in files.items():
         octets = (tmp_path / "p" / Path(name).name).read_bytes()
-        assert (len(octets), hashlib.sha256(octets).hexdigest()) == (
-            entry["bytes"],
-            entry["sha256"],
-        )
+        assert len(octets) == entry["bytes"]
+        assert hashlib.sha256(octets).hexdigest() == entry["sha256"]
     assert list(pack_laws(tmp_path / "p")) == []
     assert summary.rows == sum(summary.rows_by_valuation_type.values())
     aligned = pack(REAL / drop, tmp_path / "a", dataclasses.replace(config, layout="aligned48"))
@@ -77,7 +79,7 @@ def test_goldens(tmp_path: Path, drop: str, config: PackConfig, prefix: str) -> 
 
 
 @pytest.mark.real
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real Macroxue drops are not here")
+@needs_real
 @pytest.mark.parametrize("drop", ["d6_v1", "d7_v1"])
 def test_strict_parser_gives_the_same_pack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str
@@ -196,41 +198,51 @@ def test_an_error_in_a_worker_is_the_error_of_the_pack(tmp_path: Path) -> None:
         assert (Path(caught.value.file).name, caught.value.row) == ("g2.jsonl.gz", 61)
 
 
-def bad_pairs() -> dict[str, dict[str, Any]]:
-    whole = gzip.compress(step() + b"\n")
-    return {
-        "bad line": {"lines": [step(), b"", step(move="UP")], "row": 3, "rule": "move must be"},
-        "bad meta": {"lines": [step()], "meta": b"{}", "rule": "key 'seed' is missing"},
-        "meta is not gzip": {"lines": [step()], "zip_lie": True, "rule": "gzip"},
-        "0 bytes": {"steps": b"", "rule": "0 bytes"},
-        "cut short": {"steps": whole[:-3], "rule": "cut short"},
-        "trailing garbage": {"steps": whole + b"x" * 20, "rule": "behind gzip member 1"},
-        "rank 32": {"lines": [step(board=[32] + [0] * 15)], "row": 1, "rule": "rank 32"},
-    }
+NO_GZIP = "Error -4 Invalid gzip/zlib wrapper found: fetch the file anew"
+WHOLE = gzip.compress(step() + b"\n", mtime=0)
+BAD: dict[str, tuple[dict[str, Any], int | None, str]] = {
+    "move": ({"lines": [step(), b"", step(move="UP")]}, 3,
+             'move must be "up", "down", "left" or "right"'),
+    "not JSON": ({"lines": [b"{"]}, 1,
+                 "not JSON: Expecting property name enclosed in double quotes at character 1"),
+    "text behind": ({"lines": [step() + b"x"]}, 1,
+                    f"text after the JSON value at character {len(step())}"),
+    "rank 32": ({"lines": [step(board=[32] + [0] * 15)]}, 1,
+                "board holds rank 32: board_eval knows ranks up to 31"),
+    "twice": ({"lines": [step().replace(b"{", b'{"seed":1,', 1)]}, 1, "key 'seed' stands twice"),
+    "meta": ({"meta": b"{}"}, None, "key 'seed' is missing"),
+    "meta is not gzip": ({"lines": [step()], "zip_lie": True}, None,
+                         f"gzip: {NO_GZIP}"),
+    "0 bytes": ({"steps": b""}, None, "0 bytes: not even an empty gzip file"),
+    "cut short": ({"steps": WHOLE[:-3]}, None,
+                  "the gzip stream is cut short: fetch the file anew"),
+    "second member": ({"steps": WHOLE + WHOLE[:5]}, None,
+                      "what stands behind gzip member 1 is cut short: fetch the file anew"),
+    "garbage": ({"steps": WHOLE + b"x" * 20}, None,
+                f"behind gzip member 1: {NO_GZIP}"),
+}  # fmt: skip
+"""Files of a run, the line that is wrong, and the rule, a published text that stays."""
 
 
-@pytest.mark.parametrize("case", bad_pairs().values(), ids=bad_pairs().keys())
-def test_strict_refuses_and_quarantine_sets_aside(tmp_path: Path, case: dict[str, Any]) -> None:
-    drop = tmp_path / "drop"
+@pytest.mark.parametrize("case", BAD)
+def test_strict_refuses_and_quarantine_sets_aside(tmp_path: Path, case: str) -> None:
+    drop, (files, row, rule) = tmp_path / "drop", BAD[case]
     write_run(drop, "a", [step()] * 2)
-    write_run(drop, "b", case.get("lines", []), meta=case.get("meta"), steps=case.get("steps"))
-    if case.get("zip_lie"):
+    write_run(drop, "b", **{key: value for key, value in files.items() if key != "zip_lie"})
+    if "zip_lie" in files:
         (drop / "b.meta.json").rename(drop / "b.meta.json.gz")
     write_run(drop, "c", [step()] * 3)
-    with pytest.raises(BadInput, match=case["rule"]) as caught:
+    with pytest.raises(BadInput, match=re.escape(rule)) as caught:
         pack(drop, tmp_path / "strict", PackConfig())
-    assert Path(caught.value.file).name.startswith("b.")
-    assert caught.value.row == case.get("row")
+    assert (Path(caught.value.file).name[:2], caught.value.row) == ("b.", row)
     config = PackConfig(on_error="quarantine", quarantine_share=0.34)
     summary = pack(drop, tmp_path / "kept", config)
     assert (summary.runs, summary.rows, summary.quarantined) == (2, 5, 1)
-    (entry,) = lines_of(tmp_path / "kept" / "quarantine.jsonl")
-    assert entry["meta"].startswith("b.meta.json")
-    assert (entry["row"], case["rule"] in entry["rule"]) == (case.get("row"), True)
-    assert str(tmp_path) not in (tmp_path / "kept" / "quarantine.jsonl").read_text()
+    (entry,) = read_lines(tmp_path / "kept" / "quarantine.jsonl")
+    assert (entry["meta"][:11], entry["row"], entry["rule"]) == ("b.meta.json", row, rule)
     assert packed_rows(tmp_path / "kept")["run_id"].tolist() == [0, 0, 1, 1, 1]
     assert list(pack_laws(tmp_path / "kept")) == []
-    assert summary.quarantined_by_rule == {entry["rule"]: 1}
+    assert summary.quarantined_by_rule == {rule: 1}
     with pytest.raises(
         BadInput, match=r"1 of 3 runs are bad and quarantine_share allows 0.*raise q"
     ):
@@ -249,7 +261,7 @@ def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
     write_run(drop, "e", [], steps=gzip.compress(step() + b"\n") + gzip.compress(step() + b"\n"))
     (drop / "e.meta.json").write_bytes((drop / "c.meta.json").read_bytes())
     summary = pack(drop, tmp_path / "p", PackConfig(), session={"fingerprint": "f00"})
-    assert lines_of(tmp_path / "p" / "warnings.jsonl") == [
+    assert read_lines(tmp_path / "p" / "warnings.jsonl") == [
         {"drop": "d9", "kind": "unpaired_meta", "path": "d.meta.json"},
         {"drop": "d9", "kind": "unpaired_log", "path": "killed.jsonl.gz"},
         {"kind": "count_mismatch", "run_id": 0, "drop": "d9", "meta": "a.meta.json", "rows": 1,
@@ -260,7 +272,7 @@ def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
         {"kind": "no_legal_branch", "run_id": 2, "drop": "d9", "meta": "c.meta.json"},
     ]  # fmt: skip
     assert not (tmp_path / "p" / "quarantine.jsonl").exists()
-    trace = lines_of(tmp_path / "p" / "trace.jsonl")
+    trace = read_lines(tmp_path / "p" / "trace.jsonl")
     assert [(line["rows"], line["first_row"]) for line in trace] == [(1, 0), (0, 1), (2, 1), (2, 3)]
     for line in trace:
         for kind in ("meta", "steps"):
@@ -285,24 +297,20 @@ def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
     assert summary.rows_by_valuation_type == {"search": 5, "tuple11": 0, "tuple10": 0}
     assert summary.rows_by_max_rank == {"3": 5}
     assert summary.runs_by_highest_tile == {"4096": 4}
-    assert summary.files["metadata.db"].content_sha256 == content_sha256(
-        tmp_path / "p" / "metadata.db"
-    )
+    content = content_sha256(tmp_path / "p" / "metadata.db")
+    assert summary.files["metadata.db"].content_sha256 == content
     assert set(summary.files) == set(contents(tmp_path / "p"))
     with pytest.raises(ValueError, match="reserved for the pack"):
         pack(drop, tmp_path / "q", PackConfig(), session={"seconds": "1"})
 
 
-def test_a_drop_without_one_good_game_fails_whatever_the_share(tmp_path: Path) -> None:
+def test_a_drop_without_one_good_game_fails_though_the_share_allows_it(tmp_path: Path) -> None:
     for name in "ab":
         write_run(tmp_path / "drop", name, [step(), b"{}"])
-    for share in (0.5, 1.0):
-        config = PackConfig(on_error="quarantine", quarantine_share=share)
-        with pytest.raises(
-            BadInput, match=r"drop: .* b\.jsonl\.gz line 2: .*; mend these"
-        ) as raised:
-            pack(tmp_path / "drop", tmp_path / f"p{share}", config)
-    assert raised.value.rule.startswith("none of its 2 runs can be read; the last is")
+    config = PackConfig(on_error="quarantine", quarantine_share=1.0)
+    rule = r"drop: none of its 2 runs can be read; the last is b\.jsonl\.gz line 2: .*; mend these"
+    with pytest.raises(BadInput, match=rule):
+        pack(tmp_path / "drop", tmp_path / "p", config)
 
 
 def test_rules_of_a_quarantine_beyond_twenty_count_together(tmp_path: Path) -> None:
@@ -388,8 +396,9 @@ def test_import_stays_cheap() -> None:
     code = (
         "import sys, gristmill.macroxue as m;"
         "assert not {'numpy', 'numba', 'isal'} & set(sys.modules);"
+        "m.StepDataset; m.merge; m.value_sidecar; import gristmill.macroxue.laws;"
         "import gristmill.macroxue.builders.pack; assert callable(m.pack);"
-        "assert 'numba' not in sys.modules"
+        "assert not {'torch', 'numba', 'polars', 'pyarrow', 'dagster'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=CHECKOUT)
 
@@ -411,27 +420,95 @@ def test_the_share_of_a_quarantine_is_not_rounded_down_twice(tmp_path: Path) -> 
     assert pack(tmp_path / "drop", tmp_path / "p", config).quarantined == 29
 
 
-GZIP = gzip.compress(step() + b"\n", mtime=0)
-PUBLISHED_RULES = {
-    "a": (b"{", "not JSON: Expecting property name enclosed in double quotes at character 1"),
-    "b": (step() + b"x", f"text after the JSON value at character {len(step())}"),
-    "c": (step(board=[32, *[0] * 15]), "board holds rank 32: board_eval knows ranks up to 31"),
-    "d": (step().replace(b"{", b'{"seed":1,', 1), "key 'seed' stands twice"),
-    "e": (b"", "0 bytes: not even an empty gzip file"),
-    "f": (GZIP[:-3], "the gzip stream is cut short: fetch the file anew"),
-    "g": (GZIP + GZIP[:5], "what stands behind gzip member 1 is cut short: fetch the file anew"),
-}
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[RunFiles, ...]:
+    """Five runs whose steps files have 30 bytes each, as cut_parts sees them."""
+    for name in "abcde":
+        write_run(tmp_path / "drop", name, [step()])
+    return tuple(replace(run, steps_size=30) for run in find_runs(tmp_path / "drop").runs)
 
 
-def test_the_rules_in_quarantine_are_published_texts_that_stay(tmp_path: Path) -> None:
-    write_run(tmp_path / "drop", "good", [step()])
-    for stem, (octets, _) in PUBLISHED_RULES.items():
-        if stem in "efg":
-            write_run(tmp_path / "drop", stem, steps=octets)
-        else:
-            write_run(tmp_path / "drop", stem, [octets])
-    config = PackConfig(on_error="quarantine", quarantine_share=1.0, game_laws="warn")
-    pack(tmp_path / "drop", tmp_path / "out", config)
-    lines = (tmp_path / "out/quarantine.jsonl").read_text().splitlines()
-    rules = {line["meta"][0]: line["rule"] for line in map(json.loads, lines)}
-    assert rules == {stem: rule for stem, (_, rule) in PUBLISHED_RULES.items()}
+@pytest.mark.parametrize(
+    ("part_bytes", "counts"),
+    [(1, [1] * 5), (30, [1] * 5), (31, [2, 2, 1]), (60, [2, 2, 1]), (150, [5]), (151, [5])],
+)
+def test_a_part_is_full_at_its_bytes(
+    runs: tuple[RunFiles, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    part_bytes: int,
+    counts: list[int],
+) -> None:
+    monkeypatch.setattr(pack_parts, "PART_BYTES", part_bytes)
+    parts = cut_parts(runs, "aligned48", "strict", scanner=False)
+    assert [len(part.runs) for part in parts] == counts
+    assert [part.first_id for part in parts] == [sum(counts[:at]) for at in range(len(counts))]
+    assert [part.size for part in parts] == [30 * count for count in counts]
+    assert tuple(run for part in parts for run in part.runs) == runs
+
+
+def test_the_name_of_a_part_depends_on_the_names_and_sizes_of_its_runs(
+    runs: tuple[RunFiles, ...],
+) -> None:
+    others = [
+        runs,
+        runs[:4],
+        (*runs[:4], replace(runs[4], steps_size=31)),
+        (*runs[:4], replace(runs[4], drop="other")),
+        (*runs[:4], replace(runs[4], meta_name="f.meta.json")),
+    ]
+    names = {cut_parts(each, "aligned48", "strict", scanner=False)[0].name for each in others}
+    assert len(names) == len(others)
+    assert all(name.startswith("rows-000000-") for name in names)
+
+
+@pytest.mark.parametrize("scanner", [False, True])
+def test_rows_of_a_run_that_is_set_aside_do_not_stay_in_the_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scanner: bool
+) -> None:
+    monkeypatch.setattr(read_run, "BATCH_ROWS", 4)
+    write_run(tmp_path / "drop", "a", [step()] * 6)
+    write_run(tmp_path / "drop", "b", [*[step()] * 9, step(move="UP")])
+    runs = find_runs(tmp_path / "drop").runs
+    (part,) = cut_parts(runs, "aligned48", "quarantine", scanner)
+    summary = make_part(part, tmp_path / "part")
+    assert (tmp_path / "part").stat().st_size == 6 * 48
+    (rows,) = read_rows(tmp_path / "part", "aligned48")
+    assert rows["run_id"].tolist() == [0] * 6
+    assert summary["runs"][1]["row"] == 10
+
+
+@pytest.mark.parametrize(
+    ("steps", "likely"),
+    [
+        (gzip.compress(step(board=[2, 32, *[0] * 14])), "a board holds exponents"),
+        (step(), "a log that is not zipped needs `gzip`"),
+        (gzip.compress(gzip.compress(step())), "write UTF-8, and zip it once"),
+        (gzip.compress(b"\xff\xfe" + step()), "write UTF-8, and zip it once"),
+        (gzip.compress(b"\xef\xbb\xbf" + step()), "write objects, without a byte order mark"),
+        (gzip.compress(step(move="UP")), ""),
+    ],
+)
+def test_a_refusal_says_what_is_likely_and_what_to_do(
+    tmp_path: Path, steps: bytes, likely: str
+) -> None:
+    write_run(tmp_path / "drop", "a", steps=steps)
+    (part,) = cut_parts(find_runs(tmp_path / "drop").runs, "aligned48", "strict", scanner=False)
+    with pytest.raises(BadInput) as caught:
+        make_part(part, tmp_path / "part")
+    cure = '; mend the game, take it out, or set on_error = "quarantine" to set it aside'
+    assert caught.value.rule.endswith(cure)
+    assert f"({likely}" in caught.value.rule if likely else "(" not in caught.value.rule
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_pack_reports_the_compressed_bytes_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr(pack_parts, "PART_BYTES", 1)
+    mixed_drop(tmp_path / "drop", bad=False)
+    sizes = [path.stat().st_size for path in (tmp_path / "drop").rglob("*.jsonl.gz")]
+    reports: list[Report] = []
+    config = PackConfig(workers=workers)
+    pack(tmp_path / "drop", tmp_path / "pack", config, progress=Progress(reports.append, 0.0))
+    assert len(reports) == len(sizes) + 1
+    assert reports[-1] == Report("read", sum(sizes), sum(sizes), "bytes")

@@ -6,35 +6,40 @@ import hashlib
 import json
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.macroxue.builders.pool import merge
-from gristmill.macroxue.builders.pool_members import pool_members
-from gristmill.macroxue.config import MergeConfig
-from gristmill.macroxue.format import metadata_db, rows, shards
-from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.laws.pool import pool_laws
-from gristmill.macroxue.read.step_stream import StepStream
-from tests.macroxue.games import all_rows, joined, play, step_rows, write_pack
+from gristmill.macroxue import MergeConfig, ValueConfig, merge, value_sidecar
+from gristmill.macroxue.builders import pool as builder
+from gristmill.macroxue.builders.pool import pool_members
+from gristmill.macroxue.format import rows
+from gristmill.macroxue.format.files import (
+    Run,
+    content_sha256,
+    read_lines,
+    read_runs,
+    read_session,
+    read_valuation_types,
+)
+from gristmill.macroxue.laws import pool_laws
+from gristmill.macroxue.read.stream import StepStream
+from gristmill.run.progress import Progress, Report
+from tests.macroxue.games import all_rows, joined, play, run_table, step_rows, write_pack
+from tests.macroxue.lines import contents
 
 GAMES = [play(seed, 60 + seed) for seed in range(9)]
-
-
-def _session_of(pool: Path, name: str) -> dict[str, str]:
-    """The table `session` of a member before the merge."""
-    session = metadata_db.read_session(pool / "metadata.db")
-    keys = next(entry["session"] for entry in pool_members(pool) if entry["name"] == name)
-    return {key: session[f"{name}/{key}"] for key in keys}
 
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of 50 rows, so that runs and shards straddle them."""
-    monkeypatch.setattr("gristmill.macroxue.builders.pool.BATCH_ROWS", 50)
+    monkeypatch.setattr(builder, "BATCH_ROWS", 50)
 
 
 @pytest.fixture
@@ -55,13 +60,33 @@ def three(tmp_path: Path) -> list[Path]:
     return [a, b, c]
 
 
+@pytest.fixture
+def two(tmp_path: Path) -> list[Path]:
+    """Two packs of a game each, with a key of the session."""
+    return [
+        write_pack(tmp_path / name, GAMES[at : at + 1], session={"k": "v"})
+        for at, name in enumerate(("one", "two"))
+    ]
+
+
 def digests(folder: Path) -> dict[str, str]:
     return {
-        file.name: metadata_db.content_sha256(file)
+        file.name: content_sha256(file)
         if file.suffix == ".db"
         else hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(folder.iterdir())
     }
+
+
+def member_names(pool: Path) -> list[str]:
+    return [member["name"] for member in pool_members(pool)]
+
+
+def _session_of(pool: Path, name: str) -> dict[str, str]:
+    """The table `session` of a member before the merge."""
+    session = read_session(pool / "metadata.db")
+    keys = next(entry["session"] for entry in pool_members(pool) if entry["name"] == name)
+    return {key: session[f"{name}/{key}"] for key in keys}
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -82,12 +107,12 @@ def test_rows_change_in_run_id_and_valuation_type_alone(
         member_rows["run_id"] += first
         member_rows["valuation_type"] = np.array(kinds, np.uint8)[member_rows["valuation_type"]]
         expected.append(member_rows)
-        first += len(metadata_db.read_runs(pack / "metadata.db"))
+        first += len(read_runs(pack / "metadata.db"))
     assert all_rows(tmp_path / "pool").tobytes() == joined(expected).tobytes()
-    files = shards.step_files(tmp_path / "pool")
-    assert {shards.open_steps(file).dtype for file in files} == {rows.STEP_FORMATS[layout].dtype}
-    counts = [len(shards.open_steps(file)) for file in files]
-    total = sum(len(member_rows) for member_rows in expected)
+    files = rows.step_files(tmp_path / "pool")
+    assert {rows.open_steps(file).dtype for file in files} == {rows.STEP_FORMATS[layout].dtype}
+    counts = [len(rows.open_steps(file)) for file in files]
+    total = sum(map(len, expected))
     size = shard_rows or total
     assert counts == [min(size, total - at) for at in range(0, total, size)]
     assert (summary.packs, summary.runs, summary.rows) == (3, 9, total)
@@ -98,56 +123,45 @@ def test_rows_change_in_run_id_and_valuation_type_alone(
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_runs_session_and_trace_tell_where_all_came_from(tmp_path: Path, three: list[Path]) -> None:
-    (three[1] / "trace.jsonl").write_text(
-        "".join(
-            json.dumps({"run_id": i, "rows": 0, "first_row": 0, "drop": "d|6", "meta": f"{i}.json"})
-            + "\n"
-            for i in range(2)
-        )
-    )
-    (three[1] / "warnings.jsonl").write_text(
-        '{"kind":"count_mismatch","run_id":1}\n{"kind":"unpaired_meta"}\n'
-    )
+def test_runs_session_trace_and_warnings_tell_where_all_came_from(
+    tmp_path: Path, three: list[Path]
+) -> None:
+    traced = {"rows": 0, "first_row": 0, "drop": "d|6"}
+    lines = [json.dumps({"run_id": i, **traced, "meta": f"{i}.json"}) + "\n" for i in range(2)]
+    (three[1] / "trace.jsonl").write_text("".join(lines))
+    noted = [{"kind": "count_mismatch", "run_id": 1}, {"kind": "unpaired_meta"},
+             *({"kind": "empty_run", "run_id": run} for run in (0, 7))]  # fmt: skip
+    (three[1] / "warnings.jsonl").write_text("".join(json.dumps(each) + "\n" for each in noted))
     pool = tmp_path / "pool"
     summary = merge(three, pool, MergeConfig(names=("a", "bee", "c")), session={"k": "v"})
-    was = [run for pack in three for run in metadata_db.read_runs(pack / "metadata.db")]
-    runs = metadata_db.read_runs(pool / "metadata.db")
-    assert [run.id for run in runs] == list(range(9))
-    assert [(r.seed, r.steps, r.max_score, r.highest_tile) for r in runs] == [
-        (r.seed, r.steps, r.max_score, r.highest_tile) for r in was
-    ]
-    session = metadata_db.read_session(pool / "metadata.db")
-    assert session["a/source"] == "x"
-    assert session["bee/source"] == "y"
-    assert session["k"] == "v"
+    was = [run for pack in three for run in read_runs(pack / "metadata.db")]
+    runs = read_runs(pool / "metadata.db")
+    assert runs == [replace(run, id=number) for number, run in enumerate(was)]
+    session = read_session(pool / "metadata.db")
+    assert [session[key] for key in ("a/source", "bee/source", "k")] == ["x", "y", "v"]
     assert _session_of(pool, "a") == {"source": "x", "depth": "[6]"}
     assert _session_of(pool, "c") == {}
-    lines = [json.loads(text) for text in (pool / "trace.jsonl").read_text().splitlines()]
-    first = sum(run.steps for run in was[:4])
-    assert lines[4] == {
-        "run_id": 4,
-        "rows": was[4].steps,
-        "first_row": first,
-        "drop": "d|6",
-        "meta": "1.json",
-        "from": [{"pack": "bee", "run_id": 1}],
+    trace = read_lines(pool / "trace.jsonl")
+    assert trace[4] == {
+        **{"run_id": 4, "rows": was[4].steps, "first_row": sum(run.steps for run in was[:4])},
+        **{"drop": "d|6", "meta": "1.json", "from": [{"pack": "bee", "run_id": 1}]},
     }
-    assert lines[8]["from"] == [{"pack": "c", "run_id": 3}]
-    assert (pool / "warnings.jsonl").read_text() == (
-        '{"kind":"count_mismatch","run_id":4,"pack":"bee"}\n{"kind":"unpaired_meta","pack":"bee"}\n'
-    )
-    assert (summary.warnings, summary.untraced_runs, summary.repeated_runs) == (2, 7, 0)
+    assert trace[8]["from"] == [{"pack": "c", "run_id": 3}]
+    ids = [{"run_id": 4}, {}, {"run_id": 3}, {"run_id": 7}]
+    assert read_lines(pool / "warnings.jsonl") == [
+        {**line, **own, "pack": "bee"} for line, own in zip(noted, ids, strict=True)
+    ]
+    assert (summary.warnings, summary.untraced_runs, summary.repeated_runs) == (4, 7, 0)
 
 
 def test_a_pool_can_be_merged_again(tmp_path: Path, three: list[Path]) -> None:
     merge(three[:2], tmp_path / "p", MergeConfig())
     merge([three[2], tmp_path / "p"], tmp_path / "q", MergeConfig(layout="packed46", shard_rows=99))
     assert list(pool_laws(tmp_path / "q")) == []
-    lines = [json.loads(text) for text in (tmp_path / "q" / "trace.jsonl").read_text().splitlines()]
-    assert lines[-1]["from"] == [{"pack": "p", "run_id": 4}, {"pack": "b", "run_id": 1}]
+    last = read_lines(tmp_path / "q" / "trace.jsonl")[-1]
+    assert last["from"] == [{"pack": "p", "run_id": 4}, {"pack": "b", "run_id": 1}]
     assert _session_of(tmp_path / "q", "p")["a/depth"] == "[6]"
-    assert [m["name"] for m in pool_members(tmp_path / "q")] == ["c", "p"]
+    assert member_names(tmp_path / "q") == ["c", "p"]
     # Names by first sight: c's own order leads now.
     names = read_valuation_types(tmp_path / "q" / "valuation_types.json")
     assert names == ("tuple10", "zzz", "search", "tuple11", "line_plan")
@@ -168,160 +182,204 @@ def test_bytes_do_not_depend_on_workers_or_process(tmp_path: Path, three: list[P
     assert digests(tmp_path / "one") == digests(tmp_path / "many") == digests(tmp_path / "else")
 
 
-def test_the_same_game_twice_is_kept_and_counted(tmp_path: Path) -> None:
-    a = write_pack(tmp_path / "a", GAMES[:2])
-    b = write_pack(tmp_path / "b", GAMES[1:3])
-    assert merge([a, b], tmp_path / "pool", MergeConfig()).repeated_runs == 1
+def test_the_same_game_twice_is_kept_and_counted(tmp_path: Path, two: list[Path]) -> None:
+    more = write_pack(tmp_path / "b", GAMES[1:3])
+    assert merge([two[1], more], tmp_path / "pool", MergeConfig()).repeated_runs == 1
 
 
 def test_packs_of_one_folder_name_need_names(tmp_path: Path) -> None:
-    a = write_pack(tmp_path / "x" / "same", GAMES[:1])
-    b = write_pack(tmp_path / "y" / "same", GAMES[1:2])
+    packs = [write_pack(tmp_path / name / "same", GAMES[:1]) for name in "xy"]
     with pytest.raises(BadInput, match="called 'same' too"):
-        merge([a, b], tmp_path / "pool", MergeConfig())
+        merge(packs, tmp_path / "pool", MergeConfig())
     assert not (tmp_path / "pool").exists()
-    merge([a, b], tmp_path / "pool", MergeConfig(names=("x", "y")))
-    assert [m["name"] for m in pool_members(tmp_path / "pool")] == ["x", "y"]
+    merge(packs, tmp_path / "pool", MergeConfig(names=("x", "y")))
+    assert member_names(tmp_path / "pool") == ["x", "y"]
 
 
 def test_members_in_the_link_form_are_called_by_their_artifact(tmp_path: Path) -> None:
-    packs = []
-    for name, games in (("d6", GAMES[:1]), ("d7", GAMES[1:2])):
-        version = write_pack(tmp_path / ".gristmill/versions" / name / ("a" * 32), games)
-        (tmp_path / name).symlink_to(version.relative_to(tmp_path))
-        packs.append(tmp_path / name)
+    packs = [tmp_path / name for name in ("d6", "d7")]
+    for path in packs:
+        version = write_pack(tmp_path / ".gristmill/versions" / path.name / ("a" * 32), GAMES[:1])
+        path.symlink_to(version.relative_to(tmp_path))
     merge(packs, tmp_path / "pool", MergeConfig())
-    assert [member["name"] for member in pool_members(tmp_path / "pool")] == ["d6", "d7"]
+    assert member_names(tmp_path / "pool") == ["d6", "d7"]
 
 
-def test_a_run_without_steps_keeps_its_place(tmp_path: Path) -> None:
-    runs = [
-        metadata_db.Run(0, 1, 0, 0, 2),
-        metadata_db.Run(7, 2, 60, 5, 2),
-        metadata_db.Run(9, 3, 0, 1, 2),
-    ]
+def test_a_run_without_steps_keeps_its_place(tmp_path: Path, two: list[Path]) -> None:
+    runs = [Run(0, 1, 0, 0, 2), Run(7, 2, 60, 5, 2), Run(9, 3, 0, 1, 2)]
     steps = step_rows([play(1, 60)])
     steps["run_id"] = 7
     a = write_pack(tmp_path / "a", [], steps=steps, runs=runs)
-    b = write_pack(tmp_path / "b", GAMES[:1])
-    merge([a, b], tmp_path / "pool", MergeConfig())
-    merged = metadata_db.read_runs(tmp_path / "pool" / "metadata.db")
+    merge([a, two[0]], tmp_path / "pool", MergeConfig())
+    merged = read_runs(tmp_path / "pool" / "metadata.db")
     assert [(run.id, run.steps) for run in merged] == [(0, 0), (1, 60), (2, 0), (3, 60)]
     assert np.unique(all_rows(tmp_path / "pool")["run_id"]).tolist() == [1, 3]
     assert list(pool_laws(tmp_path / "pool")) == []
 
 
-def pack_with(tmp_path: Path, change: str) -> Path:
-    steps = step_rows(GAMES[:3])
-    runs = [
-        metadata_db.Run(i, g.seed, len(g.boards), g.score, g.highest_tile)
-        for i, g in enumerate(GAMES[:3])
-    ]
-    if change == "row too few":
-        steps = steps[:-1]
-    elif change == "row too many":
-        steps = joined([steps, steps[-1:]])
-    elif change == "moved":
-        steps["run_id"][60] = 0
-    elif change == "disorder":
-        steps["run_id"][[59, 60]] = steps["run_id"][[60, 59]]
-    elif change == "stranger":
-        steps["run_id"][-1] = 8
-    elif change == "enum":
-        steps["valuation_type"][100] = 3
-    return write_pack(tmp_path / "bad", [], steps=steps, runs=runs)
+def _put(column: str, row: int, value: int) -> Callable[[rows.Rows], rows.Rows]:
+    def change(steps: rows.Rows) -> rows.Rows:
+        steps[column][row] = value
+        return steps
+
+    return change
+
+
+def _swapped(steps: rows.Rows) -> rows.Rows:
+    steps["run_id"][[59, 60]] = steps["run_id"][[60, 59]]
+    return steps
 
 
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ("row too few", "run 2 has 62 steps by metadata.db, but 61 rows"),
-        ("row too many", "run 2 has 62 steps by metadata.db, but 63 rows"),
-        ("moved", "run 0 has 60 steps by metadata.db, but 61 rows"),
-        ("disorder", "rows do not stand run by run"),
-        ("stranger", "row 182 belongs to run 8, which metadata.db does not have"),
-        ("enum", r"row 100 has valuation_type 3, but valuation_types.json names 3"),
+        (lambda steps: steps[:-1], "run 2 has 62 steps by metadata.db, but 61 rows"),
+        (lambda steps: joined([steps, steps[-1:]]), "run 2 has 62 steps by .*, but 63 rows"),
+        (_put("run_id", 60, 0), "run 0 has 60 steps by metadata.db, but 61 rows"),
+        (_swapped, "rows do not stand run by run"),
+        (_put("run_id", -1, 8), "row 182 belongs to run 8, which metadata.db does not have"),
+        (_put("valuation_type", 100, 3), "row 100 has valuation_type 3, but .*json names 3"),
     ],
 )
 def test_rows_that_disagree_with_the_tables_are_refused(
-    tmp_path: Path, change: str, rule: str
+    tmp_path: Path, two: list[Path], change: Callable[[rows.Rows], rows.Rows], rule: str
 ) -> None:
-    good = write_pack(tmp_path / "good", GAMES[:1])
-    bad = pack_with(tmp_path, change)
+    steps = change(step_rows(GAMES[:3]))
+    bad = write_pack(tmp_path / "bad", [], steps=steps, runs=run_table(GAMES[:3]))
     with pytest.raises(BadInput, match=rule) as caught:
-        merge([good, bad], tmp_path / "pool", MergeConfig())
+        merge([two[0], bad], tmp_path / "pool", MergeConfig())
     assert caught.value.file == str(bad)
 
 
-def test_what_is_no_pack_with_rows_is_refused(tmp_path: Path) -> None:
-    good = write_pack(tmp_path / "good", GAMES[:1])
-    empty = write_pack(tmp_path / "empty", [])
-    with pytest.raises(BadInput, match="holds no rows"):
-        merge([good, empty], tmp_path / "pool", MergeConfig())
+def test_what_is_no_pack_with_rows_is_refused(tmp_path: Path, two: list[Path]) -> None:
+    good, other = two
     (tmp_path / "nothing").mkdir()
-    with pytest.raises(BadInput, match=r"neither steps.npy"):
-        merge([good, tmp_path / "nothing"], tmp_path / "pool", MergeConfig())
-    with pytest.raises(BadInput, match="is not a folder"):
-        merge([good, tmp_path / "absent"], tmp_path / "pool", MergeConfig())
-    for few in ([], [good]):
-        with pytest.raises(BadInput, match="two packs or more"):
-            merge(few, tmp_path / "pool", MergeConfig())
+    for packs, rule in (
+        ([good, write_pack(tmp_path / "empty", [])], "holds no rows"),
+        ([good, tmp_path / "nothing"], r"neither steps.npy"),
+        ([good, tmp_path / "absent"], "is not a folder"),
+        ([], "two packs or more"),
+        ([good], "two packs or more"),
+    ):
+        with pytest.raises(BadInput, match=rule):
+            merge(packs, tmp_path / "pool", MergeConfig())
     (good / "trace.jsonl").write_text('{"run_id": 3}\n')
-    other = write_pack(tmp_path / "other", GAMES[1:2])
     with pytest.raises(BadInput, match="one line for each run"):
         merge([good, other], tmp_path / "pool", MergeConfig())
     assert not (tmp_path / "pool").exists()
 
 
-def test_more_than_255_names_are_refused(tmp_path: Path) -> None:
-    a = write_pack(tmp_path / "a", GAMES[:1], names=[f"a{i}" for i in range(200)])
-    b = write_pack(tmp_path / "b", GAMES[1:2], names=[f"b{i}" for i in range(56)])
+def test_at_most_255_names_fit(tmp_path: Path) -> None:
+    a, b, c = (
+        write_pack(tmp_path / name, GAMES[:1], names=[f"{name}{i}" for i in range(count)])
+        for name, count in (("a", 200), ("b", 55), ("c", 56))
+    )
+    assert merge([a, b], tmp_path / "pool", MergeConfig()).names == 255
     with pytest.raises(BadInput, match="makes 256 names"):
-        merge([a, b], tmp_path / "pool", MergeConfig())
+        merge([a, c], tmp_path / "more", MergeConfig())
 
 
-def test_mixed_layouts_in_one_pack_are_read(tmp_path: Path) -> None:
+def test_mixed_layouts_in_one_pack_are_read(tmp_path: Path, two: list[Path]) -> None:
     pack = write_pack(tmp_path / "a", GAMES[:3], shard_rows=70)
     whole = all_rows(pack)
     second = pack / "steps-00001.npy"
-    packed = rows.to_packed(np.array(shards.open_steps(second)))
+    packed = rows.to_packed(np.array(rows.open_steps(second)))
     second.write_bytes(rows.STEP_FORMATS["packed46"].header(len(packed)) + packed.tobytes())
     stream = StepStream(pack)
     assert rows.to_aligned(stream.read(0, stream.rows)).tobytes() == whole.tobytes()
-    b = write_pack(tmp_path / "b", GAMES[3:4])
-    merge([pack, b], tmp_path / "pool", MergeConfig())
+    merge([pack, two[0]], tmp_path / "pool", MergeConfig())
     assert all_rows(tmp_path / "pool")[: len(whole)].tobytes() == whole.tobytes()
 
 
-def test_padding_becomes_0(tmp_path: Path) -> None:
+def test_padding_becomes_0(tmp_path: Path, two: list[Path]) -> None:
     steps = step_rows(GAMES[:1])
     rows.as_bytes(steps)[:, 26:28] = 7
     a = write_pack(tmp_path / "a", GAMES[:1], steps=steps)
-    b = write_pack(tmp_path / "b", GAMES[1:2])
-    merge([a, b], tmp_path / "pool", MergeConfig())
+    merge([a, two[1]], tmp_path / "pool", MergeConfig())
     assert not rows.as_bytes(all_rows(tmp_path / "pool"))[:, 26:28].any()
 
 
-def test_255_names_fit(tmp_path: Path) -> None:
-    a = write_pack(tmp_path / "a", GAMES[:1], names=[f"a{i}" for i in range(200)])
-    b = write_pack(tmp_path / "b", GAMES[1:2], names=[f"b{i}" for i in range(55)])
-    assert merge([a, b], tmp_path / "pool", MergeConfig()).names == 255
-
-
-def test_names_and_further_session_keys_are_checked(tmp_path: Path) -> None:
-    packs = [write_pack(tmp_path / name, GAMES[:1], session={"k": "v"}) for name in "ab"]
+def test_names_and_further_session_keys_are_checked(tmp_path: Path, two: list[Path]) -> None:
     with pytest.raises(ValueError, match="3 names for 2 packs"):
-        merge(packs, tmp_path / "pool", MergeConfig(names=("x", "y", "z")))
-    for at, key in enumerate(("packs", "b/k")):
+        merge(two, tmp_path / "pool", MergeConfig(names=("x", "y", "z")))
+    for key in ("packs", "two/k"):
         with pytest.raises(ValueError, match="reserved for the pool"):
-            merge(packs, tmp_path / f"pool{at}", MergeConfig(), session={key: "w"})
+            merge(two, tmp_path / f"pool-{key[0]}", MergeConfig(), session={key: "w"})
 
 
-def test_warnings_of_each_run_get_its_new_id(tmp_path: Path) -> None:
-    a = write_pack(tmp_path / "a", GAMES[:2])
-    b = write_pack(tmp_path / "b", GAMES[2:4])
-    text = "".join(f'{{"kind":"empty_run","run_id":{run}}}\n' for run in (0, 1, 7))
-    (b / "warnings.jsonl").write_text(text)
-    merge([a, b], tmp_path / "pool", MergeConfig())
-    lines = (tmp_path / "pool" / "warnings.jsonl").read_text().splitlines()
-    assert [json.loads(line)["run_id"] for line in lines] == [2, 3, 7]
+@pytest.mark.parametrize(
+    ("packs", "out"),
+    [
+        (["a", "b"], "a/pool"),
+        (["a", "b"], "."),
+        (["a", "b"], "a"),
+        (["a", "a/inner"], "pool"),
+        (["a", "b", "a"], "pool"),
+        (["a", "b", "link"], "pool"),
+        (["a", "b"], "b/../link/pool"),
+    ],
+)
+def test_merge_refuses_folders_in_one_another(tmp_path: Path, packs: list[str], out: str) -> None:
+    """The original deletes its own output, or an input before it is read."""
+    for number, name in enumerate(("a", "b", "a/inner")):
+        write_pack(tmp_path / name, GAMES[number : number + 1])
+    (tmp_path / "link").symlink_to(tmp_path / "a", target_is_directory=True)
+    before = contents(tmp_path)
+    with pytest.raises(BadInput, match=r"is the same folder|is inside"):
+        merge([tmp_path / name for name in packs], tmp_path / out, MergeConfig())
+    assert contents(tmp_path) == before
+
+
+def peak_of(build: object, *arguments: object) -> int:
+    tracemalloc.start()
+    build(*arguments)  # type: ignore[operator]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_does_not_grow_with_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Merge and values hold batches and runs, not packs."""
+    games = [play(seed, 100) for seed in range(6)]
+    few = [write_pack(tmp_path / f"few{i}", games, shard_rows=5000) for i in range(2)]
+    monkeypatch.setattr(StepStream.batches, "__kwdefaults__", {"most": 1 << 14})
+    big = step_rows(games * 80)
+    assert len(big) > 40_000
+    many = [
+        write_pack(tmp_path / f"many{i}", games * 80, steps=big, shard_rows=19_999)
+        for i in range(2)
+    ]
+    merge(few, tmp_path / "warm", MergeConfig())
+    value_sidecar(few[0], tmp_path / "warmv", ValueConfig())
+    with monkeypatch.context() as patch:
+        patch.setattr(builder, "BATCH_ROWS", 2_000)
+        # Of the 480 runs each pack keeps a few hundred bytes.
+        assert peak_of(merge, many, tmp_path / "pool", MergeConfig()) < big.nbytes // 3
+    # So many rows at a time, whatever the pack: three times the rows, the same peak.
+    one = peak_of(value_sidecar, many[0], tmp_path / "v", ValueConfig())
+    both = peak_of(value_sidecar, tmp_path / "pool", tmp_path / "w", ValueConfig())
+    assert both < one * 1.15 + 200_000
+
+
+def test_what_stands_is_not_overwritten(tmp_path: Path) -> None:
+    """Builders make a new folder or nothing: no mix of generations, no late conflict."""
+    packs = [write_pack(tmp_path / name, GAMES[:1]) for name in "ab"]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "steps.npy").write_bytes(b"precious")
+    with pytest.raises(FileExistsError):
+        merge(packs, tmp_path / "out", MergeConfig())
+    with pytest.raises(FileExistsError):
+        value_sidecar(packs[0], tmp_path / "out", ValueConfig())
+    assert contents(tmp_path / "out") == {"steps.npy": b"precious"}
+
+
+def test_values_and_pools_report_rows(tmp_path: Path, two: list[Path]) -> None:
+    counts = [len(all_rows(each)) for each in two]
+    reports: list[Report] = []
+    progress = Progress(reports.append, 0.0)
+    value_sidecar(two[0], tmp_path / "values", ValueConfig(), progress=progress)
+    assert reports[-1] == Report("values", counts[0], counts[0], "rows")
+    merge(two, tmp_path / "pool", MergeConfig(workers=2), progress=progress)
+    assert reports[-1] == Report("merge", sum(counts), sum(counts), "rows")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,28 +23,62 @@ from gristmill.macroxue import (
     value_sidecar,
 )
 from gristmill.macroxue.config import ValueConfig
-from gristmill.macroxue.format.annotations import MANIFEST, ROWS, STUDENT, VALUE_BINS
-from gristmill.macroxue.format.metadata_db import Gap, Run, read_gaps
-from gristmill.macroxue.format.rows import Layout, copied
-from gristmill.macroxue.laws.training_view import law
-from gristmill.macroxue.rules.ev_bins import Branches, Differences
-from gristmill.macroxue.rules.symmetries import BRANCHES
-from gristmill.macroxue.rules.true_ranks import true_ranks
+from gristmill.macroxue.format.files import Gap, Run, read_gaps
+from gristmill.macroxue.format.rows import (
+    MANIFEST,
+    ROWS,
+    STUDENT,
+    VALUE_BINS,
+    Layout,
+    Rows,
+    copied,
+    decode_boards,
+    to_aligned,
+)
+from gristmill.macroxue.laws import view_law
+from gristmill.macroxue.rules.game import BRANCHES, true_ranks
+from gristmill.macroxue.rules.scores import Branches, Differences, board_scores
 from tests.macroxue.annotated import annotated, write_annotations
-from tests.macroxue.games import all_rows, play, run_table, step_rows, write_pack
-from tests.macroxue.turned_rows import assert_turned
+from tests.macroxue.games import Game, all_rows, play, run_table, step_rows, write_pack
 
 GAMES = [play(seed, 60) for seed in range(12)]
+KEPT = ("step_index", "valuation_type", "max_rank", "seed")
+# The places of up, down, left, right as a cross in a square of 3 by 3, which turns as the board.
+_PLACES = ((0, 1), (2, 1), (1, 0), (1, 2))
+_CROSS = np.full((3, 3), -1)
+for _number, _place in enumerate(_PLACES):
+    _CROSS[_place] = _number
 
 
-def _pack(folder: Path, gap: bool = False) -> tuple[Path, Path]:
-    steps, runs = step_rows(GAMES), run_table(GAMES)
-    if gap:
-        steps = copied(steps, np.arange(len(steps)) != 70)
-        runs[1] = type(runs[1])(1, runs[1].seed, 59, runs[1].max_score, runs[1].highest_tile)
-    pack = write_pack(folder / "p", GAMES, steps=steps, runs=runs)
-    value_sidecar(pack, folder / "v", ValueConfig())
-    return pack, folder / "v"
+def assert_turned(source: Rows, found: Rows, symmetry: int, ranks: np.ndarray) -> None:
+    """Assert that rows [N] are those of the source under a symmetry; ranks: true ones [N, 16]."""
+    source, found = to_aligned(source), to_aligned(found)
+    order = [int(_square(_CROSS.reshape(1, 9), 3, symmetry)[0][3 * x + y]) for x, y in _PLACES]
+    boards = [decode_boards(rows["board"], rows["tile_65536_mask"]) for rows in (source, found)]
+    assert np.array_equal(_square(boards[0], 4, symmetry), boards[1])
+    assert np.array_equal(np.array(order)[found["move_dir"]], source["move_dir"])
+    assert np.array_equal(found["branch_evs"], source["branch_evs"][:, order])
+    bits, turned_bits = (
+        (rows["ev_legal"][:, None] >> np.arange(4)) & 1 for rows in (source, found)
+    )
+    assert np.array_equal(turned_bits, bits[:, order])
+    assert all(np.array_equal(source[name], found[name]) for name in KEPT)
+    assert np.array_equal(board_scores(_square(ranks, 4, symmetry)), found["board_eval"])
+
+
+def _square(cells: np.ndarray, side: int, symmetry: int) -> np.ndarray:
+    """Squares [N, side * side] under a symmetry."""
+    square = cells.reshape(-1, side, side)
+    square = square[:, :, ::-1] if symmetry >= 4 else square
+    turned = np.rot90(square, -(symmetry % 4), axes=(1, 2))
+    return np.ascontiguousarray(turned).reshape(cells.shape)
+
+
+def _pack(folder: Path, games: Sequence[Game] = GAMES, **form: Any) -> tuple[Path, Path]:
+    """A pack and its values."""
+    pack, values = write_pack(folder / "p", games, **form), folder / "v"
+    value_sidecar(pack, values, ValueConfig())
+    return pack, values
 
 
 def test_a_view_without_a_split_is_links_that_nobody_may_write_to(tmp_path: Path) -> None:
@@ -53,7 +89,7 @@ def test_a_view_without_a_split_is_links_that_nobody_may_write_to(tmp_path: Path
         link = tmp_path / "view" / file.name
         assert link.samefile(file)
         assert link.stat().st_mode & 0o777 == 0o444
-    assert list(law(Subject(tmp_path / "view"))) == []
+    assert list(view_law(Subject(tmp_path / "view"))) == []
 
 
 def test_sides_have_the_games_of_the_split_by_hash(tmp_path: Path) -> None:
@@ -63,7 +99,7 @@ def test_sides_have_the_games_of_the_split_by_hash(tmp_path: Path) -> None:
     for side, rows in zip(("train", "validation"), StepDataset(pack).split(0.3), strict=True):
         own = StepDataset(tmp_path / "view" / side)
         assert [run.id for run in own.run_table] == rows.run_ids.tolist()
-    assert list(law(Subject(tmp_path / "view"))) == []
+    assert list(view_law(Subject(tmp_path / "view"))) == []
 
 
 @pytest.mark.parametrize("layout", ["aligned48", "packed46"])
@@ -72,10 +108,9 @@ def test_a_run_is_that_of_its_source_under_its_symmetry(tmp_path: Path, layout: 
     steps = step_rows(games)
     values = np.random.default_rng(1).random(steps["branch_evs"].shape, np.float32)
     steps["branch_evs"] *= values
-    pack = write_pack(tmp_path / "p", games, steps=steps, layout=layout)
-    value_sidecar(pack, tmp_path / "v", ValueConfig())
+    pack, valued = _pack(tmp_path, games, steps=steps, layout=layout)
     config = ViewConfig(0.3, symmetries="all", num_bins=0)
-    training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
+    training_view(pack, [valued], tmp_path / "view", config)
     seen = set()
     for side in ("train", "validation"):
         found = all_rows(tmp_path / "view" / side)
@@ -89,13 +124,15 @@ def test_a_run_is_that_of_its_source_under_its_symmetry(tmp_path: Path, layout: 
 
 
 def test_a_run_with_a_missing_step_is_marked_or_refused(tmp_path: Path) -> None:
-    pack, values = _pack(tmp_path, gap=True)
-    view = tmp_path / "view"
+    runs, view = run_table(GAMES), tmp_path / "view"
+    runs[1] = replace(runs[1], steps=59)
+    steps = copied(step_rows(GAMES), np.arange(720) != 70)
+    pack, values = _pack(tmp_path, steps=steps, runs=runs)
     training_view(pack, [values], view, ViewConfig(num_bins=0))
     assert read_gaps(view / "metadata.db") == [Gap(1, 11, "board")]
     valued = np.load(view / "values.npy")
     assert (np.isnan(valued["return_raw"]) == (valued["run_id"] == 1)).all()
-    assert list(law(Subject(view))) == []
+    assert list(view_law(Subject(view))) == []
     with pytest.raises(BadInput, match="run 1 has missing steps"):
         training_view(pack, [values], tmp_path / "w", ViewConfig(num_bins=0, gaps="refuse"))
 
@@ -119,12 +156,8 @@ def test_annotations_go_along_with_games_and_turn_with_their_boards(tmp_path: Pa
     wanted = annotated(source)
     for side, images in (("train", 8), ("validation", 1)):
         steps = all_rows(view / side)
-        parts = {
-            stem: np.concatenate(
-                [np.load(file) for file in sorted((view / side).glob(f"{stem}-0*"))]
-            )
-            for stem in wanted
-        }
+        files = {stem: sorted((view / side).glob(f"{stem}-0*")) for stem in wanted}
+        parts = {stem: np.concatenate([*map(np.load, own)]) for stem, own in files.items()}
         assert [len(rows) for rows in parts.values()] == [len(steps)] * 4
         origin = {(row["run_id"], row["step_index"]): at for at, row in enumerate(source)}
         for at in range(0, len(steps), 37):
@@ -145,21 +178,16 @@ def test_annotations_go_along_with_games_and_turn_with_their_boards(tmp_path: Pa
                 assert np.isnan(parts[STUDENT][at]).all() and np.isnan(said["policy_p1"]).all()
         manifest = json.loads((view / side / MANIFEST).read_text())
         assert {run["run_id"] for run in manifest["runs"]} == set(steps["run_id"].tolist())
-    assert summary.annotated_rows == sum(
-        np.count_nonzero(np.load(file)["policy_kind_mask"])
-        for file in view.glob(f"*/{ROWS}-0*.npy")
-    )
-    assert list(law(Subject(view))) == []
+    masks = [np.load(file)["policy_kind_mask"] for file in view.glob(f"*/{ROWS}-0*.npy")]
+    assert summary.annotated_rows == sum(map(np.count_nonzero, masks))
+    assert list(view_law(Subject(view))) == []
 
 
 def test_a_pool_has_the_values_of_its_members(tmp_path: Path) -> None:
-    made = []
-    for name, games in (("a", GAMES[:5]), ("b", [play(1, 40), play(2, 50)])):
-        pack = write_pack(tmp_path / name, games)
-        value_sidecar(pack, tmp_path / f"{name}_values", ValueConfig())
-        made.append((pack, tmp_path / f"{name}_values"))
+    others = [play(1, 40), play(2, 50)]
+    made = [_pack(tmp_path / "a", GAMES[:5]), _pack(tmp_path / "b", others)]
     pool = tmp_path / "pool"
-    merge([pack for pack, _ in made], pool, MergeConfig(shard_rows=250))
+    merge([pack for pack, _ in made], pool, MergeConfig(shard_rows=250, names=("a", "b")))
     view, whole = tmp_path / "view", tmp_path / "whole"
     training_view(pool, [values for _, values in made], view, ViewConfig(num_bins=0))
     value_sidecar(pool, whole, ValueConfig())
@@ -194,19 +222,13 @@ def test_a_query_that_does_not_split_is_refused(
 
 
 def test_a_game_of_unknown_or_very_high_ranks_has_no_images(tmp_path: Path) -> None:
-    high = play(5, 30, start=[19, 18, 0, 0, *[0] * 10, 1, 1])
-    pack = write_pack(tmp_path / "p", [GAMES[0], high])
-    value_sidecar(pack, tmp_path / "v", ValueConfig())
     config = ViewConfig(num_bins=0, symmetries="all")
-    summary = training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
-    runs = [run.id for run in StepDataset(tmp_path / "view").run_table]
-    assert (summary.games_without_images, runs) == (0, [*range(16)])
-    higher = play(5, 30, start=[20, 18, 0, 0, *[0] * 10, 1, 1])
-    pack = write_pack(tmp_path / "q", [GAMES[0], higher])
-    value_sidecar(pack, tmp_path / "w", ValueConfig())
-    summary = training_view(pack, [tmp_path / "w"], tmp_path / "other", config)
-    runs = [run.id for run in StepDataset(tmp_path / "other").run_table]
-    assert (summary.games_without_images, runs) == (1, [*range(9)])
+    for top, without, count in ((19, 0, 16), (20, 1, 9)):
+        games = [GAMES[0], play(5, 30, start=[top, 18, 0, 0, *[0] * 10, 1, 1])]
+        pack, values = _pack(tmp_path / f"{top}", games)
+        summary = training_view(pack, [values], tmp_path / f"{top}/view", config)
+        runs = [run.id for run in StepDataset(tmp_path / f"{top}/view").run_table]
+        assert (summary.games_without_images, runs) == (without, [*range(count)])
 
 
 def test_bins_that_cannot_be_filled_are_refused(tmp_path: Path) -> None:
@@ -220,8 +242,7 @@ def test_a_run_without_rows_goes_along(tmp_path: Path) -> None:
     empty = [*runs[:3], Run(3, 99, 0, 0, 0), *(replace(run, id=run.id + 1) for run in runs[3:])]
     steps = step_rows(GAMES)
     steps["run_id"] += steps["run_id"] >= 3
-    pack = write_pack(tmp_path / "p", GAMES, steps=steps, runs=empty)
-    value_sidecar(pack, tmp_path / "v", ValueConfig())
+    pack, values = _pack(tmp_path, steps=steps, runs=empty)
     config = ViewConfig(0.3, symmetries="all", num_bins=0)
-    training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
-    assert list(law(Subject(tmp_path / "view", config=dataclasses.asdict(config)))) == []
+    training_view(pack, [values], tmp_path / "view", config)
+    assert list(view_law(Subject(tmp_path / "view", config=dataclasses.asdict(config)))) == []

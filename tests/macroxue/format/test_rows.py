@@ -1,15 +1,22 @@
-"""Row layouts: dtypes, exact header bytes, conversion, board packing."""
+"""Rows, their files, and the kinds of folders."""
 
 from __future__ import annotations
 
 import io
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gristmill.contract import BadInput
+from gristmill.macroxue import MergeConfig, ValueConfig, merge, value_sidecar
 from gristmill.macroxue.format import rows
+from gristmill.macroxue.format.rows import asset_of, refuse_foreign_rows
+from tests.macroxue.games import play, write_pack
+from tests.macroxue.step_drops import LEGACY, SELF_PLAY
 
 PEER_STEPS = (
     "{'descr': [('run_id', '<u4'), ('step_index', '<u4'), ('board', '<u8'), "
@@ -24,12 +31,8 @@ def test_dtypes_have_the_documented_sizes_and_offsets() -> None:
     assert rows.STEP_ROW_DTYPE.isalignedstruct
     assert rows.PACKED46.itemsize == 46
     assert rows.VALUE_ROW_DTYPE.itemsize == 24
-    assert [rows.STEP_ROW_DTYPE.fields[n][1] for n in ("max_rank", "seed", "branch_evs")] == [
-        25,
-        28,
-        32,
-    ]
-    assert [rows.PACKED46.fields[n][1] for n in ("max_rank", "seed", "branch_evs")] == [25, 26, 30]
+    for dtype, offsets in ((rows.STEP_ROW_DTYPE, [25, 28, 32]), (rows.PACKED46, [25, 26, 30])):
+        assert [dtype.fields[n][1] for n in ("max_rank", "seed", "branch_evs")] == offsets
 
 
 @pytest.mark.parametrize("count", [0, 7, 58306, 10**18])
@@ -94,3 +97,156 @@ def test_a_whole_packed_row_is_byte_exact() -> None:
 def test_boards_decode_to_ranks_capped_at_16(boards: list[list[int]]) -> None:
     ranks = np.array(boards)
     assert (rows.decode_boards(*rows.pack_boards(ranks)) == np.minimum(ranks, 16)).all()
+
+
+def some_rows(count: int, layout: rows.Layout) -> rows.Rows:
+    octets = np.random.default_rng(count).integers(0, 256, 46 * count, dtype=np.uint8)
+    return rows.to_layout(octets.view(rows.PACKED46), layout)
+
+
+@pytest.mark.parametrize("layout", ["aligned48", "packed46"])
+@pytest.mark.parametrize(
+    ("cut", "expected"),
+    [
+        (0, [("steps.npy", 10)]),
+        (4, [("steps-00000.npy", 4), ("steps-00001.npy", 4), ("steps-00002.npy", 2)]),
+        (5, [("steps-00000.npy", 5), ("steps-00001.npy", 5)]),
+        (99, [("steps-00000.npy", 10)]),
+        ([3, 7], [("steps-00000.npy", 3), ("steps-00001.npy", 7)]),
+    ],
+)
+def test_rows_are_cut_exactly(
+    tmp_path: Path, layout: rows.Layout, cut: int | list[int], expected: list[tuple[str, int]]
+) -> None:
+    data = some_rows(10, layout)
+    form = rows.STEP_FORMATS[layout]
+    with rows.ShardWriter(tmp_path, form, cut) as writer:
+        for piece in (data[:1], data[1:8], data[8:]):
+            writer.write(piece)
+    assert writer.written == expected
+    files = rows.step_files(tmp_path)
+    assert [file.name for file in files] == [name for name, _ in expected]
+    assert b"".join(rows.open_steps(file).tobytes() for file in files) == data.tobytes()
+    for file, (_, count) in zip(files, expected, strict=True):
+        assert file.read_bytes().startswith(form.header(count))
+    if layout == "aligned48" and cut == 0:
+        np.save(tmp_path / "again.npy", data)
+        assert (tmp_path / "again.npy").read_bytes() == files[0].read_bytes()
+
+
+def test_planned_shards_must_be_filled(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ValueError, match="1 shards written, 2 were planned"),
+        rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], [2, 3]) as writer,
+    ):
+        writer.write(some_rows(4, "packed46")[:2])
+
+
+def test_no_rows_make_an_empty_single_file(tmp_path: Path) -> None:
+    with rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], 0) as writer:
+        pass
+    assert writer.written == [("steps.npy", 0)]
+    assert len(rows.open_steps(tmp_path / "steps.npy")) == 0
+
+
+def test_both_forms_side_by_side_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "steps.npy").touch()
+    (tmp_path / "steps-00000.npy").touch()
+    with pytest.raises(BadInput, match="both"):
+        rows.step_files(tmp_path)
+    with pytest.raises(BadInput, match="neither"):
+        rows.step_files(tmp_path / "nowhere")
+
+
+def test_files_are_checked_before_they_are_mapped(tmp_path: Path) -> None:
+    path = tmp_path / "steps.npy"
+    good = rows.STEP_FORMATS["packed46"].header(2) + bytes(92)
+    for bad, rule in [
+        (good[:-1], "cut short"),
+        (good + b"x", "cut short"),
+        (b"not npy", "no npy header"),
+        (rows.VALUE_FORMAT.header(1) + bytes(24), "not one of the known row layouts"),
+        (good.replace(b"(2,)", b"(__import__('os'),)"), "no npy header"),
+    ]:
+        path.write_bytes(bad)
+        with pytest.raises(BadInput, match=rule):
+            rows.open_steps(path)
+    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(BadInput, match="not one of the known row layouts"):
+        rows.open_steps(path)
+    path.write_bytes(good)
+    assert len(rows.open_steps(path)) == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda head: head.replace(b"(3,)", b"(3,\x02"),
+        lambda head: head.replace(b"]", b"["),
+        lambda head: head.replace(b"'<u4'", b"'<u4\xe3", 1),
+        lambda head: head.replace(b"{", b"(" * 64, 1),
+        lambda head: head.replace(b"'descr'", b"'descn'"),
+        lambda head: head.replace(b"'<u8'", b"'<Q9'"),
+        lambda head: head.replace(b"\x01\x00", b"\x03\x00", 1),
+    ],
+)
+def test_a_broken_header_is_named(tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    head = rows.STEP_FORMATS["aligned48"].header(3)
+    broken = damage(head)
+    assert broken != head
+    path = tmp_path / "steps.npy"
+    path.write_bytes(broken + bytes(3 * 48))
+    refuse_foreign_rows(path)
+    with pytest.raises(BadInput, match="no npy header that can be read") as caught:
+        rows.open_steps(path)
+    assert caught.value.file == str(path)
+
+
+def test_more_shards_than_sort_by_name_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "_MAX_SHARDS", 2)
+    with rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], 1) as writer:
+        writer.write(some_rows(2, "packed46"))
+        with pytest.raises(ValueError, match="more than 2 shards do not sort by name"):
+            writer.write(some_rows(1, "packed46"))
+
+
+GAMES = [play(seed, 20) for seed in range(3)]
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Path:
+    return write_pack(tmp_path / "pack", GAMES)
+
+
+def test_packs_pools_and_values_are_known_by_their_files(pack: Path, tmp_path: Path) -> None:
+    shards = write_pack(tmp_path / "shards", GAMES, shard_rows=7, layout="packed46")
+    merge([pack, shards], tmp_path / "pool", MergeConfig())
+    value_sidecar(pack, tmp_path / "values", ValueConfig())
+    value_sidecar(shards, tmp_path / "value_shards", ValueConfig())
+    names = ("pack", "shards", "pool", "values", "value_shards")
+    found = [asset_of(tmp_path / name) for name in names]
+    assert found == [f"macroxue/{name}" for name in ("pack", "pack", "pool", "values", "values")]
+
+
+def test_other_folders_are_of_no_asset(tmp_path: Path) -> None:
+    assert asset_of(tmp_path) is asset_of(tmp_path / "absent") is None
+    for name in ("metadata.db", "values.json", "steps.txt"):
+        (tmp_path / name).touch()
+        assert asset_of(tmp_path) is None
+
+
+@pytest.mark.parametrize("name", ["steps.npy", "valuation_types.json", "metadata.db"])
+def test_a_pack_that_lacks_a_file_is_still_a_pack(pack: Path, name: str) -> None:
+    (pack / name).write_bytes(b"damaged")
+    assert asset_of(pack) == "macroxue/pack"
+    (pack / name).unlink()
+    assert asset_of(pack) == "macroxue/pack"
+
+
+@pytest.mark.parametrize("dtype", [SELF_PLAY, LEGACY])
+@pytest.mark.parametrize("name", ["steps.npy", "steps-000001.npy"])
+def test_foreign_rows_are_judged_as_a_pack(tmp_path: Path, dtype: np.dtype[Any], name: str) -> None:
+    np.save(tmp_path / name, np.zeros(5, dtype))
+    assert asset_of(tmp_path) == "macroxue/pack"

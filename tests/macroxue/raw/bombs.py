@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
     from gristmill.macroxue.raw.drops import find_runs
     from gristmill.macroxue.raw.fast_scanner import scan
     from gristmill.macroxue.raw.read_run import read_run
-    from gristmill.macroxue.raw.run_facts import Names
+    from gristmill.macroxue.raw.strict_parser import Names
     from tests.macroxue.lines import step, write_run
 
     for name, text in TEXTS.items():

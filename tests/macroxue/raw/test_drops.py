@@ -9,7 +9,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue import PackConfig, pack
-from gristmill.macroxue.format.jsonl import read_lines
+from gristmill.macroxue.format.files import read_lines
 from gristmill.macroxue.raw import drops
 from gristmill.untrusted.files import LinkRule
 from tests.macroxue.lines import step, write_run

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from gristmill.macroxue.raw import drops, read_run
 from gristmill.macroxue.raw.drops import RunFiles, find_runs
 from gristmill.macroxue.raw.fast_scanner import scan
 from gristmill.macroxue.raw.read_run import batches_of_lines, notes_of
-from gristmill.macroxue.raw.run_facts import Names, RawDigest
+from gristmill.macroxue.raw.strict_parser import Names, RawDigest
 from tests.macroxue.lines import step, write_run
 from tests.paths import CHECKOUT
 
@@ -217,17 +218,12 @@ def test_broken_gzip_is_named(tmp_path: Path, change, rule: str) -> None:  # typ
     assert caught.value.file == str(path)
 
 
-def test_meta_size_is_bounded(tmp_path: Path) -> None:
-    path = tmp_path / "x.meta.json.gz"
-    path.write_bytes(gzip.compress(b" " * (2 << 20)))
+@pytest.mark.parametrize(("name", "pack"), [("x.json", bytes), ("x.json.gz", gzip.compress)])
+def test_a_meta_object_of_exactly_the_limit_is_read_and_none_above_it(
+    tmp_path: Path, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / name).write_bytes(pack(b" " * (1 << 20)))
+    assert len(read_run.read_meta(tmp_path / name, RawDigest())) == 1 << 20
+    (tmp_path / name).write_bytes(pack(b" " * ((1 << 20) + 1)))
     with pytest.raises(BadInput, match="more than 1048576 bytes"):
-        read_run.read_meta(path, RawDigest())
-
-
-def test_a_meta_object_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "x.meta.json"
-    path.write_bytes(b" " * (1 << 20))
-    assert len(read_run.read_meta(path, RawDigest())) == 1 << 20
-    path.write_bytes(b" " * ((1 << 20) + 1))
-    with pytest.raises(BadInput, match="more than 1048576 bytes"):
-        read_run.read_meta(path, RawDigest())
+        read_run.read_meta(tmp_path / name, RawDigest())

@@ -1,10 +1,13 @@
-"""Runs of steps of other programs become the rows that their games give."""
+"""Steps of other programs: their files, and the rows of their games in whatever order."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +15,217 @@ import numpy as np
 import pytest
 from numpy.lib.recfunctions import repack_fields
 
-from gristmill.contract import BadInput
+from gristmill.asset import Wanted, declared
+from gristmill.contract import BadInput, GristmillError
+from gristmill.data_root import DataRoot
 from gristmill.macroxue import PackConfig, pack
 from gristmill.macroxue.builders import pack_parts
 from gristmill.macroxue.builders.pack import PackSummary
-from gristmill.macroxue.format.jsonl import read_lines
-from gristmill.macroxue.format.metadata_db import Run, read_runs, read_session, write_metadata
-from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.laws.games import game_laws
-from gristmill.macroxue.laws.pack import pack_laws
-from gristmill.macroxue.raw.read_steps import read_steps
-from gristmill.macroxue.raw.run_facts import RunFacts
-from gristmill.macroxue.raw.step_files import StepRun
-from gristmill.macroxue.rules.moves import legal_moves, move, move_towards
-from gristmill.macroxue.rules.true_ranks import true_ranks
+from gristmill.macroxue.format.files import (
+    Run,
+    read_lines,
+    read_runs,
+    read_session,
+    read_valuation_types,
+    write_metadata,
+)
+from gristmill.macroxue.format.rows import MOVES, Rows, pack_boards
+from gristmill.macroxue.laws import game_laws, pack_laws
+from gristmill.macroxue.raw import drops
+from gristmill.macroxue.raw.read_steps import none_fits, read_steps
+from gristmill.macroxue.raw.step_files import (
+    READINGS,
+    Reading,
+    StepDrop,
+    StepRun,
+    find_steps,
+    runs_of,
+)
+from gristmill.macroxue.raw.strict_parser import RunFacts
+from gristmill.macroxue.rules.game import legal_moves, move, move_towards, true_ranks, turned
+from gristmill.macroxue.rules.scores import board_eval
+from gristmill.publish.publish import publish
 from gristmill.run.parts import PartStore
-from tests.macroxue.games import Game, all_rows, play, step_rows, write_pack
+from gristmill.untrusted.files import REFUSE_LINKS
+from tests.macroxue.games import Game, all_rows, cut, play, step_rows, write_pack
+from tests.macroxue.lines import step, write_run
 from tests.macroxue.step_drops import SELF_PLAY, describe, legacy, save, self_play
+from tests.refusal import refusal
 
-GAMES = [play(1, 60), play(2, 400), play(3, 80)]
+GAMES = [play(1, 30), play(2, 20), play(3, 25)]
 IDS = [900, 7, 2**40]
+TEXT = """schema = 1
+kind = "steps"
+
+[fields]
+run_id = "run_id"
+step_index = "step_idx"
+board = "exps"
+"""
+
+
+def found(folder: Path) -> StepDrop:
+    steps = find_steps(folder)
+    assert steps is not None
+    return steps
+
+
+def test_a_drop_without_steps_toml_is_refused_with_the_text_to_write(tmp_path: Path) -> None:
+    drop = save(tmp_path / "pool", self_play(GAMES, IDS), shards=3)
+    assert (drop / "steps.toml").read_text() == TEXT
+    (drop / "steps.toml").unlink()
+    refused = refusal(drops.account, drop)
+    assert refused is not None and refused.endswith(
+        f"mean the fields of a pack, as these do by their names:\n{TEXT}"
+    )
+    (drop / "steps.toml").write_text(refused.partition(":\n")[2])
+    shards = [f"steps-00000{number}.npy" for number in (1, 2, 3)]
+    assert drops.account(drop).taken[""] == ["steps.toml", *shards]
+
+
+def test_the_files_of_a_pack_are_taken_and_all_others_named(tmp_path: Path) -> None:
+    drop = describe(write_pack(tmp_path / "pool", GAMES, shard_rows=30))
+    write_run(drop / "below", "game", [step()])
+    np.save(drop / "embeddings-00000.npy", np.zeros(3))
+    (drop / "gristmill.toml").write_text("")
+    (drop / ".hidden").touch()
+    account = drops.account(drop)
+    taken = ["steps.toml", "metadata.db", "valuation_types.json"]
+    taken += [f"steps-0000{number}.npy" for number in range(3)]
+    assert account.taken == {"": taken}
+    assert drops.raw_files(drop) == [drop / name for name in taken]
+    others = {"below/game.jsonl.gz", "below/game.meta.json", "embeddings-00000.npy"}
+    assert set(account.left_out) == others
+
+
+def test_runs_are_those_of_the_files_and_of_the_database_by_raw_id(tmp_path: Path) -> None:
+    rows = self_play(GAMES, IDS)
+    runs = runs_of(found(save(tmp_path / "pool", rows, shards=4)))
+    assert [run.raw_run for run in runs] == sorted(IDS)
+    for run in runs:
+        assert np.array_equal(run.rows(), rows[rows["run_id"] == run.raw_run])
+        assert run.meta_name == "steps.toml"
+    empty = cut(play(4, 5), 0)
+    packed = runs_of(found(describe(write_pack(tmp_path / "pack", [*GAMES, empty]))))
+    assert [len(run.places) for run in packed] == [30, 20, 25, 0]
+    assert [run.listed.seed for run in packed if run.listed] == [1, 2, 3, 4]
+    assert packed[3].steps_name == "steps.npy"
+
+
+def test_pieces_grow_with_runs_where_runs_are_contiguous(tmp_path: Path) -> None:
+    rows = self_play(GAMES, IDS)
+    apart = runs_of(found(save(tmp_path / "apart", rows)))
+    together = rows[np.argsort(rows["run_id"], kind="stable")]
+    assert [len(run.pieces) for run in runs_of(found(save(tmp_path / "run", together)))] == [1] * 3
+    assert sum(len(run.pieces) for run in apart) > 40
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (TEXT.replace("1", "2"), "needs schema = 1, not 2"),
+        (TEXT.replace('"steps"', '"grid"'), 'needs kind = "steps", not "grid"'),
+        (TEXT.replace("kind", "form = 1\nkind"), "form: unknown key"),
+        (TEXT.partition("[")[0], "needs a table [fields]"),
+        (TEXT + 'move = "x"', "[fields] move: unknown field"),
+        (TEXT.replace('"exps"', "3"), "[fields] board = 3: name a column in quotes"),
+        (TEXT.replace("board", "seed"), "[fields] needs board"),
+        (TEXT + 'ev_legal = "run_id"', "ev_legal: it says nothing without branch_evs"),
+        (TEXT.replace("exps", "x"), 'board = "x": steps.npy has no such column; it has run_id, '),
+        (TEXT.replace("exps", "run_id"), ""),
+        (TEXT.replace("exps", "step_idx"), "the field needs 16 ranks a row, or 16 nibbles"),
+        (TEXT + 'move_dir = "exps"', "the field needs one integer or name of a direction a row"),
+        (TEXT + 'branch_evs = "exps"', "the field needs 4 floating-point numbers a row"),
+    ],
+)
+def test_a_steps_toml_that_does_not_fit_is_refused(tmp_path: Path, text: str, rule: str) -> None:
+    drop = save(tmp_path / "pool", self_play(GAMES, IDS))
+    (drop / "steps.toml").write_text(text)
+    refused = refusal(drops.account, drop)
+    assert (refused is None) if not rule else (rule in str(refused))
+    if rule:
+        assert str(drop / "steps.toml") in str(refused)
+
+
+def test_steps_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
+    drop = save(tmp_path / "pool", self_play(GAMES, IDS), shards=2)
+    np.save(drop / "steps.npy", np.zeros(2, SELF_PLAY))
+    assert "holds both steps.npy and steps-000001.npy" in str(refusal(drops.account, drop))
+    (drop / "steps.npy").unlink()
+    np.save(drop / "steps-000009.npy", legacy(GAMES))
+    assert "steps-000009.npy: has other columns" in str(refusal(drops.account, drop))
+    with (drop / "steps-000009.npy").open("ab") as file:
+        file.write(b"x")
+    assert "cut short or too long" in str(refusal(drops.account, drop))
+    for path in drop.glob("*.npy"):
+        path.unlink()
+    assert "neither steps.npy nor steps-*.npy beside it" in str(refusal(drops.account, drop))
+    os.mkfifo(drop / "steps.npy")
+    assert "is a pipe" in str(refusal(drops.account, drop))
+
+
+@pytest.mark.parametrize(
+    ("columns", "rule"),
+    [
+        ([("a", "<u4")], "has no column run_id, but a: say which is the run_id in"),
+        ([("run_id", "<u4")], "has no column board or exps, but run_id: say which is the board"),
+        ([("run_id", "O"), ("board", "<u8")], "is not one of the known row layouts"),
+        ("<u4", "has no column run_id, but no names: say which is"),
+    ],
+)
+def test_files_without_runs_or_with_objects_are_no_steps(
+    tmp_path: Path, columns: list[tuple[str, str]] | str, rule: str
+) -> None:
+    drop = tmp_path / "pool"
+    drop.mkdir()
+    with (drop / "steps.npy").open("wb") as file:
+        header = {"descr": columns, "fortran_order": False, "shape": (0,)}
+        np.lib.format.write_array_header_1_0(file, header)
+    refused = str(refusal(drops.account, drop))
+    assert f"{drop / 'steps.npy'}: " in refused and rule in refused
+    (drop / "steps.toml").write_text(TEXT)
+    assert refusal(drops.account, drop)
+
+
+def test_what_is_wrong_with_a_file_is_said_before_a_steps_toml_is_written(tmp_path: Path) -> None:
+    drop = save(tmp_path / "pool", self_play(GAMES, IDS))
+    (drop / "steps.toml").unlink()
+    with (drop / "steps.npy").open("ab") as file:
+        file.write(b"x")
+    assert "steps.npy: the header says 75 rows" in str(refusal(drops.account, drop))
+    np.save(drop / "steps.npy", np.zeros((75, 16), np.uint8))
+    rule = "steps.npy: shape (75, 16) is not one column of rows"
+    assert rule in str(refusal(drops.account, drop))
+    np.save(drop / "steps.npy", np.zeros(0, SELF_PLAY))
+    assert "steps.npy: holds no row of steps" in str(refusal(drops.account, describe(drop)))
+
+
+def test_rows_without_an_index_count_on_by_the_numbers_of_files(tmp_path: Path) -> None:
+    rows = legacy(GAMES)
+    (drop := tmp_path / "pool").mkdir()
+    for number, part in enumerate(np.array_split(rows, 12)):
+        np.save(drop / f"steps-{number}.npy", part)
+    describe(drop)
+    wanted = [rows[rows["run_id"] == run].tolist() for run in range(3)]
+    assert [run.rows().tolist() for run in runs_of(found(drop))] != wanted
+    table = drop / "steps.toml"
+    table.write_text(table.read_text().replace('step_index = "step_index"\n', ""))
+    assert [run.rows().tolist() for run in runs_of(found(drop))] == wanted
+    assert found(drop).taken[1:5] == [f"steps-{name}.npy" for name in (0, 1, 10, 11)]
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    drop = found(save(tmp_path / "pool", self_play(GAMES, IDS)))
+    runs = runs_of(drop)
+    path = tmp_path / "pool/steps.npy"
+    path.write_bytes(path.read_bytes()[:-28])
+    with pytest.raises(BadInput, match="changed while it was read"):
+        [run.rows() for run in runs]
+    with pytest.raises(BadInput, match="changed while it was read"):
+        runs_of(drop)
+
+
+LONG = [play(1, 60), play(2, 400), play(3, 80)]
 BY_ID = [1, 0, 2]
 """The games in the order of IDS."""
 
@@ -54,9 +248,9 @@ def notes(out: Path) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("layout", ["aligned48", "packed46"])
 def test_a_pack_becomes_the_same_pack(tmp_path: Path, layout: Any) -> None:
     names = ["search", "tuple11", "tuple10", "plan"]
-    rows = step_rows(GAMES, kinds=4)
+    rows = step_rows(LONG, kinds=4)
     source = write_pack(
-        tmp_path / "pool", GAMES, layout=layout, shard_rows=100, names=names, steps=rows
+        tmp_path / "pool", LONG, layout=layout, shard_rows=100, names=names, steps=rows
     )
     out, summary = packed(describe(source), PackConfig(layout=layout, workers=1))
     assert np.array_equal(all_rows(out), rows)
@@ -68,18 +262,15 @@ def test_a_pack_becomes_the_same_pack(tmp_path: Path, layout: Any) -> None:
 
 @pytest.mark.parametrize("shards", [1, 5])
 def test_self_play_gives_boards_moves_and_score_of_its_games(tmp_path: Path, shards: int) -> None:
-    out, _ = packed(save(tmp_path / "pool", self_play(GAMES, IDS), shards))
-    rows, runs, traced = (
-        all_rows(out),
-        read_runs(out / "metadata.db"),
-        read_lines(out / "trace.jsonl"),
-    )
-    expected = step_rows(GAMES)
+    out, _ = packed(save(tmp_path / "pool", self_play(LONG, IDS), shards))
+    rows, runs = all_rows(out), read_runs(out / "metadata.db")
+    traced = read_lines(out / "trace.jsonl")
+    expected = step_rows(LONG)
     for run, game in enumerate(BY_ID):
         own, was = rows[rows["run_id"] == run], expected[expected["run_id"] == game][:-1]
         for column in ("step_index", "board", "board_eval", "move_dir", "max_rank"):
             assert np.array_equal(own[column], was[column])
-        assert runs[run].max_score == GAMES[game].score - _last_points(GAMES[game])
+        assert runs[run].max_score == LONG[game].score - _last_points(LONG[game])
         assert traced[run]["raw_run"] == IDS[game]
     assert not rows["ev_legal"].any() and not rows["branch_evs"].any()
     assert read_valuation_types(out / "valuation_types.json")[3] == "none"
@@ -106,17 +297,17 @@ def test_several_moves_that_lead_to_a_board_are_counted_and_the_first_is_taken(
 
 @pytest.mark.parametrize("named", [True, False])
 def test_legacy_rows_give_the_rows_of_their_games(tmp_path: Path, named: bool) -> None:
-    rows = legacy(GAMES)
+    rows = legacy(LONG)
     if not named:
         rows = repack_fields(rows[["run_id", "board"]])
     out, _ = packed(save(tmp_path / "pool", rows))
-    expected, found = step_rows(GAMES), all_rows(out)
+    expected, found = step_rows(LONG), all_rows(out)
     if not named:
         expected = expected[np.append(np.diff(expected["run_id"]) == 0, False)]
     for column in ("run_id", "step_index", "board", "board_eval", "move_dir", "max_rank"):
         assert np.array_equal(found[column], expected[column])
     if named:
-        assert [run.max_score for run in read_runs(out / "metadata.db")] == [g.score for g in GAMES]
+        assert [run.max_score for run in read_runs(out / "metadata.db")] == [g.score for g in LONG]
         assert notes(out) == []
 
 
@@ -148,14 +339,13 @@ def test_a_65536_that_the_game_makes_is_known_without_a_mask(
 
 
 def test_a_database_tells_seed_score_and_tile_and_its_steps_are_compared(tmp_path: Path) -> None:
-    drop = save(tmp_path / "pool", self_play(GAMES, IDS))
+    drop = save(tmp_path / "pool", self_play(LONG, IDS))
     runs = [Run(run, -5, 60, 10**6, 4096) for run in IDS]
     write_metadata(drop / "metadata.db", runs, {})
     out, summary = packed(drop)
     assert summary.count_mismatches == 3
-    assert {
-        (run.seed, run.max_score, run.highest_tile) for run in read_runs(out / "metadata.db")
-    } == {(-5, 10**6, 4096)}
+    listed = [(run.seed, run.max_score, run.highest_tile) for run in read_runs(out / "metadata.db")]
+    assert set(listed) == {(-5, 10**6, 4096)}
     assert set(all_rows(out)["seed"].tolist()) == {2**32 - 5}
     (drop / "metadata.db").unlink()
     write_metadata(drop / "metadata.db", runs[1:], {})
@@ -166,64 +356,37 @@ def test_a_database_tells_seed_score_and_tile_and_its_steps_are_compared(tmp_pat
 def test_expected_values_have_the_legal_bits_of_numbers_where_no_column_has_them(
     tmp_path: Path,
 ) -> None:
-    drop = describe(write_pack(tmp_path / "pool", GAMES))
+    drop = describe(write_pack(tmp_path / "pool", LONG))
     text = (drop / "steps.toml").read_text()
     rows = np.load(drop / "steps.npy")
     rows["branch_evs"][(rows["ev_legal"][:, None] >> np.arange(4)) & 1 == 0] = np.nan
     np.save(drop / "steps.npy", rows)
     (drop / "steps.toml").write_text(text.replace('ev_legal = "ev_legal"\n', ""))
     out, _ = packed(drop)
-    assert np.array_equal(all_rows(out), step_rows(GAMES))
-
-
-def _twice(rows: Any) -> None:
-    rows["step_index"][5] = 4
-
-
-def _eval(rows: Any) -> None:
-    rows["board_eval"][5] += 1
-
-
-def _move(rows: Any) -> None:
-    rows["move_dir"][5] = 4
-
-
-def _mask(rows: Any) -> None:
-    rows["tile_65536_mask"][5] = 0xFFFF
-
-
-def _kind(rows: Any) -> None:
-    rows["valuation_type"][5] = 3
-
-
-def _bits(rows: Any) -> None:
-    rows["ev_legal"][5] = 16
-
-
-def _nan(rows: Any) -> None:
-    rows["ev_legal"][5], rows["branch_evs"][5] = 15, np.nan
+    assert np.array_equal(all_rows(out), step_rows(LONG))
 
 
 @pytest.mark.parametrize(
-    ("change", "rule"),
+    ("column", "value", "rule"),
     [
-        (_twice, "run 0 step 4: the step is there twice"),
-        (_eval, "run 0 step 5: board_eval is not that of the board"),
-        (_move, "run 0 step 5: the move is not 0 up"),
-        (_mask, "run 0 step 5: tile_65536_mask marks a cell that is not 15"),
-        (_kind, "run 0 step 5: valuation_types.json has no name"),
-        (_bits, "run 0 step 5: ev_legal has more than 4 bits"),
-        (_nan, "run 0 step 5: ev_legal has the bit of an expected value that is NaN"),
+        ("step_index", 4, "the step is there twice"),
+        ("board_eval", 12345, "board_eval is not that of the board"),
+        ("move_dir", 4, "the move is not 0 up"),
+        ("tile_65536_mask", 0xFFFF, "tile_65536_mask marks a cell that is not 15"),
+        ("valuation_type", 3, "valuation_types.json has no name"),
+        ("ev_legal", 16, "ev_legal has more than 4 bits"),
+        ("branch_evs", np.nan, "ev_legal has the bit of an expected value that is NaN"),
     ],
 )
 def test_a_wrong_row_is_refused_by_file_row_run_and_step(
-    tmp_path: Path, change: Callable[[Any], None], rule: str
+    tmp_path: Path, column: str, value: float, rule: str
 ) -> None:
-    drop = describe(write_pack(tmp_path / "pool", GAMES))
+    drop = describe(write_pack(tmp_path / "pool", LONG))
     rows = np.load(drop / "steps.npy")
-    change(rows)
+    rows["ev_legal"][5], rows[column][5] = 15, value
     np.save(drop / "steps.npy", rows)
-    with pytest.raises(BadInput, match=f"steps.npy:6: {rule}"):
+    at = 4 if column == "step_index" else 5
+    with pytest.raises(BadInput, match=f"steps.npy:6: run 0 step {at}: {rule}"):
         pack(drop, tmp_path / "out", PackConfig())
     out, summary = tmp_path / "aside", PackConfig(on_error="quarantine", quarantine_share=0.5)
     assert pack(drop, out, summary).runs == 2
@@ -233,7 +396,7 @@ def test_a_wrong_row_is_refused_by_file_row_run_and_step(
 
 
 def test_boards_that_no_move_joins_and_ranks_above_31_are_refused(tmp_path: Path) -> None:
-    rows = self_play(GAMES, IDS)
+    rows = self_play(LONG, IDS)
     at = np.flatnonzero(rows["run_id"] == 900)[3]
     rows["exps"][at] = np.arange(16)
     with pytest.raises(BadInput, match=r"run 900 step 2: no move leads to the board of the next"):
@@ -244,7 +407,7 @@ def test_boards_that_no_move_joins_and_ranks_above_31_are_refused(tmp_path: Path
 
 
 def test_a_gap_leaves_out_the_row_before_it(tmp_path: Path) -> None:
-    rows = self_play(GAMES[:1], [0])
+    rows = self_play(LONG[:1], [0])
     out, _ = packed(save(tmp_path / "pool", np.delete(rows, 10)))
     assert all_rows(out)["step_index"].tolist() == [*range(9), *range(11, 59)]
     assert ("no_next_board", 0, 2) in notes(out)
@@ -255,7 +418,7 @@ def test_a_killed_pack_goes_on_from_its_parts_and_workers_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pack_parts, "PART_BYTES", 1)
-    drop = save(tmp_path / "pool", self_play(GAMES, IDS), shards=3)
+    drop = save(tmp_path / "pool", self_play(LONG, IDS), shards=3)
     config = PackConfig(layout="packed46", workers=2)
     pack(drop, tmp_path / "two", config)
     store = PartStore(tmp_path / "parts")
@@ -301,3 +464,115 @@ def test_real_games_come_back_from_steps(
         assert np.array_equal(found[column], kept[column])
     several = sum(rows or 0 for kind, _, rows in notes(out) if kind == "several_moves")
     assert 0 < (found["move_dir"] != kept["move_dir"]).sum() < several < len(kept) / 100
+
+
+FORMS = [Reading(*each) for each in product(*(values for values, _ in READINGS.values()))]
+_WAYS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+RL = ("up", "right", "down", "left")
+# The board is so full that one move alone leads to the next one.
+GAME = play(1, 40, [3, 2, 1, 4, 5, 1, 2, 3, 1, 4, 3, 2, 0, 1, 0, 1])
+
+
+def dropped(folder: Path, how: Reading, *fields: str) -> Path:
+    """A drop of the game by a program that counts in its own order; steps.toml does not say so."""
+    # From a corner, each cell in one direction, and each line of four in the other.
+    (down, right), (down_line, right_line) = (_WAYS[name] for name in how.cells)
+    line, at = np.divmod(np.arange(16), 4)
+    row, column = (3 * (name in how.cells) for name in ("up", "left"))
+    row, column = row + at * down + line * down_line, column + at * right + line * right_line
+    game, cells = GAME, GAME.boards[:, 4 * row + column]
+    legal = (legal_moves(game.boards)[:, None] >> np.arange(4)) & 1
+    evs = np.where(legal, np.random.default_rng(1).random(legal.shape) + 1, np.nan)
+    columns = {
+        "board": pack_boards(cells if how.first_cell == "high" else cells[:, ::-1])[0],
+        "exps": cells,
+        "board_eval": board_eval(game.boards),
+        "move": np.argsort(how.moves).astype(np.uint8)[game.moves],
+        "move_dir": np.array(MOVES)[game.moves],
+        "branch_evs": evs.astype(np.float32)[:, how.moves],
+    }
+    kinds = [(name, columns[name].dtype, columns[name].shape[1:]) for name in fields]
+    rows = np.zeros(len(cells), [("run_id", "<u4"), *kinds])
+    for name in fields:
+        rows[name] = columns[name]
+    return save(folder, rows)
+
+
+def packed_of_reading(drop: Path) -> Rows:
+    pack(drop, drop.with_name(f"{drop.name}-pack"), PackConfig())
+    return all_rows(drop.with_name(f"{drop.name}-pack"))
+
+
+def mended(drop: Path) -> list[str]:
+    """The lines that the refusal of a drop names, which are written; none where it is read."""
+    try:
+        assert none_fits(drop, REFUSE_LINKS) == ""
+    except BadInput as refused:
+        assert "rows break the rules of 2048 as it has them read" in refused.rule
+        lines, table = re.findall("`(.+?)`", refused.rule), drop / "steps.toml"
+        table.write_text(table.read_text().replace("[fields]", "\n".join([*lines, "[fields]"])))
+        return lines + mended(drop)
+    return []
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_each_of_the_384_forms_is_found_and_gives_the_bytes_of_the_game(
+    tmp_path: Path, part: int
+) -> None:
+    # The name of a move tells how its board is turned. Numbers leave the images of the game.
+    named, numbered = ["board", "move_dir", "branch_evs"], ["board", "move", "board_eval"]
+    native = packed_of_reading(dropped(tmp_path / "named", Reading(), *named)).tobytes()
+    image = packed_of_reading(dropped(tmp_path / "numbered", Reading(), *numbered))
+    images = {turned(image, k).tobytes() for k in range(8)}
+    for at, form in enumerate(FORMS[48 * part :][:48]):
+        mended(drop := dropped(tmp_path / f"{at}", form, *named))
+        assert packed_of_reading(drop).tobytes() == native, form
+        if at % 7 == 0:
+            mended(drop := dropped(tmp_path / f"{at}-numbered", form, *numbered))
+            assert packed_of_reading(drop).tobytes() in images, form
+    assert at == 47
+
+
+@pytest.mark.parametrize(
+    ("how", "fields", "lines"),
+    [
+        (Reading("low"), "board branch_evs", ['first_cell = "low"']),
+        (Reading("low"), "board move", ['first_cell = "low"']),
+        (Reading(directions=RL), "exps move", [f"directions = {json.dumps(RL)}"]),
+        (Reading(directions=RL), "exps move_dir branch_evs", [f"directions = {json.dumps(RL)}"]),
+        *(
+            (Reading(cells=cells), "exps move_dir", [f"cells = {json.dumps(cells)}"])
+            for cells in READINGS["cells"][0][1:]
+        ),
+    ],
+)
+def test_the_reading_that_is_named_changes_least(
+    tmp_path: Path, how: Reading, fields: str, lines: list[str]
+) -> None:
+    assert mended(dropped(tmp_path / "pool", how, *fields.split())) == lines
+
+
+def test_a_build_is_refused_with_the_lines_to_write_or_says_that_none_fit(tmp_path: Path) -> None:
+    asset, root = declared()["macroxue/pack"], DataRoot(tmp_path)
+    inbox = tmp_path / "drops/macroxue"
+
+    def build(name: str) -> str:
+        for path in (inbox / name, *(inbox / name).iterdir()):
+            os.utime(path, (1, 1))
+        try:
+            return str(publish(asset.build(Wanted(asset, root, name))).folder)
+        except GristmillError as error:
+            return str(error)
+
+    drop = dropped(inbox / "low", Reading("low"), "board", "branch_evs")
+    assert 'fit another order of the nibbles: write `first_cell = "low"` above' in build("low")
+    mended(drop)
+    assert build("low") == str(tmp_path / "macroxue/packs/low")
+    for name, fields in (("law", ["board", "move"]), ("row", ["board", "move", "board_eval"])):
+        drop = dropped(inbox / name, Reading(), *fields)
+        rows = np.load(drop / "steps.npy")
+        rows[fields[-1]][7] ^= 1
+        np.save(drop / "steps.npy", rows)
+        text = build(name)
+        assert text.count("; none of the 384 orders of directions, cells and nibbles fits") == 1
+        assert ("follows" if name == "law" else "board_eval is not that of the board") in text

@@ -1,10 +1,16 @@
-"""Which lines and meta objects are accepted (docs/formats/macroxue.md#json-rules)."""
+"""Which lines and meta objects are accepted, and the names of valuation types."""
 
 from __future__ import annotations
 
 import pytest
 
-from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_meta, parse_step
+from gristmill.macroxue.format.files import STANDARD_NAMES
+from gristmill.macroxue.raw.strict_parser import (
+    Names,
+    RuleBroken,
+    parse_meta,
+    parse_step,
+)
 from tests.macroxue.lines import META, STEP, compact, step
 
 B16 = STEP["board"]
@@ -136,13 +142,9 @@ def test_values_of_a_step_line() -> None:
 META_REJECTED = {
     **{f"no {key}": compact({k: v for k, v in META.items() if k != key}) for key in
        ("seed", "num_moves", "score", "max_tile")},
-    **{f"null {key}": compact(META | {key: None}) for key in
-       ("seed", "num_moves", "score", "max_tile")},
-    "score 10.0": compact(META | {"score": 10.0}),
-    "score as text": compact(META | {"score": "1"}),
-    "negative moves": compact(META | {"num_moves": -1}),
-    "tile 2**32": compact(META | {"max_tile": 2**32}),
-    "rank 256": compact(META | {"max_rank": 256}),
+    **{f"{key} {value}": compact(META | {key: value}) for key, value in
+       (*((key, None) for key in ("seed", "num_moves", "score", "max_tile")), ("score", 10.0),
+        ("score", "1"), ("num_moves", -1), ("max_tile", 2**32), ("max_rank", 256))},
     "byte order mark": b"\xef\xbb\xbf" + compact(META),
     "text behind": compact(META) + b"x",
     "seed twice": compact(META)[:-1] + b',"seed":1}',
@@ -163,20 +165,18 @@ def test_values_of_a_meta_object() -> None:
     assert (without.depth, without.seconds) == (None, None)
 
 
-@pytest.mark.parametrize(("levels", "accepted"), [(256, True), (257, False)])
-def test_nesting_is_limited_to_256_levels(levels: int, accepted: bool) -> None:
-    inner = levels - 1
-    line = step().replace(b"{", b'{"x":' + b"[" * inner + b"]" * inner + b",", 1)
-    if accepted:
-        assert parse_step(line) is not None
-    else:
-        with pytest.raises(RuleBroken, match="nested deeper than 256 levels"):
-            parse_step(line)
+def test_nesting_is_limited_to_256_levels() -> None:
+    def nested(levels: int) -> bytes:
+        return step().replace(b"{", b'{"x":' + b"[" * levels + b"]" * levels + b",", 1)
+
+    assert parse_step(nested(255)) is not None
+    with pytest.raises(RuleBroken, match="nested deeper than 256 levels"):
+        parse_step(nested(256))
 
 
-@pytest.mark.parametrize(("depth", "kept"), [(999_999_999, 999_999_999), (10**9, None)])
-def test_a_depth_has_at_most_9_digits(depth: int, kept: int | None) -> None:
-    assert parse_meta(compact(META | {"depth": depth})).depth == kept
+def test_a_depth_has_at_most_9_digits() -> None:
+    depths = [parse_meta(compact(META | {"depth": depth})).depth for depth in (10**9 - 1, 10**9)]
+    assert depths == [10**9 - 1, None]
 
 
 def test_brackets_and_commas_are_limited_because_values_take_memory() -> None:
@@ -190,3 +190,14 @@ def test_brackets_and_commas_are_limited_because_values_take_memory() -> None:
     parse_meta(padded((1 << 18) - own - 2))
     with pytest.raises(RuleBroken, match="more than 262144 values"):
         parse_meta(padded((1 << 18) - own - 1))
+
+
+def test_the_scanner_is_given_the_further_names_that_json_spells_as_they_are() -> None:
+    names = Names()
+    assert names.plain().shape == (0, 34)
+    given = [*STANDARD_NAMES, "mine", 'a "quoted" one', "règle", "x" * 32, "x" * 33, "", "mine"]
+    assert [names.id_of(name) for name in given] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 3]
+    plain = [
+        (row[1], bytes(row[2 : 2 + row[0]]), bytes(row[2 + row[0] :])) for row in names.plain()
+    ]
+    assert plain == [(3, b"mine", bytes(28)), (6, b"x" * 32, b""), (8, b"", bytes(32))]

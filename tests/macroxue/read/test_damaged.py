@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -23,12 +22,9 @@ from gristmill.macroxue import (
     pack,
     value_sidecar,
 )
-from gristmill.macroxue.builders.pool_members import pool_members
-from gristmill.macroxue.format.jsonl import read_lines, run_of
-from gristmill.macroxue.format.metadata_db import read_session
-from gristmill.macroxue.laws.games import game_laws
-from gristmill.macroxue.laws.pack import pack_laws
-from gristmill.macroxue.laws.pool import pool_laws
+from gristmill.macroxue.builders.pool import pool_members
+from gristmill.macroxue.format.files import read_lines, read_session, run_of
+from gristmill.macroxue.laws import game_laws, pack_laws, pool_laws
 from tests.macroxue.lines import step, write_run
 
 
@@ -40,19 +36,6 @@ def pools(tmp_path: Path) -> Path:
         pack(tmp_path / "drops" / name, tmp_path / name, PackConfig())
     merge([tmp_path / "a", tmp_path / "b"], tmp_path / "pool", MergeConfig())
     return tmp_path
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["[" * 5000 + "]" * 5000, json.dumps({"9" * 5000: "search"}), '["search", "\\ud800"]'],
-)
-def test_a_damaged_valuation_types_file_is_named(pools: Path, text: str) -> None:
-    (pools / "a" / "valuation_types.json").write_text(text)
-    with pytest.raises(BadInput, match=r"a/valuation_types\.json"):
-        StepDataset(pools / "a")
-    with pytest.raises(BadInput, match=r"a/valuation_types\.json"):
-        merge([pools / "a", pools / "b"], pools / "out", MergeConfig())
-    assert [v.law for v in pack_laws(pools / "a")] == ["files_open"]
 
 
 @pytest.mark.parametrize("line", ["[]", "{}", "\udcff", "[" * 5000, '{"run_id":{}}'])
@@ -151,14 +134,26 @@ def test_an_origin_that_is_no_list(pools: Path) -> None:
         merge([pools / "a", pools / "b"], pools / "out", MergeConfig())
 
 
-_Damage = Callable[[Path], object]
-
-
-@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"")])
-@pytest.mark.parametrize("name", ["steps.npy", "metadata.db", "valuation_types.json"])
-def test_a_file_that_is_missing_or_empty(pools: Path, name: str, damage: _Damage) -> None:
-    damage(pools / "a" / name)
-    with pytest.raises(BadInput, match="a"):
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *((name, text) for name in ("steps.npy", "metadata.db", "valuation_types.json")
+          for text in (None, "")),
+        ("valuation_types.json", "[" * 5000 + "]" * 5000),
+        ("valuation_types.json", json.dumps({"9" * 5000: "search"})),
+        ("valuation_types.json", '["search", "\\ud800"]'),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_missing_empty_or_damaged_is_named(
+    pools: Path, name: str, text: str | None
+) -> None:
+    (pools / "a" / name).unlink()
+    if text is not None:
+        (pools / "a" / name).write_text(text)
+    with pytest.raises(BadInput, match=name if text is not None or name != "steps.npy" else "a"):
         merge([pools / "a", pools / "b"], pools / "out", MergeConfig())
     assert not (pools / "out").exists()
     assert [v.law for v in pack_laws(pools / "a")] == ["files_open"]
+    if text:
+        with pytest.raises(BadInput, match=f"a/{name}"):
+            StepDataset(pools / "a")

@@ -1,11 +1,10 @@
-"""StepDataset: rows, runs, boards, values, SQL, splits, and what it refuses."""
+"""StepDataset: rows, runs, boards, values, SQL, splits, its source, and what it refuses."""
 
 from __future__ import annotations
 
-import pickle
+import gzip
+import json
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -14,10 +13,13 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.loading import Grouped, Loader, Plan
 from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, value_sidecar
-from gristmill.macroxue.format import metadata_db
+from gristmill.macroxue.format.files import Run
 from gristmill.macroxue.format.rows import Rows, to_packed
 from tests.macroxue.games import NAMES, all_rows, cut, play, run_table, step_rows, write_pack
+from tests.macroxue.step_drops import LEGACY, SELF_PLAY
+from tests.sample_root import SampleRoot
 
 GAMES = [play(seed, 40 + 5 * seed) for seed in range(12)] + [play(99, 50, [17, 16, *[0] * 13, 1])]
 
@@ -52,12 +54,8 @@ def test_rows_at_random(pack: Path) -> None:
     data = StepDataset(pack)
     assert len(data) == len(all_steps())
     random = np.random.default_rng(0)
-    for indices in (
-        random.integers(0, len(all_steps()), 500),
-        np.arange(len(all_steps()))[::-1],
-        [5],
-        [],
-    ):
+    count = len(all_steps())
+    for indices in (random.integers(0, count, 500), np.arange(count)[::-1], [5], []):
         rows = data.rows(np.array(indices, np.int64))
         expected = all_steps()[np.array(indices, np.int64)]
         if rows.dtype.itemsize == 46:
@@ -65,9 +63,7 @@ def test_rows_at_random(pack: Path) -> None:
         assert fields_equal(rows, expected)
         assert rows.flags.writeable
     for outside in ([-1], [len(all_steps())], [0, 1 << 40]):
-        with pytest.raises(
-            IndexError, match=rf"no row {outside[-1]}: there are {len(all_steps())}"
-        ):
+        with pytest.raises(IndexError, match=rf"no row {outside[-1]}: there are {count}"):
             data.rows(np.array(outside))
 
 
@@ -81,29 +77,21 @@ def test_runs_and_steps(pack: Path) -> None:
             data.row_of(*missing)
 
 
-def test_steps_that_do_not_count_from_zero_are_found(tmp_path: Path) -> None:
-    steps = all_steps().copy()
-    steps["step_index"][: bounds()[1]] = np.arange(bounds()[1]) * 2 + 3
-    steps["step_index"][[4, 5]] = 11
-    data = StepDataset(write_pack(tmp_path / "p", GAMES, steps=steps))
-    assert data.row_of(0, 3) == 0
-    assert data.row_of(0, 11) == 4
-    with pytest.raises(KeyError, match="run 0 has no step 0"):
-        data.row_of(0, 0)
-
-
 @pytest.mark.parametrize("shard_rows", [0, 2])
-def test_the_first_of_several_equal_steps_is_found(tmp_path: Path, shard_rows: int) -> None:
-    game = cut(GAMES[0], 4)
-    steps = step_rows([GAMES[1], game])
-    first = len(GAMES[1].boards)
-    steps["step_index"][first:] = [0, 2, 2, 3]
-    folder = write_pack(tmp_path / "p", [GAMES[1], game], steps=steps, shard_rows=shard_rows)
-    data = StepDataset(folder)
-    for step, row in ((0, 0), (2, 1), (3, 3)):
-        assert data.row_of(1, step) == first + row
-    with pytest.raises(KeyError, match="no step 1"):
-        data.row_of(1, 1)
+@pytest.mark.parametrize("index", [[0, 2, 2, 3], [3, 5, 7, 9], [3, 5, 5, 1]])
+def test_the_first_of_several_equal_steps_is_found(
+    tmp_path: Path, shard_rows: int, index: list[int]
+) -> None:
+    games = [GAMES[1], cut(GAMES[0], 4)]
+    steps, first = step_rows(games), len(GAMES[1].boards)
+    steps["step_index"][first:] = index
+    data = StepDataset(write_pack(tmp_path / "p", games, steps=steps, shard_rows=shard_rows))
+    for step in range(11):
+        if step in index:
+            assert data.row_of(1, step) == first + index.index(step)
+        else:
+            with pytest.raises(KeyError, match=f"run 1 has no step {step}"):
+                data.row_of(1, step)
 
 
 def test_batches_decode_with_the_mask(pack: Path) -> None:
@@ -176,9 +164,8 @@ def test_sql_over_runs_can_only_read(pack: Path) -> None:
             data.runs(sql)
     with pytest.raises(ValueError, match="gives 999, which is not the id"):
         data.runs("SELECT 999")
-    with pytest.raises(
-        OverflowError, match=r"a seed of 2\*\*63 or more is in the table as seed - 2"
-    ):
+    rule = r"a seed of 2\*\*63 or more is in the table as seed - 2"
+    with pytest.raises(OverflowError, match=rule):
         data.runs("SELECT id FROM runs WHERE seed = ?", (2**64 - 1,))
     assert (pack / "metadata.db").read_bytes() == before
     assert not (pack / "new.db").exists()
@@ -198,8 +185,10 @@ def test_splits_share_no_run_and_cover_all(pack: Path, by: str) -> None:
             assert len(side) == len(side.all_rows())
         if by == "permutation":
             assert len(held.run_ids) == 4
-    again = [side.run_ids.tolist() for side in data.split(0.3, by=by, seed=3)]  # type: ignore[arg-type]
-    other = [side.run_ids.tolist() for side in StepDataset(pack).split(0.3, by=by, seed=3)]  # type: ignore[arg-type]
+    again, other = (
+        [side.run_ids.tolist() for side in each.split(0.3, by=by, seed=3)]  # type: ignore[arg-type]
+        for each in (data, StepDataset(pack))
+    )
     assert again == other
     assert data.split(0.0)[1].run_ids.tolist() == []
     assert len(data.split(1.0)[0]) == 0
@@ -217,36 +206,36 @@ def test_permutation_is_the_one_of_the_training_loader(tmp_path: Path) -> None:
     assert data.split(0.1, by="permutation")[1].run_ids.tolist() == sorted(order[:2].tolist())
 
 
+@pytest.fixture
+def pool(tmp_path: Path) -> StepDataset:
+    """Four games are in both packs, `a` and `b`."""
+    packs = [write_pack(tmp_path / "a", GAMES[:8]), write_pack(tmp_path / "b", GAMES[4:])]
+    merge(packs, tmp_path / "pool", MergeConfig())
+    return StepDataset(tmp_path / "pool")
+
+
 @pytest.mark.parametrize("by", ["hash", "permutation"])
-def test_a_game_that_occurs_twice_stays_on_one_side(tmp_path: Path, by: str) -> None:
-    a = write_pack(tmp_path / "a", GAMES[:8])
-    b = write_pack(tmp_path / "b", GAMES[4:])
-    merge([a, b], tmp_path / "pool", MergeConfig())
-    pool = StepDataset(tmp_path / "pool")
+def test_a_game_that_occurs_twice_stays_on_one_side(pool: StepDataset, by: str) -> None:
     for seed in range(20):
         train, held = pool.split(0.4, by=by, seed=seed)  # type: ignore[arg-type]
         seeds = [{pool.run_table[i].seed for i in side.run_ids} for side in (train, held)]
         assert not seeds[0] & seeds[1]
         if by == "hash":
             # And on the side that it has in its own pack.
-            alone = StepDataset(a).split(0.4, seed=seed)[1]
+            alone = StepDataset(pool.pack.with_name("a")).split(0.4, seed=seed)[1]
             assert {GAMES[i].seed for i in alone.run_ids} <= seeds[1]
 
 
-def test_splits_by_sql_must_exclude_each_other(tmp_path: Path) -> None:
-    a = write_pack(tmp_path / "a", GAMES[:8])
-    b = write_pack(tmp_path / "b", GAMES[4:])
-    merge([a, b], tmp_path / "pool", MergeConfig())
-    pool = StepDataset(tmp_path / "pool")
+def test_splits_by_sql_must_exclude_each_other(pool: StepDataset) -> None:
     train, held = pool.split_by_sql(
         "SELECT id FROM runs WHERE seed % 2 = 0", "SELECT id FROM runs WHERE seed % 2 = 1"
     )
     assert not set(train.run_ids) & set(held.run_ids)
     assert len(train) + len(held) == len(pool)
-    with pytest.raises(ValueError, match="is the same game"):
-        pool.split_by_sql("SELECT id FROM runs WHERE id < 9", "SELECT id FROM runs WHERE id > 8")
-    with pytest.raises(ValueError, match="is the same game"):
-        pool.split_by_sql("SELECT id FROM runs", "SELECT id FROM runs WHERE id = 0")
+    runs = "SELECT id FROM runs"
+    for sides in ((f"{runs} WHERE id < 9", f"{runs} WHERE id > 8"), (runs, f"{runs} WHERE id = 0")):
+        with pytest.raises(ValueError, match="is the same game"):
+            pool.split_by_sql(*sides)
 
 
 def test_numbers_outside_a_set_are_refused(tmp_path: Path) -> None:
@@ -259,25 +248,9 @@ def test_numbers_outside_a_set_are_refused(tmp_path: Path) -> None:
     assert len(some.rows(np.array([], np.int64))) == 0
 
 
-def test_a_pickle_is_small_and_maps_the_files_again(pack: Path) -> None:
-    data = StepDataset(pack)
-    octets = pickle.dumps(data)
-    assert len(octets) < 5_000
-    again = pickle.loads(octets)
-    indices = np.arange(0, len(all_steps()), 7)
-    assert fields_equal(again.rows(indices), data.rows(indices))
-    assert again.split(0.3)[1].run_ids.tolist() == data.split(0.3)[1].run_ids.tolist()
-
-
 def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path: Path) -> None:
-    runs = [
-        metadata_db.Run(i, g.seed, len(g.boards), g.score, g.highest_tile)
-        for i, g in enumerate(GAMES)
-    ]
-    runs[3], runs[4] = (
-        metadata_db.Run(3, 3, runs[3].steps + 1, 0, 2),
-        metadata_db.Run(4, 4, runs[4].steps - 1, 0, 2),
-    )
+    runs = run_table(GAMES)
+    runs[3:5] = Run(3, 3, runs[3].steps + 1, 0, 2), Run(4, 4, runs[4].steps - 1, 0, 2)
     with pytest.raises(BadInput, match=r"row 190 belongs to run 4, but metadata.db says run 3"):
         StepDataset(write_pack(tmp_path / "a", GAMES, runs=runs))
     with pytest.raises(BadInput, match=r"counts \d+ steps, the files have"):
@@ -286,11 +259,9 @@ def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path: Path) -> No
 
 def test_other_pools_are_named_with_their_reader(tmp_path: Path) -> None:
     pack = write_pack(tmp_path / "p", GAMES)
-    self_play = np.zeros(5, [("run_id", "<u8"), ("step_idx", "<u4"), ("exps", "u1", (16,))])
-    legacy = np.zeros(5, [("run_id", "<u4"), ("step_index", "<u4"), ("board", "<u8")])
     for rows, text in (
-        (self_play, r"self-play v1 rows.*make_collate_steps"),
-        (legacy, r"legacy expectimax rows.*tile_65536_mask.*make_collate_steps"),
+        (np.zeros(5, SELF_PLAY), r"self-play v1 rows.*make_collate_steps"),
+        (np.zeros(5, LEGACY), r"legacy expectimax rows.*tile_65536_mask.*make_collate_steps"),
         (np.zeros((5, 8), np.float32), "not one column of rows"),
     ):
         np.save(pack / "steps.npy", rows)
@@ -298,7 +269,7 @@ def test_other_pools_are_named_with_their_reader(tmp_path: Path) -> None:
             StepDataset(pack)
         assert caught.value.file == str(pack / "steps.npy")
     with pytest.raises(BadInput, match="self-play v1"):
-        np.save(pack / "steps.npy", self_play)
+        np.save(pack / "steps.npy", np.zeros(5, SELF_PLAY))
         merge([pack, write_pack(tmp_path / "q", GAMES)], tmp_path / "pool", MergeConfig())
 
 
@@ -310,16 +281,6 @@ def test_a_pack_without_enum_or_session_can_be_read(tmp_path: Path) -> None:
     data = StepDataset(pack)
     assert data.names is None
     assert fields_equal(data.rows(np.arange(len(all_steps()))), all_rows(pack))
-
-
-def test_import_stays_cheap() -> None:
-    code = (
-        "import sys, gristmill.macroxue as m; m.StepDataset; m.merge; m.value_sidecar;"
-        "import gristmill.macroxue.laws.games, gristmill.macroxue.laws.values;"
-        "print(sorted({'torch', 'numba', 'polars', 'pyarrow', 'dagster'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_queries_are_of_the_version_that_was_opened(pack: Path) -> None:
@@ -350,7 +311,50 @@ def test_a_database_that_was_cut_or_is_damaged_is_named(pack: Path) -> None:
 
 @pytest.mark.parametrize("run_id", [-1, 1 << 32])
 def test_an_id_that_no_row_can_have_is_refused(tmp_path: Path, run_id: int) -> None:
-    runs = [*run_table(GAMES), metadata_db.Run(run_id, 1, 0, 0, 2)]
+    runs = [*run_table(GAMES), Run(run_id, 1, 0, 0, 2)]
     folder = write_pack(tmp_path / "p", GAMES, runs=sorted(runs, key=lambda run: run.id))
     with pytest.raises(BadInput, match=f"run id {run_id} has no 32 bits"):
         StepDataset(folder)
+
+
+MOVES = ("up", "down", "left", "right")
+
+
+@pytest.mark.parametrize("folder", ["packs/sample_d6", "pools/samples"])
+def test_rows_of_a_batch_are_the_lines_that_their_origins_name(
+    sample_root: SampleRoot, folder: str
+) -> None:
+    data = StepDataset(sample_root.data / "macroxue" / folder)
+    train, _ = data.split(0.2)
+    batch = next(iter(Loader(Plan(data.source(train), seed=5), 8, form="numpy")))
+    assert set(batch["number"].tolist()) <= set(train.all_rows().tolist())
+    for name, column in data.batch(batch["number"]).items():
+        assert np.array_equal(batch[name], column)
+    for row, number in enumerate(batch["number"].tolist()):
+        *_, last = data.source(train).origin(number)
+        facts = last.facts()
+        begin, end = map(int, str(facts["raw_line_bytes"]).split()[0].split("-"))
+        text = gzip.decompress((sample_root.data / str(facts["raw_steps"])).read_bytes())
+        line = json.loads(text[begin:end])
+        assert line["board"] == batch["ranks"][row].tolist()
+        assert MOVES.index(line["move"]) == batch["move_dir"][row]
+        assert line["step_index"] == batch["step_index"][row]
+
+
+def test_one_row_of_each_run_an_epoch(sample_root: SampleRoot) -> None:
+    data = StepDataset(sample_root.data / "macroxue/packs/sample_d6")
+    source = data.source()
+    runs = [run.id for run in data.run_table]
+    view = Grouped(source, source.game_bounds)  # type: ignore[attr-defined]
+    (batch,) = Loader(Plan(view, seed=1), len(runs), form="numpy")
+    assert sorted(batch["run_id"].tolist()) == sorted(runs)
+
+
+def test_a_value_sidecar_adds_columns_and_changes_no_order(sample_root: SampleRoot) -> None:
+    pack, values = (
+        sample_root.data / "macroxue" / kind / "sample_d6" for kind in ("packs", "values")
+    )
+    plain, joined = StepDataset(pack).source(), StepDataset(pack, values=values).source()
+    assert plain.identity.text == joined.identity.text
+    numbers = np.array([3, 0])
+    assert set(joined.read(numbers)) > set(plain.read(numbers))

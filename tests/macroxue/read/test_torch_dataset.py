@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, value_sidecar
-from gristmill.macroxue.read.splits import RowSet
+from gristmill.macroxue.read.stream import RowSet
 from tests.later import later
 from tests.macroxue.games import play, write_pack
 
@@ -33,14 +33,10 @@ def test_an_epoch_sees_every_training_row_once_and_no_other(pool: StepDataset, s
     data = pool.as_torch(train)
     assert isinstance(data, torch_data.Dataset)
     generator = torch.Generator().manual_seed(1)
+    sampler = torch_data.RandomSampler(data, generator=generator)
+    batches = torch_data.BatchSampler(sampler, 128, drop_last=False)
     loader = torch_data.DataLoader(
-        data,
-        batch_size=None,
-        sampler=torch_data.BatchSampler(
-            torch_data.RandomSampler(data, generator=generator), 128, drop_last=False
-        ),
-        num_workers=2,
-        multiprocessing_context=start,
+        data, batch_size=None, sampler=batches, num_workers=2, multiprocessing_context=start
     )
     model = torch.nn.Sequential(
         torch.nn.Embedding(17, 4), torch.nn.Flatten(), torch.nn.Linear(64, 4)
@@ -80,15 +76,8 @@ def test_tensors_are_the_columns_of_the_batch(pool: StepDataset) -> None:
 def test_single_samples_collate_by_default(pool: StepDataset) -> None:
     data = pool.as_torch(pool.rows_of([4, 6]))
     plain = list(torch_data.DataLoader(data, batch_size=50))
-    batched = list(
-        torch_data.DataLoader(
-            data,
-            batch_size=None,
-            sampler=torch_data.BatchSampler(
-                torch_data.SequentialSampler(data), 50, drop_last=False
-            ),
-        )
-    )
+    sampler = torch_data.BatchSampler(torch_data.SequentialSampler(data), 50, drop_last=False)
+    batched = list(torch_data.DataLoader(data, batch_size=None, sampler=sampler))
     assert len(plain) == len(batched) == -(-len(data) // 50)
     for a, b in zip(plain, batched, strict=True):
         assert all(torch.equal(a[name], b[name]) for name in b)

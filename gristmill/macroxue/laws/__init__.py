@@ -1,1 +1,0 @@
-"""Laws of packs, pools and value sidecars, and notes on what is unusual in packs."""

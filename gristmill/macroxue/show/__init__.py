@@ -1,1 +1,0 @@
-"""Packs and pools for people: columns, tables and boards."""
