@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ import dagster as dg
 
 import definitions
 from assets import choices, ranges, worker
+from assets.inbox import add_partitions
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from commands import dagster_private
 from commands.runs.outcomes import outcomes_of
@@ -160,6 +161,23 @@ class Graph:
         """Returns whether a command without names builds a partition, or an asset without any."""
         made = declared().get(asset.to_user_string())
         return made is None or made.is_asked(self._lake, partition)
+
+    def add_asked(self, assets: Iterable[dg.AssetKey], wanted: Collection[str]) -> None:
+        """Add partitions that there are without a drop, where a person or `--all` asks for them.
+
+        assets: those to build.
+        wanted: partition keys of the user.
+        """
+        for asset in assets:
+            definition = self._graph.get(asset).partitions_def
+            if not isinstance(definition, dg.DynamicPartitionsDefinition):
+                continue
+            known, name = set(self.known(asset)), str(definition.name)
+            asked = {*wanted, *(self._available(asset) if asset in _AVAILABLE else ())} - known
+            built_in = (inbox.built_in().get(name, ()) for inbox in INBOXES)
+            if new := [key for keys in built_in for key in keys if key in asked]:
+                add_partitions(self._instance, name, new)
+                del self._known[definition]
 
     def look_again(self) -> None:
         """Forget which partitions there are, since an asset or a drop was added."""

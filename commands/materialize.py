@@ -149,6 +149,7 @@ class _Build:
         # Other inboxes add no partition that these assets have.
         self._above = _inboxes_of(self._graph.with_ancestors(self._assets))
         self._register(self._above)
+        self._graph.add_asked(self._assets, partitions)
         self._values = settings_of(self._assets[0].to_user_string(), words) if words else {}
         for asset in self._assets:
             self._check_keys(asset)  # a wrong key stops before a build

@@ -460,6 +460,9 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
         }
 
     assert set(said_of().values()) == {""}
+    listed = list_artifacts(ui.root, said_of=comparer())
+    assert [one.run for one in listed if one.partition == "a"][-1] == run
+    assert f"  {run[:8]}  current" in "\n".join(lines(listed))
     (ui.root / "words/b/words.txt").write_text("damaged\n")
     ui.execute_all()
     DROPS.errors["b"] = GristmillError("no game")
@@ -476,6 +479,8 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
         "words a": new,
         "words b": f"its build fails since {since} UTC; the check intact found an error",
     }
+    listed = list_artifacts(ui.root, said_of=comparer())
+    assert [bool(one.run) for one in listed] == [not one.dagster.startswith(new) for one in listed]
     assert f"; {new}" in "\n".join(lines(list_artifacts(ui.root, said_of=comparer())))
     record = ui.root / "words/b/provenance.json"
     record.write_text(record.read_text().replace(read_record(record).data_version, "0" * 64))
