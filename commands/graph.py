@@ -16,8 +16,7 @@ from assets import choices, ranges, worker
 from assets.inbox import add_partitions
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from commands import dagster_private
-from commands.runs.outcomes import outcomes_of
-from commands.runs.table import Outcome
+from commands.runs.outcomes import Outcome, outcomes_of
 from gristmill.asset import declared
 from gristmill.run import interrupts
 from gristmill.settings.fields import nearest

@@ -15,11 +15,10 @@ import dagster as dg
 
 import definitions
 from assets import versions
-from assets.mirrored import STATUS as NOT_PUSHED
+from assets.publishing import STATUS as NOT_PUSHED
 from assets.ranges import PARTITION
 from commands.graph import Graph
-from commands.runs.outcomes import PLANNED, named_in
-from commands.runs.table import Outcome
+from commands.runs.outcomes import PLANNED, Outcome, named_in
 from gristmill.contract import NothingToBuild
 from gristmill.printable import plain
 from gristmill.provenance import Record

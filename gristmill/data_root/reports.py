@@ -1,6 +1,6 @@
 """What was reported to Dagster of the artifacts of a data root, read without Dagster.
 
-The file is written with the events: see `assets/checking/verdict_file.py`.
+The file is written with the events: see `assets/checking/verdicts.py`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def subject_of(record: Record) -> str:
 
 
 def comparer() -> Callable[[Path, Record], tuple[str, str]]:
-    """Returns a function that says which run reported an artifact, and what differs from its record.
+    """Returns a function that says which run reported an artifact, and what is not as its record.
 
     It takes a data root, whose file it reads once, and the record. Of an artifact that no run
     reported, the run is empty; so is the other text for nothing, and where no Dagster has looked at

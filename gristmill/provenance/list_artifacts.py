@@ -40,8 +40,7 @@ RECORD_DAMAGED: Final = "record damaged"
 MISSING: Final = "missing"
 
 SaidOf = Callable[[Path, Record], tuple[str, str]]
-"""Takes a data root and a record; returns the run that reported it to Dagster, and what was reported
-that differs from it."""
+"""Takes a data root and a record; returns the run that reported it, and what else was reported."""
 StateOf = Callable[[Path], "tuple[Judged, Account | None]"]
 """Takes a drop; returns its judgement, and its account where it has one."""
 
