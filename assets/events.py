@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -15,7 +14,7 @@ from urllib.parse import quote
 import dagster as dg
 
 from assets import choices
-from assets.checking.rules import equal_inputs, named
+from assets.checking.rules import equal_inputs, inputs_of, named
 from gristmill import families, markdown, provenance
 from gristmill.browse.web.asked import Asked
 from gristmill.contract import BadInput, GristmillError, in_words
@@ -80,12 +79,7 @@ def _raw_drops(record: Record, root: Path) -> Iterator[tuple[str, str]]:
 
 def _inputs(record: Record, root: Path) -> list[Input]:
     path = provenance.published_record_path(root / record.artifact, record.partition)
-    if record.inputs_file is None or path is None:
-        return list(record.inputs)
-    try:
-        return provenance.read_inputs(record, path)
-    except GristmillError:
-        return []  # the check `intact` reports it
+    return list(record.inputs) if path is None else inputs_of(record, path)
 
 
 def _record(item: Input, root: Path) -> Record | None:
@@ -118,26 +112,13 @@ MOST_NUMBERS: Final = 150
 """Most numbers of an event."""
 _NUMBER_BYTES = 35_000
 _LONGEST_NAME = 100
-# Most bytes of a record: that of the samples of ARC, with 31 files, has 10,614.
-_RECORD_BYTES = 12_000
 # What Dagster writes around a value: its type and its class.
 _AROUND = 200
 _LONGEST_LIST = 1000
 _LONGEST_NOTES = 3000
 RESERVED: Final = (
-    *(
-        "path",
-        "samples",
-        "status",
-        "account",
-        "not checked",
-        "notes",
-        "provenance",
-        "bytes",
-        "seconds",
-        "peak_memory_mb",
-    ),
-    *("config changed", "tokenizer", "source drop", "zero", EQUAL),
+    *("path", "samples", "status", "account", "not checked", "notes", "bytes", "seconds"),
+    *("peak_memory_mb", "config changed", "tokenizer", "source drop", "zero", EQUAL),
 )
 """Names that no count takes."""
 
@@ -145,7 +126,7 @@ RESERVED: Final = (
 def event_metadata(
     published: Published, sample: Callable[[Path], int] = lambda _: 0
 ) -> dict[str, Any]:
-    """Returns the metadata of an event: the picture, links, numbers to plot, the record.
+    """Returns the metadata of an event: the picture, links, numbers to plot.
 
     sample: takes the folder, and returns the number of the row of its main table that is drawn;
         default: the first.
@@ -164,8 +145,6 @@ def event_metadata(
     metadata["dagster/uri"] = folder.absolute().as_uri()
     if (schema := column_schema(record.asset)) is not None:
         metadata[COLUMNS] = dg.MetadataValue.table_schema(schema)
-    whole = bounded_record(record.model_dump(mode="json"), _RECORD_BYTES)
-    metadata["provenance"] = dg.MetadataValue.json(whole)
     return metadata
 
 
@@ -275,19 +254,6 @@ def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:
     if more := len(counts) - len(numbers):
         numbers["counts left out"] = f"{more:,}; all are in the record on disk"
     return numbers
-
-
-def bounded_record(record: dict[str, Any], most: int) -> dict[str, Any]:
-    """Returns a record, without its longest fields if it has too many bytes.
-
-    A cut record has the entry `cut` with their names; the whole one is on disk.
-    """
-    kept = dict(record)
-    while len(json.dumps(kept)) > most:
-        del kept[max(kept, key=lambda name: len(json.dumps(kept[name])))]
-    if gone := [name for name in record if name not in kept]:
-        kept["cut"] = f"{', '.join(gone)}: in the record on disk"
-    return kept
 
 
 @cache
@@ -413,10 +379,8 @@ def problem_of(error: Exception, target: Target) -> Problem:
 
 
 def _cure(error: Exception, target: Target) -> str:
-    for kind, cure in _CURES:
-        if isinstance(error, kind):
-            return cure(error, target)
-    return ""
+    cure = next(cure for kind, cure in _CURES if isinstance(error, kind))
+    return cure if isinstance(cure, str) else cure(error, target)
 
 
 def _of_bad_input(error: Exception, target: Target) -> str:
@@ -441,33 +405,23 @@ def _of_broken_laws(error: Exception, target: Target) -> str:
     )
 
 
-def _of_busy(error: Exception, target: Target) -> str:
-    return (
-        "wait until that build ends, then build again; if its run hangs, end the process and run "
-        "`gristmill prune`"
-    )
-
-
-def _of_download(error: Exception, target: Target) -> str:
-    return "build again later: it goes on with the bytes that are here"
-
-
-def _of_permissions(error: Exception, target: Target) -> str:
-    return "let the user who builds read and write this file or folder, then build again"
-
-
-def _of_bug(error: Exception, target: Target) -> str:
-    return "gristmill does not expect this error: report it with the stack trace of the run's log"
-
-
-_CURES: Final[tuple[tuple[type[Exception], Callable[[Exception, Target], str]], ...]] = (
+_CURES: Final[tuple[tuple[type[Exception], str | Callable[[Exception, Target], str]], ...]] = (
     (BadInput, _of_bad_input),
     (LawsBroken, _of_broken_laws),
-    (Busy, _of_busy),
-    (HubError, _of_download),
-    # The text of any other error of the library says what to do.
-    (GristmillError, lambda error, target: ""),
-    (PermissionError, _of_permissions),
-    (Exception, _of_bug),
+    (
+        Busy,
+        "wait until that build ends, then build again; if its run hangs, end the process and run "
+        "`gristmill prune`",
+    ),
+    (HubError, "build again later: it goes on with the bytes that are here"),
+    (GristmillError, ""),  # the text of any other error of the library says what to do
+    (
+        PermissionError,
+        "let the user who builds read and write this file or folder, then build again",
+    ),
+    (
+        Exception,
+        "gristmill does not expect this error: report it with the stack trace of the run's log",
+    ),
 )
 """What to do by the class of an error; the first class that fits counts."""

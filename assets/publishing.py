@@ -86,7 +86,10 @@ def push_published(
         missed[key or name] = problem = Problem(reason, "MirrorError", cure(mirror, [name]))
         yield problem.observation(context.asset_key, key, root, STATUS)
     if missed:
-        raise _failure(missed, len(done))
+        if len(done) == 1:
+            raise next(iter(missed.values())).failure()
+        said = f"{len(missed)} of {len(done)} partitions are {STATUS}; all of them are published"
+        raise _failure_of_batch(said, missed)
 
 
 def _push_line(results: Sequence[mirroring.Pushed]) -> str:
@@ -95,19 +98,6 @@ def _push_line(results: Sequence[mirroring.Pushed]) -> str:
     sent = amounts.size(sum(result.sent_bytes for result in results))
     said = f"{created} new versions, {sent} sent, {len(results) - created - failed} were there"
     return f"{said}, {failed} failed" if failed else said
-
-
-def _failure(missed: dict[str, Problem], count: int) -> dg.Failure:
-    if count == 1:
-        return next(iter(missed.values())).failure()
-    listed = list(missed.items())[:_MOST_LISTED]
-    lines = [f"{key}: {problem.first_line}" for key, problem in listed]
-    return dg.Failure(
-        f"{len(missed)} of {count} partitions are {STATUS}; all of them are published:\n"
-        + "\n".join([*lines, "What to do:", f"{listed[0][0]}: {listed[0][1].cure}"]),
-        metadata={"failed": dg.MetadataValue.json({key: each.reason for key, each in listed})},
-        allow_retries=False,
-    )
 
 
 BuildOf = Callable[[str | None], Build]
@@ -271,7 +261,8 @@ def _publish_batch(
         events.append(event)
         yield event
     if failed:
-        failure = _failure_of_batch(failed, len(keys))
+        said = f"{len(failed)} of {len(keys)} partitions failed, the others are published"
+        failure = _failure_of_batch(said, failed)
         if context.run.tags.get(FAILS_ALONE) != "true":
             raise failure
         context.log.warning(f"{failure.description}\nEach of them gets a run of its own.")
@@ -300,7 +291,7 @@ def _with_inputs(context: dg.AssetExecutionContext, keys: list[str]) -> list[str
     return [key for key in keys if all((parent, key) in built for parent in inputs)]
 
 
-def _failure_of_batch(failed: Mapping[str, Problem], count: int) -> dg.Failure:
+def _failure_of_batch(said: str, failed: Mapping[str, Problem]) -> dg.Failure:
     listed = list(failed.items())[:_MOST_LISTED]
     lines = [f"{key}: {plain(problem.first_line, _MOST_REASON)}" for key, problem in listed]
     # Partitions that fail by the same rule share the line that says what to do.
@@ -309,8 +300,7 @@ def _failure_of_batch(failed: Mapping[str, Problem], count: int) -> dg.Failure:
         lines += ["What to do:", *list(cures)[:_MOST_CURES]]
     reasons = {key: plain(problem.reason, _MOST_REASON) for key, problem in listed}
     return dg.Failure(
-        f"{len(failed)} of {count} partitions failed, the others are published:\n"
-        + "\n".join(lines),
+        "\n".join([f"{said}:", *lines]),
         metadata={"failed": dg.MetadataValue.json(reasons)},
         allow_retries=False,
     )

@@ -13,7 +13,7 @@ from assets.checking import rules
 from assets.checking.rules import CHECKED, Checked, Looked, Rule, Scope, keep, seen_by
 from assets.checking.verdicts import Verdict, Verdicts, kept
 from assets.events import Problem
-from assets.versions import DATA_VERSION, latest, latest_events
+from assets.versions import latest, newest_version, observed_since
 from gristmill import markdown
 from gristmill.data_root.reports import BUILT
 from gristmill.printable import breakable, plain
@@ -186,7 +186,6 @@ def _first_keys(keys: Collection[str]) -> str:
     return ", ".join(first) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
 
 
-_KEYS_IN_QUERY: Final = 1000
 _MOST_LINES: Final = 3
 
 
@@ -198,15 +197,13 @@ def adopt(instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: 
     checked: the asset.
     verdicts: those that are kept stay.
     """
-    keys = checked.partitions(instance)
-    if keys is not None:
-        newest = latest(instance, checked.asset.key, list(keys))
-        reported = {key: (version, "") for key, (version, _) in newest.items()}
+    keys, asset = checked.partitions(instance), checked.asset.key
+    if keys is None:
+        found = newest_version(instance, asset)
+        newest = {"": found} if found else {}
     else:
-        records = instance.fetch_materializations(checked.asset.key, limit=1).records
-        events = [record.asset_materialization for record in records]
-        versions = [(event.tags or {}).get(DATA_VERSION, "") for event in events if event]
-        reported = {"": (versions[0], "")} if versions else {}
+        newest = latest(instance, asset, list(keys))
+    reported = {key: (version, "") for key, (version, _) in newest.items()}
     verdicts.reported(checked.name, reported)
     if BUILT in checked.rules:
         verdicts.only(checked.name, BUILT, failed_builds(instance, checked, lake))
@@ -216,28 +213,14 @@ def adopt(instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: 
 
 def failed_builds(instance: dg.DagsterInstance, checked: Checked, lake: Lake) -> list[Verdict]:
     """Returns the verdict on each partition whose last build failed, by the events of builds."""
-    observed = dg.DagsterEventType.ASSET_OBSERVATION
-    asset, keys = checked.asset.key, checked.partitions(instance)
-    if keys is None:
-        records = list(instance.fetch_observations(asset, limit=1).records)
-        since = instance.fetch_materializations(asset, limit=1).records
-        records = [one for one in records if not since or one.storage_id > since[0].storage_id]
-    else:
-        last = latest_events(instance, asset, list(keys), observed)
-        good = latest_events(instance, asset, list(last))
-        ids = [event for key, event in last.items() if event > good.get(key, 0)]
-        records = []
-        for start in range(0, len(ids), _KEYS_IN_QUERY):
-            some = ids[start : start + _KEYS_IN_QUERY]
-            wanted = dg.AssetRecordsFilter(asset, storage_ids=some)
-            records += instance.fetch_observations(wanted, limit=len(some)).records
+    keys = checked.partitions(instance)
     failed = []
-    for record in records:
-        event = record.asset_observation
-        said = {name: value.value for name, value in event.metadata.items()} if event else {}
-        if event is not None and said.get("status") == "failed":
+    found = observed_since(instance, checked.asset.key, None if keys is None else list(keys))
+    for key, event in found.items():
+        said = {name: value.value for name, value in event.metadata.items()}
+        if said.get("status") == "failed":
             problem = Problem(str(said.get("reason")), "", str(said.get("cure", "")))
-            failed.append(failed_build(checked.name, event.partition or "", problem, lake))
+            failed.append(failed_build(checked.name, key or "", problem, lake))
     return failed
 
 

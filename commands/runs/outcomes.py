@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import dagster as dg
 from rich.text import Text
 
+from assets.checking.evaluations import FALLING_SHORT
 from assets.checks import ON_DISK
 from assets.publishing import STATUS as NOT_PUSHED
 from commands.dagster_private import Result
@@ -164,10 +165,6 @@ def _place(item: Outcome, started_in: Path) -> str:
     return shown_text(str(shown)) if item.place else ""
 
 
-FALLING_SHORT: Final = "falling short"
-"""Metadata of a check: how many partitions its table would name if it were not cut."""
-PLANNED: Final = "PLANNED"
-"""Status of a check that a run planned and has not evaluated."""
 Key = TypeVar("Key", str, "str | None")
 
 

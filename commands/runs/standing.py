@@ -15,10 +15,11 @@ import dagster as dg
 
 import definitions
 from assets import versions
+from assets.checking.evaluations import PLANNED
 from assets.publishing import STATUS as NOT_PUSHED
 from assets.ranges import PARTITION
 from commands.graph import Graph
-from commands.runs.outcomes import PLANNED, Outcome, named_in
+from commands.runs.outcomes import Outcome, named_in
 from gristmill.contract import NothingToBuild
 from gristmill.printable import plain
 from gristmill.provenance import Record
@@ -119,10 +120,8 @@ class Standing:
         stale otherwise.
         """
         if None in current:
-            event = self._instance.get_latest_materialization_event(asset)
-            shown = event.asset_materialization if event else None
-            version = (shown.tags or {}).get(versions.DATA_VERSION) if shown else None
-            return {None} if version == current[None].data_version else set()
+            newest = versions.newest_version(self._instance, asset)
+            return {None} if newest and newest[0] == current[None].data_version else set()
         keys = [key for key in current if key is not None]
         known = {
             key: event
@@ -158,16 +157,8 @@ class Standing:
         """The partitions whose page says that the mirror lacks them: a run pushes what it finds."""
         if not keys or not self._lake.mirror().takes(asset.to_user_string()):
             return set()
-        seen: dict[str | None, dg.AssetObservation] = {}
-        if None in keys:
-            (built,) = self._instance.fetch_materializations(asset, limit=1).records
-            since = dg.AssetRecordsFilter(asset, after_storage_id=built.storage_id)
-            for record in self._instance.fetch_observations(since, limit=1).records:
-                if record.asset_observation is not None:
-                    seen[None] = record.asset_observation
-        else:
-            named = [key for key in keys if key is not None]
-            seen.update(versions.observed_since(self._instance, asset, named).items())
+        named = None if None in keys else [key for key in keys if key is not None]
+        seen = versions.observed_since(self._instance, asset, named)
         statuses = {key: said.metadata.get("status") for key, said in seen.items()}
         return {key for key, status in statuses.items() if status and status.value == NOT_PUSHED}
 

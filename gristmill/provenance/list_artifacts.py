@@ -138,7 +138,7 @@ def as_json(listed: Iterable[Listed]) -> str:
 
 def lines(listed: Iterable[Listed]) -> Iterator[str]:
     """A table for the terminal, one line an artifact, after a line of titles."""
-    titles = ("asset", "partition", "rows", "bytes", "built (UTC)", "made from", "run", "state")
+    titles = ("asset", "partition", "rows", "bytes", "built (UTC), run", "made from", "state")
     table = [titles, *(_cells(item) for item in listed)]
     widths = [max(len(row[column]) for row in table) for column in range(len(titles))]
     for row in table:
@@ -158,9 +158,8 @@ def _cells(item: Listed) -> tuple[str, ...]:
         item.partition or "",
         "" if item.rows is None else f"{item.rows:,}",
         f"{item.bytes:,}",
-        (item.built or "")[:16].replace("T", " "),
+        f"{(item.built or '')[:16].replace('T', ' ')} {item.run[:8]}".rstrip(),
         made_from,
-        item.run[:8],
         "; ".join(filter(None, (_state_of(item), item.dagster))),
     )
     return tuple(map(printable, cells))

@@ -21,7 +21,6 @@ from assets.events import (
     Problem,
     Target,
     bounded_numbers,
-    bounded_record,
     column_schema,
     drop_rows,
     event_metadata,
@@ -104,11 +103,6 @@ def value(metadata: dict[str, Any], name: str) -> Any:
 def test_what_fits_is_unchanged() -> None:
     record = {"config": {"a": [1, 2]}, "inputs": [{"path": "é"}]}
     metadata = event_metadata(published({"rows": 3, "languages/en": 2}, record, notes=["a *note*"]))
-    assert value(metadata, "provenance") == {
-        "asset": "corn/mill",
-        "counts": {"rows": 3, "languages/en": 2},
-        **record,
-    }
     assert metadata["dagster/uri"] == "file:///data/corn"
     assert value(metadata, "notes") == "* a \\*note\\*"
     assert {
@@ -178,9 +172,6 @@ def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds() -> None:
     assert stored(metadata) <= MOST_BYTES
     assert metadata["rows"] == 3
     assert value(metadata, "notes").startswith(HOSTILE[0])
-    record = value(metadata, "provenance")
-    assert record["asset"] == "corn/mill"
-    assert record["cut"] == "counts, config, inputs, outputs: in the record on disk"
 
 
 def test_what_was_not_checked_is_a_line_of_its_own() -> None:
@@ -197,11 +188,11 @@ def test_the_account_of_a_drop_is_a_line_of_its_own_and_stays_short() -> None:
 
 
 def test_names_from_drops_take_no_name_of_an_event() -> None:
-    counts = {"path": 1, "status": 2, "provenance": 3, ROWS: 4, "notes": 5}
+    counts = {"path": 1, "status": 2, "seconds": 3, ROWS: 4, "notes": 5}
     metadata = event_metadata(published(counts))
     assert value(metadata, "path") == "/data/corn"
     assert metadata["status"] == "built"
-    assert value(metadata, "provenance")["asset"] == "corn/mill"
+    assert metadata["seconds"] == 1.5
     assert metadata[f"counts/{ROWS}"] == 4
     assert metadata["counts/path"] == 1
     assert metadata["counts/notes"] == 5
@@ -248,18 +239,6 @@ def test_numbers_are_bounded_and_those_of_the_builder_come_first() -> None:
     ]
     same = bounded_numbers({"languages/\x1b": 1, "languages/\x1c": 2})
     assert same == {"languages/\ufffd": 1, "counts left out": "1; all are in the record on disk"}
-
-
-def test_a_record_is_cut_where_it_is_long_and_says_so() -> None:
-    record = {"asset": "a", "config": {"text": "x" * 5000}, "inputs": list(range(10_000))}
-    record |= {"outputs": [{"path": "b", "sha256": None}]}
-    assert bounded_record(record, 10**6) == record
-    assert bounded_record(record, 3000) == {
-        "asset": "a",
-        "outputs": record["outputs"],
-        "cut": "config, inputs: in the record on disk",
-    }
-    assert record["inputs"] == list(range(10_000))  # the record itself stays whole
 
 
 def test_a_count_that_is_zero_and_was_zero_is_named_in_one_row() -> None:

@@ -556,7 +556,7 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
     assert set(said_of().values()) == {""}
     listed = list_artifacts(ui.root, said_of=comparer())
     assert [one.run for one in listed if one.partition == "a"][-1] == run
-    assert f"  {run[:8]}  current" in "\n".join(lines(listed))
+    assert f" {run[:8]}  " in "\n".join(lines(listed))
     (ui.root / "words/b/words.txt").write_text("damaged\n")
     ui.execute_all()
     DROPS.errors["b"] = GristmillError("no game")
