@@ -149,23 +149,13 @@ class _Difference:
         return f"write `{line}` under {target}"
 
 
-def configured() -> frozenset[str]:
-    """Returns the keys of the assets that have a config."""
-    return frozenset(_known())
-
-
 def data_root(published: Published) -> Path:
-    """Returns the data root that an artifact is published in.
-
-    published: the published artifact.
-    """
+    """Returns the data root that an artifact is published in."""
     return published.folder.absolute().parents[len(Path(published.record.artifact).parts) - 1]
 
 
 def change_lines(published: Published) -> list[str]:
     """Returns what changed in the config against the record that stood, one line for each field.
-
-    published: the published artifact; a partition that was not built again has no lines.
 
     A line names the line of `gristmill.toml` that keeps what was chosen for one run: the new value
     if files give another one, else the value that stood.

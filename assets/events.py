@@ -284,11 +284,7 @@ class Target:
 
     @classmethod
     def of(cls, context: dg.AssetExecutionContext, partition: str | None) -> Target:
-        """Returns a partition of the asset whose step runs.
-
-        context: of the step.
-        partition: its key, None for an asset without partitions.
-        """
+        """Returns a partition of the asset whose step runs."""
         partitions = context.assets_def.partitions_def
         name = getattr(partitions, "name", None)
         parts = {s.partitions for each in families.catalogs() for s in each.sources if s.several}
@@ -326,10 +322,7 @@ class Problem:
         return self.reason.split("\n", 1)[0]
 
     def below(self, root: Path) -> Problem:
-        """Returns the same problem with paths relative to the data root, as pages show them.
-
-        root: the data root.
-        """
+        """Returns the same problem with paths relative to the data root, as pages show them."""
         prefix = f"{plain(str(root))}/"
         return replace(
             self, reason=self.reason.replace(prefix, ""), cure=self.cure.replace(prefix, "")
@@ -345,7 +338,6 @@ class Problem:
     ) -> dg.AssetObservation:
         """Returns the event that shows the reason on the page of the partition.
 
-        partition: its key, None for an asset without partitions.
         root: the data root. The description has paths relative to it, the metadata whole ones.
         status: what failed; default "failed": the build.
         """

@@ -272,19 +272,18 @@ def _backfill(batch: int) -> dg.BackfillPolicy | None:
 
 def available(asset: Asset, lake: DataRoot) -> Sequence[str]:
     """Returns the partitions of an asset that are asked for, and whose inputs are there."""
-    return [key for key in _available(asset, lake) if asset.is_asked(lake, key)]
-
-
-def _available(asset: Asset, lake: DataRoot) -> Sequence[str]:
     if asset.available is not None:
-        return asset.available(lake)
-    if not asset.partitions:
-        return [""]
-    first = asset.inputs[0]
-    sources = (source for each in families.catalogs() for source in each.sources)
-    inbox = next((source.inbox for source in sources if source.asset == first), None)
-    if inbox is not None:
-        return lake.taken(inbox)
-    made_from = families.kind_of_asset(first)
-    assert isinstance(made_from, Asset)
-    return lake.partitions_of(first, made_from.place)
+        keys = asset.available(lake)
+    elif not asset.partitions:
+        keys = [""]
+    else:
+        first = asset.inputs[0]
+        sources = (source for each in families.catalogs() for source in each.sources)
+        inbox = next((source.inbox for source in sources if source.asset == first), None)
+        made_from = families.kind_of_asset(first)
+        if inbox is not None:
+            keys = lake.taken(inbox)
+        else:
+            assert isinstance(made_from, Asset)
+            keys = lake.partitions_of(first, made_from.place)
+    return [key for key in keys if asset.is_asked(lake, key)]

@@ -34,12 +34,9 @@ STATUS: Final = "not in the mirror"
 def pushed(
     root: Path, mirror: MirrorSettings, artifacts: Sequence[Artifact], progress: Progress
 ) -> list[mirroring.Pushed]:
-    """Push artifacts of a data root, and return what became of each, in their order.
+    """Push published artifacts to a mirror, and return what became of each, in their order.
 
-    root: the data root.
-    mirror: where to, as `Lake.mirror` returns it; not empty.
-    artifacts: published ones.
-    progress: gets the stage "push" in bytes.
+    mirror: not empty. progress: gets the stage "push" in bytes.
 
     An error is what became of an artifact; nothing is raised for one of the library or of a file.
     """

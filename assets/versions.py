@@ -148,18 +148,18 @@ def observed_since(
     keys: partition keys; those whose latest materialization came later are left out. None: of an
         asset without partitions.
     """
-    found: dict[str | None, dg.EventLogRecord]
+    found: dict[str | None, dg.EventLogRecord] = {}
     if keys is None:
         built = newest_version(instance, asset)
         since = dg.AssetRecordsFilter(asset, after_storage_id=built[1] if built else None)
         records = instance.fetch_observations(since, limit=1).records
-        found = {None: records[0]} if records else {}
+        found.update((None, record) for record in records)
     else:
         kind = dg.DagsterEventType.ASSET_OBSERVATION
         observed = latest_events(instance, asset, keys, kind)
         made = latest_events(instance, asset, list(observed))
         later = {key: event for key, event in observed.items() if event > made.get(key, 0)}
-        found = {**newest_records(instance, asset, later, kind)}
+        found.update(newest_records(instance, asset, later, kind).items())
     return {key: each.asset_observation for key, each in found.items() if each.asset_observation}
 
 

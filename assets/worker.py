@@ -14,7 +14,7 @@ import re
 import socket
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -42,18 +42,10 @@ def freeze_imports() -> None:
 
 
 def sign(context: dg.AssetExecutionContext) -> None:
-    """Write the identity of this process into the tags of the run, unless it is there already.
-
-    context: the context of a step of the run.
-    """
+    """Write the identity of this process into the tags of the run, unless it is there already."""
     signature = identity(os.getpid())
-    if signature is not None and signature_of(context.run.tags) != signature:
+    if signature is not None and context.run.tags.get(TAG) != signature:
         context.instance.add_run_tags(context.run.run_id, {TAG: signature})
-
-
-def signature_of(tags: Mapping[str, str]) -> str | None:
-    """Returns the identity of the process in a run's tags, or None."""
-    return tags.get(TAG)
 
 
 def identity(process: int) -> str | None:
@@ -83,7 +75,7 @@ def is_running(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool | None:
 
     Before its first step a run has no tag: then the first event that names a process counts.
     """
-    if signature := signature_of(run.tags):
+    if signature := run.tags.get(TAG):
         return is_alive(signature)
     for event in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
         data = event.dagster_event.engine_event_data if event.dagster_event else None
@@ -131,11 +123,10 @@ _run: dict[Path, sqlite3.Connection] = {}
 
 
 def hold_databases(instance: dg.DagsterInstance, run_id: str | None = None) -> None:
-    """Hold the databases of an instance open until the process ends, or holds another one.
+    """Hold the SQLite databases of an instance open until the process ends, or holds another one.
 
-    instance: the Dagster instance; nothing is done for one on another storage than SQLite.
-    run_id: the run whose own database is held, too; default none.
-    A database that cannot be opened is not held: Dagster says what is wrong with it.
+    run_id: the run whose own database is held, too; default none. A database that cannot be opened
+        is not held: Dagster says what is wrong with it.
     """
     path_of = getattr(instance.event_log_storage, "path_for_shard", None)
     if path_of is None:

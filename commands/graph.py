@@ -105,10 +105,7 @@ class Graph:
         return found
 
     def inputs(self, asset: dg.AssetKey) -> list[dg.AssetKey]:
-        """Returns those assets that give a partition its input by the same key.
-
-        asset: key of the asset.
-        """
+        """Returns those assets that give a partition its input by the same key."""
         node = self._graph.get(asset)
         return [
             parent
@@ -162,11 +159,7 @@ class Graph:
         return made is None or made.is_asked(self._lake, partition)
 
     def add_asked(self, assets: Iterable[dg.AssetKey], wanted: Collection[str]) -> None:
-        """Add partitions that there are without a drop, where a person or `--all` asks for them.
-
-        assets: those to build.
-        wanted: partition keys of the user.
-        """
+        """Add partitions that there are without a drop, where a person or `--all` asks for them."""
         for asset in assets:
             definition = self._graph.get(asset).partitions_def
             if not isinstance(definition, dg.DynamicPartitionsDefinition):

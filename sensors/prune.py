@@ -28,7 +28,6 @@ def prune(
 ) -> tuple[int, int]:
     """Remove runs that are old or too many; returns how many, and how many stay.
 
-    instance: the Dagster instance.
     keep_days: what ended in so many days stays.
     keep_runs: but no more than so many runs, the newest ones.
     dry_run: only count; default False.

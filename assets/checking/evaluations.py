@@ -192,10 +192,7 @@ _MOST_LINES: Final = 3
 def adopt(instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: Verdicts) -> None:
     """Take what stands on disk, and from events what was reported and which builds failed.
 
-    instance: the Dagster instance.
-    lake: the data root.
-    checked: the asset.
-    verdicts: those that are kept stay.
+    Verdicts that are kept stay.
     """
     keys, asset = checked.partitions(instance), checked.asset.key
     if keys is None:

@@ -295,7 +295,7 @@ def by_hash(records: Iterable[tuple[Record, Path]]) -> dict[str, dict[str, str]]
 def inputs_of(record: Record, path: Path) -> list[Input]:
     """Returns the inputs of a record; none where their list cannot be read."""
     try:
-        return provenance.readinputs_of(record, path)
+        return provenance.read_inputs(record, path)
     except GristmillError:
         return []  # the check `intact` reports it
 
@@ -324,13 +324,7 @@ def seen_by(rule: Rule, scope: Scope) -> Looked | None:
 
 
 def keep(rule: Rule, checked: Checked, scope: Scope, looked: Looked | None) -> None:
-    """Keep what a check found.
-
-    rule: the check.
-    checked: its asset.
-    scope: the partitions that it looked at.
-    looked: what `seen_by` returned.
-    """
+    """Keep what a check found in the partitions that it looked at; looked: of `seen_by`."""
     if looked is None:
         return
     warns = rule.severity is dg.AssetCheckSeverity.WARN

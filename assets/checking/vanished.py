@@ -51,9 +51,7 @@ def taken(
 ) -> dict[str, list[str]]:
     """Returns the drops that were taken and not retired, with the partitions that each is in.
 
-    instance: the Dagster instance.
-    inbox: an inbox with partitions of time, or static ones.
-    besides: keys of drops to leave out; default none.
+    inbox: one with partitions of time, or static ones. besides: keys of drops to leave out.
 
     A drop that a later one has replaced in all of its partitions is none of them.
     """
@@ -82,9 +80,6 @@ def retire(
 ) -> None:
     """Say that a drop is gone on purpose. Its data version stays, so that nothing becomes stale.
 
-    instance: the Dagster instance.
-    inbox: its inbox.
-    drop: its key.
     partitions: those that `taken` names.
     """
     for key, event in _newest(instance, inbox, _MATERIALIZED, partitions).items():

@@ -89,9 +89,6 @@ class Verdicts:
     ) -> None:
         """Say that a partition was built, or found to be current: its last build succeeded.
 
-        asset: its key.
-        subject: the partition.
-        place: where it is.
         void: names of the checks whose verdicts do not count for the new files; default none.
         run: id of the run that reports it.
         """
@@ -126,11 +123,7 @@ class Verdicts:
         """Keep the verdicts of a check, in place of its earlier ones on the same partitions.
 
         A verdict on a data version that another one has replaced meanwhile is left out: what is
-        kept of the new version stays.
-
-        asset: its key.
-        name: of the check.
-        verdicts: at most one for each partition.
+        kept of the new version stays. verdicts: at most one for each partition.
         """
         with self._connection:
             self._keep(asset, name, verdicts)

@@ -50,12 +50,7 @@ class Plan:
 
 
 class Standing:
-    """What stands on disk and in the instance.
-
-    instance: the Dagster instance.
-    lake: the data root.
-    graph: the assets.
-    """
+    """What stands on disk and in the instance."""
 
     def __init__(self, instance: dg.DagsterInstance, lake: Lake, graph: Graph) -> None:
         self._instance, self._lake, self._graph = instance, lake, graph
@@ -63,12 +58,7 @@ class Standing:
     def plan(
         self, asset: dg.AssetKey, keys: Sequence[str | None], progress: Progress = SILENT
     ) -> Plan:
-        """Returns what is to be done for an asset.
-
-        asset: key of the asset.
-        keys: partition keys, as `Graph.keys` returns them.
-        progress: what the comparison with the records reports to; default: nothing.
-        """
+        """Returns what is to be done for an asset; keys: as `Graph.keys` returns them."""
         plan = Plan()
         current: dict[str | None, Record] = {}
         name = asset.to_user_string()
