@@ -145,7 +145,7 @@ class Graph:
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(
                 f"{asset.to_user_string()} has no partition {unknown[0]!r}; its partitions: "
-                f"{first_and_last(known)}"
+                f"{first_and_last(self.possible(asset))}"
             )
         if not wanted and asset in _AVAILABLE:
             available = self._available(asset)
@@ -164,12 +164,17 @@ class Graph:
             definition = self._graph.get(asset).partitions_def
             if not isinstance(definition, dg.DynamicPartitionsDefinition):
                 continue
-            known, name = set(self.known(asset)), str(definition.name)
-            asked = {*wanted, *(self._available(asset) if asset in _AVAILABLE else ())} - known
-            built_in = (inbox.built_in().get(name, ()) for inbox in INBOXES)
-            if new := [key for keys in built_in for key in keys if key in asked]:
-                add_partitions(self._instance, name, new)
+            asked = {*wanted, *(self._available(asset) if asset in _AVAILABLE else ())}
+            asked -= set(self.known(asset))
+            if new := [key for key in self.possible(asset) if key in asked]:
+                add_partitions(self._instance, str(definition.name), new)
                 del self._known[definition]
+
+    def possible(self, asset: dg.AssetKey) -> list[str]:
+        """Returns the partitions that an asset has, and those that it may have without a drop."""
+        name = str(getattr(self._graph.get(asset).partitions_def, "name", ""))
+        built_in = [key for inbox in INBOXES for key in inbox.built_in().get(name, ())]
+        return list(dict.fromkeys([*built_in, *self.known(asset)]))
 
     def look_again(self) -> None:
         """Forget which partitions there are, since an asset or a drop was added."""
