@@ -23,7 +23,7 @@ TAKEN = {"macroxue_drops": "sample_d7", "reasoning_drops": "reveal"}
 NOT_BUILT = {
     "reasoning/gpt2_shards": 3,  # the terms of REVEAL forbid training
     "reasoning/alignment": 3,
-    "reasoning/spans": 13,  # the others have none
+    "reasoning/spans": 13,  # GSM8K alone has annotations of arithmetic
     "synth/ready_harmony": 4,  # the other form of the drops of the same shards
 }
 """Partitions that are missing on the pages of a new instance, by asset: not one that nobody dropped
