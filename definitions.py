@@ -1,6 +1,6 @@
 """The code location: the definitions of all families."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -9,8 +9,7 @@ import dagster as dg
 
 from assets import tokenizers
 from assets.checking.arrivals import arrivals_check
-from assets.family import Family, family_of
-from assets.groups import with_subjects
+from assets.family import Family, family_of, with_subjects
 from gristmill.asset import Wanted, declared
 from gristmill.data_root import DataRoot
 from gristmill.families import FAMILIES
@@ -18,9 +17,31 @@ from gristmill.publish.build import Build
 from resources import Lake
 from sensors.alerts import alerts
 from sensors.check_states import check_states
-from sensors.followers import followers_sensor
 from sensors.prune import prune_job, prune_nightly
 from sensors.raw_drops import raw_drop_sensor
+
+INTERVAL_SECONDS = 30
+
+
+def followers_sensor(families: Iterable[Family]) -> dg.AutomationConditionSensorDefinition:
+    """Returns the sensor that evaluates the assets with an automation condition."""
+    keys = {
+        spec.key
+        for family in families
+        for asset in family.assets
+        if isinstance(asset, dg.AssetsDefinition)
+        for spec in asset.specs
+        if spec.automation_condition is not None
+    }
+    return dg.AutomationConditionSensorDefinition(
+        name="followers",
+        target=dg.AssetSelection.assets(*keys),
+        minimum_interval_seconds=INTERVAL_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=(
+            "Rebuilds a manifest when all its shards are published and none is being built."
+        ),
+    )
 
 
 def families() -> Iterator[Family]:

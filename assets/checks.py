@@ -12,7 +12,7 @@ from typing import Final
 
 import dagster as dg
 
-from assets.checking import rules, runs
+from assets.checking import evaluations, rules
 from assets.checking.rules import Rule, registered
 from assets.ranges import PARTITION, RANGE
 from gristmill import families
@@ -101,7 +101,9 @@ def checks_of(
     def check(context: dg.AssetCheckExecutionContext, lake: Lake) -> Iterator[dg.AssetCheckResult]:
         selected = {key.name for key in context.selected_asset_check_keys}
         chosen = [rule for rule in wanted if rule.name in selected]
-        yield from runs.evaluated(context, lake, checked, chosen, partitions_of_run(context, asset))
+        yield from evaluations.evaluated(
+            context, lake, checked, chosen, partitions_of_run(context, asset)
+        )
 
     return check
 

@@ -1,22 +1,87 @@
-"""The definitions of a family, made from the declarations in its catalog."""
+"""The definitions of a family, made from the declarations in its catalog; its groups in the UI."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
+from urllib.parse import quote
 
 import dagster as dg
 
-from assets import configs
+from assets import choices
 from assets.checks import disk_checks
 from assets.inbox import Inbox
 from assets.publishing import Event, publish_asset
 from gristmill import families
 from gristmill.asset import Asset, Wanted, declared
+from gristmill.browse.web.asked import PREFIX
 from gristmill.data_root import DataRoot
 from gristmill.families import Source
 from gristmill.publish.build import Build
 from resources import Lake
+
+DOCS: Final = "/docs/"
+"""Where `gristmill ui` serves the pages of `docs/`."""
+PAGE: Final = "docs"
+"""The name of the metadata entry with the address of the page."""
+SAMPLES: Final = "browse"
+"""The name of the metadata entry with the address of the published artifacts' rows."""
+NUMBERS: Final = "numbers.md"
+"""The page that says what each row of an event means: a heading an asset."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """What the assets of a group are about."""
+
+    subject: str
+    page: str
+
+
+GROUPS: Final = {
+    "tokenizers": Group("Vocabularies", "formats/vocabularies.md"),
+    "macroxue": Group("2048 self-play", "macroxue.md"),
+    "synth/harmony": Group("SYNTH conversations", "synth.md"),
+    "synth/full": Group("SYNTH for training", "synth.md"),
+    "synth/smoke": Group("SYNTH, small for tests", "synth.md"),
+    "chess/monthly": Group("Chess, month by month", "chess.md"),
+    "reasoning/texts": Group("Reasoning texts", "reasoning.md"),
+    "reasoning/tokens": Group("Reasoning tokens", "reasoning.md"),
+    "reasoning/quality": Group("Reasoning steps and reports", "reasoning.md"),
+    "chat": Group("Conversations of your own", "chat.md"),
+    "puzzles": Group("Puzzles", "puzzles.md"),
+}
+"""The groups by name. A `/` nests a group in another one. Others are shown without a subject."""
+
+
+def with_subjects(
+    assets: Iterable[dg.AssetsDefinition | dg.AssetSpec],
+) -> Sequence[dg.AssetsDefinition | dg.AssetSpec]:
+    """Returns assets with their family as owner, their group's subject and its page.
+
+    Those whose group is not in `GROUPS` are left as they are.
+    """
+    return dg.map_asset_specs(_with_subject, assets)
+
+
+def _with_subject(spec: dg.AssetSpec) -> dg.AssetSpec:
+    group = GROUPS.get(spec.group_name or "")
+    if group is None:
+        return spec
+    place, numbers = f"{DOCS}{group.page}", f"{DOCS}{NUMBERS}"
+    return spec.replace_attributes(
+        owners=[f"team:{str(spec.group_name).partition('/')[0]}"],
+        description=(
+            f"{group.subject}: {spec.description}\n\n"
+            f"More: [docs/{group.page}]({place}), and [what the rows mean]({numbers}); "
+            "`gristmill ui` serves both."
+        ),
+        metadata={
+            **spec.metadata,
+            PAGE: dg.MetadataValue.url(place),
+            SAMPLES: dg.MetadataValue.url(f"{PREFIX}?asset={quote(spec.key.to_user_string())}"),
+        },
+    )
 
 
 @dataclass(frozen=True)
@@ -131,7 +196,7 @@ def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsD
         "pool": asset.pool or None,
         "automation_condition": _FOLLOWS.get(asset.follows),
         "description": asset.text,
-        "metadata": {"launchpad": dg.MetadataValue.md(configs.launchpad_text(asset))}
+        "metadata": {"launchpad": dg.MetadataValue.md(choices.launchpad_text(asset))}
         if asset.table
         else {},
         "required_resource_keys": {"lake", *([asset.resource] if asset.resource else [])},
@@ -155,7 +220,7 @@ def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsD
 def launchpad(asset: Asset) -> type[Any]:
     """Returns the launchpad's config of an asset."""
     table = asset.settings_table
-    return configs.launchpad(
+    return choices.launchpad(
         table.config,
         leave_out=asset.filled_in,
         defaults=table.defaults,
@@ -178,7 +243,7 @@ def checks_of_asset(asset: Asset, built: dg.AssetsDefinition) -> list[dg.AssetCh
 
 
 def _published(asset: Asset, context: dg.AssetExecutionContext, given: Any) -> Iterator[Event]:
-    values = {} if given is None else configs.chosen_values(given)
+    values = {} if given is None else choices.chosen_values(given)
     run = context.run.run_id
 
     def of(key: str | None) -> Build:
@@ -207,19 +272,18 @@ def _backfill(batch: int) -> dg.BackfillPolicy | None:
 
 def available(asset: Asset, lake: DataRoot) -> Sequence[str]:
     """Returns the partitions of an asset that are asked for, and whose inputs are there."""
-    return [key for key in _available(asset, lake) if asset.is_asked(lake, key)]
-
-
-def _available(asset: Asset, lake: DataRoot) -> Sequence[str]:
     if asset.available is not None:
-        return asset.available(lake)
-    if not asset.partitions:
-        return [""]
-    first = asset.inputs[0]
-    sources = (source for each in families.catalogs() for source in each.sources)
-    inbox = next((source.inbox for source in sources if source.asset == first), None)
-    if inbox is not None:
-        return lake.taken(inbox)
-    made_from = families.kind_of_asset(first)
-    assert isinstance(made_from, Asset)
-    return lake.partitions_of(first, made_from.place)
+        keys = asset.available(lake)
+    elif not asset.partitions:
+        keys = [""]
+    else:
+        first = asset.inputs[0]
+        sources = (source for each in families.catalogs() for source in each.sources)
+        inbox = next((source.inbox for source in sources if source.asset == first), None)
+        made_from = families.kind_of_asset(first)
+        if inbox is not None:
+            keys = lake.taken(inbox)
+        else:
+            assert isinstance(made_from, Asset)
+            keys = lake.partitions_of(first, made_from.place)
+    return [key for key in keys if asset.is_asked(lake, key)]

@@ -51,7 +51,8 @@ class Inbox:
         the runs. `partitions` are then those of the drops alone, and a run adds its dynamic
         partition, even one that waits. Default None: `targets`, for each partition of the drop.
     built_in: returns the keys that there are without a drop, by the name of their dynamic
-        partitions, which a drop of the same key adds to; default none.
+        partitions; default none. One becomes a partition with a drop, with a command that asks for
+        it, or where the instance has built it: pages show a partition without either as missing.
     """
 
     folder: str
@@ -115,7 +116,14 @@ class Inbox:
 
         starts: the runs of these drops; default: their partitions are those of the drops.
         """
-        wanted = {name: dict.fromkeys(keys) for name, keys in self.built_in().items()}
+        wanted: dict[str, dict[str, None]] = {}
+        if built_in := self.built_in():
+            # As by a version that had other definitions of these partitions.
+            assets = [self.raw_drop, *(asset.key for asset in self.targets)]
+            built = set[str]().union(*map(instance.get_materialized_partitions, assets))
+            wanted = {
+                name: dict.fromkeys(filter(built.__contains__, built_in[name])) for name in built_in
+            }
         if self.dynamic is not None:
             own = wanted.setdefault(self.dynamic, {})
             own.update(dict.fromkeys(arrival.key for arrival in arrivals))

@@ -1,31 +1,101 @@
-"""Publishes the partitions of a run and reports each of them as a Dagster event."""
+"""Publishes the partitions of a run: reports each as a Dagster event, and pushes it to a mirror."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+import shlex
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import dagster as dg
 
 from assets import choices, versions, worker
-from assets.checking.outcomes import Outcomes
-from assets.event_metadata import event_metadata
-from assets.failures import Problem, Target, problem_of
-from assets.history import open_databases
-from assets.mirrored import push_published
+from assets.checking.build_outcomes import Outcomes
+from assets.events import Problem, Target, event_metadata, problem_of
 from assets.ranges import step_output
 from gristmill import families
+from gristmill import mirror as mirroring
 from gristmill.contract import GristmillError, NothingToBuild, in_words
 from gristmill.layout import refuse_missing_root
 from gristmill.markdown import escape
 from gristmill.printable import plain
+from gristmill.provenance.find_artifacts import Artifact
+from gristmill.provenance.inventory import Entry
 from gristmill.publish.build import Build, Published
 from gristmill.publish.publish import publish
 from gristmill.run import amounts, interrupts
-from gristmill.run.progress import reporter
+from gristmill.run.progress import Progress, reporter
 from gristmill.run.shown_progress import LogLines
 from gristmill.settings.root_tables import MirrorSettings
+
+STATUS: Final = "not in the mirror"
+
+
+def pushed(
+    root: Path, mirror: MirrorSettings, artifacts: Sequence[Artifact], progress: Progress
+) -> list[mirroring.Pushed]:
+    """Push published artifacts to a mirror, and return what became of each, in their order.
+
+    mirror: not empty. progress: gets the stage "push" in bytes.
+
+    An error is what became of an artifact; nothing is raised for one of the library or of a file.
+    """
+    try:
+        return mirroring.push(
+            root, mirror.push, artifacts=artifacts, parallel=mirror.parallel, progress=progress
+        )
+    except (GristmillError, OSError) as error:
+        titles = [Entry.of(root, artifact).title for artifact in artifacts]
+        return [mirroring.Pushed(title, error=str(error)) for title in titles]
+
+
+def cure(mirror: MirrorSettings, names: Sequence[str]) -> str:
+    """Returns what a person does about artifacts that are not in the mirror."""
+    command = shlex.join(["gristmill", "push", mirror.push, *names])
+    return f"`{plain(command)}`; the next build of the partition pushes it, too"
+
+
+def push_published(
+    context: dg.AssetExecutionContext,
+    mirror: MirrorSettings,
+    done: Sequence[tuple[str | None, Artifact]],
+) -> Iterator[dg.AssetObservation]:
+    """Push the partitions that a step published or found current, where the mirror takes the asset.
+
+    Yields an event for each that failed. Raises dagster.Failure at the end if an artifact is not in
+    the mirror.
+    """
+    if not mirror.takes(context.asset_key.to_user_string()) or not done:
+        return
+    root = context.resources.lake.root
+    work = f"{context.asset_key.to_user_string()} to the mirror"
+    progress = reporter(LogLines(context.log.info), work)
+    with progress.working() as lines:
+        results = pushed(root, mirror, [artifact for _, artifact in done], progress)
+        lines.append(_push_line(results))
+    context.log.info(f"{mirror.push}: {_push_line(results)}")
+    missed: dict[str, Problem] = {}
+    for (key, artifact), result in zip(done, results, strict=True):
+        if result.error is None:
+            continue
+        reason = f"published, but the push failed: {plain(result.error, _MOST_REASON)}"
+        name = Entry.of(root, artifact).name
+        missed[key or name] = problem = Problem(reason, "MirrorError", cure(mirror, [name]))
+        yield problem.observation(context.asset_key, key, root, STATUS)
+    if missed:
+        if len(done) == 1:
+            raise next(iter(missed.values())).failure()
+        said = f"{len(missed)} of {len(done)} partitions are {STATUS}; all of them are published"
+        raise _failure_of_batch(said, missed)
+
+
+def _push_line(results: Sequence[mirroring.Pushed]) -> str:
+    created = sum(result.created for result in results)
+    failed = sum(result.error is not None for result in results)
+    sent = amounts.size(sum(result.sent_bytes for result in results))
+    said = f"{created} new versions, {sent} sent, {len(results) - created - failed} were there"
+    return f"{said}, {failed} failed" if failed else said
+
 
 BuildOf = Callable[[str | None], Build]
 SampleOf = Callable[[Path], int]
@@ -79,7 +149,7 @@ def publish_asset(
     """
     worker.freeze_imports()
     worker.sign(context)
-    open_databases.hold(context.instance, context.run.run_id)
+    worker.hold_databases(context.instance, context.run.run_id)
 
     with Outcomes(context).spoken_for() as outcomes:
         mirror = yield from _mirror(context, outcomes)
@@ -188,7 +258,8 @@ def _publish_batch(
         events.append(event)
         yield event
     if failed:
-        failure = _failure_of_batch(failed, len(keys))
+        said = f"{len(failed)} of {len(keys)} partitions failed, the others are published"
+        failure = _failure_of_batch(said, failed)
         if context.run.tags.get(FAILS_ALONE) != "true":
             raise failure
         context.log.warning(f"{failure.description}\nEach of them gets a run of its own.")
@@ -217,7 +288,7 @@ def _with_inputs(context: dg.AssetExecutionContext, keys: list[str]) -> list[str
     return [key for key in keys if all((parent, key) in built for parent in inputs)]
 
 
-def _failure_of_batch(failed: Mapping[str, Problem], count: int) -> dg.Failure:
+def _failure_of_batch(said: str, failed: Mapping[str, Problem]) -> dg.Failure:
     listed = list(failed.items())[:_MOST_LISTED]
     lines = [f"{key}: {plain(problem.first_line, _MOST_REASON)}" for key, problem in listed]
     # Partitions that fail by the same rule share the line that says what to do.
@@ -226,8 +297,7 @@ def _failure_of_batch(failed: Mapping[str, Problem], count: int) -> dg.Failure:
         lines += ["What to do:", *list(cures)[:_MOST_CURES]]
     reasons = {key: plain(problem.reason, _MOST_REASON) for key, problem in listed}
     return dg.Failure(
-        f"{len(failed)} of {count} partitions failed, the others are published:\n"
-        + "\n".join(lines),
+        "\n".join([f"{said}:", *lines]),
         metadata={"failed": dg.MetadataValue.json(reasons)},
         allow_retries=False,
     )

@@ -114,24 +114,53 @@ def latest_events(
     return events
 
 
+def newest_records(
+    instance: dg.DagsterInstance,
+    asset: dg.AssetKey,
+    newest: Mapping[str, int],
+    kind: dg.DagsterEventType = _MATERIALIZED,
+) -> dict[str, dg.EventLogRecord]:
+    """Returns the records of events by partition; `newest`: their storage ids, as of one kind."""
+    is_observed = kind is dg.DagsterEventType.ASSET_OBSERVATION
+    fetch = instance.fetch_observations if is_observed else instance.fetch_materializations
+    ids, found = list(newest.values()), dict[int, dg.EventLogRecord]()
+    for start in range(0, len(ids), _KEYS_IN_QUERY):
+        some = ids[start : start + _KEYS_IN_QUERY]
+        wanted = dg.AssetRecordsFilter(asset, storage_ids=some)
+        found |= {each.storage_id: each for each in fetch(wanted, limit=len(some)).records}
+    return {key: found[event] for key, event in newest.items() if event in found}
+
+
+def newest_version(instance: dg.DagsterInstance, asset: dg.AssetKey) -> tuple[str, int] | None:
+    """Returns data version and storage id of an asset's latest materialization, if there is one."""
+    records = instance.fetch_materializations(asset, limit=1).records
+    event = records[0].asset_materialization if records else None
+    if event is None:
+        return None
+    return (event.tags or {}).get(DATA_VERSION) or _NO_VERSION, records[0].storage_id
+
+
 def observed_since(
-    instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
-) -> dict[str, dg.AssetObservation]:
+    instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str] | None
+) -> dict[str | None, dg.AssetObservation]:
     """Returns the observations that are the latest events of their partitions.
 
-    keys: partition keys; those whose latest materialization came later are left out.
+    keys: partition keys; those whose latest materialization came later are left out. None: of an
+        asset without partitions.
     """
-    observed = latest_events(instance, asset, keys, dg.DagsterEventType.ASSET_OBSERVATION)
-    built = latest_events(instance, asset, list(observed))
-    later = [event for key, event in observed.items() if event > built.get(key, 0)]
-    found: dict[str, dg.AssetObservation] = {}
-    for start in range(0, len(later), _KEYS_IN_QUERY):
-        some = later[start : start + _KEYS_IN_QUERY]
-        wanted = dg.AssetRecordsFilter(asset, storage_ids=some)
-        for record in instance.fetch_observations(wanted, limit=len(some)).records:
-            if record.partition_key is not None and record.asset_observation is not None:
-                found[record.partition_key] = record.asset_observation
-    return found
+    found: dict[str | None, dg.EventLogRecord] = {}
+    if keys is None:
+        built = newest_version(instance, asset)
+        since = dg.AssetRecordsFilter(asset, after_storage_id=built[1] if built else None)
+        records = instance.fetch_observations(since, limit=1).records
+        found.update((None, record) for record in records)
+    else:
+        kind = dg.DagsterEventType.ASSET_OBSERVATION
+        observed = latest_events(instance, asset, keys, kind)
+        made = latest_events(instance, asset, list(observed))
+        later = {key: event for key, event in observed.items() if event > made.get(key, 0)}
+        found.update(newest_records(instance, asset, later, kind).items())
+    return {key: each.asset_observation for key, each in found.items() if each.asset_observation}
 
 
 def outdated(
@@ -144,28 +173,23 @@ def outdated(
 
     Dagster's pages call them stale.
     """
-    suspects: dict[int, str] = {}
-    for parent in inputs:
-        for key, event in latest_events(instance, parent, list(events)).items():
-            if event > events[key]:  # without a later event it is as the asset found it
-                suspects[events[key]] = key
-    now = {
-        parent: latest(instance, parent, list(suspects.values())) for parent in inputs if suspects
+    suspects = {
+        key: events[key]
+        for parent in inputs
+        for key, event in latest_events(instance, parent, list(events)).items()
+        if event > events[key]  # without a later event it is as the asset found it
     }
+    now = {parent: latest(instance, parent, list(suspects)) for parent in inputs if suspects}
     found = set()
-    ids = list(suspects)
-    for start in range(0, len(ids), _KEYS_IN_QUERY):
-        some = ids[start : start + _KEYS_IN_QUERY]
-        wanted = dg.AssetRecordsFilter(asset, storage_ids=some)
-        for record in instance.fetch_materializations(wanted, limit=len(some)).records:
-            key, shown = suspects[record.storage_id], record.asset_materialization
-            tags = (shown.tags or {}) if shown else {}
-            if any(
-                key in versions
-                and tags.get(f"{_INPUT_VERSION}/{parent.to_user_string()}") != versions[key][0]
-                for parent, versions in now.items()
-            ):
-                found.add(key)
+    for key, record in newest_records(instance, asset, suspects).items():
+        shown = record.asset_materialization
+        tags = (shown.tags or {}) if shown else {}
+        if any(
+            key in versions
+            and tags.get(f"{_INPUT_VERSION}/{parent.to_user_string()}") != versions[key][0]
+            for parent, versions in now.items()
+        ):
+            found.add(key)
     return found
 
 
@@ -177,12 +201,8 @@ def _input(
 
     @cache
     def unpartitioned() -> tuple[str, str]:
-        records = instance.fetch_materializations(asset, limit=1).records
-        if not records:
-            return _NO_VERSION, _NO_POINTER
-        event = records[0].asset_materialization
-        version = (event.tags or {}).get(DATA_VERSION) if event else None
-        return version or _NO_VERSION, str(records[0].storage_id)
+        version, event = newest_version(instance, asset) or (_NO_VERSION, _NO_POINTER)
+        return version, str(event)
 
     def of(key: str) -> tuple[str, str]:
         if key not in by_partition:

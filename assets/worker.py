@@ -1,4 +1,4 @@
-"""The process of a run: its identity in the run's tags, and its garbage collector.
+"""The process of a run: its identity in the tags of the run, its garbage collector, its databases.
 
 Dagster's launcher on one machine has no health check: a run whose process was killed together with
 the machine stays STARTED. `gristmill prune`, and the launcher of `commands/serving/launcher.py`,
@@ -10,10 +10,14 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import socket
-from collections.abc import Mapping
+import sqlite3
+import threading
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 import dagster as dg
 
@@ -38,18 +42,10 @@ def freeze_imports() -> None:
 
 
 def sign(context: dg.AssetExecutionContext) -> None:
-    """Write the identity of this process into the tags of the run, unless it is there already.
-
-    context: the context of a step of the run.
-    """
+    """Write the identity of this process into the tags of the run, unless it is there already."""
     signature = identity(os.getpid())
-    if signature is not None and signature_of(context.run.tags) != signature:
+    if signature is not None and context.run.tags.get(TAG) != signature:
         context.instance.add_run_tags(context.run.run_id, {TAG: signature})
-
-
-def signature_of(tags: Mapping[str, str]) -> str | None:
-    """Returns the identity of the process in a run's tags, or None."""
-    return tags.get(TAG)
 
 
 def identity(process: int) -> str | None:
@@ -79,7 +75,7 @@ def is_running(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool | None:
 
     Before its first step a run has no tag: then the first event that names a process counts.
     """
-    if signature := signature_of(run.tags):
+    if signature := run.tags.get(TAG):
         return is_alive(signature)
     for event in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
         data = event.dagster_event.engine_event_data if event.dagster_event else None
@@ -119,3 +115,73 @@ def answers(server: str) -> bool:
     except OSError:
         return False
     return True
+
+
+_lock = threading.Lock()
+_instance: dict[Path, sqlite3.Connection] = {}
+_run: dict[Path, sqlite3.Connection] = {}
+
+
+def hold_databases(instance: dg.DagsterInstance, run_id: str | None = None) -> None:
+    """Hold the SQLite databases of an instance open until the process ends, or holds another one.
+
+    run_id: the run whose own database is held, too; default none. A database that cannot be opened
+        is not held: Dagster says what is wrong with it.
+    """
+    path_of = getattr(instance.event_log_storage, "path_for_shard", None)
+    if path_of is None:
+        return
+    index = Path(path_of("index"))
+    history = index.parent.parent  # at the top of a disk, a folder is its own parent
+    with _lock:
+        _replace(_instance, [index, history / "runs.db", history.parent / "schedules/schedules.db"])
+        if run_id is not None:
+            _replace(_run, [Path(path_of(run_id))])
+
+
+def _replace(held: dict[Path, sqlite3.Connection], paths: Sequence[Path]) -> None:
+    """Hold some databases in place of those before: tests and batches see many."""
+    if all(path in held for path in paths):
+        return
+    for connection in held.values():
+        connection.close()
+    held.clear()
+    for path in paths:
+        if (opened := _opened(path)) is not None:
+            held[path] = opened
+
+
+def _opened(path: Path) -> sqlite3.Connection | None:
+    try:
+        # Any thread closes it; none but this module uses it. It never makes a file.
+        connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, check_same_thread=False)
+    except sqlite3.Error:
+        return None
+    try:
+        # The log is open, and counts as in use, once something was read.
+        connection.execute("pragma schema_version").fetchall()
+    except sqlite3.Error:
+        connection.close()
+        return None
+    return connection
+
+
+PAGE_BYTES: Final = 1024
+_OF_A_RUN: Final = re.compile(r"/runs/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.db\Z")
+
+
+@cache
+def make_small_databases() -> None:
+    """Let this process make the databases of runs with small pages, whatever opens them."""
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    event.listen(Engine, "connect", _choose_page_size)
+
+
+def _choose_page_size(connection: object, _: object) -> None:
+    """Choose the size of pages; in a database that is there it changes nothing."""
+    if isinstance(connection, sqlite3.Connection):
+        _, _, name = connection.execute("pragma database_list").fetchone()
+        if _OF_A_RUN.search(name or ""):
+            connection.execute(f"pragma page_size = {PAGE_BYTES}")

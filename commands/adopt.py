@@ -10,8 +10,8 @@ import click
 import dagster as dg
 
 from assets import versions
-from assets.checking.verdict_file import opened
-from assets.event_metadata import event_metadata
+from assets.checking.verdicts import opened
+from assets.events import event_metadata
 from assets.inbox import add_partitions
 from commands.arrivals import register
 from commands.checkout import CheckoutCommand, open_instance

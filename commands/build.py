@@ -13,7 +13,7 @@ import definitions
 from assets import choices
 from assets.family import available
 from assets.inbox import Inbox
-from assets.mirrored import STATUS, cure, pushed
+from assets.publishing import STATUS, cure, pushed
 from commands.checkout import NO_WAIT, SET, CheckoutCommand, settings_of
 from commands.terminal import say, shown
 from gristmill.asset import Asset, Wanted, declared

@@ -16,8 +16,7 @@ import yaml
 from click.core import ParameterSource
 from rich.markup import escape
 
-from assets import choices
-from assets.history import small_databases
+from assets import choices, worker
 from commands import dagster_private
 from commands.instance import files as instance_files
 from commands.instance.files import CONFIG, HISTORIES, STATE
@@ -199,7 +198,7 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
     take, and a checkout that cannot be written.
     """
     home = instance_files.dagster_home()
-    small_databases.install()
+    worker.make_small_databases()
     dagster_private.keep_engines()
     try:
         with _alone(home):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +13,10 @@ import dagster as dg
 
 import definitions
 from assets import choices, ranges, worker
+from assets.inbox import add_partitions
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from commands import dagster_private
-from commands.runs.outcomes import outcomes_of
-from commands.runs.table import Outcome
+from commands.runs.outcomes import Outcome, outcomes_of
 from gristmill.asset import declared
 from gristmill.run import interrupts
 from gristmill.settings.fields import nearest
@@ -105,10 +105,7 @@ class Graph:
         return found
 
     def inputs(self, asset: dg.AssetKey) -> list[dg.AssetKey]:
-        """Returns those assets that give a partition its input by the same key.
-
-        asset: key of the asset.
-        """
+        """Returns those assets that give a partition its input by the same key."""
         node = self._graph.get(asset)
         return [
             parent
@@ -148,7 +145,7 @@ class Graph:
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(
                 f"{asset.to_user_string()} has no partition {unknown[0]!r}; its partitions: "
-                f"{first_and_last(known)}"
+                f"{first_and_last(self.possible(asset))}"
             )
         if not wanted and asset in _AVAILABLE:
             available = self._available(asset)
@@ -160,6 +157,24 @@ class Graph:
         """Returns whether a command without names builds a partition, or an asset without any."""
         made = declared().get(asset.to_user_string())
         return made is None or made.is_asked(self._lake, partition)
+
+    def add_asked(self, assets: Iterable[dg.AssetKey], wanted: Collection[str]) -> None:
+        """Add partitions that there are without a drop, where a person or `--all` asks for them."""
+        for asset in assets:
+            definition = self._graph.get(asset).partitions_def
+            if not isinstance(definition, dg.DynamicPartitionsDefinition):
+                continue
+            asked = {*wanted, *(self._available(asset) if asset in _AVAILABLE else ())}
+            asked -= set(self.known(asset))
+            if new := [key for key in self.possible(asset) if key in asked]:
+                add_partitions(self._instance, str(definition.name), new)
+                del self._known[definition]
+
+    def possible(self, asset: dg.AssetKey) -> list[str]:
+        """Returns the partitions that an asset has, and those that it may have without a drop."""
+        name = str(getattr(self._graph.get(asset).partitions_def, "name", ""))
+        built_in = [key for inbox in INBOXES for key in inbox.built_in().get(name, ())]
+        return list(dict.fromkeys([*built_in, *self.known(asset)]))
 
     def look_again(self) -> None:
         """Forget which partitions there are, since an asset or a drop was added."""

@@ -17,9 +17,9 @@ from assets.inbox import Inbox
 from commands.arrivals import register, strangers
 from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, settings_of
 from commands.graph import INBOXES, Graph, first_and_last
-from commands.runs import table
+from commands.runs import outcomes as table
+from commands.runs.outcomes import BUILDS, MAY_FOLLOW, TO_BUILD, Outcome
 from commands.runs.standing import Failures, Plan, Standing
-from commands.runs.table import BUILDS, MAY_FOLLOW, TO_BUILD, Outcome
 from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED
@@ -149,6 +149,7 @@ class _Build:
         # Other inboxes add no partition that these assets have.
         self._above = _inboxes_of(self._graph.with_ancestors(self._assets))
         self._register(self._above)
+        self._graph.add_asked(self._assets, partitions)
         self._values = settings_of(self._assets[0].to_user_string(), words) if words else {}
         for asset in self._assets:
             self._check_keys(asset)  # a wrong key stops before a build

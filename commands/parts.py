@@ -71,13 +71,10 @@ def in_parts() -> dict[str, Asset]:
 def _known(lake: Lake, asset: str) -> str:
     """The partitions that there are without a drop or that the instance knows, for a message."""
     # A share that is right needs neither.
-    from commands.graph import INBOXES, Graph, first_and_last
+    from commands.graph import Graph, first_and_last
 
-    name = declared()[asset].partitions
-    built_in = [key for inbox in INBOXES for key in inbox.built_in().get(name, ())]
     with open_instance() as instance:
-        known = Graph(instance, lake).known(dg.AssetKey.from_user_string(asset))
-    return first_and_last(list(dict.fromkeys([*built_in, *known])))
+        return first_and_last(Graph(instance, lake).possible(dg.AssetKey.from_user_string(asset)))
 
 
 def _indivisible(build: Build) -> str | None:

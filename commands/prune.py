@@ -9,13 +9,14 @@ import click
 import dagster as dg
 
 from assets import worker
-from assets.checking.runs import settle_planned
-from assets.history import retention
+from assets.checking.evaluations import settle_planned
 from commands import dagster_private
 from commands.checkout import CheckoutCommand, open_instance
 from commands.terminal import say, shown
 from gristmill.publish import remove
 from resources.lake import Lake
+from sensors.prune import KEEP_DAYS, KEEP_RUNS
+from sensors.prune import prune as prune_runs
 
 _UNFINISHED = [
     dg.DagsterRunStatus.STARTING,
@@ -28,14 +29,14 @@ _UNFINISHED = [
 @click.option(
     "--keep-days",
     type=click.IntRange(min=1),
-    default=retention.KEEP_DAYS,
+    default=KEEP_DAYS,
     show_default=True,
     help="Runs of so many days stay.",
 )
 @click.option(
     "--keep-runs",
     type=click.IntRange(min=0),
-    default=retention.KEEP_RUNS,
+    default=KEEP_RUNS,
     show_default=True,
     help="But no more than so many runs, the newest ones.",
 )
@@ -57,7 +58,7 @@ def prune(keep_days: int, keep_runs: int, parts: bool, dry_run: bool) -> None:
     with open_instance() as instance:
         for line in chain(close_dead_runs(instance, dry_run), _clean_builds(parts, dry_run)):
             say(shown(line))
-        removed, kept = retention.prune(instance, keep_days, keep_runs, dry_run=dry_run)
+        removed, kept = prune_runs(instance, keep_days, keep_runs, dry_run=dry_run)
     verb = "would be removed" if dry_run else "removed"
     say(f"{verb}: {removed:,} runs; {kept:,} stay")
 

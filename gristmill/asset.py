@@ -31,7 +31,7 @@ class Asset(Kind):
 
     asset, laws, trace, source, rows, set_aside, counted, code, file: see `Kind`.
 
-    text: the description on its page. group: its group there, of `assets/groups.py`.
+    text: the description on its page. group: its group there, of `assets/family.py`.
     labels: what it is made with, shown beside its name.
     partitions: name of its partitions; "" for an asset without any (default).
     place: POSIX path, below the data root, of the folder that holds its artifacts.

@@ -8,7 +8,7 @@ import json
 
 import dagster as dg
 
-from assets.checking import runs
+from assets.checking import evaluations
 from assets.checking.rules import CHECKED
 from gristmill.contract import GristmillError
 from gristmill.layout import refuse_missing_root
@@ -37,11 +37,11 @@ def check_states(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SkipReas
     instance = context.instance
     before = _seen(context.cursor)
     now = _newest_followed(instance)
-    reported = set(runs.settle_ended(instance, lake))
+    reported = set(evaluations.settle_ended(instance, lake))
     for checked in CHECKED.values():
         for rule in checked.rules.values():
             if any(now.get(name) != before.get(name) for name in map(_name, rule.follows)):
-                reported |= set(runs.look_again(instance, lake, checked, rule))
+                reported |= set(evaluations.look_again(instance, lake, checked, rule))
     context.update_cursor(json.dumps(now))
     if not reported:
         return dg.SkipReason("every check shows what it last found")

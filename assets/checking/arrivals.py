@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from assets.checking.dagster_private import Target, newest_target
+from assets.checking.evaluations import Target, newest_target
 from assets.checking.vanished import vanished
 from assets.inbox import Inbox
 from assets.versions import latest

@@ -14,7 +14,6 @@ from typing import Final
 import dagster as dg
 
 from assets import choices
-from assets.checking.equal_inputs import equal_inputs, named, raw_hashes
 from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill import provenance
 from gristmill.contract import GristmillError, Violation, in_words
@@ -268,7 +267,7 @@ def equal_notes(record: Record, path: Path) -> Iterator[Violation]:
     """Yields that raw files of an artifact have the same bytes."""
     if record.asset.startswith(_TASKS):
         return
-    if groups := equal_inputs(_inputs(record, path)):
+    if groups := equal_inputs(inputs_of(record, path)):
         found = f"raw files with the bytes of another one, {named(groups)}"
         yield Violation(_LAW, record.artifact, found)
 
@@ -277,7 +276,7 @@ def equal_across(
     record: Record, path: Path, others: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Violation]:
     """Yields that a raw file of a partition is also that of another partition."""
-    for own, sha256 in raw_hashes(_inputs(record, path)).items():
+    for own, sha256 in raw_hashes(inputs_of(record, path)).items():
         for other, partition in sorted(others.get(sha256, {}).items()):
             if partition != record.partition:
                 found = f"{printable(own)} has the bytes of {printable(other)}, of {partition}"
@@ -288,12 +287,13 @@ def by_hash(records: Iterable[tuple[Record, Path]]) -> dict[str, dict[str, str]]
     """Returns the partitions of raw files by path, by their sha256."""
     found: dict[str, dict[str, str]] = {}
     for record, path in records:
-        for name, sha256 in raw_hashes(_inputs(record, path)).items():
+        for name, sha256 in raw_hashes(inputs_of(record, path)).items():
             found.setdefault(sha256, {})[name] = record.partition or ""
     return found
 
 
-def _inputs(record: Record, path: Path) -> list[Input]:
+def inputs_of(record: Record, path: Path) -> list[Input]:
+    """Returns the inputs of a record; none where their list cannot be read."""
     try:
         return provenance.read_inputs(record, path)
     except GristmillError:
@@ -310,7 +310,7 @@ def seen_by(rule: Rule, scope: Scope) -> Looked | None:
     try:
         return rule.look(scope)
     except sqlite3.Error:
-        raise  # of the kept verdicts, which `verdict_file.py` knows how to go on from
+        raise  # of the kept verdicts, which `VerdictFile` does without
     except Exception as error:  # noqa: BLE001  one artifact must not end the checks of all others
         versions = {item.subject: item.data_version for item in scope.standing}
         if len(versions) > 1:
@@ -324,13 +324,7 @@ def seen_by(rule: Rule, scope: Scope) -> Looked | None:
 
 
 def keep(rule: Rule, checked: Checked, scope: Scope, looked: Looked | None) -> None:
-    """Keep what a check found.
-
-    rule: the check.
-    checked: its asset.
-    scope: the partitions that it looked at.
-    looked: what `seen_by` returned.
-    """
+    """Keep what a check found in the partitions that it looked at; looked: of `seen_by`."""
     if looked is None:
         return
     warns = rule.severity is dg.AssetCheckSeverity.WARN
@@ -394,3 +388,44 @@ def registered(asset: dg.AssetsDefinition, below: str, wanted: Iterable[Rule]) -
         checked = CHECKED[asset.key] = Checked(asset, below)
     checked.rules.update({rule.name: rule for rule in wanted})
     return checked
+
+
+_DROPS: Final = "drops/"
+_ORDINARY: Final = ".meta.json"
+"""End of the names of the files beside 2048 games, which say little of them."""
+_MOST_NAMED: Final = 5
+
+
+def raw_hashes(inputs: Iterable[Input]) -> dict[str, str]:
+    """Return the sha256 of the raw files of a record by path; empty files are left out."""
+    return {
+        item.path: item.sha256
+        for item in inputs
+        if item.path is not None
+        and item.path.startswith(_DROPS)
+        and not item.path.endswith(_ORDINARY)
+        and item.sha256 is not None
+        and item.bytes
+    }
+
+
+def equal_inputs(inputs: Iterable[Input]) -> list[list[str]]:
+    """Return the paths of raw files that have the same bytes: a list of two or more for each."""
+    by_hash: dict[str, list[str]] = {}
+    for path, sha256 in raw_hashes(inputs).items():
+        by_hash.setdefault(sha256, []).append(path)
+    return sorted(sorted(paths) for paths in by_hash.values() if len(paths) > 1)
+
+
+def named(groups: Sequence[Sequence[str]]) -> str:
+    """Return how many raw files have the bytes of another one, and the first of them."""
+    more = len(groups) - _MOST_NAMED
+    parts = [_equal(group) for group in groups[:_MOST_NAMED]]
+    count = sum(len(group) - 1 for group in groups)
+    return f"{count:,}: {'; '.join(parts)}" + (f"; and {more:,} more" if more > 0 else "")
+
+
+def _equal(group: Sequence[str]) -> str:
+    more = len(group) - _MOST_NAMED
+    shown = " = ".join(printable(path) for path in group[:_MOST_NAMED])
+    return shown + (f" and {more:,} more" if more > 0 else "")

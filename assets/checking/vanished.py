@@ -13,13 +13,12 @@ from typing import Final
 import dagster as dg
 
 from assets.inbox import Inbox
-from assets.versions import DATA_VERSION
+from assets.versions import DATA_VERSION, latest_events, newest_records
 from gristmill import keys
 from gristmill.inbox import GONE, Standing
 from gristmill.printable import command
 
 _RETIRED: Final = "retired"
-_KEYS_IN_QUERY: Final = 1000
 _MATERIALIZED: Final = dg.DagsterEventType.ASSET_MATERIALIZATION
 _OBSERVED: Final = dg.DagsterEventType.ASSET_OBSERVATION
 
@@ -52,9 +51,7 @@ def taken(
 ) -> dict[str, list[str]]:
     """Returns the drops that were taken and not retired, with the partitions that each is in.
 
-    instance: the Dagster instance.
-    inbox: an inbox with partitions of time, or static ones.
-    besides: keys of drops to leave out; default none.
+    inbox: one with partitions of time, or static ones. besides: keys of drops to leave out.
 
     A drop that a later one has replaced in all of its partitions is none of them.
     """
@@ -83,9 +80,6 @@ def retire(
 ) -> None:
     """Say that a drop is gone on purpose. Its data version stays, so that nothing becomes stale.
 
-    instance: the Dagster instance.
-    inbox: its inbox.
-    drop: its key.
     partitions: those that `taken` names.
     """
     for key, event in _newest(instance, inbox, _MATERIALIZED, partitions).items():
@@ -108,17 +102,8 @@ def _newest(
     partitions: Collection[str],
 ) -> Mapping[str, dg.EventLogRecord]:
     """The newest event of a kind, by partition of the raw asset."""
-    fetch = instance.fetch_observations if kind is _OBSERVED else instance.fetch_materializations
-    listed = sorted(partitions)
-    found: dict[str, dg.EventLogRecord] = {}
-    for start in range(0, len(listed), _KEYS_IN_QUERY):
-        some = set(listed[start : start + _KEYS_IN_QUERY])
-        ids = instance.get_latest_storage_id_by_partition(inbox.raw_drop, kind, some)
-        wanted = dg.AssetRecordsFilter(inbox.raw_drop, storage_ids=list(ids.values()))
-        events = fetch(wanted, limit=len(ids)).records if ids else []
-        by_id = {event.storage_id: event for event in events}
-        found |= {key: by_id[at] for key, at in ids.items() if at in by_id}
-    return found
+    newest = latest_events(instance, inbox.raw_drop, sorted(partitions), kind)
+    return newest_records(instance, inbox.raw_drop, newest, kind)
 
 
 def _drop_of(inbox: Inbox, path: str) -> str:

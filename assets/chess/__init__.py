@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from assets import configs
+from assets import choices
 from assets.chess.partitions import chess_months
 from assets.chess.schedules import chess_elite_months, chess_month
 from assets.family import family_of
@@ -12,7 +12,7 @@ from gristmill.lazy_exports import call
 from resources import EliteArchive
 
 # One config for all assets of a run, so that they agree about the month.
-ChessMonth = configs.launchpad(MonthConfig, dg.ConfigurableResource)
+ChessMonth = choices.launchpad(MonthConfig, dg.ConfigurableResource)
 
 FAMILY = family_of(
     "chess",

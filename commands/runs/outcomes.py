@@ -1,23 +1,170 @@
-"""How a run came out for each of its partitions, from the run's events."""
+"""How a run came out for each of its partitions, and the table of it at the end of a command."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import dagster as dg
+from rich.text import Text
 
+from assets.checking.evaluations import FALLING_SHORT
 from assets.checks import ON_DISK
-from assets.mirrored import STATUS as NOT_PUSHED
+from assets.publishing import STATUS as NOT_PUSHED
 from commands.dagster_private import Result
-from commands.runs.table import Outcome
+from commands.terminal import console, say, shown_lines
+from commands.terminal import shown as shown_text
 from gristmill.markdown import unescaped
 from gristmill.printable import unbroken
+from gristmill.run import amounts
 
-FALLING_SHORT: Final = "falling short"
-"""Metadata of a check: how many partitions its table would name if it were not cut."""
-PLANNED: Final = "PLANNED"
-"""Status of a check that a run planned and has not evaluated."""
+BUILDS: Final = "builds"
+"""Status of what a run is about to build."""
+TO_BUILD: Final = "to build"
+"""Status of what a dry run would build."""
+MAY_FOLLOW: Final = "may follow"
+"""Status of what a dry run would build if the bytes of its inputs come out otherwise."""
+_STATUSES: Final = (TO_BUILD, MAY_FOLLOW, "built", "unchanged", "not built", "failed")
+_COLOURS: Final = {"built": "green", "failed": "red"}
+# More unchanged artifacts than these are counted and not listed.
+_FEW: Final = 10
+# Partitions that one line about a common reason names.
+_MOST_NAMED: Final = 5
+# Width of a partition's column below its asset: with the numbers, a row has 80 characters.
+_KEY: Final = 23
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of one partition: a row below its asset, or a line with the reason.
+
+    partition: key of the partition; empty for an asset without partitions.
+    status: `built`, `unchanged`, `not built` or `failed`; of a dry run TO_BUILD or MAY_FOLLOW.
+    rows: number of rows; None for an artifact without rows.
+    bytes: sum over all files of the artifact.
+    seconds: duration of the recorded build.
+    error: class of the library's error that it failed with; empty for any other failure.
+    account: what became of the files and rows of its drop; empty for an artifact of no drop.
+    not_checked: the rules that its config leaves to the readers, in one line; empty for none.
+    changed: what is built otherwise than before by its config, a line for each field.
+    """
+
+    asset: str
+    partition: str
+    status: str
+    rows: int | None = None
+    bytes: int = 0
+    seconds: float = 0.0
+    place: str = ""
+    reason: str = ""
+    error: str = ""
+    account: str = ""
+    not_checked: str = ""
+    changed: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """The asset, and the partition if there is one."""
+        return " ".join(filter(None, (self.asset, self.partition)))
+
+
+def show(
+    outcomes: Sequence[Outcome], seconds: float, started_in: Path, named: bool = False
+) -> None:
+    """Print what is published by asset, a line for each reason, and a summary.
+
+    outcomes: of all partitions, in order. What has a reason has no row; many unchanged ones are
+        counted alone.
+    seconds: duration of the command.
+    started_in: folders below this folder are shown relative to it.
+    named: whether a person named the partitions; default False.
+    """
+    unchanged = [item for item in outcomes if item.status == "unchanged"]
+    listed = [
+        item
+        for item in outcomes
+        if not item.reason and (item.status != "unchanged" or len(unchanged) <= _FEW)
+    ]
+    _show_by_asset(listed, started_in)
+    for item in listed:
+        for line in filter(None, (item.account, item.not_checked)):
+            say(f"{shown_text(item.target)}: {shown_text(line)}")
+        for line in item.changed:
+            say(f"{shown_text(item.target)}: config changed: {shown_text(line)}")
+    for line in reasons(outcomes):
+        say(line)
+    say(_summary(outcomes, seconds, named))
+
+
+def _summary(outcomes: Sequence[Outcome], seconds: float, named: bool) -> str:
+    count = {status: sum(item.status == status for item in outcomes) for status in _STATUSES}
+    if count[TO_BUILD] or count[MAY_FOLLOW]:
+        counted = ", ".join(f"{count[status]} {status}" for status in _STATUSES if count[status])
+        return f"dry run: {counted} ({seconds:.1f} s)"
+    if not count["built"] and not count["failed"]:
+        missing, unchanged = count["not built"], count["unchanged"]
+        artifacts = f"{unchanged} artifact{'' if unchanged == 1 else 's'}"
+        if missing and named:
+            return f"{missing} not built, {artifacts} unchanged ({seconds:.1f} s)"
+        others = f"; {missing} not built" if missing else ""
+        return f"nothing needed doing ({artifacts}, {seconds:.1f} s{others})"
+    others = "".join(
+        f", {count[status]} {status}"
+        for status in ("unchanged", "not built", "failed")
+        if count[status]
+    )
+    return f"{count['built']} built in {seconds:.1f} s{others}; `gristmill ui` shows them"
+
+
+def reasons(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """Yield a line for each reason: partitions of an asset that have one reason share it."""
+    together: dict[tuple[str, str, str], list[Outcome]] = {}
+    for item in outcomes:
+        if item.reason:
+            together.setdefault((item.asset, item.status, item.reason), []).append(item)
+    for (asset, status, reason), items in together.items():
+        names = [shown_text(item.partition) for item in items[:_MOST_NAMED] if item.partition]
+        more = f" and {len(items) - _MOST_NAMED} more" if len(items) > _MOST_NAMED else ""
+        target = " ".join(filter(None, (asset, ", ".join(names)))) + more
+        colour = "red" if status == "failed" else "yellow"
+        yield f"[{colour}]{status}[/] {target}: {shown_lines(reason)}"
+
+
+def _show_by_asset(outcomes: Sequence[Outcome], started_in: Path) -> None:
+    """Print each asset, its partitions with their numbers, and their folders on own lines."""
+    for asset, items in groupby(outcomes, key=lambda item: item.asset):
+        of_asset = list(items)
+        places = {_place(item, started_in) for item in of_asset if item.place}
+        say(f"[bold]{asset}[/]")
+        if len(places) == 1:
+            say(f"  {places.pop()}")
+        for item in of_asset:
+            key = Text.from_markup(shown_text(item.partition))
+            if key.cell_len > _KEY:
+                say(f"  {shown_text(item.partition)}")
+                key = Text()
+            key.align("left", _KEY)
+            status = Text(item.status, style=_COLOURS.get(item.status, ""))
+            cells = [Text(), key, status]
+            if item.place:
+                status.align("left", len("unchanged"))
+                rows = "" if item.rows is None else f"{item.rows:,} rows"
+                numbers = f"{rows:>16}  {amounts.size(item.bytes):>9}"
+                cells += [Text(numbers), Text(f"{amounts.duration(item.seconds):>11}")]
+            console.print(Text("  ").join(cells))
+            if places and item.place:
+                say(f"    {_place(item, started_in)}")
+
+
+def _place(item: Outcome, started_in: Path) -> str:
+    place = Path(item.place)
+    shown = place.relative_to(started_in) if place.is_relative_to(started_in) else place
+    return shown_text(str(shown)) if item.place else ""
+
+
 Key = TypeVar("Key", str, "str | None")
 
 

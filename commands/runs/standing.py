@@ -15,11 +15,11 @@ import dagster as dg
 
 import definitions
 from assets import versions
-from assets.mirrored import STATUS as NOT_PUSHED
+from assets.checking.evaluations import PLANNED
+from assets.publishing import STATUS as NOT_PUSHED
 from assets.ranges import PARTITION
 from commands.graph import Graph
-from commands.runs.outcomes import PLANNED, named_in
-from commands.runs.table import Outcome
+from commands.runs.outcomes import Outcome, named_in
 from gristmill.contract import NothingToBuild
 from gristmill.printable import plain
 from gristmill.provenance import Record
@@ -50,12 +50,7 @@ class Plan:
 
 
 class Standing:
-    """What stands on disk and in the instance.
-
-    instance: the Dagster instance.
-    lake: the data root.
-    graph: the assets.
-    """
+    """What stands on disk and in the instance."""
 
     def __init__(self, instance: dg.DagsterInstance, lake: Lake, graph: Graph) -> None:
         self._instance, self._lake, self._graph = instance, lake, graph
@@ -63,12 +58,7 @@ class Standing:
     def plan(
         self, asset: dg.AssetKey, keys: Sequence[str | None], progress: Progress = SILENT
     ) -> Plan:
-        """Returns what is to be done for an asset.
-
-        asset: key of the asset.
-        keys: partition keys, as `Graph.keys` returns them.
-        progress: what the comparison with the records reports to; default: nothing.
-        """
+        """Returns what is to be done for an asset; keys: as `Graph.keys` returns them."""
         plan = Plan()
         current: dict[str | None, Record] = {}
         name = asset.to_user_string()
@@ -120,10 +110,8 @@ class Standing:
         stale otherwise.
         """
         if None in current:
-            event = self._instance.get_latest_materialization_event(asset)
-            shown = event.asset_materialization if event else None
-            version = (shown.tags or {}).get(versions.DATA_VERSION) if shown else None
-            return {None} if version == current[None].data_version else set()
+            newest = versions.newest_version(self._instance, asset)
+            return {None} if newest and newest[0] == current[None].data_version else set()
         keys = [key for key in current if key is not None]
         known = {
             key: event
@@ -159,16 +147,8 @@ class Standing:
         """The partitions whose page says that the mirror lacks them: a run pushes what it finds."""
         if not keys or not self._lake.mirror().takes(asset.to_user_string()):
             return set()
-        seen: dict[str | None, dg.AssetObservation] = {}
-        if None in keys:
-            (built,) = self._instance.fetch_materializations(asset, limit=1).records
-            since = dg.AssetRecordsFilter(asset, after_storage_id=built.storage_id)
-            for record in self._instance.fetch_observations(since, limit=1).records:
-                if record.asset_observation is not None:
-                    seen[None] = record.asset_observation
-        else:
-            named = [key for key in keys if key is not None]
-            seen.update(versions.observed_since(self._instance, asset, named).items())
+        named = None if None in keys else [key for key in keys if key is not None]
+        seen = versions.observed_since(self._instance, asset, named)
         statuses = {key: said.metadata.get("status") for key, said in seen.items()}
         return {key for key, status in statuses.items() if status and status.value == NOT_PUSHED}
 

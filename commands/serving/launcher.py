@@ -12,7 +12,6 @@ from typing import Any
 import dagster as dg
 
 from assets import worker
-from assets.history import open_databases, small_databases
 from commands import dagster_private
 
 
@@ -21,7 +20,7 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
 
     def __init__(self, inst_data: Any = None) -> None:
         super().__init__(inst_data)
-        small_databases.install()
+        worker.make_small_databases()
 
     @classmethod
     def config_type(cls) -> Any:
@@ -39,10 +38,10 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
         """Take the instance whose runs to launch, and hold its databases open.
 
         A process takes it when it first launches a run or looks at one. What the daemon, the web
-        server and every run write from then on waits less: see `assets/history/open_databases.py`.
+        server and every run write from then on waits less: see `assets/worker.py`.
         """
         super().register_instance(instance)
-        open_databases.hold(instance)
+        worker.hold_databases(instance)
 
     @property
     def supports_check_run_worker_health(self) -> bool:

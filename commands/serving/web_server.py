@@ -10,7 +10,7 @@ from dagster_webserver.webserver import DagsterWebserver
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
-from assets.history import small_databases
+from assets import worker
 from commands.serving import docs_pages
 from gristmill.browse.commands import KEEP
 from gristmill.browse.web.app import routes as browse_routes
@@ -33,7 +33,7 @@ class LocalWebserver(DagsterWebserver[Any, Any]):
 
 
 if __name__ == "__main__":
-    small_databases.install()
+    worker.make_small_databases()
     # The program makes its application from the class of this name.
     dagster_webserver.app.DagsterWebserver = LocalWebserver  # type: ignore[attr-defined]
     main()  # type: ignore[no-untyped-call]

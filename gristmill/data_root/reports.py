@@ -1,6 +1,6 @@
 """What was reported to Dagster of the artifacts of a data root, read without Dagster.
 
-The file is written with the events: see `assets/checking/verdict_file.py`.
+The file is written with the events: see `assets/checking/verdicts.py`.
 """
 
 from __future__ import annotations
@@ -87,16 +87,22 @@ def subject_of(record: Record) -> str:
     return "" if kind is not None and not kind.partitions else record.partition or ""
 
 
-def comparer() -> Callable[[Path, Record], str]:
-    """Returns a function that says what was reported to Dagster and differs from a record.
+def comparer() -> Callable[[Path, Record], tuple[str, str]]:
+    """Returns a function that says which run reported an artifact, and what is not as its record.
 
-    It takes a data root, whose file it reads once, and the record; it returns an empty text for
-    nothing, and where no Dagster has looked at the artifacts of the asset.
+    It takes a data root, whose file it reads once, and the record. Of an artifact that no run
+    reported, the run is empty; so is the other text for nothing, and where no Dagster has looked at
+    the artifacts of the asset.
     """
     known = cache(reports)
-    return lambda root, record: known(root.absolute()).differs(
-        record.asset, subject_of(record), record.data_version
-    )
+
+    def said_of(root: Path, record: Record) -> tuple[str, str]:
+        found, key = known(root.absolute()), (record.asset, subject_of(record))
+        report = found.by_key.get(key, Report())
+        run = report.run if report.data_version == record.data_version else ""
+        return run, found.differs(*key, record.data_version)
+
+    return said_of
 
 
 def reports(root: Path) -> Reports:

@@ -40,8 +40,8 @@ INPUT_CHANGED: Final = "input changed"
 RECORD_DAMAGED: Final = "record damaged"
 MISSING: Final = "missing"
 
-SaidOf = Callable[[Path, Record], str]
-"""Takes a data root and a record; returns what was reported to Dagster that differs from it."""
+SaidOf = Callable[[Path, Record], tuple[str, str]]
+"""Takes a data root and a record; returns the run that reported it, and what else was reported."""
 StateOf = Callable[[Path], "tuple[Judged, Account | None]"]
 """Takes a drop; returns its judgement, and its account where it has one."""
 
@@ -76,6 +76,7 @@ class Listed:
     notes: how many notes of the laws the record has.
     dagster: what was reported to Dagster and is not of this record, or failed; empty for nothing,
         or where no Dagster has looked at the artifacts of this asset.
+    run: id of the run that built it, or found it current; empty where none is known.
     """
 
     folder: str
@@ -91,13 +92,14 @@ class Listed:
     drops: tuple[str, ...] = ()
     notes: int = 0
     dagster: str = ""
+    run: str = ""
 
 
 def list_artifacts(
     root: Path,
     asset: str | None = None,
     state_of: Callable[[Path], StateOf] | None = None,
-    said_of: SaidOf = lambda _root, _record: "",
+    said_of: SaidOf = lambda _root, _record: ("", ""),
 ) -> list[Listed]:
     """The artifacts below `root`, sorted by asset, partition and folder.
 
@@ -137,7 +139,7 @@ def as_json(listed: Iterable[Listed]) -> str:
 
 def lines(listed: Iterable[Listed]) -> Iterator[str]:
     """A table for the terminal, one line an artifact, after a line of titles."""
-    titles = ("asset", "partition", "rows", "bytes", "built (UTC)", "made from", "state")
+    titles = ("asset", "partition", "rows", "bytes", "built (UTC), run", "made from", "state")
     table = [titles, *(_cells(item) for item in listed)]
     widths = [max(len(row[column]) for row in table) for column in range(len(titles))]
     for row in table:
@@ -157,7 +159,7 @@ def _cells(item: Listed) -> tuple[str, ...]:
         item.partition or "",
         "" if item.rows is None else f"{item.rows:,}",
         f"{item.bytes:,}",
-        (item.built or "")[:16].replace("T", " "),
+        f"{(item.built or '')[:16].replace('T', ' ')} {item.run[:8]}".rstrip(),
         made_from,
         "; ".join(filter(None, (_state_of(item), item.dagster))),
     )
@@ -286,6 +288,7 @@ def _described(
     )
     if (file := _kind(record).file_of(above, record.partition)) is not None:
         used[file] = None
+    run, dagster = said_of(above, record)
     return Listed(
         folder=folder.as_posix(),
         asset=record.asset,
@@ -302,7 +305,8 @@ def _described(
             for drop in used
             if drop is not None
         ),
-        dagster=said_of(above, record),
+        dagster=dagster,
+        run=run,
         notes=sum(record.notes.counts.values()) if record.notes else 0,
     )
 

@@ -10,7 +10,7 @@ import pytest
 
 import definitions
 from assets import checks, publishing, ranges
-from assets.checking.results import THIS_RUN
+from assets.checking.evaluations import THIS_RUN
 from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
 from gristmill import families, markdown

@@ -67,13 +67,16 @@ def made() -> None: ...
 
 
 def test_the_runs_of_a_drop_and_built_in_keys_become_partitions_of_their_definitions(instance):
+    built = dg.AssetMaterialization(made.key, partition="fixed")
+    instance.report_runless_asset_event(built)
     instance.add_dynamic_partitions("toy_recipes", ["known"])
     several = replace(
         inbox(DYNAMIC),
+        targets=[made],
         starts=lambda _, drop, settled: [
             Start((made,), f"of-{drop.name}", "" if "d2" in settled else "waits for d2")
         ],
-        built_in=lambda: {"toy_recipes": ["known", "fixed"]},
+        built_in=lambda: {"toy_recipes": ["known", "fixed", "of nobody"]},
     )
     arrivals = [arrival("d1")]
     starts = several.starts_of(instance, arrivals[0], ["d1"])

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.checking.results import THIS_RUN
+from assets.checking.evaluations import THIS_RUN
 from assets.checks import disk_checks
 from assets.macroxue import FAMILY
 from gristmill.macroxue.laws import game_notes

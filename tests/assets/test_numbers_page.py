@@ -9,7 +9,7 @@ from dataclasses import fields
 from importlib import import_module
 from typing import get_origin, get_type_hints
 
-from assets.event_metadata import COLUMNS, RESERVED, ROWS
+from assets.events import COLUMNS, RESERVED, ROWS
 from gristmill import families
 from gristmill.contract import Summary
 from tests.paths import CHECKOUT

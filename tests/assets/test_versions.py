@@ -45,3 +45,19 @@ def test_of_all_partitions_of_an_input_the_latest_event_counts() -> None:
     numbers, tags = tags_of(dg.AllPartitionMapping())
     assert numbers["b"] > numbers["a"]
     assert (tags[VERSION], tags[POINTER]) == ("of b", numbers["b"])
+
+
+def test_an_observation_counts_until_its_partition_is_built_and_alike_without_partitions(
+    instance: dg.DagsterInstance,
+) -> None:
+    whole = dg.AssetKey("whole")
+    for asset, key in ((RAW, "a"), (RAW, "b"), (whole, None)):
+        instance.report_runless_asset_event(dg.AssetObservation(asset, partition=key))
+    assert set(versions.observed_since(instance, RAW, ["a", "b", "c"])) == {"a", "b"}
+    assert set(versions.observed_since(instance, whole, None)) == {None}
+    for asset, key in ((RAW, "a"), (whole, None)):
+        instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=key))
+    assert set(versions.observed_since(instance, RAW, ["a", "b"])) == {"b"}
+    assert versions.observed_since(instance, whole, None) == {}
+    instance.report_runless_asset_event(dg.AssetObservation(whole, description="again"))
+    assert versions.observed_since(instance, whole, None)[None].description == "again"

@@ -439,7 +439,7 @@ def test_one_command_names_each_of_many_partitions(full: World) -> None:
     assert "1 built in" in text and "1 not built, 1 failed" in text, said
     months = printed(full.run("materialize", MONTH.asset))
     assert "unchanged" in months
-    assert "not built, since they have no drop: chess/elite_pgn 2020-06" in one_line(months)
+    assert "since they have no drop" not in one_line(months), "a month that nobody asked for"
 
 
 @pytest.mark.parametrize("case", [PACK, QUESTIONS], ids=lambda case: case.inbox)

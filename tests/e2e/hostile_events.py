@@ -11,10 +11,10 @@ from typing import Any
 
 import dagster as dg
 
-from assets.checking.results import Known, found_by_run, state_of
+from assets.checking.evaluations import Known, found_by_run, state_of
 from assets.checking.rules import CHECKED, Looked
-from assets.checking.verdict_file import opened
-from assets.event_metadata import event_metadata
+from assets.checking.verdicts import opened
+from assets.events import event_metadata
 from gristmill import markdown
 from gristmill.chess.show.board import board_svg
 from gristmill.contract import Violation

@@ -130,14 +130,6 @@ def test_a_picture_is_seen_on_the_overview_of_its_asset(page: Any, served: LiveI
     browser.keep(page, "pack")
 
 
-def test_months_that_were_never_asked_for_are_missing_partitions(
-    page: Any, served: LiveInstance
-) -> None:
-    go(page, served, "assets/chess/elite_pgn?view=partitions", "Missing")
-    page.wait_for_timeout(1_000)
-    browser.keep(page, "chess-months")
-
-
 def test_the_text_for_the_launchpad_is_on_the_page_of_its_asset(
     page: Any, served: LiveInstance
 ) -> None:

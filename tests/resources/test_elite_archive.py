@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assets.configs import chosen_values
+from assets.choices import chosen_values
 from gristmill.chess.raw.archive_config import archive_config
 from resources import EliteArchive
 

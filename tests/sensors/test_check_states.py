@@ -7,8 +7,7 @@ import dagster as dg
 import pytest
 
 import definitions
-from assets.checking.verdict_file import opened
-from assets.checking.verdicts import Verdict
+from assets.checking.verdicts import Verdict, opened
 from assets.macroxue import FAMILY
 from gristmill.macroxue.samples import write_drop
 from resources import Lake

@@ -304,12 +304,6 @@ def requested(result: dg.SensorResult) -> list[tuple[str, str | None]]:
     ]
 
 
-def test_built_in_partitions_are_added_by_the_first_look(see, instance):
-    see()
-    assert list(instance.get_dynamic_partitions("toy_a")) == ["fixed"]
-    assert see().dynamic_partitions_requests == []
-
-
 def test_a_run_that_waits_for_another_drop_starts_when_that_one_lands(see, tmp_path, instance):
     land(tmp_path, "d1")
     see()

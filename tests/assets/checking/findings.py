@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from assets.checking.results import TABLE, WHOLE_ASSET
+from assets.checking.evaluations import TABLE, WHOLE_ASSET
 from gristmill.printable import unbroken
 
 _COLUMNS = {"partition", "problem", "cure"}

@@ -9,12 +9,12 @@ import pytest
 
 import definitions
 from assets import choices
-from assets.checking.rules import CHECKED, equal_notes
+from assets.checking.rules import CHECKED, equal_inputs, equal_notes, named, raw_hashes
 from assets.checks import disk_checks
-from assets.event_metadata import EQUAL, event_metadata
+from assets.events import EQUAL, event_metadata
 from assets.publishing import BATCH, publish_asset
 from gristmill.contract import Violation
-from gristmill.provenance import RECORD, Record, raw_inputs
+from gristmill.provenance import RECORD, Input, Record, raw_inputs
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from resources import Lake
@@ -121,7 +121,38 @@ def test_every_asset_with_a_config_warns_where_files_choose_another():
     checked = [CHECKED[asset.key] for asset in BUILT]
     warned = {item.name for item in checked if "noteworthy" in item.rules}
     # The raw file of a month is compared with those of the other months.
-    assert warned == choices.configured() | {"chess/elite_pgn"}
+    assert warned == set(choices._known()) | {"chess/elite_pgn"}
     rules = [item.rules["noteworthy"] for item in checked if "noteworthy" in item.rules]
     assert {rule.severity for rule in rules} == {dg.AssetCheckSeverity.WARN}
     assert not any(rule.blocking for rule in rules)
+
+
+def _input(path: str | None, sha256: str | None, size: int = 5, **more: str) -> Input:
+    return Input(path=path, sha256=sha256, bytes=size, **more)
+
+
+def test_only_raw_files_that_hold_something_are_compared() -> None:
+    inputs = [
+        _input("drops/f/d/b", "1"),
+        _input("drops/f/d/c", "2"),
+        _input("drops/f/d/a", "1"),
+        _input("drops/f/d/empty", "0", 0),
+        _input("drops/f/d/empty2", "0", 0),
+        _input("drops/macroxue/d/1.meta.json", "3"),
+        _input("drops/macroxue/d/2.meta.json", "3"),
+        _input("synth_harmony/manifest.json", "4"),
+        _input("synth_harmony/other.json", "4"),
+        Input(path="drops/x", asset="a", data_version="v"),
+        Input(path="drops/y", asset="a", data_version="v"),
+        Input(asset="a", data_version="v"),
+    ]
+    assert equal_inputs(inputs) == [["drops/f/d/a", "drops/f/d/b"]]
+    assert raw_hashes(inputs) == {"drops/f/d/b": "1", "drops/f/d/c": "2", "drops/f/d/a": "1"}
+    assert equal_inputs(inputs[:2]) == []
+
+
+def test_some_are_named_and_all_are_counted() -> None:
+    assert named([["a", "b"], ["c\x1b", "d", "e"]]) == "3: a = b; c\ufffd = d = e"
+    long = [[f"{number}{name}" for name in "abcdefg"] for number in range(7)]
+    shown = "; ".join(" = ".join(group[:5]) + " and 2 more" for group in long[:5])
+    assert named(long) == f"42: {shown}; and 2 more"

@@ -46,7 +46,7 @@ CACHE = f"{GAMES}/runtime_splice_cache"
 
 @pytest.fixture
 def instance(instance: dg.DagsterInstance) -> dg.DagsterInstance:
-    for name, months in FAMILY.inboxes[0].additions(instance, []).items():
+    for name, months in FAMILY.inboxes[0].built_in().items():
         instance.add_dynamic_partitions(name, months)
     return instance
 

@@ -14,7 +14,6 @@ import dagster as dg
 import pytest
 
 from assets.chess import FAMILY
-from assets.chess.partitions import chess_months
 from assets.versions import latest
 from commands.arrivals import register
 from gristmill import provenance
@@ -23,8 +22,8 @@ from gristmill.chess.raw.drops import available
 from gristmill.chess.read.origins import cache_origins, game_origins, pgn_origins
 from gristmill.chess.samples import make_games, write_month
 from gristmill.families import Request
+from gristmill.macroxue.format.files import run_of
 from resources import Lake
-from tests.assets.chess.test_assets import run_of
 from tests.assets.helpers import built_by, failure, not_built
 from tests.sensors.ticks import Ticks
 
@@ -198,18 +197,12 @@ def test_a_collection_that_arrives_becomes_a_partition_with_a_run(
 ) -> None:
     mine(lake)
     tick = Ticks(INBOX, instance, lake)
-    (added,) = tick().dynamic_partitions_requests or ()
-    assert (added.partitions_def_name, added.partition_keys) == (
-        "chess_collections",
-        chess_months.get_partition_keys(),
-    )
+    assert not tick().dynamic_partitions_requests
     second = tick()
     (request,) = second.run_requests or ()
     (added,) = second.dynamic_partitions_requests or ()
-    assert request.partition_key == "mine" and added.partition_keys == [
-        *chess_months.get_partition_keys(),
-        "mine",
-    ]
+    assert request.partition_key == "mine"
+    assert (added.partitions_def_name, added.partition_keys) == ("chess_collections", ["mine"])
     assert set(request.asset_selection or ()) >= {asset.key for asset in ASSETS}
     assert tick().run_requests == []
 
@@ -256,7 +249,7 @@ def test_months_of_the_version_before_stay_materialized_and_are_not_built_again(
     gone = register(instance, lake, INBOX)
     assert [(each.key, each.state) for each in gone] == [("2024-01", "gone")]
     known = instance.get_dynamic_partitions("chess_collections")
-    assert known == [*chess_months.get_partition_keys(), "mine"]
+    assert known == ["2024-01", "2024-03", "mine"]
     assert instance.get_materialized_partitions(valid_games.key) == {"2024-01", "2024-03"}
     assert latest(instance, valid_games.key, ["2024-01", "2024-03"]) == before
     assert not Ticks(INBOX, instance, lake)().run_requests

@@ -13,7 +13,6 @@ from assets.puzzles import FAMILY
 from commands.arrivals import register
 from gristmill.inbox import REFUSED
 from gristmill.puzzles.builds import wanted
-from gristmill.puzzles.raw.recipes import BUILT_IN
 from resources import Lake
 from tests.assets.puzzles.drops import put_recipe, put_tasks
 from tests.sensors.run_requests import partitions_of
@@ -47,17 +46,6 @@ def keys(instance: dg.DagsterInstance, kind: str) -> set[str]:
     return set(instance.get_dynamic_partitions(f"puzzles_{kind}_recipes"))
 
 
-def built_in(kind: str) -> set[str]:
-    return {recipe.name for recipe in BUILT_IN.values() if recipe.kind == kind}
-
-
-def test_the_first_look_registers_the_built_in_recipes(look: Tick, instance) -> None:
-    assert look() == []
-    for kind in ("arc", "sudoku", "maze", "domino", "grid"):
-        assert keys(instance, kind) == built_in(kind)
-    assert look() == []
-
-
 def test_a_drop_starts_the_recipes_whose_sources_are_then_all_there(
     look: Tick, lake: Lake, instance
 ) -> None:
@@ -66,7 +54,8 @@ def test_a_drop_starts_the_recipes_whose_sources_are_then_all_there(
     look()
     # Each once, though two inboxes could start the first one.
     assert look() == [("puzzles/arc", "arc-1-aug-1000"), ("puzzles/arc", "alone")]
-    assert {"alone", "arc-aug-1000"} <= keys(instance, "arc")
+    # The one that waits for another drop is a partition, and one that no drop is for is none.
+    assert keys(instance, "arc") == {"alone", "arc-aug-1000", "arc-1-aug-1000"}
     put_tasks(lake, "concept_arc/corpus")
     look()
     assert look() == [("puzzles/arc", "arc-aug-1000")]
@@ -126,7 +115,7 @@ def test_a_replaced_drop_starts_its_recipes_again(look: Tick, lake: Lake) -> Non
     assert look() == [("puzzles/arc", "mine")]
 
 
-def test_the_command_registers_built_in_recipes_files_and_drops(lake: Lake, instance) -> None:
+def test_the_command_registers_recipe_files_and_drops(lake: Lake, instance) -> None:
     put_tasks(lake, "tasks")
     put_recipe(lake, "mine", "arc", ["tasks"])
     put_recipe(lake, "arc-aug-1000", "sudoku", ["tasks"])
@@ -136,8 +125,7 @@ def test_the_command_registers_built_in_recipes_files_and_drops(lake: Lake, inst
     assert "holds no file" in empty.reason
     assert (recipe.key, recipe.state) == ("arc-aug-1000", REFUSED)
     assert "has the kind arc, and a name has one kind" in recipe.reason
-    assert keys(instance, "arc") == {*built_in("arc"), "mine"}
-    assert keys(instance, "sudoku") == built_in("sudoku")
+    assert (keys(instance, "arc"), keys(instance, "sudoku")) == ({"mine"}, set())
     assert list(instance.get_dynamic_partitions("puzzles_sources")) == ["tasks"]
 
 

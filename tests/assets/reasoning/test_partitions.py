@@ -226,7 +226,7 @@ def test_the_splits_of_an_own_corpus_are_partitions_beside_those_of_the_seven(
 ) -> None:
     own(lake)
     assert register(instance, lake, INBOX) == []
-    assert instance.get_dynamic_partitions("reasoning_splits") == [*PARTITIONS, KEY]
+    assert instance.get_dynamic_partitions("reasoning_splits") == [KEY]
     assert set(latest(instance, INBOX.raw_drop, [KEY, PARTITIONS[0]])) == {KEY}
     shutil.rmtree(lake.inbox("reasoning") / "my_math")
     (gone,) = register(instance, lake, INBOX)
@@ -253,5 +253,6 @@ def test_partitions_of_the_version_before_stay_materialized(
     register(instance, lake, INBOX)
     assert instance.get_materialized_partitions(normalized.key) == set(PARTITIONS)
     assert latest(instance, normalized.key, PARTITIONS) == before
+    assert instance.get_dynamic_partitions("reasoning_splits") == [*PARTITIONS, KEY]
     asked = Ticks(INBOX, instance, lake)().run_requests or []
     assert not {request.partition_key for request in asked} & set(PARTITIONS)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from assets import tokenizers
-from assets.checking.results import THIS_RUN
+from assets.checking.evaluations import THIS_RUN
 from assets.synth import FAMILY
 from gristmill import families, provenance
 from gristmill.asset import Asset, Wanted

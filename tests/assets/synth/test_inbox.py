@@ -9,10 +9,10 @@ import pytest
 import definitions
 from assets import tokenizers
 from assets.synth import FAMILY
+from definitions import followers_sensor
 from gristmill.synth.builders.source import NUMBERS
 from gristmill.synth.samples import write_drop
 from resources import Lake
-from sensors.followers import followers_sensor
 from tests.assets.helpers import built, materialized
 from tests.sensors.ticks import Ticks
 

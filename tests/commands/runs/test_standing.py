@@ -13,8 +13,8 @@ import pytest
 import definitions
 from assets.ranges import RANGE
 from commands.graph import Graph
+from commands.runs.outcomes import Outcome
 from commands.runs.standing import Failures, Plan, Standing
-from commands.runs.table import Outcome
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.publish.slot import slot_of_folder
 from gristmill.synth.samples import write_drop as write_raw

@@ -22,7 +22,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from assets.groups import GROUPS
+from assets.family import GROUPS
 from bench.servers import plain_environment
 from commands.serving import docs_pages
 from commands.serving.docs_site import PACKAGES, navigation

@@ -188,7 +188,7 @@ PARSERS = (
         settings,
         (
             "resources.lake",
-            "assets.configs",
+            "assets.choices",
             "gristmill.settings.tables",
             "gristmill.settings.fields",
             "gristmill.untrusted.toml",

@@ -12,12 +12,11 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from assets.checking import runs
-from assets.checking.found_again import failed_build
+from assets.checking import evaluations
+from assets.checking.evaluations import failed_build
 from assets.checking.rules import CHECKED, Checked, Looked, keep, seen_by
-from assets.checking.verdict_file import kept
-from assets.checking.verdicts import Place, Verdicts
-from assets.failures import Target, problem_of
+from assets.checking.verdicts import Place, Verdicts, kept
+from assets.events import Target, problem_of
 from gristmill.contract import NothingToBuild
 from gristmill.data_root.reports import BUILT
 from gristmill.provenance.find_artifacts import Artifact
@@ -110,7 +109,9 @@ class Outcomes:
         context, checked = self._context, self._checked
         try:
             said = self._repeat if checked is None else self._looked(checked)
-            runs.settle_planned(context.instance, self._lake, context.run.run_id, checked, said)
+            evaluations.settle_planned(
+                context.instance, self._lake, context.run.run_id, checked, said
+            )
         except Exception as error:  # noqa: BLE001  the step has an outcome of its own
             context.log.warning(f"the checks do not show what this run built: {error}")
 
@@ -123,7 +124,7 @@ class Outcomes:
             for rule in checked.rules.values()
             if self._published and (selected is None or checked.key(rule) in selected)
         ]
-        since, seen = runs.start_of(context), dict[str, Looked | None]()
+        since, seen = evaluations.start_of(context), dict[str, Looked | None]()
 
         def say(verdicts: Verdicts) -> None:
             self._repeat(verdicts)

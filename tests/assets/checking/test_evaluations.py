@@ -1,6 +1,9 @@
-"""What the checks of an asset say of all its partitions, after runs of some that may fail."""
+"""What checks show in Dagster, in runs and without one, and what of it Dagster does not export."""
 
+import re
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -10,27 +13,118 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from assets import choices, ranges
-from assets.checking import results, rules, runs, verdict_file
-from assets.checking.results import FALLING_SHORT, THIS_RUN
-from assets.checking.rules import CHECKED
-from assets.checking.verdict_file import opened
-from assets.checking.verdicts import Verdict
+from assets.checking import evaluations, rules, verdicts
+from assets.checking.arrivals import arrivals_check, changed_evaluation
+from assets.checking.evaluations import (
+    FALLING_SHORT,
+    TABLE,
+    THIS_RUN,
+    Known,
+    found_by_run,
+    state_of,
+)
+from assets.checking.rules import CHECKED, Looked, Rule
+from assets.checking.verdicts import Verdict, opened
 from assets.checks import disk_checks
+from assets.inbox import Inbox
 from assets.publishing import BATCH, publish_asset
 from gristmill import families
 from gristmill.contract import GristmillError, NothingToBuild, Violation
-from gristmill.data_root.reports import FILE, Report, comparer, reports
+from gristmill.data_root.reports import BUILT, FILE, Report, comparer, reports
 from gristmill.layout import WORK
+from gristmill.printable import unbroken
 from gristmill.provenance import Notes, Record, read_record
 from gristmill.provenance.list_artifacts import lines, list_artifacts
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from resources import Lake
+from tests.architecture.graph import imports
 from tests.assets.checking.findings import findings_in
-from tests.assets.checking.test_verdict_file import locked
+from tests.assets.checking.test_verdicts import locked
 from tests.assets.words import words_build
+from tests.paths import CHECKOUT
+
+ASSET = "test/tiny"
+RULE = Rule(BUILT, "", None, lambda *_: "")
+
+
+def state_after(root: Path, verdicts: list[Verdict]) -> dg.AssetCheckResult:
+    with opened(root) as kept:
+        kept.keep(ASSET, BUILT, verdicts)
+        return state_of(RULE, ASSET, kept, Known(None, ()))
+
+
+def table_of(root: Path, verdicts: list[Verdict]) -> dg.TableMetadataValue:
+    state = state_after(root, verdicts)
+    assert state.metadata[FALLING_SHORT] == len(verdicts)
+    found = state.metadata[TABLE]
+    assert isinstance(found, dg.TableMetadataValue)
+    return found
+
+
+def test_the_table_has_the_partition_then_the_problem_then_the_cure(tmp_path: Path) -> None:
+    found = table_of(tmp_path, [Verdict("a", "", "no game", "mend it")])
+    assert [column.name for column in found.schema.columns] == ["partition", "problem", "cure"]
+    assert [row.data for row in found.records] == [
+        {"partition": "a", "problem": "no game", "cure": "mend it"}
+    ]
+
+
+@pytest.mark.parametrize(("each", "rows"), [(10, 200), (700, 57), (39_990, 1), (50_000, 0)])
+def test_the_table_is_bounded_in_rows_and_characters(tmp_path: Path, each: int, rows: int) -> None:
+    found = table_of(tmp_path, [Verdict(f"{n:04}", "", "x" * (each - 4)) for n in range(300)])
+    assert len(found.records) == rows
+    assert sum(len(unbroken(text)) for row in found.records for text in row.data.values()) <= 40_000
+
+
+def test_an_asset_without_partitions_has_a_row_of_its_own(tmp_path: Path) -> None:
+    found = table_of(tmp_path, [Verdict("", "", "no game", "mend it")])
+    assert found.records[0].data["partition"] == "(the asset)"
+    evaluation = dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey("a"), check_name="c", passed=False, metadata={TABLE: found}
+    )
+    assert findings_in(evaluation) == {"": ("no game", "mend it")}
+
+
+def test_a_long_name_in_a_problem_can_be_broken_and_a_key_and_a_command_cannot(
+    tmp_path: Path,
+) -> None:
+    file = "drops/macroxue/broken/depth06_worker00_seed0000000090_game000000.jsonl.gz"
+    key = "a_key_of_a_partition_that_is_long"
+    cure = f"gristmill retire {key}"
+    found = table_of(tmp_path, [Verdict(key, "", f"{file}: no game", cure)])
+    (row,) = found.records
+    assert max(map(len, re.split("[ \N{ZERO WIDTH SPACE}]", row.data["problem"]))) <= 24
+    assert (row.data["partition"], row.data["cure"]) == (key, cure)
+    evaluation = dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey("a"), check_name="c", passed=False, metadata={TABLE: found}
+    )
+    assert findings_in(evaluation) == {key: (f"{file}: no game", cure)}
+
+
+@pytest.mark.parametrize(("length", "breaks"), [(80, 0), (81, 1), (240, 2)])
+def test_the_description_keeps_a_path_whole_that_fits_one_line(
+    tmp_path: Path, length: int, breaks: int
+) -> None:
+    state = state_after(tmp_path, [Verdict("", "", "x" * length)])
+    assert state.description.count("\N{ZERO WIDTH SPACE}") == breaks
+
+
+def test_only_two_numbers_are_plotted_and_a_run_has_one_row(tmp_path: Path) -> None:
+    state = state_after(tmp_path, [Verdict("", "", None)])
+    assert state.metadata == {FALLING_SHORT: 0, "partitions": 1}
+    looked = Looked({"a": "v", "b": "v"}, [("b", Violation("law", "b", "is odd"))])
+    shown = found_by_run(looked, ["a", "b"])
+    assert shown[THIS_RUN] == "partitions of it: a, b; 2 looked at, findings: 1"
+    assert set(shown) == {THIS_RUN, "listed"}
+    assert found_by_run(Looked({"a": "v"}), None) == {
+        THIS_RUN: "everything published; 1 looked at, nothing found"
+    }
+    assert found_by_run(None, ["a"]) == {THIS_RUN: "partitions of it: a"}
+
 
 partitions = dg.DynamicPartitionsDefinition(name="corpus")
 
@@ -333,7 +427,7 @@ def test_a_retired_partition_and_a_removed_artifact_have_no_findings(ui):
     for file in (ui.root / "words/b").iterdir():
         file.unlink()
     (ui.root / "words/b").rmdir()
-    settled = runs.settle(ui.dagster, ui.lake, [CHECKED[WORDS]])
+    settled = evaluations.settle(ui.dagster, ui.lake, [CHECKED[WORDS]])
     assert {key.name for key in settled} >= {"built", "noteworthy"}
     assert ui.all_shown() == CLEAN
 
@@ -366,12 +460,12 @@ def test_of_lost_verdicts_what_nobody_looks_at_is_not_checked_and_no_failure_is_
 
 
 def test_a_build_comes_through_and_nothing_is_green_though_no_verdict_can_be_kept(ui, monkeypatch):
-    monkeypatch.setattr(verdict_file, "_WAIT_SECONDS", 0)
+    monkeypatch.setattr(verdicts, "_WAIT_SECONDS", 0)
     ui.run("b")
     DROPS.texts["k1"] = "odd\n"
     DROPS.errors |= {"a": GristmillError("no game"), "k2": GristmillError("no game")}
     ui.run("a")
-    monkeypatch.setattr(verdict_file.VerdictFile, "_remove", lambda _: None)
+    monkeypatch.setattr(verdicts.VerdictFile, "_remove", lambda _: None)
     with locked(ui.root):
         ui.run("k0", "k1", "k2")
         assert ui.shows("built") == ("error", ["a", "k2"])
@@ -386,7 +480,7 @@ def test_a_build_comes_through_and_nothing_is_green_though_no_verdict_can_be_kep
 
 
 def test_failed_builds_beyond_the_cut_of_the_table_are_taken_from_events(ui, monkeypatch):
-    monkeypatch.setattr(results, "_MOST_ROWS", 1)
+    monkeypatch.setattr(evaluations, "_MOST_ROWS", 1)
     keys = ["k0", "k1", "k2", "k3"]
     DROPS.errors |= {key: GristmillError(f"no game in {key}") for key in keys[1:]}
     ui.run(*keys)
@@ -458,6 +552,9 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
         }
 
     assert set(said_of().values()) == {""}
+    listed = list_artifacts(ui.root, said_of=comparer())
+    assert [one.run for one in listed if one.partition == "a"][-1] == run
+    assert f" {run[:8]}  " in "\n".join(lines(listed))
     (ui.root / "words/b/words.txt").write_text("damaged\n")
     ui.execute_all()
     DROPS.errors["b"] = GristmillError("no game")
@@ -474,6 +571,8 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
         "words a": new,
         "words b": f"its build fails since {since} UTC; the check intact found an error",
     }
+    listed = list_artifacts(ui.root, said_of=comparer())
+    assert [bool(one.run) for one in listed] == [not one.dagster.startswith(new) for one in listed]
     assert f"; {new}" in "\n".join(lines(list_artifacts(ui.root, said_of=comparer())))
     record = ui.root / "words/b/provenance.json"
     record.write_text(record.read_text().replace(read_record(record).data_version, "0" * 64))
@@ -499,7 +598,7 @@ def test_a_run_that_fails_says_its_own_reason_though_its_checks_cannot_speak(ui,
     def fail(*_: object) -> None:
         raise RuntimeError("no events")
 
-    monkeypatch.setattr(runs, "settle_planned", fail)
+    monkeypatch.setattr(evaluations, "settle_planned", fail)
     DROPS.errors["c"] = GristmillError("no game")
     result = ui.run("a", "c")
     (failed,) = result.get_step_failure_events()
@@ -541,9 +640,9 @@ def test_a_planned_check_of_a_run_that_is_gone_shows_what_stood(ui):
         ui._defs.resolve_job_def("all"), tags={"dagster/partition": "a"}
     )
     assert ui.shows("noteworthy")[0] == "not executed"
-    assert runs.settle_planned(ui.dagster, ui.lake, "another") == []
+    assert evaluations.settle_planned(ui.dagster, ui.lake, "another") == []
     ui.dagster.report_run_failed(run)
-    assert len(runs.settle_planned(ui.dagster, ui.lake, run.run_id)) == len(before)
+    assert len(evaluations.settle_planned(ui.dagster, ui.lake, run.run_id)) == len(before)
     assert ui.all_shown() == before
 
 
@@ -557,3 +656,87 @@ def test_a_run_of_one_partition_walks_over_no_others(ui, monkeypatch):
     monkeypatch.setattr(rules, "walk", walk)
     assert ui.run("b").success
     assert ui.all_shown() == CLEAN
+
+
+PLACE = "dagster._core.definitions.asset_checks.asset_check_evaluation"
+MODULES = {"assets.checking.evaluations", "commands.dagster_private"}
+
+PARTITIONS = dg.DynamicPartitionsDefinition(name="toy_drops")
+RAW = dg.AssetSpec(["toy", "raw_drop"], partitions_def=PARTITIONS)
+INBOX = Inbox("toy", RAW.key, PARTITIONS, [], lambda _: None)
+
+
+@pytest.fixture
+def without_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release of Dagster that has moved the class."""
+    monkeypatch.setattr(evaluations, "HAS_TARGET", False)
+
+
+def test_dagster_does_not_keep_a_second_evaluation_of_a_partition_without_a_run(
+    instance: dg.DagsterInstance,
+) -> None:
+    """If this fails: Dagster's own partitioned checks may carry now. Try them in the UI: the
+    badge, the lineage and a partition without a verdict, and the time of 12,000 pairs.
+    """
+    again = dg.AssetCheckEvaluation(
+        asset_key=RAW.key, check_name="c", passed=True, metadata={}, partition="p"
+    )
+    instance.report_runless_asset_event(again)
+    with pytest.raises(IntegrityError):
+        instance.report_runless_asset_event(again)
+
+
+def test_this_release_of_dagster_has_targets_of_evaluations(instance: dg.DagsterInstance) -> None:
+    """If this fails: find where the class went, and import it from there."""
+    assert evaluations.HAS_TARGET
+    assert evaluations.newest_target(instance, RAW.key) is None
+    for key in ("d1", "d2"):
+        instance.report_runless_asset_event(dg.AssetMaterialization(RAW.key, partition=key))
+    (newest,) = instance.fetch_materializations(RAW.key, limit=1).records
+    target = evaluations.newest_target(instance, RAW.key)
+    assert target is not None
+    assert (target.storage_id, target.run_id, target.timestamp) == (
+        newest.storage_id,
+        newest.run_id,
+        newest.timestamp,
+    )
+
+
+@pytest.mark.usefixtures("without_target")
+def test_without_targets_a_check_is_reported_without_one_and_once(
+    instance: dg.DagsterInstance,
+) -> None:
+    assert not evaluations.HAS_TARGET
+    instance.report_runless_asset_event(dg.AssetMaterialization(RAW.key, partition="d1"))
+    assert evaluations.newest_target(instance, RAW.key) is None
+    evaluation = changed_evaluation(instance, INBOX, [])
+    assert evaluation is not None and evaluation.target_materialization_data is None
+    instance.report_runless_asset_event(evaluation)
+    assert changed_evaluation(instance, INBOX, []) is None
+    assert arrivals_check(INBOX).check_keys
+
+
+def test_without_targets_the_code_location_is_loaded() -> None:
+    program = (
+        f"import dagster, {PLACE} as place\n"
+        "del place.AssetCheckEvaluationTargetMaterializationData\n"
+        "import definitions\n"
+        "definitions.build_defs().get_repository_def()\n"
+        "from assets.checking.evaluations import HAS_TARGET\n"
+        "assert not HAS_TARGET\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_dagster_does_not_export_is_imported_by_two_modules_alone() -> None:
+    found = {
+        name
+        for name, forms in imports(CHECKOUT).items()
+        for candidates in forms
+        if any(part.startswith("_") for part in candidates[-1].split("."))
+        and candidates[-1].startswith("dagster")
+    }
+    assert found == MODULES

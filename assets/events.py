@@ -1,9 +1,10 @@
-"""The metadata of an event: a picture, numbers to plot, links, the record of the artifact."""
+"""What the events of a partition say: of one that is published, and why one is not built."""
 
 from __future__ import annotations
 
-import json
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from math import inf
 from pathlib import Path, PurePosixPath
@@ -13,13 +14,18 @@ from urllib.parse import quote
 import dagster as dg
 
 from assets import choices
-from assets.checking.equal_inputs import equal_inputs, named
+from assets.checking.rules import equal_inputs, inputs_of, named
 from gristmill import families, markdown, provenance
 from gristmill.browse.web.asked import Asked
-from gristmill.contract import GristmillError
-from gristmill.printable import cut, plain, printable
+from gristmill.contract import BadInput, GristmillError, in_words
+from gristmill.inbox.hub import HubError
+from gristmill.keys import refusal
+from gristmill.markdown import escape
+from gristmill.printable import command, cut, plain, printable
 from gristmill.provenance import Input, Record
-from gristmill.publish.build import Published
+from gristmill.publish.build import LawsBroken, Published
+from gristmill.publish.locks import Busy
+from gristmill.settings.tables import FILE
 
 _MOST_RECORDS, _MOST_ROWS, _LONGEST = 20, 8, 120
 EQUAL: Final = "equal raw files"
@@ -73,12 +79,7 @@ def _raw_drops(record: Record, root: Path) -> Iterator[tuple[str, str]]:
 
 def _inputs(record: Record, root: Path) -> list[Input]:
     path = provenance.published_record_path(root / record.artifact, record.partition)
-    if record.inputs_file is None or path is None:
-        return list(record.inputs)
-    try:
-        return provenance.read_inputs(record, path)
-    except GristmillError:
-        return []  # the check `intact` reports it
+    return list(record.inputs) if path is None else inputs_of(record, path)
 
 
 def _record(item: Input, root: Path) -> Record | None:
@@ -111,26 +112,13 @@ MOST_NUMBERS: Final = 150
 """Most numbers of an event."""
 _NUMBER_BYTES = 35_000
 _LONGEST_NAME = 100
-# Most bytes of a record: that of the samples of ARC, with 31 files, has 10,614.
-_RECORD_BYTES = 12_000
 # What Dagster writes around a value: its type and its class.
 _AROUND = 200
 _LONGEST_LIST = 1000
 _LONGEST_NOTES = 3000
 RESERVED: Final = (
-    *(
-        "path",
-        "samples",
-        "status",
-        "account",
-        "not checked",
-        "notes",
-        "provenance",
-        "bytes",
-        "seconds",
-        "peak_memory_mb",
-    ),
-    *("config changed", "tokenizer", "source drop", "zero", EQUAL),
+    *("path", "samples", "status", "account", "not checked", "notes", "bytes", "seconds"),
+    *("peak_memory_mb", "config changed", "tokenizer", "source drop", "zero", EQUAL),
 )
 """Names that no count takes."""
 
@@ -138,7 +126,7 @@ RESERVED: Final = (
 def event_metadata(
     published: Published, sample: Callable[[Path], int] = lambda _: 0
 ) -> dict[str, Any]:
-    """Returns the metadata of an event: the picture, links, numbers to plot, the record.
+    """Returns the metadata of an event: the picture, links, numbers to plot.
 
     sample: takes the folder, and returns the number of the row of its main table that is drawn;
         default: the first.
@@ -157,8 +145,6 @@ def event_metadata(
     metadata["dagster/uri"] = folder.absolute().as_uri()
     if (schema := column_schema(record.asset)) is not None:
         metadata[COLUMNS] = dg.MetadataValue.table_schema(schema)
-    whole = bounded_record(record.model_dump(mode="json"), _RECORD_BYTES)
-    metadata["provenance"] = dg.MetadataValue.json(whole)
     return metadata
 
 
@@ -270,19 +256,6 @@ def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:
     return numbers
 
 
-def bounded_record(record: dict[str, Any], most: int) -> dict[str, Any]:
-    """Returns a record, without its longest fields if it has too many bytes.
-
-    A cut record has the entry `cut` with their names; the whole one is on disk.
-    """
-    kept = dict(record)
-    while len(json.dumps(kept)) > most:
-        del kept[max(kept, key=lambda name: len(json.dumps(kept[name])))]
-    if gone := [name for name in record if name not in kept]:
-        kept["cut"] = f"{', '.join(gone)}: in the record on disk"
-    return kept
-
-
 @cache
 def column_schema(asset: str) -> dg.TableSchema | None:
     """Returns the columns of an asset's artifacts; None where they are no tables."""
@@ -292,3 +265,155 @@ def column_schema(asset: str) -> dg.TableSchema | None:
     return dg.TableSchema(
         columns=[dg.TableColumn(each.name, each.type, each.text) for each in columns]
     )
+
+
+_MOST_REASON, _MOST_TRACE = 2000, 10_000
+
+
+@dataclass(frozen=True)
+class Target:
+    """One partition of an asset.
+
+    partition: its key, None for an asset without partitions.
+    from_drop: whether the partition is a drop, which a person can take away.
+    """
+
+    asset: str
+    partition: str | None
+    from_drop: bool = False
+
+    @classmethod
+    def of(cls, context: dg.AssetExecutionContext, partition: str | None) -> Target:
+        """Returns a partition of the asset whose step runs."""
+        partitions = context.assets_def.partitions_def
+        name = getattr(partitions, "name", None)
+        parts = {s.partitions for each in families.catalogs() for s in each.sources if s.several}
+        from_drop = isinstance(partitions, dg.DynamicPartitionsDefinition) and name not in parts
+        return cls(context.asset_key.to_user_string(), partition, from_drop)
+
+    def choice(self, name: str, value: str) -> str:
+        """The line of gristmill.toml that chooses a value; empty if the asset has no such field."""
+        table = families.tables().get(self.asset)
+        if table is None or name not in {spec.name for spec in fields(table.config)}:
+            return ""
+        return f'set `{name} = "{value}"` in the table `{table.header}` of gristmill.toml'
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a partition was not built.
+
+    trace: the stack trace of an error that the library does not expect, else empty.
+    """
+
+    reason: str
+    error: str
+    cure: str = ""
+    trace: str = ""
+
+    @property
+    def text(self) -> str:
+        """The reason, and below it what to do."""
+        return f"{self.reason}\nWhat to do: {self.cure}" if self.cure else self.reason
+
+    @property
+    def first_line(self) -> str:
+        """The reason in one line."""
+        return self.reason.split("\n", 1)[0]
+
+    def below(self, root: Path) -> Problem:
+        """Returns the same problem with paths relative to the data root, as pages show them."""
+        prefix = f"{plain(str(root))}/"
+        return replace(
+            self, reason=self.reason.replace(prefix, ""), cure=self.cure.replace(prefix, "")
+        )
+
+    def failure(self) -> dg.Failure:
+        """Returns the failure of the step; raise it `from None`, since the cause adds nothing."""
+        metadata = {"error": self.error, **({"cure": self.cure} if self.cure else {})}
+        return dg.Failure(self.text, metadata=metadata, allow_retries=False)
+
+    def observation(
+        self, asset: dg.AssetKey, partition: str | None, root: Path, status: str = "failed"
+    ) -> dg.AssetObservation:
+        """Returns the event that shows the reason on the page of the partition.
+
+        root: the data root. The description has paths relative to it, the metadata whole ones.
+        status: what failed; default "failed": the build.
+        """
+        below = self.below(root)
+        shown = f"{status}: {escape(below.reason)}"  # the UI shows it as Markdown
+        if self.cure:
+            shown += f"\n\nWhat to do: {below.cure}"
+        return dg.AssetObservation(
+            asset_key=asset,
+            partition=partition,
+            description=shown,
+            metadata={
+                "status": status,
+                "reason": self.reason,
+                "error": self.error,
+                **({"cure": self.cure} if self.cure else {}),
+            },
+        )
+
+
+def problem_of(error: Exception, target: Target) -> Problem:
+    """Returns why a target was not built."""
+    error = in_words(error)
+    name = type(error).__name__
+    if isinstance(error, GristmillError):
+        return Problem(plain(str(error), _MOST_REASON), name, _cure(error, target))
+    reason = plain(f"{name}: {error}", _MOST_REASON)
+    trace = "".join(traceback.format_exception(error))
+    # The end of a trace says more than its begin.
+    return Problem(reason, name, _cure(error, target), plain(trace[-_MOST_TRACE:], _MOST_TRACE))
+
+
+def _cure(error: Exception, target: Target) -> str:
+    cure = next(cure for kind, cure in _CURES if isinstance(error, kind))
+    return cure if isinstance(cure, str) else cure(error, target)
+
+
+def _of_bad_input(error: Exception, target: Target) -> str:
+    if isinstance(error, BadInput) and Path(error.file).name == FILE:
+        return "correct this file, then build again"
+    ways = ["correct the file and build again"]
+    if choice := target.choice("on_error", "quarantine"):
+        ways.append(f"to build without the part that breaks the rule, {choice}")
+    if target.from_drop and target.partition and not refusal(target.partition):
+        ways.append(
+            f"to give the drop up, remove it and run `{command('retire', target.partition)}`"
+        )
+    return "; ".join(ways)
+
+
+def _of_broken_laws(error: Exception, target: Target) -> str:
+    if choice := target.choice("game_laws", "warn"):
+        return f"correct the drop; to publish it although it breaks rules of the game, {choice}"
+    return (
+        "correct the input if it breaks the rule; if it does not, the builder is wrong: report "
+        "these lines"
+    )
+
+
+_CURES: Final[tuple[tuple[type[Exception], str | Callable[[Exception, Target], str]], ...]] = (
+    (BadInput, _of_bad_input),
+    (LawsBroken, _of_broken_laws),
+    (
+        Busy,
+        "wait until that build ends, then build again; if its run hangs, end the process and run "
+        "`gristmill prune`",
+    ),
+    (HubError, "build again later: it goes on with the bytes that are here"),
+    (GristmillError, ""),  # the text of any other error of the library says what to do
+    (
+        PermissionError,
+        "let the user who builds read and write this file or folder, then build again",
+    ),
+    (
+        Exception,
+        "gristmill does not expect this error: report it with the stack trace of the run's log",
+    ),
+)
+"""What to do by the class of an error; the first class that fits counts."""

@@ -7,7 +7,7 @@ from collections import defaultdict
 import dagster as dg
 import pytest
 
-from assets.groups import GROUPS, PAGE, with_subjects
+from assets.family import GROUPS, PAGE, with_subjects
 from definitions import build_defs
 from tests.paths import CHECKOUT
 
