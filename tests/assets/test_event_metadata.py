@@ -36,7 +36,7 @@ from gristmill.provenance import Input, Record
 from gristmill.publish.build import Published
 from gristmill.puzzles.show import tables
 from gristmill.reasoning.format import align, index, records
-from gristmill.synth.builders.harmony_part import schema_of
+from gristmill.synth.builders.harmony import schema_of
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.trace import schema
 from tests.assets.helpers import MOST_BYTES

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from gristmill.contract import GristmillError, Violation
 from gristmill.families import Subject
-from gristmill.synth.builders.distill import part
+from gristmill.synth.builders import distill_part
 from gristmill.synth.config import DistillConfig
 from gristmill.synth.format import harmony_tokens, trace
 from gristmill.synth.read import distill
@@ -106,6 +106,6 @@ def _drawn(config: Any, split: str, names: list[str], where: str) -> Iterator[Vi
         return
     rule = DistillConfig(Path(), float(config["valid_fraction"]), seed=int(config["seed"]))
     for name in names:
-        if part.is_valid(rule, name) != (split == "valid"):
+        if distill_part.is_valid(rule, name) != (split == "valid"):
             yield Violation("split", where, f"synth_id {name!r} is of the other split")
             return

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gristmill.contract import Violation
 from gristmill.families import Subject
-from gristmill.synth.builders.manifest_files import MANIFEST, METADATA, json_violations
+from gristmill.synth.builders.manifests import MANIFEST, METADATA, json_violations
 
 
 def law(subject: Subject) -> Iterator[Violation]:

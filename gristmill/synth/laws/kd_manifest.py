@@ -11,8 +11,8 @@ from gristmill import provenance
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.families import Subject
 from gristmill.provenance import Record
-from gristmill.synth.builders import kd_manifest
-from gristmill.synth.builders.manifest_files import MANIFEST, check_equal_configs, json_violations
+from gristmill.synth.builders import manifests
+from gristmill.synth.builders.manifests import MANIFEST, check_equal_configs, json_violations
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import parquet, trace
 from gristmill.synth.laws.kd_shard import HashBounds
@@ -47,7 +47,7 @@ def law(subject: Subject) -> Iterator[Violation]:
 
 def _against_records(manifest: Mapping[str, Any], records: Sequence[Record]) -> Iterator[Violation]:
     try:
-        if manifest["config_hash"] != kd_manifest.config_hash(manifest["config"]):
+        if manifest["config_hash"] != manifests.config_hash(manifest["config"]):
             yield Violation("config hash", MANIFEST, "config_hash is not the hash of config")
         for split in SPLITS:
             yield from _inventory(split, manifest["splits"][split], records)

@@ -20,8 +20,8 @@ from gristmill.families import Subject
 from gristmill.inbox import division
 from gristmill.provenance import Record
 from gristmill.run.progress import current_progress
-from gristmill.synth.format import aligned, harmony_tokens, indexed, parquet, trace
-from gristmill.synth.format.indexed import Indexed
+from gristmill.synth.format import harmony_tokens, megatron, parquet, trace
+from gristmill.synth.format.megatron import Indexed
 from gristmill.synth.laws.shards import SPLITS, shard_numbers
 from gristmill.synth.laws.values import SYNTH, Form, Values
 
@@ -180,7 +180,7 @@ def _split(
             yield Violation("empty split", f"{split}/{path.name}", "there is no tokens index")
         return None
     try:
-        three = {name: indexed.read(aligned.sibling(prefix, name)) for name in aligned.DTYPES}
+        three = {name: megatron.read(megatron.sibling(prefix, name)) for name in megatron.DTYPES}
     except (GristmillError, OSError) as error:
         yield Violation("readable", where, str(error))
         return None
@@ -190,10 +190,10 @@ def _split(
 
 
 def _aligned(where: str, three: dict[str, Indexed]) -> Iterator[Violation]:
-    for name, dtype in aligned.DTYPES.items():
+    for name, dtype in megatron.DTYPES.items():
         if three[name].dtype != dtype:
             yield Violation("dtypes", where, f"{name} is {three[name].dtype}, not {dtype}")
-        if not indexed.same_boundaries(three[name], three["tokens"]):
+        if not megatron.same_boundaries(three[name], three["tokens"]):
             yield Violation("equal boundaries", where, f"lengths of {name} and tokens differ")
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gristmill.contract import Violation
 from gristmill.laws import MOST, Few
 from gristmill.synth.format import harmony_tokens
-from gristmill.synth.format.indexed import Indexed
+from gristmill.synth.format.megatron import Indexed
 
 _BATCH_TOKENS: Final = 1 << 20
 _BATCH_DOCUMENTS: Final = 1 << 16

@@ -18,8 +18,8 @@ from gristmill.loading.source import Columns, Source, identity_of, only
 from gristmill.provenance import RECORD
 from gristmill.reading import Verify
 from gristmill.reading.located import located
-from gristmill.synth.format import aligned
-from gristmill.synth.format.megatron_files import Index, MappedValues
+from gristmill.synth.format import megatron
+from gristmill.synth.format.megatron import Index, MappedValues
 from gristmill.synth.read.origins import document_origins, own_document_origins
 from gristmill.synth.read.shard_files import ShardFiles
 
@@ -97,7 +97,7 @@ class SynthKDDocuments:
         lengths = np.array([len(each["tokens"]) for each in found], np.int64)
         shape = len(found), int(lengths.max(initial=0))
         columns: Columns = {
-            column: np.zeros(shape, aligned.DTYPES[name]) for name, column in _NAMES.items()
+            column: np.zeros(shape, megatron.DTYPES[name]) for name, column in _NAMES.items()
         }
         for row, each in enumerate(found):
             for name, column in _NAMES.items():
@@ -139,10 +139,10 @@ class SynthKDDocuments:
         shard, document = self._place(number)
         places, values = self._shards[shard]
         offset, length, _ = places[document]
-        first = int(offset) // aligned.DTYPES["tokens"].itemsize
+        first = int(offset) // megatron.DTYPES["tokens"].itemsize
         return {
             name: values[name].read(
-                aligned.DTYPES[name].type, int(length), first * aligned.DTYPES[name].itemsize
+                megatron.DTYPES[name].type, int(length), first * megatron.DTYPES[name].itemsize
             )
             for name in _NAMES
         }
@@ -157,4 +157,4 @@ def _opened(files: ShardFiles) -> _Shard:
         with held[f"{name}.bin"].reading() as path:
             values[name] = MappedValues(path)
     with held["tokens.idx"].reading() as path:
-        return _Shard(Index(path, aligned.DTYPES["tokens"]), values)
+        return _Shard(Index(path, megatron.DTYPES["tokens"]), values)

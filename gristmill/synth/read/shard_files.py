@@ -21,7 +21,7 @@ from gristmill.reading.folder import HeldFile
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
 from gristmill.reading.verify_level import Verify
-from gristmill.synth.format import aligned
+from gristmill.synth.format import megatron
 from gristmill.synth.read.tokenizer import HARMONY, Own
 from gristmill.vocabularies.pinned import O200K
 
@@ -68,8 +68,8 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
         if opening.first:
             self._compare(root.inside / inside)
         files = {}
-        for name in aligned.DTYPES:
-            place = aligned.sibling(inside, name)
+        for name in megatron.DTYPES:
+            place = megatron.sibling(inside, name)
             for kind in ("bin", "idx"):
                 files[f"{name}.{kind}"] = root.keep(f"{place}.{kind}")
         return files
@@ -82,7 +82,7 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
                 "this prefix out, or build with another valid_fraction",
             )
         try:
-            self.data_digest = aligned.digest(tokens)
+            self.data_digest = megatron.digest(tokens)
         except RuntimeError as error:
             raise Misaligned(self.prefix, str(error).removeprefix(f"{tokens}: ")) from error
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gristmill.reading.facts import Ranges, counted, file_facts
 from gristmill.synth.builders import harmony_shard
-from gristmill.synth.format import aligned, indexed
+from gristmill.synth.format import megatron
 from gristmill.synth.laws.shards import SPLITS
 from gristmill.synth.read import distill
 
@@ -48,9 +48,9 @@ def _parquet(folder: Path) -> Iterator[str]:
 
 
 def _datasets(tokens: Path, split: str) -> Iterator[str]:
-    for name in aligned.DTYPES:
-        prefix = aligned.sibling(tokens, name)
-        found, ranges = indexed.read(prefix), Ranges()
+    for name in megatron.DTYPES:
+        prefix = megatron.sibling(tokens, name)
+        found, ranges = megatron.read(prefix), Ranges()
         lengths = Ranges()
         for batch in found.length_batches():
             lengths.add(batch, "lengths")

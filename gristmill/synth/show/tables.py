@@ -17,7 +17,7 @@ from gristmill.browse.table import Picture, Token
 from gristmill.contract import BadInput, GristmillError
 from gristmill.synth.builders.harmony_shard import shard_name, shards
 from gristmill.synth.format import trace
-from gristmill.synth.format.indexed import Indexed
+from gristmill.synth.format.megatron import Indexed
 from gristmill.synth.read import distill
 from gristmill.synth.show import tokens
 

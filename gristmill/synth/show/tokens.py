@@ -17,11 +17,11 @@ from gristmill.browse.table import Picture, Token
 from gristmill.contract import BadInput
 from gristmill.provenance import RECORD, read_record
 from gristmill.svg import small_card, small_text
-from gristmill.synth.format import aligned, harmony_tokens, indexed
+from gristmill.synth.format import harmony_tokens, megatron
+from gristmill.synth.format.trace import trace
 from gristmill.synth.read import distill
-from gristmill.synth.read.trace import trace
 from gristmill.synth.render import documents, strict
-from gristmill.synth.render.templates import BadRow, Renderer
+from gristmill.synth.render.documents import BadRow, Renderer
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.engine import TIKTOKEN
 from gristmill.vocabularies.find import find
@@ -156,7 +156,7 @@ def _values(prefix: Path, document: int, length: int, size: int) -> list[list[in
     place: list[int] | None = None
     limits = {"tokens": size, "lossmask": 2, "span": len(harmony_tokens.SPANS)}
     for name, below in limits.items():
-        data = indexed.opened(aligned.sibling(prefix, name))
+        data = megatron.opened(megatron.sibling(prefix, name))
         own = data.bounds(document, document + 1).tolist() if document < len(data) else [0, 0]
         place = own if place is None else place
         values = data.values[own[0] : own[1]] if own[0] >= 0 else data.values[:0]

@@ -9,7 +9,7 @@ import pytest
 import definitions
 from assets import tokenizers
 from assets.synth import FAMILY
-from gristmill.synth.builders.source import NUMBERS
+from gristmill.synth.raw import NUMBERS
 from gristmill.synth.samples import write_drop
 from resources import Lake
 from sensors.followers import followers_sensor

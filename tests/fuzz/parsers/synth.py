@@ -13,12 +13,12 @@ _BUILD = "gristmill.synth.builders"
 
 def index(data: bytes) -> None:
     """A Megatron index and its values."""
-    from gristmill.synth.format import indexed
+    from gristmill.synth.format import megatron
 
     idx, values = split(data, 2)
     file("shard.idx", idx)
     binary = file("shard.bin", values)
-    opened = indexed.read(scratch() / "shard")
+    opened = megatron.read(scratch() / "shard")
     if opened.size == 0 and not values:
         return
     assert binary.stat().st_size == opened.size * opened.dtype.itemsize
@@ -43,9 +43,9 @@ def parquet_file(data: bytes) -> None:
 def _read_parquet(path: Path) -> None:
     import pyarrow as pa
 
-    from gristmill.synth.builders.harmony_rows import RawRows
+    from gristmill.synth.builders.harmony import RawRows
     from gristmill.synth.format.untrusted_parquet import _describe, _read
-    from gristmill.synth.raw.files import TEXTS, check_columns
+    from gristmill.synth.raw import TEXTS, check_columns
 
     with path.open("rb") as opened:
         schema, groups, _ = _describe(opened.fileno(), path, ["synth_id"])
@@ -81,7 +81,7 @@ def row_texts(data: bytes) -> None:
     import pyarrow as pa
 
     from gristmill.synth.render import documents, harmony, strict
-    from gristmill.synth.render.templates import BadRow
+    from gristmill.synth.render.documents import BadRow
 
     vocabulary, renderer = _renderer()
     try:
@@ -112,7 +112,7 @@ _RENDERER = []
 
 
 def _renderer():  # type: ignore[no-untyped-def]
-    from gristmill.synth.render.templates import Renderer
+    from gristmill.synth.render.documents import Renderer
     from gristmill.vocabularies.find import find
     from gristmill.vocabularies.pinned import O200K
     from tests.kept_vocabularies import kept_vocabularies
@@ -125,8 +125,8 @@ def _renderer():  # type: ignore[no-untyped-def]
 
 def finished_conversion(data: bytes) -> None:
     """manifest.json and metadata.json of a finished conversion, and names of shards."""
+    from gristmill.synth.builders.drop_in_use import READY, Source, refusal
     from gristmill.synth.builders.import_harmony import folder_violations
-    from gristmill.synth.builders.source import READY, Source, refusal
 
     manifest, metadata = split(data, 2)
     with folder("conversion") as place:
@@ -139,8 +139,8 @@ def finished_conversion(data: bytes) -> None:
 def raw_names(data: bytes) -> None:
     """The names of files in a raw drop, one a line."""
     from gristmill.inbox.division import contiguous_run
-    from gristmill.synth.builders.source import RAW, Source, refusal
-    from gristmill.synth.raw.files import SHARDS, files
+    from gristmill.synth.builders.drop_in_use import RAW, Source, refusal
+    from gristmill.synth.raw import SHARDS, files
 
     with folder("raw") as place:
         for line in data.split(b"\n")[:20]:
@@ -195,7 +195,7 @@ PARSERS = (
         parquet_file,
         (
             f"{_FORMAT}.untrusted_parquet",
-            "gristmill.synth.raw.files",
+            "gristmill.synth.raw",
             "gristmill.untrusted.parquet",
         ),
         inputs=TEN_THOUSAND,
@@ -233,7 +233,7 @@ PARSERS = (
     Parser(
         "synth_raw_names",
         raw_names,
-        ("gristmill.synth.raw.files", "gristmill.synth.raw.drops"),
+        ("gristmill.synth.raw", "gristmill.synth.raw"),
         most_bytes=400,
         words=(b".parquet", b".PARQUET", b".done", b"SHA256SUMS", b"\n", b"\xff"),
     ),

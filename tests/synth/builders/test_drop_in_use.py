@@ -11,8 +11,7 @@ from commands.drop import drop as command
 from gristmill.contract import BadInput
 from gristmill.inbox import READY as READY_STATE
 from gristmill.inbox import REFUSED
-from gristmill.synth.builders.drop_in_use import drop_inputs, root_above
-from gristmill.synth.builders.source import RAW, READY, Source
+from gristmill.synth.builders.drop_in_use import RAW, READY, Source, drop_inputs, root_above
 from gristmill.synth.samples import write_drop
 from resources import Lake
 

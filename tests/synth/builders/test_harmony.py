@@ -11,11 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.synth.builders import harmony, harmony_part, harmony_rows
-from gristmill.synth.builders.harmony import to_harmony
-from gristmill.synth.builders.harmony_rows import RawRows, developer_message, system_message
+from gristmill.synth import raw
+from gristmill.synth.builders import harmony
+from gristmill.synth.builders.harmony import RawRows, developer_message, system_message, to_harmony
 from gristmill.synth.config import HarmonyConfig
-from gristmill.synth.raw import files as raw
 from gristmill.synth.samples import write_drop
 
 # The identity in the reference's metadata.json: `docs/formats/synth.md#messages`.
@@ -154,7 +153,7 @@ def _raw(path: Path, **columns: Any) -> Path:
 def test_a_kept_row_without_an_id_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: int, synth_id: str | None
 ) -> None:
-    monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", compiled)
+    monkeypatch.setattr(harmony, "_COMPILED_ROWS", compiled)
     config = HarmonyConfig(num_shards=1)
     path = _raw(tmp_path / "synth_001.parquet", synth_id=["x", synth_id, "z"])
     rule = f"synth_id is {synth_id!r}: give the row an id, which chooses its split"
@@ -171,7 +170,7 @@ def test_a_kept_row_without_an_id_is_refused(
 def test_an_id_may_be_any_integer_and_be_there_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: int
 ) -> None:
-    monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", compiled)
+    monkeypatch.setattr(harmony, "_COMPILED_ROWS", compiled)
     path = _raw(tmp_path / "synth_001.parquet", synth_id=[0, -1, 0])
     assert to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1)).rows == 3
     table = pq.read_table(tmp_path / "out/synth_harmony_shard_00.parquet")
@@ -238,7 +237,7 @@ def test_a_row_group_may_take_so_many_bytes(
     path = tmp_path / "synth_001.parquet"
     names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
     pq.write_table(pa.table(dict.fromkeys(names, texts)), path)
-    monkeypatch.setattr(harmony_part, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(harmony, "_BATCH_ROWS", 2)
     monkeypatch.setattr(harmony, "_GROUP_BYTES", 15_000)
     built = to_harmony([path], tmp_path / "a", 0, HarmonyConfig(num_shards=1, rows_per_group=2))
     assert built.rows == 10
@@ -291,21 +290,21 @@ def test_compiled_code_makes_the_same_rows(
     pq.write_table(table, path)
     built = {}
     calls: list[int] = []
-    compiled = harmony_rows.Envelope._compiled
+    compiled = harmony.Envelope._compiled
 
-    def counted(self: harmony_rows.Envelope, rows: RawRows, *rest: object) -> object:
+    def counted(self: harmony.Envelope, rows: RawRows, *rest: object) -> object:
         calls.append(len(rows.batch))
         return compiled(self, rows, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(harmony_rows.Envelope, "_compiled", counted)
+    monkeypatch.setattr(harmony.Envelope, "_compiled", counted)
     config = HarmonyConfig(num_shards=1, developer='\x000\x00 "ü" \U0001f600')
     for rows in (len(table) + 1, len(table)):
-        monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", rows)
+        monkeypatch.setattr(harmony, "_COMPILED_ROWS", rows)
         summary = to_harmony([path], tmp_path / str(rows), 0, config)
         built[rows] = (summary, next((tmp_path / str(rows)).iterdir()).read_bytes())
     assert calls == [len(table)]
     assert built[len(table)] == built[len(table) + 1]
-    monkeypatch.setattr(harmony_rows, "_COMPILED_BYTES", 1000)
+    monkeypatch.setattr(harmony, "_COMPILED_BYTES", 1000)
     to_harmony([path], tmp_path / "large", 0, config)
     assert calls == [len(table)]
 
@@ -314,7 +313,7 @@ def test_compiled_code_makes_the_same_rows(
 def test_compiled_code_leaves_wrong_texts_to_the_errors(
     raw_files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", 1)
+    monkeypatch.setattr(harmony, "_COMPILED_ROWS", 1)
     table = pq.read_table(raw_files[0])
     values = pa.array([b"a"] * 7 + [b"\xed\xa0\x80"] + [b"a"] * (len(table) - 8))
     at = table.schema.get_field_index(name)

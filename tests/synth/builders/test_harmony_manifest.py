@@ -8,9 +8,8 @@ import pytest
 
 from gristmill.contract import GristmillError
 from gristmill.run.progress import Progress, Report
-from gristmill.synth.builders.harmony import to_harmony
-from gristmill.synth.builders.harmony_manifest import write_harmony_manifest
-from gristmill.synth.builders.harmony_rows import system_message
+from gristmill.synth.builders.harmony import system_message, to_harmony
+from gristmill.synth.builders.manifests import write_harmony_manifest
 from gristmill.synth.config import HarmonyConfig
 from tests.synth.records import record
 

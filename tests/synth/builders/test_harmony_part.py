@@ -22,11 +22,11 @@ from gristmill.publish.slot import Slot
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import Progress, Report
 from gristmill.run.workers import WorkerDied
-from gristmill.synth.builders import harmony, harmony_part
+from gristmill.synth import raw
+from gristmill.synth.builders import harmony
 from gristmill.synth.builders.harmony import HarmonySummary, to_harmony
 from gristmill.synth.config import HarmonyConfig
-from gristmill.synth.format.row_digest import RowsDigest
-from gristmill.synth.raw import files as raw
+from gristmill.synth.format.trace import RowsDigest
 from gristmill.synth.samples import write_drop
 from tests.dealing import SLOW_AND_DEALT
 from tests.paths import CHECKOUT
@@ -77,7 +77,7 @@ def _of_one_writer(paths: list[Path], out: Path, group: int, most: int) -> tuple
         made = expected([out], HarmonyConfig(metadata_fields=tuple(fields)))
         rows += [dict.fromkeys(HarmonyConfig().metadata_fields) | each for each in made]
         assert number != 3 or len(made) <= 1
-    schema = harmony_part.schema_of(HarmonyConfig())
+    schema = harmony.schema_of(HarmonyConfig())
     whole = pa.Table.from_pylist(rows, schema=schema)
     with pq.ParquetWriter(out, schema, compression="zstd") as writer:
         for first in range(0, len(whole), group):
@@ -303,14 +303,14 @@ def _resumes(paths: list[Path], out: Path, store: PartStore, kept: set[str], wor
     assert (again, _shard(out / "resumed")) == (fresh, _shard(out / "fresh"))
 
 
-def _dying(task: harmony_part.Task, path: Path) -> dict[str, object]:
+def _dying(task: harmony.Task, path: Path) -> dict[str, object]:
     """Ends the process in the middle of the fifth file, once."""
     mark = task.path.parent / "died"
     if task.path.name == "synth_005.parquet" and not mark.exists():
         path.write_bytes(b"half")
         mark.touch()
         os._exit(1)
-    return harmony_part.make_part(task, path)
+    return harmony.make_part(task, path)
 
 
 @pytest.mark.slow
@@ -335,13 +335,13 @@ def test_a_build_whose_worker_died_continues(
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the raw files that are converted from now on, in this process."""
     names: list[str] = []
-    make: Callable[..., dict[str, object]] = harmony_part.make_part
+    make: Callable[..., dict[str, object]] = harmony.make_part
 
-    def counting(task: harmony_part.Task, *rest: object) -> dict[str, object]:
+    def counting(task: harmony.Task, *rest: object) -> dict[str, object]:
         names.append(task.path.name)
         return make(task, *rest)
 
-    monkeypatch.setattr(harmony_part, "make_part", counting)
+    monkeypatch.setattr(harmony, "make_part", counting)
     return names
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.synth.builders import harmony_shard, import_harmony, manifest_files
+from gristmill.synth.builders import harmony_shard, import_harmony, manifests
 from gristmill.synth.builders.import_harmony import import_manifest, import_shard
 from gristmill.untrusted.files import LinkRule
 
@@ -121,8 +121,8 @@ def test_a_json_file_may_be_so_large(
     path = conversion / name
     text = json.dumps(json.loads(path.read_text()) | {"x": "y" * 100})
     path.write_text(text)
-    limits = replace(manifest_files.LIMITS, bytes=len(text))
-    monkeypatch.setattr(manifest_files, "LIMITS", limits)
+    limits = replace(manifests.LIMITS, bytes=len(text))
+    monkeypatch.setattr(manifests, "LIMITS", limits)
     assert list(import_harmony.folder_violations(conversion)) == []
     path.write_text(text + " ")
     (violation,) = import_harmony.folder_violations(conversion)

@@ -10,9 +10,9 @@ import pytest
 
 from gristmill.contract import GristmillError
 from gristmill.run.progress import Progress, Report
-from gristmill.synth.builders import kd_manifest
-from gristmill.synth.builders.kd_manifest import write_kd_manifest
+from gristmill.synth.builders import manifests
 from gristmill.synth.builders.kd_shard import build_kd_shard
+from gristmill.synth.builders.manifests import write_kd_manifest
 from gristmill.synth.config import KDConfig
 from tests.synth.conversations import hashes
 from tests.synth.records import record
@@ -69,7 +69,7 @@ def test_config_hashes() -> None:
         (0.1, "faa2ee2ea0adc1b2dc2f171d31e4ab4d6b6a3a320d09a35776cceb34c006ecdc"),
         (0.001, "73f469ae8f3cdb1ddcd6219c2c90d095507048999c0d19da084423de048f91b0"),
     ):
-        assert kd_manifest.config_hash(kd_manifest.contract_config(fraction)) == expected
+        assert manifests.config_hash(manifests.contract_config(fraction)) == expected
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from gristmill.run.parts import PartStore
 from gristmill.synth.builders import kd_part, kd_part_file, kd_shard
 from gristmill.synth.builders.kd_shard import build_kd_shard, shard_number
 from gristmill.synth.config import KDConfig
-from gristmill.synth.format import indexed, quarantine, trace
+from gristmill.synth.format import megatron, quarantine, trace
+from gristmill.synth.format.trace import trace as trace_document
 from gristmill.synth.laws.kd_shard import kd_laws
-from gristmill.synth.read.trace import trace as trace_document
 from gristmill.synth.render import documents
 from gristmill.synth.show import tokens
 from tests.dealing import SLOW_AND_DEALT
@@ -54,12 +54,12 @@ def test_documents_keep_their_order_and_split(
     assert (summary.train_rows, summary.valid_rows) == tuple(map(len, expected.values()))
     assert min(map(len, expected.values())) > 10
     for name, members in expected.items():
-        assert len(indexed.read(out / name / "shard_00_tokens")) == len(members)
+        assert len(megatron.read(out / name / "shard_00_tokens")) == len(members)
         for document in (0, len(members) // 2, len(members) - 1):
             origin = trace_document(out, "00", name, document)
             assert origin.synth_id == members[document]
             assert ids[origin.row - 1] == origin.synth_id
-            tokens = indexed.read(out / name / "shard_00_tokens")[document]
+            tokens = megatron.read(out / name / "shard_00_tokens")[document]
             assert [tokens[begin] for begin, _ in origin.message_bounds()] == [200006] * 5
             assert tokens[origin.offsets[-1]] == 199999
     assert list(kd_laws(out, None, 0.3)) == []
@@ -146,7 +146,7 @@ def _documents_of_one_split(
 ) -> tuple[list[int], list[int]]:
     """Lengths of all documents, and their input rows."""
     build_kd_shard(shard, out, KDConfig(vocabulary, 0.0))
-    lengths = indexed.read(next(out.glob("train/*_tokens.idx")).with_suffix("")).lengths
+    lengths = megatron.read(next(out.glob("train/*_tokens.idx")).with_suffix("")).lengths
     return lengths.tolist(), pq.read_table(next(out.glob("trace/*")))["row"].to_pylist()
 
 
@@ -292,7 +292,7 @@ def test_keys_that_are_not_rendered_are_counted_by_name(
     assert (summary.rows, summary.bad_rows) == (50, 0)
     capped = build_kd_shard(shard, tmp_path / "capped", replace(config, max_rows=23))
     assert capped.unknown_keys == {"thinking": 2}
-    lengths = indexed.read(tmp_path / "capped/train/shard_07_tokens").lengths
+    lengths = megatron.read(tmp_path / "capped/train/shard_07_tokens").lengths
     tokens = replace(config, valid_fraction=0.0, max_tokens=int(lengths[0]))
     few = build_kd_shard(shard, tmp_path / "few", tokens)
     assert (few.rows, few.unknown_keys) == (1, {})

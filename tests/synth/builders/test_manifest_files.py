@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gristmill.synth.builders.manifest_files import content_note
+from gristmill.synth.builders.manifests import content_note
 
 
 def _manifest(root: str = "data/x", **changes: Any) -> dict[str, Any]:

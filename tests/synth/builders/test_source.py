@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.synth.builders import source
-from gristmill.synth.raw.drops import READY_FILES
+from gristmill.synth.builders import drop_in_use
+from gristmill.synth.raw import READY_FILES
 from gristmill.synth.samples import write_drop
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from tests.marked import mark
 
 
 def chosen(drops: Path, name: str | None = None) -> str:
-    return source.chosen(drops, name, lambda _: 4).name
+    return drop_in_use.chosen(drops, name, lambda _: 4).name
 
 
 def _refusal(folder: Path, expected: int, links: LinkRule = REFUSE_LINKS) -> str | None:
-    return source.refusal(source.Source(source.RAW, folder), expected, links)
+    return drop_in_use.refusal(drop_in_use.Source(drop_in_use.RAW, folder), expected, links)
 
 
 def test_the_one_complete_drop_is_chosen(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_hidden_folders_are_not_drops(tmp_path: Path) -> None:
     for name in ("synth/.x", "synth/b", "synth_harmony/a"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "synth/file").touch()
-    names = [each.name for each in source.present_sources(tmp_path)]
+    names = [each.name for each in drop_in_use.present_sources(tmp_path)]
     assert names == ["synth/b", "synth_harmony/a"]
 
 
@@ -93,17 +93,17 @@ def test_a_finished_conversion_needs_its_four_shards(
 ) -> None:
     for number in numbers:
         (tmp_path / f"synth_harmony_shard_{number}.parquet").touch()
-    assert rule in str(source.refusal(source.Source(source.READY, tmp_path), 4))
+    assert rule in str(drop_in_use.refusal(drop_in_use.Source(drop_in_use.READY, tmp_path), 4))
 
 
 def test_what_a_finished_conversion_holds_is_looked_at_after_its_names(tmp_path: Path) -> None:
     for name in READY_FILES:
         (tmp_path / name).touch()
-    ready = source.Source(source.READY, tmp_path)
+    ready = drop_in_use.Source(drop_in_use.READY, tmp_path)
     with pytest.raises(BadInput, match=r"manifest\.json: manifest: ") as raised:
-        source.account(ready, 4)
+        drop_in_use.account(ready, 4)
     assert str(raised.value).startswith(f"{tmp_path}: ")
-    assert source.refusal(ready, 4) == str(raised.value)
+    assert drop_in_use.refusal(ready, 4) == str(raised.value)
 
 
 def test_wrong_settings_of_one_drop_do_not_hide_another(tmp_path: Path) -> None:
@@ -115,9 +115,9 @@ def test_wrong_settings_of_one_drop_do_not_hide_another(tmp_path: Path) -> None:
             raise BadInput(folder / "gristmill.toml", "not TOML")
         return 4
 
-    assert source.chosen(tmp_path, None, files_of).name == "synth/b"
+    assert drop_in_use.chosen(tmp_path, None, files_of).name == "synth/b"
     with pytest.raises(GristmillError, match=r"gristmill\.toml: not TOML"):
-        source.chosen(tmp_path, "synth/a", files_of)
+        drop_in_use.chosen(tmp_path, "synth/a", files_of)
 
 
 def test_a_drop_with_a_link_is_refused_unless_links_are_allowed(tmp_path: Path) -> None:
@@ -129,4 +129,4 @@ def test_a_drop_with_a_link_is_refused_unless_links_are_allowed(tmp_path: Path) 
     assert _refusal(tmp_path / "synth/a", 4, rule) is None
     with pytest.raises(GristmillError, match=r"synth_003\.parquet: is a link"):
         chosen(tmp_path)
-    assert source.chosen(tmp_path, None, lambda _: 4, rule).name == "synth/a"
+    assert drop_in_use.chosen(tmp_path, None, lambda _: 4, rule).name == "synth/a"

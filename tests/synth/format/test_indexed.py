@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.synth.format import indexed
+from gristmill.synth.format import megatron
 from tests.paths import CHECKOUT
 
 
 def write(prefix: Path, lengths: list[int], dtype: str, batches: int = 1) -> np.ndarray:
     values = np.arange(sum(lengths)).astype(dtype)
-    with indexed.IndexedWriter(prefix, dtype) as writer:
+    with megatron.IndexedWriter(prefix, dtype) as writer:
         at = 0
         for batch in np.array_split(np.array(lengths, dtype=np.int32), batches):
             size = int(batch.sum())
@@ -49,11 +49,11 @@ def test_an_index_of_many_batches_has_the_same_bytes(
 ) -> None:
     lengths = [1 + n % 7 for n in range(100)]
     write(tmp_path / "whole", lengths, "<i4")
-    monkeypatch.setattr(indexed, "_BATCH", 9)
+    monkeypatch.setattr(megatron, "_BATCH", 9)
     values = write(tmp_path / "batches", lengths, "<i4", batches=10)
     assert (tmp_path / "whole.idx").read_bytes() == (tmp_path / "batches.idx").read_bytes()
     assert (tmp_path / "whole.idx").stat().st_size == 42 + 20 * 100
-    dataset = indexed.read(tmp_path / "batches")
+    dataset = megatron.read(tmp_path / "batches")
     assert len(dataset) == 100
     assert np.array_equal(dataset.values, values)
     assert dataset[3].tolist() == values[6:10].tolist()
@@ -63,11 +63,11 @@ def test_an_index_of_many_batches_has_the_same_bytes(
         assert dataset.bounds(first, last).tolist() == edges[first : last + 1]
     with pytest.raises(IndexError, match="documents 99 to 101 of 100"):
         dataset.bounds(99, 101)
-    assert indexed.same_boundaries(dataset, indexed.read(tmp_path / "whole"))
+    assert megatron.same_boundaries(dataset, megatron.read(tmp_path / "whole"))
     write(tmp_path / "other", [*lengths[:-1], lengths[-1] + 1], "u1")
     write(tmp_path / "fewer", lengths[:-1], "u1")
     for name in ("other", "fewer"):
-        assert not indexed.same_boundaries(dataset, indexed.read(tmp_path / name))
+        assert not megatron.same_boundaries(dataset, megatron.read(tmp_path / name))
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_an_index_of_many_batches_has_the_same_bytes(
 def test_a_damaged_index_is_refused(
     tmp_path: Path, place: int, value: bytes, rule: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexed, "_BATCH", batch)
+    monkeypatch.setattr(megatron, "_BATCH", batch)
     write(tmp_path / "d", [2, 3, 4], "<i4")
     data = bytearray((tmp_path / "d.idx").read_bytes())
     data[place : place + 1] = value
     (tmp_path / "d.idx").write_bytes(data)
     with pytest.raises(BadInput, match=rule):
-        indexed.read(tmp_path / "d")
+        megatron.read(tmp_path / "d")
 
 
 def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
@@ -102,11 +102,11 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "d.bin").open("r+b") as file:
         file.truncate(35)
     with pytest.raises(BadInput, match="35 bytes, its index says 36"):
-        indexed.read(tmp_path / "d")
+        megatron.read(tmp_path / "d")
     with (tmp_path / "d.idx").open("r+b") as file:
         file.truncate(20)
     with pytest.raises(BadInput, match="20 bytes are too few for an index"):
-        indexed.read(tmp_path / "d")
+        megatron.read(tmp_path / "d")
 
 
 _CHILD = """
@@ -140,7 +140,7 @@ def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
     for name, times in (("some", 1), ("many", 8)):
         for suffix, array in values.items():
             prefix = tmp_path / name / f"train/shard_00_{suffix}"
-            with indexed.IndexedWriter(prefix, array.dtype) as writer:
+            with megatron.IndexedWriter(prefix, array.dtype) as writer:
                 for _ in range(times):
                     writer.add(array, np.full(rows, 4, dtype=np.int32))
     # The first two runs are equal, so that the second one measures a warm allocator.
@@ -157,7 +157,7 @@ def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
 
 
 def test_values_of_another_dtype_or_length_are_refused(tmp_path: Path) -> None:
-    with indexed.IndexedWriter(tmp_path / "d", "u1") as writer:
+    with megatron.IndexedWriter(tmp_path / "d", "u1") as writer:
         with pytest.raises(ValueError, match="does not fit"):
             writer.add(np.zeros(3, dtype=np.uint8), np.array([2], dtype=np.int32))
         with pytest.raises(ValueError, match="does not fit"):
@@ -166,7 +166,7 @@ def test_values_of_another_dtype_or_length_are_refused(tmp_path: Path) -> None:
 
 def test_a_dataset_without_documents_is_readable(tmp_path: Path) -> None:
     write(tmp_path / "d", [], "<i4", batches=1)
-    dataset = indexed.read(tmp_path / "d")
+    dataset = megatron.read(tmp_path / "d")
     assert (len(dataset), dataset.size) == (0, 0)
     assert (dataset.values.tolist(), dataset.lengths.tolist()) == ([], [])
     assert dataset.bounds(0, 0).tolist() == [0]
@@ -176,38 +176,38 @@ def test_a_dataset_without_documents_is_readable(tmp_path: Path) -> None:
 def test_an_empty_document_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "d", [2, 0, 3], "<i4")
     with pytest.raises(BadInput, match="a document is empty"):
-        indexed.read(tmp_path / "d")
+        megatron.read(tmp_path / "d")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     write(tmp_path / "d", [1], "u1")
     (tmp_path / "d.bin").unlink()
     with pytest.raises(BadInput, match=r"d\.bin: the file is missing"):
-        indexed.read(tmp_path / "d")
+        megatron.read(tmp_path / "d")
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 1), (2, 1), (0, 4)])
 def test_bounds_of_missing_documents_are_refused(tmp_path: Path, first: int, last: int) -> None:
     write(tmp_path / "d", [2, 3, 4], "<i4")
     with pytest.raises(IndexError, match=f"documents {first} to {last} of 3"):
-        indexed.read(tmp_path / "d").bounds(first, last)
+        megatron.read(tmp_path / "d").bounds(first, last)
 
 
 def test_a_copy_of_values_has_its_begin_and_not_its_stop(tmp_path: Path) -> None:
     values = write(tmp_path / "d", [2, 3, 4], "<i4")
-    dataset = indexed.read(tmp_path / "d")
+    dataset = megatron.read(tmp_path / "d")
     assert dataset.load(2, 5).tolist() == values[2:5].tolist() == dataset[1].tolist()
 
 
 def test_an_error_leaves_no_index(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), indexed.IndexedWriter(tmp_path / "d", "u1") as writer:
+    with pytest.raises(RuntimeError), megatron.IndexedWriter(tmp_path / "d", "u1") as writer:
         writer.add(np.zeros(2, dtype=np.uint8), np.array([2], dtype=np.int32))
         raise RuntimeError
     with pytest.raises(BadInput, match="version 1 index"):
-        indexed.read(tmp_path / "d")
+        megatron.read(tmp_path / "d")
 
 
 def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "d.bin").touch()
     with pytest.raises(FileExistsError):
-        indexed.IndexedWriter(tmp_path / "d", "u1")
+        megatron.IndexedWriter(tmp_path / "d", "u1")

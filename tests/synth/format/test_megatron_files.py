@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.synth.format import aligned
-from gristmill.synth.format.megatron_files import Index, MappedValues, UnmappedValues
+from gristmill.synth.format import megatron
+from gristmill.synth.format.megatron import Index, MappedValues, UnmappedValues
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -19,14 +19,14 @@ def held(path: Path) -> Any:
     return SimpleNamespace(path=path, opened=path)
 
 
-@pytest.mark.parametrize("name", sorted(aligned.DTYPES))
+@pytest.mark.parametrize("name", sorted(megatron.DTYPES))
 @pytest.mark.parametrize("split", ["train", "valid"])
 def test_index_and_values_are_those_that_megatron_reads(
     kd_root: Path, split: str, name: str
 ) -> None:
     megatron = pytest.importorskip("megatron.core.datasets.indexed_dataset")
-    prefix = aligned.sibling(kd_root / split / "shard_00_tokens", name)
-    index = Index(prefix.with_name(f"{prefix.name}.idx"), aligned.DTYPES[name])
+    prefix = megatron.sibling(kd_root / split / "shard_00_tokens", name)
+    index = Index(prefix.with_name(f"{prefix.name}.idx"), megatron.DTYPES[name])
     bin_file = prefix.with_name(f"{prefix.name}.bin")
     for mapped in (True, False):
         theirs = megatron.IndexedDataset(str(prefix), mmap=mapped)
@@ -68,7 +68,7 @@ def test_a_read_that_fails_is_repeated(
         if len(slept) == 2:
             shutil.move(moved, file)
 
-    monkeypatch.setattr("gristmill.synth.format.megatron_files.time.sleep", sleep)
+    monkeypatch.setattr("gristmill.synth.format.megatron.time.sleep", sleep)
     assert len(UnmappedValues(held(file)).read(np.uint8, 4, 0)) == 4
     assert slept == [10, 20]
     shutil.move(file, moved)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gristmill.synth.format.row_digest import RowsDigest
+from gristmill.synth.format.trace import RowsDigest
 
 
 def digest_of(table: pa.Table, rows: int) -> str:

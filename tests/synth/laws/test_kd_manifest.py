@@ -19,17 +19,16 @@ from gristmill.provenance import Input, Record, Tokenizer, read_record
 from gristmill.provenance.verification import verify
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
+from gristmill.synth import raw
 from gristmill.synth.builders.harmony import to_harmony
-from gristmill.synth.builders.harmony_manifest import write_harmony_manifest
 from gristmill.synth.builders.harmony_shard import shard_name
-from gristmill.synth.builders.kd_manifest import write_kd_manifest
 from gristmill.synth.builders.kd_shard import build_kd_shard
+from gristmill.synth.builders.manifests import write_harmony_manifest, write_kd_manifest
 from gristmill.synth.config import HarmonyConfig, KDConfig
-from gristmill.synth.format import aligned, trace
+from gristmill.synth.format import megatron, trace
 from gristmill.synth.laws.kd_manifest import law
 from gristmill.synth.laws.kd_shard import kd_laws
 from gristmill.synth.laws.shards import shard_numbers, shard_records
-from gristmill.synth.raw import files as raw
 from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.pinned import O200K
 
@@ -144,11 +143,11 @@ def test_the_whole_family_is_published_and_verified(vocabulary: Path, tmp_path: 
     assert sum(manifest["splits"][s]["rows"] for s in manifest["splits"]) == rows
     # The library's own readers find the records where the publisher put them.
     prefix = tmp_path / KD / "train/shard_02_tokens"
-    assert aligned.digest(prefix) == records["k02"].data_version
+    assert megatron.digest(prefix) == records["k02"].data_version
     record = tmp_path / KD / "provenance/02.json"
     record.write_text(record.read_text()[:-9])
     with pytest.raises(RuntimeError, match=r"provenance/02\.json: not a provenance record"):
-        aligned.digest(prefix)
+        megatron.digest(prefix)
 
 
 def test_building_again_changes_nothing(vocabulary: Path, tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from gristmill.families import Subject
 from gristmill.inbox import division
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.format import indexed, trace
+from gristmill.synth.format import megatron, trace
+from gristmill.synth.format.trace import trace as trace_document
 from gristmill.synth.laws import kd_shard as trace_laws
 from gristmill.synth.laws.kd_shard import HashBounds, HashSample, kd_laws, law
-from gristmill.synth.read.trace import trace as trace_document
 from tests.synth.conversations import as_json, conversation
 from tests.synth.damage import broken_laws, train_tokens
 
@@ -44,7 +44,7 @@ def test_other_lengths_break_equal_boundaries(kd_copy: Path) -> None:
     values = np.fromfile(path.with_suffix(".bin"), dtype="u1")
     path.with_suffix(".bin").unlink()
     path.with_suffix(".idx").unlink()
-    with indexed.IndexedWriter(path, "u1") as writer:
+    with megatron.IndexedWriter(path, "u1") as writer:
         writer.add(values, lengths)
     assert broken_laws(kd_copy) == {"equal boundaries"}
 
@@ -54,7 +54,7 @@ def test_a_wrong_dtype_breaks_dtypes(kd_copy: Path) -> None:
     values = np.fromfile(path.with_suffix(".bin"), dtype="u1").astype("<i4")
     path.with_suffix(".bin").unlink()
     path.with_suffix(".idx").unlink()
-    with indexed.IndexedWriter(path, "<i4") as writer:
+    with megatron.IndexedWriter(path, "<i4") as writer:
         writer.add(values, train_tokens(kd_copy).lengths)
     assert broken_laws(kd_copy) == {"dtypes"}
 

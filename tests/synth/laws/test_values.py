@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.synth.format import harmony_tokens, indexed
-from gristmill.synth.format.indexed import Indexed
+from gristmill.synth.format import harmony_tokens, megatron
+from gristmill.synth.format.megatron import Indexed
 from gristmill.synth.laws import kd_shard, values
 from gristmill.synth.laws.kd_shard import kd_laws
 from tests.synth.damage import broken_laws, set_value, train_tokens
@@ -141,7 +141,7 @@ def test_documents_behind_a_trace_that_ends_early_are_checked(kd_copy: Path) -> 
 
 def test_values_of_unequal_boundaries_are_not_checked(kd_root: Path) -> None:
     prefix = kd_root / "train/shard_00_tokens"
-    tokens = indexed.read(prefix)
+    tokens = megatron.read(prefix)
     split = values.Values("train", {"tokens": tokens}, checked=False)
     assert list(split.violations()) == []
     assert len(split.ids(0, tokens.bounds(0, 1))) == tokens.lengths[0]

@@ -7,10 +7,19 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.inbox.account import Account
 from gristmill.synth.builders.harmony_shard import shard_name
-from gristmill.synth.builders.manifest_files import MANIFEST, METADATA
-from gristmill.synth.raw.drops import NUMBERS, READY_FILES, READY_SHARDS, account
-from gristmill.untrusted.files import LinkRule
+from gristmill.synth.builders.manifests import MANIFEST, METADATA
+from gristmill.synth.raw import (
+    FILES,
+    NUMBERS,
+    READY,
+    READY_FILES,
+    READY_SHARDS,
+    raw_account,
+    ready_account,
+)
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 RAW_NAMES = [f"synth_{number:03d}.parquet" for number in range(1, 6)]
 RAW_TAKEN = {"00": RAW_NAMES[:2], "01": RAW_NAMES[2:3], "02": RAW_NAMES[3:4], "03": RAW_NAMES[4:]}
@@ -26,6 +35,12 @@ def drop(place: Path, *names: str) -> Path:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(name)
     return place
+
+
+def account(place: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILES) -> Account:
+    if place.parent.name == READY:
+        return ready_account(place, links)
+    return raw_account(place, links, expected)
 
 
 def test_every_file_of_a_raw_drop_has_an_account(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.synth.raw.files import (
+from gristmill.synth.raw import (
     DONE,
     check_columns,
     complete_files,
@@ -89,9 +89,9 @@ def test_a_drop_that_is_gone_or_cannot_be_read_has_no_files(
     def refuse(*_: object, **__: object) -> Iterator[Entry]:
         raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
 
-    monkeypatch.setattr("gristmill.synth.raw.files.list_files", refuse)
+    monkeypatch.setattr("gristmill.synth.raw.list_files", refuse)
     with pytest.raises(BadInput, match="cannot be read: Permission denied"):
         files(tmp_path)
     gone = Entry("x.parquet", os.stat_result((0,) * 10), None, 0)
-    monkeypatch.setattr("gristmill.synth.raw.files.list_files", lambda *_, **__: iter([gone]))
+    monkeypatch.setattr("gristmill.synth.raw.list_files", lambda *_, **__: iter([gone]))
     assert files(tmp_path) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.inbox.hub import HubError, Source
-from gristmill.synth.raw import files, hub
+from gristmill.synth import raw
 from tests.hub_server import COMMIT, Hub, server
 
 __all__ = ["REPO", "parquets", "server", "source"]  # fixtures, also of the tests of the command
@@ -32,33 +32,33 @@ def test_the_first_parquet_files_by_name_are_fetched(
     parquets: dict[str, bytes], source: Source, tmp_path: Path
 ) -> None:
     names = [f"synth_00{n}.parquet" for n in (1, 2, 3)]
-    assert list(hub.reached(source).files) == names
-    assert hub.drop_name(source) == "SYNTH-01234567"
-    hub.fetch(tmp_path, hub.reached(source, 2))
-    assert files.complete_files(tmp_path) == [tmp_path / name for name in names[:2]]
+    assert list(raw.reached(source).files) == names
+    assert raw.drop_name(source) == "SYNTH-01234567"
+    raw.fetch(tmp_path, raw.reached(source, 2))
+    assert raw.complete_files(tmp_path) == [tmp_path / name for name in names[:2]]
     assert [(tmp_path / name).read_bytes() == parquets[name] for name in names[:2]] == [True] * 2
 
 
 def test_a_drop_is_incomplete_until_the_files_of_a_fetch_are_there_and_right(
     server: Hub, parquets: dict[str, bytes], source: Source, tmp_path: Path
 ) -> None:
-    hub.fetch(tmp_path, hub.reached(source, 1))
+    raw.fetch(tmp_path, raw.reached(source, 1))
     for count, broken in ((3, "synth_002.parquet"), (1, "synth_001.parquet")):
-        assert files.is_complete(tmp_path)
+        assert raw.is_complete(tmp_path)
         (tmp_path / "synth_001.parquet").write_bytes(b"changed")
         server.broken = {broken}
         with pytest.raises(HubError, match=broken):
-            hub.fetch(tmp_path, hub.reached(source, count))
-        assert not files.is_complete(tmp_path)
+            raw.fetch(tmp_path, raw.reached(source, count))
+        assert not raw.is_complete(tmp_path)
         server.broken = set()
-        assert len(hub.fetch(tmp_path, hub.reached(source, count))) == count
-    assert files.is_complete(tmp_path)
+        assert len(raw.fetch(tmp_path, raw.reached(source, count))) == count
+    assert raw.is_complete(tmp_path)
 
 
 @pytest.mark.usefixtures("parquets")
 def test_an_unfinished_file_of_0_9_is_not_waited_for(source: Source, tmp_path: Path) -> None:
     (tmp_path / ".synth_001.parquet.0123456789abcdef.partial").write_bytes(b"x")
-    hub.fetch(tmp_path, hub.reached(source, 1))
+    raw.fetch(tmp_path, raw.reached(source, 1))
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {".done", ".source.json", "synth_001.parquet"}
 
@@ -79,7 +79,7 @@ def test_files_that_cannot_be_checked_or_be_in_one_folder_are_refused(
 ) -> None:
     parquets.update(more)
     with pytest.raises(HubError, match=reason):
-        hub.reached(source)
+        raw.reached(source)
     parquets.clear()
     with pytest.raises(HubError, match=f"{REPO} at {COMMIT}: no Parquet files to fetch"):
-        hub.reached(source)
+        raw.reached(source)

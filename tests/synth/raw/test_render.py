@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.synth.raw.render import Render, read_render
+from gristmill.synth.raw import Render, read_render
 
 
 def render(folder: Path, text: str) -> Render:

@@ -9,7 +9,7 @@ import pytest
 from gristmill.synth import span_normalized_loss
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.format import aligned, indexed
+from gristmill.synth.format import megatron
 from tests.later import later
 
 torch = later("torch")
@@ -97,8 +97,8 @@ def test_a_tiny_model_learns_both_spans(harmony: Path, vocabulary: Path, tmp_pat
     build_kd_shard(harmony, tmp_path / "kd", KDConfig(vocabulary, 0.0, max_rows=4))
     prefix = tmp_path / "kd/train/shard_00_tokens"
     document = {
-        name: torch.from_numpy(indexed.read(aligned.sibling(prefix, name))[0].astype(np.int64))
-        for name in aligned.DTYPES
+        name: torch.from_numpy(megatron.read(megatron.sibling(prefix, name))[0].astype(np.int64))
+        for name in megatron.DTYPES
     }
     kept, ids = torch.unique(document["tokens"], return_inverse=True)
     torch.manual_seed(0)

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.synth.format.trace import TraceWriter, path
-from gristmill.synth.read.trace import Trace, trace
+from gristmill.synth.format.trace import Trace, TraceWriter, path, trace
 from tests.synth.format.test_trace import rows, write
 
 

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gristmill.synth.builders.harmony_rows import developer_message, system_message
+from gristmill.synth.builders.harmony import developer_message, system_message
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import harmony_tokens
-from gristmill.synth.render import documents, harmony, strict, templates
-from gristmill.synth.render.documents import UNKNOWN
-from gristmill.synth.render.templates import BadRow, Renderer
+from gristmill.synth.render import documents, harmony, strict
+from gristmill.synth.render.documents import UNKNOWN, BadRow, Renderer
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.pinned import O200K
 from tests.synth.conversations import as_json, conversation, message
@@ -208,7 +207,7 @@ def test_a_conversation_has_as_many_keys_as_its_json(
 def test_a_renderer_remembers_a_limited_number_of_messages(
     vocabulary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(templates, "_REMEMBERED", 8)
+    monkeypatch.setattr(documents, "_REMEMBERED", 8)
     renderer, encoding = Renderer(vocabulary), harmony.encoding(vocabulary)
     for number in range(30):
         messages = [

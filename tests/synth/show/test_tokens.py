@@ -13,7 +13,7 @@ from gristmill.browse.table import Token
 from gristmill.contract import BadInput
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.format import indexed
+from gristmill.synth.format import megatron
 from gristmill.synth.show import tokens
 from gristmill.synth.show.tokens import Message
 from gristmill.vocabularies import encode
@@ -91,7 +91,7 @@ def test_a_document_is_compared_with_its_own_place_in_the_three_indexes(
     kd_copy: Path, vocabulary: Path
 ) -> None:
     """Reading all entries of the indexes for each document would take seconds in a full shard."""
-    count = len(indexed.read(kd_copy / "train/shard_00_tokens"))
+    count = len(megatron.read(kd_copy / "train/shard_00_tokens"))
     wanted = tokens.document(kd_copy, "00", "train", 0, vocabulary)
     for name in ("tokens", "lossmask", "span"):
         index = kd_copy / f"train/shard_00_{name}.idx"
@@ -110,7 +110,7 @@ def test_a_document_with_another_place_in_one_index_is_not_shown(
     kd_copy: Path, vocabulary: Path
 ) -> None:
     """Its length is right there, and its values are those of a label too far."""
-    count = len(indexed.read(kd_copy / "train/shard_00_tokens"))
+    count = len(megatron.read(kd_copy / "train/shard_00_tokens"))
     index = kd_copy / "train/shard_00_span.idx"
     places = np.memmap(index, "<i8", "r+", 34 + 4 * count, count)
     places[1:3] += 1
@@ -125,7 +125,7 @@ def test_a_document_behind_the_end_of_an_index_is_not_shown(
     for kind in ("idx", "bin"):
         shorter = (kd_copy / f"valid/shard_00_span.{kind}").read_bytes()
         (kd_copy / f"train/shard_00_span.{kind}").write_bytes(shorter)
-    last = len(indexed.read(kd_copy / "train/shard_00_tokens")) - 1
+    last = len(megatron.read(kd_copy / "train/shard_00_tokens")) - 1
     with pytest.raises(BadInput, match=rf"shard_00_span\.bin: document {last} is damaged"):
         tokens.document(kd_copy, "00", "train", last, vocabulary)
 

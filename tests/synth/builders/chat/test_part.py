@@ -11,14 +11,13 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.families import Subject
 from gristmill.run.parts import PartStore
-from gristmill.synth.builders import kd_shard
-from gristmill.synth.builders.chat import part
-from gristmill.synth.builders.chat.part import ChatSummary, build_chat_shard
+from gristmill.synth.builders import chat, kd_shard
+from gristmill.synth.builders.chat import ChatSummary, build_chat_shard
 from gristmill.synth.config import ChatKDConfig
-from gristmill.synth.format import indexed
+from gristmill.synth.format import megatron
+from gristmill.synth.format.trace import trace
 from gristmill.synth.laws.kd_shard import chat_law
-from gristmill.synth.raw.render import Render
-from gristmill.synth.read.trace import trace
+from gristmill.synth.raw import Render
 from gristmill.synth.show import tokens
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned
@@ -91,12 +90,12 @@ def test_what_is_not_trained_on_is_masked_and_nothing_else_changes(
     assert made.spans["reasoning"] == 0 < made.spans["final"]
     name = "train/shard_02_"
     assert (out / f"{name}tokens.bin").read_bytes() == (whole / f"{name}tokens.bin").read_bytes()
-    span = indexed.read(out / f"{name}span")[0].tolist()
-    before = indexed.read(whole / f"{name}span")[0].tolist()
+    span = megatron.read(out / f"{name}span")[0].tolist()
+    before = megatron.read(whole / f"{name}span")[0].tolist()
     last = max(at for at, code in enumerate(span) if code)
     first = span.index(2)
     assert span[first : last + 1] == before[first : last + 1]
-    assert indexed.read(out / f"{name}lossmask")[0].tolist() == [int(code > 0) for code in span]
+    assert megatron.read(out / f"{name}lossmask")[0].tolist() == [int(code > 0) for code in span]
 
 
 def test_each_answer_gets_a_document_where_turns_are_expanded(
@@ -149,9 +148,9 @@ def test_the_bytes_do_not_depend_on_parts_and_workers_and_a_killed_build_goes_on
         if path.name.startswith("rows_000004"):
             path.unlink()
     made: list[str] = []
-    plain = part.make_part
+    plain = chat.make_part
     monkeypatch.setattr(
-        part, "make_part", lambda task, path: made.append(path.name) or plain(task, path)
+        chat, "make_part", lambda task, path: made.append(path.name) or plain(task, path)
     )
     _, again = build(tmp_path / "c", vocabulary, rows, render, PartStore(store))
     assert hashes(again) == hashes(whole)

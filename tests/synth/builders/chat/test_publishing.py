@@ -21,7 +21,7 @@ from gristmill.families import Request
 from gristmill.provenance import read_record, record_path
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from gristmill.synth.raw.files import TEXTS
+from gristmill.synth.raw import TEXTS
 from gristmill.synth.read import distill
 from gristmill.synth.read.origins import of_own_document
 from gristmill.synth.read.shard_files import ShardFiles

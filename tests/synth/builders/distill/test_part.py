@@ -9,27 +9,27 @@ from typing import Any
 
 import pytest
 
-from gristmill.synth.builders.distill import part
-from gristmill.synth.builders.distill.part import Shares, Texts, ends_in_answer, texts_in, texts_of
+from gristmill.synth.builders import distill_part
+from gristmill.synth.builders.distill_part import Shares, Texts, ends_in_answer, texts_in, texts_of
 from gristmill.synth.config import DistillConfig
-from gristmill.synth.render.templates import Renderer
+from gristmill.synth.render.documents import Renderer
 from tests.synth.builders.distill.rows import message
 
 CONFIG = DistillConfig(Path())
 
 
 def test_draws_have_the_check_values() -> None:
-    drawn = [part.draw(1337, salt, "abc") for salt in ("mem", "lang", "global", "split")]
+    drawn = [distill_part.draw(1337, salt, "abc") for salt in ("mem", "lang", "global", "split")]
     assert [round(each, 6) for each in drawn] == [0.753794, 0.634166, 0.625753, 0.8034]
 
 
 def test_the_split_is_the_draw_below_its_share() -> None:
-    name, drawn = "abc", part.draw(1337, "split", "abc")
-    assert not part.is_valid(DistillConfig(Path(), drawn - 1e-9), name)
-    assert part.is_valid(DistillConfig(Path(), drawn + 1e-9), name)
+    name, drawn = "abc", distill_part.draw(1337, "split", "abc")
+    assert not distill_part.is_valid(DistillConfig(Path(), drawn - 1e-9), name)
+    assert distill_part.is_valid(DistillConfig(Path(), drawn + 1e-9), name)
     ids = [f"row{number}" for number in range(20_000)]
-    valid = [name for name in ids if part.is_valid(CONFIG, name)]
-    assert valid == [name for name in ids if part.draw(1337, "split", name) < 1 - 0.99]
+    valid = [name for name in ids if distill_part.is_valid(CONFIG, name)]
+    assert valid == [name for name in ids if distill_part.draw(1337, "split", name) < 1 - 0.99]
     assert 150 < len(valid) < 250
 
 
@@ -53,29 +53,29 @@ def test_the_split_is_the_draw_below_its_share() -> None:
     ],
 )
 def test_an_answer_is_compared_with_the_result(constraints: str, answer: str, wrong: bool) -> None:
-    assert part.is_wrong(constraints, answer) == wrong
+    assert distill_part.is_wrong(constraints, answer) == wrong
 
 
 def test_faults_are_named_in_their_order() -> None:
     failed = "result: 3, Failed after maximum ATTEMPTS"
-    assert part.fault(CONFIG, failed, " \n") == "empty_answer"
-    assert part.fault(CONFIG, failed, "4") == "failed"
-    assert part.fault(CONFIG, "result: 3", "4") == "wrong_answer"
-    assert part.fault(CONFIG, "result: 3", "3") == ""
+    assert distill_part.fault(CONFIG, failed, " \n") == "empty_answer"
+    assert distill_part.fault(CONFIG, failed, "4") == "failed"
+    assert distill_part.fault(CONFIG, "result: 3", "4") == "wrong_answer"
+    assert distill_part.fault(CONFIG, "result: 3", "3") == ""
     lax = DistillConfig(Path(), drop_failed=False, drop_wrong=False)
-    assert part.fault(lax, failed, "4") == ""
+    assert distill_part.fault(lax, failed, "4") == ""
 
 
 def test_shares_keep_memorization_below_its_cap_and_english_above_its_share() -> None:
     counts = Counter({("memorization", "en"): 900, ("math", "en"): 60, ("math", "fr"): 40})
-    assert part.shares(CONFIG, counts).memorization == pytest.approx(0.7 * 100 / 0.3 / 900)
-    assert part.shares(CONFIG, counts).other_languages == 1
+    assert distill_part.shares(CONFIG, counts).memorization == pytest.approx(0.7 * 100 / 0.3 / 900)
+    assert distill_part.shares(CONFIG, counts).other_languages == 1
     counts = Counter({("memorization", "de"): 600, ("math", "en"): 400})
-    assert part.shares(CONFIG, counts) == Shares(1.0, 1000 * 0.25 / 600)
-    assert part.shares(CONFIG, Counter({("math", "unknown"): 9})) == Shares()
-    assert part.shares(CONFIG, Counter()) == Shares()
+    assert distill_part.shares(CONFIG, counts) == Shares(1.0, 1000 * 0.25 / 600)
+    assert distill_part.shares(CONFIG, Counter({("math", "unknown"): 9})) == Shares()
+    assert distill_part.shares(CONFIG, Counter()) == Shares()
     free = DistillConfig(Path(), memorization_cap=1.0, english_share=0.0)
-    assert part.shares(free, counts) == Shares()
+    assert distill_part.shares(free, counts) == Shares()
 
 
 def test_a_row_above_a_share_is_left_out_by_the_first_draw() -> None:
@@ -83,7 +83,7 @@ def test_a_row_above_a_share_is_left_out_by_the_first_draw() -> None:
 
     def out(kind: str, language: str, keep: float = 1.0) -> str:
         config = DistillConfig(Path(), keep=keep)
-        return part.sampled_out(config, few, "abc", kind, language)
+        return distill_part.sampled_out(config, few, "abc", kind, language)
 
     assert out("memorization", "fr") == "memorization"
     assert out("math", "fr") == "language"
@@ -95,7 +95,7 @@ def test_a_row_above_a_share_is_left_out_by_the_first_draw() -> None:
 
 
 def test_labels_are_compared_in_lower_case() -> None:
-    assert [part.label(each) for each in (" EN ", "", None, 3)] == [
+    assert [distill_part.label(each) for each in (" EN ", "", None, 3)] == [
         "en",
         "unknown",
         "unknown",

@@ -13,7 +13,7 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.families import Subject
 from gristmill.hashing import sha256_file
-from gristmill.synth.builders.distill.shard import DistillSummary, build_distill
+from gristmill.synth.builders.distill_shard import DistillSummary, build_distill
 from gristmill.synth.config import DistillConfig
 from gristmill.synth.laws.distill import law
 from gristmill.synth.read import distill

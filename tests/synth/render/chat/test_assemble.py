@@ -7,8 +7,8 @@ import pytest
 from tokenizers import normalizers
 
 from gristmill.contract import GristmillError
-from gristmill.synth.render.chat.assemble import Words, assemble, words_of
-from gristmill.synth.render.chat.pieces import Piece
+from gristmill.synth.render.assemble import Words, assemble, words_of
+from gristmill.synth.render.pieces import Piece
 from gristmill.vocabularies.declared import read_declared
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.engine import TIKTOKEN

@@ -11,9 +11,9 @@ import tiktoken
 from gristmill.contract import BadInput
 from gristmill.synth.builders.harmony_shard import open_shard
 from gristmill.synth.format import harmony_tokens
-from gristmill.synth.render.chat import jinja
-from gristmill.synth.render.chat.assemble import assemble, words_of
-from gristmill.synth.render.chat.pieces import OUTSIDE, Piece, Turn, with_turn_ends
+from gristmill.synth.render import jinja
+from gristmill.synth.render.assemble import assemble, words_of
+from gristmill.synth.render.pieces import OUTSIDE, Piece, Turn, with_turn_ends
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned
@@ -171,7 +171,7 @@ def test_a_file_that_is_no_template_is_refused_with_its_line() -> None:
 def test_a_hostile_template_ends_in_its_child(
     monkeypatch: pytest.MonkeyPatch, source: str, rule: str
 ) -> None:
-    monkeypatch.setattr(jinja, "_SECONDS", 1)
+    monkeypatch.setattr(chat, "_SECONDS", 1)
     with pytest.raises(BadInput, match=rule) as raised:
         render(source, HI)
     assert raised.value.file == str(FILE)

@@ -1,6 +1,6 @@
 """The built-in templates, piece by piece, and a document for each answer."""
 
-from gristmill.synth.render.chat.pieces import (
+from gristmill.synth.render.pieces import (
     Turn,
     by_turns,
     chatgpt_plain,

@@ -1,6 +1,6 @@
 """The builder of one shard of conversations, and what a worker does: rows become one part.
 
-Source: `docs/formats/chat.md#tokens`.
+Source: `docs/formats/jinja.md#tokens`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import orjson
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.builders import kd_part
-from gristmill.synth.builders.kd_join import Joiner, KDSummary
 from gristmill.synth.builders.kd_part import Part, Sorted, Task, written
-from gristmill.synth.builders.kd_shard import build_shard
+from gristmill.synth.builders.kd_shard import Joiner, KDSummary, build_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.raw.render import HARMONY, Render
-from gristmill.synth.render.chat import assemble, jinja
-from gristmill.synth.render.chat.pieces import (
+from gristmill.synth.raw import HARMONY, Render
+from gristmill.synth.render import assemble, jinja
+from gristmill.synth.render.documents import BadRow, Conversation, Documents, Shape
+from gristmill.synth.render.pieces import (
     OUTSIDE,
     TEMPLATES,
     Piece,
@@ -31,8 +31,6 @@ from gristmill.synth.render.chat.pieces import (
     turns_of,
     with_turn_ends,
 )
-from gristmill.synth.render.documents import Conversation, Documents, Shape
-from gristmill.synth.render.templates import BadRow
 from gristmill.vocabularies.encode import Encoder
 from gristmill.vocabularies.tokenizer import Tokenizer
 

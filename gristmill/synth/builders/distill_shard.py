@@ -18,8 +18,8 @@ from gristmill.contract import BadInput, FileNote
 from gristmill.hashing import HashedFile
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
-from gristmill.synth.builders.distill import part
-from gristmill.synth.builders.distill.part import (
+from gristmill.synth.builders import distill_part
+from gristmill.synth.builders.distill_part import (
     TEXTS,
     DistillTask,
     column,
@@ -28,11 +28,10 @@ from gristmill.synth.builders.distill.part import (
     texts_of,
 )
 from gristmill.synth.builders.harmony_shard import MESSAGES, OPTIONAL, open_shard
-from gristmill.synth.builders.kd_join import Joiner, KDSummary
 from gristmill.synth.builders.kd_part import Task
-from gristmill.synth.builders.kd_shard import build_shard
+from gristmill.synth.builders.kd_shard import Joiner, KDSummary, build_shard
 from gristmill.synth.config import DistillConfig, KDConfig
-from gristmill.synth.raw.render import HARMONY, Render
+from gristmill.synth.raw import HARMONY, Render
 from gristmill.synth.read import distill
 from gristmill.synth.render.documents import Documents
 from gristmill.vocabularies.pinned import O200K
@@ -73,7 +72,7 @@ def build_distill(
     Raises BadInput as `build_kd_shard`, where no row stays, and for a shard without the column of
     a text that the template needs.
     """
-    columns, shares = _scanned(shard, config) if render is None else ((), part.Shares())
+    columns, shares = _scanned(shard, config) if render is None else ((), distill_part.Shares())
     is_harmony = config.template == HARMONY if render is None else render.template == HARMONY
 
     def task_of(task: Task) -> DistillTask:
@@ -108,7 +107,7 @@ def build_distill(
     )
 
 
-def _scanned(shard: Path, config: DistillConfig) -> tuple[tuple[str, ...], part.Shares]:
+def _scanned(shard: Path, config: DistillConfig) -> tuple[tuple[str, ...], distill_part.Shares]:
     """The columns to read beside those of a shard, and the shares of rows that stay."""
     with open_shard(shard) as file:
         names = set(file.names)
@@ -118,7 +117,7 @@ def _scanned(shard: Path, config: DistillConfig) -> tuple[tuple[str, ...], part.
             raise BadInput(shard, f"{rule}: {cure}")
         columns = tuple(name for name in TEXTS if name in names)
         if not (config.samples and names.issuperset(OPTIONAL)):
-            return columns, part.Shares()
+            return columns, distill_part.Shares()
         counts: Counter[tuple[str, str]] = Counter()
         wanted = [MESSAGES, *OPTIONAL, *(name for name in columns if name == TEXTS[0])]
         for batch in file.batches(_SCANNED_ROWS, wanted):
@@ -130,10 +129,10 @@ def _scanned(shard: Path, config: DistillConfig) -> tuple[tuple[str, ...], part.
                         answer = texts_of(text).answer
                     except (ValueError, KeyError, TypeError, AttributeError):
                         continue  # the row is refused where it is rendered
-                    if part.fault(config, constraints[at], answer):
+                    if distill_part.fault(config, constraints[at], answer):
                         continue
-                counts[part.label(kinds[at]), part.label(languages[at])] += 1
-    return columns, part.shares(config, counts)
+                counts[distill_part.label(kinds[at]), distill_part.label(languages[at])] += 1
+    return columns, distill_part.shares(config, counts)
 
 
 class _Stream:
@@ -228,7 +227,7 @@ class _DistillJoiner(Joiner):
 
     def _append(self, split: str, documents: Documents, names: pa.RecordBatch) -> None:
         own = names.filter(pc.equal(names["split"], split)).select(["synth_id", *OPTIONAL])
-        labels = [[part.label(text) for text in own[name].to_pylist()] for name in OPTIONAL]
+        labels = [[distill_part.label(text) for text in own[name].to_pylist()] for name in OPTIONAL]
         texts = [own["synth_id"], *(pa.array(each, pa.string()) for each in labels)]
         found = distill.answers(documents, self._is_harmony)
         named = pa.RecordBatch.from_arrays(texts, ["synth_id", *OPTIONAL])

@@ -1,12 +1,17 @@
-"""Megatron's IndexedDataset files: writes them in one pass and reads them in constant memory.
+"""Megatron's IndexedDataset files: written and read in constant memory, checked for alignment.
 
-Source: `docs/formats/synth.md#idx-file`.
+It imports neither torch nor Megatron.
+Source: `docs/formats/synth.md#idx-file`, `docs/formats/synth.md#alignment-check`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 import struct
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +21,10 @@ from typing import Any, BinaryIO, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import BadInput, FileNote
-from gristmill.hashing import HashedFile
+from gristmill import provenance
+from gristmill.contract import BadInput, FileNote, GristmillError
+from gristmill.hashing import HashedFile, sha256_file
+from gristmill.reading.folder import HeldFile
 
 _MAGIC: Final = b"MMIDIDX\x00\x00"
 _HEADER: Final = struct.Struct("<9sQBQQ")
@@ -263,3 +270,174 @@ def _map(path: Path, dtype: npt.DTypeLike, offset: int, count: int) -> npt.NDArr
 def _require(path: Path, holds: bool, rule: Callable[[], str]) -> None:
     if not holds:
         raise BadInput(path, f"{rule()}: build the shard again")
+
+
+DTYPES: Final[Mapping[str, np.dtype[Any]]] = {
+    "tokens": np.dtype("<i4"),
+    "lossmask": np.dtype("u1"),
+    "span": np.dtype("u1"),
+}
+"""The three datasets of a shard, by suffix: `docs/formats/synth.md#data-types`."""
+
+
+def sibling(tokens: Path, name: str) -> Path:
+    """Return the prefix of another dataset of the same shard and split."""
+    return tokens.with_name(f"{tokens.name.removesuffix('_tokens')}_{name}")
+
+
+def digest(tokens: Path) -> str:
+    """Compare a shard's three datasets with each other and with their record; return their digest.
+
+    tokens: prefix of the tokens dataset, without `.bin`.
+
+    The digest is the data version of the provenance record. Without a record it
+    is the sha256 of the three index files, which decide Megatron's index cache.
+    The values in the bin files are not read; `laws/values.py` checks them.
+
+    Raises RuntimeError if counts, lengths, document indices, dtypes, file sizes or
+    recorded digests differ.
+    """
+    try:
+        datasets = {name: read(sibling(tokens, name)) for name in DTYPES}
+        record = _record(tokens)
+    except (GristmillError, OSError) as error:
+        raise RuntimeError(f"{tokens}: the dataset is not complete: {error}") from error
+    _compare_boundaries(tokens, datasets)
+    hashes = {}
+    for prefix in (sibling(tokens, name) for name in DTYPES):
+        index = prefix.with_name(f"{prefix.name}.idx")
+        hashes[f"{tokens.parent.name}/{index.name}"] = sha256_file(index)
+    if record is None:
+        return hashlib.sha256("".join(hashes.values()).encode()).hexdigest()
+    _compare_with_record(tokens, record, hashes)
+    return record.data_version
+
+
+def _compare_boundaries(tokens: Path, datasets: Mapping[str, Indexed]) -> None:
+    for name, dtype in DTYPES.items():
+        if datasets[name].dtype != dtype:
+            raise RuntimeError(f"{tokens}: {name} is {datasets[name].dtype}, not {dtype}")
+        if not same_boundaries(datasets[name], datasets["tokens"]):
+            raise RuntimeError(
+                f"{tokens}: documents of tokens and {name} differ in number or length"
+            )
+
+
+def _compare_with_record(
+    tokens: Path, record: provenance.Record, hashes: Mapping[str, str]
+) -> None:
+    """Compare the index files by sha256 and the bin files by size with the record."""
+    if record.digest != record.computed_digest():
+        raise RuntimeError(f"{tokens}: its provenance record was changed after it was written")
+    outputs = {output.path: output for output in record.outputs}
+    for path, sha256 in hashes.items():
+        if path not in outputs or outputs[path].sha256 != sha256:
+            raise RuntimeError(f"{tokens}: {path} is not the file in its provenance record")
+        binary = path.removesuffix(".idx") + ".bin"
+        size = (tokens.parent.parent / binary).stat().st_size
+        if binary not in outputs or outputs[binary].bytes != size:
+            raise RuntimeError(
+                f"{tokens}: {binary} has {size} bytes, its provenance record has another size"
+            )
+
+
+def cache_folder(tokens: Path) -> Path:
+    """Return the folder for index caches of this dataset, outside of the published artifact.
+
+    The folder is in the `cache` folder of the data root, which the provenance
+    record determines. Without a record, or if the dataset is not where its record
+    says, the folder is in `cache` beside the dataset.
+    """
+    dataset = tokens.absolute().parent.parent
+    inside = Path("synth") / dataset.name / tokens.parent.name / tokens.name
+    if (record := _record(tokens)) is not None:
+        depth = len(Path(record.artifact).parts)
+        root = dataset.parents[depth - 1]
+        if root / record.artifact == dataset:
+            return root / "cache" / inside
+    return dataset.parent / "cache" / inside
+
+
+def _record(tokens: Path) -> provenance.Record | None:
+    """The provenance record of the shard, if the dataset has one."""
+    number = re.fullmatch(r"shard_(\d+)_tokens", tokens.name)
+    if number is None:
+        return None
+    path = provenance.record_path(tokens.parent.parent, number[1], shared=True)
+    return provenance.read_record(path) if path.exists() else None
+
+
+_IDX_HEADER, _IDX_BYTES, _IDX_BYTES_A_DOCUMENT = 34, 42, 20
+"""Bytes of the header of an index, of an index without documents, and of one document in it."""
+
+
+class Index:
+    """The index of one dataset, as IndexedDataset asks it: one sequence a document."""
+
+    sequence_modes = None
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype.type
+        size = path.stat().st_size
+        self.sequence_count = (size - _IDX_BYTES) // _IDX_BYTES_A_DOCUMENT
+        self.document_count = self.sequence_count + 1
+        content = np.memmap(path, np.uint8, "r").data
+        begin, arrays = _IDX_HEADER, []
+        for kind, count in (("<i4", 0), ("<i8", 0), ("<i8", 1)):
+            array = np.frombuffer(content, kind, self.sequence_count + count, begin)
+            arrays.append(array)
+            begin += array.nbytes
+        self.sequence_lengths, self.sequence_pointers, self.document_indices = arrays
+
+    def __len__(self) -> int:
+        return self.sequence_count
+
+    def __getitem__(self, document: int) -> tuple[np.int64, np.int32, None]:
+        return self.sequence_pointers[document], self.sequence_lengths[document], None
+
+
+class MappedValues:
+    """The values of one dataset, mapped into memory; `path` opens the `.bin` file."""
+
+    def __init__(self, path: Path) -> None:
+        self._content = np.memmap(path, np.uint8, "r").data
+
+    def read(self, dtype: type[Any], count: int, offset: int) -> npt.NDArray[Any]:
+        """Return `count` values from byte `offset` on."""
+        return np.frombuffer(self._content, dtype, count, offset)
+
+
+class UnmappedValues:
+    """The values of one dataset, read from the file each time; `file` is the `.bin` file.
+
+    A read that fails is repeated after each of `waits`, in seconds, as Megatron does: storage in a
+    network can be away for a while.
+    """
+
+    waits = (10, 20, 40)
+
+    def __init__(self, file: HeldFile) -> None:
+        self._file, self._path = file, str(file.opened)
+
+    def read(self, dtype: type[Any], count: int, offset: int) -> npt.NDArray[Any]:
+        """Return `count` values from byte `offset` on.
+
+        Raises BadInput if the file ends before.
+        """
+        values = np.empty(count, dtype)
+        for wait in self.waits:
+            try:
+                return self._fill(values, offset)
+            except OSError:
+                time.sleep(wait)
+        return self._fill(values, offset)
+
+    def _fill(self, values: npt.NDArray[Any], offset: int) -> npt.NDArray[Any]:
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            filled = os.preadv(descriptor, [values.data], offset)
+        finally:
+            os.close(descriptor)
+        if filled != values.nbytes:
+            raise BadInput(self._file.path, "ends before its index says: build the shard again")
+        return values

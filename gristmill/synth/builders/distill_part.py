@@ -17,24 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import orjson
 
-from gristmill.synth.builders.chat.part import (
-    ChatPart,
-    ChatTask,
-    HarmonyPart,
-    PiecesPart,
-    Rendered,
-)
+from gristmill.synth.builders.chat import ChatPart, ChatTask, HarmonyPart, PiecesPart, Rendered
 from gristmill.synth.builders.harmony_shard import MESSAGES
 from gristmill.synth.builders.kd_part import Part, Sorted, Task, written
 from gristmill.synth.config import ChatDistillConfig, DistillConfig
 from gristmill.synth.format import parquet
 from gristmill.synth.format.harmony_tokens import FINAL, PROMPT, REASONING, ROLE_WORDS
-from gristmill.synth.raw.render import HARMONY
+from gristmill.synth.raw import HARMONY
 from gristmill.synth.read.distill import answers
-from gristmill.synth.render import harmony
-from gristmill.synth.render.chat import assemble
-from gristmill.synth.render.chat.pieces import PLAIN_SYSTEM, Piece, Turn, chatgpt_plain
+from gristmill.synth.render import assemble, harmony
 from gristmill.synth.render.documents import Conversation, Documents
+from gristmill.synth.render.pieces import PLAIN_SYSTEM, Piece, Turn, chatgpt_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa

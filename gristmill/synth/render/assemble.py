@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from gristmill.contract import GristmillError
 from gristmill.synth.format import harmony_tokens
-from gristmill.synth.render.chat.pieces import OUTSIDE, Piece
 from gristmill.synth.render.documents import Documents, each_of, label_span
+from gristmill.synth.render.pieces import OUTSIDE, Piece
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.encode import Encoder
 from gristmill.vocabularies.engine import AUTO
