@@ -68,7 +68,7 @@ _SOURCES = [
 
 _HARMONY = Asset(
     "synth/harmony",
-    laws=[Law("harmony", call("gristmill.synth.laws.harmony:law"))],
+    laws=[Law("harmony", call("gristmill.synth.laws:harmony_law"))],
     trace=call("gristmill.synth.read.origins:of_row"),
     code=code.HARMONY,
     table=Table("synth/harmony", HarmonyConfig, _INBOXES, root=SourceSettings),
@@ -90,7 +90,7 @@ _HARMONY = Asset(
 
 _HARMONY_MANIFEST = Asset(
     "synth/harmony_manifest",
-    laws=[Law("harmony_manifest", call("gristmill.synth.laws.harmony_manifest:law"))],
+    laws=[Law("harmony_manifest", call("gristmill.synth.laws:harmony_manifest_law"))],
     trace=call("gristmill.synth.read.origins:of_manifest"),
     code=code.HARMONY_MANIFEST,
     version=_MANIFEST_VERSION,
@@ -112,7 +112,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
     return [
         Asset(
             shards,
-            laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:law"))],
+            laws=[Law("kd_shards", call("gristmill.synth.laws:kd_law"))],
             trace=call("gristmill.synth.read.origins:of_document"),
             source=call("gristmill.synth.read.documents:opened"),
             listed=["languages", "exercises"],
@@ -128,13 +128,13 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
             build=call("gristmill.synth.builds:kd_build"),
             given=call("gristmill.synth.builds:settings_of_shard", shards),
             filled_in=["vocabulary"],
-            counted=call("gristmill.synth.laws.kd_shard:notes"),
+            counted=call("gristmill.synth.laws:notes"),
             in_parts=True,
         ),
         Asset(
             shards.replace("kd_shards", "kd_manifest"),
             laws=[
-                Law("kd_manifest", call("gristmill.synth.laws.kd_manifest:law"), needs_record=True)
+                Law("kd_manifest", call("gristmill.synth.laws:kd_manifest_law"), needs_record=True)
             ],
             trace=call("gristmill.synth.read.origins:of_manifest"),
             code=code.KD_MANIFEST,
@@ -155,7 +155,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
 
 _CHAT = Asset(
     "chat/kd_shards",
-    laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:chat_law"))],
+    laws=[Law("kd_shards", call("gristmill.synth.laws:chat_law"))],
     trace=call("gristmill.synth.read.origins:of_own_document"),
     source=call("gristmill.synth.read.documents:opened"),
     listed=["languages", "exercises"],
@@ -171,7 +171,7 @@ _CHAT = Asset(
     build=call("gristmill.synth.builds:chat_build"),
     given=call("gristmill.synth.builds:settings_of_shard", "chat/kd_shards"),
     filled_in=[*_CHAT_NOT_SET],
-    counted=call("gristmill.synth.laws.kd_shard:notes"),
+    counted=call("gristmill.synth.laws:notes"),
     in_parts=True,
 )
 
@@ -192,7 +192,7 @@ def _distill(asset: str, build: str, source: str, text: str, **other: Any) -> As
     """A dataset of token ids, labels and spans. source: key of the asset with its conversations."""
     return Asset(
         asset,
-        laws=[Law("distill", call("gristmill.synth.laws.distill:law"))],
+        laws=[Law("distill", call("gristmill.synth.laws:distill_law"))],
         trace=call("gristmill.synth.read.origins:of_own_document"),
         listed=["languages", "exercises"],
         set_aside={"left_out": "left out"},
@@ -204,9 +204,9 @@ def _distill(asset: str, build: str, source: str, text: str, **other: Any) -> As
         place="distill/" + asset.partition("/")[0],
         inputs=[source, "tokenizers/o200k_harmony"],
         build=call(f"gristmill.synth.builds:{build}"),
-        counted=call("gristmill.synth.laws.kd_shard:notes"),
+        counted=call("gristmill.synth.laws:notes"),
         in_parts=True,
-        source=call("gristmill.synth.read.distilled:opened"),
+        source=call("gristmill.synth.read.documents:opened_rows"),
         **other,
     )
 
@@ -267,9 +267,9 @@ CATALOG = Catalog(
     ],
     sources=_SOURCES,
     asset_of=call("gristmill.synth.format.kind_of:asset_of"),
-    columns=call("gristmill.synth.show.columns:columns"),
-    facts=call("gristmill.synth.show.facts:facts"),
-    tables=call("gristmill.synth.show.tables:tables"),
+    columns=call("gristmill.synth.show:columns"),
+    facts=call("gristmill.synth.show:facts"),
+    tables=call("gristmill.synth.show:tables"),
     splits=call("gristmill.synth.read.exported:splits"),
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", "00"),

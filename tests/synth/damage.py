@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.synth.format import megatron
-from gristmill.synth.laws.kd_shard import kd_laws
+from gristmill.synth.laws import kd_laws
 
 FRACTION = 0.3
 """The valid fraction of the fixture `kd_root`."""

@@ -1,6 +1,6 @@
 """The builder of one shard of conversations, and what a worker does: rows become one part.
 
-Source: `docs/formats/jinja.md#tokens`.
+Source: `docs/formats/chat.md#tokens`.
 """
 
 from __future__ import annotations

@@ -292,7 +292,7 @@ def digest(tokens: Path) -> str:
 
     The digest is the data version of the provenance record. Without a record it
     is the sha256 of the three index files, which decide Megatron's index cache.
-    The values in the bin files are not read; `laws/values.py` checks them.
+    The values in the bin files are not read; `laws.py` checks them.
 
     Raises RuntimeError if counts, lengths, document indices, dtypes, file sizes or
     recorded digests differ.

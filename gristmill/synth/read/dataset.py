@@ -26,8 +26,13 @@ from gristmill.reading.sample_numbers import number_of
 from gristmill.reading.verify_level import verify_level
 from gristmill.synth.format import megatron
 from gristmill.synth.format.megatron import Index, MappedValues, UnmappedValues
-from gristmill.synth.read.shard_files import Misaligned, ShardFiles, index_folder
-from gristmill.synth.read.tokenizer import HARMONY, contradiction
+from gristmill.synth.read.shard_files import (
+    HARMONY,
+    Misaligned,
+    ShardFiles,
+    contradiction,
+    index_folder,
+)
 
 
 class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]

@@ -19,7 +19,7 @@ from gristmill.synth.builders import kd_part, kd_shard
 from gristmill.synth.builders.kd_part import Sorted, _up_to_cap
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.laws.kd_shard import kd_laws
+from gristmill.synth.laws import kd_laws
 from gristmill.synth.render.documents import Documents
 from gristmill.vocabularies import compare
 from gristmill.vocabularies.compare import EnginesDiffer

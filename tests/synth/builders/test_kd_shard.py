@@ -18,14 +18,14 @@ import pytest
 from gristmill.contract import BadInput, counts_of
 from gristmill.inbox import division
 from gristmill.run.parts import PartStore
+from gristmill.synth import show
 from gristmill.synth.builders import kd_part, kd_part_file, kd_shard
 from gristmill.synth.builders.kd_shard import build_kd_shard, shard_number
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import megatron, quarantine, trace
 from gristmill.synth.format.trace import trace as trace_document
-from gristmill.synth.laws.kd_shard import kd_laws
+from gristmill.synth.laws import kd_laws
 from gristmill.synth.render import documents
-from gristmill.synth.show import tokens
 from tests.dealing import SLOW_AND_DEALT
 from tests.paths import CHECKOUT
 from tests.publish.killing import wait_for_end
@@ -368,7 +368,7 @@ def test_metadata_that_nothing_can_read_does_not_matter(tmp_path: Path, vocabula
 def test_a_row_that_the_build_refuses_is_not_shown(write_rows: Write, vocabulary: Path) -> None:
     shard = write_rows([("a", TWICE)])
     with pytest.raises(BadInput, match=r"07\.parquet:1: synth_id 'a': the key 'role' is twice"):
-        tokens.harmony_row(shard, 0, {"messages_json": TWICE, "synth_id": "a"}, vocabulary)
+        show.harmony_row(shard, 0, {"messages_json": TWICE, "synth_id": "a"}, vocabulary)
 
 
 @pytest.mark.parametrize(

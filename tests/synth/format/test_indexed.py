@@ -28,9 +28,9 @@ def write(prefix: Path, lengths: list[int], dtype: str, batches: int = 1) -> np.
 def test_the_files_have_the_bytes_of_megatrons_builder(
     tmp_path: Path, dtype: str, lengths: list[int]
 ) -> None:
-    megatron = pytest.importorskip("megatron.core.datasets.indexed_dataset")
+    core = pytest.importorskip("megatron.core.datasets.indexed_dataset")
     values = write(tmp_path / "ours", lengths, dtype, batches=3)
-    builder = megatron.IndexedDatasetBuilder(
+    builder = core.IndexedDatasetBuilder(
         str(tmp_path / "theirs.bin"), dtype=np.dtype(dtype).type
     )
     at = 0
@@ -112,9 +112,8 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
 _CHILD = """
 import sys
 from pathlib import Path
-from gristmill.synth.format import aligned
-from gristmill.synth.laws.kd_shard import kd_laws
-from gristmill.synth.format import indexed
+from gristmill.synth.laws import kd_laws
+from gristmill.synth.format import megatron
 
 def peak():
     status = Path("/proc/self/status").read_text()
@@ -124,7 +123,7 @@ for root in map(Path, sys.argv[1:]):
     # These datasets lack only a trace.
     assert [v.law for v in kd_laws(root, "00")] == ["trace"]
     aligned.digest(root / "train/shard_00_tokens")
-    for _ in indexed.read(root / "train/shard_00_tokens").length_batches():
+    for _ in megatron.read(root / "train/shard_00_tokens").length_batches():
         pass
     print(peak())
 """

@@ -24,12 +24,12 @@ def held(path: Path) -> Any:
 def test_index_and_values_are_those_that_megatron_reads(
     kd_root: Path, split: str, name: str
 ) -> None:
-    megatron = pytest.importorskip("megatron.core.datasets.indexed_dataset")
+    core = pytest.importorskip("megatron.core.datasets.indexed_dataset")
     prefix = megatron.sibling(kd_root / split / "shard_00_tokens", name)
     index = Index(prefix.with_name(f"{prefix.name}.idx"), megatron.DTYPES[name])
     bin_file = prefix.with_name(f"{prefix.name}.bin")
     for mapped in (True, False):
-        theirs = megatron.IndexedDataset(str(prefix), mmap=mapped)
+        theirs = core.IndexedDataset(str(prefix), mmap=mapped)
         ours = MappedValues(bin_file) if mapped else UnmappedValues(held(bin_file))
         assert len(index) == len(theirs) > 0
         for array in ("sequence_lengths", "sequence_pointers", "document_indices"):

@@ -15,7 +15,7 @@ from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import parquet
-from gristmill.synth.laws.kd_shard import kd_laws
+from gristmill.synth.laws import kd_laws
 from tests.synth.conversations import as_json, conversation, hashes
 
 GOOD = [as_json(conversation(f"question {n}", "a thought", "an answer")) for n in range(5)]

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from gristmill.contract import Violation
 from gristmill.families import Subject
-from gristmill.synth.laws.harmony import law
+from gristmill.synth.laws import harmony_law as law
 
 
 def test_a_built_shard_breaks_no_law(harmony: Path) -> None:

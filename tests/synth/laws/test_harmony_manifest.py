@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.families import Subject
-from gristmill.synth.laws.harmony_manifest import law
+from gristmill.synth.laws import harmony_manifest_law as law
 
 
 @pytest.mark.parametrize(

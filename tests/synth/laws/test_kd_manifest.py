@@ -26,9 +26,7 @@ from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.builders.manifests import write_harmony_manifest, write_kd_manifest
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import megatron, trace
-from gristmill.synth.laws.kd_manifest import law
-from gristmill.synth.laws.kd_shard import kd_laws
-from gristmill.synth.laws.shards import shard_numbers, shard_records
+from gristmill.synth.laws import kd_laws, kd_manifest_law, shard_numbers, shard_records
 from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.pinned import O200K
 
@@ -181,14 +179,14 @@ def dataset(kd_dataset: Path, tmp_path: Path) -> Path:
 
 
 def violations(root: Path) -> list[tuple[str, str]]:
-    return [(v.law, v.found) for v in law(Subject(root, "manifest"))]
+    return [(v.law, v.found) for v in kd_manifest_law(Subject(root, "manifest"))]
 
 
 def test_a_published_manifest_breaks_no_law(kd_dataset: Path, tmp_path: Path) -> None:
     assert violations(kd_dataset) == []
     shutil.copy(kd_dataset / "manifest.json", tmp_path)
     staged = Subject(tmp_path, "manifest", [kd_dataset, kd_dataset.parent])
-    assert list(law(staged)) == []
+    assert list(kd_manifest_law(staged)) == []
     assert shard_numbers(kd_dataset) == list(NUMBERS)
     assert [r.partition for r in shard_records(kd_dataset, skip="manifest")] == list(NUMBERS)
 

@@ -18,8 +18,7 @@ from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import megatron, trace
 from gristmill.synth.format.trace import trace as trace_document
-from gristmill.synth.laws import kd_shard as trace_laws
-from gristmill.synth.laws.kd_shard import HashBounds, HashSample, kd_laws, law
+from gristmill.synth.laws import HashBounds, kd_law, kd_laws
 from tests.synth.conversations import as_json, conversation
 from tests.synth.damage import broken_laws, train_tokens
 
@@ -29,12 +28,12 @@ Change = Callable[[dict[str, list]], None]
 def test_a_built_shard_breaks_no_law(kd_root: Path) -> None:
     assert list(kd_laws(kd_root, "00", 0.3)) == []
     assert list(kd_laws(kd_root)) == []
-    assert list(law(Subject(kd_root, "00", config={"valid_fraction": 0.3}))) == []
+    assert list(kd_law(Subject(kd_root, "00", config={"valid_fraction": 0.3}))) == []
 
 
 def test_the_law_of_a_shard_takes_the_fraction_of_its_config(kd_root: Path) -> None:
     subject = Subject(kd_root, "00", config={"valid_fraction": 0.001})
-    assert {violation.law for violation in law(subject)} == {"split rule", "split share"}
+    assert {violation.law for violation in kd_law(subject)} == {"split rule"}
 
 
 def test_other_lengths_break_equal_boundaries(kd_copy: Path) -> None:
@@ -92,7 +91,7 @@ def test_a_missing_split_is_no_violation_but_for_its_trace(kd_copy: Path) -> Non
 
 
 def test_another_fraction_breaks_rule_and_share(kd_root: Path) -> None:
-    assert broken_laws(kd_root, 0.01) == {"split rule", "split share"}
+    assert broken_laws(kd_root, 0.01) == {"split rule"}
 
 
 def swap_ids(table: dict[str, list]) -> None:
@@ -153,17 +152,6 @@ def test_a_wrong_trace_breaks_its_law(kd_copy: Path, change: Change, law: str) -
     assert law in broken_laws(kd_copy)
 
 
-@pytest.mark.parametrize(
-    ("valid", "allowed"),
-    [(39, False), (40, True), (100, True), (160, True), (161, False)],
-)
-def test_a_split_may_deviate_by_six_standard_deviations_and_one(valid: int, allowed: bool) -> None:
-    """Of 10,000 synth_ids at 0.01: 100 expected, 1 + 6 * sqrt(99) = 60.7 more or fewer."""
-    counts = {"train": 10_000 - valid, "valid": valid}
-    violations = list(trace_laws._share("t", counts, 0.01))
-    assert (violations == []) is allowed
-
-
 @pytest.mark.parametrize("damage", ["cut", "pages", "columns", "nulls", "bytes"])
 def test_a_damaged_trace_breaks_the_law_and_cannot_be_read(kd_copy: Path, damage: str) -> None:
     path = kd_copy / trace.path("00")
@@ -205,29 +193,6 @@ def test_answers_of_one_prompt_have_one_id_and_one_split(
     build_kd_shard(write_rows(rows), out, KDConfig(vocabulary, 0.1))
     assert sum(division.is_valid(name, limit) for name in ids) == 3
     assert list(kd_laws(out, "07", 0.1)) == []
-
-
-def test_a_full_sample_keeps_the_share_of_each_split() -> None:
-    limit = division.threshold(0.25)
-    sample = HashSample(most=1000)
-    for first in range(0, 20_000, 500):
-        hashes = [division.value(f"id_{number}") for number in range(first, first + 500)] * 3
-        sample.add("valid", [value for value in hashes if value < limit])
-        sample.add("train", (value for value in hashes if value >= limit))
-    counts = sample.counts()
-    assert 400 < sum(counts.values()) <= 1000
-    assert abs(counts["valid"] / sum(counts.values()) - 0.25) < 0.08
-
-
-def test_equal_hashes_of_any_number_count_once() -> None:
-    sample = HashSample(most=1)
-    for value in (7, 7, 1 << 40 | 7, 7):
-        sample.add("train", [value])
-    assert sample.counts()["train"] <= 2
-    sample = HashSample()
-    sample.add("train", [7] * 10)
-    sample.add("valid", [])
-    assert sample.counts() == {"train": 1, "valid": 0}
 
 
 IDS = sorted((f"id_{number}" for number in range(50)), key=division.value)

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 import pytest
 
+from gristmill.synth import laws
 from gristmill.synth.format import harmony_tokens, megatron
 from gristmill.synth.format.megatron import Indexed
-from gristmill.synth.laws import kd_shard, values
-from gristmill.synth.laws.kd_shard import kd_laws
+from gristmill.synth.laws import kd_laws
 from tests.synth.damage import broken_laws, set_value, train_tokens
 
 
@@ -20,11 +20,11 @@ from tests.synth.damage import broken_laws, set_value, train_tokens
 def test_batches_are_whole_documents_and_cover_the_dataset(
     kd_root: Path, monkeypatch: pytest.MonkeyPatch, batch_tokens: int
 ) -> None:
-    monkeypatch.setattr(values, "_BATCH_TOKENS", batch_tokens)
+    monkeypatch.setattr(laws, "_BATCH_TOKENS", batch_tokens)
     tokens = train_tokens(kd_root)
-    edges = [edge for _, batch in values._batches(tokens) for edge in batch[:-1].tolist()]
+    edges = [edge for _, batch in laws._batches(tokens) for edge in batch[:-1].tolist()]
     assert edges == tokens.bounds(0, len(tokens)).tolist()[:-1]
-    sizes = [int(batch[-1] - batch[0]) for _, batch in values._batches(tokens)]
+    sizes = [int(batch[-1] - batch[0]) for _, batch in laws._batches(tokens)]
     longest = int(tokens.lengths.max())
     assert max(sizes) <= max(batch_tokens, longest)
     assert broken_laws(kd_root) == set()
@@ -32,7 +32,7 @@ def test_batches_are_whole_documents_and_cover_the_dataset(
 
 def test_only_the_documented_control_tokens_follow_each_other() -> None:
     """The table of `docs/formats/synth.md#value-laws`."""
-    follows, closing = values._tables()
+    follows, closing = laws._tables()
     limit = harmony_tokens.BODY_LIMIT
     pairs = {
         (before + limit, after + limit) for before, after in zip(*follows.nonzero(), strict=True)
@@ -74,8 +74,8 @@ def test_a_wrong_token_breaks_its_law_once(
     has_trace: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kd_shard, "_BATCH_ROWS", rows)
-    monkeypatch.setattr(values, "_BATCH_TOKENS", 400 if rows == 1 else 1 << 20)
+    monkeypatch.setattr(laws, "_BATCH_ROWS", rows)
+    monkeypatch.setattr(laws, "_BATCH_TOKENS", 400 if rows == 1 else 1 << 20)
     if not has_trace:
         (kd_copy / "trace/trace_00.parquet").unlink()
     begin, end = train_tokens(kd_copy).bounds(7, 8).tolist()
@@ -142,6 +142,6 @@ def test_documents_behind_a_trace_that_ends_early_are_checked(kd_copy: Path) -> 
 def test_values_of_unequal_boundaries_are_not_checked(kd_root: Path) -> None:
     prefix = kd_root / "train/shard_00_tokens"
     tokens = megatron.read(prefix)
-    split = values.Values("train", {"tokens": tokens}, checked=False)
+    split = laws.Values("train", {"tokens": tokens}, checked=False)
     assert list(split.violations()) == []
     assert len(split.ids(0, tokens.bounds(0, 1))) == tokens.lengths[0]

@@ -15,8 +15,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.loading import Loader, Plan, mixture
 from gristmill.reading import StaleDataset
 from gristmill.synth.read import distill
-from gristmill.synth.read.distilled import DistilledRows
-from gristmill.synth.read.documents import SynthKDDocuments
+from gristmill.synth.read.documents import DistilledRows, SynthKDDocuments
 from tests.sample_root import SampleRoot
 
 

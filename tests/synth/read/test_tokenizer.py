@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gristmill.synth.read.tokenizer import contradiction
+from gristmill.synth.read.shard_files import contradiction
 
 CURE = "give the config a tokenizer with eod = 199999 and pad = -1, as docs/synth.md shows"
 

@@ -7,7 +7,7 @@ import pytest
 
 from gristmill.browse.opening import open_table
 from gristmill.contract import GristmillError
-from gristmill.synth.show import tokens
+from gristmill.synth import show
 from gristmill.untrusted import child
 from tests.synth.conversations import as_json, conversation
 
@@ -15,7 +15,7 @@ from tests.synth.conversations import as_json, conversation
 @pytest.fixture
 def no_child(monkeypatch: pytest.MonkeyPatch, vocabulary: Path) -> None:
     """A process for each row made a page of 25 rows take seconds."""
-    monkeypatch.setattr(tokens, "vocabulary_of", lambda _: vocabulary)
+    monkeypatch.setattr(show, "vocabulary_of", lambda _: vocabulary)
     monkeypatch.setattr(child, "stream", lambda *_, **__: pytest.fail("a process was started"))
 
 

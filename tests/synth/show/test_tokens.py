@@ -11,11 +11,11 @@ import pytest
 from gristmill import markdown
 from gristmill.browse.table import Token
 from gristmill.contract import BadInput
+from gristmill.synth import show
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import megatron
-from gristmill.synth.show import tokens
-from gristmill.synth.show.tokens import Message
+from gristmill.synth.show import Message
 from gristmill.vocabularies import encode
 from tests.synth.conversations import as_json, conversation, plain
 from tests.synth.damage import set_value
@@ -34,7 +34,7 @@ def test_tokens_have_the_text_span_and_mask_of_the_datasets(
 ) -> None:
     shard = write_rows([("a", HI)])
     build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, 0.0))
-    shown = tokens.document(tmp_path / "out", "07", "train", 0, vocabulary)
+    shown = show.document(tmp_path / "out", "07", "train", 0, vocabulary)
     assert [message.label for message in shown] == ["user", "analysis", "final", "end"]
     assert [token.text for token in shown[0].tokens] == [
         "<|start|>", "user", "<|message|>", "hi", "·you", "⏎", "<|end|>\n",
@@ -44,7 +44,7 @@ def test_tokens_have_the_text_span_and_mask_of_the_datasets(
         assert {token.counts for token in message.tokens} == {span != "prompt"}
     assert plain(shown).replace("‹😀›₂", "😀") == SHOWN
     values = {"messages_json": HI, "synth_id": "a"}
-    assert tokens.harmony_row(shard, 0, values, vocabulary) == shown
+    assert show.harmony_row(shard, 0, values, vocabulary) == shown
 
 
 @pytest.mark.parametrize(
@@ -61,20 +61,20 @@ def test_a_damaged_document_is_not_shown(
 ) -> None:
     set_value(kd_copy / f"train/shard_00_{name}.bin", dtype, 3, value)
     with pytest.raises(BadInput, match=rf"shard_00_{name}\.bin: document 0 is damaged"):
-        tokens.document(kd_copy, "00", "train", 0, vocabulary)
+        show.document(kd_copy, "00", "train", 0, vocabulary)
 
 
 @pytest.mark.parametrize("kind", ["bin", "idx"])
 def test_the_error_names_a_missing_file(kd_copy: Path, vocabulary: Path, kind: str) -> None:
     (kd_copy / f"train/shard_00_span.{kind}").unlink()
     with pytest.raises(BadInput, match=rf"shard_00_span\.{kind}: the file is missing"):
-        tokens.document(kd_copy, "00", "train", 0, vocabulary)
+        show.document(kd_copy, "00", "train", 0, vocabulary)
 
 
 def test_a_picture_has_as_many_messages_as_a_page_shows_inline() -> None:
     def drawn(body: str, count: int = 12) -> tuple[str, int]:
         line = Message("user", [Token(f"<|start|>user<|message|>{body}\n", span="reasoning")])
-        svg = tokens.picture("<b>\x1b", [line] * count).svg
+        svg = show.picture("<b>\x1b", [line] * count).svg
         ElementTree.fromstring(svg)
         assert len(markdown.image("tokens", svg)) <= markdown.INLINE
         assert "&lt;b&gt;" in svg
@@ -82,7 +82,7 @@ def test_a_picture_has_as_many_messages_as_a_page_shows_inline() -> None:
 
     svg, shown = drawn("a body")
     assert ("user: a body</text>" in svg, shown) == (True, 9)
-    assert f"fill='{tokens._FILLS[1]}'" in svg
+    assert f"fill='{show._FILLS[1]}'" in svg
     assert 0 < drawn("<" * 30)[1] < 9
     assert drawn("a body", 2)[1] == 2
 
@@ -92,17 +92,17 @@ def test_a_document_is_compared_with_its_own_place_in_the_three_indexes(
 ) -> None:
     """Reading all entries of the indexes for each document would take seconds in a full shard."""
     count = len(megatron.read(kd_copy / "train/shard_00_tokens"))
-    wanted = tokens.document(kd_copy, "00", "train", 0, vocabulary)
+    wanted = show.document(kd_copy, "00", "train", 0, vocabulary)
     for name in ("tokens", "lossmask", "span"):
         index = kd_copy / f"train/shard_00_{name}.idx"
         whole = index.read_bytes()
         pointer = bytearray(whole)
         pointer[34 + 4 * count + 8 * 3] ^= 64
         index.write_bytes(pointer)
-        assert tokens.document(kd_copy, "00", "train", 0, vocabulary) == wanted
+        assert show.document(kd_copy, "00", "train", 0, vocabulary) == wanted
         for document in (2, 3):
             with pytest.raises(BadInput, match=rf"shard_00_\w+\.bin: document {document} is dam"):
-                tokens.document(kd_copy, "00", "train", document, vocabulary)
+                show.document(kd_copy, "00", "train", document, vocabulary)
         index.write_bytes(whole)
 
 
@@ -116,7 +116,7 @@ def test_a_document_with_another_place_in_one_index_is_not_shown(
     places[1:3] += 1
     places.flush()
     with pytest.raises(BadInput, match=r"shard_00_span\.bin: document 1 is damaged"):
-        tokens.document(kd_copy, "00", "train", 1, vocabulary)
+        show.document(kd_copy, "00", "train", 1, vocabulary)
 
 
 def test_a_document_behind_the_end_of_an_index_is_not_shown(
@@ -127,7 +127,7 @@ def test_a_document_behind_the_end_of_an_index_is_not_shown(
         (kd_copy / f"train/shard_00_span.{kind}").write_bytes(shorter)
     last = len(megatron.read(kd_copy / "train/shard_00_tokens")) - 1
     with pytest.raises(BadInput, match=rf"shard_00_span\.bin: document {last} is damaged"):
-        tokens.document(kd_copy, "00", "train", last, vocabulary)
+        show.document(kd_copy, "00", "train", last, vocabulary)
 
 
 SPLIT = ["\U0001d11e", "👨\u200d👩\u200d👧", "🇩🇪🫠", "龘靐齉", "a𒐫 b", "é", "naïve\n"]
@@ -138,7 +138,7 @@ def _shown(ids: list[int], vocabulary: Path, **changes: list[int]) -> list[str]:
     """The shown tokens after a first one, which begins the document and is no label."""
     count = len(ids) + 1
     ones = {"mask": [1] * count, "span": [1] * count} | changes
-    (line,) = tokens.messages([200_006, *ids], bounds=[(0, count)], vocabulary=vocabulary, **ones)
+    (line,) = show.messages([200_006, *ids], bounds=[(0, count)], vocabulary=vocabulary, **ones)
     return [token.text.rstrip("\n") for token in line.tokens[1:]]
 
 

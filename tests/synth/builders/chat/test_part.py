@@ -11,14 +11,14 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.families import Subject
 from gristmill.run.parts import PartStore
+from gristmill.synth import show
 from gristmill.synth.builders import chat, kd_shard
 from gristmill.synth.builders.chat import ChatSummary, build_chat_shard
 from gristmill.synth.config import ChatKDConfig
 from gristmill.synth.format import megatron
 from gristmill.synth.format.trace import trace
-from gristmill.synth.laws.kd_shard import chat_law
+from gristmill.synth.laws import chat_law
 from gristmill.synth.raw import Render
-from gristmill.synth.show import tokens
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned
 from tests.dealing import SLOW_AND_DEALT
@@ -78,7 +78,7 @@ def test_conversations_become_datasets_by_every_template(
     assert (made.spans["reasoning"] > 0) == (render is not OWN)
     assert set(hashes(out)) == set(made.files)
     assert [trace(out, "02", "valid", at).synth_id for at in range(2)] == ["3", "7"]
-    assert "question" in plain(tokens.document(out, "02", "valid", 1, vocabulary))
+    assert "question" in plain(show.document(out, "02", "valid", 1, vocabulary))
 
 
 @pytest.mark.parametrize("render", RENDERS[:3], ids=lambda render: render.template)

@@ -24,8 +24,7 @@ from gristmill.publish.publish import publish
 from gristmill.synth.raw import TEXTS
 from gristmill.synth.read import distill
 from gristmill.synth.read.origins import of_own_document
-from gristmill.synth.read.shard_files import ShardFiles
-from gristmill.synth.read.tokenizer import HARMONY, Own, contradiction
+from gristmill.synth.read.shard_files import HARMONY, Own, ShardFiles, contradiction
 from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.pinned import O200K, PLACED, place

@@ -24,7 +24,7 @@ from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import ChatKDConfig, HarmonyConfig, KDConfig
 from gristmill.synth.format import trace
-from gristmill.synth.laws.kd_shard import chat_law
+from gristmill.synth.laws import chat_law
 from gristmill.synth.raw import COLUMNS, TEXTS, Render
 from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.pinned import O200K

@@ -171,7 +171,7 @@ def test_a_file_that_is_no_template_is_refused_with_its_line() -> None:
 def test_a_hostile_template_ends_in_its_child(
     monkeypatch: pytest.MonkeyPatch, source: str, rule: str
 ) -> None:
-    monkeypatch.setattr(chat, "_SECONDS", 1)
+    monkeypatch.setattr(jinja, "_SECONDS", 1)
     with pytest.raises(BadInput, match=rule) as raised:
         render(source, HI)
     assert raised.value.file == str(FILE)
