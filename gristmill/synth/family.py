@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from gristmill.asset import Asset
@@ -238,6 +239,23 @@ _DISTILL = [
     ),
 ]
 
+
+def asset_of(folder: Path) -> str | None:
+    """The asset whose laws and views a folder without a record takes, None where it has none.
+
+    folder: any path. Another program writes Megatron datasets without a trace.
+    """
+    for files, asset in (
+        ("dataset_dict.json", "synth/distill"),
+        ("trace/trace_*.parquet", "synth/kd_shards"),
+        ("synth_harmony_shard_*.parquet", "synth/harmony"),
+        ("*/shard_*_tokens.idx", "synth/kd_shards"),
+    ):
+        if any(folder.glob(files)):
+            return asset
+    return None
+
+
 CATALOG = Catalog(
     kinds=[
         _HARMONY,
@@ -266,7 +284,7 @@ CATALOG = Catalog(
         *_DISTILL,
     ],
     sources=_SOURCES,
-    asset_of=call("gristmill.synth.format.kind_of:asset_of"),
+    asset_of=asset_of,
     columns=call("gristmill.synth.show:columns"),
     facts=call("gristmill.synth.show:facts"),
     tables=call("gristmill.synth.show:tables"),

@@ -11,7 +11,7 @@ from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.synth import raw
 from tests.commands.drops import Command, printed
 from tests.hub_server import COMMIT, Hub, server
-from tests.synth.raw.test_hub import REPO, parquets
+from tests.synth.test_raw import REPO, parquets
 
 __all__ = ["parquets", "server"]  # fixtures
 

@@ -29,7 +29,7 @@ from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.pinned import O200K, PLACED, place
 from tests.later import later
-from tests.synth.render.chat.talks import TEMPLATES
+from tests.synth.render.talks import TEMPLATES
 from tests.tiny_tokenizer import put_tiny
 
 reader = later("gristmill.synth.read.dataset", "torch", "megatron.core")

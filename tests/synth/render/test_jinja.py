@@ -17,7 +17,7 @@ from gristmill.synth.render.pieces import OUTSIDE, Piece, Turn, with_turn_ends
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned
-from tests.synth.render.chat.talks import TEMPLATES, talk
+from tests.synth.render.talks import TEMPLATES, talk
 
 FILE = Path("chat_template.jinja")
 HI = [Turn("user", "hi", 0), Turn("assistant", " hello\n", 2, "hm", 1)]

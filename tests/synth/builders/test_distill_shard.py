@@ -19,7 +19,7 @@ from gristmill.synth.laws import distill_law as law
 from gristmill.synth.read import distill
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned
-from tests.synth.builders.distill.rows import PLAIN, harmony_row, message, rendered, write
+from tests.synth.builders.distill_rows import PLAIN, harmony_row, message, rendered, write
 
 FREE: dict[str, Any] = {"english_share": 0.0, "memorization_cap": 1.0}
 

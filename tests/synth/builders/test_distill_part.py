@@ -13,7 +13,7 @@ from gristmill.synth.builders import distill_part
 from gristmill.synth.builders.distill_part import Shares, Texts, ends_in_answer, texts_in, texts_of
 from gristmill.synth.config import DistillConfig
 from gristmill.synth.render.documents import Renderer
-from tests.synth.builders.distill.rows import message
+from tests.synth.builders.distill_rows import message
 
 CONFIG = DistillConfig(Path())
 

@@ -23,7 +23,7 @@ from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned
 from tests.dealing import SLOW_AND_DEALT
 from tests.synth.conversations import hashes, plain
-from tests.synth.render.chat.talks import TEMPLATES
+from tests.synth.render.talks import TEMPLATES
 
 PLAIN = Render()
 OWN = Render("drop:t.jinja", Path("t.jinja"), TEMPLATES["qwen"])

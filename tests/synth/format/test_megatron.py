@@ -1,14 +1,21 @@
-"""IndexedDataset files against `docs/formats/synth.md#idx-file` and Megatron's builder."""
+"""Megatron's files: their bytes, their alignment and digest, and what Megatron asks them for."""
 
+from __future__ import annotations
+
+import hashlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
 from gristmill.synth.format import megatron
+from gristmill.synth.format.megatron import Index, MappedValues, UnmappedValues
 from tests.paths import CHECKOUT
 
 
@@ -30,9 +37,7 @@ def test_the_files_have_the_bytes_of_megatrons_builder(
 ) -> None:
     core = pytest.importorskip("megatron.core.datasets.indexed_dataset")
     values = write(tmp_path / "ours", lengths, dtype, batches=3)
-    builder = core.IndexedDatasetBuilder(
-        str(tmp_path / "theirs.bin"), dtype=np.dtype(dtype).type
-    )
+    builder = core.IndexedDatasetBuilder(str(tmp_path / "theirs.bin"), dtype=np.dtype(dtype).type)
     at = 0
     for length in lengths:
         builder.add_document(values[at : at + length], [length])
@@ -122,7 +127,7 @@ def peak():
 for root in map(Path, sys.argv[1:]):
     # These datasets lack only a trace.
     assert [v.law for v in kd_laws(root, "00")] == ["trace"]
-    aligned.digest(root / "train/shard_00_tokens")
+    megatron.digest(root / "train/shard_00_tokens")
     for _ in megatron.read(root / "train/shard_00_tokens").length_batches():
         pass
     print(peak())
@@ -210,3 +215,102 @@ def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "d.bin").touch()
     with pytest.raises(FileExistsError):
         megatron.IndexedWriter(tmp_path / "d", "u1")
+
+
+def write_datasets(tokens: Path, lengths: list[int]) -> None:
+    for name, dtype in megatron.DTYPES.items():
+        with megatron.IndexedWriter(megatron.sibling(tokens, name), dtype) as writer:
+            writer.add(np.zeros(sum(lengths), dtype=dtype), np.array(lengths, dtype=np.int32))
+
+
+def test_a_sibling_has_the_suffix_of_its_dataset() -> None:
+    tokens = Path("tokens_kd/train/shard_00_tokens")
+    assert megatron.sibling(tokens, "span") == Path("tokens_kd/train/shard_00_span")
+    assert megatron.sibling(tokens, "tokens") == tokens
+
+
+def test_without_a_record_the_digest_is_that_of_the_three_index_files(tmp_path: Path) -> None:
+    tokens = tmp_path / "kd/train/shard_00_tokens"
+    write_datasets(tokens, [3, 2])
+    joined = ""
+    for name in ("tokens", "lossmask", "span"):
+        index = tokens.with_name(f"shard_00_{name}.idx")
+        joined += hashlib.sha256(index.read_bytes()).hexdigest()
+    assert megatron.digest(tokens) == hashlib.sha256(joined.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["shard_00_tokens", "part_tokens", "shard_00_tokens_tokens"])
+def test_without_a_record_the_cache_is_beside_the_dataset(tmp_path: Path, name: str) -> None:
+    tokens = tmp_path / "kd/train" / name
+    assert megatron.cache_folder(tokens) == tmp_path / "cache/synth/kd/train" / name
+
+
+def test_a_missing_dataset_is_refused_with_its_prefix(tmp_path: Path) -> None:
+    tokens = tmp_path / "kd/train/shard_00_tokens"
+    with pytest.raises(RuntimeError, match=r"shard_00_tokens: the dataset is not complete"):
+        megatron.digest(tokens)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def held(path: Path) -> Any:
+    return SimpleNamespace(path=path, opened=path)
+
+
+@pytest.mark.parametrize("name", sorted(megatron.DTYPES))
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_index_and_values_are_those_that_megatron_reads(
+    kd_root: Path, split: str, name: str
+) -> None:
+    core = pytest.importorskip("megatron.core.datasets.indexed_dataset")
+    prefix = megatron.sibling(kd_root / split / "shard_00_tokens", name)
+    index = Index(prefix.with_name(f"{prefix.name}.idx"), megatron.DTYPES[name])
+    bin_file = prefix.with_name(f"{prefix.name}.bin")
+    for mapped in (True, False):
+        theirs = core.IndexedDataset(str(prefix), mmap=mapped)
+        ours = MappedValues(bin_file) if mapped else UnmappedValues(held(bin_file))
+        assert len(index) == len(theirs) > 0
+        for array in ("sequence_lengths", "sequence_pointers", "document_indices"):
+            expected = getattr(theirs.index, array)
+            assert getattr(index, array).dtype == expected.dtype
+            assert np.array_equal(getattr(index, array), expected)
+        for field in ("dtype", "sequence_count", "document_count", "sequence_modes"):
+            assert getattr(index, field) == getattr(theirs.index, field)
+        for document in range(len(index)):
+            pointer, length, mode = index[document]
+            assert (pointer, length, mode) == theirs.index[document]
+            values = ours.read(index.dtype, length, pointer)
+            assert values.dtype == theirs[document].dtype
+            assert np.array_equal(values, theirs[document])
+
+
+def test_values_that_end_before_their_index_are_refused(kd_copy: Path) -> None:
+    file = kd_copy / "train/shard_00_span.bin"
+    size = file.stat().st_size
+    unmapped = UnmappedValues(held(file))
+    assert len(unmapped.read(np.uint8, 4, size - 4)) == 4
+    with pytest.raises(BadInput, match="ends before its index says: build the shard again"):
+        unmapped.read(np.uint8, 5, size - 4)
+
+
+def test_a_read_that_fails_is_repeated(
+    kd_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Storage in a network can be away for a while."""
+    file = kd_copy / "train/shard_00_span.bin"
+    moved = Path(shutil.move(file, tmp_path / "away"))
+    slept: list[int] = []
+
+    def sleep(seconds: int) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            shutil.move(moved, file)
+
+    monkeypatch.setattr("gristmill.synth.format.megatron.time.sleep", sleep)
+    assert len(UnmappedValues(held(file)).read(np.uint8, 4, 0)) == 4
+    assert slept == [10, 20]
+    shutil.move(file, moved)
+    with pytest.raises(FileNotFoundError):
+        UnmappedValues(held(tmp_path / "missing")).read(np.uint8, 4, 0)
+    assert slept == [10, 20, 10, 20, 40]

@@ -1,5 +1,7 @@
 """Shown tokens: their texts, spans and masks; the picture of a document."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +11,15 @@ import numpy as np
 import pytest
 
 from gristmill import markdown
+from gristmill.browse.opening import open_table
 from gristmill.browse.table import Token
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.synth import show
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import megatron
 from gristmill.synth.show import Message
+from gristmill.untrusted import child
 from gristmill.vocabularies import encode
 from tests.synth.conversations import as_json, conversation, plain
 from tests.synth.damage import set_value
@@ -177,3 +181,37 @@ def test_tokens_of_another_span_or_mask_are_in_no_group(vocabulary: Path) -> Non
         values = [1] * (len(ids) - 1) + [0, 0]
         shown = _shown(ids, vocabulary, **{name: values})
         assert len(shown) == len(ids)
+
+
+@pytest.fixture
+def no_child(monkeypatch: pytest.MonkeyPatch, vocabulary: Path) -> None:
+    """A process for each row made a page of 25 rows take seconds."""
+    monkeypatch.setattr(show, "vocabulary_of", lambda _: vocabulary)
+    monkeypatch.setattr(child, "stream", lambda *_, **__: pytest.fail("a process was started"))
+
+
+@pytest.mark.usefixtures("no_child")
+def test_rows_of_a_harmony_shard_are_drawn_from_the_page_that_was_read(
+    write_rows: Callable[..., Path],
+) -> None:
+    texts = [conversation(f"ask {n}", "think", f"say {n}") for n in range(3)]
+    shard = write_rows([(f"id {n}", as_json(text)) for n, text in enumerate(texts)])
+    rows = open_table(shard.parent, "synth/harmony").rows(0, 25)
+    assert len(rows) == 3
+    for number, row in enumerate(rows):
+        shown = "".join(token.text for token in row.tokens())
+        assert f"ask·{number}" in shown
+        assert f"say·{number}" in shown
+        (picture,) = row.pictures()
+        assert f">07 row {number} · id {number}<" in picture.svg
+
+
+@pytest.mark.usefixtures("no_child")
+def test_a_row_that_cannot_be_rendered_says_so_and_the_others_are_drawn(
+    write_rows: Callable[..., Path],
+) -> None:
+    shard = write_rows([("a", "[]"), ("b", as_json(conversation("q", "r", "f")))])
+    bad, good = open_table(shard.parent, "synth/harmony").rows(0, 25)
+    with pytest.raises(GristmillError, match=f"{shard.name}:1: synth_id 'a'"):
+        bad.tokens()
+    assert good.tokens()
