@@ -636,7 +636,7 @@ def test_a_build_whose_worker_died_continues(
     folder = tmp_path / "parts"
     folder.mkdir()
     # Workers import the function by its name.
-    monkeypatch.setattr("gristmill.synth.builders.harmony.harmony_part.make_part", _dying)
+    monkeypatch.setattr("gristmill.synth.builders.harmony.make_part", _dying)
     with pytest.raises(WorkerDied):
         to_harmony(
             drop, tmp_path / "died", 0, _config(rows_per_group=7, workers=2), PartStore(folder)

@@ -511,17 +511,17 @@ _CHILD = """
 import os, signal, sys
 from pathlib import Path
 from gristmill.run.parts import PartStore
-from gristmill.synth.builders import kd_join, kd_shard as kd
+from gristmill.synth.builders import kd_shard as kd
 
 def main():
     shard, out, parts, vocabulary, stop, workers = sys.argv[1:]
     kd._PART_ROWS = 20
-    plain_add = kd_join.Joiner.add
+    plain_add = kd.Joiner.add
     def add(self, part, *rest):
         if part.name == f"rows_{int(stop):06d}.part":
             os.kill(os.getpid(), signal.SIGKILL)
         plain_add(self, part, *rest)
-    kd_join.Joiner.add = add
+    kd.Joiner.add = add
     config = kd.KDConfig(Path(vocabulary), 0.2, workers=int(workers))
     kd.build_kd_shard(Path(shard), Path(out), config, PartStore(Path(parts)))
 
