@@ -12,11 +12,10 @@ import json
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from gristmill import provenance
 from gristmill.contract import BadInput, GristmillError, Violation
@@ -35,7 +34,9 @@ from gristmill.synth.builders.manifests import (
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import harmony_tokens, megatron, parquet, trace
 from gristmill.synth.format.megatron import Indexed
-from gristmill.synth.read import distill
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SPLITS: Final = ("train", "valid")
 """The splits of a Megatron dataset."""
@@ -585,6 +586,8 @@ _HARMONY: Final = ("harmony", "chatgpt_plain")
 
 def distill_law(subject: Subject) -> Iterator[Violation]:
     """Find what breaks the laws of a dataset."""
+    from gristmill.synth.read import distill  # loads Arrow
+
     folder, config = subject.folder, subject.config
     try:
         if json.loads((folder / distill.DICT).read_bytes()) != {
@@ -607,6 +610,8 @@ def distill_law(subject: Subject) -> Iterator[Violation]:
 def _distill_split(
     folder: Path, split: str, config: Any, returns: bool, has_trace: bool
 ) -> Iterator[Violation]:
+    from gristmill.synth.read import distill
+
     where, row = distill.SPLITS[split], 0
     names = _names(folder, split) if has_trace else iter(())
     most = int(config.get("max_length", 0))
@@ -626,6 +631,8 @@ def _distill_split(
 
 def _broken_rows(batch: pa.RecordBatch, most: int, returns: bool) -> Iterator[tuple[str, Any]]:
     """Yield the laws of rows, and which rows break each, bool [rows]."""
+    from gristmill.synth.read import distill
+
     lists = [batch.column(name) for name in ("input_ids", "labels", "attention_mask")]
     lengths = [np.asarray(each.value_lengths()) for each in lists]
     uneven = (lengths[0] != lengths[1]) | (lengths[0] != lengths[2]) | (lengths[0] == 0)

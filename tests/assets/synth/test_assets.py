@@ -47,8 +47,6 @@ from tests.publish.killing import wait_for_end
 harmony, harmony_manifest, kd_shards, kd_manifest, smoke_shards, smoke_manifest, *_ = built_by(
     "synth"
 ).values()
-pytestmark = pytest.mark.sampled(0.25)
-
 REAL = REAL_DATA / "synth"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real conversations are not there")
 

@@ -16,8 +16,6 @@ from sensors.followers import followers_sensor
 from tests.assets.helpers import built, materialized
 from tests.sensors.ticks import Ticks
 
-pytestmark = pytest.mark.sampled(0.25)
-
 
 @pytest.fixture
 def tick(instance: dg.DagsterInstance, lake: Lake) -> Any:

@@ -21,7 +21,6 @@ from gristmill.synth.laws import chat_law
 from gristmill.synth.raw import Render
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned
-from tests.dealing import SLOW_AND_DEALT
 from tests.synth.conversations import hashes, plain
 from tests.synth.render.talks import TEMPLATES
 
@@ -125,7 +124,7 @@ def test_rows_that_a_template_refuses_are_set_aside_with_its_words(
     assert "no twos" in line
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("render", [PLAIN, OWN], ids=lambda render: render.template)
 def test_the_bytes_do_not_depend_on_parts_and_workers_and_a_killed_build_goes_on(
     render: Render,

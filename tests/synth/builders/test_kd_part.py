@@ -24,7 +24,6 @@ from gristmill.synth.render.documents import Documents
 from gristmill.vocabularies import compare
 from gristmill.vocabularies.compare import EnginesDiffer
 from gristmill.vocabularies.engine import TIKTOKEN, Gigatoken
-from tests.dealing import SLOW_AND_DEALT
 from tests.synth.conversations import as_json, conversation, hashes
 
 Write = Callable[..., Path]
@@ -168,7 +167,7 @@ def test_a_sampled_row_fails_the_build(
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_sample_is_the_same_at_any_number_of_workers(
     write_rows: Write,
     vocabulary: Path,

@@ -1,10 +1,6 @@
 """The builder of a shard: splits, caps, bad rows, workers, kills."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,9 +22,6 @@ from gristmill.synth.format import megatron, quarantine, trace
 from gristmill.synth.format.trace import trace as trace_document
 from gristmill.synth.laws import kd_laws
 from gristmill.synth.render import documents
-from tests.dealing import SLOW_AND_DEALT
-from tests.paths import CHECKOUT
-from tests.publish.killing import wait_for_end
 from tests.synth.conversations import as_json, conversation, hashes, message
 
 Write = Callable[..., Path]
@@ -72,7 +65,7 @@ def test_documents_keep_their_order_and_split(
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("several", [3, pytest.param(2, marks=pytest.mark.sampled(0.4))])
+@pytest.mark.parametrize("several", [3, 2])
 def test_the_bytes_do_not_depend_on_workers_or_parts(
     harmony: Path,
     vocabulary: Path,
@@ -112,7 +105,6 @@ def test_a_shard_without_rows_is_refused(
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("rows", [0, 1, 20, 21, 39, 10_000])
 def test_a_cap_on_rows_takes_the_first_rows(
     harmony: Path, vocabulary: Path, tmp_path: Path, rows: int
@@ -157,7 +149,6 @@ def lengths(harmony: Path, vocabulary: Path, tmp_path_factory: Any) -> list[int]
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("cap", [0, 1, 109, 5000, 9_999, 10**9])
 def test_a_cap_on_tokens_stops_before_the_row_after_it(
     harmony: Path,
@@ -279,7 +270,7 @@ CALL = as_json([*conversation("q", "a", "f"), message("user", "x", tool_calls=[{
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_keys_that_are_not_rendered_are_counted_by_name(
     write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
 ) -> None:
@@ -394,7 +385,7 @@ def test_the_first_bad_row_fails_the_build(
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_bad_rows_are_set_aside_within_their_bound(
     write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
 ) -> None:
@@ -421,7 +412,7 @@ def _with_bad_rows(write_rows: Write, count: int, good: int = 60) -> Path:
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
     write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
 ) -> None:
@@ -505,70 +496,6 @@ def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
     assert list(entry) == ["shard", "row", "synth_id", "rule"]
     assert entry["synth_id"] == "n" * 5000
     assert entry["rule"].endswith(f"Unsupported role: {'x' * 5000}")
-
-
-_CHILD = """
-import os, signal, sys
-from pathlib import Path
-from gristmill.run.parts import PartStore
-from gristmill.synth.builders import kd_shard as kd
-
-def main():
-    shard, out, parts, vocabulary, stop, workers = sys.argv[1:]
-    kd._PART_ROWS = 20
-    plain_add = kd.Joiner.add
-    def add(self, part, *rest):
-        if part.name == f"rows_{int(stop):06d}.part":
-            os.kill(os.getpid(), signal.SIGKILL)
-        plain_add(self, part, *rest)
-    kd.Joiner.add = add
-    config = kd.KDConfig(Path(vocabulary), 0.2, workers=int(workers))
-    kd.build_kd_shard(Path(shard), Path(out), config, PartStore(Path(parts)))
-
-if __name__ == "__main__":
-    main()
-"""
-
-
-@pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize(("stop", "workers"), [(3, 1), pytest.param(4, 2, marks=pytest.mark.slow)])
-def test_a_killed_build_continues_from_its_finished_parts(
-    harmony: Path, vocabulary: Path, tmp_path: Path, stop: int, workers: int
-) -> None:
-    script, folder = tmp_path / "child.py", tmp_path / "parts"
-    script.write_text(_CHILD)
-    folder.mkdir()
-    arguments = [harmony, tmp_path / "killed", folder, vocabulary, stop, workers]
-    child = subprocess.Popen(
-        [sys.executable, str(script), *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
-        start_new_session=True,
-    )
-    assert child.wait() == -signal.SIGKILL
-    assert wait_for_end(child.pid) == []
-    parts = PartStore(folder)
-    # A worker may die between the data of a part and the entry with its hash.
-    finished = [path.with_suffix(".part") for path in folder.glob("*.json")]
-    kept = {path.name: path.stat().st_ino for path in finished}
-    assert len(kept) > stop
-    config = KDConfig(vocabulary, 0.2, workers=workers)
-    resumed = build_kd_shard(harmony, tmp_path / "resumed", config, parts)
-    assert {name: (folder / name).stat().st_ino for name in kept} == kept
-    fresh = build_kd_shard(harmony, tmp_path / "fresh", config)
-    assert (hashes(tmp_path / "resumed"), resumed) == (hashes(tmp_path / "fresh"), fresh)
-
-
-def test_a_damaged_part_is_made_again(harmony: Path, vocabulary: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    config = KDConfig(vocabulary, 0.2)
-    build_kd_shard(harmony, tmp_path / "first", config, PartStore(folder))
-    (part,) = folder.glob("*.part")
-    data = bytearray(part.read_bytes())
-    data[-1] ^= 1
-    part.write_bytes(data)
-    build_kd_shard(harmony, tmp_path / "second", config, PartStore(folder))
-    assert hashes(tmp_path / "first") == hashes(tmp_path / "second")
 
 
 def test_shard_numbers() -> None:

@@ -10,7 +10,6 @@ from gristmill.run.progress import Progress, Report
 from gristmill.synth import HarmonyConfig, KDConfig, build_kd_shard, to_harmony
 from gristmill.synth.builders import kd_shard
 from gristmill.synth.builders.import_harmony import import_shard
-from tests.dealing import SLOW_AND_DEALT
 
 
 @pytest.mark.parametrize(("most", "at_most"), [(-1, 10**9), (7, 7)])
@@ -33,7 +32,7 @@ def test_an_imported_shard_reports_its_rows(harmony: Path, tmp_path: Path) -> No
     assert reports[-1] == Report("digest", rows, rows, "rows")
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_kd_shard_reports_harmony_rows_part_by_part(
     harmony: Path,
     vocabulary: Path,

@@ -1,7 +1,6 @@
 """Parquet files of other writers: every form of strings, and the errors for damaged files."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -133,36 +132,6 @@ def test_columns_of_another_type_are_refused(
     with pytest.raises(BadInput, match=f"{SHARD}: {rule}"):
         build_kd_shard(path, tmp_path / "out", KDConfig(vocabulary))
     assert [v.found.startswith(rule) for v in import_harmony.shard_violations(path)] == [True]
-
-
-@pytest.mark.parametrize(
-    ("columns", "rule"),
-    [
-        ({"query": [b"q"] * 5}, "synth_001.parquet: query is binary, not a string"),
-        ({"synthetic_answer": [1] * 5}, "synth_001.parquet: synthetic_answer is int64"),
-        (
-            {"model": [datetime(2026, 1, 1)] * 5},
-            r"synth_001.parquet:1: model is timestamp\[us\], and JSON cannot hold its value",
-        ),
-        (
-            {"model": [None, None, None, b"x", None]},
-            "synth_001.parquet:4: model is binary, and JSON cannot hold its value",
-        ),
-    ],
-)
-def test_raw_columns_of_another_type_are_refused(
-    tmp_path: Path, columns: dict[str, Any], rule: str
-) -> None:
-    with pytest.raises(BadInput, match=rule):
-        path = raw_file(tmp_path, **columns)
-        to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
-
-
-@pytest.mark.parametrize("name", ["query", "synth_id", "seed_license"])
-def test_raw_text_that_is_not_utf8_is_refused(tmp_path: Path, name: str) -> None:
-    path = raw_file(tmp_path, **{name: not_utf8([b"a", b"b", b"c", b"d" + SURROGATE, b"e"])})
-    with pytest.raises(BadInput, match=f"synth_001.parquet:4: {name} is not UTF-8"):
-        to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
 
 
 @pytest.mark.parametrize("name", ["messages_json", "synth_id", "language"])

@@ -2,7 +2,6 @@
 
 import ast
 import hashlib
-import pickle
 import shutil
 import subprocess
 import sys
@@ -421,14 +420,6 @@ def test_importing_the_library_imports_neither_torch_nor_megatron(module: str) -
     code = f"import sys, {module}; print(sorted({heavy!r} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
-
-
-def test_a_pickled_dataset_gives_the_same_samples(root: Path, tmp_path: Path) -> None:
-    """A data loader pickles the dataset for its workers."""
-    made = dataset(root / "train/shard_00_tokens", config(tmp_path))
-    again = pickle.loads(pickle.dumps(made))
-    for key, value in made[5].items():
-        assert torch.equal(value, again[5][key])
 
 
 def test_a_remote_dataset_is_compared_by_its_indices(copied: Path) -> None:

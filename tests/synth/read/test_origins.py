@@ -133,7 +133,6 @@ KEPT = (
 )
 
 
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("number", range(len(KEPT)))
 def test_rows_without_a_text_are_counted_and_bytes_hold_the_texts(root: Path, number: int) -> None:
     name, index = KEPT[number]

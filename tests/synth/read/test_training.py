@@ -303,7 +303,6 @@ def test_two_ranks_have_their_slices_and_add_up_to_the_whole(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(0)
 def test_four_ranks_have_their_slices_and_add_up_to_the_whole(tmp_path: Path) -> None:
     """Two by two, then all four of one kind."""
     ranks.run(4, [2, 4, 1], tmp_path)

@@ -114,7 +114,6 @@ def rewritten(
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)
 
 
-@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize(("count", "shards"), [(4, 4), (9, 4), (5, 2), (1, 1)])
 def test_the_word_gives_the_bytes_of_synth_s_shards(
     tmp_path: Path, vocabulary: Path, count: int, shards: int
@@ -129,7 +128,7 @@ def test_the_word_gives_the_bytes_of_synth_s_shards(
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("each", [1, pytest.param(2, marks=pytest.mark.sampled(0.4))])
+@pytest.mark.parametrize("each", [1, 2])
 def test_real_rows_give_the_bytes_of_the_reference(
     tmp_path: Path, real: Path, vocabulary: Path, each: int
 ) -> None:
@@ -176,7 +175,6 @@ def unusual(random: Random) -> str | None:
     return "".join(random.choices(_PIECES, k=random.randrange(1, 12)))
 
 
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_with_unusual_texts_give_the_same_bytes(
     tmp_path: Path, vocabulary: Path, seed: int
@@ -199,7 +197,6 @@ def test_rows_with_unusual_texts_give_the_same_bytes(
     assert all(len(origins(folder, at)) > 20 for at, folder in enumerate(found))
 
 
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize(
     "kind",
     [
