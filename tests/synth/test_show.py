@@ -15,12 +15,11 @@ from gristmill.browse.opening import open_table
 from gristmill.browse.table import Token
 from gristmill.contract import BadInput, GristmillError
 from gristmill.synth import show
-from gristmill.synth.builders.kd_shard import build_kd_shard
-from gristmill.synth.config import KDConfig
 from gristmill.synth.format import megatron
 from gristmill.synth.show import Message
 from gristmill.untrusted import child
 from gristmill.vocabularies import encode
+from tests.synth.conftest import KDBuild
 from tests.synth.conversations import as_json, conversation, plain
 from tests.synth.damage import set_value
 
@@ -34,10 +33,10 @@ SHOWN = """\
 
 
 def test_tokens_have_the_text_span_and_mask_of_the_datasets(
-    write_rows: Callable[..., Path], vocabulary: Path, tmp_path: Path
+    write_rows: Callable[..., Path], kd_build: KDBuild, vocabulary: Path, tmp_path: Path
 ) -> None:
     shard = write_rows([("a", HI)])
-    build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, 0.0))
+    kd_build(shard, "out", 0.0)
     shown = show.document(tmp_path / "out", "07", "train", 0, vocabulary)
     assert [message.label for message in shown] == ["user", "analysis", "final", "end"]
     assert [token.text for token in shown[0].tokens] == [

@@ -22,6 +22,7 @@ from gristmill.synth.format import megatron, quarantine, trace
 from gristmill.synth.format.trace import trace as trace_document
 from gristmill.synth.laws import kd_laws
 from gristmill.synth.render import documents
+from tests.synth.conftest import KDBuild
 from tests.synth.conversations import as_json, conversation, hashes, message
 
 Write = Callable[..., Path]
@@ -68,6 +69,7 @@ def test_documents_keep_their_order_and_split(
 @pytest.mark.parametrize("several", [3, 2])
 def test_the_bytes_do_not_depend_on_workers_or_parts(
     harmony: Path,
+    kd_build: KDBuild,
     vocabulary: Path,
     tmp_path: Path,
     request: pytest.FixtureRequest,
@@ -81,27 +83,25 @@ def test_the_bytes_do_not_depend_on_workers_or_parts(
         summary = build_kd_shard(harmony, out, KDConfig(vocabulary, 0.2, workers=workers))
         digests[workers] = (hashes(out), summary)
     request.getfixturevalue("monkeypatch").setattr(kd_shard, "_PART_ROWS", 4096)
-    summary = build_kd_shard(harmony, tmp_path / "one", KDConfig(vocabulary, 0.2))
+    summary = kd_build(harmony, "one", 0.2)
     digests[1] = (hashes(tmp_path / "one"), summary)
     assert all(each == digests[0] for each in digests.values())
 
 
 @pytest.mark.parametrize("fraction", [0, 1])
 def test_a_split_without_documents_has_no_files(
-    harmony: Path, vocabulary: Path, tmp_path: Path, fraction: float
+    harmony: Path, kd_build: KDBuild, tmp_path: Path, fraction: float
 ) -> None:
-    build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, fraction))
+    kd_build(harmony, "out", fraction)
     present, absent = ("valid", "train") if fraction else ("train", "valid")
     assert not (tmp_path / "out" / absent).exists()
     assert len(list((tmp_path / "out" / present).iterdir())) == 6
     assert list(kd_laws(tmp_path / "out", "00", fraction)) == []
 
 
-def test_a_shard_without_rows_is_refused(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_a_shard_without_rows_is_refused(write_rows: Write, kd_build: KDBuild) -> None:
     with pytest.raises(BadInput, match=r"shard_07\.parquet: has no rows: give the shard a row"):
-        build_kd_shard(write_rows([]), tmp_path / "out", KDConfig(vocabulary))
+        kd_build(write_rows([]), "out")
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -211,11 +211,9 @@ def test_refused_rows_after_a_cap_on_tokens_are_not_read(
         build_kd_shard(shard, tmp_path / "more", config)
 
 
-def test_a_bad_row_beyond_the_cap_is_not_read(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_a_bad_row_beyond_the_cap_is_not_read(write_rows: Write, kd_build: KDBuild) -> None:
     shard = write_rows([("a", GOOD), ("b", GOOD), ("c", "{")])
-    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, max_rows=2))
+    summary = kd_build(shard, "out", max_rows=2)
     assert summary.train_rows + summary.valid_rows == 2
 
 
@@ -234,8 +232,7 @@ def test_rows_set_aside_do_not_count_towards_a_cap(
 @pytest.mark.usefixtures("small_parts")
 def test_a_cap_on_rows_is_reached_in_batches(
     harmony: Path,
-    vocabulary: Path,
-    tmp_path: Path,
+    kd_build: KDBuild,
     caps: dict[str, int],
     batches: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -248,7 +245,7 @@ def test_a_cap_on_rows_is_reached_in_batches(
         return plain(part, batch, first_row)
 
     monkeypatch.setattr(kd_part.Part, "_batch", counted)
-    summary = build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, **caps))
+    summary = kd_build(harmony, "out", **caps)
     assert len(made) == batches
     assert sum(made) == summary.rows == caps.get("max_rows", 1)
 
@@ -329,7 +326,7 @@ TWICE = GOOD.replace('{"role": "user"', '{"role": "system", "role": "user"')
     ],
 )
 def test_a_row_that_is_not_strict_json_is_refused(
-    tmp_path: Path, vocabulary: Path, text: str, metadata: str | None, rule: str | None
+    tmp_path: Path, kd_build: KDBuild, text: str, metadata: str | None, rule: str | None
 ) -> None:
     texts = [GOOD, GOOD, text, GOOD]
     columns = {
@@ -339,7 +336,7 @@ def test_a_row_that_is_not_strict_json_is_refused(
     }
     shard = tmp_path / "synth_harmony_shard_07.parquet"
     pq.write_table(pa.table(columns), shard)
-    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=1))
+    summary = kd_build(shard, "out", bad_rows=1)
     assert summary.bad_rows == (rule is not None)
     if rule is not None:
         line = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text()
@@ -349,11 +346,11 @@ def test_a_row_that_is_not_strict_json_is_refused(
         assert table["row"].to_pylist() == [1, 2, 4]
 
 
-def test_metadata_that_nothing_can_read_does_not_matter(tmp_path: Path, vocabulary: Path) -> None:
+def test_metadata_that_nothing_can_read_does_not_matter(tmp_path: Path, kd_build: KDBuild) -> None:
     columns = {"messages_json": [GOOD], "metadata_json": [b"\xff"], "synth_id": ["a"]}
     shard = tmp_path / "synth_harmony_shard_07.parquet"
     pq.write_table(pa.table(columns), shard)
-    assert build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary)).rows == 1
+    assert kd_build(shard, "out").rows == 1
 
 
 def test_a_row_that_the_build_refuses_is_not_shown(write_rows: Write, vocabulary: Path) -> None:
@@ -374,11 +371,11 @@ def test_a_row_that_the_build_refuses_is_not_shown(write_rows: Write, vocabulary
     ],
 )
 def test_the_first_bad_row_fails_the_build(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, synth_id: str, text: str, rule: str
+    write_rows: Write, kd_build: KDBuild, synth_id: str, text: str, rule: str
 ) -> None:
     shard = write_rows([("a", GOOD), (synth_id, text)])
     with pytest.raises(BadInput) as caught:
-        build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary))
+        kd_build(shard, "out")
     assert (caught.value.file, caught.value.row) == (str(shard), 2)
     assert rule in caught.value.rule
     assert f"synth_id {synth_id!r}" in caught.value.rule
@@ -443,7 +440,7 @@ def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
 
 @pytest.mark.usefixtures("small_parts")
 def test_parts_are_only_counted_once_there_are_too_many_bad_rows(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_rows: Write, kd_build: KDBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bad rows are in the third part and in the fifth one."""
     read: list[str] = []
@@ -457,13 +454,13 @@ def test_parts_are_only_counted_once_there_are_too_many_bad_rows(
     rows = [(f"id{n}", "{" if n in (45, 90) else GOOD) for n in range(100)]
     shard = write_rows(rows, row_group_size=10)
     with pytest.raises(BadInput, match="2 rows cannot be rendered"):
-        build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary))
+        kd_build(shard, "out")
     assert [name.removesuffix(".part")[-1] for name in read] == ["0", "1"]
 
 
 @pytest.mark.usefixtures("small_parts")
 def test_the_error_counts_the_bad_rows_before_a_cap_exactly(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
+    write_rows: Write, kd_build: KDBuild, vocabulary: Path, tmp_path: Path
 ) -> None:
     lengths, _ = _documents_of_one_split(write_rows([("a", GOOD)]), vocabulary, tmp_path / "one")
     rows = [(f"id{n}", GOOD if n % 3 == 0 else "{") for n in range(90)]
@@ -471,13 +468,13 @@ def test_the_error_counts_the_bad_rows_before_a_cap_exactly(
     caps: dict[str, int]
     for caps in ({"max_rows": 10}, {"max_tokens": 10 * lengths[0]}):
         with pytest.raises(BadInput, match=r"^[^ ]*:2: 18 rows .* by `bad_rows = 18` below"):
-            build_kd_shard(shard, tmp_path / f"{caps}", KDConfig(vocabulary, **caps))
+            kd_build(shard, f"{caps}", **caps)
         config = KDConfig(vocabulary, bad_rows=18, **caps)
         assert build_kd_shard(shard, tmp_path / f"all_{caps}", config).rows == 10
 
 
 def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
+    write_rows: Write, kd_build: KDBuild, vocabulary: Path, tmp_path: Path
 ) -> None:
     role = as_json([message("x" * 5000, "y")])
     shard = write_rows([("n" * 5000, role)] * 100 + [("good", GOOD)])
@@ -487,9 +484,9 @@ def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
     assert len(summary["first_bad_rows"]) == quarantine.MOST_NAMED
     assert len(json.dumps(summary)) < 40_000
     with pytest.raises(BadInput) as caught:
-        build_kd_shard(shard, tmp_path / "failed", KDConfig(vocabulary))
+        kd_build(shard, "failed")
     assert len(str(caught.value)) < 8_000
-    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=100))
+    summary = kd_build(shard, "out", bad_rows=100)
     lines = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
     assert len(lines) == summary.files["quarantine/quarantine_07.jsonl"].rows == 100
     entry = json.loads(lines[-1])
@@ -504,15 +501,15 @@ def test_shard_numbers() -> None:
         shard_number(Path("part-0.parquet"))
 
 
-def test_the_error_names_a_file_that_is_not_a_shard(vocabulary: Path, tmp_path: Path) -> None:
+def test_the_error_names_a_file_that_is_not_a_shard(kd_build: KDBuild, tmp_path: Path) -> None:
     path = tmp_path / "shard_00.parquet"
     path.write_bytes(b"PAR1 and no more")
     with pytest.raises(BadInput, match="not a readable Parquet"):
-        build_kd_shard(path, tmp_path / "out", KDConfig(vocabulary))
+        kd_build(path, "out")
 
 
 def test_a_text_that_cannot_be_encoded_is_a_bad_row(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
+    write_rows: Write, kd_build: KDBuild, tmp_path: Path
 ) -> None:
     """A million spaces: no engine takes them, openai-harmony panics, neither names the row."""
     spaces = " " * 1_000_000 + "x"
@@ -523,8 +520,8 @@ def test_a_text_that_cannot_be_encoded_is_a_bad_row(
     rows[4] = ("e", "{")
     shard = write_rows(rows)
     with pytest.raises(BadInput, match=r"shard_07\.parquet:2: 3 rows .*\n  row 2, synth_id 'b'"):
-        build_kd_shard(shard, tmp_path / "strict", KDConfig(vocabulary))
-    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=3))
+        kd_build(shard, "strict")
+    summary = kd_build(shard, "out", bad_rows=3)
     assert (summary.rows, summary.bad_rows, summary.control_texts) == (3, 3, 0)
     lines = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
     refused = [(json.loads(line)["row"], json.loads(line)["rule"]) for line in lines]
@@ -546,15 +543,15 @@ def test_without_its_vocabulary_a_build_writes_nothing(harmony: Path, tmp_path: 
 
 
 def test_a_value_that_has_no_text_form_is_bad_input(
-    harmony: Path, vocabulary: Path, tmp_path: Path
+    harmony: Path, kd_build: KDBuild, tmp_path: Path
 ) -> None:
     table = pq.read_table(harmony, columns=["messages_json", "synth_id"]).slice(0, 5)
     path = tmp_path / "synth_harmony_shard_07.parquet"
     times = pa.array([1] * 5, pa.timestamp("us", "Nowhere/City"))
     pq.write_table(table.append_column("language", times), path)
     with pytest.raises(BadInput, match=r"shard_07\.parquet:1: holds a value that has no text"):
-        build_kd_shard(path, tmp_path / "out", KDConfig(vocabulary))
+        kd_build(path, "out")
     numbers = pa.array([2**62] * 5, pa.timestamp("us"))
     pq.write_table(table.append_column("language", numbers), path)
-    summary = build_kd_shard(path, tmp_path / "fine", KDConfig(vocabulary))
+    summary = kd_build(path, "fine")
     assert summary.rows == 5
