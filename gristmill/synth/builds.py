@@ -244,10 +244,11 @@ class _Talks(NamedTuple):
     bytes: int
     render: Render | None
 
-    def build(self, wanted: Wanted, config: KDConfig, make: _Make, growth: int) -> Build:
+    def build(
+        self, wanted: Wanted, config: KDConfig, make: _Make, growth: int, is_shared: bool = False
+    ) -> Build:
         """Returns the build of an artifact. make: gets the config with the file of the ids."""
         place, own = wanted.asset.place, self.tokenizer
-        is_shared = self.render is None and wanted.asset.key.endswith("kd_shards")
         return wanted.build(
             place if is_shared else wanted.root.artifact(*place.split("/"), wanted.partition),
             config,
@@ -315,7 +316,7 @@ def kd_build(wanted: Wanted) -> Build:
 
     # The record has the path below the data root, the builder needs the absolute path.
     config = wanted.config(KDConfig, filled_in={"vocabulary": talks.place})
-    return talks.build(wanted, config, make, _KD_GROWTH)
+    return talks.build(wanted, config, make, _KD_GROWTH, is_shared=True)
 
 
 def chat_build(wanted: Wanted) -> Build:

@@ -32,7 +32,8 @@ from gristmill.synth.builders.manifests import (
     json_violations,
 )
 from gristmill.synth.config import KDConfig
-from gristmill.synth.format import harmony_tokens, megatron, parquet, trace
+from gristmill.synth.format import harmony_tokens as control
+from gristmill.synth.format import megatron, parquet, trace
 from gristmill.synth.format.megatron import Indexed
 
 if TYPE_CHECKING:
@@ -67,37 +68,27 @@ _BATCH_DOCUMENTS: Final = 1 << 16
 # Which control token may come next after which, ordinary tokens aside. Bodies
 # lie between <|message|> and a terminator, so a control id in a body breaks this.
 _NEXT: Final = {
-    harmony_tokens.START: {
-        harmony_tokens.CHANNEL,
-        harmony_tokens.CONSTRAIN,
-        harmony_tokens.MESSAGE,
-    },
-    harmony_tokens.CHANNEL: {harmony_tokens.CONSTRAIN, harmony_tokens.MESSAGE},
-    harmony_tokens.CONSTRAIN: {harmony_tokens.MESSAGE},
-    harmony_tokens.MESSAGE: {harmony_tokens.END, harmony_tokens.CALL, harmony_tokens.RETURN},
-    harmony_tokens.END: {harmony_tokens.START, harmony_tokens.ENDOFTEXT},
-    harmony_tokens.CALL: {harmony_tokens.START, harmony_tokens.ENDOFTEXT},
-    harmony_tokens.RETURN: {harmony_tokens.ENDOFTEXT},
-    harmony_tokens.ENDOFTEXT: {harmony_tokens.START},
+    control.START: [control.CHANNEL, control.CONSTRAIN, control.MESSAGE],
+    control.CHANNEL: [control.CONSTRAIN, control.MESSAGE],
+    control.CONSTRAIN: [control.MESSAGE],
+    control.MESSAGE: [control.END, control.CALL, control.RETURN],
+    control.END: [control.START, control.ENDOFTEXT],
+    control.CALL: [control.START, control.ENDOFTEXT],
+    control.RETURN: [control.ENDOFTEXT],
+    control.ENDOFTEXT: [control.START],
 }
 # After these the next token is a control token itself.
-_CLOSING: Final = {
-    harmony_tokens.END,
-    harmony_tokens.CALL,
-    harmony_tokens.RETURN,
-    harmony_tokens.ENDOFTEXT,
-}
+_CLOSING: Final = [control.END, control.CALL, control.RETURN, control.ENDOFTEXT]
 
 
 def _tables() -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return `_NEXT` as bool [C, C] (before, after) and `_CLOSING` as bool [C]."""
-    size = harmony_tokens.PADDED_VOCABULARY - harmony_tokens.BODY_LIMIT
+    size = control.PADDED_VOCABULARY - control.BODY_LIMIT
     follows = np.zeros((size, size), dtype=np.bool_)
     closing = np.zeros(size, dtype=np.bool_)
     for before, allowed in _NEXT.items():
-        for after in allowed:
-            follows[before - harmony_tokens.BODY_LIMIT, after - harmony_tokens.BODY_LIMIT] = True
-    closing[[token - harmony_tokens.BODY_LIMIT for token in _CLOSING]] = True
+        follows[before - control.BODY_LIMIT, np.array(allowed) - control.BODY_LIMIT] = True
+    closing[np.array(_CLOSING) - control.BODY_LIMIT] = True
     return follows, closing
 
 
@@ -110,8 +101,8 @@ class Form(NamedTuple):
 
     is_harmony: bool = True
     is_by_hash: bool = True
-    eod: int = harmony_tokens.ENDOFTEXT
-    ids: int = harmony_tokens.PADDED_VOCABULARY
+    eod: int = control.ENDOFTEXT
+    ids: int = control.PADDED_VOCABULARY
 
 
 SYNTH: Final = Form()
@@ -213,18 +204,16 @@ def _broken(
     broken = {
         "tokens in the vocabulary": outside,
         "EOD at the end": ends[ids[ends] != form.eod],
-        "mask is span not 0": np.flatnonzero((span > harmony_tokens.FINAL) | (mask != (span != 0))),
+        "mask is span not 0": np.flatnonzero((span > control.FINAL) | (mask != (span != 0))),
         # A label is one place before its token: the last two are the EOD and none.
         "EOD masked": np.concatenate([ends[mask[ends] != 0], (ends - 1)[mask[ends - 1] != 0]]),
     }
     if tables is not None and not len(outside):
         follows, closing = tables
-        places = np.flatnonzero(ids >= harmony_tokens.BODY_LIMIT)
-        codes = ids[places] - harmony_tokens.BODY_LIMIT
+        places = np.flatnonzero(ids >= control.BODY_LIMIT)
+        codes = ids[places] - control.BODY_LIMIT
         # The first document follows no other: it must begin as if it did.
-        before = np.concatenate(
-            [[harmony_tokens.ENDOFTEXT - harmony_tokens.BODY_LIMIT], codes[:-1]]
-        )
+        before = np.concatenate([[control.ENDOFTEXT - control.BODY_LIMIT], codes[:-1]])
         gaps = np.diff(places, prepend=-1)
         wrong = ~follows[before, codes] | (closing[before] & (gaps != 1))
         broken["no control ids in bodies"] = places[wrong]
@@ -347,17 +336,9 @@ def _split(
     except (GristmillError, OSError) as error:
         yield Violation("readable", where, str(error))
         return None
-    broken = list(_aligned(where, three))
+    broken = [Violation(law, where, found) for law, found in megatron.misaligned(three)]
     yield from broken
     return Values(where, three, checked=not broken, form=form)
-
-
-def _aligned(where: str, three: dict[str, Indexed]) -> Iterator[Violation]:
-    for name, dtype in megatron.DTYPES.items():
-        if three[name].dtype != dtype:
-            yield Violation("dtypes", where, f"{name} is {three[name].dtype}, not {dtype}")
-        if not megatron.same_boundaries(three[name], three["tokens"]):
-            yield Violation("equal boundaries", where, f"lengths of {name} and tokens differ")
 
 
 def check(
@@ -454,7 +435,7 @@ def _documents(
     if not is_harmony:
         if not np.isin(starts - begin, absolute).all() or (np.diff(absolute) <= 0).any():
             return f"runs of documents {first} to {last - 1} do not follow each other"
-    elif not np.array_equal(np.flatnonzero(ids == harmony_tokens.START), absolute[~is_end]):
+    elif not np.array_equal(np.flatnonzero(ids == control.START), absolute[~is_end]):
         return f"messages of documents {first} to {last - 1} do not begin where <|start|> is"
     if not np.array_equal(absolute[is_end], edges[1:] - 1 - begin):
         return f"documents {first} to {last - 1} do not end where their EOD is"
@@ -653,7 +634,7 @@ def _broken_rows(batch: pa.RecordBatch, most: int, returns: bool) -> Iterator[tu
     yield "attention_mask", np.logical_or.reduceat(mask != 1, begins)
     yield "ids", np.logical_or.reduceat(ids < 0, begins)
     if returns:
-        yield "end", ids[ends - 1] != harmony_tokens.RETURN
+        yield "end", ids[ends - 1] != control.RETURN
     if most:
         yield "max_length", lengths[0] > most
 

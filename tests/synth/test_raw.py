@@ -49,7 +49,7 @@ def test_a_drop_is_complete_at_its_count_or_with_done(tmp_path: Path) -> None:
     for path in paths:
         path.rename(tmp_path / "a.parquet" / path.name)
     assert not is_complete(tmp_path)
-    with pytest.raises(GristmillError, match="0 Parquet files of 500: .* its subfolders are not"):
+    with pytest.raises(GristmillError, match=r"0 Parquet files of 500: .* its subfolders are not"):
         complete_files(tmp_path)
 
 

@@ -302,7 +302,8 @@ def digest(tokens: Path) -> str:
         record = _record(tokens)
     except (GristmillError, OSError) as error:
         raise RuntimeError(f"{tokens}: the dataset is not complete: {error}") from error
-    _compare_boundaries(tokens, datasets)
+    for _, rule in misaligned(datasets):
+        raise RuntimeError(f"{tokens}: {rule}")
     hashes = {}
     for prefix in (sibling(tokens, name) for name in DTYPES):
         index = prefix.with_name(f"{prefix.name}.idx")
@@ -313,14 +314,13 @@ def digest(tokens: Path) -> str:
     return record.data_version
 
 
-def _compare_boundaries(tokens: Path, datasets: Mapping[str, Indexed]) -> None:
+def misaligned(three: Mapping[str, Indexed]) -> Iterator[tuple[str, str]]:
+    """Yield the law and the words for each dataset of another type or with other documents."""
     for name, dtype in DTYPES.items():
-        if datasets[name].dtype != dtype:
-            raise RuntimeError(f"{tokens}: {name} is {datasets[name].dtype}, not {dtype}")
-        if not same_boundaries(datasets[name], datasets["tokens"]):
-            raise RuntimeError(
-                f"{tokens}: documents of tokens and {name} differ in number or length"
-            )
+        if three[name].dtype != dtype:
+            yield "dtypes", f"{name} is {three[name].dtype}, not {dtype}"
+        if not same_boundaries(three[name], three["tokens"]):
+            yield "equal boundaries", f"documents of {name} and tokens differ in number or length"
 
 
 def _compare_with_record(
