@@ -331,8 +331,10 @@ def chat_build(wanted: Wanted) -> Build:
             *where, config, render, tokenizer, attempt.parts, progress=attempt.progress
         )
 
-    own = {"render": render.recorded, "eod": tokenizer.eod, "ids": tokenizer.size}
-    return talks.build(wanted, ChatKDConfig(**vars(given), **own), make, _CHAT_GROWTH)
+    config = ChatKDConfig(
+        **vars(given), render=render.recorded, eod=tokenizer.eod, ids=tokenizer.size
+    )
+    return talks.build(wanted, config, make, _CHAT_GROWTH)
 
 
 def distill_build(wanted: Wanted) -> Build:
@@ -389,7 +391,7 @@ def kd_manifest_build(wanted: Wanted) -> Build:
             _dumped(records),
             attempt.out,
             root=_named(root, place),
-            manifests=source,
+            harmony_manifest=source,
             harmony_dir=_named(root, FOLDER),
             vocabulary=_named(root, "tokenizer", O200K.relative),
             created_unix_s=int(time.time()),
