@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench import kit
-from gristmill.synth.builders.chat.part import build_chat_shard
+from gristmill.synth.builders.chat import build_chat_shard
 from gristmill.synth.config import ChatKDConfig
-from gristmill.synth.raw.render import Render
+from gristmill.synth.raw import Render
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned

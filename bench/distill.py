@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from bench import kit
 from bench.synth_build import NAME, forget, write_distinct
-from gristmill.synth.builders.distill.shard import build_distill
+from gristmill.synth.builders.distill_shard import build_distill
 from gristmill.synth.config import DistillConfig
 from gristmill.synth.render.harmony import encoding, parse
 from gristmill.vocabularies.find import find

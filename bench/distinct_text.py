@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gristmill.synth.raw.files import COLUMNS
+from gristmill.synth.raw import COLUMNS
 
 _SUFFIXES = {".py", ".pyi", ".md", ".txt", ".rst", ".h", ".hpp", ".c", ".cpp", ".js", ".yaml"}
 _LEAST_FILE = 500

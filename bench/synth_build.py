@@ -13,10 +13,10 @@ from bench.distinct_text import Text, raw_table
 from gristmill.contract import Summary
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt
+from gristmill.synth import laws
 from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
-from gristmill.synth.laws import kd_shard as laws
 from gristmill.vocabularies import encode as bpe
 from gristmill.vocabularies.pinned import O200K
 

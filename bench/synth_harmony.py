@@ -25,7 +25,7 @@ from gristmill.provenance import Input
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.config import HarmonyConfig
-from gristmill.synth.raw.files import TEXTS
+from gristmill.synth.raw import TEXTS
 
 DROP = "drops/synth/bench"
 ASSET = "synth/harmony"

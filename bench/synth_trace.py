@@ -28,7 +28,7 @@ from gristmill.publish.build import Attempt
 from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import trace as trace_file
-from gristmill.synth.raw.files import TEXTS
+from gristmill.synth.raw import TEXTS
 from gristmill.synth.read.origins import document_origins, row_origins
 
 FILES, GROUP, TRACES, MOST_MS = 4, 5_000, 60, 50

@@ -19,8 +19,7 @@ from gristmill.reasoning.raw import hub as reasoning
 from gristmill.reasoning.raw.drops import CORPUS, corpus_of
 from gristmill.run.progress import reporter
 from gristmill.run.shown_progress import shown_on_stderr
-from gristmill.synth.raw import files as synth_files
-from gristmill.synth.raw import hub as synth
+from gristmill.synth import raw as synth
 from gristmill.untrusted.files import LinkRule
 from resources import Lake
 
@@ -87,9 +86,9 @@ def fetch(family: str, corpora: tuple[str, ...], endpoint: str | None, **chosen:
             elif family == "puzzles":
                 places = _puzzles_places(names, given, hub)
             else:
-                repo, revision = synth_files.DATASET, synth_files.REVISION
+                repo, revision = synth.DATASET, synth.REVISION
                 source = Source(given.get("repo", repo), given.get("revision", revision), **hub)
-                count = given.get("files", synth_files.FILES)
+                count = given.get("files", synth.FILES)
                 places = {synth.drop_name(source): partial(synth.reached, source, count)}
             _fetch_places(family, places, is_check)
     except ValueError as error:

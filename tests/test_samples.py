@@ -21,7 +21,7 @@ from gristmill.provenance import Input
 from gristmill.publish.publish import publish
 from gristmill.puzzles.raw.drops import source_files
 from gristmill.reasoning.raw.drops import corpus_of, splits
-from gristmill.synth.raw import files as synth
+from gristmill.synth import raw as synth
 from resources.lake import Lake
 from tests.publish.tiny import tiny_build
 

@@ -28,8 +28,8 @@ from gristmill.reasoning.raw.chat.transcripts import CONTROL
 from gristmill.reasoning.raw.chat.trees import Trees
 from gristmill.reasoning.raw.drops import SPLIT_WORDS, words
 from gristmill.reasoning.raw.flatten import Unfit, is_left_out
-from gristmill.synth.raw.files import SHARDS
-from gristmill.synth.raw.files import TEXTS as SYNTH_TEXTS
+from gristmill.synth.raw import SHARDS
+from gristmill.synth.raw import TEXTS as SYNTH_TEXTS
 
 INBOX: Final = "chat"
 _IDS: Final = ("message_id", "id")

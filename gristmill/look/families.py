@@ -25,7 +25,7 @@ from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal, tasks_in
 from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES
 from gristmill.settings.tables import FILE, read_drop
-from gristmill.synth.raw.files import TEXTS
+from gristmill.synth.raw import TEXTS
 from gristmill.untrusted.files import LinkRule
 
 _MOST: Final = 3

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from gristmill.synth.builders.kd_shard import build_kd_shard
     from gristmill.synth.config import HarmonyConfig, KDConfig
     from gristmill.synth.read.dataset import StaleDataset, SynthKDDataset
-    from gristmill.synth.read.distilled import DistilledRows
-    from gristmill.synth.read.documents import SynthKDDocuments
+    from gristmill.synth.read.documents import DistilledRows, SynthKDDocuments
     from gristmill.synth.read.loss import span_normalized_loss
     from gristmill.synth.read.training import KDTraining, SynthKDBlendBuilder, add_kd_arguments
 
@@ -47,8 +46,7 @@ __getattr__ = lazy_exports(
             "StaleDataset",
             "SynthKDDataset",
         ),
-        "read.distilled": ("DistilledRows",),
-        "read.documents": ("SynthKDDocuments",),
+        "read.documents": ("DistilledRows", "SynthKDDocuments"),
         "read.loss": ("span_normalized_loss",),
         "read.training": (
             "KDTraining",

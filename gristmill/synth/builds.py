@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gristmill import provenance
 from gristmill.asset import Wanted
@@ -14,22 +15,17 @@ from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.data_root import DataRoot, NotRebuilt
 from gristmill.inbox.account import Account
 from gristmill.inbox.division import contiguous_run
-from gristmill.provenance import Input, Output, Record, Tokenizer, environment, raw_inputs
+from gristmill.provenance import Input, Output, Record, environment, raw_inputs
+from gristmill.provenance import Tokenizer as NamedTokenizer
 from gristmill.publish.build import Attempt, Build, ManifestConfig
 from gristmill.settings.tables import Settings
-from gristmill.synth.builders import (
-    harmony,
-    harmony_manifest,
-    harmony_shard,
-    import_harmony,
-    kd_manifest,
-    kd_shard,
-    manifest_files,
-)
-from gristmill.synth.builders import source as sources
+from gristmill.synth import raw
+from gristmill.synth.builders import harmony, harmony_shard, import_harmony, kd_shard, manifests
+from gristmill.synth.builders.chat import build_chat_shard
 from gristmill.synth.builders.drop_in_use import (
     FOLDER,
     HARMONY,
+    Source,
     drop_inputs,
     drop_of_shard,
     raw_file_count,
@@ -37,10 +33,16 @@ from gristmill.synth.builders.drop_in_use import (
     refuse_samples,
     source_of,
 )
-from gristmill.synth.builders.source import NUMBERS, Source
-from gristmill.synth.config import HarmonyConfig, KDConfig
-from gristmill.synth.raw import files as raw
-from gristmill.vocabularies.pinned import O200K
+from gristmill.synth.config import (
+    ChatDistillConfig,
+    ChatKDConfig,
+    DistillConfig,
+    HarmonyConfig,
+    KDConfig,
+)
+from gristmill.synth.raw import NUMBERS, READY, Render
+from gristmill.vocabularies.pinned import O200K, PLACE, PLACED, VOCABULARIES
+from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 
 HARMONY_MANIFEST: Final = "synth/harmony_manifest"
 # Name of the manifest's record, which is in one folder with the records of the shards.
@@ -49,6 +51,11 @@ _MANIFEST: Final = "manifest"
 _HARMONY_GROWTH: Final = 2
 # A token takes 4 bytes, its two sidecars 1 byte each; the parts take the same once more.
 _KD_GROWTH: Final = 9
+_CHAT_GROWTH: Final = 8
+# A token takes 9 bytes in a row, and its row in a part half of that.
+_DISTILL_GROWTH: Final = 14
+DATASET: Final = "pleias_synth"
+_CONVERSATIONS, _INBOX = "chat/conversations", "chat"
 
 
 def harmony_build(wanted: Wanted) -> Build:
@@ -57,7 +64,7 @@ def harmony_build(wanted: Wanted) -> Build:
     source = source_of(root)
     refuse_samples(root, source)
     _, account = root.ready_drop(source.inbox, source.folder.name)
-    if source.inbox == sources.READY:
+    if source.inbox == READY:
         return _imported(wanted, source, account.of(number))
     config = _conversion(wanted, source)
     links = root.link_rule()
@@ -92,8 +99,8 @@ def _number(wanted: Wanted) -> str:
     return wanted.partition
 
 
-def _bytes(inputs: Sequence[Input]) -> int:
-    return sum(item.bytes or 0 for item in inputs)
+def _bytes(items: Sequence[Input | Output]) -> int:
+    return sum(item.bytes or 0 for item in items)
 
 
 def _conversion(wanted: Wanted, source: Source) -> HarmonyConfig:
@@ -145,18 +152,18 @@ def harmony_manifest_build(wanted: Wanted) -> Build:
     root = wanted.root
     inputs, records = _shards(root, FOLDER, HARMONY)
     source = _common_source(root, records)
-    if source.inbox == sources.READY:
-        files = [source.folder / manifest_files.MANIFEST, source.folder / manifest_files.METADATA]
+    if source.inbox == READY:
+        files = [source.folder / manifests.MANIFEST, source.folder / manifests.METADATA]
         inputs += drop_inputs(root, source, files, _MANIFEST)
     else:
         _check_equal_configs(records, HarmonyConfig)
 
     def make(attempt: Attempt) -> Summary:
-        if source.inbox == sources.READY:
+        if source.inbox == READY:
             return import_harmony.import_manifest(
                 source.folder, attempt.out, attempt.progress, links=root.link_rule()
             )
-        return harmony_manifest.write_harmony_manifest(
+        return manifests.write_harmony_manifest(
             _dumped(records),
             attempt.out,
             HarmonyConfig(**records[0].config),
@@ -209,7 +216,7 @@ def _inputs_of(root: DataRoot, record: Record) -> list[Input]:
 def _check_equal_configs(records: Sequence[Record], config: type[Any]) -> None:
     """Raise NotRebuilt if two shards were built with configs that may not differ."""
     try:
-        manifest_files.check_equal_configs(_dumped(records), config)
+        manifests.check_equal_configs(_dumped(records), config)
     except GristmillError as error:
         raise NotRebuilt(str(error)) from error
 
@@ -223,28 +230,144 @@ def _named(root: DataRoot, *names: str) -> str:
     return "/".join((root.root.name, *names))
 
 
+class _Talks(NamedTuple):
+    """What tokens are built from: a shard of conversations, and the tokenizer of their texts.
+
+    place: of the tokenizer's file, below the data root. bytes: of the conversations.
+    render: how conversations of one's own are rendered; None for a shard of Harmony.
+    """
+
+    shard: Path
+    inputs: list[Input]
+    tokenizer: Tokenizer
+    place: Path
+    bytes: int
+    render: Render | None
+
+    def build(
+        self, wanted: Wanted, config: KDConfig, make: _Make, growth: int, is_shared: bool = False
+    ) -> Build:
+        """Returns the build of an artifact. make: gets the config with the file of the ids."""
+        place, own = wanted.asset.place, self.tokenizer
+        return wanted.build(
+            place if is_shared else wanted.root.artifact(*place.split("/"), wanted.partition),
+            config,
+            self.inputs,
+            partial(make, replace(config, vocabulary=own.path)),
+            shared=wanted.partition if is_shared else "",
+            tokenizer=NamedTokenizer(name=own.name, path=self.place.as_posix(), sha256=own.sha256),
+            space=0 if config.capped else growth * self.bytes,
+        )
+
+
+_Make = Callable[[Any, Attempt], Summary]
+
+
+def _harmony_talks(wanted: Wanted) -> _Talks:
+    """A Harmony shard."""
+    root, number = wanted.root, _number(wanted)
+    shard = root.published(FOLDER, HARMONY, number)
+    vocabulary = root.published("tokenizer", f"tokenizers/{O200K.name}", O200K.name)
+    record = provenance.read_record(record_path(root, FOLDER, number))
+    place = Path("tokenizer") / O200K.relative
+    return _Talks(
+        root.root / FOLDER / harmony_shard.shard_name(number),
+        [shard, vocabulary],
+        of_pinned(O200K, root.root / place),
+        place,
+        _bytes(record.outputs),
+        None,
+    )
+
+
+def _own_talks(wanted: Wanted) -> _Talks:
+    """A shard of conversations of one's own, by the recipe of their drop."""
+    root, key = wanted.root, wanted.partition
+    name, _, number = key.rpartition("__")
+    folder = root.artifact(*_CONVERSATIONS.split("/"), key)
+    source = root.published(folder, _CONVERSATIONS, key)
+    drop, _ = root.ready_drop(_INBOX, name)
+    render = raw.read_render(drop, root.link_rule())
+    tokenizer = open_tokenizer(root.root / PLACE / render.tokenizer)
+    is_pinned = any(render.tokenizer == each.name for each in VOCABULARIES)
+    asset = f"tokenizers/{render.tokenizer}" if is_pinned else PLACED
+    vocabulary = root.published(PLACE, asset, render.tokenizer)
+    artifact = root.artifact(*wanted.asset.place.split("/"), key)
+    files = [] if render.path is None else [render.path]
+    record = provenance.read_record(provenance.record_path(root.root / folder, None, shared=False))
+    return _Talks(
+        root.root / folder / f"shard_{number}.parquet",
+        [source, vocabulary, *root.raw_inputs(artifact, files, "chat/raw", key)],
+        tokenizer,
+        tokenizer.path.relative_to(root.root),
+        _bytes(record.outputs),
+        render,
+    )
+
+
 def kd_build(wanted: Wanted) -> Build:
     """Returns the build of the Megatron datasets of one Harmony shard."""
-    root, number = wanted.root, _number(wanted)
-    source = root.published(FOLDER, HARMONY, number)
-    shard = root.root / FOLDER / harmony_shard.shard_name(number)
-    output = _output_of(shard, provenance.read_record(record_path(root, FOLDER, number)))
-    place = Path("tokenizer") / O200K.relative
-    vocabulary = root.published("tokenizer", f"tokenizers/{O200K.name}", O200K.name)
+    talks = _harmony_talks(wanted)
+
+    def make(config: KDConfig, attempt: Attempt) -> Summary:
+        return kd_shard.build_kd_shard(
+            talks.shard, attempt.out, config, attempt.parts, progress=attempt.progress
+        )
+
     # The record has the path below the data root, the builder needs the absolute path.
-    config = wanted.config(KDConfig, filled_in={"vocabulary": place})
-    resolved = replace(config, vocabulary=root.root / place)
-    return wanted.build(
-        wanted.asset.place,
-        config,
-        [source, vocabulary],
-        lambda attempt: kd_shard.build_kd_shard(
-            shard, attempt.out, resolved, attempt.parts, progress=attempt.progress
-        ),
-        shared=number,
-        tokenizer=Tokenizer(name=O200K.name, path=place.as_posix(), sha256=O200K.sha256),
-        space=0 if config.capped else _KD_GROWTH * output.bytes,
+    config = wanted.config(KDConfig, filled_in={"vocabulary": talks.place})
+    return talks.build(wanted, config, make, _KD_GROWTH, is_shared=True)
+
+
+def chat_build(wanted: Wanted) -> Build:
+    """Returns the build of the Megatron datasets of one shard of conversations."""
+    talks = _own_talks(wanted)
+    render, tokenizer = talks.render or Render(), talks.tokenizer
+    given = wanted.config(KDConfig, filled_in={"vocabulary": talks.place, "valid_fraction": 0.0})
+
+    def make(config: KDConfig, attempt: Attempt) -> Summary:
+        where = talks.shard, attempt.out
+        return build_chat_shard(
+            *where, config, render, tokenizer, attempt.parts, progress=attempt.progress
+        )
+
+    config = ChatKDConfig(
+        **vars(given), render=render.recorded, eod=tokenizer.eod, ids=tokenizer.size
     )
+    return talks.build(wanted, config, make, _CHAT_GROWTH)
+
+
+def distill_build(wanted: Wanted) -> Build:
+    """Returns the build of the dataset of one Harmony shard."""
+    talks = _harmony_talks(wanted)
+    config = wanted.config(DistillConfig, filled_in={"vocabulary": talks.place})
+    return _distilled(wanted, talks, config, DATASET)
+
+
+def chat_distill_build(wanted: Wanted) -> Build:
+    """Returns the build of the dataset of one shard of conversations."""
+    talks = _own_talks(wanted)
+    given = wanted.config(DistillConfig, filled_in={"vocabulary": talks.place})
+    config = ChatDistillConfig(**vars(given), render=(talks.render or Render()).recorded)
+    return _distilled(wanted, talks, config, wanted.partition.rpartition("__")[0])
+
+
+def _distilled(wanted: Wanted, talks: _Talks, config: DistillConfig, dataset: str) -> Build:
+    def make(config: DistillConfig, attempt: Attempt) -> Summary:
+        from gristmill.synth.builders.distill_shard import build_distill  # loads Arrow
+
+        return build_distill(
+            talks.shard,
+            attempt.out,
+            config,
+            talks.tokenizer,
+            attempt.parts,
+            dataset=dataset,
+            render=talks.render,
+            progress=attempt.progress,
+        )
+
+    return talks.build(wanted, config, make, _DISTILL_GROWTH)
 
 
 def kd_manifest_build(wanted: Wanted) -> Build:
@@ -254,7 +377,7 @@ def kd_manifest_build(wanted: Wanted) -> Build:
     for record in records:
         _check_current(root, record)
     _check_equal_configs(records, KDConfig)
-    source = root.root / FOLDER / manifest_files.MANIFEST
+    source = root.root / FOLDER / manifests.MANIFEST
     inputs.append(_current_manifest(root))
     if not source.is_file():
         raise GristmillError(
@@ -264,7 +387,7 @@ def kd_manifest_build(wanted: Wanted) -> Build:
     inputs += raw_inputs.raw_inputs(root.root, [source], HARMONY_MANIFEST, None, known={})
 
     def make(attempt: Attempt) -> Summary:
-        return kd_manifest.write_kd_manifest(
+        return manifests.write_kd_manifest(
             _dumped(records),
             attempt.out,
             root=_named(root, place),
@@ -277,17 +400,6 @@ def kd_manifest_build(wanted: Wanted) -> Build:
         )
 
     return wanted.build(place, ManifestConfig.of(records), inputs, make, shared=_MANIFEST)
-
-
-def _output_of(path: Path, record: Record) -> Output:
-    """The recorded file of a shard. Raises GristmillError if the shard has no rows."""
-    output = next((item for item in record.outputs if item.path == path.name), None)
-    if output is None:
-        raise GristmillError(
-            f"{path}: the shard has no rows, so that nothing can be built from it: see the counts "
-            f"of {record.asset} {record.partition}"
-        )
-    return output
 
 
 def _check_current(root: DataRoot, record: Record) -> None:
@@ -314,12 +426,18 @@ def _current_manifest(root: DataRoot) -> Input:
 
 
 def is_asked(table: str, root: DataRoot, key: str) -> bool:
-    """Whether files have a table for a shard, so that it is built without being named."""
+    """Whether files have a table for a partition, so that it is built without being named."""
     return bool(settings_of_shard(table, root, key))
 
 
 def settings_of_shard(table: str, root: DataRoot, key: str) -> Settings:
-    """Returns what files give for a shard, by the drop that its Harmony shard was built from."""
+    """Returns what files give for a partition: the file of its drop, else the data root's.
+
+    The drop of a shard is the one that its Harmony shard was built from.
+    """
+    if table.startswith("chat/"):
+        drop = root.inbox(_INBOX) / key.rpartition("__")[0]
+        return root.settings(table, drop if drop.is_dir() else None)
     given = root.settings(table, drop_of_shard(root, key))
     # An empty text in a file says that there is no such message.
     none = {"developer": None} if given.get("developer") == "" else {}

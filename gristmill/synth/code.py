@@ -19,7 +19,7 @@ HARMONY = Code(
 )
 HARMONY_MANIFEST = Code(
     entries=(
-        "gristmill.synth.builders.harmony_manifest.write_harmony_manifest",
+        "gristmill.synth.builders.manifests.write_harmony_manifest",
         "gristmill.synth.builders.import_harmony.import_manifest",
     ),
     compatible_with=(
@@ -39,20 +39,20 @@ KD_SHARDS = Code(
     undigested="cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
 )
 CHAT_SHARDS = Code(
-    entries=("gristmill.synth.builders.chat.part.build_chat_shard",),
+    entries=("gristmill.synth.builders.chat.build_chat_shard",),
     libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
     compatible_with=("1706f68aa285f4a169e0b6004225226df5beabad33e6f58dfc331724379e9174",),
 )
 DISTILL = Code(
     entries=(
-        "gristmill.synth.builders.distill.shard.build_distill",
+        "gristmill.synth.builders.distill_shard.build_distill",
         "gristmill.synth.builders.harmony_shard.shard_name",
     ),
     libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
     compatible_with=("bb0bea4cd85f944bd44dd889d7dd3c582e79615c92709f40ac94718aec1e9e1b",),
 )
 KD_MANIFEST = Code(
-    entries=("gristmill.synth.builders.kd_manifest.write_kd_manifest",),
+    entries=("gristmill.synth.builders.manifests.write_kd_manifest",),
     compatible_with=(
         "a96fed97df1cb20fc92d87be2efefe8d9acbf316147293da4064179c9e3a0459",
         "34c009fb3ebffc28b5a2ae40f8423c21396263c9f4900bbc3a7d2d94c4b7573b",

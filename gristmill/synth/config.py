@@ -23,11 +23,11 @@ from gristmill.settings.kinds import (
     Vocabulary,
     Workers,
 )
-from gristmill.synth.raw import files
+from gristmill.synth import raw
 from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import O200K
 
-METADATA_FIELDS: Final[tuple[files.Column, ...]] = (
+METADATA_FIELDS: Final[tuple[raw.Column, ...]] = (
     "synth_id",
     "language",
     "exercise",
@@ -76,12 +76,12 @@ class HarmonyConfig(Checked):
         ),
     ] = _DEVELOPER
     metadata_fields: Annotated[
-        tuple[files.Column, ...],
+        tuple[raw.Column, ...],
         Help("Columns of the raw files to keep, in this order; synth_id must be among them."),
     ] = METADATA_FIELDS
     num_shards: Annotated[
         Positive, Unit("shards"), Help("Number of shards that the raw files are divided into.")
-    ] = files.SHARDS
+    ] = raw.SHARDS
     max_rows: Annotated[
         int,
         Unit("rows"),
@@ -96,7 +96,7 @@ class HarmonyConfig(Checked):
     ] = 1
     dataset: Annotated[
         str, NO_EFFECT, Help("Name of the raw dataset; only the manifest names it.")
-    ] = files.DATASET
+    ] = raw.DATASET
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -251,7 +251,7 @@ class RawSettings(Checked):
 
     files: Annotated[
         Positive, Unit("files"), Help("Number of Parquet files that make a drop complete.")
-    ] = files.FILES
+    ] = raw.FILES
 
 
 @dataclass(frozen=True)

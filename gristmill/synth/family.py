@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from gristmill.asset import Asset
@@ -68,7 +69,7 @@ _SOURCES = [
 
 _HARMONY = Asset(
     "synth/harmony",
-    laws=[Law("harmony", call("gristmill.synth.laws.harmony:law"))],
+    laws=[Law("harmony", call("gristmill.synth.laws:harmony_law"))],
     trace=call("gristmill.synth.read.origins:of_row"),
     code=code.HARMONY,
     table=Table("synth/harmony", HarmonyConfig, _INBOXES, root=SourceSettings),
@@ -90,7 +91,7 @@ _HARMONY = Asset(
 
 _HARMONY_MANIFEST = Asset(
     "synth/harmony_manifest",
-    laws=[Law("harmony_manifest", call("gristmill.synth.laws.harmony_manifest:law"))],
+    laws=[Law("harmony_manifest", call("gristmill.synth.laws:harmony_manifest_law"))],
     trace=call("gristmill.synth.read.origins:of_manifest"),
     code=code.HARMONY_MANIFEST,
     version=_MANIFEST_VERSION,
@@ -112,7 +113,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
     return [
         Asset(
             shards,
-            laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:law"))],
+            laws=[Law("kd_shards", call("gristmill.synth.laws:kd_law"))],
             trace=call("gristmill.synth.read.origins:of_document"),
             source=call("gristmill.synth.read.documents:opened"),
             listed=["languages", "exercises"],
@@ -128,13 +129,13 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
             build=call("gristmill.synth.builds:kd_build"),
             given=call("gristmill.synth.builds:settings_of_shard", shards),
             filled_in=["vocabulary"],
-            counted=call("gristmill.synth.laws.kd_shard:notes"),
+            counted=call("gristmill.synth.laws:notes"),
             in_parts=True,
         ),
         Asset(
             shards.replace("kd_shards", "kd_manifest"),
             laws=[
-                Law("kd_manifest", call("gristmill.synth.laws.kd_manifest:law"), needs_record=True)
+                Law("kd_manifest", call("gristmill.synth.laws:kd_manifest_law"), needs_record=True)
             ],
             trace=call("gristmill.synth.read.origins:of_manifest"),
             code=code.KD_MANIFEST,
@@ -155,7 +156,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
 
 _CHAT = Asset(
     "chat/kd_shards",
-    laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:chat_law"))],
+    laws=[Law("kd_shards", call("gristmill.synth.laws:chat_law"))],
     trace=call("gristmill.synth.read.origins:of_own_document"),
     source=call("gristmill.synth.read.documents:opened"),
     listed=["languages", "exercises"],
@@ -168,10 +169,10 @@ _CHAT = Asset(
     place="megatron/chat",
     partitions="chat_shards",
     inputs=["chat/conversations", "tokenizers/o200k_harmony"],
-    build=call("gristmill.synth.builders.chat.builds:chat_build"),
-    given=call("gristmill.synth.builders.chat.builds:settings_of", "chat/kd_shards"),
+    build=call("gristmill.synth.builds:chat_build"),
+    given=call("gristmill.synth.builds:settings_of_shard", "chat/kd_shards"),
     filled_in=[*_CHAT_NOT_SET],
-    counted=call("gristmill.synth.laws.kd_shard:notes"),
+    counted=call("gristmill.synth.laws:notes"),
     in_parts=True,
 )
 
@@ -192,7 +193,7 @@ def _distill(asset: str, build: str, source: str, text: str, **other: Any) -> As
     """A dataset of token ids, labels and spans. source: key of the asset with its conversations."""
     return Asset(
         asset,
-        laws=[Law("distill", call("gristmill.synth.laws.distill:law"))],
+        laws=[Law("distill", call("gristmill.synth.laws:distill_law"))],
         trace=call("gristmill.synth.read.origins:of_own_document"),
         listed=["languages", "exercises"],
         set_aside={"left_out": "left out"},
@@ -203,10 +204,10 @@ def _distill(asset: str, build: str, source: str, text: str, **other: Any) -> As
         labels=["arrow", "tiktoken"],
         place="distill/" + asset.partition("/")[0],
         inputs=[source, "tokenizers/o200k_harmony"],
-        build=call(f"gristmill.synth.builders.distill.builds:{build}"),
-        counted=call("gristmill.synth.laws.kd_shard:notes"),
+        build=call(f"gristmill.synth.builds:{build}"),
+        counted=call("gristmill.synth.laws:notes"),
         in_parts=True,
-        source=call("gristmill.synth.read.distilled:opened"),
+        source=call("gristmill.synth.read.documents:opened_rows"),
         **other,
     )
 
@@ -232,11 +233,28 @@ _DISTILL = [
         table=Table("chat/distill", DistillConfig, ("chat",), not_set=_CHAT_DISTILL_NOT_SET),
         group="chat",
         partitions="chat_shards",
-        given=call("gristmill.synth.builders.chat.builds:settings_of", "chat/distill"),
-        is_asked=call("gristmill.synth.builders.chat.builds:is_asked", "chat/distill"),
+        given=call("gristmill.synth.builds:settings_of_shard", "chat/distill"),
+        is_asked=call("gristmill.synth.builds:is_asked", "chat/distill"),
         filled_in=[*_CHAT_DISTILL_NOT_SET],
     ),
 ]
+
+
+def asset_of(folder: Path) -> str | None:
+    """The asset whose laws and views a folder without a record takes, None where it has none.
+
+    folder: any path. Another program writes Megatron datasets without a trace.
+    """
+    for files, asset in (
+        ("dataset_dict.json", "synth/distill"),
+        ("trace/trace_*.parquet", "synth/kd_shards"),
+        ("synth_harmony_shard_*.parquet", "synth/harmony"),
+        ("*/shard_*_tokens.idx", "synth/kd_shards"),
+    ):
+        if any(folder.glob(files)):
+            return asset
+    return None
+
 
 CATALOG = Catalog(
     kinds=[
@@ -266,10 +284,10 @@ CATALOG = Catalog(
         *_DISTILL,
     ],
     sources=_SOURCES,
-    asset_of=call("gristmill.synth.format.kind_of:asset_of"),
-    columns=call("gristmill.synth.show.columns:columns"),
-    facts=call("gristmill.synth.show.facts:facts"),
-    tables=call("gristmill.synth.show.tables:tables"),
+    asset_of=asset_of,
+    columns=call("gristmill.synth.show:columns"),
+    facts=call("gristmill.synth.show:facts"),
+    tables=call("gristmill.synth.show:tables"),
     splits=call("gristmill.synth.read.exported:splits"),
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", "00"),

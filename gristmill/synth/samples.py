@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.synth.raw.files import COLUMNS, DONE, TEXTS
+from gristmill.synth.raw import COLUMNS, DONE, TEXTS
 
 _WORDS: Final = {
     "en": "the mill turns raw grain into flour and every sack keeps the name of its field",

@@ -46,8 +46,9 @@ def test_a_recipe_names_files_that_are_there() -> None:
         families = FAMILIES if "<family>" in path else [""]
         for family in families:
             place = CHECKOUT / path.replace("<family>", family).replace("<kind>", "sudoku")
-            room = place.parent.with_suffix(".py")  # of one module
-            assert place.exists() or room.exists(), f"{path} of {family}"
+            room = [each.with_suffix(".py") for each in (place, place.parent)]  # of one module
+            room.append(place.with_name(f"test_{place.name}.py"))
+            assert any(each.exists() for each in (place, *room)), f"{path} of {family}"
 
 
 def test_an_asset_is_two_modules_a_build_and_a_declaration(toy_checkout: Path) -> None:

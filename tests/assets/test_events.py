@@ -41,7 +41,7 @@ from gristmill.publish.build import LawsBroken, Published
 from gristmill.publish.locks import Busy
 from gristmill.puzzles import show as tables
 from gristmill.reasoning.format import align, index, records
-from gristmill.synth.builders.harmony_part import schema_of
+from gristmill.synth.builders.harmony import schema_of
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.trace import schema
 from tests.assets.helpers import MOST_BYTES

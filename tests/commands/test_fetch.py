@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.synth.raw import files
+from gristmill.synth import raw
 from tests.commands.drops import Command, printed
 from tests.hub_server import COMMIT, Hub, server
-from tests.synth.raw.test_hub import REPO, parquets
+from tests.synth.test_raw import REPO, parquets
 
 __all__ = ["parquets", "server"]  # fixtures
 
@@ -23,11 +23,11 @@ def test_the_command_fetches_and_goes_on(run: Command, data: Path, server: Hub) 
     said = printed(run(*words, "--files", "3"), 1)
     assert "SYNTH-01234567: not fetched: synth_003.parquet: its sha256 is not" in said
     drop = data / "drops/synth/SYNTH-01234567"
-    assert not files.is_complete(drop)
+    assert not raw.is_complete(drop)
     server.broken.clear()
     server.requests.clear()
     assert "3 files downloaded (6,000 bytes), 0 kept" in printed(run(*words, "--files", "3"))
-    assert files.is_complete(drop)
+    assert raw.is_complete(drop)
     # What a stopped fetch has whole is not asked for again.
     assert server.requests == [("synth_003.parquet", None)]
     assert "0 files downloaded (0 bytes), 3 kept" in printed(run(*words, "--files", "3"))
@@ -83,8 +83,8 @@ def test_a_corpus_that_cannot_be_fetched_does_not_keep_the_others_away(
     run: Command, data: Path, server: Hub
 ) -> None:
     server.gated.add("google/reveal")
-    files = server.repositories["openai/gsm8k"]
-    server.repositories["allenai/wiqa"] = {"train.jsonl": files["main/train.jsonl"]}
+    raw = server.repositories["openai/gsm8k"]
+    server.repositories["allenai/wiqa"] = {"train.jsonl": raw["main/train.jsonl"]}
     said = printed(run("fetch", "reasoning", "--endpoint", server.address), 1)
     assert "reveal: not fetched: google/reveal at main: 403" in said
     fetched = sorted(str(path.parent.name) for path in data.glob("drops/reasoning/*/*train.jsonl"))
@@ -138,7 +138,7 @@ def test_the_tables_of_puzzles_are_fetched_into_the_drops_of_their_recipes(
 def test_a_fetch_begins_a_data_root(run: Command, server: Hub, tmp_path: Path) -> None:
     words = ["fetch", "synth", "--repo", REPO, "--revision", COMMIT, "--endpoint", server.address]
     printed(run(*words, "--files", "1", "--data-root", "begun"))
-    assert files.is_complete(tmp_path / "begun/drops/synth/SYNTH-01234567")
+    assert raw.is_complete(tmp_path / "begun/drops/synth/SYNTH-01234567")
 
 
 def test_the_token_comes_from_the_environment_and_is_sent_to_no_mirror(

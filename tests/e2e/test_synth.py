@@ -14,7 +14,7 @@ import pytest
 from gristmill import provenance
 from gristmill.publish.remove import finished_parts
 from gristmill.synth import KDConfig, build_kd_shard
-from gristmill.synth.builders.source import NUMBERS
+from gristmill.synth.raw import NUMBERS
 from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.pinned import O200K
 from tests.e2e.live_instance import RUNNING, LiveInstance, slot_of, until

@@ -24,7 +24,7 @@ import tiktoken
 from gristmill.chess import GameSpliceDataset
 from gristmill.loading import Loader
 from gristmill.loading.mix_file import read_mix
-from gristmill.synth.raw.files import TEXTS
+from gristmill.synth.raw import TEXTS
 from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.pinned import GPT2, O200K
 from tests import budget

@@ -11,7 +11,7 @@ from gristmill.contract import BadInput
 from gristmill.look.finding import Look, look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.raw.chat.drops import account, chat_of
-from gristmill.synth.raw.files import TEXTS
+from gristmill.synth.raw import TEXTS
 from gristmill.synth.samples import write_drop
 
 HI = [{"role": "user", "content": "Hi there"}, {"role": "assistant", "content": "Hello to you."}]

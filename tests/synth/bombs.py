@@ -1,9 +1,13 @@
-"""Hostile Parquet files: small ones that take much memory or time, and ones that lie."""
+"""Hostile Parquet files: small ones that take much memory or time, and ones that lie.
 
-import gzip
+They are written by hand, so that every number in them may be a lie.
+"""
+
+from __future__ import annotations
+
 import struct as binary
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -11,33 +15,146 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from tests.synth.thrift import (
-    BROTLI,
-    DATA_V2,
-    DELTA_BYTES,
-    DELTA_LENGTHS,
-    DICTIONARY,
-    DICTIONARY_PAGE,
-    GZIP,
-    INT96,
-    LIST,
-    MAGIC,
-    NONE,
-    PLAIN,
-    SNAPPY,
-    STRUCT,
-    TEXT,
-    ZSTD,
-    File,
-    Page,
-    i32,
-    i64,
-    many,
-    number,
-    struct,
-    text,
-    varint,
-)
+TRUE, I32, I64, TEXT, LIST, STRUCT = 1, 5, 6, 8, 9, 12
+NONE, SNAPPY, GZIP, BROTLI, ZSTD = 0, 1, 2, 4, 6
+BOOLEAN, INT32, INT64, INT96, BYTES = 0, 1, 2, 3, 6
+PLAIN, RLE, DELTA_LENGTHS, DELTA_BYTES, DICTIONARY = 0, 3, 6, 7, 8
+DATA, DICTIONARY_PAGE, DATA_V2 = 0, 2, 3
+MAGIC = b"PAR1"
+
+Field = tuple[int, int, bytes]
+
+
+def varint(number: int) -> bytes:
+    octets = bytearray()
+    while number > 0x7F:
+        octets.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*octets, number])
+
+
+def number(value: int) -> bytes:
+    return varint((value << 1) ^ (value >> 63))
+
+
+def text(value: bytes) -> bytes:
+    return varint(len(value)) + value
+
+
+def many(kind: int, items: Sequence[bytes], count: int | None = None) -> bytes:
+    count = len(items) if count is None else count
+    return bytes([0xF0 | kind]) + varint(count) + b"".join(items)
+
+
+def struct(*fields: Field) -> bytes:
+    octets, last = b"", 0
+    for place, kind, value in fields:
+        octets += bytes([(place - last) << 4 | kind]) + value
+        last = place
+    return octets + b"\0"
+
+
+def i32(place: int, value: int) -> Field:
+    return place, I32, number(value)
+
+
+def i64(place: int, value: int) -> Field:
+    return place, I64, number(value)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its bytes as they are in the file, and what its header says of them."""
+
+    contents: bytes
+    values: int
+    encoding: int = PLAIN
+    kind: int = DATA
+    unpacked: int | None = None
+    packed: int | None = None
+
+    def octets(self) -> bytes:
+        unpacked = len(self.contents) if self.unpacked is None else self.unpacked
+        packed = len(self.contents) if self.packed is None else self.packed
+        common = [i32(1, self.kind), i32(2, unpacked), i32(3, packed)]
+        if self.kind == DICTIONARY_PAGE:
+            own = (7, STRUCT, struct(i32(1, self.values), i32(2, self.encoding)))
+        else:
+            levels = [i32(1, self.values), i32(2, self.encoding), i32(3, RLE), i32(4, RLE)]
+            own = (5, STRUCT, struct(*levels))
+        return struct(*common, own) + self.contents
+
+
+@dataclass(frozen=True)
+class File:
+    """A Parquet file whose columns share the same pages."""
+
+    names: Sequence[bytes]
+    pages: Sequence[Page]
+    rows: int
+    codec: int = NONE
+    kind: int = BYTES
+    converted: int | None = 0
+    values: int | None = None
+    group_rows: int | None = None
+    groups: int = 1
+    offset: int | None = None
+    size: int | None = None
+    before: Sequence[bytes] = ()
+    more: Sequence[Field] = ()
+    column: Sequence[Field] = ()
+    children: int | None = None
+    optional: int = 0
+    statistics: Sequence[Field] = field(default=())
+
+    def octets(self) -> bytes:
+        pages = b"".join(page.octets() for page in self.pages)
+        footer = self._footer(len(pages))
+        return MAGIC + pages + footer + binary.pack("<I", len(footer)) + MAGIC
+
+    def _footer(self, size: int) -> bytes:
+        columns = [self._column(name, size) for name in self.names]
+        rows = self.rows if self.group_rows is None else self.group_rows
+        group = struct((1, LIST, many(STRUCT, columns)), i64(2, size), i64(3, rows))
+        return struct(
+            i32(1, 2),
+            (2, LIST, many(STRUCT, [*self._root(), *self.before, *map(self._leaf, self.names)])),
+            i64(3, self.rows),
+            (4, LIST, many(STRUCT, [group] * self.groups)),
+            *self.more,
+        )
+
+    def _root(self) -> list[bytes]:
+        children = len(self.names) if self.children is None else self.children
+        return [struct((4, TEXT, text(b"schema")), i32(5, children))]
+
+    def _leaf(self, name: bytes) -> bytes:
+        converted = [] if self.converted is None else [i32(6, self.converted)]
+        return struct(i32(1, self.kind), i32(3, self.optional), (4, TEXT, text(name)), *converted)
+
+    def _column(self, name: bytes, size: int) -> bytes:
+        values = self.rows if self.values is None else self.values
+        offset = len(MAGIC) if self.offset is None else self.offset
+        has_dictionary = bool(self.pages) and self.pages[0].kind == DICTIONARY_PAGE
+        first = len(self.pages[0].octets()) if has_dictionary else 0
+        data = struct(
+            i32(1, self.kind),
+            (2, LIST, many(I32, [number(PLAIN), number(RLE)])),
+            (3, LIST, many(TEXT, [text(name)])),
+            i32(4, self.codec),
+            i64(5, values),
+            i64(6, size),
+            i64(7, size if self.size is None else self.size),
+            i64(9, offset + first),
+            *([i64(11, offset)] if has_dictionary else []),
+            *self.statistics,
+        )
+        return struct(*sorted([*self.column, i64(2, offset), (3, STRUCT, data)]))
+
+    def write(self, path: Path) -> Path:
+        path.write_bytes(self.octets())
+        return path
+
 
 NAMES: Final = (
     b"query",
@@ -140,11 +257,7 @@ def nested(depth: int) -> File:
 
 def endless_struct(depth: int) -> bytes:
     """A footer of structs in structs in a field that nobody knows."""
-    return _closed(b"\xfc" * depth)
-
-
-def _closed(footer: bytes) -> bytes:
-    return MAGIC + footer + binary.pack("<I", len(footer)) + MAGIC
+    return MAGIC + b"\xfc" * depth + binary.pack("<I", depth) + MAGIC
 
 
 def _arrow(table: pa.Table, **options: object) -> Callable[[Path], Path]:
@@ -160,13 +273,6 @@ def _table(**more: object) -> pa.Table:
     return pa.table(texts | more)
 
 
-def _nested_lists(depth: int) -> pa.Table:
-    kind = pa.int32()
-    for _ in range(depth):
-        kind = pa.list_(kind)
-    return _table(more=pa.nulls(4, kind))
-
-
 def _wide_lists(items: int) -> pa.Table:
     lists = pa.ListArray.from_arrays([0, items, items, items, items], pa.nulls(items, pa.int8()))
     return _table(more=lists)
@@ -179,17 +285,11 @@ def _overwritten(path: Path, place: int, octets: bytes) -> Path:
     return path
 
 
-def _key_value(key: bytes, value: bytes) -> bytes:
-    return struct((1, TEXT, text(key)), (2, TEXT, text(value)))
-
-
 def _files() -> dict[str, File]:
     return {
         "a dictionary of one string of 10 MB for 1000 rows": dictionary_of_one(10_000_000, 1000),
-        "a dictionary of one string of 3 MB for 90,000 rows": dictionary_of_one(3_000_000, 90_000),
         "a dictionary of one string of 1 GB": dictionary_of_one(MUCH, 10),
         "2**40 rows of nulls": nulls(_MANY_ROWS),
-        "2**31 rows of nulls": nulls((1 << 31) - 1),
         "a row of 1 GB": row_of(MUCH),
         "a row of 40 MB": row_of(40_000_000),
         "a page for each row, 200 MB together": many_pages(2_000_000, 100),
@@ -197,21 +297,10 @@ def _files() -> dict[str, File]:
         "lengths by differences in a block of 2**30": delta_lengths(4),
         "2**31 lengths by differences": delta_lengths((1 << 31) - 1),
         "a page that claims 2 GB, not packed": page_of(NONE, plain(b"text") * 10),
-        "a page that claims 2 GB, snappy": page_of(SNAPPY, varint((1 << 31) - 1) + b"\0x"),
-        "a page that claims 2 GB, gzip": page_of(GZIP, gzip.compress(bytes(1 << 20))),
-        "a page that claims 2 GB, brotli": page_of(
-            BROTLI, pa.compress(bytes(1 << 20), "brotli").to_pybytes()
-        ),
         "a page that claims 2 GB, zstd": page_of(ZSTD, zeros(1 << 20)),
         "a page of 2 GB, zstd": page_of(ZSTD, zeros((1 << 31) - 1)),
-        "a page that claims fewer bytes than none": page_of(NONE, b"", -1),
-        "a page that is packed to fewer bytes than none": column([Page(b"x", 4, packed=-5)], 4),
         "a page with fewer values than none": column([Page(plain(b"x") * 4, -4)], 4),
         "a page of a kind that there is not": column([Page(plain(b"x") * 4, 4, kind=9)], 4),
-        "a page with a part missing": column([Page(plain(b"x") * 4, 4, kind=DATA_V2)], 4),
-        "a page by a dictionary that is not there": column(
-            [Page(bytes([1]) + run(4, 0), 4, DICTIONARY)], 4
-        ),
         "indices beyond the dictionary": column(
             [
                 Page(plain(b"x"), 1, PLAIN, DICTIONARY_PAGE),
@@ -219,66 +308,23 @@ def _files() -> dict[str, File]:
             ],
             4,
         ),
-        "indices of 255 bits": column(
-            [Page(plain(b"x"), 1, PLAIN, DICTIONARY_PAGE), Page(b"\xff" * 100, 4, DICTIONARY)], 4
-        ),
-        "a dictionary that claims 2**31 strings": column(
-            [
-                Page(plain(b"x"), (1 << 31) - 1, PLAIN, DICTIONARY_PAGE),
-                Page(bytes([1]) + run(4, 0), 4, DICTIONARY),
-            ],
-            4,
-        ),
         "a string longer than its page": column([Page(binary.pack("<I", 1 << 30) + b"x", 1)], 1),
-        "a string of a length below 0": column([Page(b"\xff\xff\xff\xff" + b"x", 1)], 1),
-        "levels longer than their page": replace(
-            column([Page(b"\xff\xff\xff\x7f", 4)], 4), optional=1
-        ),
         "fewer rows than none": replace(GOOD, rows=-4),
-        "a row group with fewer rows than none": replace(GOOD, group_rows=-4),
-        "a row group with more rows than the file": replace(GOOD, group_rows=_MANY_ROWS),
         "more rows than values": replace(GOOD, rows=1000),
-        "more rows than its bytes can hold": replace(GOOD, rows=_MANY_ROWS, group_rows=_MANY_ROWS),
-        "2**62 values": replace(GOOD, values=1 << 62),
         "10,000 row groups of the same rows": replace(GOOD, groups=10_000, rows=40_000),
         "a column chunk beyond the file": replace(GOOD, offset=1 << 40),
-        "a column chunk before the file": replace(GOOD, offset=-100),
-        "a column chunk of 2**60 bytes": replace(GOOD, size=1 << 60),
-        "a column chunk with fewer bytes than none": replace(GOOD, size=-1),
         "a column chunk in another file": replace(GOOD, column=[(1, TEXT, text(b"/etc/passwd"))]),
         "a codec that there is not": replace(GOOD, codec=77),
-        "a type that there is not": replace(GOOD, kind=77),
         "times as INT96": replace(GOOD, kind=INT96, converted=None, pages=[Page(b"\xff" * 48, 4)]),
         "a column whose name is not UTF-8": replace(GOOD, names=[*NAMES, b"qu\xffry"]),
         "a column whose name is 1 MB": replace(GOOD, names=[*NAMES, b"q" * 1_000_000]),
-        "a column whose name is empty": replace(GOOD, names=[*NAMES, b""]),
         "20,000 columns": replace(GOOD, names=[*NAMES, *(b"c%d" % n for n in range(20_000))]),
-        "100 levels of columns": nested(100),
         "10,000 levels of columns": nested(10_000),
         "200,000 levels of columns": nested(200_000),
-        "more children than columns": replace(GOOD, children=1000),
         "2**31 children": replace(GOOD, children=(1 << 31) - 1),
-        "fewer children than none": replace(GOOD, children=-1),
         "statistics that are wrong": replace(
             GOOD,
             statistics=[(12, STRUCT, struct(i64(3, 1 << 60), i64(4, -7), (5, TEXT, text(b"z"))))],
-        ),
-        "an encrypted footer's algorithm": replace(
-            GOOD, more=[(8, STRUCT, struct((1, STRUCT, struct())))]
-        ),
-        "an encrypted column": replace(GOOD, column=[(8, STRUCT, struct((1, STRUCT, struct())))]),
-        "metadata of the schema that is not a schema": replace(
-            GOOD,
-            more=[
-                (
-                    5,
-                    LIST,
-                    many(
-                        STRUCT,
-                        [struct((1, TEXT, text(b"ARROW:schema")), (2, TEXT, text(b"\xff" * 99)))],
-                    ),
-                )
-            ],
         ),
         "2**31 key values that are not there": replace(
             GOOD, more=[(5, LIST, many(STRUCT, [], (1 << 31) - 1))]
@@ -291,13 +337,9 @@ def _others() -> dict[str, Callable[[Path], Path]]:
         "a footer longer than the file": lambda path: _overwritten(
             path, -8, binary.pack("<I", 1 << 31)
         ),
-        "a footer of no bytes": lambda path: _overwritten(path, -8, bytes(4)),
         "an encrypted footer": lambda path: _overwritten(path, -4, b"PARE"),
         "structs without end": lambda path: _written(path, endless_struct(1_000_000)),
         "nothing": lambda path: _written(path, b""),
-        "only the magic": lambda path: _written(path, MAGIC),
-        "only both magics": lambda path: _written(path, MAGIC + bytes(4) + MAGIC),
-        "lists 60 levels deep": _arrow(_nested_lists(60)),
         "a list of 20 million nulls in one row": _arrow(
             _wide_lists(20_000_000), compression="zstd"
         ),

@@ -9,14 +9,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gristmill.run.parts import PartStore
 from gristmill.synth.builders.harmony import to_harmony
-from gristmill.synth.builders.kd_shard import build_kd_shard
+from gristmill.synth.builders.kd_shard import KDSummary, build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import O200K
 from tests.paths import REAL_DATA
 from tests.synth.damage import FRACTION
+
+KDBuild = Callable[..., KDSummary]
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +55,20 @@ def kd_root(harmony: Path, vocabulary: Path, tmp_path_factory: pytest.TempPathFa
     out = tmp_path_factory.mktemp("kd") / "kd"
     build_kd_shard(harmony, out, KDConfig(vocabulary, FRACTION))
     return out
+
+
+@pytest.fixture
+def kd_build(vocabulary: Path, tmp_path: Path) -> KDBuild:
+    """Builds the datasets of a shard in a folder of this name; the rest is of the config."""
+
+    def build(
+        shard: Path, out: str, *fraction: float, parts: PartStore | None = None, **config: Any
+    ) -> KDSummary:
+        return build_kd_shard(
+            shard, tmp_path / out, KDConfig(vocabulary, *fraction, **config), parts
+        )
+
+    return build
 
 
 @pytest.fixture

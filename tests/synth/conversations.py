@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gristmill.synth.show.tokens import Message
+from gristmill.synth.show import Message
 
 
 def message(role: str, text: str, **more: Any) -> dict[str, Any]:

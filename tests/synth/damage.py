@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gristmill.synth.format import indexed
-from gristmill.synth.laws.kd_shard import kd_laws
+from gristmill.synth.format import megatron
+from gristmill.synth.laws import kd_laws
 
 FRACTION = 0.3
 """The valid fraction of the fixture `kd_root`."""
@@ -18,8 +18,8 @@ def set_value(path: Path, dtype: str, place: int, value: int) -> None:
     path.write_bytes(values.tobytes())
 
 
-def train_tokens(root: Path) -> indexed.Indexed:
-    return indexed.read(root / "train/shard_00_tokens")
+def train_tokens(root: Path) -> megatron.Indexed:
+    return megatron.read(root / "train/shard_00_tokens")
 
 
 def broken_laws(root: Path, fraction: float | None = FRACTION) -> set[str]:

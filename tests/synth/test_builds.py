@@ -12,7 +12,7 @@ from gristmill.asset import Asset, Wanted
 from gristmill.contract import BadInput
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from gristmill.synth.builds import settings_of_shard
+from gristmill.synth.builds import is_asked, settings_of_shard
 from gristmill.synth.samples import write_drop, write_samples
 from resources import Lake
 
@@ -82,3 +82,14 @@ def test_files_give_for_a_shard_what_the_drop_says_that_it_was_built_from(lake: 
     drop.rename(lake.inbox("synth") / "second")
     given = settings_of_shard("synth/harmony", lake, "00")
     assert (given, given.file) == ({"rows_per_group": 7}, lake.root / "gristmill.toml")
+
+
+def test_files_give_for_conversations_what_their_drop_says(lake: Lake) -> None:
+    drop = lake.inbox("chat") / "talks"
+    drop.mkdir(parents=True)
+    (lake.root / "gristmill.toml").write_text("[chat.kd_shards]\nbad_rows = 2\n")
+    (drop / "gristmill.toml").write_text("[chat.kd_shards]\nbad_rows = 3\n")
+    given = [settings_of_shard("chat/kd_shards", lake, f"{name}__00") for name in ("talks", "gone")]
+    assert given == [{"bad_rows": 3}, {"bad_rows": 2}]
+    assert is_asked("chat/kd_shards", lake, "talks__00")
+    assert not is_asked("chat/distill", lake, "talks__00")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from gristmill.synth.raw.files import COLUMNS, DONE, TEXTS
+from gristmill.synth.raw import COLUMNS, DONE, TEXTS
 from gristmill.synth.samples import write_drop, write_samples
 
 

@@ -10,10 +10,10 @@ import pytest
 from tiktoken_ext import openai_public
 
 from gristmill.contract import BadInput
+from gristmill.synth import show as shown_tokens
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.render.templates import Renderer
-from gristmill.synth.show import tokens as shown_tokens
+from gristmill.synth.render.documents import Renderer
 from gristmill.vocabularies import encode, find
 from gristmill.vocabularies.pinned import (
     GPT2,

@@ -1,28 +1,58 @@
-"""The drop that a data root's Harmony dataset is built from, by its settings."""
+"""The drop that a data root's Harmony dataset is built from: raw files, or a finished conversion.
+
+The sample drop is used only if there is no other complete drop.
+Source: `docs/formats/synth.md#complete-drop`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from gristmill import provenance
-from gristmill.contract import GristmillError
+from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot, NotReady
-from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, UNREAD
+from gristmill.inbox import ARRIVING, GONE, REFUSED, UNREAD
+from gristmill.inbox import READY as READY_STATE
 from gristmill.inbox.account import Account, IsThere, Unread
+from gristmill.inbox.marks import own_files, sums_of
 from gristmill.inbox.readiness import judged_now
 from gristmill.provenance import Input, raw_inputs
-from gristmill.synth.builders import source as sources
-from gristmill.synth.builders.source import NUMBERS, Source
-from gristmill.synth.raw import files as raw
+from gristmill.synth import raw
+from gristmill.synth.raw import NUMBERS, RAW, READY
 from gristmill.untrusted.files import LinkRule
 
 HARMONY: Final = "synth/harmony"
-RAW: Final = "synth/raw"
 FOLDER: Final = "synth_harmony"
 """The folder of the Harmony dataset, below the data root."""
-_ASSETS: Final = {sources.RAW: RAW, sources.READY: "synth/ready_harmony"}
+_ASSETS: Final = {RAW: "synth/raw", READY: "synth/ready_harmony"}
+_SAMPLES: Final = "samples"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A drop.
+
+    inbox: RAW or READY.
+    folder: the drop, in that inbox.
+    """
+
+    inbox: str
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """Its name in settings, as `synth/first`."""
+        return f"{self.inbox}/{self.folder.name}"
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether it is the sample, without files of a person."""
+        if not (own := own_files(self.folder)):
+            return self.folder.name == _SAMPLES and not sums_of(self.folder)
+        return own.issuperset(path.name for path in raw.files(self.folder))
 
 
 def raw_file_count(lake: DataRoot, folder: Path) -> int:
@@ -30,7 +60,7 @@ def raw_file_count(lake: DataRoot, folder: Path) -> int:
 
     folder: the drop; its own `gristmill.toml` comes before that of the data root.
     """
-    return int(lake.settings(RAW, folder).get("files", raw.FILES))
+    return int(lake.settings(_ASSETS[RAW], folder).get("files", raw.FILES))
 
 
 def source_of(lake: DataRoot) -> Source:
@@ -39,24 +69,46 @@ def source_of(lake: DataRoot) -> Source:
     Raises NotReady if there is no drop, if none has arrived, or if several have and the settings
     name none of them; GristmillError with the reasons if one is refused and none is ready.
     """
-    setting = lake.settings(HARMONY).get("drop")
-    states = set()
-
-    def files_of(folder: Path) -> int:
-        found, _ = judged_now(folder, lake.asked(folder.parent.name, alone=True))
+    drops, name = lake.root / "drops", lake.settings(HARMONY).get("drop")
+    present = present_sources(drops)
+    if not present:
+        rule = f"there is no drop: put raw files into {RAW}/<name>/, or a finished conversion into"
+        raise NotReady(GONE, f"{drops}: {rule} {READY}/<name>/")
+    if name is not None and not (present := [each for each in present if each.name == name]):
+        rule = f"there is no drop {name!r}, which gristmill.toml names: correct [synth.harmony]"
+        raise NotReady(GONE, f"{drops}: {rule} drop, or bring the drop back")
+    complete, reasons, states = [], [], set()
+    for source in present:
+        found, _ = judged_now(source.folder, lake.asked(source.inbox, alone=True))
         states.add(found.state)
-        if found.state != READY:
-            named = "" if str(folder) in found.reason else f"{folder}: "
-            raise GristmillError(f"{named}{found.reason}")
-        return raw_file_count(lake, folder)
+        if found.state == READY_STATE:
+            complete.append(source)
+        else:
+            named = "" if str(source.folder) in found.reason else f"{source.folder}: "
+            reasons.append(f"{named}{found.reason}")
+    if not complete:
+        error = GristmillError("\n".join(reasons))
+        raise error if REFUSED in states else NotReady(ARRIVING, str(error))
+    complete = [source for source in complete if not source.is_sample] or complete
+    if len(complete) > 1:
+        names = ", ".join(source.name for source in complete)
+        raise NotReady(
+            UNREAD,
+            f"several drops are complete ({names}) and there is one dataset: name the one to build "
+            f"from in the data root's gristmill.toml, [synth.harmony] drop = "
+            f'"{complete[0].name}"',
+        )
+    return complete[0]
 
-    try:
-        return sources.chosen(lake.root / "drops", setting, files_of, lake.rules(sources.RAW)[0])
-    except GristmillError as error:
-        if REFUSED in states and READY not in states:
-            raise
-        state = UNREAD if READY in states else ARRIVING if states else GONE
-        raise NotReady(state, str(error)) from error
+
+def present_sources(drops: Path) -> list[Source]:
+    """Return the folders in both inboxes, complete or not. Hidden folders are left out."""
+    return [
+        Source(inbox, folder)
+        for inbox in (RAW, READY)
+        for folder in sorted((drops / inbox).glob("*"))
+        if folder.is_dir() and not folder.name.startswith(".")
+    ]
 
 
 def record_path(lake: DataRoot, artifact: str, partition: str) -> Path:
@@ -86,7 +138,7 @@ def refuse_samples(lake: DataRoot, source: Source) -> None:
     A drop that was moved away, or that a copy left incomplete, must not end the dataset. A shard
     whose record is damaged does not say what it was built from: `publish` replaces it if asked to.
     """
-    if not sources.is_sample(source.folder) or lake.settings(HARMONY).get("drop"):
+    if not source.is_sample or lake.settings(HARMONY).get("drop"):
         return
     for number in NUMBERS:
         try:
@@ -117,23 +169,25 @@ def drop_inputs(lake: DataRoot, source: Source, files: Iterable[Path], record: s
     known = raw_inputs.known_hashes(record_path(lake, FOLDER, record))
     asset, name = _ASSETS[source.inbox], source.folder.name
     inputs = raw_inputs.raw_inputs(lake.root, files, asset, name, known, lake.link_rule())
-    if source.inbox == sources.RAW:
+    if source.inbox == RAW:
         raw_inputs.refuse_equal(lake.root, inputs)
     return inputs
 
 
-def root_above(drop: Path) -> Path:
-    """The folder in which `drops/` holds a drop; for a path of fewer folders the highest one."""
-    return drop.parents[:3][-1]
-
-
 def account(inbox: str, drop: Path, links: LinkRule) -> Account:
-    """Returns what becomes of each file of a drop. Raises GristmillError for one that is refused.
+    """Returns what becomes of each file of a drop, whatever the other drops are.
 
-    inbox: `RAW` or `READY` of `source.py`.
+    inbox: `RAW` or `READY`. Raises BadInput for a drop that is refused.
     """
-    count = raw_file_count(DataRoot(root_above(drop)), drop)
-    return sources.account(Source(inbox, drop), count, links)
+    if inbox == RAW:
+        # The root is above `drops/` and the inbox; for a path of fewer folders the highest one.
+        return raw.raw_account(drop, links, raw_file_count(DataRoot(drop.parents[:3][-1]), drop))
+    from gristmill.synth.builders import import_harmony
+
+    found = raw.ready_account(drop, links)
+    for violation in import_harmony.folder_violations(drop, links):
+        raise BadInput(drop, str(violation))
+    return found
 
 
 def needs(drop: Path, root: Path, _is_there: IsThere) -> None:

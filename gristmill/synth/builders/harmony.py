@@ -1,31 +1,330 @@
-"""The builder of one Harmony shard from raw files: its parts become its Parquet file.
+"""The builder of one Harmony shard: rows of raw files become JSON, a part a file, one Parquet file.
 
-Source: `docs/formats/synth.md#harmony-part-files`.
+Source: `docs/formats/synth.md#messages`, `docs/formats/synth.md#harmony-part-files`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
 from gristmill.hashing import HashedFile
 from gristmill.inbox.division import contiguous_run
-from gristmill.run.parts import PartStore, run_parts
+from gristmill.run.parts import SHA256, PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
-from gristmill.synth.builders import harmony_part
-from gristmill.synth.builders.harmony_shard import shard_name
+from gristmill.synth import raw
+from gristmill.synth.builders.harmony_shard import shard_name, wrong_types
 from gristmill.synth.config import HarmonyConfig
-from gristmill.synth.format.row_digest import RowsDigest
-from gristmill.synth.raw import files as raw
+from gristmill.synth.format import parquet
+from gristmill.synth.format.trace import RowsDigest
+from gristmill.synth.format.untrusted_parquet import RAW_ROW_BYTES, UntrustedParquet
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+_CURE: Final = "correct it, write the column as strings, or leave it out of metadata_fields"
+_COMPILED_ROWS: Final = 500
+"""Rows of a batch from which on compiled code converts it; loading that code takes a while."""
+_COMPILED_BYTES: Final = 1 << 30
+"""Bytes around the texts of a batch, up to which it does; Arrow counts bytes in 32 bits."""
+
+
+def system_message(config: HarmonyConfig) -> dict[str, Any]:
+    """Return the system message of every conversation.
+
+    The order of the keys is that of the rule.
+    """
+    return {
+        "role": "system",
+        "content": [
+            {
+                "type": "system_content",
+                "model_identity": config.model_identity,
+                "reasoning_effort": config.reasoning_effort.capitalize(),
+                "conversation_start_date": config.conversation_start_date,
+                "knowledge_cutoff": config.knowledge_cutoff,
+                "channel_config": {
+                    "valid_channels": ["analysis", "commentary", "final"],
+                    "channel_required": True,
+                },
+            }
+        ],
+    }
+
+
+def developer_message(config: HarmonyConfig) -> dict[str, Any] | None:
+    """Return the developer message of every conversation, None if it has none.
+
+    The order of the keys is that of the rule.
+    """
+    if config.developer is None:
+        return None
+    return {
+        "role": "developer",
+        "content": [{"type": "developer_content", "instructions": config.developer}],
+    }
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Some rows of a raw file."""
+
+    path: Path
+    before: int
+    batch: pa.RecordBatch
+
+    def values(self, name: str) -> list[Any]:
+        """Return a column as Python values.
+
+        Raises BadInput with the row of the first text that is not UTF-8, and for a value that
+        Python cannot hold.
+        """
+        import pyarrow as pa
+
+        try:
+            values, broken = parquet.values(self.batch.column(name))
+        except (pa.ArrowException, ValueError, OverflowError, LookupError) as error:
+            # As a time beyond the calendar, or in a time zone that is unknown.
+            rule = (
+                f"{name}: holds a value that cannot be read in this row or one after it ({error}): "
+                f"{_CURE}"
+            )
+            raise BadInput(self.path, rule, self.before + 1) from error
+        if broken:
+            index = min(broken)
+            rule = f"{name} is not UTF-8 ({broken[index]}): correct the row"
+            raise BadInput(self.path, rule, self.before + index + 1)
+        return values
+
+    def check_metadata(self, columns: Mapping[str, Sequence[Any]], kept: Sequence[int]) -> None:
+        """Check that JSON can hold all metadata values."""
+        for name, column in columns.items():
+            for index, value in zip(kept, column, strict=True):
+                try:
+                    json.dumps(value, allow_nan=False)
+                except (TypeError, ValueError) as error:
+                    row = self.before + index + 1
+                    kind = self.batch.column(name).type
+                    rule = f"{name} is {kind}, and JSON cannot hold its value ({error}): {_CURE}"
+                    raise BadInput(self.path, rule, row) from error
+
+    def check_ids(self, kept: Iterable[int]) -> None:
+        """Check that all kept rows have a synth_id."""
+        ids = self.values("synth_id")
+        for index in kept:
+            if ids[index] is None or not str(ids[index]).strip():
+                rule = f"synth_id is {ids[index]!r}: give the row an id, which chooses its split"
+                raise BadInput(self.path, rule, self.before + index + 1)
+
+
+class Envelope:
+    """The JSON around the texts of a row. It is made once; each row adds its texts."""
+
+    def __init__(self, config: HarmonyConfig) -> None:
+        marks = [f"\0{index}\0" for index in range(len(raw.TEXTS))]
+        channels: tuple[tuple[str, dict[str, str]], ...] = (
+            ("user", {}),
+            ("assistant", {"channel": "analysis"}),
+            ("assistant", {"channel": "final"}),
+        )
+        messages = [system_message(config), developer_message(config)]
+        messages += [
+            {"role": role, "content": [{"type": "text", "text": mark}]} | channel
+            for mark, (role, channel) in zip(marks, channels, strict=True)
+        ]
+        text = json.dumps({"messages": [message for message in messages if message is not None]})
+        self._between: list[str] = []
+        for mark in reversed(marks):
+            # From the end: the config's own texts, which come first, may hold a mark.
+            text, _, after = text.rpartition(json.dumps(mark))
+            self._between.insert(0, after)
+        self._between.insert(0, text)
+
+    def convert(self, rows: RawRows, fields: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
+        """Return the Harmony rows of those raw rows whose three texts are not empty.
+
+        schema: columns of the Harmony shard. A field without a column is null.
+
+        Raises BadInput for a text that is not UTF-8, for a row without an id, and for a metadata
+        value that JSON cannot hold.
+        """
+        count = len(rows.batch)
+        fits = count * sum(map(len, self._between)) <= _COMPILED_BYTES
+        if fits and count >= _COMPILED_ROWS and _has_valid_strings(rows.batch):
+            return self._compiled(rows, fields, schema)
+        return self._interpreted(rows, fields, schema)
+
+    def _compiled(self, rows: RawRows, fields: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
+        """Convert rows whose columns are all valid strings."""
+        import pyarrow as pa
+
+        from gristmill.synth.format.json_strings import joined
+
+        batch = rows.batch
+        kept = _kept(batch)
+        rows.check_ids(kept.to_pylist())
+        names = [f"{json.dumps(name)}: " for name in fields]
+        between = [
+            f"{mark}{name}" for mark, name in zip(["{", *[", "] * len(names)], names, strict=False)
+        ]
+        absent = pa.nulls(len(kept), pa.string())
+        columns = [
+            joined([batch.column(name) for name in raw.TEXTS], self._between, kept),
+            joined([batch.column(name) for name in fields], [*between, "}"], kept),
+            *(
+                batch.column(name).take(kept) if name in fields else absent
+                for name in schema.names[2:]
+            ),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _interpreted(
+        self, rows: RawRows, fields: Sequence[str], schema: pa.Schema
+    ) -> pa.RecordBatch:
+        """Convert rows of any columns; errors name the row."""
+        import pyarrow as pa
+
+        messages, kept = self._messages(rows)
+        rows.check_ids(kept)
+        values = {name: list(map(rows.values(name).__getitem__, kept)) for name in fields}
+        try:
+            metadata = [
+                json.dumps(dict(zip(fields, row, strict=True)), allow_nan=False)
+                for row in zip(*values.values(), strict=True)
+            ]
+        except (TypeError, ValueError):
+            rows.check_metadata(values, kept)
+            raise
+        strings = {
+            name: [None if value is None else str(value) for value in column]
+            for name, column in values.items()
+        }
+        absent = [None] * len(kept)
+        columns = [messages, metadata, *(strings.get(name, absent) for name in schema.names[2:])]
+        return pa.RecordBatch.from_arrays(
+            [pa.array(column, pa.string()) for column in columns], schema=schema
+        )
+
+    def _messages(self, rows: RawRows) -> tuple[list[str], list[int]]:
+        """Return the messages of the kept rows as JSON, and the indices of these rows."""
+        encode = json.dumps
+        p0, p1, p2, p3 = self._between
+        texts = zip(*(rows.values(name) for name in raw.TEXTS), strict=True)
+        messages: list[str] = []
+        kept: list[int] = []
+        for index, (query, reasoning, answer) in enumerate(texts):
+            if query and reasoning and answer:
+                kept.append(index)
+                messages.append(
+                    f"{p0}{encode(query)}{p1}{encode(reasoning)}{p2}{encode(answer)}{p3}"
+                )
+        return messages, kept
+
+
+def _has_valid_strings(batch: pa.RecordBatch) -> bool:
+    """Whether all columns are strings, and valid UTF-8."""
+    import pyarrow as pa
+
+    if any(kind != pa.string() for kind in batch.schema.types):
+        return False
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _kept(batch: pa.RecordBatch) -> pa.Array:
+    """Return the numbers of the rows whose three texts are not empty."""
+    import pyarrow as pa
+
+    every = np.ones(len(batch), dtype=np.bool_)
+    for name in raw.TEXTS:
+        column = batch.column(name)
+        starts = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(batch) + 1]
+        every &= starts[:-1] < starts[1:]
+        if column.null_count:
+            every &= column.is_valid().to_numpy(zero_copy_only=False)
+    return pa.array(np.flatnonzero(every), pa.int64())
+
+
+_BATCH_ROWS: Final = 1000
+
+
+@dataclass(frozen=True)
+class Task:
+    """One part to make.
+
+    rows: how many of its rows are read; None for all.
+    """
+
+    path: Path
+    rows: int | None
+    config: HarmonyConfig
+    links: LinkRule
+
+
+def schema_of(config: HarmonyConfig) -> pa.Schema:
+    """Return the columns of a Harmony shard."""
+    import pyarrow as pa
+
+    columns = ["messages_json", "metadata_json", *config.metadata_fields]
+    return pa.schema([(column, pa.string()) for column in columns])
+
+
+def opened(path: Path, config: HarmonyConfig, links: LinkRule) -> UntrustedParquet:
+    """Open a raw file.
+
+    Raises BadInput for a file that is not readable Parquet, or that has a column that
+    is read more than once.
+    """
+    return UntrustedParquet(path, [*raw.TEXTS, *config.metadata_fields], links=links)
+
+
+def make_part(task: Task, path: Path) -> dict[str, Any]:
+    """Write the Harmony rows of a raw file as an Arrow IPC stream.
+
+    Returns how many Harmony rows it has (`kept`), and how many raw rows were read up to the end of
+    each of its batches (`read`).
+    """
+    import pyarrow as pa
+
+    read, kept, schema = [], 0, schema_of(task.config)
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with HashedFile(path) as file, pa.ipc.new_stream(file, schema, options=options) as writer:
+        for rows, batch in _converted(task, schema):
+            writer.write_batch(batch)
+            read.append(rows)
+            kept += len(batch)
+    return {"read": read, "kept": kept, SHA256: file.sha256}
+
+
+def _converted(task: Task, schema: pa.Schema) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the Harmony rows of the file batch by batch, with the raw rows read so far."""
+    envelope, read = Envelope(task.config), 0
+    with opened(task.path, task.config, task.links) as file:
+        raw.check_columns(task.path, file.names, [*raw.TEXTS, "synth_id"])
+        if (wrong := next(wrong_types(file.schema, raw.TEXTS, ()), None)) is not None:
+            raise BadInput(task.path, wrong)
+        fields = [name for name in task.config.metadata_fields if name in file.names]
+        wanted = [*dict.fromkeys([*raw.TEXTS, *fields])]
+        for whole in file.batches(_BATCH_ROWS, wanted, row_bytes=RAW_ROW_BYTES):
+            batch = whole if task.rows is None else whole.slice(0, task.rows - read)
+            converted = envelope.convert(RawRows(task.path, read, batch), fields, schema)
+            read += len(batch)
+            yield read, converted
+            if read == task.rows:
+                return
+
 
 _GROUP_BYTES: Final = 128 << 20
 
@@ -155,7 +454,7 @@ def to_harmony(
     name = shard_name(f"{shard_index:02d}")
     tasks, rows = _tasks(run, config, links)
     named = ((f"file_{index:06d}", task) for index, task in enumerate(tasks))
-    finished = run_parts(harmony_part.make_part, named, parts, config.workers, scratch=out)
+    finished = run_parts(make_part, named, parts, config.workers, scratch=out)
     with closing(Joiner(out / name, config)) as joiner:
         with progress.stage("convert", unit="rows", total=rows) as stage, closing(finished):
             for task, (_, path, summary) in zip(tasks, finished, strict=True):
@@ -169,7 +468,7 @@ def to_harmony(
     return HarmonySummary(files, joiner.rows, skipped, joiner.groups, len(run))
 
 
-def _check_kept(task: harmony_part.Task, summary: Mapping[str, Any]) -> None:
+def _check_kept(task: Task, summary: Mapping[str, Any]) -> None:
     """Raise BadInput for a raw file with rows of which none is kept, though all were read."""
     if task.rows is None and any(summary["read"]) and not summary["kept"]:
         texts = f"{', '.join(raw.TEXTS[:-1])} and {raw.TEXTS[-1]}"
@@ -177,20 +476,18 @@ def _check_kept(task: harmony_part.Task, summary: Mapping[str, Any]) -> None:
         raise BadInput(task.path, f"{rule}: take it out of the drop, or bring one that has them")
 
 
-def _tasks(
-    run: Sequence[Path], config: HarmonyConfig, links: LinkRule
-) -> tuple[list[harmony_part.Task], int]:
+def _tasks(run: Sequence[Path], config: HarmonyConfig, links: LinkRule) -> tuple[list[Task], int]:
     """Return a task for each raw file up to the cap, and how many raw rows they read."""
     sizes = []
     for path in run:
-        with harmony_part.opened(path, config, links) as file:
+        with opened(path, config, links) as file:
             sizes.append(file.rows)
-    tasks: list[harmony_part.Task] = []
+    tasks: list[Task] = []
     left = config.max_rows
     for path, rows in zip(run, sizes, strict=True):
         if config.max_rows >= 0 and left <= rows and rows > 0:
-            tasks.append(harmony_part.Task(path, left, config, links))
+            tasks.append(Task(path, left, config, links))
             return tasks, config.max_rows
-        tasks.append(harmony_part.Task(path, None, config, links))
+        tasks.append(Task(path, None, config, links))
         left -= rows
     return tasks, sum(sizes)

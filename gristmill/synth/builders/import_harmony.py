@@ -22,14 +22,14 @@ from gristmill.synth.builders.harmony_shard import (
     shard_violations,
     shards,
 )
-from gristmill.synth.builders.manifest_files import (
+from gristmill.synth.builders.manifests import (
     HARMONY_SCHEMA,
     MANIFEST,
     METADATA,
     json_violations,
     read_json,
 )
-from gristmill.synth.format.row_digest import RowsDigest
+from gristmill.synth.format.trace import RowsDigest
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 if TYPE_CHECKING:

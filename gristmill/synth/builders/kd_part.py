@@ -26,7 +26,7 @@ from gristmill.synth.builders.harmony_shard import (
 from gristmill.synth.builders.kd_part_file import SPLITS
 from gristmill.synth.format import quarantine, trace
 from gristmill.synth.format.quarantine import BadRow
-from gristmill.synth.render import documents, harmony, strict, templates
+from gristmill.synth.render import documents, harmony, strict
 from gristmill.synth.render.documents import Conversation, Documents
 from gristmill.vocabularies import compare
 from gristmill.vocabularies.encode import Encoder, encoder
@@ -83,8 +83,8 @@ def written(part: Part, path: Path) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4)
-def _renderer(vocabulary: Path) -> templates.Renderer:
-    return templates.Renderer(vocabulary)
+def _renderer(vocabulary: Path) -> documents.Renderer:
+    return documents.Renderer(vocabulary)
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Part:
         self._sample = Sample(task.shard, self.encoder, self.assemble)
 
     @cached_property
-    def renderer(self) -> templates.Renderer:
+    def renderer(self) -> documents.Renderer:
         """Reads rows in Harmony."""
         return _renderer(self.task.vocabulary)
 
@@ -222,7 +222,7 @@ class Part:
                 continue
             try:
                 read[index] = self.renderer.read(text)
-            except templates.BadRow as bad:
+            except documents.BadRow as bad:
                 refused[index] = str(bad)
         for rules in self._rules_of_batches(batch, columns, read):
             refused |= {index: rule for index, rule in rules.items() if index not in refused}

@@ -1,4 +1,4 @@
-"""The file of one part of a shard, as `kd_part.py` writes it and `kd_join.py` reads it.
+"""The file of one part of a shard, as `kd_part.py` writes it and `kd_shard.py` reads it.
 
 Source: `docs/formats/synth.md#part-files`.
 """

@@ -24,10 +24,15 @@ from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.located import located
 from gristmill.reading.sample_numbers import number_of
 from gristmill.reading.verify_level import verify_level
-from gristmill.synth.format import aligned
-from gristmill.synth.format.megatron_files import Index, MappedValues, UnmappedValues
-from gristmill.synth.read.shard_files import Misaligned, ShardFiles, index_folder
-from gristmill.synth.read.tokenizer import HARMONY, contradiction
+from gristmill.synth.format import megatron
+from gristmill.synth.format.megatron import Index, MappedValues, UnmappedValues
+from gristmill.synth.read.shard_files import (
+    HARMONY,
+    Misaligned,
+    ShardFiles,
+    contradiction,
+    index_folder,
+)
 
 
 class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]
@@ -44,7 +49,7 @@ class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]
         counts: tuple[int, int] | None = None,
     ) -> None:
         self.files, self.name = files, name
-        self.path_prefix = str(aligned.sibling(files.prefix, name))
+        self.path_prefix = str(megatron.sibling(files.prefix, name))
         self.mmap, self.multimodal = mmap, False
         self._read()
         held = (self.index.sequence_count, self.index.document_count)
@@ -59,7 +64,7 @@ class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]
         """Open index and values of the held files."""
         values, index = (self.files.held[f"{self.name}.{kind}"] for kind in ("bin", "idx"))
         with index.reading() as path:
-            self.index = Index(path, aligned.DTYPES[self.name])
+            self.index = Index(path, megatron.DTYPES[self.name])
         with values.reading() as path:
             self.bin_reader = MappedValues(path) if self.mmap else UnmappedValues(values)
 
@@ -215,7 +220,7 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         cache = config.path_to_cache
         if cache is None and not is_object_storage_path(self.dataset_path):
             # GPTDataset's default is a folder in the published dataset.
-            cache = str(aligned.cache_folder(located(self.dataset_path)))
+            cache = str(megatron.cache_folder(located(self.dataset_path)))
         with ExitStack() as made:
             if cache and makes_index(config):
                 name = f"{type(self).__name__}-{self.index_split.name}"

@@ -1,11 +1,11 @@
-"""The documents of SYNTH's Megatron datasets by number, with loss mask and span: no Megatron."""
+"""Documents and rows of SYNTH's datasets by number, as sources of the loader: no Megatron."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,17 @@ from gristmill.loading.bijection import Numbers
 from gristmill.loading.packing import Packed
 from gristmill.loading.source import Columns, Source, identity_of, only
 from gristmill.provenance import RECORD
-from gristmill.reading import Verify
 from gristmill.reading.located import located
-from gristmill.synth.format import aligned
-from gristmill.synth.format.megatron_files import Index, MappedValues
+from gristmill.reading.opening import Opening
+from gristmill.reading.reader import Reader
+from gristmill.reading.verify_level import Verify
+from gristmill.synth.format import megatron
+from gristmill.synth.format.megatron import Index, MappedValues
 from gristmill.synth.read.origins import document_origins, own_document_origins
-from gristmill.synth.read.shard_files import ShardFiles
+from gristmill.synth.read.shard_files import HARMONY_WORDS, ShardFiles
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ASSET: Final = "synth/kd_shards"
 _NAMES: Final = {"tokens": "tokens", "lossmask": "loss_mask", "span": "span_id"}
@@ -97,7 +102,7 @@ class SynthKDDocuments:
         lengths = np.array([len(each["tokens"]) for each in found], np.int64)
         shape = len(found), int(lengths.max(initial=0))
         columns: Columns = {
-            column: np.zeros(shape, aligned.DTYPES[name]) for name, column in _NAMES.items()
+            column: np.zeros(shape, megatron.DTYPES[name]) for name, column in _NAMES.items()
         }
         for row, each in enumerate(found):
             for name, column in _NAMES.items():
@@ -139,10 +144,10 @@ class SynthKDDocuments:
         shard, document = self._place(number)
         places, values = self._shards[shard]
         offset, length, _ = places[document]
-        first = int(offset) // aligned.DTYPES["tokens"].itemsize
+        first = int(offset) // megatron.DTYPES["tokens"].itemsize
         return {
             name: values[name].read(
-                aligned.DTYPES[name].type, int(length), first * aligned.DTYPES[name].itemsize
+                megatron.DTYPES[name].type, int(length), first * megatron.DTYPES[name].itemsize
             )
             for name in _NAMES
         }
@@ -157,4 +162,109 @@ def _opened(files: ShardFiles) -> _Shard:
         with held[f"{name}.bin"].reading() as path:
             values[name] = MappedValues(path)
     with held["tokens.idx"].reading() as path:
-        return _Shard(Index(path, aligned.DTYPES["tokens"]), values)
+        return _Shard(Index(path, megatron.DTYPES["tokens"]), values)
+
+
+_DISTILL: Final = "synth/distill"
+_LISTS: Final = {"input_ids": 0, "labels": -100}
+"""The columns of lists, and what is behind the end of a row."""
+
+
+class _Held(NamedTuple):
+    """Batches of rows of all folders, the number of the first row of each, and those of folders."""
+
+    batches: list[pa.RecordBatch]
+    firsts: Numbers
+    cuts: Numbers
+
+
+class DistilledRows(Reader[_Held]):
+    """Rows of one split of distill datasets, by number from 0, one folder after the other.
+
+    folders: of artifacts of `synth/distill` or `chat/distill`. split: "train" or "valid".
+    verify: how much is compared with the records: "none", "sizes" (the default) or "hash".
+
+    It is a source of `gristmill.loading`, and can be pickled: a worker maps the files again, and
+    raises StaleDataset at its first read where a dataset was rebuilt.
+
+    Raises BadInput where a file is missing or damaged, GristmillError for a folder without a
+    record.
+    """
+
+    words = HARMONY_WORDS
+    behind = _LISTS
+
+    def __init__(
+        self, folders: Sequence[Path | str], split: str = "train", *, verify: Verify = "sizes"
+    ) -> None:
+        self._folders, self.split = [located(each) for each in folders], split
+        self.start(verify)
+        self.identity = identity_of(_DISTILL, self.generations, split)
+        self.cuts: Numbers = self.held.cuts
+
+    def open_files(self, opening: Opening) -> _Held:
+        """Map the batches of all folders."""
+        from gristmill.synth.read import distill  # loads Arrow
+
+        batches: list[pa.RecordBatch] = []
+        cuts = [0]
+        for folder in self._folders:
+            root = opening.folder(folder)
+            state = f"{distill.SPLITS[self.split]}/{distill.STATE}"
+            root.check(state)
+            for path in distill.files_of(root.inside, self.split):
+                kept = root.keep(f"{distill.SPLITS[self.split]}/{path.name}")
+                batches += distill.batches_of(kept.opened, kept.path)
+            cuts.append(sum(map(len, batches)))
+        firsts = np.cumsum([0, *map(len, batches)], dtype=np.int64)
+        return _Held(batches, firsts, np.array(cuts, np.int64))
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.cuts[-1])
+
+    def lengths(self) -> Numbers:
+        """Tokens of each row, int64 [N]."""
+        found = [batch["input_ids"].value_lengths().to_numpy() for batch in self.held.batches]
+        return np.concatenate([np.empty(0, np.int64), *found]).astype(np.int64)
+
+    def read(self, numbers: Numbers) -> Columns:
+        """input_ids int32, 0 behind the end, and labels int32, -100 there [N, longest]; length."""
+        held = self.held
+        places = np.searchsorted(held.firsts, numbers, "right") - 1
+        rows = [
+            {
+                name: held.batches[place][name][number - int(held.firsts[place])].values.to_numpy()
+                for name in _LISTS
+            }
+            for number, place in zip(numbers.tolist(), places.tolist(), strict=True)
+        ]
+        lengths = np.array([len(row["input_ids"]) for row in rows], np.int64)
+        columns: Columns = {}
+        for name, behind in _LISTS.items():
+            filled = np.full((len(rows), int(lengths.max(initial=0))), behind, np.int32)
+            for at, row in enumerate(rows):
+                filled[at, : lengths[at]] = row[name]
+            columns[name] = filled
+        return {**columns, "length": lengths}
+
+    def shown(self, number: int) -> Iterator[Request]:
+        """The row."""
+        folder, row = self._place(number)
+        yield Request(folder, str(row), {"split": self.split})
+
+    def origin(self, number: int) -> Iterator[Trace]:
+        """The row of Harmony, or of the conversations, and the raw row of a row."""
+        folder, row = self._place(number)
+        return own_document_origins(folder, self.split, row)
+
+    def _place(self, number: int) -> tuple[Path, int]:
+        place = int(np.searchsorted(self.cuts, number, "right")) - 1
+        return self.generations[place].folder, number - int(self.cuts[place])
+
+
+def opened_rows(
+    folders: Sequence[Path], *, split: Literal["train", "valid"] = "train"
+) -> DistilledRows:
+    """The rows of a split of one or more datasets."""
+    return DistilledRows(folders, split)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from gristmill.contract import BadInput
 from gristmill.exports.table import SPLITS, Array, Batches, Split, Tokens, list_of, required
-from gristmill.synth.format import harmony_tokens, indexed, trace
+from gristmill.synth.format import harmony_tokens, megatron, trace
 from gristmill.synth.read import distill
 from gristmill.synth.render.documents import Documents
 
@@ -61,7 +61,7 @@ def _harmony(folder: Path, file: str) -> Split:
 def _documents(folder: Path, number: str, split: str) -> Split:
     def batches() -> Batches:
         tokens, spans = (
-            indexed.read(folder / split / f"shard_{number}_{name}") for name in ("tokens", "span")
+            megatron.read(folder / split / f"shard_{number}_{name}") for name in ("tokens", "span")
         )
         path, seen = folder / trace.path(number), 0
         with trace.opened(path) as opened:
@@ -79,7 +79,7 @@ def _documents(folder: Path, number: str, split: str) -> Split:
             raise BadInput(path, f"{rule}: build the shard again")
 
     def documents() -> Iterator[tuple[Array, Array]]:
-        tokens = indexed.read(folder / split / f"shard_{number}_tokens")
+        tokens = megatron.read(folder / split / f"shard_{number}_tokens")
         for first in range(0, len(tokens), _DOCUMENTS):
             bounds = tokens.bounds(first, min(first + _DOCUMENTS, len(tokens)))
             yield tokens.load(int(bounds[0]), int(bounds[-1])), bounds - bounds[0]
@@ -88,7 +88,7 @@ def _documents(folder: Path, number: str, split: str) -> Split:
     return Split(SPLITS.get(split, split), lambda: _SCHEMA, batches, partition=number, tokens=said)
 
 
-def _batch(tokens: indexed.Indexed, spans: indexed.Indexed, first: int, rows: pa.Table) -> Any:
+def _batch(tokens: megatron.Indexed, spans: megatron.Indexed, first: int, rows: pa.Table) -> Any:
     bounds = tokens.bounds(first, first + len(rows))
     begin, end, none = int(bounds[0]), int(bounds[-1]), np.zeros(0, np.int32)
     lengths = np.diff(bounds).astype(np.int32)

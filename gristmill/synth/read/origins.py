@@ -13,9 +13,9 @@ from gristmill.contract import BadInput
 from gristmill.families import Request
 from gristmill.provenance.record import Input
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, inputs_of, notes, source
+from gristmill.synth import raw
 from gristmill.synth.format import parquet
-from gristmill.synth.raw import files as raw
-from gristmill.synth.read.trace import trace
+from gristmill.synth.format.trace import trace
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,17 +1,18 @@
-"""The files of one shard in one generation, and the cache of the indices of its datasets."""
+"""The files of one shard in one generation, its tokenizer, and the cache of its indices."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from gristmill import provenance
 from gristmill.contract import BadInput
@@ -21,9 +22,77 @@ from gristmill.reading.folder import HeldFile
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
 from gristmill.reading.verify_level import Verify
-from gristmill.synth.format import aligned
-from gristmill.synth.read.tokenizer import HARMONY, Own
+from gristmill.synth.format import harmony_tokens as ids
+from gristmill.synth.format import megatron
 from gristmill.vocabularies.pinned import O200K
+
+_USED: Final = (
+    ids.ENDOFTEXT,
+    ids.RETURN,
+    ids.CONSTRAIN,
+    ids.CHANNEL,
+    ids.START,
+    ids.END,
+    ids.MESSAGE,
+    ids.CALL,
+)
+"""The control tokens of documents: `docs/formats/synth.md#value-laws`."""
+
+
+class Own(NamedTuple):
+    """The tokenizer of the tokens.
+
+    name: of it. eod: id that ends a document. used: ids that may not be padding.
+    below: a pad from 0 up to it is ordinary text. size: number of ids, padded.
+    """
+
+    name: str
+    eod: int
+    used: Collection[int]
+    below: int
+    size: int
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Own:
+        """The tokenizer that a record's config names."""
+        name = json.loads(config.get("render") or "{}").get("tokenizer", HARMONY.name)
+        if name == HARMONY.name:
+            return HARMONY
+        size = int(config["ids"])
+        return cls(name, int(config["eod"]), (int(config["eod"]), size - 1), size, size)
+
+
+HARMONY: Final = Own("o200k_harmony", ids.ENDOFTEXT, _USED, ids.BODY_LIMIT, ids.PADDED_VOCABULARY)
+
+
+def contradiction(tokenizer: Any, pad: Any, own: Own = HARMONY) -> str | None:
+    """What a tokenizer says that the tokens of the documents contradict, with both numbers.
+
+    own: the tokenizer of the documents; default: that of SYNTH.
+    """
+    cure = f"give the config a tokenizer with eod = {own.eod} and pad = -1, as docs/synth.md shows"
+    try:
+        eod = tokenizer.eod
+    except (AttributeError, NotImplementedError):
+        eod = None
+    if eod != own.eod:
+        return (
+            f"tokenizer.eod is {eod}, and the EOD of its documents ({own.name}) is"
+            f" {own.eod}; tokenizer.pad is {pad}: {cure}"
+        )
+    if pad in own.used or (pad is not None and 0 <= pad < own.below):
+        kind = ids.name(pad) if own.name == HARMONY.name and pad in _USED else "ordinary text"
+        return (
+            f"tokenizer.pad is {pad}, and in its documents ({own.name}) {pad} is {kind}, of"
+            f" which Megatron would make 0; tokenizer.eod is {eod}: {cure}"
+        )
+    size = getattr(tokenizer, "vocab_size", None)
+    if size is not None and size <= max(own.used):
+        return (
+            f"tokenizer.vocab_size is {size}, and its documents have ids up to {max(own.used)}: "
+            f"give the config the vocabulary of {own.name}, padded to {own.size} ids"
+        )
+    return None
 
 
 class Misaligned(BadInput, RuntimeError):
@@ -68,8 +137,8 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
         if opening.first:
             self._compare(root.inside / inside)
         files = {}
-        for name in aligned.DTYPES:
-            place = aligned.sibling(inside, name)
+        for name in megatron.DTYPES:
+            place = megatron.sibling(inside, name)
             for kind in ("bin", "idx"):
                 files[f"{name}.{kind}"] = root.keep(f"{place}.{kind}")
         return files
@@ -82,7 +151,7 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
                 "this prefix out, or build with another valid_fraction",
             )
         try:
-            self.data_digest = aligned.digest(tokens)
+            self.data_digest = megatron.digest(tokens)
         except RuntimeError as error:
             raise Misaligned(self.prefix, str(error).removeprefix(f"{tokens}: ")) from error
 

@@ -27,8 +27,8 @@ from gristmill.publish import remove_published
 from gristmill.publish.publish import publish
 from gristmill.run.parts import PartStore
 from gristmill.synth.builders import kd_shard
-from gristmill.synth.builders.source import NUMBERS
 from gristmill.synth.builds import harmony_build
+from gristmill.synth.raw import NUMBERS
 from gristmill.synth.samples import write_drop
 from resources import Lake
 from tests.assets.helpers import (

@@ -10,7 +10,7 @@ import definitions
 from assets import tokenizers
 from assets.synth import FAMILY
 from definitions import followers_sensor
-from gristmill.synth.builders.source import NUMBERS
+from gristmill.synth.raw import NUMBERS
 from gristmill.synth.samples import write_drop
 from resources import Lake
 from tests.assets.helpers import built, materialized

@@ -46,5 +46,4 @@ NO_PARSERS = {
     "gristmill.reasoning.raw.ready": "names of files, which `drops` finds",
     "gristmill.reasoning.raw.hub": "a client of a server: tests/reasoning/raw/test_hub.py",
     "gristmill.synth.format.quarantine": "lines that a worker has just made",
-    "gristmill.synth.raw.hub": "a client of a server: tests/synth/raw/test_hub.py",
 }

@@ -64,7 +64,7 @@ def chat_recipe(data: bytes) -> None:
     from gristmill.reasoning.config import ChatConfig
     from gristmill.reasoning.laws.conversations import conversation_laws
     from gristmill.reasoning.raw.chat import drops
-    from gristmill.synth.raw.render import read_render
+    from gristmill.synth.raw import read_render
 
     recipe, template, rows = split(data, 3)
     with folder("chats") as place:
@@ -160,7 +160,7 @@ PARSERS = (
                 *("transcripts", "trees"),
             )
         ),
-        covers=("gristmill.synth.raw.render",),
+        covers=("gristmill.synth.raw",),
         inputs=TEN_THOUSAND,
         words=(*_TOML, *_ROWS, *_MESSAGES),
     ),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
+from gristmill.contract import BadInput
+from gristmill.untrusted.files import REFUSE_LINKS
 from tests.fuzz.parser import JSON, TEN_THOUSAND, Parser, file, folder, scratch, split
 
 _FORMAT = "gristmill.synth.format"
@@ -13,12 +16,12 @@ _BUILD = "gristmill.synth.builders"
 
 def index(data: bytes) -> None:
     """A Megatron index and its values."""
-    from gristmill.synth.format import indexed
+    from gristmill.synth.format import megatron
 
     idx, values = split(data, 2)
     file("shard.idx", idx)
     binary = file("shard.bin", values)
-    opened = indexed.read(scratch() / "shard")
+    opened = megatron.read(scratch() / "shard")
     if opened.size == 0 and not values:
         return
     assert binary.stat().st_size == opened.size * opened.dtype.itemsize
@@ -43,9 +46,9 @@ def parquet_file(data: bytes) -> None:
 def _read_parquet(path: Path) -> None:
     import pyarrow as pa
 
-    from gristmill.synth.builders.harmony_rows import RawRows
+    from gristmill.synth.builders.harmony import RawRows
     from gristmill.synth.format.untrusted_parquet import _describe, _read
-    from gristmill.synth.raw.files import TEXTS, check_columns
+    from gristmill.synth.raw import TEXTS, check_columns
 
     with path.open("rb") as opened:
         schema, groups, _ = _describe(opened.fileno(), path, ["synth_id"])
@@ -81,7 +84,7 @@ def row_texts(data: bytes) -> None:
     import pyarrow as pa
 
     from gristmill.synth.render import documents, harmony, strict
-    from gristmill.synth.render.templates import BadRow
+    from gristmill.synth.render.documents import BadRow
 
     vocabulary, renderer = _renderer()
     try:
@@ -112,7 +115,7 @@ _RENDERER = []
 
 
 def _renderer():  # type: ignore[no-untyped-def]
-    from gristmill.synth.render.templates import Renderer
+    from gristmill.synth.render.documents import Renderer
     from gristmill.vocabularies.find import find
     from gristmill.vocabularies.pinned import O200K
     from tests.kept_vocabularies import kept_vocabularies
@@ -125,22 +128,22 @@ def _renderer():  # type: ignore[no-untyped-def]
 
 def finished_conversion(data: bytes) -> None:
     """manifest.json and metadata.json of a finished conversion, and names of shards."""
+    from gristmill.synth.builders.drop_in_use import account
     from gristmill.synth.builders.import_harmony import folder_violations
-    from gristmill.synth.builders.source import READY, Source, refusal
 
     manifest, metadata = split(data, 2)
     with folder("conversion") as place:
         (place / "manifest.json").write_bytes(manifest)
         (place / "metadata.json").write_bytes(metadata)
         list(folder_violations(place))
-        refusal(Source(READY, place), 4)
+        with suppress(BadInput):
+            account("synth_harmony", place, REFUSE_LINKS)
 
 
 def raw_names(data: bytes) -> None:
     """The names of files in a raw drop, one a line."""
     from gristmill.inbox.division import contiguous_run
-    from gristmill.synth.builders.source import RAW, Source, refusal
-    from gristmill.synth.raw.files import SHARDS, files
+    from gristmill.synth.raw import SHARDS, files, raw_account
 
     with folder("raw") as place:
         for line in data.split(b"\n")[:20]:
@@ -148,7 +151,8 @@ def raw_names(data: bytes) -> None:
             if name not in (b"", b".", b".."):
                 with open(bytes(place) + b"/" + name, "wb"):  # noqa: PTH123 - need not be UTF-8
                     pass
-        refusal(Source(RAW, place), 3)
+        with suppress(BadInput):
+            raw_account(place, expected=3)
         paths = files(place)
         runs = [contiguous_run(paths, number, SHARDS) for number in range(4)]
         assert [path for run in runs for path in run] == paths
@@ -182,7 +186,7 @@ PARSERS = (
     Parser(
         "synth_index",
         index,
-        (f"{_FORMAT}.indexed",),
+        (f"{_FORMAT}.megatron",),
         words=(
             b"MMIDIDX\x00\x00\x01\0\0\0\0\0\0\0",
             b"\x04",
@@ -195,7 +199,7 @@ PARSERS = (
         parquet_file,
         (
             f"{_FORMAT}.untrusted_parquet",
-            "gristmill.synth.raw.files",
+            "gristmill.synth.raw",
             "gristmill.untrusted.parquet",
         ),
         inputs=TEN_THOUSAND,
@@ -221,19 +225,19 @@ PARSERS = (
     Parser(
         "synth_messages",
         row_texts,
-        (f"{_RENDER}.templates", f"{_RENDER}.harmony", f"{_RENDER}.documents"),
+        (f"{_RENDER}.harmony", f"{_RENDER}.documents"),
         words=JSON + _HARMONY,
     ),
     Parser(
         "synth_conversion",
         finished_conversion,
-        (f"{_BUILD}.import_harmony", f"{_BUILD}.manifest_files"),
+        (f"{_BUILD}.import_harmony", f"{_BUILD}.manifests"),
         words=(*JSON, b'"storage"', b'"total_rows"', b'"schema_version"', b"\xff\xfe"),
     ),
     Parser(
         "synth_raw_names",
         raw_names,
-        ("gristmill.synth.raw.files", "gristmill.synth.raw.drops"),
+        ("gristmill.synth.raw",),
         most_bytes=400,
         words=(b".parquet", b".PARQUET", b".done", b"SHA256SUMS", b"\n", b"\xff"),
     ),

@@ -1,4 +1,4 @@
-"""Drops of SYNTH and their files as inputs."""
+"""Which drop the Harmony dataset is built from."""
 
 from __future__ import annotations
 
@@ -8,13 +8,97 @@ import pytest
 from click.testing import CliRunner
 
 from commands.drop import drop as command
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
+from gristmill.data_root import NotReady
+from gristmill.inbox import GONE, REFUSED, UNREAD
 from gristmill.inbox import READY as READY_STATE
-from gristmill.inbox import REFUSED
-from gristmill.synth.builders.drop_in_use import drop_inputs, root_above
-from gristmill.synth.builders.source import RAW, READY, Source
+from gristmill.synth.builders import drop_in_use
+from gristmill.synth.builders.drop_in_use import Source, drop_inputs
+from gristmill.synth.raw import RAW, READY, READY_FILES
 from gristmill.synth.samples import write_drop
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources import Lake
+from tests.marked import mark
+
+
+@pytest.fixture
+def drops(tmp_path: Path) -> Path:
+    return tmp_path / "drops"
+
+
+def chosen(drops: Path, name: str | None = None) -> str:
+    """The drop in use, where the settings name one or none."""
+    text = "[synth.raw]\nfiles = 4\n" + (f'[synth.harmony]\ndrop = "{name}"\n' if name else "")
+    (drops.parent / "gristmill.toml").write_text(text)
+    return drop_in_use.source_of(Lake(data_root=str(drops.parent))).name
+
+
+def test_the_one_complete_drop_is_chosen_and_of_several_the_one_that_is_named(drops: Path) -> None:
+    with pytest.raises(
+        NotReady, match="there is no drop: put raw files into synth/<name>/"
+    ) as none:
+        chosen(drops)
+    write_drop(drops / "synth/a", files=4, rows=1, done=False)
+    write_drop(drops / "synth/b", files=3, rows=1, done=False)
+    assert chosen(drops) == chosen(drops, "synth/a") == "synth/a"
+    with pytest.raises(GristmillError, match="3 Parquet files of 4"):
+        chosen(drops, "synth/b")
+    with pytest.raises(NotReady, match="there is no drop 'synth/c', which gristmill") as unknown:
+        chosen(drops, "synth/c")
+    (drops / "synth/b/.done").touch()
+    write_drop(drops / "synth/b", files=4, rows=1, seed=2)
+    with pytest.raises(NotReady, match=r"several drops are complete \(synth/a, synth/b\)") as both:
+        chosen(drops)
+    assert [each.value.state for each in (none, unknown, both)] == [GONE, GONE, UNREAD]
+    assert chosen(drops, "synth/b") == "synth/b"
+
+
+@pytest.mark.parametrize(("name", "marked"), [("samples", False), ("a", True), ("samples", True)])
+def test_samples_are_used_only_without_another_drop(drops: Path, name: str, marked: bool) -> None:
+    folder = write_drop(drops / "synth" / name, files=4, rows=1)[0].parent
+    if marked:
+        mark(folder)
+    assert chosen(drops) == f"synth/{name}"
+    write_drop(drops / "synth/z", files=4, rows=1, seed=3)
+    assert chosen(drops) == "synth/z"
+    if marked:  # with real files it is a drop like others
+        write_drop(folder, files=4, rows=1, seed=2)
+        with pytest.raises(GristmillError, match=rf"several drops are complete \(synth/{name}, "):
+            chosen(drops)
+
+
+def test_hidden_folders_are_not_drops(tmp_path: Path) -> None:
+    for name in ("synth/.x", "synth/b", "synth_harmony/a"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "synth/file").touch()
+    names = [each.name for each in drop_in_use.present_sources(tmp_path)]
+    assert names == ["synth/b", "synth_harmony/a"]
+
+
+def test_what_a_finished_conversion_holds_is_looked_at_after_its_names(tmp_path: Path) -> None:
+    for name in READY_FILES:
+        (tmp_path / name).write_text(name)
+    with pytest.raises(BadInput, match=r"manifest\.json: manifest: cannot be read") as raised:
+        drop_in_use.account(READY, tmp_path, REFUSE_LINKS)
+    assert str(raised.value).startswith(f"{tmp_path}: ")
+
+
+def test_wrong_settings_of_one_drop_do_not_hide_another(drops: Path) -> None:
+    for seed, name in enumerate("ab"):
+        write_drop(drops / "synth" / name, files=4, rows=1, seed=seed)
+    (drops / "synth/a/gristmill.toml").write_text("[")
+    assert chosen(drops) == "synth/b"
+    with pytest.raises(GristmillError, match=r"gristmill\.toml: "):
+        chosen(drops, "synth/a")
+
+
+def test_a_drop_with_a_link_is_refused_unless_links_are_allowed(drops: Path) -> None:
+    paths = write_drop(drops / "synth/a", files=4, rows=1)
+    paths[2].symlink_to(paths[2].rename(drops.parent / "elsewhere.parquet"))
+    with pytest.raises(GristmillError, match=r"synth_003\.parquet: is a link"):
+        chosen(drops)
+    rule = LinkRule(True, (str(drops.parent),))
+    assert drop_in_use.account(RAW, drops / "synth/a", rule).taken["02"] == ["synth_003.parquet"]
 
 
 def test_a_folder_that_gristmill_drop_brought_is_complete_without_a_mark(
@@ -51,6 +135,7 @@ def test_raw_files_with_equal_sums_are_refused_where_a_look_did_not_compare_them
         drop_inputs(lake, Source(RAW, files[0].parent), files, "00")
 
 
-def test_a_folder_near_the_root_of_the_disk_is_looked_at_like_any_other() -> None:
-    assert root_above(Path("/data/drops/synth/mine")) == Path("/data")
-    assert root_above(Path("/mine")) == Path("/")
+@pytest.mark.parametrize("drop", ["/mine", "/drops/mine"])
+def test_a_folder_near_the_root_of_the_disk_is_looked_at_like_any_other(drop: str) -> None:
+    with pytest.raises(BadInput, match="0 Parquet files of 500"):
+        drop_in_use.account(RAW, Path(drop), REFUSE_LINKS)

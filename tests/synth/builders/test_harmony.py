@@ -1,8 +1,14 @@
 """Raw rows to Harmony rows: what is kept, how it is written, which files a shard takes."""
 
+from __future__ import annotations
+
+import hashlib
 import json
 import math
+import os
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +17,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.synth.builders import harmony, harmony_part, harmony_rows
-from gristmill.synth.builders.harmony import to_harmony
-from gristmill.synth.builders.harmony_rows import RawRows, developer_message, system_message
+from gristmill.hashing import sha256_file
+from gristmill.run.parts import PartStore
+from gristmill.run.progress import Progress, Report
+from gristmill.synth import raw
+from gristmill.synth.builders import harmony
+from gristmill.synth.builders.harmony import (
+    HarmonySummary,
+    RawRows,
+    developer_message,
+    system_message,
+    to_harmony,
+)
 from gristmill.synth.config import HarmonyConfig
-from gristmill.synth.raw import files as raw
+from gristmill.synth.format.trace import RowsDigest
 from gristmill.synth.samples import write_drop
 
 # The identity in the reference's metadata.json: `docs/formats/synth.md#messages`.
@@ -152,7 +167,7 @@ def _raw(path: Path, **columns: Any) -> Path:
 def test_a_kept_row_without_an_id_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: int, synth_id: str | None
 ) -> None:
-    monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", compiled)
+    monkeypatch.setattr(harmony, "_COMPILED_ROWS", compiled)
     config = HarmonyConfig(num_shards=1)
     path = _raw(tmp_path / "synth_001.parquet", synth_id=["x", synth_id, "z"])
     rule = f"synth_id is {synth_id!r}: give the row an id, which chooses its split"
@@ -169,7 +184,7 @@ def test_a_kept_row_without_an_id_is_refused(
 def test_an_id_may_be_any_integer_and_be_there_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: int
 ) -> None:
-    monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", compiled)
+    monkeypatch.setattr(harmony, "_COMPILED_ROWS", compiled)
     path = _raw(tmp_path / "synth_001.parquet", synth_id=[0, -1, 0])
     assert to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1)).rows == 3
     table = pq.read_table(tmp_path / "out/synth_harmony_shard_00.parquet")
@@ -182,6 +197,8 @@ def test_an_id_may_be_any_integer_and_be_there_twice(
         ({"query": [1, 2, 3]}, "query is int64, not a string: write the column as strings"),
         ({"synth_id": [0.5] * 3}, "synth_id is double, not a string or an integer: write the col"),
         ({"synth_id": [b"a"] * 3}, "synth_id is binary, not a string or an integer: write the"),
+        ({"query": [b"a"] * 3}, "query is binary, not a string: write the column as strings"),
+        ({"model": [datetime(2026, 1, 1)] * 3}, "model is timestamp[us], and JSON cannot hold its"),
         ({"model": [b"a"] * 3}, "model is binary, and JSON cannot hold its value (Object of type "),
         (
             {"model": [1.5, math.nan, 0.0]},
@@ -229,24 +246,6 @@ def test_a_shard_without_raw_files_is_an_error(raw_files: list[Path], tmp_path: 
     assert to_harmony(raw_files[:3], tmp_path / "out", 2, HarmonyConfig()).raw_files == 1
 
 
-def test_a_row_group_may_take_so_many_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = ["é" * 100] * 10
-    path = tmp_path / "synth_001.parquet"
-    names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
-    pq.write_table(pa.table(dict.fromkeys(names, texts)), path)
-    monkeypatch.setattr(harmony_part, "_BATCH_ROWS", 2)
-    monkeypatch.setattr(harmony, "_GROUP_BYTES", 15_000)
-    built = to_harmony([path], tmp_path / "a", 0, HarmonyConfig(num_shards=1, rows_per_group=2))
-    assert built.rows == 10
-    with pytest.raises(BadInput) as error:
-        to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1, rows_per_group=10))
-    assert error.value.row == 6
-    assert "6 Harmony rows up to this raw row take more than 15,000 bytes" in error.value.rule
-    assert "lower rows_per_group" in error.value.rule
-
-
 @pytest.mark.parametrize(
     "column",
     [
@@ -289,30 +288,30 @@ def test_compiled_code_makes_the_same_rows(
     pq.write_table(table, path)
     built = {}
     calls: list[int] = []
-    compiled = harmony_rows.Envelope._compiled
+    compiled = harmony.Envelope._compiled
 
-    def counted(self: harmony_rows.Envelope, rows: RawRows, *rest: object) -> object:
+    def counted(self: harmony.Envelope, rows: RawRows, *rest: object) -> object:
         calls.append(len(rows.batch))
         return compiled(self, rows, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(harmony_rows.Envelope, "_compiled", counted)
+    monkeypatch.setattr(harmony.Envelope, "_compiled", counted)
     config = HarmonyConfig(num_shards=1, developer='\x000\x00 "ü" \U0001f600')
     for rows in (len(table) + 1, len(table)):
-        monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", rows)
+        monkeypatch.setattr(harmony, "_COMPILED_ROWS", rows)
         summary = to_harmony([path], tmp_path / str(rows), 0, config)
         built[rows] = (summary, next((tmp_path / str(rows)).iterdir()).read_bytes())
     assert calls == [len(table)]
     assert built[len(table)] == built[len(table) + 1]
-    monkeypatch.setattr(harmony_rows, "_COMPILED_BYTES", 1000)
+    monkeypatch.setattr(harmony, "_COMPILED_BYTES", 1000)
     to_harmony([path], tmp_path / "large", 0, config)
     assert calls == [len(table)]
 
 
-@pytest.mark.parametrize("name", ["query", "model"])
+@pytest.mark.parametrize("name", ["query", "model", "synth_id"])
 def test_compiled_code_leaves_wrong_texts_to_the_errors(
     raw_files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", 1)
+    monkeypatch.setattr(harmony, "_COMPILED_ROWS", 1)
     table = pq.read_table(raw_files[0])
     values = pa.array([b"a"] * 7 + [b"\xed\xa0\x80"] + [b"a"] * (len(table) - 8))
     at = table.schema.get_field_index(name)
@@ -320,3 +319,236 @@ def test_compiled_code_leaves_wrong_texts_to_the_errors(
     pq.write_table(table.set_column(at, name, values.cast(pa.string(), safe=False)), path)
     with pytest.raises(BadInput, match=rf"synth_001\.parquet:8: {name} is not UTF-8"):
         to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
+
+
+ROWS = [60, 60, 0, 60, 60, 300, 60, 60]
+"""Rows of the raw files; those of one file are skipped but for the last, and one lacks columns."""
+
+
+@pytest.fixture(scope="module")
+def drop(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    paths = write_drop(tmp_path_factory.mktemp("drop"), files=len(ROWS))
+    for number, path in enumerate(paths):
+        table = pq.read_table(path)
+        if number == 3:
+            at = table.schema.get_field_index("synthetic_answer")
+            table = table.set_column(
+                at, "synthetic_answer", pa.array([""] * (len(table) - 1) + ["a"])
+            )
+        if number == 6:
+            table = table.drop_columns(["model"])
+        times = -(-ROWS[number] // 60)
+        table = pa.concat_tables([table] * times) if times else table.slice(0, 0)
+        pq.write_table(table, path, row_group_size=77)
+    return paths
+
+
+def _config(**values: object) -> HarmonyConfig:
+    return HarmonyConfig(num_shards=1, **values)  # type: ignore[arg-type]
+
+
+def _shard(out: Path) -> bytes:
+    return (out / "synth_harmony_shard_00.parquet").read_bytes()
+
+
+def _of_one_writer(paths: list[Path], out: Path, group: int, most: int) -> tuple[bytes, str]:
+    """The shard as one writer of all rows makes it, and the digest of the rows."""
+    rows, taken = [], 0
+    for number, path in enumerate(paths):
+        table = pq.read_table(path)
+        table = table.slice(0, max(0, most - taken)) if most >= 0 else table
+        taken += len(table)
+        pq.write_table(table, out)
+        fields = [name for name in HarmonyConfig().metadata_fields if name in table.schema.names]
+        made = expected([out], HarmonyConfig(metadata_fields=tuple(fields)))
+        rows += [dict.fromkeys(HarmonyConfig().metadata_fields) | each for each in made]
+        assert number != 3 or len(made) <= 1
+    schema = harmony.schema_of(HarmonyConfig())
+    whole = pa.Table.from_pylist(rows, schema=schema)
+    with pq.ParquetWriter(out, schema, compression="zstd") as writer:
+        for first in range(0, len(whole), group):
+            writer.write_table(whole.slice(first, group).combine_chunks(), row_group_size=group)
+    digest = RowsDigest()
+    for batch in whole.to_batches():
+        digest.update(batch)
+    return out.read_bytes(), digest.hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("group", "most"),
+    [(1, -1), (7, -1), (55, -1), (100, -1), (5000, -1), (7, 119), (7, 120), (50, 250), (7, 9999)],
+)
+def test_a_shard_has_the_bytes_that_one_writer_would_write(
+    drop: list[Path], tmp_path: Path, group: int, most: int
+) -> None:
+    file, digest = _of_one_writer(drop, tmp_path / "whole", group, most)
+    summary = to_harmony(
+        drop, tmp_path / "out", 0, _config(rows_per_group=group, max_rows=most, workers=0)
+    )
+    assert _shard(tmp_path / "out") == file
+    (note,) = summary.files.values()
+    rows = pq.ParquetFile(tmp_path / "whole").metadata.num_rows
+    assert (note.rows, summary.rows, summary.row_groups) == (rows, rows, -(-rows // group))
+    assert (note.content_sha256, note.bytes) == (digest, len(file))
+    assert note.sha256 == hashlib.sha256(file).hexdigest()
+    assert summary.rows + summary.skipped == (min(most, sum(ROWS)) if most >= 0 else sum(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("group", "most"), [(7, -1), pytest.param(100, 250, marks=pytest.mark.slow)]
+)
+def test_the_bytes_do_not_depend_on_workers(
+    drop: list[Path], tmp_path: Path, group: int, most: int
+) -> None:
+    built = {}
+    for workers in (0, 1, 2, 3):
+        config = _config(rows_per_group=group, max_rows=most, workers=workers)
+        summary = to_harmony(drop, tmp_path / str(workers), 0, config)
+        built[workers] = (summary, _shard(tmp_path / str(workers)))
+        assert len(list((tmp_path / str(workers)).iterdir())) == 1
+    assert [built[workers] == built[1] for workers in built] == [True] * 4
+
+
+@pytest.mark.usefixtures("worker_threads")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_cap_of_no_rows_reads_the_first_file_that_has_some(tmp_path: Path, workers: int) -> None:
+    paths = write_drop(tmp_path / "drop", files=3, rows=4)
+    pq.write_table(pq.read_table(paths[0]).slice(0, 0), paths[0])
+    pq.write_table(pa.table({"query": ["q"]}), paths[2])
+    config = _config(max_rows=0, workers=workers)
+    assert to_harmony(paths, tmp_path / "out", 0, config).rows == 0
+    assert list((tmp_path / "out").iterdir()) == []
+    # The third file lacks columns, which nobody sees while the cap ends before it.
+    four = to_harmony(paths, tmp_path / "four", 0, replace(config, max_rows=4))
+    assert four.rows + four.skipped == 4
+    pq.write_table(pa.table({"query": ["q"]}), paths[1])
+    with pytest.raises(BadInput, match=r"synth_002\.parquet: has no column synthetic_reasoning"):
+        to_harmony(paths, tmp_path / "bad", 0, config)
+
+
+@pytest.mark.usefixtures("worker_threads")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_row_beyond_the_cap_is_not_converted(tmp_path: Path, workers: int) -> None:
+    paths = write_drop(tmp_path / "drop", files=2, rows=4)
+    names = (*raw.TEXTS, "synth_id")
+    broken = pa.array([b"a", b"b", b"c", b"\xff"]).cast(pa.string(), safe=False)
+    pq.write_table(pa.table(dict.fromkeys(names, broken)), paths[1])
+    for most, fits in ((4, True), (8, False)):
+        config = _config(max_rows=most, workers=workers)
+        if fits:
+            to_harmony(paths, tmp_path / "out", 0, config)
+            continue
+        with pytest.raises(BadInput, match=r"synth_002\.parquet:4: .* is not UTF-8"):
+            to_harmony(paths, tmp_path / "bad", 0, config)
+
+
+def _not_utf8(path: Path, row: int) -> None:
+    table = pq.read_table(path)
+    values = [value.encode() if value else b"" for value in table["synth_id"].to_pylist()]
+    values[row] = b"\xff"
+    at = table.schema.get_field_index("synth_id")
+    column = pa.array(values).cast(pa.string(), safe=False)
+    pq.write_table(table.set_column(at, "synth_id", column), path)
+
+
+def _damaged(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[100:400] = bytes(300)
+    path.write_bytes(data)
+
+
+@pytest.mark.usefixtures("worker_threads")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_first_bad_row_in_file_order_is_named(tmp_path: Path, workers: int) -> None:
+    paths = write_drop(tmp_path / "drop", files=8, rows=20)
+    index = next(
+        at
+        for at, row in enumerate(pq.read_table(paths[4]).to_pylist())
+        if all(row[n] for n in raw.TEXTS)
+    )
+    _not_utf8(paths[4], index)
+    _damaged(paths[5])
+    _not_utf8(paths[6], 0)
+    config = _config(rows_per_group=7, workers=workers)
+    with pytest.raises(BadInput) as error:
+        to_harmony(paths, tmp_path / "out", 0, config)
+    assert (Path(error.value.file).name, error.value.row) == ("synth_005.parquet", index + 1)
+    _damaged(paths[1])
+    with pytest.raises(BadInput, match=r"synth_002\.parquet.* is damaged|not a readable"):
+        to_harmony(paths, tmp_path / "damaged", 0, config)
+
+
+def _same_rows(path: Path, rows: int, broken: int | None = None) -> Path:
+    """A raw file whose rows take about 3,500 bytes as Harmony rows; one may be no UTF-8."""
+    texts = [("é" * 100).encode()] * rows
+    if broken is not None:
+        texts[broken] = b"\xff"
+    column = pa.array(texts).cast(pa.string(), safe=False)
+    pq.write_table(pa.table(dict.fromkeys((*raw.TEXTS, "synth_id"), column)), path)
+    return path
+
+
+@pytest.mark.usefixtures("worker_threads")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_row_group_of_several_files_may_take_so_many_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    paths = [_same_rows(tmp_path / f"synth_{number}.parquet", 10) for number in range(3)]
+    config = _config(rows_per_group=25, workers=workers)
+    monkeypatch.setattr(harmony, "_BATCH_ROWS", 2)
+    for limit, fits in ((110_000, True), (60_000, False)):
+        monkeypatch.setattr(harmony, "_GROUP_BYTES", limit)
+        if fits:
+            to_harmony(paths, tmp_path / "fits", 0, config)
+            continue
+        with pytest.raises(BadInput) as error:
+            to_harmony(paths, tmp_path / "out", 0, config)
+        assert (Path(error.value.file).name, error.value.row) == ("synth_1.parquet", 8)
+        assert "18 Harmony rows up to this raw row take more than 60,000" in error.value.rule
+        assert "a row group of 25 rows must not: lower rows_per_group" in error.value.rule
+
+
+@pytest.mark.usefixtures("worker_threads")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_progress_counts_the_raw_rows_of_each_file(
+    drop: list[Path], tmp_path: Path, workers: int
+) -> None:
+    reports: list[Report] = []
+    config = _config(rows_per_group=9, workers=workers, max_rows=200)
+    to_harmony(drop, tmp_path / "out", 0, config, progress=Progress(reports.append, 0.0))
+    assert [report.done for report in reports] == [0, 60, 120, 180, 200]
+    assert {(report.stage, report.total, report.unit) for report in reports} == {
+        ("convert", 200, "rows")
+    }
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the raw files that are converted from now on, in this process."""
+    names: list[str] = []
+    make: Callable[..., dict[str, object]] = harmony.make_part
+
+    def counting(task: harmony.Task, *rest: object) -> dict[str, object]:
+        names.append(task.path.name)
+        return make(task, *rest)
+
+    monkeypatch.setattr(harmony, "make_part", counting)
+    return names
+
+
+def test_finished_files_are_not_converted_again(
+    drop: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, store = _counted(monkeypatch), PartStore(tmp_path / "parts")
+    store.folder.mkdir()
+    builds: list[HarmonySummary] = []
+    for number in range(3):
+        names.clear()
+        builds.append(to_harmony(drop, tmp_path / str(number), 0, _config(), store))
+        assert names == [[path.name for path in drop], [], ["synth_006.parquet"]][number]
+        if number == 1:
+            (part,) = store.folder.glob("file_000005.part")
+            os.truncate(part, 100)
+    assert builds[0] == builds[1] == builds[2]
+    assert sha256_file(tmp_path / "0/synth_harmony_shard_00.parquet") == sha256_file(
+        tmp_path / "2/synth_harmony_shard_00.parquet"
+    )

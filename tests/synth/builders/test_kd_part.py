@@ -19,11 +19,12 @@ from gristmill.synth.builders import kd_part, kd_shard
 from gristmill.synth.builders.kd_part import Sorted, _up_to_cap
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.laws.kd_shard import kd_laws
+from gristmill.synth.laws import kd_laws
 from gristmill.synth.render.documents import Documents
 from gristmill.vocabularies import compare
 from gristmill.vocabularies.compare import EnginesDiffer
 from gristmill.vocabularies.engine import TIKTOKEN, Gigatoken
+from tests.synth.conftest import KDBuild
 from tests.synth.conversations import as_json, conversation, hashes
 
 Write = Callable[..., Path]
@@ -154,7 +155,7 @@ def test_the_first_row_of_a_part_fails_the_build_and_nothing_is_published(
 
 
 def test_a_sampled_row_fails_the_build(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_rows: Write, kd_build: KDBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = 3 * compare.SHARE
     shard = write_rows(_rows(rows), row_group_size=100)
@@ -162,23 +163,19 @@ def test_a_sampled_row_fails_the_build(
     assert row > 0
     _plant(monkeypatch, f"question {row}", lambda ids: np.flip(ids).copy())
     with pytest.raises(EnginesDiffer, match=rf"parquet:{row + 1}: synth_id 'id{row}'") as raised:
-        build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, 0.5))
+        kd_build(shard, "out", 0.5)
     # It comes from a worker as it is.
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_sample_is_the_same_at_any_number_of_workers(
-    write_rows: Write,
-    vocabulary: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: int,
+    write_rows: Write, kd_build: KDBuild, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     rows = 3 * compare.SHARE
     shard = write_rows(_rows(rows), row_group_size=100)
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 100)
-    summary = build_kd_shard(shard, tmp_path / "right", KDConfig(vocabulary, 0.5, workers=workers))
+    summary = kd_build(shard, "right", 0.5, workers=workers)
     assert summary.compared_rows == len(compare.sampled(shard.name, 0, rows)) > 0
     assert (summary.fast_texts, summary.tiktoken_texts) == (3 * rows, 0)
 
@@ -196,12 +193,16 @@ def test_a_control_id_from_the_fast_engine_breaks_the_laws(
 
 
 def test_the_cure_makes_every_part_again(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_rows: Write,
+    kd_build: KDBuild,
+    vocabulary: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Parts that gigatoken made before the difference was seen are not used."""
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 2)
     shard = write_rows(_rows(6), row_group_size=2)
-    build_kd_shard(shard, tmp_path / "right", KDConfig(vocabulary, 0.5))
+    kd_build(shard, "right", 0.5)
     root, config = tmp_path / "root", KDConfig(vocabulary, 0.5, engine=TIKTOKEN)
     with monkeypatch.context() as patched:
         # The first part is wrong in its second row, and the third in its first.

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.hashing import HashedFile, sha256_file
-from gristmill.run.parts import PartStore
+from gristmill.hashing import HashedFile
 from gristmill.synth.builders import kd_part_file
 from gristmill.synth.render.documents import Documents
 
@@ -61,18 +60,3 @@ def test_a_part_takes_half_of_the_bytes_of_the_datasets(tmp_path: Path) -> None:
     with HashedFile(tmp_path / "part") as file:
         kd_part_file.write(file, batch)
     assert file.bytes < 3.01 * count  # the datasets have 4 + 1 + 1 bytes a token
-
-
-def test_the_store_takes_the_hash_of_the_writer(
-    harmony: Path, vocabulary: Path, tmp_path: Path
-) -> None:
-    from gristmill.synth import KDConfig, build_kd_shard
-
-    store = PartStore(tmp_path / "parts")
-    store.folder.mkdir()
-    build_kd_shard(harmony, tmp_path / "kd", KDConfig(vocabulary), store)
-    parts = list(store.folder.glob("*.part"))
-    assert parts
-    for path in parts:
-        assert store.finished(path.stem) is not None
-        assert sha256_file(path) in (store.folder / f"{path.stem}.json").read_text()

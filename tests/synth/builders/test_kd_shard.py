@@ -1,10 +1,6 @@
 """The builder of a shard: splits, caps, bad rows, workers, kills."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,16 +14,15 @@ import pytest
 from gristmill.contract import BadInput, counts_of
 from gristmill.inbox import division
 from gristmill.run.parts import PartStore
+from gristmill.synth import show
 from gristmill.synth.builders import kd_part, kd_part_file, kd_shard
 from gristmill.synth.builders.kd_shard import build_kd_shard, shard_number
 from gristmill.synth.config import KDConfig
-from gristmill.synth.format import indexed, quarantine, trace
-from gristmill.synth.laws.kd_shard import kd_laws
-from gristmill.synth.read.trace import trace as trace_document
+from gristmill.synth.format import megatron, quarantine, trace
+from gristmill.synth.format.trace import trace as trace_document
+from gristmill.synth.laws import kd_laws
 from gristmill.synth.render import documents
-from gristmill.synth.show import tokens
-from tests.paths import CHECKOUT
-from tests.publish.killing import wait_for_end
+from tests.synth.conftest import KDBuild
 from tests.synth.conversations import as_json, conversation, hashes, message
 
 Write = Callable[..., Path]
@@ -53,12 +48,12 @@ def test_documents_keep_their_order_and_split(
     assert (summary.train_rows, summary.valid_rows) == tuple(map(len, expected.values()))
     assert min(map(len, expected.values())) > 10
     for name, members in expected.items():
-        assert len(indexed.read(out / name / "shard_00_tokens")) == len(members)
+        assert len(megatron.read(out / name / "shard_00_tokens")) == len(members)
         for document in (0, len(members) // 2, len(members) - 1):
             origin = trace_document(out, "00", name, document)
             assert origin.synth_id == members[document]
             assert ids[origin.row - 1] == origin.synth_id
-            tokens = indexed.read(out / name / "shard_00_tokens")[document]
+            tokens = megatron.read(out / name / "shard_00_tokens")[document]
             assert [tokens[begin] for begin, _ in origin.message_bounds()] == [200006] * 5
             assert tokens[origin.offsets[-1]] == 199999
     assert list(kd_laws(out, None, 0.3)) == []
@@ -74,6 +69,7 @@ def test_documents_keep_their_order_and_split(
 @pytest.mark.parametrize("several", [3, 2])
 def test_the_bytes_do_not_depend_on_workers_or_parts(
     harmony: Path,
+    kd_build: KDBuild,
     vocabulary: Path,
     tmp_path: Path,
     request: pytest.FixtureRequest,
@@ -87,27 +83,25 @@ def test_the_bytes_do_not_depend_on_workers_or_parts(
         summary = build_kd_shard(harmony, out, KDConfig(vocabulary, 0.2, workers=workers))
         digests[workers] = (hashes(out), summary)
     request.getfixturevalue("monkeypatch").setattr(kd_shard, "_PART_ROWS", 4096)
-    summary = build_kd_shard(harmony, tmp_path / "one", KDConfig(vocabulary, 0.2))
+    summary = kd_build(harmony, "one", 0.2)
     digests[1] = (hashes(tmp_path / "one"), summary)
     assert all(each == digests[0] for each in digests.values())
 
 
 @pytest.mark.parametrize("fraction", [0, 1])
 def test_a_split_without_documents_has_no_files(
-    harmony: Path, vocabulary: Path, tmp_path: Path, fraction: float
+    harmony: Path, kd_build: KDBuild, tmp_path: Path, fraction: float
 ) -> None:
-    build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, fraction))
+    kd_build(harmony, "out", fraction)
     present, absent = ("valid", "train") if fraction else ("train", "valid")
     assert not (tmp_path / "out" / absent).exists()
     assert len(list((tmp_path / "out" / present).iterdir())) == 6
     assert list(kd_laws(tmp_path / "out", "00", fraction)) == []
 
 
-def test_a_shard_without_rows_is_refused(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_a_shard_without_rows_is_refused(write_rows: Write, kd_build: KDBuild) -> None:
     with pytest.raises(BadInput, match=r"shard_07\.parquet: has no rows: give the shard a row"):
-        build_kd_shard(write_rows([]), tmp_path / "out", KDConfig(vocabulary))
+        kd_build(write_rows([]), "out")
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -144,7 +138,7 @@ def _documents_of_one_split(
 ) -> tuple[list[int], list[int]]:
     """Lengths of all documents, and their input rows."""
     build_kd_shard(shard, out, KDConfig(vocabulary, 0.0))
-    lengths = indexed.read(next(out.glob("train/*_tokens.idx")).with_suffix("")).lengths
+    lengths = megatron.read(next(out.glob("train/*_tokens.idx")).with_suffix("")).lengths
     return lengths.tolist(), pq.read_table(next(out.glob("trace/*")))["row"].to_pylist()
 
 
@@ -217,11 +211,9 @@ def test_refused_rows_after_a_cap_on_tokens_are_not_read(
         build_kd_shard(shard, tmp_path / "more", config)
 
 
-def test_a_bad_row_beyond_the_cap_is_not_read(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_a_bad_row_beyond_the_cap_is_not_read(write_rows: Write, kd_build: KDBuild) -> None:
     shard = write_rows([("a", GOOD), ("b", GOOD), ("c", "{")])
-    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, max_rows=2))
+    summary = kd_build(shard, "out", max_rows=2)
     assert summary.train_rows + summary.valid_rows == 2
 
 
@@ -240,8 +232,7 @@ def test_rows_set_aside_do_not_count_towards_a_cap(
 @pytest.mark.usefixtures("small_parts")
 def test_a_cap_on_rows_is_reached_in_batches(
     harmony: Path,
-    vocabulary: Path,
-    tmp_path: Path,
+    kd_build: KDBuild,
     caps: dict[str, int],
     batches: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -254,7 +245,7 @@ def test_a_cap_on_rows_is_reached_in_batches(
         return plain(part, batch, first_row)
 
     monkeypatch.setattr(kd_part.Part, "_batch", counted)
-    summary = build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, **caps))
+    summary = kd_build(harmony, "out", **caps)
     assert len(made) == batches
     assert sum(made) == summary.rows == caps.get("max_rows", 1)
 
@@ -289,7 +280,7 @@ def test_keys_that_are_not_rendered_are_counted_by_name(
     assert (summary.rows, summary.bad_rows) == (50, 0)
     capped = build_kd_shard(shard, tmp_path / "capped", replace(config, max_rows=23))
     assert capped.unknown_keys == {"thinking": 2}
-    lengths = indexed.read(tmp_path / "capped/train/shard_07_tokens").lengths
+    lengths = megatron.read(tmp_path / "capped/train/shard_07_tokens").lengths
     tokens = replace(config, valid_fraction=0.0, max_tokens=int(lengths[0]))
     few = build_kd_shard(shard, tmp_path / "few", tokens)
     assert (few.rows, few.unknown_keys) == (1, {})
@@ -335,7 +326,7 @@ TWICE = GOOD.replace('{"role": "user"', '{"role": "system", "role": "user"')
     ],
 )
 def test_a_row_that_is_not_strict_json_is_refused(
-    tmp_path: Path, vocabulary: Path, text: str, metadata: str | None, rule: str | None
+    tmp_path: Path, kd_build: KDBuild, text: str, metadata: str | None, rule: str | None
 ) -> None:
     texts = [GOOD, GOOD, text, GOOD]
     columns = {
@@ -345,7 +336,7 @@ def test_a_row_that_is_not_strict_json_is_refused(
     }
     shard = tmp_path / "synth_harmony_shard_07.parquet"
     pq.write_table(pa.table(columns), shard)
-    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=1))
+    summary = kd_build(shard, "out", bad_rows=1)
     assert summary.bad_rows == (rule is not None)
     if rule is not None:
         line = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text()
@@ -355,17 +346,17 @@ def test_a_row_that_is_not_strict_json_is_refused(
         assert table["row"].to_pylist() == [1, 2, 4]
 
 
-def test_metadata_that_nothing_can_read_does_not_matter(tmp_path: Path, vocabulary: Path) -> None:
+def test_metadata_that_nothing_can_read_does_not_matter(tmp_path: Path, kd_build: KDBuild) -> None:
     columns = {"messages_json": [GOOD], "metadata_json": [b"\xff"], "synth_id": ["a"]}
     shard = tmp_path / "synth_harmony_shard_07.parquet"
     pq.write_table(pa.table(columns), shard)
-    assert build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary)).rows == 1
+    assert kd_build(shard, "out").rows == 1
 
 
 def test_a_row_that_the_build_refuses_is_not_shown(write_rows: Write, vocabulary: Path) -> None:
     shard = write_rows([("a", TWICE)])
     with pytest.raises(BadInput, match=r"07\.parquet:1: synth_id 'a': the key 'role' is twice"):
-        tokens.harmony_row(shard, 0, {"messages_json": TWICE, "synth_id": "a"}, vocabulary)
+        show.harmony_row(shard, 0, {"messages_json": TWICE, "synth_id": "a"}, vocabulary)
 
 
 @pytest.mark.parametrize(
@@ -380,11 +371,11 @@ def test_a_row_that_the_build_refuses_is_not_shown(write_rows: Write, vocabulary
     ],
 )
 def test_the_first_bad_row_fails_the_build(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, synth_id: str, text: str, rule: str
+    write_rows: Write, kd_build: KDBuild, synth_id: str, text: str, rule: str
 ) -> None:
     shard = write_rows([("a", GOOD), (synth_id, text)])
     with pytest.raises(BadInput) as caught:
-        build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary))
+        kd_build(shard, "out")
     assert (caught.value.file, caught.value.row) == (str(shard), 2)
     assert rule in caught.value.rule
     assert f"synth_id {synth_id!r}" in caught.value.rule
@@ -449,7 +440,7 @@ def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
 
 @pytest.mark.usefixtures("small_parts")
 def test_parts_are_only_counted_once_there_are_too_many_bad_rows(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_rows: Write, kd_build: KDBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bad rows are in the third part and in the fifth one."""
     read: list[str] = []
@@ -463,13 +454,13 @@ def test_parts_are_only_counted_once_there_are_too_many_bad_rows(
     rows = [(f"id{n}", "{" if n in (45, 90) else GOOD) for n in range(100)]
     shard = write_rows(rows, row_group_size=10)
     with pytest.raises(BadInput, match="2 rows cannot be rendered"):
-        build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary))
+        kd_build(shard, "out")
     assert [name.removesuffix(".part")[-1] for name in read] == ["0", "1"]
 
 
 @pytest.mark.usefixtures("small_parts")
 def test_the_error_counts_the_bad_rows_before_a_cap_exactly(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
+    write_rows: Write, kd_build: KDBuild, vocabulary: Path, tmp_path: Path
 ) -> None:
     lengths, _ = _documents_of_one_split(write_rows([("a", GOOD)]), vocabulary, tmp_path / "one")
     rows = [(f"id{n}", GOOD if n % 3 == 0 else "{") for n in range(90)]
@@ -477,13 +468,13 @@ def test_the_error_counts_the_bad_rows_before_a_cap_exactly(
     caps: dict[str, int]
     for caps in ({"max_rows": 10}, {"max_tokens": 10 * lengths[0]}):
         with pytest.raises(BadInput, match=r"^[^ ]*:2: 18 rows .* by `bad_rows = 18` below"):
-            build_kd_shard(shard, tmp_path / f"{caps}", KDConfig(vocabulary, **caps))
+            kd_build(shard, f"{caps}", **caps)
         config = KDConfig(vocabulary, bad_rows=18, **caps)
         assert build_kd_shard(shard, tmp_path / f"all_{caps}", config).rows == 10
 
 
 def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
+    write_rows: Write, kd_build: KDBuild, vocabulary: Path, tmp_path: Path
 ) -> None:
     role = as_json([message("x" * 5000, "y")])
     shard = write_rows([("n" * 5000, role)] * 100 + [("good", GOOD)])
@@ -493,9 +484,9 @@ def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
     assert len(summary["first_bad_rows"]) == quarantine.MOST_NAMED
     assert len(json.dumps(summary)) < 40_000
     with pytest.raises(BadInput) as caught:
-        build_kd_shard(shard, tmp_path / "failed", KDConfig(vocabulary))
+        kd_build(shard, "failed")
     assert len(str(caught.value)) < 8_000
-    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=100))
+    summary = kd_build(shard, "out", bad_rows=100)
     lines = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
     assert len(lines) == summary.files["quarantine/quarantine_07.jsonl"].rows == 100
     entry = json.loads(lines[-1])
@@ -504,85 +495,21 @@ def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
     assert entry["rule"].endswith(f"Unsupported role: {'x' * 5000}")
 
 
-_CHILD = """
-import os, signal, sys
-from pathlib import Path
-from gristmill.run.parts import PartStore
-from gristmill.synth.builders import kd_join, kd_shard as kd
-
-def main():
-    shard, out, parts, vocabulary, stop, workers = sys.argv[1:]
-    kd._PART_ROWS = 20
-    plain_add = kd_join.Joiner.add
-    def add(self, part, *rest):
-        if part.name == f"rows_{int(stop):06d}.part":
-            os.kill(os.getpid(), signal.SIGKILL)
-        plain_add(self, part, *rest)
-    kd_join.Joiner.add = add
-    config = kd.KDConfig(Path(vocabulary), 0.2, workers=int(workers))
-    kd.build_kd_shard(Path(shard), Path(out), config, PartStore(Path(parts)))
-
-if __name__ == "__main__":
-    main()
-"""
-
-
-@pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize(("stop", "workers"), [(3, 1), pytest.param(4, 2, marks=pytest.mark.slow)])
-def test_a_killed_build_continues_from_its_finished_parts(
-    harmony: Path, vocabulary: Path, tmp_path: Path, stop: int, workers: int
-) -> None:
-    script, folder = tmp_path / "child.py", tmp_path / "parts"
-    script.write_text(_CHILD)
-    folder.mkdir()
-    arguments = [harmony, tmp_path / "killed", folder, vocabulary, stop, workers]
-    child = subprocess.Popen(
-        [sys.executable, str(script), *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
-        start_new_session=True,
-    )
-    assert child.wait() == -signal.SIGKILL
-    assert wait_for_end(child.pid) == []
-    parts = PartStore(folder)
-    # A worker may die between the data of a part and the entry with its hash.
-    finished = [path.with_suffix(".part") for path in folder.glob("*.json")]
-    kept = {path.name: path.stat().st_ino for path in finished}
-    assert len(kept) > stop
-    config = KDConfig(vocabulary, 0.2, workers=workers)
-    resumed = build_kd_shard(harmony, tmp_path / "resumed", config, parts)
-    assert {name: (folder / name).stat().st_ino for name in kept} == kept
-    fresh = build_kd_shard(harmony, tmp_path / "fresh", config)
-    assert (hashes(tmp_path / "resumed"), resumed) == (hashes(tmp_path / "fresh"), fresh)
-
-
-def test_a_damaged_part_is_made_again(harmony: Path, vocabulary: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    config = KDConfig(vocabulary, 0.2)
-    build_kd_shard(harmony, tmp_path / "first", config, PartStore(folder))
-    (part,) = folder.glob("*.part")
-    data = bytearray(part.read_bytes())
-    data[-1] ^= 1
-    part.write_bytes(data)
-    build_kd_shard(harmony, tmp_path / "second", config, PartStore(folder))
-    assert hashes(tmp_path / "first") == hashes(tmp_path / "second")
-
-
 def test_shard_numbers() -> None:
     assert shard_number(Path("synth_harmony_shard_3.parquet")) == "03"
     with pytest.raises(BadInput, match="shard_<number>"):
         shard_number(Path("part-0.parquet"))
 
 
-def test_the_error_names_a_file_that_is_not_a_shard(vocabulary: Path, tmp_path: Path) -> None:
+def test_the_error_names_a_file_that_is_not_a_shard(kd_build: KDBuild, tmp_path: Path) -> None:
     path = tmp_path / "shard_00.parquet"
     path.write_bytes(b"PAR1 and no more")
     with pytest.raises(BadInput, match="not a readable Parquet"):
-        build_kd_shard(path, tmp_path / "out", KDConfig(vocabulary))
+        kd_build(path, "out")
 
 
 def test_a_text_that_cannot_be_encoded_is_a_bad_row(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
+    write_rows: Write, kd_build: KDBuild, tmp_path: Path
 ) -> None:
     """A million spaces: no engine takes them, openai-harmony panics, neither names the row."""
     spaces = " " * 1_000_000 + "x"
@@ -593,8 +520,8 @@ def test_a_text_that_cannot_be_encoded_is_a_bad_row(
     rows[4] = ("e", "{")
     shard = write_rows(rows)
     with pytest.raises(BadInput, match=r"shard_07\.parquet:2: 3 rows .*\n  row 2, synth_id 'b'"):
-        build_kd_shard(shard, tmp_path / "strict", KDConfig(vocabulary))
-    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=3))
+        kd_build(shard, "strict")
+    summary = kd_build(shard, "out", bad_rows=3)
     assert (summary.rows, summary.bad_rows, summary.control_texts) == (3, 3, 0)
     lines = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
     refused = [(json.loads(line)["row"], json.loads(line)["rule"]) for line in lines]
@@ -616,15 +543,15 @@ def test_without_its_vocabulary_a_build_writes_nothing(harmony: Path, tmp_path: 
 
 
 def test_a_value_that_has_no_text_form_is_bad_input(
-    harmony: Path, vocabulary: Path, tmp_path: Path
+    harmony: Path, kd_build: KDBuild, tmp_path: Path
 ) -> None:
     table = pq.read_table(harmony, columns=["messages_json", "synth_id"]).slice(0, 5)
     path = tmp_path / "synth_harmony_shard_07.parquet"
     times = pa.array([1] * 5, pa.timestamp("us", "Nowhere/City"))
     pq.write_table(table.append_column("language", times), path)
     with pytest.raises(BadInput, match=r"shard_07\.parquet:1: holds a value that has no text"):
-        build_kd_shard(path, tmp_path / "out", KDConfig(vocabulary))
+        kd_build(path, "out")
     numbers = pa.array([2**62] * 5, pa.timestamp("us"))
     pq.write_table(table.append_column("language", numbers), path)
-    summary = build_kd_shard(path, tmp_path / "fine", KDConfig(vocabulary))
+    summary = kd_build(path, "fine")
     assert summary.rows == 5

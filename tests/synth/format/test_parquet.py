@@ -1,7 +1,6 @@
 """Parquet files of other writers: every form of strings, and the errors for damaged files."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import parquet
-from gristmill.synth.laws.kd_shard import kd_laws
+from gristmill.synth.laws import kd_laws
+from tests.synth.conftest import KDBuild
 from tests.synth.conversations import as_json, conversation, hashes
 
 GOOD = [as_json(conversation(f"question {n}", "a thought", "an answer")) for n in range(5)]
@@ -127,59 +127,31 @@ def test_a_column_of_nulls_alone_skips_its_rows(tmp_path: Path) -> None:
     ],
 )
 def test_columns_of_another_type_are_refused(
-    vocabulary: Path, tmp_path: Path, columns: dict[str, Any], rule: str
+    kd_build: KDBuild, tmp_path: Path, columns: dict[str, Any], rule: str
 ) -> None:
     path = shard(tmp_path, **columns)
     with pytest.raises(BadInput, match=f"{SHARD}: {rule}"):
-        build_kd_shard(path, tmp_path / "out", KDConfig(vocabulary))
+        kd_build(path, "out")
     assert [v.found.startswith(rule) for v in import_harmony.shard_violations(path)] == [True]
 
 
-@pytest.mark.parametrize(
-    ("columns", "rule"),
-    [
-        ({"query": [b"q"] * 5}, "synth_001.parquet: query is binary, not a string"),
-        ({"synthetic_answer": [1] * 5}, "synth_001.parquet: synthetic_answer is int64"),
-        (
-            {"model": [datetime(2026, 1, 1)] * 5},
-            r"synth_001.parquet:1: model is timestamp\[us\], and JSON cannot hold its value",
-        ),
-        (
-            {"model": [None, None, None, b"x", None]},
-            "synth_001.parquet:4: model is binary, and JSON cannot hold its value",
-        ),
-    ],
-)
-def test_raw_columns_of_another_type_are_refused(
-    tmp_path: Path, columns: dict[str, Any], rule: str
-) -> None:
-    with pytest.raises(BadInput, match=rule):
-        path = raw_file(tmp_path, **columns)
-        to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
-
-
-@pytest.mark.parametrize("name", ["query", "synth_id", "seed_license"])
-def test_raw_text_that_is_not_utf8_is_refused(tmp_path: Path, name: str) -> None:
-    path = raw_file(tmp_path, **{name: not_utf8([b"a", b"b", b"c", b"d" + SURROGATE, b"e"])})
-    with pytest.raises(BadInput, match=f"synth_001.parquet:4: {name} is not UTF-8"):
-        to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
-
-
 @pytest.mark.parametrize("name", ["messages_json", "synth_id", "language"])
-def test_a_row_that_is_not_utf8_is_a_bad_row(vocabulary: Path, tmp_path: Path, name: str) -> None:
+def test_a_row_that_is_not_utf8_is_a_bad_row(
+    kd_build: KDBuild, vocabulary: Path, tmp_path: Path, name: str
+) -> None:
     values = [text.encode() for text in (GOOD if name == "messages_json" else IDS)]
     values[3] = values[3].replace(b"question", SURROGATE) if b"q" in values[3] else SURROGATE
     path = shard(tmp_path, **{name: not_utf8(values)})
     shown = r"'\\\\xed\\\\xa0\\\\x80'" if name == "synth_id" else "'d'"
     with pytest.raises(BadInput, match=rf"{SHARD}:4: synth_id {shown}: .*{name} is not UTF-8"):
-        build_kd_shard(path, tmp_path / "strict", KDConfig(vocabulary))
+        kd_build(path, "strict")
     config = KDConfig(vocabulary, bad_rows=1)
     summary = build_kd_shard(path, tmp_path / "out", config)
     assert (summary.rows, summary.bad_rows) == (4, 1)
     assert list(kd_laws(tmp_path / "out", "07")) == []
 
 
-def test_a_column_that_is_there_twice_is_refused(vocabulary: Path, tmp_path: Path) -> None:
+def test_a_column_that_is_there_twice_is_refused(kd_build: KDBuild, tmp_path: Path) -> None:
     table = pa.table({"messages_json": GOOD, "synth_id": IDS})
     for name in ("synth_id", "language"):
         repeated = table
@@ -187,7 +159,7 @@ def test_a_column_that_is_there_twice_is_refused(vocabulary: Path, tmp_path: Pat
             repeated = repeated.append_column(name, pa.array(IDS))
         pq.write_table(repeated, tmp_path / SHARD)
         with pytest.raises(BadInput, match=f"{SHARD}: has the column {name} 2 times"):
-            build_kd_shard(tmp_path / SHARD, tmp_path / name, KDConfig(vocabulary))
+            kd_build(tmp_path / SHARD, name)
     path = raw_file(tmp_path)
     repeated = pq.read_table(path).append_column("query", pa.array(IDS))
     pq.write_table(repeated, path)

@@ -1,14 +1,75 @@
-"""Trace files: their row groups, and what is refused as a trace file."""
+"""The trace of a shard, of a document, and the row digest."""
 
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
 from gristmill.synth.format import trace
+from gristmill.synth.format.trace import RowsDigest, Trace, TraceWriter, path
+
+
+def digest_of(table: pa.Table, rows: int) -> str:
+    digest = RowsDigest()
+    for batch in table.to_batches(rows):
+        digest.update(batch)
+    return digest.hexdigest()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [b"\xff", None, b"b", b"c", b"\x00"],
+        [{"a": "x"}, None, {"a": None}, {"a": ""}, {"a": "y"}],
+        [["x"], [], None, ["y", None], [""]],
+        [1, None, 0, None, -5],
+        [1.5, None, float("nan"), 0.0, 2.0],
+        [datetime(2026, 1, 1), None, None, None, None],
+    ],
+)
+def test_the_digest_does_not_depend_on_batches_but_on_nulls(column: list[Any]) -> None:
+    table = pa.table({"x": column})
+    digests = {digest_of(table, rows) for rows in (1, 2, 5)}
+    assert len(digests) == 1
+    changed = pa.table({"x": [None, *column[1:]]}, schema=table.schema)
+    assert digest_of(changed, 5) not in digests
+
+
+def test_the_digest_has_the_form_of_the_format_page() -> None:
+    table = pa.table(
+        {
+            "s": ["ab", None, ""],
+            "n": [7, None, -1],
+            "l": pa.array([[1, 2], None, []], pa.list_(pa.int32())),
+        }
+    )
+    columns = {
+        "s": (np.array([2, -1, 0], "<i4").tobytes(), b"ab"),
+        "n": (np.array([1], "<i8").tobytes(), np.array([7, 0, -1], "<i8").tobytes()),
+        "l": (np.array([2, -1, 0], "<i4").tobytes(), np.array([1, 2], "<i4").tobytes()),
+    }
+    lines = ""
+    for name, (sizes, values) in columns.items():
+        hashes = hashlib.sha256(sizes).hexdigest() + hashlib.sha256(values).hexdigest()
+        lines += f"{name}\0{hashes}\n"
+    expected = hashlib.sha256(lines.encode()).hexdigest()
+    assert [digest_of(table, rows) for rows in (1, 3)] == [expected, expected]
+
+
+def test_null_differs_from_the_empty_string_and_from_0() -> None:
+    for value, kind in (("", pa.string()), (0, pa.int64()), ([], pa.list_(pa.int32()))):
+        null, other = (pa.table({"x": pa.array([v], kind)}) for v in (None, value))
+        assert digest_of(null, 1) != digest_of(other, 1)
 
 
 def rows(begin: int, stop: int) -> pa.RecordBatch:
@@ -70,3 +131,83 @@ def test_a_parquet_file_with_other_columns_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"split": ["train"]}), file)
     with pytest.raises(BadInput, match="does not have the columns of a trace"):
         trace.opened(file)
+
+
+def write_splits(file: Path, documents: list[tuple[str, int]]) -> None:
+    """Writes a trace file with a row of each (split, document)."""
+    batch = rows(0, len(documents))
+    splits, numbers = zip(*documents, strict=True) if documents else ((), ())
+    batch = batch.set_column(0, batch.schema.field(0), pa.array(splits, pa.string()))
+    batch = batch.set_column(1, batch.schema.field(1), pa.array(numbers, pa.int64()))
+    with TraceWriter(file) as writer:
+        writer.add(batch)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A dataset whose trace has three row groups of 10, 10 and 5 documents."""
+    monkeypatch.setattr("gristmill.synth.format.trace._ROW_GROUP", 10)
+    write(tmp_path / path("03"), [0, 25])
+    return tmp_path
+
+
+@pytest.mark.parametrize("document", [0, 9, 10, 24])
+def test_a_document_leads_to_its_row_in_every_row_group(folder: Path, document: int) -> None:
+    traced = trace.trace(folder, "03", "train", document)
+    assert traced == Trace(
+        input="synth_harmony_shard_00.parquet",
+        row=document + 1,
+        synth_id=f"id {document}",
+        language=None,
+        exercise="math",
+        offsets=[0, 5, 9],
+    )
+    assert traced.message_bounds() == [(0, 5), (5, 9)]
+
+
+@pytest.mark.parametrize(("split", "document"), [("train", 25), ("train", -1), ("valid", 0)])
+def test_a_document_that_does_not_exist_is_refused(folder: Path, split: str, document: int) -> None:
+    with pytest.raises(BadInput, match=f"no document {document} in {split} of shard 03"):
+        trace.trace(folder, "03", split, document)
+
+
+def test_a_shard_without_trace_file_is_refused(folder: Path) -> None:
+    with pytest.raises(BadInput, match=r"trace_00\.parquet: shard 00 has no trace file"):
+        trace.trace(folder, "00", "train", 0)
+
+
+@pytest.mark.parametrize("every", [2, 7, 1000])
+def test_few_row_groups_are_read_for_a_document_of_a_large_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    """Every seventh row is valid, and there are row groups without a valid one."""
+    monkeypatch.setattr("gristmill.synth.format.trace._ROW_GROUP", 5)
+    splits = ["valid" if row % every == every - 1 else "train" for row in range(2500)]
+    numbers = [splits[:row].count(split) for row, split in enumerate(splits)]
+    write_splits(tmp_path / path("03"), list(zip(splits, numbers, strict=True)))
+    read: list[int] = []
+    real, batches = pq.ParquetFile.read_row_group, pq.ParquetFile.iter_batches
+
+    def whole(file: pq.ParquetFile, group: int, columns: list[str] | None = None) -> pa.Table:
+        read.append(file.metadata.row_group(group).num_rows)
+        return real(file, group, columns)
+
+    def first(file: pq.ParquetFile, size: int, **options: Any) -> Iterator[pa.RecordBatch]:
+        read.append(size)
+        return batches(file, size, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", whole)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", first)
+    for row in (0, 1, 4, 5, 6, 999, 1000, 2499):
+        read.clear()
+        assert trace.trace(tmp_path, "03", splits[row], numbers[row]).row == row + 1
+        assert sum(read) <= 2 * 5 + 10  # the row group twice, and the first rows of ten others
+    for split in ("train", "valid"):
+        with pytest.raises(BadInput, match="no document"):
+            trace.trace(tmp_path, "03", split, splits.count(split))
+
+
+def test_a_trace_without_rows_has_no_document(tmp_path: Path) -> None:
+    write_splits(tmp_path / path("03"), [])
+    with pytest.raises(BadInput, match="no document 0 in train of shard 03"):
+        trace.trace(tmp_path, "03", "train", 0)

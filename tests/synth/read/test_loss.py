@@ -1,15 +1,11 @@
 """The span-normalised loss against its formula, and in training steps on sample shards."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gristmill.synth import span_normalized_loss
-from gristmill.synth.builders.kd_shard import build_kd_shard
-from gristmill.synth.config import KDConfig
-from gristmill.synth.format import aligned, indexed
 from tests.later import later
 
 torch = later("torch")
@@ -90,29 +86,3 @@ def test_a_wrong_argument_is_refused() -> None:
             span_normalized_loss(ones, ones, ones, w_r=weight)
     with pytest.raises(ValueError, match="not floating point"):
         span_normalized_loss(ones.long(), ones, ones)
-
-
-def test_a_tiny_model_learns_both_spans(harmony: Path, vocabulary: Path, tmp_path: Path) -> None:
-    """Steps of a torch model on a generated shard: the mean loss of each span falls."""
-    build_kd_shard(harmony, tmp_path / "kd", KDConfig(vocabulary, 0.0, max_rows=4))
-    prefix = tmp_path / "kd/train/shard_00_tokens"
-    document = {
-        name: torch.from_numpy(indexed.read(aligned.sibling(prefix, name))[0].astype(np.int64))
-        for name in aligned.DTYPES
-    }
-    kept, ids = torch.unique(document["tokens"], return_inverse=True)
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Embedding(len(kept), 32), torch.nn.Linear(32, len(kept)))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    means = []
-    for _ in range(30):
-        losses = torch.nn.functional.cross_entropy(model(ids[:-1]), ids[1:], reduction="none")
-        loss = span_normalized_loss(
-            losses, document["lossmask"][:-1], document["span"][:-1], 1.0, 1.0
-        )
-        optimizer.zero_grad()
-        (loss.loss / loss.tokens).backward()
-        optimizer.step()
-        means.append((loss.reasoning.item(), loss.final.item()))
-    assert means[-1][0] < 0.5 * means[0][0]
-    assert means[-1][1] < 0.5 * means[0][1]

@@ -23,7 +23,7 @@ from gristmill.synth.builders.import_harmony import import_shard
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import parquet
 from gristmill.synth.format import parquet as format_parquet
-from gristmill.synth.raw.files import TEXTS
+from gristmill.synth.raw import TEXTS
 from gristmill.synth.read import origins
 from gristmill.synth.read.origins import (
     Wanted,

@@ -8,9 +8,9 @@ import pytest
 
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.laws.kd_shard import kd_laws
+from gristmill.synth.laws import kd_laws
 from gristmill.synth.render import documents, harmony
-from gristmill.synth.render.templates import BadRow, Renderer
+from gristmill.synth.render.documents import BadRow, Renderer
 from gristmill.vocabularies.engine import AUTO, ENGINES, TIKTOKEN
 from tests.synth.conversations import hashes
 

@@ -21,16 +21,15 @@ from gristmill.families import Request
 from gristmill.provenance import read_record, record_path
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from gristmill.synth.raw.files import TEXTS
+from gristmill.synth.raw import TEXTS
 from gristmill.synth.read import distill
 from gristmill.synth.read.origins import of_own_document
-from gristmill.synth.read.shard_files import ShardFiles
-from gristmill.synth.read.tokenizer import HARMONY, Own, contradiction
+from gristmill.synth.read.shard_files import HARMONY, Own, ShardFiles, contradiction
 from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.pinned import O200K, PLACED, place
 from tests.later import later
-from tests.synth.render.chat.talks import TEMPLATES
+from tests.synth.render.talks import TEMPLATES
 from tests.tiny_tokenizer import put_tiny
 
 reader = later("gristmill.synth.read.dataset", "torch", "megatron.core")

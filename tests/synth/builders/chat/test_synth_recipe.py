@@ -19,14 +19,13 @@ from gristmill.reasoning.builders.chat.conversations import normalize_conversati
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.laws.conversations import conversation_laws
 from gristmill.reasoning.raw.chat.drops import account, chat_of
-from gristmill.synth.builders.chat.part import build_chat_shard
+from gristmill.synth.builders.chat import build_chat_shard
 from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import ChatKDConfig, HarmonyConfig, KDConfig
 from gristmill.synth.format import trace
-from gristmill.synth.laws.kd_shard import chat_law
-from gristmill.synth.raw.files import COLUMNS, TEXTS
-from gristmill.synth.raw.render import Render
+from gristmill.synth.laws import chat_law
+from gristmill.synth.raw import COLUMNS, TEXTS, Render
 from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned

@@ -1,1 +1,0 @@
-"""Normalised conversations to Megatron datasets, by any template."""

@@ -1,1 +1,0 @@
-"""Conversations to datasets of token ids, labels and spans that `datasets` opens."""

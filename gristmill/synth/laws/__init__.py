@@ -1,1 +1,0 @@
-"""Laws of the SYNTH artifacts: rules that their contents must obey."""

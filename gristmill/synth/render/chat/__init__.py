@@ -1,1 +1,0 @@
-"""Conversations by other templates than Harmony: to pieces, and pieces to tokens."""

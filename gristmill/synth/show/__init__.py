@@ -1,1 +1,0 @@
-"""Conversations and shards for people: drawings of tokens, Markdown previews, terminal text."""

@@ -1,0 +1,220 @@
+"""Rows of Harmony to a dataset: ids, labels, spans, what is left out, and files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.families import Subject
+from gristmill.hashing import sha256_file
+from gristmill.synth.builders.distill_shard import DistillSummary, build_distill
+from gristmill.synth.config import DistillConfig
+from gristmill.synth.laws import distill_law as law
+from gristmill.synth.read import distill
+from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.tokenizer import of_pinned
+from tests.synth.builders.distill_rows import PLAIN, harmony_row, message, rendered, write
+
+FREE: dict[str, Any] = {"english_share": 0.0, "memorization_cap": 1.0}
+
+
+def build(shard: Path, out: Path, vocabulary: Path, **chosen: Any) -> DistillSummary:
+    config = DistillConfig(vocabulary, **chosen)
+    tokenizer = of_pinned(O200K, vocabulary)
+    return build_distill(shard, out, config, tokenizer, dataset="pleias_synth")
+
+
+def rows_of(folder: Path, split: str = "train") -> list[dict[str, Any]]:
+    return [row for batch in distill.batches(folder, split) for row in batch.to_pylist()]
+
+
+def violations(folder: Path, **config: Any) -> list[str]:
+    return [
+        each.law for each in law(Subject(folder, None, [], config={"template": "harmony"} | config))
+    ]
+
+
+@pytest.mark.slow
+def test_rows_in_harmony_are_those_of_the_project_s_rules(
+    real: Path, vocabulary: Path, tmp_path: Path
+) -> None:
+    shard = real / "synth_harmony" / "synth_harmony_shard_00.parquet"
+    summary = build(shard, tmp_path / "out", vocabulary, valid_fraction=0.2)
+    found = {split: rows_of(tmp_path / "out", split) for split in distill.SPLITS}
+    assert [len(rows) for rows in found.values()] == [summary.train_rows, summary.valid_rows]
+    assert sum(map(len, found.values())) == summary.rows == 250
+    rows = {row["id"]: row for each in found.values() for row in each}
+    for item in pq.read_table(shard).slice(0, 40).to_pylist():
+        ids, labels, spans = rendered(vocabulary, json.loads(item["messages_json"])["messages"])
+        row = rows[f"pleias_synth:{item['synth_id']}"]
+        assert (row["input_ids"], row["labels"], row["spans"]) == (ids, labels, spans)
+        assert row["attention_mask"] == [1] * len(ids)
+    assert violations(tmp_path / "out", valid_fraction=0.2, seed=1337, max_length=8192) == []
+    assert set(violations(tmp_path / "out", max_length=300)) == {"max_length"}
+
+
+def test_rows_in_the_plain_template_are_those_of_the_project_s_rules(
+    vocabulary: Path, tmp_path: Path
+) -> None:
+    texts = [
+        (
+            "a",
+            " What is it? ",
+            "\n I think\n",
+            "It is.  ",
+            None,
+            "What is it?",
+            "I think",
+            "It is.",
+        ),
+        ("b", "Q\0?", "\t ", "A <|end|>", " \n", "Q?", "", "A <|end|>"),
+        ("c", "Q", "", "A", " see\nthis ", "Q\n\nReference:\nsee\nthis", "", "A"),
+    ]
+    shard = write([harmony_row(*text[:4], query_seed_text=text[4]) for text in texts], tmp_path)
+    chosen = {"template": "chatgpt_plain", "reasoning": "low", "valid_fraction": 0.0} | FREE
+    build(shard, tmp_path / "out", vocabulary, **chosen)
+    rows = rows_of(tmp_path / "out")
+    for row, (name, *_, query, thought, answer) in zip(rows, texts, strict=True):
+        messages = [message("system", PLAIN), message("user", query)]
+        messages += [message("assistant", thought, "analysis")] if thought else []
+        messages.append(message("assistant", answer, "final"))
+        ids, labels, spans = rendered(vocabulary, messages)
+        assert (row["input_ids"], row["labels"], row["spans"]) == (ids, labels, spans)
+        assert row["source"] == {
+            "dataset": "pleias_synth",
+            "language": "unknown",
+            "exercise": "unknown",
+            "meta_json": '{"dataset":"pleias_synth","exercise":"unknown","language":"unknown",'
+            f'"synth_id":"{name}"}}',
+        }
+    assert violations(tmp_path / "out") == []
+
+
+def test_rows_that_are_left_out_are_counted_by_reason(vocabulary: Path, tmp_path: Path) -> None:
+    rows = [
+        harmony_row("a", "q", "t", " \n"),
+        harmony_row("b", "q", "t", "7", constraints="x failed after maximum attempts"),
+        harmony_row("c", "q", "t", "7", constraints="result: 8"),
+        harmony_row("d", "  ", "t", "7"),
+        harmony_row("e", "q", "t", "word " * 200),
+        *(harmony_row(f"en{at}", "q", "t", "7", language="EN") for at in range(30)),
+        *(harmony_row(f"fr{at}", "q", "t", "7", language="fr") for at in range(30)),
+    ]
+    shard = write(rows, tmp_path)
+    summary = build(shard, tmp_path / "out", vocabulary, max_length=100, keep=0.9)
+    out = dict(summary.left_out)
+    assert {name: out.pop(name) for name in ("empty_answer", "failed", "wrong_answer")} == {
+        "empty_answer": 1,
+        "failed": 1,
+        "wrong_answer": 1,
+    }
+    assert out.pop("empty_query", 0) + out.pop("too_long", 0) + sum(out.values()) + 3 == (
+        len(rows) - summary.rows
+    )
+    assert summary.other_languages_keep == pytest.approx(62 * 0.25 / 32)
+    assert set(out) == {"language", "share"}
+    ids = [row["id"] for split in distill.SPLITS for row in rows_of(tmp_path / "out", split)]
+    assert len(ids) == summary.rows
+    free = build(shard, tmp_path / "free", vocabulary, max_length=100, **FREE)
+    assert dict(free.left_out) == {
+        "empty_answer": 1,
+        "failed": 1,
+        "wrong_answer": 1,
+        "empty_query": 1,
+        "too_long": 1,
+    }
+
+
+@pytest.mark.slow
+def test_bytes_do_not_depend_on_workers(real: Path, vocabulary: Path, tmp_path: Path) -> None:
+    shard = real / "synth_harmony" / "synth_harmony_shard_01.parquet"
+    for workers in (1, 2):
+        build(shard, tmp_path / str(workers), vocabulary, workers=workers)
+    one, two = (sorted(p for p in (tmp_path / w).rglob("*") if p.is_file()) for w in "12")
+    assert [p.relative_to(tmp_path / "1") for p in one] == [
+        p.relative_to(tmp_path / "2") for p in two
+    ]
+    assert [sha256_file(p) for p in one if p.suffix != ".parquet"] == [
+        sha256_file(p) for p in two if p.suffix != ".parquet"
+    ]
+
+
+def test_a_shard_without_the_text_of_the_template_is_refused(
+    vocabulary: Path, tmp_path: Path
+) -> None:
+    row = harmony_row("a", "q", "t", "7")
+    del row["query_seed_text"]
+    shard = write([row], tmp_path)
+    with pytest.raises(BadInput, match=r"query_seed_text.*metadata_fields.*reference = false"):
+        build(shard, tmp_path / "out", vocabulary, template="chatgpt_plain")
+    build(shard, tmp_path / "out", vocabulary, template="chatgpt_plain", reference=False)
+
+
+def test_a_row_that_is_not_utf8_is_set_aside(vocabulary: Path, tmp_path: Path) -> None:
+    shard = write([harmony_row(name, "q", "t", "7", constraints="x") for name in "ab"], tmp_path)
+    table, broken = pq.read_table(shard), pa.array([b"x", b"\xff"], pa.binary()).view(pa.string())
+    at = table.schema.get_field_index("constraints")
+    pq.write_table(table.set_column(at, "constraints", broken), shard)
+    with pytest.raises(BadInput, match="constraints is not UTF-8"):
+        build(shard, tmp_path / "no", vocabulary)
+    summary = build(shard, tmp_path / "out", vocabulary, bad_rows=1)
+    assert (summary.rows, summary.bad_rows) == (1, 1)
+
+
+def test_a_shard_of_which_no_row_stays_is_refused(vocabulary: Path, tmp_path: Path) -> None:
+    shard = write([harmony_row("a", "q", "t", " ")], tmp_path)
+    with pytest.raises(BadInput, match=r"all rows are left out .empty_answer 1."):
+        build(shard, tmp_path / "out", vocabulary)
+
+
+def test_several_questions_are_set_aside_by_the_plain_template(
+    vocabulary: Path, tmp_path: Path
+) -> None:
+    several = harmony_row("b", "q", "t", "7")
+    messages = json.loads(several["messages_json"])["messages"]
+    several["messages_json"] = json.dumps({"messages": messages * 2})
+    shard = write([harmony_row("a", "q", "t", "7"), several], tmp_path)
+    chosen = {"template": "chatgpt_plain", "valid_fraction": 0.0} | FREE
+    with pytest.raises(BadInput, match="one question and one answer"):
+        build(shard, tmp_path / "no", vocabulary, **chosen)
+    assert build(shard, tmp_path / "out", vocabulary, bad_rows=1, **chosen).bad_rows == 1
+    in_harmony = build(shard, tmp_path / "all", vocabulary, valid_fraction=0.0, **FREE)
+    assert in_harmony.rows == 2
+    ids, labels, _ = rendered(vocabulary, messages)
+    last = rows_of(tmp_path / "all")[-1]
+    assert len(last["input_ids"]) == 2 * len(ids)
+    # What was answered before is of the prompt.
+    assert [label for label in last["labels"] if label >= 0] == [x for x in labels if x >= 0]
+
+
+@pytest.mark.parametrize("column", ["labels", "attention_mask", "input_ids", "spans"])
+def test_a_damaged_column_breaks_a_law(column: str, vocabulary: Path, tmp_path: Path) -> None:
+    shard = write([harmony_row(str(at), "q", "t", "7") for at in range(9)], tmp_path)
+    build(shard, tmp_path / "out", vocabulary, valid_fraction=0.0, **FREE)
+    (path,) = distill.files_of(tmp_path / "out", "train")
+    rows = rows_of(tmp_path / "out")
+    if column == "spans":
+        rows[4][column]["final_token_count"] += 1
+    else:
+        rows[4][column][-1] = 5
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, distill.SCHEMA) as stream:
+        stream.write_table(pa.Table.from_pylist(rows, schema=distill.SCHEMA))
+    broken = {"input_ids": {"labels", "end"}, "labels": {"labels"}}
+    assert set(violations(tmp_path / "out")) == broken.get(column, {column})
+
+
+def test_ids_that_the_trace_has_not_break_a_law(vocabulary: Path, tmp_path: Path) -> None:
+    shards = [write([harmony_row(name, "q", "t", "7")], tmp_path / name) for name in "ab"]
+    for name, shard in zip("ab", shards, strict=True):
+        build(shard, tmp_path / f"out{name}", vocabulary, valid_fraction=0.0, **FREE)
+    path = "trace/trace_00.parquet"
+    (tmp_path / "outa" / path).write_bytes((tmp_path / "outb" / path).read_bytes())
+    assert violations(tmp_path / "outa") == ["trace"]
+    (tmp_path / "outa" / "dataset_dict.json").write_text('{"splits": ["train"]}')
+    assert set(violations(tmp_path / "outa")) == {"splits", "trace"}

@@ -1,0 +1,678 @@
+"""Laws of Harmony shards, of Megatron datasets, and of their manifest over the published family."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill import families
+from gristmill.contract import BadInput, Summary, Violation
+from gristmill.families import Subject
+from gristmill.hashing import sha256_file
+from gristmill.inbox import division
+from gristmill.provenance import Input, Record, Tokenizer, read_record
+from gristmill.provenance.verification import verify
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
+from gristmill.synth import laws, raw
+from gristmill.synth.builders.harmony import to_harmony
+from gristmill.synth.builders.harmony_shard import shard_name
+from gristmill.synth.builders.kd_shard import build_kd_shard
+from gristmill.synth.builders.manifests import write_harmony_manifest, write_kd_manifest
+from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.format import harmony_tokens, megatron, trace
+from gristmill.synth.format.megatron import Indexed
+from gristmill.synth.format.trace import trace as trace_document
+from gristmill.synth.laws import (
+    HashBounds,
+    harmony_law,
+    harmony_manifest_law,
+    kd_law,
+    kd_laws,
+    kd_manifest_law,
+    shard_numbers,
+    shard_records,
+)
+from gristmill.synth.samples import write_drop
+from gristmill.vocabularies.pinned import O200K
+from tests.synth.conversations import as_json, conversation
+from tests.synth.damage import broken_laws, set_value, train_tokens
+
+
+def test_a_built_shard_breaks_no_law_and_a_missing_one_is_named(
+    harmony: Path, tmp_path: Path
+) -> None:
+    for partition in ("00", None):
+        assert list(harmony_law(Subject(harmony.parent, partition))) == []
+    for subject, number in ((Subject(harmony.parent, "01"), "01"), (Subject(tmp_path), "XX")):
+        assert list(harmony_law(subject)) == [
+            Violation("shards", ".", f"there is no synth_harmony_shard_{number}.parquet")
+        ]
+
+
+def test_wrong_types_and_nulls_are_violations(tmp_path: Path) -> None:
+    wrong = pa.table({"messages_json": pa.array([1]), "synth_id": pa.array([None], pa.string())})
+    pq.write_table(wrong, tmp_path / "synth_harmony_shard_00.parquet")
+    assert [v.law for v in harmony_law(Subject(tmp_path))] == ["columns", "no nulls"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "metadata", "files"),
+    [
+        ("{}", "{}", []),
+        ("[]", "{}", ["manifest.json"]),
+        ("{}", "{", ["metadata.json"]),
+        (None, "null", ["manifest.json", "metadata.json"]),
+    ],
+)
+def test_both_files_must_be_json_objects(
+    tmp_path: Path, manifest: str | None, metadata: str, files: list[str]
+) -> None:
+    if manifest is not None:
+        (tmp_path / "manifest.json").write_text(manifest)
+    (tmp_path / "metadata.json").write_text(metadata)
+    violations = list(harmony_manifest_law(Subject(tmp_path, "manifest")))
+    assert [(v.law, v.where) for v in violations] == [("readable", file) for file in files]
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 500, 1 << 20])
+def test_batches_are_whole_documents_and_cover_the_dataset(
+    kd_root: Path, monkeypatch: pytest.MonkeyPatch, batch_tokens: int
+) -> None:
+    monkeypatch.setattr(laws, "_BATCH_TOKENS", batch_tokens)
+    tokens = train_tokens(kd_root)
+    edges = [edge for _, batch in laws._batches(tokens) for edge in batch[:-1].tolist()]
+    assert edges == tokens.bounds(0, len(tokens)).tolist()[:-1]
+    sizes = [int(batch[-1] - batch[0]) for _, batch in laws._batches(tokens)]
+    longest = int(tokens.lengths.max())
+    assert max(sizes) <= max(batch_tokens, longest)
+    assert broken_laws(kd_root) == set()
+
+
+def test_only_the_documented_control_tokens_follow_each_other() -> None:
+    """The table of `docs/formats/synth.md#value-laws`."""
+    follows, closing = laws._tables()
+    limit = harmony_tokens.BODY_LIMIT
+    pairs = {
+        (before + limit, after + limit) for before, after in zip(*follows.nonzero(), strict=True)
+    }
+    assert pairs == {
+        (200006, 200005), (200006, 200003), (200006, 200008),
+        (200005, 200003), (200005, 200008),
+        (200003, 200008),
+        (200008, 200007), (200008, 200012), (200008, 200002),
+        (200007, 200006), (200007, 199999),
+        (200012, 200006), (200012, 199999),
+        (200002, 199999),
+        (199999, 200006),
+    }  # fmt: skip
+    assert set((closing.nonzero()[0] + limit).tolist()) == {200007, 200012, 200002, 199999}
+
+
+@pytest.mark.parametrize(
+    ("place", "token", "law"),
+    [
+        (5, 201_088, "tokens in the vocabulary"),
+        (5, -1, "tokens in the vocabulary"),
+        (-1, 5, "EOD at the end"),
+        (5, 200_007, "no control ids in bodies"),
+        (5, 200_050, "no control ids in bodies"),
+        (5, 199_999, "no control ids in bodies"),
+        (5, 200_006, "no control ids in bodies"),
+        (0, 5, "no control ids in bodies"),
+    ],
+)
+@pytest.mark.parametrize("rows", [1, 1024])
+@pytest.mark.parametrize("has_trace", [True, False])
+def test_a_wrong_token_breaks_its_law_once(
+    kd_copy: Path,
+    place: int,
+    token: int,
+    law: str,
+    rows: int,
+    has_trace: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(laws, "_BATCH_ROWS", rows)
+    monkeypatch.setattr(laws, "_BATCH_TOKENS", 400 if rows == 1 else 1 << 20)
+    if not has_trace:
+        (kd_copy / "trace/trace_00.parquet").unlink()
+    begin, end = train_tokens(kd_copy).bounds(7, 8).tolist()
+    where = (end if place < 0 else begin) + place
+    set_value(kd_copy / "train/shard_00_tokens.bin", "<i4", where, token)
+    violations = [v for v in kd_laws(kd_copy, "00") if v.law == law]
+    assert len(violations) == 1
+    assert violations[0].where.startswith("train/shard_00_tokens: document 7, token ")
+
+
+def test_one_ordinary_token_after_a_terminator_is_a_violation(kd_copy: Path) -> None:
+    """The body loses its last token to the terminator, whose place gets an ordinary token."""
+    tokens = train_tokens(kd_copy)
+    end = int(np.flatnonzero(tokens.load(0, int(tokens.lengths[0])) == harmony_tokens.END)[0])
+    file = kd_copy / "train/shard_00_tokens.bin"
+    set_value(file, "<i4", end - 1, harmony_tokens.END)
+    set_value(file, "<i4", end, 5)
+    assert broken_laws(kd_copy) == {"no control ids in bodies"}
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "law"),
+    [
+        ("lossmask", 3, 1, "mask is span not 0"),
+        ("span", 3, 2, "mask is span not 0"),
+        ("span", 3, 3, "mask is span not 0"),
+        ("lossmask", -1, 1, "EOD masked"),
+        ("lossmask", -2, 1, "EOD masked"),
+    ],
+)
+def test_a_wrong_mask_or_span_breaks_its_law(
+    kd_copy: Path, name: str, place: int, value: int, law: str
+) -> None:
+    where = place if place >= 0 else int(train_tokens(kd_copy).bounds(4, 4)[0]) + place
+    set_value(kd_copy / f"train/shard_00_{name}.bin", "u1", where, value)
+    assert law in broken_laws(kd_copy)
+
+
+def test_every_value_is_read_once(kd_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: Counter[tuple[Path, int]] = Counter()
+    load = Indexed.load
+
+    def counted(self: Indexed, begin: int, stop: int) -> npt.NDArray[Any]:
+        read.update((self.path, place) for place in range(begin, stop))
+        return load(self, begin, stop)
+
+    monkeypatch.setattr(Indexed, "load", counted)
+    assert list(kd_laws(kd_root, "00")) == []
+    assert set(read.values()) == {1}
+    sizes = [path.stat().st_size for path in kd_root.glob("*/shard_00_lossmask.bin")]
+    assert len(read) == 3 * sum(sizes)
+
+
+def test_documents_behind_a_trace_that_ends_early_are_checked(kd_copy: Path) -> None:
+    """The trace loses its last rows; the last document of train has a wrong value."""
+    file = kd_copy / "trace/trace_00.parquet"
+    rows = pq.read_table(file)
+    pq.write_table(rows.slice(0, len(rows) - 40), file)
+    tokens = train_tokens(kd_copy)
+    set_value(kd_copy / "train/shard_00_tokens.bin", "<i4", tokens.size - 1, 5)
+    assert {"EOD at the end", "trace"} <= broken_laws(kd_copy)
+
+
+def test_values_of_unequal_boundaries_are_not_checked(kd_root: Path) -> None:
+    prefix = kd_root / "train/shard_00_tokens"
+    tokens = megatron.read(prefix)
+    split = laws.Values("train", {"tokens": tokens}, checked=False)
+    assert list(split.violations()) == []
+    assert len(split.ids(0, tokens.bounds(0, 1))) == tokens.lengths[0]
+
+
+Change = Callable[[dict[str, list]], None]
+
+
+def test_built_datasets_break_no_law(kd_root: Path) -> None:
+    assert list(kd_laws(kd_root, "00", 0.3)) == []
+    assert list(kd_laws(kd_root)) == []
+    assert list(kd_law(Subject(kd_root, "00", config={"valid_fraction": 0.3}))) == []
+
+
+def test_the_law_of_a_shard_takes_the_fraction_of_its_config(kd_root: Path) -> None:
+    subject = Subject(kd_root, "00", config={"valid_fraction": 0.001})
+    assert {violation.law for violation in kd_law(subject)} == {"split rule"}
+
+
+def test_other_lengths_break_equal_boundaries(kd_copy: Path) -> None:
+    path = kd_copy / "train/shard_00_span"
+    lengths = train_tokens(kd_copy).lengths.copy()
+    lengths[:2] += [1, -1]
+    values = np.fromfile(path.with_suffix(".bin"), dtype="u1")
+    path.with_suffix(".bin").unlink()
+    path.with_suffix(".idx").unlink()
+    with megatron.IndexedWriter(path, "u1") as writer:
+        writer.add(values, lengths)
+    assert broken_laws(kd_copy) == {"equal boundaries"}
+
+
+def test_a_wrong_dtype_breaks_dtypes(kd_copy: Path) -> None:
+    path = kd_copy / "train/shard_00_span"
+    values = np.fromfile(path.with_suffix(".bin"), dtype="u1").astype("<i4")
+    path.with_suffix(".bin").unlink()
+    path.with_suffix(".idx").unlink()
+    with megatron.IndexedWriter(path, "<i4") as writer:
+        writer.add(values, train_tokens(kd_copy).lengths)
+    assert broken_laws(kd_copy) == {"dtypes"}
+
+
+@pytest.mark.parametrize(
+    ("path", "law"),
+    [
+        ("train/shard_00_tokens.idx", "empty split"),
+        ("train/shard_00_span.bin", "readable"),
+        ("trace/trace_00.parquet", "trace"),
+    ],
+)
+def test_a_missing_file_breaks_its_law(kd_copy: Path, path: str, law: str) -> None:
+    (kd_copy / path).unlink()
+    assert law in broken_laws(kd_copy)
+
+
+def test_an_empty_folder_has_no_shard_and_no_trace(tmp_path: Path) -> None:
+    assert broken_laws(tmp_path, None) == {"trace"}
+    assert [v.law for v in kd_laws(tmp_path)] == ["shards"]
+
+
+def test_each_file_of_a_split_without_tokens_is_a_violation(kd_copy: Path) -> None:
+    (kd_copy / "valid/shard_00_tokens.idx").unlink()
+    names = ["lossmask.bin", "lossmask.idx", "span.bin", "span.idx", "tokens.bin"]
+    assert list(kd_laws(kd_copy, "00"))[:5] == [
+        Violation("empty split", f"valid/shard_00_{name}", "there is no tokens index")
+        for name in names
+    ]
+
+
+def test_a_missing_split_is_no_violation_but_for_its_trace(kd_copy: Path) -> None:
+    shutil.rmtree(kd_copy / "valid")
+    assert broken_laws(kd_copy) == {"trace"}
+
+
+def test_another_fraction_breaks_rule_and_share(kd_root: Path) -> None:
+    assert broken_laws(kd_root, 0.01) == {"split rule"}
+
+
+def swap_ids(table: dict[str, list]) -> None:
+    """Give one valid document the id of a train one."""
+    at = {split: table["split"].index(split) for split in ("train", "valid")}
+    table["synth_id"][at["valid"]] = table["synth_id"][at["train"]]
+
+
+def lose_a_row(table: dict[str, list]) -> None:
+    for column in table.values():
+        column.pop()
+
+
+def move_a_message(table: dict[str, list]) -> None:
+    table["offsets"][3] = [x + (i == 2) for i, x in enumerate(table["offsets"][3])]
+
+
+def move_the_end(table: dict[str, list]) -> None:
+    table["offsets"][3] = [*table["offsets"][3][:-1], table["offsets"][3][-1] - 1]
+
+
+def empty_offsets(table: dict[str, list]) -> None:
+    table["offsets"][3] = []
+
+
+def null_offset(table: dict[str, list]) -> None:
+    table["offsets"][3] = [None, *table["offsets"][3][1:]]
+
+
+def unknown_split(table: dict[str, list]) -> None:
+    """Add a row of a third split: train and valid stay complete."""
+    for name, column in table.items():
+        column.append("test" if name == "split" else column[0])
+
+
+def renumber(table: dict[str, list]) -> None:
+    table["document"][0] += 1
+
+
+@pytest.mark.parametrize(
+    ("change", "law"),
+    [
+        (swap_ids, "disjoint splits"),
+        (lose_a_row, "trace"),
+        (move_a_message, "trace"),
+        (move_the_end, "trace"),
+        (renumber, "trace"),
+        (empty_offsets, "trace"),
+        (null_offset, "trace"),
+        (unknown_split, "trace"),
+    ],
+)
+def test_a_wrong_trace_breaks_its_law(kd_copy: Path, change: Change, law: str) -> None:
+    path = kd_copy / trace.path("00")
+    table = pq.read_table(path).to_pydict()
+    change(table)
+    pq.write_table(pa.table(table, schema=trace.schema()), path)
+    assert law in broken_laws(kd_copy)
+
+
+@pytest.mark.parametrize("damage", ["cut", "pages", "columns", "nulls", "bytes"])
+def test_a_damaged_trace_breaks_the_law_and_cannot_be_read(kd_copy: Path, damage: str) -> None:
+    path = kd_copy / trace.path("00")
+    table = pq.read_table(path)
+    ids = table["synth_id"].to_pylist()
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-20])
+    elif damage == "pages":
+        data = bytearray(path.read_bytes())
+        data[4:900] = bytes(896)
+        path.write_bytes(data)
+    elif damage == "columns":
+        pq.write_table(table.drop_columns(["offsets"]), path)
+    elif damage == "nulls":
+        pq.write_table(table.set_column(4, "synth_id", pa.array([None, *ids[1:]])), path)
+    else:
+        buffers = pa.array([b"\xff", *(i.encode() for i in ids[1:])], pa.binary()).buffers()
+        column = pa.Array.from_buffers(pa.string(), len(ids), buffers)
+        pq.write_table(table.set_column(4, "synth_id", column), path)
+    assert broken_laws(kd_copy) == {"trace"}
+    if damage in ("cut", "columns", "pages"):
+        with pytest.raises(BadInput, match=r"trace_00\.parquet"):
+            trace_document(kd_copy, "00", "train", 0)
+
+
+@pytest.mark.parametrize("answers", [1, 60])
+def test_answers_of_one_prompt_have_one_id_and_one_split(
+    vocabulary: Path, tmp_path: Path, write_rows: Callable[..., Path], answers: int
+) -> None:
+    """Three of six prompts are valid by the rule at 0.1: with 60 answers each, 180 of 360 rows."""
+    ids = ["p11", "p15", "p31", "p0", "p1", "p2"]
+    limit = division.threshold(0.1)
+    rows = [
+        (name, as_json(conversation(f"question {name}", f"thought {n}", "an answer")))
+        for name in ids
+        for n in range(answers)
+    ]
+    out = tmp_path / "kd"
+    build_kd_shard(write_rows(rows), out, KDConfig(vocabulary, 0.1))
+    assert sum(division.is_valid(name, limit) for name in ids) == 3
+    assert list(kd_laws(out, "07", 0.1)) == []
+
+
+IDS = sorted((f"id_{number}" for number in range(50)), key=division.value)
+
+
+@pytest.mark.parametrize("valid", [0, 1, 20, 50])
+def test_a_threshold_divides_the_lowest_hashes_from_the_others(valid: int) -> None:
+    bounds = HashBounds()
+    bounds.add("valid", IDS[:valid])
+    bounds.add("train", iter(IDS[valid:]))
+    assert bounds.divide()
+
+
+def test_an_id_in_both_splits_cannot_be_divided() -> None:
+    bounds = HashBounds()
+    bounds.add("valid", [IDS[0], IDS[20]])
+    bounds.add("train", [IDS[30], IDS[20]])
+    bounds.add("valid", [IDS[1]])
+    bounds.add("train", [IDS[40]])
+    assert not bounds.divide()
+
+
+def test_only_a_fraction_between_the_bounds_divides_at_its_threshold() -> None:
+    bounds = HashBounds()
+    bounds.add("valid", ["memorization_82_52457"])  # 0.297650
+    bounds.add("train", ["memorization_german_10_150696"])  # 0.356852
+    assert [f for f in (0.2, 0.29765, 0.2977, 0.3, 0.3568, 0.357, 1) if bounds.divide_at(f)] == [
+        0.2977,
+        0.3,
+        0.3568,
+    ]
+
+
+def test_the_threshold_itself_is_train() -> None:
+    value = division.threshold(0.3)
+    bounds = HashBounds()
+    bounds.lowest_train = value
+    assert bounds.divide_at(0.3)
+    bounds.highest_valid = value
+    assert not bounds.divide_at(0.3)
+    assert not bounds.divide()
+
+
+HARMONY, KD = "synth_harmony", "megatron/synth_kd_v1"
+NUMBERS = ("00", "01", "02", "03")
+
+
+def published(
+    root: Path,
+    artifact: str,
+    asset: str,
+    partition: str,
+    config: object,
+    inputs: list[Input],
+    make: Callable[[Attempt], Summary],
+    check: Callable[[Path], Iterable[Violation]] = lambda _: (),
+) -> Record:
+    build = Build(
+        root=root,
+        artifact=artifact,
+        asset=asset,
+        partition=partition,
+        code_version=(KDConfig if artifact == KD else HarmonyConfig).CODE_VERSION,
+        config=config,
+        inputs=inputs,
+        make=make,
+        laws=check,
+        shared=True,
+        tokenizer=Tokenizer(name=O200K.name, path=O200K.relative, sha256=O200K.sha256)
+        if artifact == KD
+        else None,
+    )
+    return publish(build).record
+
+
+def everything(root: Path, vocabulary: Path, fraction: float) -> dict[str, Record]:
+    files = raw.complete_files(root / "drops/synth", 8)
+    drop = [
+        Input(
+            path=path.relative_to(root).as_posix(),
+            bytes=path.stat().st_size,
+            sha256=sha256_file(path),
+            mtime_ns=path.stat().st_mtime_ns,
+        )
+        for path in files
+    ]
+    conversion, config = HarmonyConfig(), KDConfig(vocabulary, fraction)
+    records: dict[str, Record] = {}
+    for index, number in enumerate(NUMBERS):
+        records[f"h{number}"] = published(
+            root, HARMONY, "synth/harmony", number, conversion, drop,
+            lambda attempt, i=index: to_harmony(files, attempt.out, i, conversion),  # type: ignore[misc]
+            lambda folder, n=number: families.check("synth/harmony", Subject(folder, n)),  # type: ignore[misc]
+        )  # fmt: skip
+
+    def dumped(letter: str) -> list[dict[str, Any]]:
+        return [records[letter + number].model_dump() for number in NUMBERS]
+
+    def inputs(letter: str, numbers: tuple[str, ...]) -> list[Input]:
+        return [
+            Input(
+                asset=records[letter + number].asset,
+                partition=number,
+                data_version=records[letter + number].data_version,
+                path=records[letter + number].artifact,
+            )
+            for number in numbers
+        ]
+
+    published(
+        root, HARMONY, "synth/harmony_manifest", "manifest", conversion, inputs("h", NUMBERS),
+        lambda attempt: write_harmony_manifest(
+            dumped("h"), attempt.out, conversion,
+            dataset_dir=HARMONY, created_unix_s=1, git_sha=None,
+        ),
+    )  # fmt: skip
+    for number in NUMBERS:
+        shard = root / HARMONY / shard_name(number)
+        records[f"k{number}"] = published(
+            root, KD, "synth/kd_shards", number, config, inputs("h", (number,)),
+            lambda attempt, s=shard: build_kd_shard(s, attempt.out, config, attempt.parts),  # type: ignore[misc]
+            partial(kd_laws, partition=number, valid_fraction=fraction),
+        )  # fmt: skip
+    published(
+        root, KD, "synth/kd_manifest", "manifest", config, inputs("k", NUMBERS),
+        lambda attempt: write_kd_manifest(
+            dumped("k"), attempt.out, root=KD,
+            harmony_manifest=root / HARMONY / "manifest.json", harmony_dir=HARMONY,
+            vocabulary="tokenizer/o200k_base.tiktoken", created_unix_s=1, git_sha=None,
+        ),
+    )  # fmt: skip
+    return records
+
+
+def test_the_whole_family_is_published_and_verified(vocabulary: Path, tmp_path: Path) -> None:
+    write_drop(tmp_path / "drops/synth", rows=12)
+    records = everything(tmp_path, vocabulary, 0.25)
+    assert [str(violation) for violation in verify(tmp_path)] == []
+    manifest = json.loads((tmp_path / KD / "manifest.json").read_text())
+    for split in ("train", "valid"):
+        inventory = manifest["splits"][split]
+        assert [shard["name"] for shard in inventory["shards"]] == [f"shard_{n}" for n in NUMBERS]
+        for shard in inventory["shards"]:
+            for key, path in shard["paths"].items():
+                assert (tmp_path / path).stat().st_size == shard["bytes"][key]
+                assert sha256_file(tmp_path / path) == shard["sha256"][key]
+    assert manifest["data_versions"] == {n: records[f"k{n}"].data_version for n in NUMBERS}
+    source = tmp_path / HARMONY / "manifest.json"
+    assert manifest["input"]["manifest_sha256"] == sha256_file(source)
+    rows = sum(int(records[f"h{n}"].counts["rows"]) for n in NUMBERS)
+    assert json.loads(source.read_text())["storage"]["total_rows"] == rows
+    assert sum(manifest["splits"][s]["rows"] for s in manifest["splits"]) == rows
+    # The library's own readers find the records where the publisher put them.
+    prefix = tmp_path / KD / "train/shard_02_tokens"
+    assert megatron.digest(prefix) == records["k02"].data_version
+    record = tmp_path / KD / "provenance/02.json"
+    record.write_text(record.read_text()[:-9])
+    with pytest.raises(RuntimeError, match=r"provenance/02\.json: not a provenance record"):
+        megatron.digest(prefix)
+
+
+def test_building_again_changes_nothing(vocabulary: Path, tmp_path: Path) -> None:
+    versions = []
+    for name in "ab":
+        write_drop(tmp_path / name / "drops/synth", rows=12)
+        records = everything(tmp_path / name, vocabulary, 0.25)
+        versions.append({key: record.data_version for key, record in records.items()})
+    assert versions[0] == versions[1]
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}
+    everything(tmp_path / "a", vocabulary, 0.25)
+    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}
+    assert {p for p in before if p.is_file()} == {p for p in after if p.is_file()}
+    assert all(after[p] == before[p] for p in before if p.is_file() and ".gristmill" not in str(p))
+    record = read_record(tmp_path / "a" / KD / "provenance/00.json")
+    assert record.libraries["openai-harmony"] == "0.0.8"
+
+
+@pytest.fixture(scope="module")
+def kd_dataset(vocabulary: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published Megatron dataset, only for reading."""
+    root = tmp_path_factory.mktemp("published")
+    write_drop(root / "drops/synth", rows=12)
+    everything(root, vocabulary, 0.25)
+    return root / KD
+
+
+@pytest.fixture
+def dataset(kd_dataset: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(kd_dataset, tmp_path / "kd"))
+
+
+def violations(root: Path) -> list[tuple[str, str]]:
+    return [(v.law, v.found) for v in kd_manifest_law(Subject(root, "manifest"))]
+
+
+def test_a_published_manifest_breaks_no_law(kd_dataset: Path, tmp_path: Path) -> None:
+    assert violations(kd_dataset) == []
+    shutil.copy(kd_dataset / "manifest.json", tmp_path)
+    staged = Subject(tmp_path, "manifest", [kd_dataset, kd_dataset.parent])
+    assert list(kd_manifest_law(staged)) == []
+    assert shard_numbers(kd_dataset) == list(NUMBERS)
+    assert [r.partition for r in shard_records(kd_dataset, skip="manifest")] == list(NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "law", "rule"),
+    [
+        ("{}", "schema", "is not a manifest of Megatron datasets: KeyError('config_hash')"),
+        (
+            '{"config_hash": 1, "config": [], "splits": {"train": 3}}',
+            "schema",
+            "is not a manifest of Megatron datasets: ",
+        ),
+        ("[1]", "readable", "is not a JSON object"),
+    ],
+)
+def test_another_file_is_a_violation_and_no_error(
+    dataset: Path, text: str, law: str, rule: str
+) -> None:
+    (dataset / "manifest.json").write_text(text)
+    last_law, last_rule = violations(dataset)[-1]
+    assert last_law == law
+    assert last_rule.startswith(rule)
+
+
+ManifestChange = Callable[[dict[str, Any]], object]
+
+
+def shard_2(manifest: dict[str, Any]) -> dict[str, Any]:
+    return manifest["splits"]["train"]["shards"][2]
+
+
+@pytest.mark.parametrize(
+    ("change", "law", "rule"),
+    [
+        (lambda m: m["config"].update(valid_fraction=0.5), "config hash", "not the hash"),
+        (lambda m: shard_2(m).update(rows=1), "inventory",
+         "train shard 02: its record has other rows"),
+        (lambda m: shard_2(m).update(tokens=1), "inventory", "record has other tokens:"),
+        (lambda m: shard_2(m)["bytes"].update(span_bin=1), "inventory", "other span_bin:"),
+        (lambda m: shard_2(m)["sha256"].update(span_idx="0"), "inventory", "other span_idx:"),
+        (lambda m: shard_2(m)["paths"].update(span_idx="x/y"), "inventory", "other span_idx:"),
+        (lambda m: m["splits"]["train"]["shards"].pop(1), "inventory", "train lacks shard 01"),
+        (
+            lambda m: shard_2(m).update(name="shard_07"),
+            "inventory",
+            "train lists shard 07, which has no record",
+        ),
+        (lambda m: m["splits"].pop("valid"), "schema", "KeyError('valid')"),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_differs_from_the_records_is_a_violation(
+    dataset: Path, change: ManifestChange, law: str, rule: str
+) -> None:
+    path = dataset / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+    assert any(found == law and rule in text for found, text in violations(dataset))
+
+
+def test_shards_of_unequal_configs_are_a_violation(dataset: Path) -> None:
+    record = dataset / "provenance/01.json"
+    record.write_text(record.read_text().replace('"valid_fraction": 0.25', '"valid_fraction": 0.3'))
+    ((law, rule),) = violations(dataset)
+    assert law == "equal configs"
+    assert "shards 00 and 01 were built from unequal configs: valid_fraction" in rule
+
+
+def test_an_id_in_train_of_one_shard_and_valid_of_another_is_a_violation(dataset: Path) -> None:
+    tables = {
+        number: pq.read_table(dataset / trace.path(number)).to_pylist() for number in ("00", "03")
+    }
+    valid = next(row for row in tables["03"] if row["split"] == "valid")
+    valid["synth_id"] = next(row for row in tables["00"] if row["split"] == "train")["synth_id"]
+    path = dataset / trace.path("03")
+    pq.write_table(pa.Table.from_pylist(tables["03"], schema=trace.schema()), path)
+    assert violations(dataset) == [
+        (
+            "disjoint splits",
+            "no value of the synth_id hash divides train from valid over all shards",
+        )
+    ]
+
+
+def test_a_missing_trace_is_a_violation(dataset: Path) -> None:
+    (dataset / trace.path("02")).unlink()
+    assert [law for law, _ in violations(dataset)] == ["trace"]
