@@ -11,7 +11,7 @@ from gristmill import provenance
 from gristmill.asset import Wanted
 from gristmill.chess.builders import game_dataset, splice_cache, splice_dataset, subset, validate
 from gristmill.chess.config import SHARED, SPLITS, MonthConfig, SubsetConfig
-from gristmill.chess.format.names import CACHE_FOLDER, pgn_name
+from gristmill.chess.format.folders import CACHE_FOLDER, pgn_name
 from gristmill.chess.raw import archive
 from gristmill.chess.raw.archive_config import (
     ArchiveConfig,

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gristmill.chess.format import sidecar
-from gristmill.chess.format.move_keys import repeated_keys
-from gristmill.chess.format.names import VALID
-from gristmill.chess.format.sidecar import Sidecar
+from gristmill.chess.format import folders
+from gristmill.chess.format.folders import VALID, Sidecar, repeated_keys
 
 _ID = len(b'{"game_id": "')
 _ID_BYTES = 40
@@ -34,7 +32,7 @@ def find_equal_games(folder: Path) -> EqualGames:
 
     Only rows of equal moves are looked at.
     """
-    keys = repeated_keys(sidecar.games_file(folder, "games"))
+    keys = repeated_keys(folders.games_file(folder, "games"))
     found = Sidecar.open(folder, "games") if len(keys) else None
     if found is None:
         return EqualGames()

@@ -23,9 +23,8 @@ from gristmill.chess.builders.splits import (
     split_tasks,
 )
 from gristmill.chess.config import SPLITS, GameConfig
-from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.move_keys import count_duplicates
-from gristmill.chess.format.names import STATS, valid_file
+from gristmill.chess.format import folders, rows
+from gristmill.chess.format.folders import STATS, count_duplicates, valid_file
 from gristmill.chess.read.row_batches import read_batch
 from gristmill.contract import FileNote, Summary
 from gristmill.layout import published_path
@@ -75,9 +74,9 @@ def _make(task: SplitTask[GameConfig]) -> Made:
         of_picked = np.repeat(picked, plies)
         streams[f"{split}.phases"] = batch.codes[of_picked].tobytes()
         if task.range.sidecar and task.range.sidecar.has_moves:
-            streams[f"{split}.moves"] = batch.moves[of_picked].astype(sidecar.MOVE).tobytes()
+            streams[f"{split}.moves"] = batch.moves[of_picked].astype(folders.MOVE).tobytes()
             winners = batch.columns[picked, rowshape.WINNER]
-            streams[f"{split}.spans"] = sidecar.spans_of(plies[picked], winners).tobytes()
+            streams[f"{split}.spans"] = folders.spans_of(plies[picked], winners).tobytes()
         summary[split] = _counts(batch.columns[picked])
     return streams, summary
 
@@ -103,11 +102,11 @@ def _append(streams: Iterable[tuple[str, Bytes]], written: StreamFiles) -> None:
             written.write(name, data)
     for name, found in records.items():
         split, _, kind = name.partition(".")
-        table = np.frombuffer(found, sidecar.GAME if kind == "games" else sidecar.SPAN)
+        table = np.frombuffer(found, folders.GAME if kind == "games" else folders.SPAN)
         if kind == "games":
             table["row"] += before[split]
         else:
-            table["first"] += before[f"{split}.moves"] // sidecar.MOVE.itemsize
+            table["first"] += before[f"{split}.moves"] // folders.MOVE.itemsize
         written.write(name, table.tobytes())
 
 
@@ -189,13 +188,13 @@ def build_game_dataset(
     """
     valid = valid_file(valid_games)
     files = {split: out / f"{split}.jsonl" for split in SPLITS}
-    beside = sidecar.Sidecar.open(valid.parent, "games")
+    beside = folders.Sidecar.open(valid.parent, "games")
     for split in SPLITS:
         if beside and beside.has_moves:
-            files[f"{split}.moves"] = sidecar.moves_file(out, split)
-            files[f"{split}.spans"] = sidecar.spans_file(out, split)
-        files[f"{split}.games"] = sidecar.games_file(out, split)
-        files[f"{split}.phases"] = sidecar.phases_file(out, split)
+            files[f"{split}.moves"] = folders.moves_file(out, split)
+            files[f"{split}.spans"] = folders.spans_file(out, split)
+        files[f"{split}.games"] = folders.games_file(out, split)
+        files[f"{split}.phases"] = folders.phases_file(out, split)
     totals = _Totals()
     with (
         split_tasks(valid, out, config, drop_empty=True, progress=progress) as tasks,
@@ -208,12 +207,12 @@ def build_game_dataset(
             totals.add(part)
             totals.dropped += len(task.repeated)
             stage.advance(task.size)
-    if sidecar.sources_file(valid.parent).exists():
-        sidecar.sources_file(out).write_bytes(sidecar.sources_file(valid.parent).read_bytes())
+    if folders.sources_file(valid.parent).exists():
+        folders.sources_file(out).write_bytes(folders.sources_file(valid.parent).read_bytes())
     (out / STATS).write_text(json.dumps(_stats(valid, published or out, config, totals), indent=2))
     games = totals.split_games
-    sidecar.write_rows(out, {split: (out / f"{split}.jsonl", games[split]) for split in SPLITS})
-    records = [sidecar.games_file(out, split) for split in SPLITS]
+    folders.write_rows(out, {split: (out / f"{split}.jsonl", games[split]) for split in SPLITS})
+    records = [folders.games_file(out, split) for split in SPLITS]
     shared = shared_sequences(out, records, config)
     duplicates = sum(count_duplicates([file]) for file in records)
     return _summary(totals, duplicates, shared)
@@ -224,7 +223,7 @@ def _summary(totals: _Totals, duplicates: int, shared: int) -> GameSummary:
     for split in SPLITS:
         rows_of_split = FileNote(rows=totals.split_games[split])
         files[f"{split}.jsonl"] = rows_of_split
-        files[f"{sidecar.FOLDER}/{split}.games.bin"] = rows_of_split
+        files[f"{folders.FOLDER}/{split}.games.bin"] = rows_of_split
     return GameSummary(
         files=files,
         input_games=totals.games,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
-from gristmill.chess.format.sidecar import GAME
+from gristmill.chess.format.folders import GAME
 from gristmill.chess.raw.pgn import ByteRange
 from gristmill.chess.raw.python_chess import ParsedGame
 from gristmill.run.part_streams import Made

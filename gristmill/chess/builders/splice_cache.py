@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.config import SPLITS, CacheConfig
-from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS, LAYOUT, SAMPLE_GAMES
+from gristmill.chess.format import folders, rows
+from gristmill.chess.format.folders import CACHE_MANIFEST, CACHE_PATHS, LAYOUT, SAMPLE_GAMES
 from gristmill.chess.read.move_vocabulary import write_vocabulary
 from gristmill.chess.read.samples import make_samples, sample_tasks
 from gristmill.contract import BadInput, FileNote, Summary
@@ -47,13 +47,13 @@ def _source(dataset: Path, split: str, recorded: Mapping[str, Any]) -> dict[str,
         raise BadInput(
             path,
             "has changed since its sidecar was written; build the dataset again, or remove "
-            f"{sidecar.FOLDER}/ to have the games replayed",
+            f"{folders.FOLDER}/ to have the games replayed",
         )
     return source
 
 
 def _has_moves(dataset: Path, split: str) -> bool:
-    beside = sidecar.Sidecar.open(dataset, split)
+    beside = folders.Sidecar.open(dataset, split)
     return beside is not None and beside.has_moves
 
 
@@ -153,7 +153,7 @@ def build_splice_cache(
     """
     dataset = dataset_dir.resolve()
     home = published.parent if published else dataset
-    recorded = sidecar.read_rows(dataset)
+    recorded = folders.read_rows(dataset)
     sources = {split: _source(dataset, split, recorded) for split in SPLITS}
     out.mkdir()
     notes: dict[str, FileNote] = {CACHE_MANIFEST: FileNote(payload=False)}

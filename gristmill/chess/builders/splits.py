@@ -21,9 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.chess.config import WINNERS_OF, GameConfig, SpliceConfig
-from gristmill.chess.format.move_keys import count_shared, split_of
-from gristmill.chess.format.names import DROPPED
-from gristmill.chess.format.sidecar import Sidecar
+from gristmill.chess.format.folders import DROPPED, Sidecar, count_shared, split_of
 from gristmill.chess.read.row_batches import RowBatch, RowRange, read_batch, row_ranges
 from gristmill.contract import BadInput, GristmillError
 from gristmill.run.progress import Progress

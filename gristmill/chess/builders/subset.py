@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.chess.config import SPLITS, SubsetConfig
-from gristmill.chess.format.names import (
+from gristmill.chess.format.folders import (
     STATS,
     SUBSET,
     SUBSET_VOCABULARY,

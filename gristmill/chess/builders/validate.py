@@ -19,10 +19,17 @@ import numpy as np
 from gristmill.chess.builders.equal_games import EqualGames, find_equal_games
 from gristmill.chess.builders.range_output import RangeOutput, RangeTask, judge
 from gristmill.chess.config import ValidateConfig
-from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.move_keys import count_duplicates
-from gristmill.chess.format.names import FLAGGED, INVALID, PROFILE, SUMMARY, VALID
-from gristmill.chess.format.sidecar import GAME, MOVE
+from gristmill.chess.format import folders, rows
+from gristmill.chess.format.folders import (
+    FLAGGED,
+    GAME,
+    INVALID,
+    MOVE,
+    PROFILE,
+    SUMMARY,
+    VALID,
+    count_duplicates,
+)
 from gristmill.chess.raw.batches import Batch
 from gristmill.chess.raw.months import month_in
 from gristmill.chess.raw.pgn import PlacedGame, follow, plan, read_range
@@ -89,8 +96,8 @@ def validate(
     if tally.counts["total"] == tally.counts["no_game"]:
         raise BadInput(paths[0], "holds no game: no tag and no move of it can be read; bring a PGN")
     equal = find_equal_games(out)
-    duplicates = count_duplicates([sidecar.games_file(out, "games")])
-    _write_json(sidecar.sources_file(out), {"sources": _sources(paths, names, progress)})
+    duplicates = count_duplicates([folders.games_file(out, "games")])
+    _write_json(folders.sources_file(out), {"sources": _sources(paths, names, progress)})
     _write_json(out / SUMMARY, report_of(tally, duplicates, equal, names, config))
     _write_json(out / PROFILE, profile_of(tally, duplicates))
     return _summary(tally, duplicates, equal)
@@ -123,11 +130,11 @@ def _write_streams(
         "valid": out / VALID,
         "invalid": out / INVALID,
         "flagged": out / FLAGGED,
-        "games": sidecar.games_file(out, "games"),
-        "phases": sidecar.phases_file(out, "games"),
+        "games": folders.games_file(out, "games"),
+        "phases": folders.phases_file(out, "games"),
     }
     if config.compat == "current":
-        files["moves"] = sidecar.moves_file(out, "games")
+        files["moves"] = folders.moves_file(out, "games")
     more_columns = "" if config.compat == "reference" else ",error,pgn_offset"
     with StreamFiles(files) as written:
         written.write("invalid", f"{_INVALID_HEAD}{more_columns}\r\n".encode())
@@ -191,7 +198,7 @@ def _append(
             records += data
         else:
             written.write(name, data)
-    games = np.frombuffer(records, sidecar.GAME)
+    games = np.frombuffer(records, folders.GAME)
     games["row"] += base
     written.write("games", games.tobytes())
     tally.add(summary)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gristmill.chess.builders.range_output import RangeOutput, dropped, filtered, has_filters
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
-from gristmill.chess.format.sidecar import GAME, MOVE
+from gristmill.chess.format.folders import GAME, MOVE
 from gristmill.chess.raw import python_chess
 from gristmill.chess.raw.batches import Batch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gristmill.chess.format.names import SOURCE
+from gristmill.chess.format.folders import SOURCE
 from gristmill.chess.laws.files import difference, law, read_json
 from gristmill.contract import Violation
 from gristmill.families import Subject

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.format import sidecar
-from gristmill.chess.format.names import INVALID
+from gristmill.chess.format import folders
+from gristmill.chess.format.folders import INVALID
 from gristmill.chess.laws.files import law, open_csv, read_json
 from gristmill.contract import Violation
 from gristmill.families import Subject
@@ -47,7 +47,7 @@ def event_line_laws(subject: Subject) -> Iterator[Violation]:
     Yields the violation `event_line_accounted` for the first 20 lines of a PGN without a game.
     """
     path, (pgn_folder,) = subject.folder, subject.inputs
-    recorded, faults = read_json(sidecar.sources_file(path))
+    recorded, faults = read_json(folders.sources_file(path))
     yield from faults
     pgns = sorted(pgn_folder.glob("*.pgn"))
     sources = recorded.get("sources", ())
@@ -72,11 +72,11 @@ class _Recorded:
 
     def valid(self) -> tuple[Path, int, int]:
         """The file of the records, and which of them are of the PGN: the first, the one behind."""
-        file = sidecar.games_file(self.path, "games")
-        count = file.stat().st_size // sidecar.GAME.itemsize
+        file = folders.games_file(self.path, "games")
+        count = file.stat().st_size // folders.GAME.itemsize
 
         def of(record: int) -> int:
-            (found,) = np.fromfile(file, sidecar.GAME, 1, offset=record * sidecar.GAME.itemsize)
+            (found,) = np.fromfile(file, folders.GAME, 1, offset=record * folders.GAME.itemsize)
             return int(found["file"])
 
         first, behind = (bisect_left(range(count), self.number + more, key=of) for more in (0, 1))
@@ -107,8 +107,8 @@ def _stretches(recorded: _Recorded, size: int) -> Iterator[_Games]:
     start = 0
     while start < size:
         # One record more than wanted: where it begins, the next stretch does.
-        place, most = first * sidecar.GAME.itemsize, min(_RECORDS + 1, behind - first)
-        records = np.fromfile(file, sidecar.GAME, most, offset=place)
+        place, most = first * folders.GAME.itemsize, min(_RECORDS + 1, behind - first)
+        records = np.fromfile(file, folders.GAME, most, offset=place)
         stop = int(records["pgn"][-1]) if len(records) > _RECORDS else size
         records = records[:_RECORDS]
         valid = records["pgn"].astype(np.int64)

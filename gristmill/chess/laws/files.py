@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from gristmill.chess.format import sidecar
+from gristmill.chess.format import folders
 from gristmill.chess.read.phases import replay_phases
 from gristmill.chess.read.row_batches import RowBatch, read_batch, row_ranges
 from gristmill.contract import BadInput, Violation
@@ -114,7 +114,7 @@ def check_rows(
     `moves_packed`, `phases_rederived`, `rows_counted` and `rows_as_sidecar`.
     """
     try:
-        beside = sidecar.Sidecar.open(root, name)
+        beside = folders.Sidecar.open(root, name)
         if beside is None and has_sidecar:
             yield Violation("has_sidecar", str(jsonl), "no sidecar")
         rows = 0
@@ -128,9 +128,9 @@ def check_rows(
                 yield from _check_moves(batch, beside)
             yield batch
         if beside and beside.has_moves:
-            sizes = [(sidecar.moves_file(root, name), beside.plies * sidecar.MOVE.itemsize)]
+            sizes = [(folders.moves_file(root, name), beside.plies * folders.MOVE.itemsize)]
             if name != "games":
-                sizes.append((sidecar.spans_file(root, name), rows * sidecar.SPAN.itemsize))
+                sizes.append((folders.spans_file(root, name), rows * folders.SPAN.itemsize))
             for file, size in sizes:
                 yield from difference("moves_packed", file, file.stat().st_size, size)
         if beside:
@@ -139,14 +139,14 @@ def check_rows(
         yield Violation("rows_as_sidecar", str(jsonl), str(error))
 
 
-def _check_moves(batch: RowBatch, beside: sidecar.Sidecar) -> Iterator[Violation]:
+def _check_moves(batch: RowBatch, beside: folders.Sidecar) -> Iterator[Violation]:
     """The packed moves are those of the rows, and in a dataset the spans lead to them."""
     from gristmill.chess.kernels import rowshape
 
     first, ply, plies = batch.byte_range.first, batch.byte_range.ply, batch.columns[:, rowshape.N]
     agrees = np.array_equal(beside.moves(ply, len(batch.moves)), batch.moves)
     if beside.rows != "games":
-        spans = sidecar.spans_of(plies, batch.columns[:, rowshape.WINNER], ply)
+        spans = folders.spans_of(plies, batch.columns[:, rowshape.WINNER], ply)
         agrees = agrees and np.array_equal(beside.spans(first, len(plies)), spans)
     if not agrees:
         place = f"{beside.rows}: rows from byte {batch.byte_range.start} on"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.chess.config import SPLITS, WINNERS_OF
-from gristmill.chess.format import move_keys, sidecar
-from gristmill.chess.format.names import STATS, split_file
+from gristmill.chess.format import folders
+from gristmill.chess.format.folders import STATS, split_file
 from gristmill.chess.laws.files import (
     SIDECAR_LAWS,
     check_rows,
@@ -50,19 +50,19 @@ class _Dataset:
 def dataset_laws(subject: Subject) -> Iterator[Violation]:
     """Find where rows, sidecar, phases, splits and stats do not agree, and what leaks."""
     path = subject.folder
-    has_sidecar = not subject.missing({sidecar.FOLDER: f"{SIDECAR_LAWS}, rows_noted"})
+    has_sidecar = not subject.missing({folders.FOLDER: f"{SIDECAR_LAWS}, rows_noted"})
     stats, faults = read_json(path / STATS)
     yield from faults
     missing = missing_keys(stats, path / STATS, *_STATS) if stats else []
     yield from missing
     if faults or missing:
         return
-    dataset = _Dataset(path, stats, sidecar.read_rows(path), subject.has_record, has_sidecar)
+    dataset = _Dataset(path, stats, folders.read_rows(path), subject.has_record, has_sidecar)
     for number in range(len(SPLITS)):
         yield from _check_split(dataset, number)
-    files = [sidecar.games_file(path, split) for split in SPLITS]
+    files = [folders.games_file(path, split) for split in SPLITS]
     if dataset.by_moves and all(file.exists() for file in files):
-        shared = move_keys.count_shared(files)
+        shared = folders.count_shared(files)
         if shared:
             found = f"{shared} move sequences in more than one split"
             yield Violation("no_leakage", str(path), found)
@@ -112,7 +112,7 @@ def _check_places(
         opening = stats["split_rule"] == "opening_key"
         keys = batch.opening_keys(stats["opening_plies"]) if opening else batch.records["move_key"]
         ratios = (stats["train_ratio"], stats["val_ratio"])
-        if (move_keys.split_of(keys, stats["split_seed"], *ratios) != number).any():
+        if (folders.split_of(keys, stats["split_seed"], *ratios) != number).any():
             law_name = "split_of_opening" if opening else "split_of_moves"
             yield Violation(law_name, str(jsonl), "a game belongs to another split")
         return

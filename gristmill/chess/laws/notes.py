@@ -8,7 +8,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.chess.format.names import PROFILE, STATS, SUMMARY, VALID
+from gristmill.chess.format.folders import PROFILE, STATS, SUMMARY, VALID
 from gristmill.chess.format.rows import LOSSES
 from gristmill.chess.laws.files import law, read_json
 from gristmill.chess.raw.collections import folder_of

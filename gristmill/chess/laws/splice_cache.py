@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.config import SPLITS, CacheConfig
-from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.names import (
+from gristmill.chess.format import folders, rows
+from gristmill.chess.format.folders import (
     CACHE_MANIFEST,
     CACHE_PATHS,
     LAYOUT,
@@ -165,7 +165,7 @@ def _check_paths(path: Path, split: str) -> Iterator[Violation]:
 
 def _check_samples(cache: _Cache, split: str, config: CacheConfig) -> Iterator[Violation]:
     """Each sample has its game. Without a record, the arrays are those that the rows give."""
-    file, beside = cache.path / split / SAMPLE_GAMES, sidecar.Sidecar.open(cache.dataset, split)
+    file, beside = cache.path / split / SAMPLE_GAMES, folders.Sidecar.open(cache.dataset, split)
     if cache.is_ours:
         size, samples = file.stat().st_size if file.exists() else 0, cache.entries()[split]
         if beside and beside.has_moves and size != 4 * samples["sample_rows_total"]:

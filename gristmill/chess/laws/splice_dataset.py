@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format import move_keys, rows
-from gristmill.chess.format.names import STATS, split_file
-from gristmill.chess.format.sidecar import GAME
+from gristmill.chess.format import folders, rows
+from gristmill.chess.format.folders import GAME, STATS, split_file
 from gristmill.chess.laws.files import law, missing_keys, read_json
 from gristmill.chess.read.phases import phase_codes
 from gristmill.contract import Violation
@@ -64,7 +63,7 @@ def splice_laws(subject: Subject) -> Iterator[Violation]:
             yield from faults
             yield from _check_counts(jsonl, stats, count)
             yield from _check_sample(jsonl, stats["params"])
-        if shared := move_keys.count_shared(files):
+        if shared := folders.count_shared(files):
             yield Violation("no_leakage", str(path), f"{shared} {kind} in more than one split")
 
 

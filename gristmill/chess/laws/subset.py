@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.config import SPLITS, SubsetConfig
-from gristmill.chess.format.names import SUBSET, SUBSET_VOCABULARY, split_file, subset_rows
+from gristmill.chess.format.folders import SUBSET, SUBSET_VOCABULARY, split_file, subset_rows
 from gristmill.chess.format.rows import moves_of
 from gristmill.chess.laws.files import law, open_csv, read_json
 from gristmill.chess.read.strata import strata_of

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.format import rows
-from gristmill.chess.format.names import INVALID, PROFILE, SUMMARY, VALID
-from gristmill.chess.format.sidecar import FOLDER as SIDECAR
+from gristmill.chess.format.folders import FOLDER as SIDECAR
+from gristmill.chess.format.folders import INVALID, PROFILE, SUMMARY, VALID
 from gristmill.chess.laws.files import (
     SIDECAR_LAWS,
     check_rows,

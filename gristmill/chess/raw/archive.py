@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gristmill.chess.format.names import SOURCE, pgn_name
+from gristmill.chess.format.folders import SOURCE, pgn_name
 from gristmill.chess.raw.archive_config import ArchiveConfig
 from gristmill.chess.raw.download import Fetched, fetch
 from gristmill.chess.raw.endings import ending_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from gristmill.chess.format.names import SOURCE
+from gristmill.chess.format.folders import SOURCE
 from gristmill.chess.raw.archive_config import CollectionConfig
 from gristmill.chess.raw.endings import ending_in, packed_otherwise
 from gristmill.chess.raw.months import is_month

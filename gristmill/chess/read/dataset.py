@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import rows
-from gristmill.chess.format.names import CACHE_FOLDER, CACHE_MANIFEST, STATS, split_file
+from gristmill.chess.format.folders import CACHE_FOLDER, CACHE_MANIFEST, STATS, split_file
 from gristmill.chess.read.collate import Sample, collate, columns_of
 from gristmill.chess.read.months import (
     MonthFolders,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format import names
+from gristmill.chess.format import folders
 from gristmill.chess.raw.months import is_month
 from gristmill.exports.table import SPLITS as WRITTEN
 from gristmill.exports.table import Split, lines
@@ -28,7 +28,7 @@ def splits(asset: str, folder: Path) -> Iterator[Split]:
         return
     files = {WRITTEN.get(split, split): f"{split}.jsonl" for split in SPLITS}
     if asset == "chess/valid_games":
-        files = {"train": names.VALID}
+        files = {"train": folders.VALID}
     record = read_record(folder / RECORD)
     rows_of = record.inputs[0].asset if asset == "chess/subset" else asset
     licence = _LICENCE if is_month(record.partition or "") else ""

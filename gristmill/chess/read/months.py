@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.config import CacheConfig
-from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.names import (
+from gristmill.chess.format import folders, rows
+from gristmill.chess.format.folders import (
     CACHE_FOLDER,
     CACHE_MANIFEST,
     LAYOUT,
@@ -103,15 +103,15 @@ def check_sidecar(dataset: Path, split: str, sha256: str | None) -> None:
     """
     # The reader takes offsets and phases from the sidecar without parsing the rows,
     # so a changed row would give samples of no game.
-    if sidecar.Sidecar.open(dataset, split) is None:
+    if folders.Sidecar.open(dataset, split) is None:
         return
     jsonl = split_file(dataset, split)
-    remedy = f"build the dataset again, or remove {sidecar.FOLDER}/ to have the games replayed"
+    remedy = f"build the dataset again, or remove {folders.FOLDER}/ to have the games replayed"
     try:
-        entry = sidecar.read_rows(dataset)[split]
+        entry = folders.read_rows(dataset)[split]
         expected = (int(entry["bytes"]), str(entry["sha256"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        where = sidecar.rows_file(dataset)
+        where = folders.rows_file(dataset)
         raise StaleCache(
             f"{where}: does not name the rows of {split} ({error!r}); {remedy}"
         ) from error
@@ -196,9 +196,9 @@ def made_samples(month: MonthFolders, split: str, config: CacheConfig) -> Sample
     """The samples of a split, made without a cache."""
     dataset = month.dataset
     dataset.file(f"{split}.jsonl")
-    names = [f"{sidecar.FOLDER}/{split}.{kind}.bin" for kind in ("games", "phases")]
+    names = [f"{folders.FOLDER}/{split}.{kind}.bin" for kind in ("games", "phases")]
     if all(dataset.has(name) for name in names):
-        for name in [*names, f"{sidecar.FOLDER}/rows.json"]:
+        for name in [*names, f"{folders.FOLDER}/rows.json"]:
             if dataset.has(name):
                 dataset.file(name)
     check_sidecar(dataset.inside, split, _sha256_of_rows(dataset, split))
@@ -220,11 +220,11 @@ def open_month(month: MonthFolders, split: str, made: SampleArrays | None) -> Op
         made = _cached_samples(month, split)
     train, train_moves = (
         dataset.keep(name) if dataset.has(name) else None
-        for name in ("train.jsonl", f"{sidecar.FOLDER}/train.moves.u16.bin")
+        for name in ("train.jsonl", f"{folders.FOLDER}/train.moves.u16.bin")
     )
     packed = None if made.games is None else open_packed(dataset, split, made.games)
     if packed is not None:
-        dataset.file(f"{sidecar.FOLDER}/rows.json")
+        dataset.file(f"{folders.FOLDER}/rows.json")
         check_sidecar(dataset.inside, split, _sha256_of_rows(dataset, split))
     with dataset.file(f"{split}.jsonl").open("rb") as file:
         empty = file.seek(0, 2) == 0

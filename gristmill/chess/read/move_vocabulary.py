@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.config import CacheConfig
-from gristmill.chess.format import sidecar
-from gristmill.chess.format.names import VOCABULARY, split_file
+from gristmill.chess.format import folders
+from gristmill.chess.format.folders import VOCABULARY, split_file
 from gristmill.chess.format.rows import VOCAB_KIND
 from gristmill.chess.read.phases import NO_MOVE, unpack_move
 from gristmill.chess.read.row_batches import row_ranges, rows_in
@@ -45,7 +45,7 @@ def packed_words(path: Path) -> set[str] | None:
     """The distinct moves of a file of packed moves; None where one is no move of the rules."""
     seen = np.zeros(1 << 16, np.bool_)
     with path.open("rb") as file:
-        while len(moves := np.fromfile(file, sidecar.MOVE, _MOVES_A_READ)):
+        while len(moves := np.fromfile(file, folders.MOVE, _MOVES_A_READ)):
             seen[moves] = True
     return None if seen[NO_MOVE] else {unpack_move(move) for move in np.flatnonzero(seen).tolist()}
 
@@ -55,7 +55,7 @@ def words_of_train(dataset: Path) -> list[str]:
 
     dataset: folder of the game dataset. Its packed moves are read where they are, else its rows.
     """
-    packed = sidecar.moves_file(dataset, "train")
+    packed = folders.moves_file(dataset, "train")
     moves = packed_words(packed) if packed.exists() else None
     if moves is None:
         return ["<PAD>", "<UNK>", *moves_in(split_file(dataset, "train"))]

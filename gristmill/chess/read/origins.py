@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill import contract
-from gristmill.chess.format import sidecar
-from gristmill.chess.format.names import (
+from gristmill.chess.format import folders
+from gristmill.chess.format.folders import (
     LAYOUT,
     OFFSETS,
     SPLICE_INDICES,
@@ -169,16 +169,16 @@ def _value(file: Path, index: int) -> int:
 
 def row_at(dataset: Path, split: str, offset: int) -> int:
     """The row of a dataset whose line begins at a byte, by the sidecar."""
-    recorded = sidecar.Sidecar.open(dataset, split)
+    recorded = folders.Sidecar.open(dataset, split)
     if recorded is None:
-        raise BadInput(dataset, f"has no {sidecar.FOLDER}/ to trace by; build it with this library")
+        raise BadInput(dataset, f"has no {folders.FOLDER}/ to trace by; build it with this library")
     row = _first_from(recorded, offset)
     if row == recorded.games or int(recorded.records(row, 1)[0]["row"]) != offset:
         raise BadInput(dataset, f"no row of {split} begins at byte {offset}; build the cache again")
     return row
 
 
-def _first_from(recorded: sidecar.Sidecar, offset: int) -> int:
+def _first_from(recorded: folders.Sidecar, offset: int) -> int:
     """The first row whose line begins at a byte or after it."""
     return bisect_left(
         range(recorded.games), offset, key=lambda number: int(recorded.records(number, 1)[0]["row"])
@@ -207,7 +207,7 @@ def _line(file: Path, number: int) -> dict[str, Any]:
 def _rows_of(games: Path, game_id: str, played: list[str]) -> Iterator[int]:
     """The rows of valid games with an id whose moves go on from the start as `played`."""
     needle = f'"game_id": {json.dumps(game_id)}'.encode()
-    recorded = sidecar.Sidecar.open(games, "games")
+    recorded = folders.Sidecar.open(games, "games")
     with (
         valid_file(games).open("rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,

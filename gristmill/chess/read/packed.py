@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.format.sidecar import FOLDER, MOVE, SPAN
+from gristmill.chess.format.folders import FOLDER, MOVE, SPAN
 from gristmill.chess.read.phases import NO_MOVE, pack_move
 from gristmill.chess.read.samples import SampleArrays
 from gristmill.contract import BadInput

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.chess.format.folders import GAME, NO_SOURCE, Sidecar
 from gristmill.chess.format.rows import moves_of
-from gristmill.chess.format.sidecar import GAME, NO_SOURCE, Sidecar
 from gristmill.chess.read.phases import NO_MOVE, replay_phases
 from gristmill.contract import BadInput
 
@@ -51,7 +51,7 @@ class RowBatch:
     columns: byte places and numbers of each row, int64 [rows, `rowshape.COLUMNS`].
     moves: packed moves, row after row; uint16 [plies].
     codes: phase codes, row after row; uint8 [plies].
-    noted: game record of each row in the sidecar, `sidecar.GAME` [rows]; None without one.
+    noted: game record of each row in the sidecar, `folders.GAME` [rows]; None without one.
     """
 
     byte_range: RowRange
@@ -74,7 +74,7 @@ class RowBatch:
 
     @cached_property
     def records(self) -> NDArray[np.void]:
-        """Game record of each row, `sidecar.GAME` [rows]; without a sidecar they name no PGN."""
+        """Game record of each row, `folders.GAME` [rows]; without a sidecar they name no PGN."""
         from gristmill.chess.kernels import rowshape
 
         if self.noted is not None:

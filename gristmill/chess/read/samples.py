@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.chess.config import CacheConfig
-from gristmill.chess.format import sidecar
-from gristmill.chess.format.names import (
+from gristmill.chess.format import folders
+from gristmill.chess.format.folders import (
     LAYOUT,
     OFFSETS,
     PATH_IDS,
@@ -109,7 +109,7 @@ def sample_tasks(
 ) -> Iterator[tuple[str, SampleTask]]:
     """The parts of a split's samples in order, each with its name."""
     path = split_file(dataset, split)
-    recorded = sidecar.Sidecar.open(dataset, split)
+    recorded = folders.Sidecar.open(dataset, split)
     if recorded and not config.max_samples_per_game:
         for first, ply, records in recorded.batches(config.share_games):
             byte_range = RowRange(path, 0, 0, recorded, first, ply)

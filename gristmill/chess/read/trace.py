@@ -12,9 +12,8 @@ from typing import Any
 
 from gristmill import contract
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format import sidecar
-from gristmill.chess.format.kind_of import kind_of
-from gristmill.chess.format.names import VALID, split_file, valid_file
+from gristmill.chess.format import folders
+from gristmill.chess.format.folders import VALID, kind_of, split_file, valid_file
 from gristmill.chess.format.rows import FLAGS
 from gristmill.contract import BadInput
 
@@ -79,9 +78,9 @@ def trace(path: Path | str, row: int, split: str | None = None) -> Trace:
     path = Path(path)
     if split is not None and split not in SPLITS:
         raise BadInput(path, f"split must be one of {SPLITS}, not {split!r}")
-    recorded = sidecar.Sidecar.open(path, "games" if split is None else split)
+    recorded = folders.Sidecar.open(path, "games" if split is None else split)
     if recorded is None:
-        raise BadInput(path, f"has no {sidecar.FOLDER}/ to trace by; build it with this library")
+        raise BadInput(path, f"has no {folders.FOLDER}/ to trace by; build it with this library")
     if not 0 <= row < recorded.games:
         raise BadInput(path, f"has {recorded.games} games, no row {row}; rows count from 0")
     record = recorded.records(row, 1)[0]
@@ -90,7 +89,7 @@ def trace(path: Path | str, row: int, split: str | None = None) -> Trace:
         file.seek(int(record["row"]))
         line = json.loads(file.readline())
     number = int(record["file"])
-    sources = sidecar.read_sources(path)
+    sources = folders.read_sources(path)
     if number >= len(sources):
         raise BadInput(path, f"row {row} was not made from a known PGN file")
     flags = int(record["flags"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gristmill.chess.format.names import OFFSETS, PATH_IDS, SAMPLE_PHASES, SPLICE_INDICES
+from gristmill.chess.format.folders import OFFSETS, PATH_IDS, SAMPLE_PHASES, SPLICE_INDICES
 from gristmill.families import Column
 
 _GAME_ID = Column("game_id", "string", "40 hex digits")

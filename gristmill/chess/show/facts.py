@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format.names import (
+from gristmill.chess.format.folders import (
     CACHE_MANIFEST,
     DROPPED,
     FLAGGED,

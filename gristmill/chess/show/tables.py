@@ -16,8 +16,8 @@ from gristmill.browse.lines import Form
 from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format import names
-from gristmill.chess.format.names import LAYOUT, OFFSETS, SAMPLE_PHASES, SPLICE_INDICES
+from gristmill.chess.format import folders
+from gristmill.chess.format.folders import LAYOUT, OFFSETS, SAMPLE_PHASES, SPLICE_INDICES
 from gristmill.chess.format.rows import PHASES, moves_of
 from gristmill.chess.read.phases import phase_codes
 from gristmill.chess.show.board import board_svg, board_text, caption
@@ -65,8 +65,8 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
             for path in sorted(folder.glob("*.pgn"))
         ]
     if asset == "chess/valid_games":
-        found = [_stored("games", lambda: files.jsonl(names.VALID), _game)]
-        for name, file in (("rejected", names.INVALID), ("flagged", names.FLAGGED)):
+        found = [_stored("games", lambda: files.jsonl(folders.VALID), _game)]
+        for name, file in (("rejected", folders.INVALID), ("flagged", folders.FLAGGED)):
             if (folder / file).is_file():
                 found.append(_stored(name, lambda file=file: files.csv(file), traced=False))
         return found
@@ -87,7 +87,7 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
         for split in SPLITS
     ]
     if asset == "chess/subset":
-        words = names.SUBSET_VOCABULARY
+        words = folders.SUBSET_VOCABULARY
         found.append(_stored("vocabulary", lambda: files.csv(words), traced=False, ids=()))
     return found
 
@@ -188,7 +188,7 @@ def _cached(folder: Path, split: str, row: Record) -> Position:
     """The position of a sample, from the row of its game at the offset."""
     import orjson
 
-    path = names.split_file(folder.parent, split)
+    path = folders.split_file(folder.parent, split)
     with path.open("rb") as file:
         file.seek(row.values[OFFSETS])
         game = orjson.loads(file.readline())

@@ -15,7 +15,7 @@ from gristmill.chess import (
     build_splice_dataset,
 )
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format.names import SAMPLE_GAMES
+from gristmill.chess.format.folders import SAMPLE_GAMES
 from gristmill.contract import BadInput
 from tests.chess.builders.chain import digests, live_row, rows
 

@@ -12,7 +12,7 @@ from gristmill.chess import (
     build_splice_dataset,
 )
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format.names import LAYOUT
+from gristmill.chess.format.folders import LAYOUT
 from gristmill.contract import BadInput
 from tests.chess.builders.chain import live_row
 

@@ -21,7 +21,7 @@ from gristmill.chess import (
 )
 from gristmill.chess.builders.splits import SplitLeakage
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format.move_keys import split_of
+from gristmill.chess.format.folders import split_of
 from gristmill.chess.read.row_batches import RowBatch
 from gristmill.contract import BadInput
 from gristmill.provenance.canonical import config_fields

@@ -9,7 +9,7 @@ import pytest
 
 from gristmill import families
 from gristmill.chess import ValidateConfig, validate
-from gristmill.chess.format import sidecar
+from gristmill.chess.format import folders
 from gristmill.chess.laws.event_lines import event_line_laws
 from gristmill.families import Subject
 from tests.chess.generated_pgn import one_game, write_games
@@ -30,8 +30,8 @@ def validated(tmp_path: Path, text: str) -> tuple[Path, Path]:
 
 def drop_record(valid: Path, number: int) -> None:
     """Take the game record away, as if the reader had passed over the game."""
-    file = sidecar.games_file(valid, "games")
-    np.delete(np.fromfile(file, sidecar.GAME), number).tofile(file)
+    file = folders.games_file(valid, "games")
+    np.delete(np.fromfile(file, folders.GAME), number).tofile(file)
 
 
 def drop_reject(valid: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_window_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_pgn_of_another_size_is_not_compared(tmp_path: Path) -> None:
     valid, folder = validated(tmp_path, GAME)
     drop_record(valid, 0)
-    edit_json(sidecar.sources_file(valid), lambda s: s["sources"][0].update(bytes=7))
+    edit_json(folders.sources_file(valid), lambda s: s["sources"][0].update(bytes=7))
     assert list(event_line_laws(Subject(valid, inputs=[folder]))) == []
 
 
@@ -167,7 +167,7 @@ def test_damage_is_a_violation_and_no_error(tmp_path: Path) -> None:
     edit(valid / "invalid_games.csv", b"pgn_offset", b"pgn_offzet")
     (violation,) = event_line_laws(Subject(valid, inputs=[folder]))
     assert violation.law == "artifact_complete"
-    sidecar.sources_file(valid).unlink()
+    folders.sources_file(valid).unlink()
     assert "readable_json" in {
         violation.law for violation in event_line_laws(Subject(valid, inputs=[folder]))
     }

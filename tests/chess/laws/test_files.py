@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.chess.format.sidecar import GAME
+from gristmill.chess.format.folders import GAME
 from gristmill.chess.laws.files import Law
 from gristmill.chess.laws.game_dataset import dataset_laws
 from gristmill.chess.laws.validate import validated_laws

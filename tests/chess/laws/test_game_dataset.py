@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.chess import GameConfig, build_game_dataset
-from gristmill.chess.format.sidecar import GAME, Sidecar, write_rows
+from gristmill.chess.format.folders import GAME, Sidecar, write_rows
 from gristmill.chess.laws.game_dataset import dataset_laws
 from gristmill.families import Subject
 from tests.chess.laws.damage import edit, edit_json, flip, grow

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gristmill.chess import CacheConfig, GameConfig, build_game_dataset, build_splice_cache
-from gristmill.chess.format.names import LAYOUT
+from gristmill.chess.format.folders import LAYOUT
 from gristmill.chess.laws.splice_cache import cache_laws
 from gristmill.families import Subject
 from tests.chess.laws.damage import cut, edit, edit_json, flip, grow

@@ -14,7 +14,7 @@ import pytest
 from gristmill.chess import GameSpliceDataset
 from gristmill.chess.builders.validate import validate
 from gristmill.chess.config import ValidateConfig
-from gristmill.chess.format.names import pgn_name
+from gristmill.chess.format.folders import pgn_name
 from gristmill.chess.raw.archive import take_drop
 from gristmill.chess.raw.archive_config import ArchiveConfig
 from gristmill.chess.read import origins

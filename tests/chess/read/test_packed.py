@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gristmill.chess import CacheConfig, GameSpliceDataset
-from gristmill.chess.format.sidecar import SPAN
+from gristmill.chess.format.folders import SPAN
 from gristmill.chess.read import dataset as reader
 from gristmill.chess.read.collate import columns_of
 from gristmill.chess.read.move_vocabulary import packed_words, words_of_train

@@ -7,7 +7,7 @@ import chess
 import pytest
 
 from gristmill.chess import trace
-from gristmill.chess.format.sidecar import Sidecar
+from gristmill.chess.format.folders import Sidecar
 from gristmill.chess.read.trace import find, traces
 from gristmill.contract import BadInput
 

@@ -187,7 +187,7 @@ def rows(data: bytes) -> None:
 
 def sidecar(data: bytes) -> None:
     """A sidecar: records, phases, sources.json and rows.json."""
-    from gristmill.chess.format import sidecar as form
+    from gristmill.chess.format import folders as form
 
     parts = split(data, 4)
     root = scratch() / "sidecar-root"
@@ -221,7 +221,7 @@ def settings_of_samples(data: bytes) -> None:
 
 def kind(data: bytes) -> None:
     """Which folder of the family this is, by its stats.json."""
-    from gristmill.chess.format.kind_of import kind_of
+    from gristmill.chess.format.folders import kind_of
 
     with folder("kind") as place:
         (place / "train.jsonl").touch()
