@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.chess import ValidateConfig
-from gristmill.chess.builders.range_output import RangeTask
 from gristmill.chess.builders.validate import validate_range
+from gristmill.chess.builders.verdicts import RangeTask
 from gristmill.chess.format.folders import GAME
 from gristmill.chess.raw.pgn import plan
 

@@ -27,7 +27,7 @@ from gristmill.chess.builders.splits import (
 from gristmill.chess.config import SPLITS, SpliceConfig
 from gristmill.chess.format import folders, rows
 from gristmill.chess.format.folders import STATS, count_duplicates, valid_file
-from gristmill.chess.read import splice_points
+from gristmill.chess.read import samples as splice_points
 from gristmill.chess.read.row_batches import RowBatch, read_batch
 from gristmill.contract import FileNote, Summary
 from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams

@@ -23,7 +23,7 @@ from gristmill.chess import GameSpliceDataset
 from gristmill.chess.builds import has_subset
 from gristmill.chess.format import folders
 from gristmill.chess.raw.drops import available
-from gristmill.chess.read.origins import subset_origins
+from gristmill.chess.read.trace import subset_origins
 from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
 from gristmill.data_root.reports import FILE

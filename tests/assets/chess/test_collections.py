@@ -13,14 +13,13 @@ import chess.pgn
 import dagster as dg
 import pytest
 
-from assets.chess import FAMILY
-from assets.chess.partitions import chess_months
+from assets.chess import FAMILY, chess_months
 from assets.versions import latest
 from commands.arrivals import register
 from gristmill import provenance
 from gristmill.chess import GameSpliceDataset
 from gristmill.chess.raw.drops import available
-from gristmill.chess.read.origins import cache_origins, game_origins, pgn_origins
+from gristmill.chess.read.trace import cache_origins, game_origins, pgn_origins
 from gristmill.chess.samples import make_games, write_month
 from gristmill.families import Request
 from resources import Lake

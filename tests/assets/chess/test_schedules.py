@@ -1,15 +1,43 @@
-"""Which months the weekly schedule asks for at a given date, and how it is switched on."""
+"""The months of chess, and the schedule that downloads them."""
 
+from __future__ import annotations
+
+import os
+import time
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from assets.chess.schedules import chess_elite_months
+from assets.chess import chess_elite_months, chess_months
 from definitions import build_defs
+from gristmill.chess.raw.file_names import has_ended
 from tests.assets.helpers import built_by
+
+
+@pytest.fixture(params=["UTC", "Pacific/Kiritimati", "America/Los_Angeles"])
+def time_zone(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(os.environ, "TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("time_zone")
+def test_a_month_is_over_when_it_is_over_in_utc_whatever_the_zone_of_the_host() -> None:
+    def at(*moment: int) -> list[str]:
+        return list(chess_months.get_partition_keys(datetime(*moment, tzinfo=UTC)))
+
+    assert at(2020, 6, 30, 23, 59) == []
+    assert at(2021, 1, 31, 23, 59)[-1] == "2020-12"
+    months = at(2021, 2, 1, 0, 1)
+    assert months[:2] == ["2020-06", "2020-07"]
+    assert months[-2:] == ["2020-12", "2021-01"] and len(months) == 8
+    assert all(has_ended(month, date(2021, 2, 1)) for month in months)
+
 
 WHOLE = [*built_by("chess").values()][:4]
 

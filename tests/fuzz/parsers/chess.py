@@ -95,18 +95,18 @@ def rules(data: bytes) -> None:
 
 def month_list(data: bytes) -> None:
     """A list of months, and names of drops."""
-    from gristmill.chess.raw import months
+    from gristmill.chess.raw import file_names
 
     text = data.decode("utf-8", "replace")
-    if (month := months.month_in(text)) is not None:
+    if (month := file_names.month_in(text)) is not None:
         assert len(month) == 7
-    months.parse_month_list(text)
+    file_names.parse_month_list(text)
 
 
 def zip_file(data: bytes) -> None:
     """An archive: it is refused, or unpacks to at most the limit."""
-    from gristmill.chess.raw.archive_config import Limits
-    from gristmill.chess.raw.unpack import unpack_pgn
+    from gristmill.chess.config import Limits
+    from gristmill.chess.raw.drops import unpack_pgn
 
     target = scratch() / "out.pgn"
     limit = 1 << 20
@@ -115,8 +115,8 @@ def zip_file(data: bytes) -> None:
 
 def zst_file(data: bytes) -> None:
     """A zstd file: it is refused, or unpacks to at most the limit."""
-    from gristmill.chess.raw.archive_config import Limits
-    from gristmill.chess.raw.unpack import unpack_pgn
+    from gristmill.chess.config import Limits
+    from gristmill.chess.raw.drops import unpack_pgn
 
     target = scratch() / "out.pgn"
     limit = 1 << 20
@@ -128,7 +128,7 @@ def drop(data: bytes) -> None:
     """A drop by its name: the first line is the name, the rest the file."""
     from contextlib import suppress
 
-    from gristmill.chess.raw.archive import take_drop
+    from gristmill.chess.raw.download import take_drop
     from gristmill.chess.raw.drops import account
     from gristmill.contract import BadInput
 
@@ -146,9 +146,9 @@ def collection(data: bytes) -> None:
 
     What is plain text becomes itself.
     """
-    from gristmill.chess.raw.archive_config import CollectionConfig
-    from gristmill.chess.raw.collections import account, take_collection
-    from gristmill.chess.raw.endings import ENDINGS
+    from gristmill.chess.config import CollectionConfig
+    from gristmill.chess.raw.drops import account, take_collection
+    from gristmill.chess.raw.file_names import ENDINGS
 
     ending = ENDINGS[(data[:1] or b"0")[0] % len(ENDINGS)]
     with folder("collection") as place:

@@ -1,19 +1,13 @@
-"""Month lists and the months that are due."""
+"""Months and endings in names, month lists, and the months that are due."""
+
+from __future__ import annotations
 
 from datetime import date
 
 import pytest
 
-from gristmill.chess import (
-    due_months,
-    parse_month_list,
-)
-from gristmill.chess.raw.months import (
-    check_month,
-    is_month,
-    month_before,
-    month_in,
-)
+from gristmill.chess import due_months, parse_month_list
+from gristmill.chess.raw.file_names import check_month, is_month, month_before, month_in
 from gristmill.contract import BadInput
 
 

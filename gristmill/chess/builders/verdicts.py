@@ -1,4 +1,4 @@
-"""The output of a byte range of a PGN file, game by game, and python-chess's verdict on a game.
+"""The verdict on a game, and the output of a byte range of a PGN, game by game.
 
 Source: docs/formats/chess.md#verdict-order
 """
