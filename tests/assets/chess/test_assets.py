@@ -116,7 +116,7 @@ def metadata(result: dg.ExecuteInProcessResult, asset: dg.AssetsDefinition) -> d
 
 
 def hashes(folder: Path, pattern: str = "*") -> dict[str, str]:
-    """The sha256 of each file, but of what each run reports anew."""
+    """The sha256 of each file, but of what a run reports of itself."""
     return {
         str(path.relative_to(folder)): sha256(path)
         for path in sorted(folder.rglob(pattern))

@@ -271,7 +271,7 @@ _ROW = (
 )
 _SCANNED = tuple(f"{_KERNELS}.{name}" for name in ("scan", "headers", "movetext"))
 
-_PGN_READERS = tuple(f"{_RAW}.{name}" for name in ("pgn", "batches", "python_chess", "text_limits"))
+_PGN_READERS = tuple(f"{_RAW}.{name}" for name in ("pgn", "python_chess", "pgn_text"))
 PARSERS = (
     Parser(
         "chess_pgn",
@@ -285,7 +285,7 @@ PARSERS = (
     Parser(
         "chess_flags",
         flags,
-        (f"{_RAW}.movetext_words", f"{_RAW}.python_chess"),
+        (f"{_RAW}.pgn_text", f"{_RAW}.python_chess"),
         _SCANNED,
         words=(*_PGN, b" 2.", b" N ", b" e.p.", b" 1/2", b'[PlyCount "8"]\n'),
         most_bytes=1500,
@@ -320,7 +320,7 @@ PARSERS = (
     Parser(
         "chess_month_list",
         month_list,
-        (f"{_RAW}.months",),
+        (f"{_RAW}.file_names",),
         words=(
             b"lichess_elite_2024-01.zip",
             b"2020-06",
@@ -332,7 +332,7 @@ PARSERS = (
     Parser(
         "chess_zip",
         zip_file,
-        (f"{_RAW}.unpack", "zipfile"),
+        (f"{_RAW}.drops", "zipfile"),
         inputs=TEN_THOUSAND,
         words=(
             b"PK\x03\x04",
@@ -346,7 +346,7 @@ PARSERS = (
     Parser(
         "chess_zst",
         zst_file,
-        (f"{_RAW}.unpack", "gristmill.untrusted.unpack"),
+        (f"{_RAW}.drops", "gristmill.untrusted.unpack"),
         inputs=TEN_THOUSAND,
         words=(
             b"\x28\xb5\x2f\xfd",
@@ -356,13 +356,13 @@ PARSERS = (
     Parser(
         "chess_drop",
         drop,
-        (f"{_RAW}.archive", f"{_RAW}.unpack", f"{_RAW}.drops", f"{_RAW}.text_limits"),
+        (f"{_RAW}.download", f"{_RAW}.drops", f"{_RAW}.pgn_text"),
         inputs=TEN_THOUSAND,
     ),
     Parser(
         "chess_collection",
         collection,
-        (f"{_RAW}.collections", f"{_RAW}.endings"),
+        (f"{_RAW}.drops", f"{_RAW}.file_names"),
         inputs=TEN_THOUSAND,
     ),
     Parser(
@@ -391,12 +391,12 @@ PARSERS = (
         words=JSON + _ROW,
     ),
     Parser(
-        "chess_sidecar", sidecar, (f"{_FORMAT}.sidecar",), words=(*JSON, b'"sources"', b"\xff\xfe")
+        "chess_sidecar", sidecar, (f"{_FORMAT}.folders",), words=(*JSON, b'"sources"', b"\xff\xfe")
     ),
     Parser(
         "chess_samples_settings",
         settings_of_samples,
-        (f"{_READ}.dataset", f"{_READ}.months"),
+        (f"{_READ}.dataset",),
         words=(
             *JSON,
             b'"runtime_splice_defaults"',
@@ -406,5 +406,5 @@ PARSERS = (
             b"\xff\xfe",
         ),
     ),
-    Parser("chess_kind", kind, (f"{_FORMAT}.kind_of",), words=(*JSON, b"dataset_format")),
+    Parser("chess_kind", kind, (f"{_FORMAT}.folders",), words=(*JSON, b"dataset_format")),
 )
