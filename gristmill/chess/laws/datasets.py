@@ -46,7 +46,6 @@ from gristmill.chess.laws.games import (
     check_rows,
     difference,
     law,
-    missing_keys,
     open_csv,
     read_json,
 )
@@ -55,11 +54,6 @@ from gristmill.chess.read.samples import sample_parts
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.hashing import sha256_file
-
-_GAME_STATS = (
-    *("runtime_splice_defaults", "decisive_only", "split_games"),
-    *("split_seed", "train_ratio", "val_ratio"),
-)
 
 
 @dataclass
@@ -86,9 +80,7 @@ def dataset_laws(subject: Subject) -> Iterator[Violation]:
     has_sidecar = not subject.missing({folders.FOLDER: f"{SIDECAR_LAWS}, rows_noted"})
     stats, faults = read_json(path / STATS)
     yield from faults
-    missing = missing_keys(stats, path / STATS, *_GAME_STATS) if stats else []
-    yield from missing
-    if faults or missing:
+    if faults:
         return
     dataset = _Dataset(path, stats, folders.read_rows(path), subject.has_record, has_sidecar)
     for number in range(len(SPLITS)):
@@ -172,24 +164,6 @@ class _Cache:
     manifest: Mapping[str, Any]
     is_ours: bool
 
-    def config(self) -> CacheConfig:
-        """Raises KeyError, TypeError or ValueError for a config that is not complete."""
-        return CacheConfig(**self.manifest["config"])
-
-    def entries(self) -> dict[str, Mapping[str, Any]]:
-        """The manifest's entries by split.
-
-        Raises AttributeError, KeyError, TypeError or ValueError where a law cannot read one.
-        """
-        entries = {split: self.manifest["splits"][split] for split in SPLITS}
-        for entry in entries.values():
-            int(entry["sample_rows_total"])
-            for name in LAYOUT:
-                int(entry["files"][name]["size_bytes"])
-            if entry.get("source") is not None:
-                str(entry["source"]["sha256"])
-        return entries
-
 
 @law
 def cache_laws(subject: Subject) -> Iterator[Violation]:
@@ -216,13 +190,9 @@ def cache_laws(subject: Subject) -> Iterator[Violation]:
         return
     dataset = dataset or _dataset_of(path, manifest)
     cache = _Cache(path, dataset, manifest, is_ours)
-    try:
-        config, entries = cache.config(), cache.entries()
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        yield Violation("manifest_complete", str(file), repr(error))
-        return
-    for split, entry in entries.items():
-        yield from _check_cached_split(cache, split, entry, config)
+    config = CacheConfig(**manifest["config"])
+    for split in SPLITS:
+        yield from _check_cached_split(cache, split, manifest["splits"][split], config)
     yield from _check_vocabulary(cache)
 
 
@@ -250,7 +220,7 @@ def _check_cached_split(
         found = f"{jsonl} is not the file that the cache was built from"
         yield Violation("source_unchanged", split, found)
     elif not faults:
-        yield from _check_samples(cache, split, config)
+        yield from _check_samples(cache, split, entry, config)
 
 
 def _check_arrays(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
@@ -289,12 +259,14 @@ def _check_paths(path: Path, split: str) -> Iterator[Violation]:
         yield Violation("paths_of_split", split, repr(paths))
 
 
-def _check_samples(cache: _Cache, split: str, config: CacheConfig) -> Iterator[Violation]:
+def _check_samples(
+    cache: _Cache, split: str, entry: Mapping[str, Any], config: CacheConfig
+) -> Iterator[Violation]:
     """Each sample has its game. Without a record, the arrays are those that the rows give."""
     file, beside = cache.path / split / SAMPLE_GAMES, folders.Sidecar.open(cache.dataset, split)
     if cache.is_ours:
-        size, samples = file.stat().st_size if file.exists() else 0, cache.entries()[split]
-        if beside and beside.has_moves and size != 4 * samples["sample_rows_total"]:
+        size = file.stat().st_size if file.exists() else 0
+        if beside and beside.has_moves and size != 4 * entry["sample_rows_total"]:
             yield Violation("games_of_samples", f"{split}/{SAMPLE_GAMES}", f"has {size:,} bytes")
         return
     if beside:
@@ -342,7 +314,6 @@ def _check_vocabulary(cache: _Cache) -> Iterator[Violation]:
 
 
 _SAMPLE = 200
-_SPLICE_STATS = ("split_samples", "split_phase_counts", "params")
 _READ_BYTES = 1 << 19
 _HEAD = re.compile(
     rb'\{"game_id": ("(?:[^"\\]|\\.)*"), .*?"ply": (\d+), "plies_remaining": (\d+), '
@@ -355,9 +326,7 @@ def splice_laws(subject: Subject) -> Iterator[Violation]:
     path = subject.folder
     stats, faults = read_json(path / STATS)
     yield from faults
-    missing = missing_keys(stats, path / STATS, *_SPLICE_STATS) if stats else []
-    yield from missing
-    if faults or missing:
+    if faults:
         return
     params = stats["params"]
     kind, plies = "game ids", None

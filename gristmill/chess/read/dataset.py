@@ -518,40 +518,23 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         return {**super().__getstate__(), "_last": (-1, -1, {}), "_ids": None}
 
 
-def _of_cache(cache: Path) -> CacheConfig:
-    try:
-        recorded: Mapping[str, Any] = read_manifest(cache)["config"]
-        return CacheConfig(
-            min_context=int(recorded["min_context"]),
-            min_target=int(recorded["min_target"]),
-            max_samples_per_game=int(recorded["max_samples_per_game"]),
-            seed=int(recorded["seed"]),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise stale(cache, f"its manifest cannot be read ({error!r})") from error
-
-
-def _of_stats(stats: Path) -> CacheConfig:
-    try:
-        recorded = json.loads(stats.read_bytes())
-        defaults = recorded["runtime_splice_defaults"]
-        return CacheConfig(
-            min_context=int(defaults["min_context"]),
-            min_target=int(defaults["min_target"]),
-            seed=int(recorded["split_seed"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise BadInput(
-            stats, f"does not say which samples the dataset is for ({error!r}); pass a config"
-        ) from error
-
-
 def _config_of(dataset: Path) -> CacheConfig:
     """The config of the dataset's cache, else the defaults of its `stats.json`."""
-    cache = dataset / CACHE_FOLDER
-    if (cache / CACHE_MANIFEST).exists():
-        return _of_cache(cache)
-    return _of_stats(dataset / STATS)
+    cache, stats = dataset / CACHE_FOLDER, dataset / STATS
+    has_cache = (cache / CACHE_MANIFEST).exists()
+    try:
+        if has_cache:
+            recorded: dict[str, Any] = read_manifest(cache)["config"]
+        else:
+            written = json.loads(stats.read_bytes())
+            defaults = written["runtime_splice_defaults"]
+            recorded = {**defaults, "max_samples_per_game": 0, "seed": written["split_seed"]}
+        return CacheConfig(**{name: int(recorded[name]) for name in CacheConfig().contract()})
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        if has_cache:
+            raise stale(cache, f"its manifest cannot be read ({error!r})") from error
+        rule = f"does not say which samples the dataset is for ({error!r}); pass a config"
+        raise BadInput(stats, rule) from error
 
 
 def config_of(datasets: Sequence[Path]) -> CacheConfig:

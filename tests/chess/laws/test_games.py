@@ -32,7 +32,7 @@ from gristmill.chess.laws.games import (
 from gristmill.contract import Summary, counts_of
 from gristmill.families import Subject, check
 from tests.chess.generated_pgn import one_game, write_games
-from tests.chess.laws.damage import edit, edit_json, flip, grow
+from tests.chess.laws.damage import edit, edit_json, flip
 
 FOLDERS = {
     "chess/valid_games": "valid",
@@ -141,57 +141,6 @@ def test_a_month_of_another_program_needs_no_source_json(archived: Path) -> None
     assert list(archive_laws(subject)) == []
     assert subject.left_out == ["pgn_as_recorded: there is no source.json"]
     assert [violation.law for violation in archive_laws(Subject(archived))] == ["readable_json"]
-
-
-@pytest.mark.parametrize(
-    ("law", "damage"),
-    [
-        ("rows_as_sidecar", lambda p: edit(p / "valid_games.jsonl", b'"e2e4"', b'"e2e3"')),
-        (
-            "winner_of_result",
-            lambda p: edit(p / "valid_games.jsonl", b'"W", "plies"', b'"B", "plies"'),
-        ),
-        ("moves_packed", lambda p: flip(p / "sidecar" / "games.moves.u16.bin", 40)),
-        ("moves_packed", lambda p: grow(p / "sidecar" / "games.moves.u16.bin")),
-        ("rows_as_sidecar", lambda p: flip(p / "sidecar" / "games.games.bin", 32)),
-        ("has_sidecar", lambda p: (p / "sidecar" / "games.games.bin").unlink()),
-        (
-            "valid_counted",
-            lambda p: edit_json(p / "summary.json", lambda s: s.update(valid_games=3)),
-        ),
-        ("invalid_counted", lambda p: edit(p / "invalid_games.csv", b"\r\n", b"\r\nx,y\r\n")),
-        ("plies_profiled", lambda p: edit_json(p / "profile.json", lambda s: s.update(plies=1))),
-        ("readable_json", lambda p: (p / "summary.json").write_text("{")),
-        ("readable_json", lambda p: (p / "summary.json").write_text("{}")),
-        ("readable_json", lambda p: (p / "profile.json").unlink()),
-        (
-            "reasons_counted",
-            lambda p: edit_json(p / "summary.json", lambda s: s["invalid_reason_counts"].clear()),
-        ),
-        (
-            "total_counted",
-            lambda p: edit_json(p / "summary.json", lambda s: s.update(total_games=1)),
-        ),
-        ("plies_counted", lambda p: edit(p / "valid_games.jsonl", b'"plies": 1', b'"plies": 2')),
-        ("moves_legal", lambda p: flip(p / "sidecar" / "games.phases.bin", 0, 1)),
-        ("plies_profiled", lambda p: edit_json(p / "profile.json", lambda s: s.pop("plies"))),
-        ("has_key", lambda p: edit_json(p / "summary.json", lambda s: s.pop("total_games"))),
-        (
-            "artifact_complete",
-            lambda p: edit_json(p / "summary.json", lambda s: s.update(invalid_reason_counts=1)),
-        ),
-        ("readable_csv", lambda p: (p / "invalid_games.csv").unlink()),
-        ("readable_csv", lambda p: (p / "invalid_games.csv").write_bytes(b"\xff\xfe\r\n")),
-        ("rows_as_sidecar", lambda p: (p / "valid_games.jsonl").unlink()),
-    ],
-)
-def test_damage_to_validated_games_breaks_its_law(
-    copy: Path, law: str, damage: Callable[[Path], object]
-) -> None:
-    damage(copy / "valid")
-    violations = list(validated_laws(Subject(copy / "valid")))
-    assert law in {violation.law for violation in violations}
-    assert not any(str(copy) in violation.where for violation in violations)
 
 
 def test_an_error_text_may_be_longer_than_a_csv_field_is_by_default(copy: Path) -> None:

@@ -49,7 +49,6 @@ PARSERS: dict[str, Parser] = {
 
 # Modules of the same folders that parse nothing which a fuzzer could give them.
 NO_PARSERS = {
-    "gristmill.chess.config": "settings; the parser `settings` reads them",
     "gristmill.macroxue.raw.pool_members": "files of pools, which `macroxue_pool_file` reads",
     "gristmill.provenance.canonical": "values of its caller, by way of JSON",
     "gristmill.publish.doctor": "what a process says that it has just started",
