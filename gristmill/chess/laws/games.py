@@ -50,22 +50,22 @@ def law(check: Law) -> Law:
     check: generator of violations; takes a subject, or the artifact's folder.
     """
 
-    def without_errors(of: Subject | Path, path: Path) -> Iterator[Violation]:
-        try:
-            yield from check(of)
-        except KeyError as error:
-            yield Violation("artifact_complete", path.name, f"a file has no {error}")
-        except _MALFORMED as error:
-            yield Violation("artifact_complete", path.name, f"{type(error).__name__}: {error}")
-
     @wraps(check)
-    def with_relative_paths(of: Subject | Path) -> Iterator[Violation]:
+    def without_errors(of: Subject | Path) -> Iterator[Violation]:
         path = of.folder if isinstance(of, Subject) else of
-        for violation in without_errors(of, path):
-            where = violation.where.replace(f"{path}/", "")
-            yield Violation(violation.law, where, violation.found.replace(f"{path}/", ""))
 
-    return with_relative_paths
+        def broken(law: str, where: str, found: str) -> Violation:
+            return Violation(law, where.replace(f"{path}/", ""), found.replace(f"{path}/", ""))
+
+        try:
+            for violation in check(of):
+                yield broken(violation.law, violation.where, violation.found)
+        except KeyError as error:
+            yield broken("artifact_complete", path.name, f"a file has no {error}")
+        except _MALFORMED as error:
+            yield broken("artifact_complete", path.name, f"{type(error).__name__}: {error}")
+
+    return without_errors
 
 
 def read_json(path: Path) -> tuple[dict[str, Any], list[Violation]]:
@@ -291,39 +291,32 @@ def event_line_laws(subject: Subject) -> Iterator[Violation]:
         return
     for number, (pgn, source) in enumerate(zip(pgns, sources, strict=True)):
         few = Few(pgn.name, "{more} more lines belong to no game")
-        games = _Recorded(path, number, source["name"])
         with pgn.open("rb", buffering=0) as file:
-            for offset, found in _lines_without_game(file.fileno(), source["bytes"], games):
+            stretches = _stretches(path, number, source)
+            for offset, found in _lines_without_game(file.fileno(), stretches):
                 yield from few.at("event_line_accounted", f"{pgn.name}: byte {offset}", found)
         yield from few.rest()
 
 
-@dataclass(frozen=True)
-class _Recorded:
-    """The games of one PGN in a validated folder. number: of the PGN. source: its `source_file`."""
+def _valid(path: Path, number: int) -> tuple[Path, int, int]:
+    """The file of game records, and which are of a PGN by its number: the first, the one behind."""
+    file = folders.games_file(path, "games")
+    count = file.stat().st_size // folders.GAME.itemsize
 
-    path: Path
-    number: int
-    source: str
+    def of(record: int) -> int:
+        (found,) = np.fromfile(file, folders.GAME, 1, offset=record * folders.GAME.itemsize)
+        return int(found["file"])
 
-    def valid(self) -> tuple[Path, int, int]:
-        """The file of the records, and which of them are of the PGN: the first, the one behind."""
-        file = folders.games_file(self.path, "games")
-        count = file.stat().st_size // folders.GAME.itemsize
+    first, behind = (bisect_left(range(count), number + more, key=of) for more in (0, 1))
+    return file, first, behind
 
-        def of(record: int) -> int:
-            (found,) = np.fromfile(file, folders.GAME, 1, offset=record * folders.GAME.itemsize)
-            return int(found["file"])
 
-        first, behind = (bisect_left(range(count), self.number + more, key=of) for more in (0, 1))
-        return file, first, behind
-
-    def rejected(self) -> Iterator[int]:
-        """Byte offsets of the rejected games."""
-        with open_csv(self.path / INVALID) as table:
-            for row in csv.DictReader(table):
-                if row["source_file"] == self.source:
-                    yield int(row["pgn_offset"])
+def _rejected(path: Path, source: str) -> Iterator[int]:
+    """Byte offsets of the rejected games of a PGN, by its `source_file`."""
+    with open_csv(path / INVALID) as table:
+        for row in csv.DictReader(table):
+            if row["source_file"] == source:
+                yield int(row["pgn_offset"])
 
 
 @dataclass(frozen=True)
@@ -336,11 +329,11 @@ class _Games:
     ends: NDArray[np.int64]
 
 
-def _stretches(recorded: _Recorded, size: int) -> Iterator[_Games]:
+def _stretches(path: Path, number: int, source: Mapping[str, Any]) -> Iterator[_Games]:
     """The games of a PGN, valid and rejected, some records at a time."""
-    file, first, behind = recorded.valid()
-    rejected = np.sort(np.fromiter(recorded.rejected(), np.int64))
-    start = 0
+    file, first, behind = _valid(path, number)
+    rejected = np.sort(np.fromiter(_rejected(path, source["name"]), np.int64))
+    start, size = 0, source["bytes"]
     while start < size:
         # One record more than wanted: where it begins, the next stretch does.
         place, most = first * folders.GAME.itemsize, min(_RECORDS + 1, behind - first)
@@ -357,9 +350,9 @@ def _stretches(recorded: _Recorded, size: int) -> Iterator[_Games]:
         start, first = stop, first + _RECORDS
 
 
-def _lines_without_game(file: int, size: int, recorded: _Recorded) -> Iterator[tuple[int, str]]:
+def _lines_without_game(file: int, stretches: Iterator[_Games]) -> Iterator[tuple[int, str]]:
     """Byte offset of each line that belongs to no game, and why."""
-    for games in _stretches(recorded, size):
+    for games in stretches:
         for game, pairs in groupby(_inner_lines(file, games), itemgetter(0)):
             lines = [line for _, line in pairs]
             if game < 0:

@@ -194,15 +194,12 @@ class OpenMonth:
         end = self.text.find(b"\n", offset)
         try:
             row = json.loads(self.text[offset : end if end >= 0 else None])
+            if not isinstance(row, dict):
+                raise ValueError("it is no object")
         except (ValueError, RecursionError) as error:
-            raise self._no_row(offset, str(error)) from error
-        if not isinstance(row, dict):
-            raise self._no_row(offset, "it is no object")
+            rule = f"has no row at byte {offset} ({error}): build the dataset and its cache again"
+            raise BadInput(self.jsonl, rule) from error
         return row
-
-    def _no_row(self, offset: int, why: str) -> BadInput:
-        rule = f"has no row at byte {offset} ({why}): build the dataset and its cache again"
-        return BadInput(self.jsonl, rule)
 
 
 def reason_against_cache(month: MonthFolders, split: str, config: CacheConfig) -> str:
@@ -529,7 +526,8 @@ def _config_of(dataset: Path) -> CacheConfig:
             written = json.loads(stats.read_bytes())
             defaults = written["runtime_splice_defaults"]
             recorded = {**defaults, "max_samples_per_game": 0, "seed": written["split_seed"]}
-        return CacheConfig(**{name: int(recorded[name]) for name in CacheConfig().contract()})
+        numbers: dict[str, Any] = {name: int(recorded[name]) for name in CacheConfig().contract()}
+        return CacheConfig(**numbers)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         if has_cache:
             raise stale(cache, f"its manifest cannot be read ({error!r})") from error
