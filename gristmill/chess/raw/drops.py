@@ -25,7 +25,6 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, Final, cast
 
 from gristmill.chess.config import CollectionConfig, Limits
-from gristmill.chess.format.folders import SOURCE
 from gristmill.chess.raw.file_names import (
     ENDINGS,
     MONTH_ENDINGS,
@@ -487,6 +486,8 @@ def take_collection(
 
     Raises BadInput as `files_of`, and for a file that is refused.
     """
+    from gristmill.chess.format.folders import SOURCE  # loads NumPy
+
     found, _ = files_of(drop, links)
     out.mkdir()
     notes: dict[str, FileNote] = {SOURCE: FileNote(payload=False)}
