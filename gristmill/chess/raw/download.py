@@ -2,7 +2,7 @@
 
 An archive is streamed, resumed where it stopped, and retried with longer waits. An unfinished
 download is its bytes and, in a second file with the suffix .json, the server's validators: they
-tell whether a later range belongs to the same file. `unpack.py` judges the bytes.
+tell whether a later range belongs to the same file. `drops.py` judges the bytes.
 Source: docs/formats/chess.md#archive and docs/formats/chess.md#download
 """
 
@@ -30,8 +30,6 @@ from gristmill.hashing import sha256_file, sha256_of
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-
-__all__ = ["DownloadError", "Fetched", "NotPublished", "fetch"]
 
 _READ_BYTES = 1 << 20
 _LONGEST_WAIT = 60.0

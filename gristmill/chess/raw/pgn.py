@@ -116,8 +116,6 @@ class ScanArrays:
         )
 
 
-__all__ = ["Batch", "ByteRange", "PlacedGame", "follow", "plan", "read_range"]
-
 _BOUNDARY = re.compile(rb"\n[ \t]*\r?\n(?=\[Event )")
 _BOUNDARY_OVERLAP = 64
 # Bytes read beyond the end of a range, for the game that crosses it.

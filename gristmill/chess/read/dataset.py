@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from gristmill.chess.read.torch_samples import TorchSamples
     from gristmill.families import Request
 
+__all__ = ["GameSpliceDataset", "Sample", "StaleCache", "StaleDataset"]
+
 
 class StaleCache(GristmillError):
     """A splice cache or a sidecar was not built from the rows next to it."""
@@ -272,9 +274,6 @@ def _cached_samples(month: MonthFolders, split: str) -> SampleArrays:
     if len(lengths) != 1:
         raise stale(month.cache.path, f"its arrays of {split} differ in length")
     return SampleArrays(offsets, indices, phases, games)
-
-
-__all__ = ["GameSpliceDataset", "Sample", "StaleCache", "StaleDataset"]
 
 
 class GameSpliceDataset(Reader[list[OpenMonth]]):

@@ -333,7 +333,7 @@ def packed_columns(
     ids: Numbers,
     horizon: int,
 ) -> dict[str, NDArray[Any]]:
-    """The columns of `collate.columns_of`.
+    """The columns of `columns_of`.
 
     months: of the reader. ends: samples up to the end of each. numbers: of samples, [N].
     """
