@@ -256,6 +256,19 @@ def test_a_game_that_is_passed_over_is_found(
         assert found in violation.found
 
 
+def test_games_of_another_pgn_account_for_no_line(tmp_path: Path) -> None:
+    (tmp_path / "elite").mkdir()
+    pgns = [tmp_path / f"elite/{name}.pgn" for name in "ab"]
+    for pgn, player in zip(pgns, "XY", strict=True):
+        pgn.write_text((f'[White "{player}"]\n' + GAME) * 2)
+    validate(pgns, tmp_path / "valid")
+    subject = Subject(tmp_path / "valid", inputs=[tmp_path / "elite"])
+    assert list(event_line_laws(subject)) == []
+    drop_record(tmp_path / "valid", 1)
+    (violation,) = event_line_laws(subject)
+    assert violation.where.startswith("a.pgn: byte ")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -231,6 +232,8 @@ def test_a_sample_whose_row_is_not_there_is_named(cached: Path) -> None:
         reader[0]
     with pytest.raises(BadInput, match=r"val\.jsonl: has no row at byte 3"):
         reader[1]
+    with pytest.raises(BadInput, match=r"val\.jsonl: has no row at byte 0 \(it is no object\)"):
+        replace(reader.held[0], text=b'["e2e4"]').row(0)
 
 
 torch = later("torch")
