@@ -101,17 +101,6 @@ def test_only_months_that_are_not_whole_yet(tick, instance):
     assert "the last twelve months are built" in data.skip_message
 
 
-def test_a_month_that_stays_unpublished_is_asked_for_again_and_holds_up_no_other(tick):
-    weeks = [tick(2025, 3, day) for day in (3, 10, 17, 24, 31)]
-    keys = [request.run_key for data in weeks for request in data.run_requests]
-    assert len(set(keys)) == len(keys) == 15
-    assert {key.split(":")[0] for key in keys} >= {f"2024-{number:02d}" for number in range(4, 13)}
-
-
-def test_nothing_before_the_archive_begins(tick):
-    assert months(tick(2020, 8, 3)) == ["2020-06", "2020-07"]
-
-
 def test_what_it_asks_for_is_a_partition_of_the_job(tick, instance):
     job = build_defs().get_repository_def().get_job("chess_month")
     asked = months(tick(2025, 3, 3))
