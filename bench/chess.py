@@ -141,7 +141,7 @@ def validated(pgn: Path, home: Path) -> int:
 
 
 def splices(given: kit.Given) -> None:
-    from gristmill.chess.read.phases import phase_codes
+    from gristmill.chess.read.row_batches import phase_codes
 
     home = given.scratch / "splices"
     home.mkdir()

@@ -24,7 +24,7 @@ from typing import Final
 from bench import kit
 from bench.hostile_corpora import corpora
 from gristmill.chess.raw import pgn
-from gristmill.chess.raw.unpack import unpack_pgn
+from gristmill.chess.raw.drops import unpack_pgn
 from gristmill.contract import BadInput
 from gristmill.macroxue.raw.drops import RunFiles
 from gristmill.macroxue.raw.fast_scanner import scan

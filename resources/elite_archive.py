@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from gristmill.chess.raw.archive_config import URL_TEMPLATE, VARIABLE
+from gristmill.chess.config import URL_TEMPLATE, VARIABLE
 
 _FILE = URL_TEMPLATE.rpartition("/")[2]
 

@@ -9,19 +9,21 @@ from typing import Any, Final
 
 from gristmill import provenance
 from gristmill.asset import Wanted
-from gristmill.chess.builders import game_dataset, splice_cache, splice_dataset, subset, validate
-from gristmill.chess.config import SHARED, SPLITS, MonthConfig, SubsetConfig
-from gristmill.chess.format.names import CACHE_FOLDER, pgn_name
-from gristmill.chess.raw import archive
-from gristmill.chess.raw.archive_config import (
+from gristmill.chess.builders import game_dataset, splice_dataset, subset, validate
+from gristmill.chess.config import (
+    SHARED,
+    SPLITS,
     ArchiveConfig,
     CollectionConfig,
     Limits,
+    MonthConfig,
+    SubsetConfig,
     archive_config,
 )
-from gristmill.chess.raw.collections import folder_of, take_collection
-from gristmill.chess.raw.drops import drop_of
-from gristmill.chess.raw.months import check_month, is_month
+from gristmill.chess.format.folders import CACHE_FOLDER, pgn_name
+from gristmill.chess.raw import download
+from gristmill.chess.raw.drops import drop_of, folder_of, take_collection
+from gristmill.chess.raw.file_names import check_month, is_month
 from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
 from gristmill.data_root import DataRoot, NotRebuilt
 from gristmill.provenance import Input
@@ -54,7 +56,7 @@ def elite_build(wanted: Wanted) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         if isinstance(config, ArchiveConfig):
-            return archive.fetch_month(
+            return download.fetch_month(
                 month, attempt.out, config, parts=attempt.parts, progress=attempt.progress
             )
         if drop is None:
@@ -62,7 +64,7 @@ def elite_build(wanted: Wanted) -> Build:
                 f"{inputs[0].path}: the drop is gone: bring it back, or move {artifact} away, and "
                 "the month is downloaded"
             )
-        return archive.take_drop(
+        return download.take_drop(
             drop,
             attempt.out,
             month,
@@ -151,7 +153,7 @@ def cache_build(wanted: Wanted) -> Build:
         f"{source.path}/{CACHE_FOLDER}",
         config,
         [source],
-        _made(splice_cache.build_splice_cache, folder, config),
+        _made(game_dataset.build_splice_cache, folder, config),
         outer=source.path,
         # A sample takes 17 bytes, a ply of a row about 8; the parts take the same once more.
         space=5 * bytes_of(folder),

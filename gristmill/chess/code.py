@@ -6,9 +6,9 @@ from gristmill.code.digest import Code
 
 ELITE = Code(
     entries=(
-        "gristmill.chess.raw.archive.fetch_month",
-        "gristmill.chess.raw.archive.take_drop",
-        "gristmill.chess.raw.collections.take_collection",
+        "gristmill.chess.raw.download.fetch_month",
+        "gristmill.chess.raw.download.take_drop",
+        "gristmill.chess.raw.drops.take_collection",
     ),
     compatible_with=(
         "fd5ae4e2fb148f69e04b267b03a77402630e615bdf1cbf99670d79d612d44d22",
@@ -29,7 +29,7 @@ GAMES = Code(
     compatible_with=("888862c6c271b7a360ac78a86f516c61a48ab23b9cf96a16f82b78e3f3c9ac9a",),
 )
 CACHE = Code(
-    entries=("gristmill.chess.builders.splice_cache.build_splice_cache",),
+    entries=("gristmill.chess.builders.game_dataset.build_splice_cache",),
     libraries=("chess",),
     compatible_with=("c663d690bf712c983689a6d76c23d090974f8430780b4dce9f5f22eb7a206c4a",),
 )

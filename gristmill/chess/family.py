@@ -7,17 +7,18 @@ from functools import partial
 from gristmill.asset import Asset
 from gristmill.chess import code
 from gristmill.chess.config import (
+    COLLECTIONS,
     SHARED,
+    ArchiveConfig,
     CacheConfig,
+    CollectionConfig,
     GameConfig,
     MonthConfig,
     SpliceConfig,
     SubsetConfig,
     ValidateConfig,
 )
-from gristmill.chess.raw.archive_config import COLLECTIONS, ArchiveConfig, CollectionConfig
-from gristmill.chess.raw.endings import MONTH_ENDINGS
-from gristmill.chess.raw.months import month_in
+from gristmill.chess.raw.file_names import MONTH_ENDINGS, month_in
 from gristmill.families import Catalog, Law, Option, Source
 from gristmill.inbox import DropKind, Shape
 from gristmill.lazy_exports import call
@@ -26,7 +27,7 @@ from gristmill.settings.tables import Table
 _GROUP = "chess/monthly"
 _SHAPE = Shape(MONTH_ENDINGS, key_in=month_in, any_case=True, folders=True)
 _MONTH = Table("chess/month", MonthConfig, ["chess"])
-_TRACE = call("gristmill.chess.read.origins:game_origins")
+_TRACE = call("gristmill.chess.read.trace:game_origins")
 _SETTINGS = call("gristmill.chess.builds:month_settings")
 # A person who wants the files of the original code leaves these to the readers.
 _EXCUSE = ("compat", "reference")
@@ -50,8 +51,8 @@ _of_month = partial(
 # not delay the others.
 _ELITE = _asset(
     "chess/elite_pgn",
-    laws=[Law("archive", call("gristmill.chess.laws.archive:archive_laws"))],
-    trace=call("gristmill.chess.read.origins:pgn_origins"),
+    laws=[Law("archive", call("gristmill.chess.laws.games:archive_laws"))],
+    trace=call("gristmill.chess.read.trace:pgn_origins"),
     code=code.ELITE,
     text="A month's PGN, or those of a collection, and `source.json`: from the drop if there is "
     "one, else a month is downloaded from the elite database (resumed, checked). A month that the "
@@ -73,12 +74,12 @@ _VALID = _of_month(
     laws=[
         Law(
             "validated",
-            call("gristmill.chess.laws.validate:validated_laws"),
+            call("gristmill.chess.laws.games:validated_laws"),
             rules_excused_by={"moves_legal": _EXCUSE},
         ),
         Law(
             "event_lines",
-            call("gristmill.chess.laws.event_lines:event_line_laws"),
+            call("gristmill.chess.laws.games:event_line_laws"),
             needs_inputs=True,
             excused_by=_EXCUSE,
         ),
@@ -86,7 +87,7 @@ _VALID = _of_month(
     trace=_TRACE,
     rows=("valid_games",),
     set_aside={"reasons": "rejected"},
-    counted=call("gristmill.chess.laws.notes:of_month"),
+    counted=call("gristmill.chess.laws.games:of_month"),
     code=code.VALID,
     text="The month's games in UCI moves (`valid_games.jsonl`), the rejected games with the reason "
     "(`invalid_games.csv`), the games that are valid but unusual (`flagged_games.csv`), and in "
@@ -95,17 +96,17 @@ _VALID = _of_month(
     inputs=["chess/elite_pgn"],
     version=ValidateConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:valid_build"),
-    notes=call("gristmill.chess.laws.notes:validated_notes"),
+    notes=call("gristmill.chess.laws.games:validated_notes"),
     batch=12,
 )
 
 _GAMES = _of_month(
     "chess/game_dataset",
-    laws=[Law("dataset", call("gristmill.chess.laws.game_dataset:dataset_laws"))],
+    laws=[Law("dataset", call("gristmill.chess.laws.datasets:dataset_laws"))],
     trace=_TRACE,
     source=call("gristmill.chess.read.dataset:opened"),
     rows=("games/train", "games/val", "games/test"),
-    counted=call("gristmill.chess.laws.notes:no_game"),
+    counted=call("gristmill.chess.laws.games:no_game"),
     code=code.GAMES,
     text="One compact row a game in `train.jsonl`, `val.jsonl` and `test.jsonl`. A game's split "
     "depends on its moves alone, so that the same game is never in two splits, in any month.",
@@ -119,8 +120,8 @@ _GAMES = _of_month(
 
 _CACHE = _of_month(
     "chess/splice_cache",
-    laws=[Law("cache", call("gristmill.chess.laws.splice_cache:cache_laws"))],
-    trace=call("gristmill.chess.read.origins:cache_origins"),
+    laws=[Law("cache", call("gristmill.chess.laws.datasets:cache_laws"))],
+    trace=call("gristmill.chess.read.trace:cache_origins"),
     rows=_SAMPLE_COUNTS,
     code=code.CACHE,
     text="`runtime_splice_cache/` in the game dataset's folder: for every sample the byte offset "
@@ -137,8 +138,8 @@ _CACHE = _of_month(
 
 _SPLICES = _of_month(
     "chess/splice_dataset",
-    laws=[Law("splices", call("gristmill.chess.laws.splice_dataset:splice_laws"))],
-    trace=call("gristmill.chess.read.origins:splice_origins"),
+    laws=[Law("splices", call("gristmill.chess.laws.datasets:splice_laws"))],
+    trace=call("gristmill.chess.read.trace:splice_origins"),
     rows=_SAMPLE_COUNTS,
     code=code.SPLICES,
     text="The legacy form: one row a sample with its complete context, at most `legacy_cap` rows "
@@ -155,8 +156,8 @@ _SPLICES = _of_month(
 
 _SUBSET = _asset(
     "chess/subset",
-    laws=[Law("subset", call("gristmill.chess.laws.subset:subset_laws"))],
-    trace=call("gristmill.chess.read.origins:subset_origins"),
+    laws=[Law("subset", call("gristmill.chess.laws.datasets:subset_laws"))],
+    trace=call("gristmill.chess.read.trace:subset_origins"),
     rows=_SAMPLE_COUNTS,
     code=code.SUBSET,
     table=Table("chess/subset", SubsetConfig, ["chess"]),
@@ -193,12 +194,12 @@ _DROP = Source(
 CATALOG = Catalog(
     kinds=[_ELITE, _VALID, _GAMES, _CACHE, _SPLICES, _SUBSET],
     sources=[_DROP],
-    asset_of=call("gristmill.chess.format.kind_of:asset_of"),
+    asset_of=call("gristmill.chess.format.folders:asset_of"),
     settings=[Table("chess/collection", CollectionConfig, ["chess"])],
-    columns=call("gristmill.chess.show.columns:columns"),
-    facts=call("gristmill.chess.show.facts:facts"),
-    tables=call("gristmill.chess.show.tables:tables"),
-    splits=call("gristmill.chess.read.exported:splits"),
+    columns=call("gristmill.chess.show:columns"),
+    facts=call("gristmill.chess.show:facts"),
+    tables=call("gristmill.chess.show:tables"),
+    splits=call("gristmill.chess.show:splits"),
     options=[
         Option(
             "ply", int, "Chess: the position after so many plies of a game.", commands=("show",)

@@ -124,7 +124,7 @@ def make_games(month: str, games: int, seed: int) -> list[SampleGame]:
     from gristmill.chess.kernels import ending
     from gristmill.chess.kernels.board import new_board
     from gristmill.chess.kernels.generate import play
-    from gristmill.chess.read.phases import pack_move
+    from gristmill.chess.read.row_batches import pack_move
 
     dice = random.Random(f"{month}:{seed}")
     text, board = np.zeros(4096, np.uint8), new_board()

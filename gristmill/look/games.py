@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from gristmill.chess.format.rows import LOSSES
-from gristmill.chess.raw.endings import ending_in
-from gristmill.chess.raw.unpack import opened_pgn
+from gristmill.chess.raw.drops import opened_pgn
+from gristmill.chess.raw.file_names import ending_in
 from gristmill.contract import GristmillError
 from gristmill.look.reading import Reading
 from gristmill.untrusted.files import LinkRule, open_file

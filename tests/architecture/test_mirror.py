@@ -10,6 +10,7 @@ from tests.paths import CHECKOUT
 
 ACROSS = {
     "assets/chess/test_assets.py": "the assets of chess in runs",
+    "assets/chess/test_schedules.py": "the months of chess, and the schedule that downloads them",
     "assets/chess/test_inbox.py": "the drops of chess and the runs that they start",
     "assets/macroxue/test_assets.py": "the assets of 2048 in runs",
     "assets/synth/test_assets.py": "the assets of SYNTH in runs",

@@ -25,10 +25,8 @@ OPENING = {
 """Names of functions and methods that open a path."""
 
 OWN_FILES = {
-    "chess/raw/download.py": "downloads that this process writes itself",
+    "chess/raw/download.py": "the download and the PGN that this process writes itself",
     "chess/raw/pgn.py": "the PGN of a published month",
-    "chess/raw/archive.py": "the PGN that this process unpacked",
-    "chess/raw/collections.py": "the PGNs that this process unpacked",
     "inbox/hub.py": "downloads that this process writes itself",
     "inbox/copying.py": "the lock, the list and the copy that this process writes",
     "look/finding.py": "the recipe that it writes",
@@ -37,7 +35,7 @@ OWN_FILES = {
 """Modules that also open files which are not of a drop, and which files these are."""
 
 STREAMS = {
-    "chess/raw/unpack.py": "members of a ZIP that is open, and the PGN that it writes",
+    "chess/raw/drops.py": "members of a ZIP that is open, and the PGN that it writes",
     "macroxue/raw/annotations.py": "an npy file that is open, which it maps",
 }
 """Modules with such calls on files that are open, or that they write."""

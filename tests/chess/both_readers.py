@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from gristmill.chess import ValidateConfig, validate
-from gristmill.chess.builders.range_output import RangeOutput, RangeTask
 from gristmill.chess.builders.validate import add_game, validate_range
+from gristmill.chess.builders.verdicts import RangeOutput, RangeTask
 from gristmill.chess.raw.pgn import PlacedGame, plan
 from gristmill.chess.raw.python_chess import read_game
 from tests.chess import reference_rules

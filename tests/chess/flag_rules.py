@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.chess import ValidateConfig
-from gristmill.chess.builders.range_output import RangeTask
 from gristmill.chess.builders.validate import validate_range
-from gristmill.chess.format.sidecar import GAME
+from gristmill.chess.builders.verdicts import RangeTask
+from gristmill.chess.format.folders import GAME
 from gristmill.chess.raw.pgn import plan
 
 NAMES = {32: "number_gap", 64: "no_result", 128: "ply_count", 256: "passed_over"}

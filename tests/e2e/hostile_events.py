@@ -16,7 +16,7 @@ from assets.checking.rules import CHECKED, Looked
 from assets.checking.verdicts import opened
 from assets.events import event_metadata
 from gristmill import markdown
-from gristmill.chess.show.board import board_svg
+from gristmill.chess.show import board_svg
 from gristmill.contract import Violation
 from gristmill.inbox import Look, Standing
 from gristmill.provenance import Input, Record, Tokenizer

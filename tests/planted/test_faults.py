@@ -115,7 +115,7 @@ def test_tests_look_for_a_fault_from_its_own_to_those_of_the_parent_folder() -> 
     assert own == ["tests/chess/format/test_rows.py"]
     assert naming and all(test.startswith("tests/chess/format/") for test in naming)
     asked = [test for stage in stages("gristmill/chess/format/rows.py") for test in stage]
-    assert "tests/chess/laws/test_files.py" in asked
+    assert "tests/chess/laws/test_games.py" in asked
     assert len(asked) == len(set(asked))
     assert not [test for test in asked if not test.startswith("tests/chess/")]
     of_root = [test for stage in stages("gristmill/keys.py") for test in stage]

@@ -50,7 +50,7 @@ def test_a_record_of_other_code_is_current_only_if_it_is_listed(
 ) -> None:
     _set(code)
     record = publish(tiny_build(tmp_path)).record
-    other = ("gristmill.chess.raw.archive.take_drop",)
+    other = ("gristmill.chess.raw.download.take_drop",)
     _set(code, entries=other)
     assert not tiny_build(tmp_path).made(record)
     assert publish(tiny_build(tmp_path)).rebuilt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assets.choices import chosen_values
-from gristmill.chess.raw.archive_config import archive_config
+from gristmill.chess.config import archive_config
 from resources import EliteArchive
 
 

@@ -25,10 +25,9 @@ from gristmill.chess.builders.splits import (
     split_tasks,
 )
 from gristmill.chess.config import SPLITS, SpliceConfig
-from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.move_keys import count_duplicates
-from gristmill.chess.format.names import STATS, valid_file
-from gristmill.chess.read import splice_points
+from gristmill.chess.format import folders, rows
+from gristmill.chess.format.folders import STATS, count_duplicates, valid_file
+from gristmill.chess.read import samples as splice_points
 from gristmill.chess.read.row_batches import RowBatch, read_batch
 from gristmill.contract import FileNote, Summary
 from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams
@@ -63,7 +62,7 @@ def _id_keys(batch: RowBatch, picked: NDArray[np.bool_]) -> bytes:
 
     text, sha256 = batch.buf.data, hashlib.sha256
     spans = batch.columns[picked][:, [rowshape.ID0, rowshape.ID1]].tolist()
-    records = np.zeros(len(spans), sidecar.GAME)
+    records = np.zeros(len(spans), folders.GAME)
     digests = b"".join([sha256(text[a:b]).digest()[:8] for a, b in spans])
     records["move_key"] = np.frombuffer(digests, ">u8")
     return records.tobytes()
@@ -243,7 +242,7 @@ def build_splice_dataset(
     shared_sequences(out, [files[f"{split}.moves"] for split in SPLITS], config)
     for split in SPLITS:
         ids = files[f"{split}.ids"]
-        records = ids.stat().st_size // sidecar.GAME.itemsize
+        records = ids.stat().st_size // folders.GAME.itemsize
         totals.splits[split]["games"] = records - count_duplicates([ids])
         ids.unlink()
         files[f"{split}.moves"].unlink()

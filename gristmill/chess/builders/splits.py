@@ -1,8 +1,9 @@
-"""Which games a dataset takes, and the split of each.
+"""Which games a dataset takes, the split of each, and which valid games equal an earlier one.
 
 By default a hash of a game's moves decides its split, so equal games are in one split in all files
 and months; with `split="opening"` that of its first moves. `split="shuffle"` is the seeded shuffle
-of ids of the original code. Source: docs/formats/chess.md#split-by-moves
+of ids of the original code. Source: docs/formats/chess.md#split-by-moves and
+docs/formats/chess.md#equal-games
 """
 
 from __future__ import annotations
@@ -21,9 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.chess.config import WINNERS_OF, GameConfig, SpliceConfig
-from gristmill.chess.format.move_keys import count_shared, split_of
-from gristmill.chess.format.names import DROPPED
-from gristmill.chess.format.sidecar import Sidecar
+from gristmill.chess.format.folders import (
+    DROPPED,
+    VALID,
+    Sidecar,
+    count_shared,
+    games_file,
+    repeated_keys,
+    split_of,
+)
 from gristmill.chess.read.row_batches import RowBatch, RowRange, read_batch, row_ranges
 from gristmill.contract import BadInput, GristmillError
 from gristmill.run.progress import Progress
@@ -244,3 +251,41 @@ def shared_sequences(out: Path, files: Sequence[Path], config: Config) -> int:
     if shared and config.split != "shuffle":
         raise SplitLeakage(f"{out}: {shared} move sequences are in more than one split")
     return shared
+
+
+_ID = len(b'{"game_id": "')
+_ID_BYTES = 40
+_RECORDS_PER_READ = 1 << 15
+
+
+@dataclass(frozen=True)
+class EqualGames:
+    """How many valid games an earlier one equals, and the first of them."""
+
+    games: int = 0
+    game_id: str = ""
+    pgn_offset: int = 0
+
+
+def find_equal_games(folder: Path) -> EqualGames:
+    """Find the valid games with the id of an earlier one.
+
+    Only rows of equal moves are looked at.
+    """
+    keys = repeated_keys(games_file(folder, "games"))
+    found = Sidecar.open(folder, "games") if len(keys) else None
+    if found is None:
+        return EqualGames()
+    seen: set[bytes] = set()
+    games, first = 0, ("", 0)
+    with (folder / VALID).open("rb") as rows:
+        for _, _, records in found.batches(_RECORDS_PER_READ):
+            picked = records[np.isin(records["move_key"], keys)]
+            for row, offset in zip(picked["row"].tolist(), picked["pgn"].tolist(), strict=True):
+                rows.seek(row + _ID)
+                game_id = rows.read(_ID_BYTES)
+                if game_id in seen:
+                    first = first if games else (game_id.decode(), offset)
+                    games += 1
+                seen.add(game_id)
+    return EqualGames(games, *first)

@@ -1,8 +1,9 @@
-"""One archive over HTTP: streamed, resumed where it stopped, retried with longer waits.
+"""A month of the Lichess elite database in a folder, from the network or from a drop.
 
-An unfinished download is its bytes and, in a second file with the suffix .json, the server's
-validators: they tell whether a later range belongs to the same file. `unpack.py` judges the bytes.
-Source: docs/formats/chess.md#download
+An archive is streamed, resumed where it stopped, and retried with longer waits. An unfinished
+download is its bytes and, in a second file with the suffix .json, the server's validators: they
+tell whether a later range belongs to the same file. `drops.py` judges the bytes.
+Source: docs/formats/chess.md#archive and docs/formats/chess.md#download
 """
 
 from __future__ import annotations
@@ -13,18 +14,22 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from gristmill.chess.raw.archive_config import FetchConfig
-from gristmill.chess.raw.text_limits import snippet
-from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.chess.config import ArchiveConfig, FetchConfig
+from gristmill.chess.format.folders import SOURCE, pgn_name
+from gristmill.chess.raw.drops import unpack_pgn
+from gristmill.chess.raw.file_names import check_month, ending_of
+from gristmill.chess.raw.pgn_text import snippet
+from gristmill.contract import FileNote, GristmillError, NothingToBuild, Summary
+from gristmill.hashing import sha256_file, sha256_of
+from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress, Stage
-
-__all__ = ["DownloadError", "Fetched", "NotPublished", "fetch"]
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
 _READ_BYTES = 1 << 20
 _LONGEST_WAIT = 60.0
@@ -306,3 +311,121 @@ def _fetch(
                 ) from error
             stage.say(f"{error}: request {requests + 1} from byte {size:,} in {wait:.0f} s")
             sleep(wait)
+
+
+@dataclass(frozen=True)
+class ArchiveSummary(Summary):
+    """The facts of a raw month.
+
+    origin: the URL, or the name of the drop. The sha256 are of the archive and of the PGN.
+    """
+
+    origin: str
+    archive_bytes: int
+    archive_sha256: str
+    pgn_bytes: int
+    pgn_sha256: str
+    requests: int
+    resumed_bytes: int
+
+
+def _finish(
+    out: Path, month: str, origin: str, archive: tuple[int, str], fetched: Fetched | None
+) -> ArchiveSummary:
+    pgn = out / pgn_name(month)
+    record: dict[str, Any] = {
+        "month": month,
+        "origin": origin,
+        "archive": {"bytes": archive[0], "sha256": archive[1]},
+        "pgn": {"name": pgn.name, "bytes": pgn.stat().st_size, "sha256": sha256_file(pgn)},
+    }
+    if fetched:
+        record["http"] = asdict(fetched)
+    (out / SOURCE).write_text(json.dumps(record, indent=2))
+    hashed = FileNote(sha256=record["pgn"]["sha256"], bytes=record["pgn"]["bytes"])
+    return ArchiveSummary(
+        files={pgn.name: hashed, SOURCE: FileNote(payload=False)},
+        origin=origin,
+        archive_bytes=archive[0],
+        archive_sha256=archive[1],
+        pgn_bytes=record["pgn"]["bytes"],
+        pgn_sha256=record["pgn"]["sha256"],
+        requests=fetched.requests if fetched else 0,
+        resumed_bytes=fetched.resumed_bytes if fetched else 0,
+    )
+
+
+def fetch_month(
+    month: str,
+    out: Path,
+    config: ArchiveConfig = ArchiveConfig(),
+    *,
+    parts: PartStore | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+    progress: Progress = SILENT,
+) -> ArchiveSummary:
+    """Download the archive of a month and unpack its PGN.
+
+    month: `YYYY-MM`, from 2020-06 on.
+    out: the folder to make.
+    config: address, timeouts and limits.
+    parts: where an unfinished download stays, so that the next attempt goes on from
+        it; None (the default) keeps nothing.
+    sleep: waits so many seconds; `time.sleep` by default.
+    progress: gets the stages "download" and "unpack", in bytes.
+
+    Raises NotPublished where the server does not have the month, DownloadError where
+    the download fails, BadInput for a wrong month or an archive that is refused.
+    """
+    url = config.url_template.format(month=check_month(month))
+    out.mkdir()
+    # The store of parts keeps a file with this suffix when the build fails.
+    part_file = (parts.folder if parts else out) / "archive.zip.part"
+    fetched = fetch(url, part_file, config.fetch, sleep, progress=progress)
+    try:
+        archive = (part_file.stat().st_size, sha256_file(part_file))
+        pgn = out / pgn_name(month)
+        unpack_pgn(part_file, pgn, config.limits, ending=".zip", month=month, progress=progress)
+    finally:
+        # A complete archive is never resumed, also not one that was refused.
+        part_file.unlink()
+        part_file.with_suffix(".json").unlink(missing_ok=True)
+    return _finish(out, month, url, archive, fetched)
+
+
+def take_drop(
+    drop: Path,
+    out: Path,
+    month: str,
+    config: ArchiveConfig = ArchiveConfig(),
+    *,
+    links: LinkRule = REFUSE_LINKS,
+    progress: Progress = SILENT,
+) -> ArchiveSummary:
+    """Unpack the PGN of a drop.
+
+    drop: a `.zip`, `.pgn` or `.pgn.zst` file.
+    out: the folder to make.
+    month: `YYYY-MM`, from 2020-06 on.
+    config: the limits count.
+    links: what happens if the drop is a link; default: it is refused.
+    progress: gets the stage "unpack", in bytes; how many is not known for zstd.
+
+    Raises BadInput for a wrong month, another kind of file, a link, pipe or device, or a file
+    that is refused.
+    """
+    check_month(month)
+    ending = ending_of(drop)
+    out.mkdir()
+    unpack_pgn(
+        drop,
+        out / pgn_name(month),
+        config.limits,
+        links=links,
+        ending=ending,
+        month=month,
+        progress=progress,
+    )
+    with open_file(drop, root=drop.parent, links=links, buffering=0) as file:
+        digest, size = sha256_of(file), file.tell()
+    return _finish(out, month, drop.name, (size, digest), None)

@@ -19,8 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from gristmill.chess.format import rows
-from gristmill.chess.raw.movetext_words import Words, read_words, result_of, with_results
-from gristmill.chess.raw.text_limits import Budget
+from gristmill.chess.raw.pgn_text import Budget, Words, read_words, result_of, with_results
 from gristmill.contract import GristmillError
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")

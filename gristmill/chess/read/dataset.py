@@ -1,39 +1,57 @@
 """The dataset that training imports: samples of one or many game datasets.
 
 The caches are memory-mapped. A sample is a row that is read at its offset and cut at its splice
-index. Only `tensors` imports torch. Source: docs/formats/chess.md#reading-contract
+index. A cache or a sidecar that was not built from the rows next to it is refused; the laws check
+whole folders. Only `tensors` imports torch.
+Source: docs/formats/chess.md#reading-contract and docs/formats/chess.md#staleness-checks
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import mmap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.chess.config import SPLITS, CacheConfig
-from gristmill.chess.format import rows
-from gristmill.chess.format.names import CACHE_FOLDER, CACHE_MANIFEST, STATS, split_file
-from gristmill.chess.read.collate import Sample, collate, columns_of
-from gristmill.chess.read.months import (
-    MonthFolders,
-    OpenMonth,
-    StaleCache,
-    made_samples,
-    open_month,
-    read_manifest,
-    reason_against_cache,
-    stale,
+from gristmill.chess.format import folders, rows
+from gristmill.chess.format.folders import (
+    CACHE_FOLDER,
+    CACHE_MANIFEST,
+    LAYOUT,
+    OFFSETS,
+    SAMPLE_GAMES,
+    SAMPLE_PHASES,
+    SPLICE_INDICES,
+    STATS,
+    split_file,
 )
-from gristmill.chess.read.move_vocabulary import moves_in, packed_words
-from gristmill.chess.read.packed import ids_of, packed_columns
-from gristmill.chess.read.samples import SampleArrays
-from gristmill.contract import BadInput
-from gristmill.loading.source import Source
+from gristmill.chess.read.row_batches import moves_in, packed_words
+from gristmill.chess.read.samples import (
+    PackedGames,
+    Sample,
+    SampleArrays,
+    collate,
+    columns_of,
+    ids_of,
+    mapped,
+    open_packed,
+    packed_columns,
+    sample_arrays,
+)
+from gristmill.contract import BadInput, GristmillError, Trace
+from gristmill.hashing import sha256_file
+from gristmill.loading.bijection import Numbers
+from gristmill.loading.source import Columns, Source, identity_of
 from gristmill.reading import StaleDataset
+from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
@@ -43,8 +61,219 @@ from gristmill.reading.verify_level import Verify
 
 if TYPE_CHECKING:
     from gristmill.chess.read.torch_samples import TorchSamples
+    from gristmill.families import Request
 
 __all__ = ["GameSpliceDataset", "Sample", "StaleCache", "StaleDataset"]
+
+
+class StaleCache(GristmillError):
+    """A splice cache or a sidecar was not built from the rows next to it."""
+
+
+def stale(cache: Path, why: str) -> StaleCache:
+    """The error for a cache that must be built again."""
+    return StaleCache(f"{cache}: {why}; build the cache of this dataset again")
+
+
+def _changed(jsonl: Path, size: int, sha256: str, current: str | None) -> bool:
+    """Whether a file has another size or, where its sha256 is known, other bytes than recorded."""
+    return jsonl.stat().st_size != size or current not in (None, sha256)
+
+
+def read_manifest(cache: Path) -> dict[str, Any]:
+    """The manifest of a splice cache (docs/formats/chess.md#manifest).
+
+    Raises StaleCache where it cannot be read or is of another kind.
+    """
+    try:
+        manifest = json.loads((cache / CACHE_MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise stale(cache, f"its manifest cannot be read ({error!r})") from error
+    if not isinstance(manifest, dict) or manifest.get("kind") != rows.CACHE_KIND:
+        raise stale(cache, f"its manifest is not of kind {rows.CACHE_KIND!r}")
+    return manifest
+
+
+def check_cache(
+    cache: Path, dataset: Path, split: str, config: CacheConfig, sha256: str | None
+) -> str:
+    """Check that a cache was built from this dataset's rows, and for which config.
+
+    sha256: of the rows; None to compare only their size.
+    Returns "" if the cache can be used, or how its config differs. Raises StaleCache where it is
+    damaged or its rows have changed.
+    """
+    manifest = read_manifest(cache)
+    try:
+        entry = manifest["splits"][split]
+        recorded = dict(entry.get("config", manifest["config"]))
+        samples = int(entry["sample_rows_total"])
+        source = entry.get("source")
+        expected = source and (int(source["size_bytes"]), str(source["sha256"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise stale(cache, f"its manifest cannot be read ({error!r})") from error
+    for name, dtype in LAYOUT.items():
+        path = cache / split / name
+        if not path.exists() or path.stat().st_size != samples * np.dtype(dtype).itemsize:
+            raise stale(cache, f"{split}/{name} does not have the manifest's {samples} samples")
+    if not expected:
+        raise stale(cache, "its manifest does not name the rows that it was built from")
+    if _changed(split_file(dataset, split), *expected, sha256):
+        raise stale(cache, f"{split}.jsonl has changed since the cache was built")
+    wanted = config.contract()
+    if not config.max_samples_per_game and not recorded.get("max_samples_per_game"):
+        # Without a cap nothing is drawn, so the seed has no effect.
+        wanted["seed"] = recorded.get("seed", 0)
+    return "" if recorded == wanted else f"its config is {recorded}, wanted {wanted}"
+
+
+def check_sidecar(dataset: Path, split: str, sha256: str | None) -> None:
+    """Check that a sidecar was built from this split's rows; a dataset without one is right.
+
+    sha256: of the rows; None to compare only their size.
+    """
+    # The reader takes offsets and phases from the sidecar without parsing the rows,
+    # so a changed row would give samples of no game.
+    if folders.Sidecar.open(dataset, split) is None:
+        return
+    jsonl = split_file(dataset, split)
+    remedy = f"build the dataset again, or remove {folders.FOLDER}/ to have the games replayed"
+    try:
+        entry = folders.read_rows(dataset)[split]
+        expected = (int(entry["bytes"]), str(entry["sha256"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        where = folders.rows_file(dataset)
+        raise StaleCache(
+            f"{where}: does not name the rows of {split} ({error!r}); {remedy}"
+        ) from error
+    if _changed(jsonl, *expected, sha256):
+        raise StaleCache(f"{jsonl}: has changed since its sidecar was written; {remedy}")
+
+
+@dataclass(frozen=True)
+class MonthFolders:
+    """The open folders of a month: its game dataset, and its splice cache or None."""
+
+    dataset: OpenFolder
+    cache: OpenFolder | None
+
+    @staticmethod
+    def open(opening: Opening, path: Path) -> MonthFolders:
+        """Open the folders of the game dataset at `path`; raises as `Opening.folder`."""
+        dataset = opening.folder(path)
+        if not dataset.has(f"{CACHE_FOLDER}/{CACHE_MANIFEST}"):
+            return MonthFolders(dataset, None)
+        return MonthFolders(dataset, opening.folder(path / CACHE_FOLDER, within=dataset))
+
+    def admit_config(self) -> Path:
+        """Check the file that says which samples the month is for; returns the dataset's folder."""
+        if self.cache is not None:
+            self.cache.file(CACHE_MANIFEST)
+        elif self.dataset.has(STATS):
+            self.dataset.file(STATS)
+        return self.dataset.inside
+
+
+@dataclass(frozen=True)
+class OpenMonth:
+    """One split of a month.
+
+    packed: the moves of the rows; None where the month has none.
+    train, train_moves: the train rows and their packed moves, None where there are none.
+    """
+
+    jsonl: Path
+    text: mmap.mmap | bytes
+    arrays: SampleArrays
+    packed: PackedGames | None
+    train: HeldFile | None
+    train_moves: HeldFile | None
+
+    def row(self, offset: int) -> dict[str, Any]:
+        """The row that starts at a byte offset; BadInput where there is none."""
+        if offset >= len(self.text):
+            raise BadInput(self.jsonl, f"has no byte {offset}, where a sample has its game")
+        end = self.text.find(b"\n", offset)
+        try:
+            row = json.loads(self.text[offset : end if end >= 0 else None])
+            if not isinstance(row, dict):
+                raise ValueError("it is no object")
+        except (ValueError, RecursionError) as error:
+            rule = f"has no row at byte {offset} ({error}): build the dataset and its cache again"
+            raise BadInput(self.jsonl, rule) from error
+        return row
+
+
+def reason_against_cache(month: MonthFolders, split: str, config: CacheConfig) -> str:
+    """Why the month's cache is not used for these samples; an empty text if it is used."""
+    dataset, cache = month.dataset, month.cache
+    if not dataset.has(f"{split}.jsonl"):
+        raise BadInput(dataset.path / f"{split}.jsonl", "is missing; build the game dataset first")
+    if cache is None:
+        return f"there is no {CACHE_FOLDER}/"
+    cache.file(CACHE_MANIFEST)
+    sha256 = _sha256_of_rows(dataset, split)
+    if why := check_cache(cache.inside, dataset.inside, split, config, sha256):
+        return why
+    if made_from_another(cache, dataset):
+        raise stale(cache.path, f"it was built from another version of {dataset.path}")
+    return ""
+
+
+def made_samples(month: MonthFolders, split: str, config: CacheConfig) -> SampleArrays:
+    """The samples of a split, made without a cache."""
+    dataset = month.dataset
+    dataset.file(f"{split}.jsonl")
+    names = [f"{folders.FOLDER}/{split}.{kind}.bin" for kind in ("games", "phases")]
+    if all(dataset.has(name) for name in names):
+        for name in [*names, f"{folders.FOLDER}/rows.json"]:
+            if dataset.has(name):
+                dataset.file(name)
+    check_sidecar(dataset.inside, split, _sha256_of_rows(dataset, split))
+    return sample_arrays(dataset.inside, split, config)
+
+
+def _sha256_of_rows(dataset: OpenFolder, split: str) -> str | None:
+    """The sha256 of the rows by the record; without one it is computed if hashes are wanted."""
+    rows = dataset.file(f"{split}.jsonl")
+    if dataset.record is None and dataset.level == "hash":
+        return sha256_file(rows)
+    return dataset.sha256(f"{split}.jsonl")
+
+
+def open_month(month: MonthFolders, split: str, made: SampleArrays | None) -> OpenMonth:
+    """Map the rows and the cached samples of a split."""
+    dataset = month.dataset
+    if made is None:
+        made = _cached_samples(month, split)
+    train, train_moves = (
+        dataset.keep(name) if dataset.has(name) else None
+        for name in ("train.jsonl", f"{folders.FOLDER}/train.moves.u16.bin")
+    )
+    packed = None if made.games is None else open_packed(dataset, split, made.games)
+    if packed is not None:
+        dataset.file(f"{folders.FOLDER}/rows.json")
+        check_sidecar(dataset.inside, split, _sha256_of_rows(dataset, split))
+    with dataset.file(f"{split}.jsonl").open("rb") as file:
+        empty = file.seek(0, 2) == 0
+        text = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return OpenMonth(dataset.path / f"{split}.jsonl", text, made, packed, train, train_moves)
+
+
+def _cached_samples(month: MonthFolders, split: str) -> SampleArrays:
+    if month.cache is None:
+        raise BadInput(month.dataset.path / CACHE_FOLDER, "is missing: build the cache again")
+    offsets, indices, phases = (
+        mapped(month.cache.file(f"{split}/{name}"), LAYOUT[name])
+        for name in (OFFSETS, SPLICE_INDICES, SAMPLE_PHASES)
+    )
+    games, of_games = None, f"{split}/{SAMPLE_GAMES}"
+    if month.cache.has(of_games):
+        games = mapped(month.cache.file(of_games), "<u4")
+    lengths = {len(each) for each in (offsets, indices, phases, games) if each is not None}
+    if len(lengths) != 1:
+        raise stale(month.cache.path, f"its arrays of {split} differ in length")
+    return SampleArrays(offsets, indices, phases, games)
 
 
 class GameSpliceDataset(Reader[list[OpenMonth]]):
@@ -236,8 +465,6 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
 
         Raises GristmillError for months without a record.
         """
-        from gristmill.chess.read.source import SpliceSource
-
         return SpliceSource(self)
 
     def as_torch(self, vocabulary: Mapping[str, int] | None = None) -> TorchSamples:
@@ -287,40 +514,24 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         return {**super().__getstate__(), "_last": (-1, -1, {}), "_ids": None}
 
 
-def _of_cache(cache: Path) -> CacheConfig:
-    try:
-        recorded: Mapping[str, Any] = read_manifest(cache)["config"]
-        return CacheConfig(
-            min_context=int(recorded["min_context"]),
-            min_target=int(recorded["min_target"]),
-            max_samples_per_game=int(recorded["max_samples_per_game"]),
-            seed=int(recorded["seed"]),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise stale(cache, f"its manifest cannot be read ({error!r})") from error
-
-
-def _of_stats(stats: Path) -> CacheConfig:
-    try:
-        recorded = json.loads(stats.read_bytes())
-        defaults = recorded["runtime_splice_defaults"]
-        return CacheConfig(
-            min_context=int(defaults["min_context"]),
-            min_target=int(defaults["min_target"]),
-            seed=int(recorded["split_seed"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise BadInput(
-            stats, f"does not say which samples the dataset is for ({error!r}); pass a config"
-        ) from error
-
-
 def _config_of(dataset: Path) -> CacheConfig:
     """The config of the dataset's cache, else the defaults of its `stats.json`."""
-    cache = dataset / CACHE_FOLDER
-    if (cache / CACHE_MANIFEST).exists():
-        return _of_cache(cache)
-    return _of_stats(dataset / STATS)
+    cache, stats = dataset / CACHE_FOLDER, dataset / STATS
+    has_cache = (cache / CACHE_MANIFEST).exists()
+    try:
+        if has_cache:
+            recorded: dict[str, Any] = read_manifest(cache)["config"]
+        else:
+            written = json.loads(stats.read_bytes())
+            defaults = written["runtime_splice_defaults"]
+            recorded = {**defaults, "max_samples_per_game": 0, "seed": written["split_seed"]}
+        numbers: dict[str, Any] = {name: int(recorded[name]) for name in CacheConfig().contract()}
+        return CacheConfig(**numbers)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        if has_cache:
+            raise stale(cache, f"its manifest cannot be read ({error!r})") from error
+        rule = f"does not say which samples the dataset is for ({error!r}); pass a config"
+        raise BadInput(stats, rule) from error
 
 
 def config_of(datasets: Sequence[Path]) -> CacheConfig:
@@ -349,3 +560,57 @@ def opened(
 ) -> Source:
     """Months of game datasets as one source; arguments as `GameSpliceDataset`."""
     return GameSpliceDataset(folders, split, horizon=horizon).source()
+
+
+_ASSET: Final = "chess/game_dataset"
+
+
+class SpliceSource:
+    """Samples by number over the months in the order of the reader, one shard a month.
+
+    A cache decides no number, so its version is no part of the identity; its four settings are.
+    """
+
+    def __init__(self, data: GameSpliceDataset) -> None:
+        self._data = data
+        months = [each for each in data.generations if each.folder in data.dataset_dirs]
+        settings = {"cache": data.config.contract()}
+        self.identity = identity_of(_ASSET, months, data.split, settings)
+        ends = np.cumsum([len(month.arrays.indices) for month in data.held])
+        self.cuts: Numbers = np.append(0, ends).astype(np.int64)
+
+    @cached_property
+    def words(self) -> str:
+        """The digest of the vocabulary, which hangs on the months: others mean other moves."""
+        return hashlib.sha256("\n".join(self._data.vocabulary()).encode()).hexdigest()
+
+    def read(self, numbers: Numbers) -> Columns:
+        """Context, target, their masks, phase, winner and side to move, as `collate`.
+
+        Contexts are as wide as the longest of the batch, targets as wide as the horizon.
+        """
+        return self._data.batch(numbers)
+
+    def shown(self, number: int) -> Iterator[Request]:
+        """The game of a sample, at the end of the context."""
+        from gristmill.chess.read.trace import row_at
+        from gristmill.families import Request
+
+        folder, _, offset, index = self._place(number)
+        options = {"split": self._data.split, "ply": index + 1}
+        yield Request(folder, str(row_at(folder, self._data.split, offset)), options)
+
+    def origin(self, number: int) -> Iterator[Trace]:
+        """The game of a sample, its bytes in the PGN and in the drop."""
+        from gristmill.chess.read.trace import sample_origins
+
+        folder, inside, offset, index = self._place(number)
+        return sample_origins(folder, self._data.split, inside, offset, index)
+
+    def _place(self, number: int) -> tuple[Path, int, int, int]:
+        """The month of a sample, its number there, the byte of its row, and its splice index."""
+        month = int(np.searchsorted(self.cuts, number, "right")) - 1
+        inside = number - int(self.cuts[month])
+        arrays = self._data.held[month].arrays
+        offset, index = int(arrays.offsets[inside]), int(arrays.indices[inside])
+        return self._data.dataset_dirs[month], inside, offset, index

@@ -1,7 +1,9 @@
-"""Rows of valid games or of a dataset, read in batches of whole lines.
+"""Rows of valid games or of a dataset, in batches of whole lines; phases and vocabulary of moves.
 
 The phase codes come from the sidecar, which must then agree with every row; without one the games
-are replayed. Source: docs/formats/chess.md#accepted-rows
+are replayed, by a compiled function: python-chess decides only where a king moves onto its own
+rook. Source: docs/formats/chess.md#accepted-rows, docs/formats/chess.md#phases and
+docs/formats/chess.md#vocabulary
 """
 
 from __future__ import annotations
@@ -9,8 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,10 +22,73 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.format.rows import moves_of
-from gristmill.chess.format.sidecar import GAME, NO_SOURCE, Sidecar
-from gristmill.chess.read.phases import NO_MOVE, replay_phases
+from gristmill.chess.config import CacheConfig
+from gristmill.chess.format import folders
+from gristmill.chess.format.folders import GAME, NO_SOURCE, VOCABULARY, Sidecar, split_file
+from gristmill.chess.format.rows import VOCAB_KIND, moves_of
+from gristmill.chess.raw import python_chess
 from gristmill.contract import BadInput
+
+_MOVE = re.compile(r"([a-h])([1-8])([a-h])([1-8])([nbrq]?)")
+# The packed form of a text that is no move.
+NO_MOVE = 0xFFFF
+
+
+def pack_move(text: str) -> int:
+    """A UCI move as from | to << 6 | promotion << 12; NO_MOVE for any other text.
+
+    text: as `e2e4` or `a7a8q`. A square is 0 (a1) to 63 (h8); a promotion is 0 for
+        none, 1 knight, 2 bishop, 3 rook, 4 queen.
+    """
+    match = _MOVE.fullmatch(text)
+    if not match or match[1] + match[2] == match[3] + match[4]:
+        return NO_MOVE
+    origin = ord(match[1]) - 97 + (ord(match[2]) - 49) * 8
+    target = ord(match[3]) - 97 + (ord(match[4]) - 49) * 8
+    return origin | target << 6 | ("nbrq".index(match[5]) + 1 if match[5] else 0) << 12
+
+
+def unpack_move(move: int) -> str:
+    """A packed move as UCI text; `0000` for NO_MOVE."""
+    if move == NO_MOVE:
+        return "0000"
+    origin, target, promotion = move & 63, (move >> 6) & 63, move >> 12
+    files = "abcdefgh"
+    text = f"{files[origin & 7]}{(origin >> 3) + 1}{files[target & 7]}{(target >> 3) + 1}"
+    return text + "nbrq"[promotion - 1] if promotion else text
+
+
+def replay_phases(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Phase codes of games, by replay from the start position.
+
+    moves: packed moves, game after game; uint16 [plies].
+    lengths: plies of each game, int64 [games].
+    Returns uint8 [plies], 0 from the first move of a game on that is not legal.
+    """
+    from gristmill.chess.kernels.board import new_board
+    from gristmill.chess.kernels.replay import replay
+
+    codes = np.zeros(len(moves), np.uint8)
+    board, ply, game = new_board(), 0, 0
+    lengths = np.ascontiguousarray(lengths)
+    while (undecided := replay(moves, ply, lengths[game:], codes, board)) >= 0:
+        ply += int(lengths[game : game + undecided].sum())
+        game += undecided
+        n = int(lengths[game])
+        texts = [unpack_move(move) for move in moves[ply : ply + n].tolist()]
+        codes[ply : ply + n] = np.frombuffer(python_chess.phase_codes(texts), np.uint8)
+        ply, game = ply + n, game + 1
+    return codes
+
+
+def phase_codes(games: Sequence[Sequence[str]]) -> list[bytes]:
+    """The phase codes of each game of UCI moves, one byte a ply. Raises MissingPythonChess."""
+    lengths = np.array([len(game) for game in games], dtype=np.int64)
+    moves = np.array([pack_move(move) for game in games for move in game], dtype=np.uint16)
+    codes = replay_phases(moves, lengths)
+    ends = np.cumsum(lengths).tolist()
+    return [codes[e - n : e].tobytes() for e, n in zip(ends, lengths.tolist(), strict=True)]
+
 
 _PLIES_LIMIT = 10**9  # the compiled reader reads nine digits
 
@@ -51,7 +118,7 @@ class RowBatch:
     columns: byte places and numbers of each row, int64 [rows, `rowshape.COLUMNS`].
     moves: packed moves, row after row; uint16 [plies].
     codes: phase codes, row after row; uint8 [plies].
-    noted: game record of each row in the sidecar, `sidecar.GAME` [rows]; None without one.
+    noted: game record of each row in the sidecar, `folders.GAME` [rows]; None without one.
     """
 
     byte_range: RowRange
@@ -74,7 +141,7 @@ class RowBatch:
 
     @cached_property
     def records(self) -> NDArray[np.void]:
-        """Game record of each row, `sidecar.GAME` [rows]; without a sidecar they name no PGN."""
+        """Game record of each row, `folders.GAME` [rows]; without a sidecar they name no PGN."""
         from gristmill.chess.kernels import rowshape
 
         if self.noted is not None:
@@ -287,3 +354,74 @@ def canonical_row(line: bytes) -> bytes:
         "moves": moves,
     }
     return json.dumps(canonical).encode() + b"\n"
+
+
+_RANGE_BYTES = 4 << 20
+_MOVES_A_READ = 1 << 22
+
+
+def moves_in(path: Path) -> list[str]:
+    """The distinct moves of a JSONL file of games, sorted."""
+    from gristmill.chess.kernels import rowshape
+
+    seen = np.zeros(1 << 16, dtype=np.bool_)
+    other: set[str] = set()
+    for byte_range in row_ranges(path, _RANGE_BYTES, None):
+        _, columns, moves, uci = rows_in(byte_range)
+        seen[moves] = True
+        if seen[NO_MOVE]:
+            seen[NO_MOVE] = False
+            for start, end in columns[:, [rowshape.UCI0, rowshape.UCI1]].tolist():
+                other.update(uci[start:end].decode().split())
+    return sorted({unpack_move(move) for move in np.flatnonzero(seen).tolist()} | other)
+
+
+def packed_words(path: Path) -> set[str] | None:
+    """The distinct moves of a file of packed moves; None where one is no move of the rules."""
+    seen = np.zeros(1 << 16, np.bool_)
+    with path.open("rb") as file:
+        while len(moves := np.fromfile(file, folders.MOVE, _MOVES_A_READ)):
+            seen[moves] = True
+    return None if seen[NO_MOVE] else {unpack_move(move) for move in np.flatnonzero(seen).tolist()}
+
+
+def words_of_train(dataset: Path) -> list[str]:
+    """The words of a dataset's vocabulary, in order: two marks, then the moves of its train games.
+
+    dataset: folder of the game dataset. Its packed moves are read where they are, else its rows.
+    """
+    packed = folders.moves_file(dataset, "train")
+    moves = packed_words(packed) if packed.exists() else None
+    if moves is None:
+        return ["<PAD>", "<UNK>", *moves_in(split_file(dataset, "train"))]
+    return ["<PAD>", "<UNK>", *sorted(moves)]
+
+
+def write_vocabulary(
+    dataset: Path,
+    out: Path,
+    config: CacheConfig,
+    counted: Mapping[str, Mapping[str, Any]],
+    now: datetime,
+    home: Path,
+) -> int:
+    """Write the vocabulary file of a cache."""
+    words = words_of_train(dataset)
+    meta = {
+        "kind": VOCAB_KIND,
+        "generated_at_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "dataset_dir": os.path.abspath(home),  # noqa: PTH100
+        "config": config.contract(),
+        "splits": {
+            split: {
+                "path": f"{split}.jsonl",
+                "game_rows": counted[split]["games"],
+                "sample_rows": counted[split]["samples"],
+            }
+            for split in ("train", "val")
+        },
+        "vocab": {word: number for number, word in enumerate(words)},
+        "vocab_size": len(words),
+    }
+    (out / VOCABULARY).write_text(json.dumps(meta, indent=2) + "\n")
+    return len(words)

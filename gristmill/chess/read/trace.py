@@ -1,4 +1,4 @@
-"""From a row back to its game in the PGN: file, byte offset, length.
+"""From a sample of any chess artifact to the bytes of its game in the PGN and in the drop.
 
 Source: docs/formats/chess.md#game-records
 """
@@ -6,17 +6,35 @@ Source: docs/formats/chess.md#game-records
 from __future__ import annotations
 
 import json
+import mmap
+import zipfile
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from gristmill import contract
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format import sidecar
-from gristmill.chess.format.kind_of import kind_of
-from gristmill.chess.format.names import VALID, split_file, valid_file
+from gristmill.chess.format import folders
+from gristmill.chess.format.folders import (
+    LAYOUT,
+    OFFSETS,
+    SPLICE_INDICES,
+    VALID,
+    kind_of,
+    split_file,
+    subset_rows,
+    valid_file,
+)
 from gristmill.chess.format.rows import FLAGS
+from gristmill.chess.raw.drops import pgn_of, raw_offset, why_left_out
 from gristmill.contract import BadInput
+from gristmill.families import Request
+from gristmill.layout import DROPS
+from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
 
 
 @dataclass(frozen=True)
@@ -79,9 +97,9 @@ def trace(path: Path | str, row: int, split: str | None = None) -> Trace:
     path = Path(path)
     if split is not None and split not in SPLITS:
         raise BadInput(path, f"split must be one of {SPLITS}, not {split!r}")
-    recorded = sidecar.Sidecar.open(path, "games" if split is None else split)
+    recorded = folders.Sidecar.open(path, "games" if split is None else split)
     if recorded is None:
-        raise BadInput(path, f"has no {sidecar.FOLDER}/ to trace by; build it with this library")
+        raise BadInput(path, f"has no {folders.FOLDER}/ to trace by; build it with this library")
     if not 0 <= row < recorded.games:
         raise BadInput(path, f"has {recorded.games} games, no row {row}; rows count from 0")
     record = recorded.records(row, 1)[0]
@@ -90,7 +108,7 @@ def trace(path: Path | str, row: int, split: str | None = None) -> Trace:
         file.seek(int(record["row"]))
         line = json.loads(file.readline())
     number = int(record["file"])
-    sources = sidecar.read_sources(path)
+    sources = folders.read_sources(path)
     if number >= len(sources):
         raise BadInput(path, f"row {row} was not made from a known PGN file")
     flags = int(record["flags"])
@@ -142,3 +160,195 @@ def traces(path: Path, which: str, split: str | None) -> list[Trace]:
     if not places:
         raise BadInput(path, f"there is no game {which}")
     return [trace(path, row, split) for split, row in places]
+
+
+PGN: Final = "chess/elite_pgn"
+GAMES: Final = "chess/valid_games"
+DATASET: Final = "chess/game_dataset"
+SPLICES: Final = "chess/splice_dataset"
+_READ_BYTES: Final = 1 << 20
+
+
+def game_origins(request: Request) -> Iterator[contract.Trace]:
+    """Trace a game to its bytes in the PGN and in the drop that the PGN came from.
+
+    Yields for each row its trace, then its origin. Raises BadInput as `trace.traces`.
+    """
+    for found in traces(request.path, request.sample, request.options.get("split")):
+        yield found
+        yield from notes(_raw(request.path, found))
+
+
+def cache_origins(request: Request) -> Iterator[contract.Trace]:
+    """Trace a sample of a splice cache: its splice index, then its game in the dataset."""
+    path, sample = request.path, request.number
+    split = request.options.get("split") or "train"
+    dataset = source(path).made_from(DATASET).folder
+    offset, index = (_value(path / split / name, sample) for name in (OFFSETS, SPLICE_INDICES))
+    yield from sample_origins(dataset, split, sample, offset, index)
+
+
+def sample_origins(
+    dataset: Path, split: str, sample: int, offset: int, index: int
+) -> Iterator[contract.Trace]:
+    """Trace a sample of a game dataset to its game.
+
+    sample: its number, from 0, in the month and split. offset: byte of its row in the split.
+    """
+    yield _sample(sample, split, index)
+    found = trace(dataset, row_at(dataset, split, offset), split)
+    yield found
+    yield from notes(_raw(dataset, found))
+
+
+def splice_origins(request: Request) -> Iterator[contract.Trace]:
+    """Trace a sample of a splice dataset: its splice index, then its game among the valid ones.
+
+    Several games where their ids and moves are equal. Raises BadInput where there is no such
+    sample, and NotTraced where the valid games are gone or were built again.
+    """
+    path, sample = request.path, request.number
+    split = request.options.get("split") or "train"
+    games = source(path).made_from(GAMES).folder
+    line = _line(split_file(path, split), sample)
+    yield _sample(sample, split, int(line["splice_index"]))
+    played = [*line["context"], *line["target"]]
+    rows = list(_rows_of(games, str(line["game_id"]), played))
+    if not rows:
+        raise NotTraced(f"{games} has no game {line['game_id']} with the moves of this sample")
+    for row in rows:
+        found = trace(games, row)
+        yield found
+        yield from notes(_raw(games, found))
+
+
+def subset_origins(request: Request) -> Iterator[contract.Trace]:
+    """Trace a row of a subset: its number in the dataset, then its game."""
+    split = request.options.get("split") or "train"
+    numbers = np.load(request.path / subset_rows(split))
+    if request.number >= len(numbers):
+        rule = f"has {len(numbers)} rows, no row {request.number}; rows count from 0"
+        raise BadInput(split_file(request.path, split), rule)
+    number = int(numbers[request.number])
+    dataset = source(request.path).made_from(DATASET, SPLICES)
+    yield Origin({"row": f"{request.number} of {split}", "row_of_dataset": number})
+    origins = game_origins if dataset.record.asset == DATASET else splice_origins
+    yield from origins(Request(dataset.folder, str(number), {**request.options, "split": split}))
+
+
+def pgn_origins(request: Request) -> Iterator[contract.Trace]:
+    """Trace the PGN of a month to the drop that it came from."""
+    made = source(request.path)
+    for output in made.record.outputs:
+        if output.path.endswith(".pgn"):
+            yield Origin(_pgn(made, output.path, output.sha256) | {"bytes": f"0-{output.bytes}"})
+            yield Origin(_drop(made, output.path, 0, output.bytes))
+
+
+def _sample(sample: int, split: str, index: int) -> Origin:
+    # The context ends with move `index`, counted from 0; the label is the next one.
+    return Origin({"sample": f"{sample} of {split}", "splice_index": index, "ply": index + 1})
+
+
+def _raw(folder: Path, found: Trace) -> Iterator[contract.Trace]:
+    """The game's bytes in the published PGN, then in the drop."""
+    made = source(folder)
+    if made.record.asset == DATASET:
+        made = made.made_from(GAMES)
+    made = made.made_from(PGN)
+    yield Origin(_pgn(made, str(found.source["name"]), str(found.source["sha256"])))
+    end = found.pgn_offset + found.pgn_bytes
+    yield Origin(_drop(made, str(found.source["name"]), found.pgn_offset, end))
+
+
+def _pgn(made: Source, name: str, sha256: str) -> dict[str, object]:
+    if all((output.path, output.sha256) != (name, sha256) for output in made.record.outputs):
+        raise NotTraced(f"{made.title} has no {name} with these bytes: build the games again")
+    return {"pgn_file": f"{made.record.artifact}/{name}", "pgn_file_sha256": sha256}
+
+
+def _drop(made: Source, pgn: str, begin: int, end: int) -> dict[str, object]:
+    """The place in the drop of bytes of a PGN."""
+    drop = f"{DROPS}/chess/{made.record.partition}/"
+    raw = {pgn_of(str(item.path).removeprefix(drop)): item for item in made.raw_inputs()}
+    item = raw.get(pgn) if len(raw) > 1 else next(iter(raw.values()), None)
+    if item is None:
+        raise NotTraced(f"{made.title} names no drop")
+    facts, name = made.raw_facts(item), str(item.path).lower()
+    if made.record.config.get("encoding") in ("latin-1", "cp1252"):
+        begin, end = (raw_offset(made.folder / pgn, byte) for byte in (begin, end))
+    place = f"{begin}-{end}"
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(made.raw_file(item)) as archive:
+            names = [each for each in archive.namelist() if not why_left_out(each)]
+        return facts | {"raw_member": names[0], "raw_member_bytes": place}
+    if not name.endswith(".pgn"):
+        return facts | {"raw_unpacked_bytes": place}
+    return facts | {"raw_file_bytes": place}
+
+
+def _value(file: Path, index: int) -> int:
+    """One value of an array of the cache."""
+    kind = np.dtype(LAYOUT[file.name])
+    with file.open("rb") as opened:
+        opened.seek(index * kind.itemsize)
+        data = opened.read(kind.itemsize)
+    if len(data) < kind.itemsize:
+        samples = file.stat().st_size // kind.itemsize
+        raise BadInput(file, f"has {samples} samples, no sample {index}; samples count from 0")
+    return int(np.frombuffer(data, kind)[0])
+
+
+def row_at(dataset: Path, split: str, offset: int) -> int:
+    """The row of a dataset whose line begins at a byte, by the sidecar."""
+    recorded = folders.Sidecar.open(dataset, split)
+    if recorded is None:
+        raise BadInput(dataset, f"has no {folders.FOLDER}/ to trace by; build it with this library")
+    row = _first_from(recorded, offset)
+    if row == recorded.games or int(recorded.records(row, 1)[0]["row"]) != offset:
+        raise BadInput(dataset, f"no row of {split} begins at byte {offset}; build the cache again")
+    return row
+
+
+def _first_from(recorded: folders.Sidecar, offset: int) -> int:
+    """The first row whose line begins at a byte or after it."""
+    return bisect_left(
+        range(recorded.games), offset, key=lambda number: int(recorded.records(number, 1)[0]["row"])
+    )
+
+
+def _line(file: Path, number: int) -> dict[str, Any]:
+    """A line of a JSONL file, by its number from 0."""
+    passed = 0
+    with file.open("rb") as opened:
+        while data := opened.read(_READ_BYTES):
+            newlines = data.count(b"\n")
+            if passed + newlines >= number:
+                position = -1
+                for _ in range(number - passed):
+                    position = data.index(b"\n", position + 1)
+                opened.seek(opened.tell() - len(data) + position + 1)
+                if line := opened.readline():
+                    row: dict[str, Any] = json.loads(line)
+                    return row
+                break
+            passed += newlines
+    raise BadInput(file, f"has no sample {number}; samples count from 0")
+
+
+def _rows_of(games: Path, game_id: str, played: list[str]) -> Iterator[int]:
+    """The rows of valid games with an id whose moves go on from the start as `played`."""
+    needle = f'"game_id": {json.dumps(game_id)}'.encode()
+    recorded = folders.Sidecar.open(games, "games")
+    with (
+        valid_file(games).open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
+    ):
+        place = text.find(needle)
+        while place >= 0:
+            begin = text.rfind(b"\n", 0, place) + 1
+            end = text.find(b"\n", place)
+            row = json.loads(text[begin : end if end >= 0 else len(text)])
+            if row["game_id"] == game_id and row["moves"][: len(played)] == played and recorded:
+                yield _first_from(recorded, begin)
+            place = text.find(needle, end) if end >= 0 else -1

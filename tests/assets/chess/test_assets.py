@@ -21,9 +21,9 @@ from gristmill import provenance
 from gristmill.browse.shown import show
 from gristmill.chess import GameSpliceDataset
 from gristmill.chess.builds import has_subset
-from gristmill.chess.format import sidecar
+from gristmill.chess.format import folders
 from gristmill.chess.raw.drops import available
-from gristmill.chess.read.origins import subset_origins
+from gristmill.chess.read.trace import subset_origins
 from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
 from gristmill.data_root.reports import FILE
@@ -167,14 +167,14 @@ def test_real_months_that_share_games_never_share_them_across_splits(build, lake
     months_of: dict[int, set[str]] = defaultdict(set)
     for month in months:
         for split in ("train", "val", "test"):
-            file = sidecar.games_file(lake.root / f"chess/dataset/elite_{month}_game", split)
-            for key in np.fromfile(file, sidecar.GAME)["move_key"].tolist():
+            file = folders.games_file(lake.root / f"chess/dataset/elite_{month}_game", split)
+            for key in np.fromfile(file, folders.GAME)["move_key"].tolist():
                 splits_of[key].add(split)
                 months_of[key].add(month)
     assert sum(len(found) > 1 for found in months_of.values()) > 50
     assert {key for key, found in splits_of.items() if len(found) > 1} == set()
-    folders = [lake.root / f"chess/dataset/elite_{month}_game" for month in months]
-    dataset = GameSpliceDataset(folders, "train", require_cache=True, horizon=4)
+    datasets = [lake.root / f"chess/dataset/elite_{month}_game" for month in months]
+    dataset = GameSpliceDataset(datasets, "train", require_cache=True, horizon=4)
     assert len(dataset) > 300_000
     assert dataset[len(dataset) // 2].next_move == dataset[len(dataset) // 2].target[0]
 

@@ -19,7 +19,7 @@ from commands.arrivals import register
 from gristmill import provenance
 from gristmill.chess import GameSpliceDataset
 from gristmill.chess.raw.drops import available
-from gristmill.chess.read.origins import cache_origins, game_origins, pgn_origins
+from gristmill.chess.read.trace import cache_origins, game_origins, pgn_origins
 from gristmill.chess.samples import make_games, write_month
 from gristmill.families import Request
 from gristmill.macroxue.format.files import run_of

@@ -1,15 +1,43 @@
-"""Which months the weekly schedule asks for at a given date, and how it is switched on."""
+"""The months of chess, and the schedule that downloads them."""
 
+from __future__ import annotations
+
+import os
+import time
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from assets.chess.schedules import chess_elite_months
+from assets.chess import chess_elite_months, chess_months
 from definitions import build_defs
+from gristmill.chess.raw.file_names import has_ended
 from tests.assets.helpers import built_by
+
+
+@pytest.fixture(params=["UTC", "Pacific/Kiritimati", "America/Los_Angeles"])
+def time_zone(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(os.environ, "TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("time_zone")
+def test_a_month_is_over_when_it_is_over_in_utc_whatever_the_zone_of_the_host() -> None:
+    def at(*moment: int) -> list[str]:
+        return list(chess_months.get_partition_keys(datetime(*moment, tzinfo=UTC)))
+
+    assert at(2020, 6, 30, 23, 59) == []
+    assert at(2021, 1, 31, 23, 59)[-1] == "2020-12"
+    months = at(2021, 2, 1, 0, 1)
+    assert months[:2] == ["2020-06", "2020-07"]
+    assert months[-2:] == ["2020-12", "2021-01"] and len(months) == 8
+    assert all(has_ended(month, date(2021, 2, 1)) for month in months)
+
 
 WHOLE = [*built_by("chess").values()][:4]
 
@@ -71,17 +99,6 @@ def test_only_months_that_are_not_whole_yet(tick, instance):
     data = tick(2025, 3, 3)
     assert data.run_requests == []
     assert "the last twelve months are built" in data.skip_message
-
-
-def test_a_month_that_stays_unpublished_is_asked_for_again_and_holds_up_no_other(tick):
-    weeks = [tick(2025, 3, day) for day in (3, 10, 17, 24, 31)]
-    keys = [request.run_key for data in weeks for request in data.run_requests]
-    assert len(set(keys)) == len(keys) == 15
-    assert {key.split(":")[0] for key in keys} >= {f"2024-{number:02d}" for number in range(4, 13)}
-
-
-def test_nothing_before_the_archive_begins(tick):
-    assert months(tick(2020, 8, 3)) == ["2020-06", "2020-07"]
 
 
 def test_what_it_asks_for_is_a_partition_of_the_job(tick, instance):

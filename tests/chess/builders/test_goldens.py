@@ -19,8 +19,8 @@ from gristmill.chess import (
 )
 from gristmill.chess.builders.splits import shuffled_splits
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format.names import LAYOUT
-from gristmill.chess.read.splice_points import capped, counts, legacy_seed, runtime_seed
+from gristmill.chess.format.folders import LAYOUT
+from gristmill.chess.read.samples import capped, counts, legacy_seed, runtime_seed
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """A validation that is killed goes on from its finished parts, to the same bytes."""
 
-import hashlib
 import os
 import signal
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.samples import write_month
 from gristmill.run.parts import PartStore
+from tests.chess.builders.chain import digests
 from tests.paths import CHECKOUT
 from tests.publish.killing import wait_for_end
 
@@ -38,14 +38,6 @@ def main():
 if __name__ == "__main__":
     main()
 """
-
-
-def hashes(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -84,4 +76,4 @@ def test_a_killed_validation_goes_on_from_its_finished_parts(tmp_path: Path, wor
     assert len(list(folder.glob("*.json"))) > len(ledgers)
     fresh = validate([pgn], tmp_path / "fresh", config)
     assert resumed == fresh
-    assert hashes(tmp_path / "resumed") == hashes(tmp_path / "fresh")
+    assert digests(tmp_path / "resumed") == digests(tmp_path / "fresh")

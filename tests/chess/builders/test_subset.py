@@ -22,7 +22,7 @@ from gristmill.chess import (
 )
 from gristmill.chess.builders.subset import build_subset, shares
 from gristmill.chess.config import SPLITS, SubsetConfig
-from gristmill.chess.laws.subset import subset_laws
+from gristmill.chess.laws.datasets import subset_laws
 from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
 from gristmill.families import Subject

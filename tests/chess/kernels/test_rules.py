@@ -10,7 +10,7 @@ from gristmill.chess.kernels import board as boards
 from gristmill.chess.kernels import ending, moves
 from gristmill.chess.kernels.board import new_board
 from gristmill.chess.raw import python_chess
-from gristmill.chess.read.phases import NO_MOVE, pack_move, phase_codes, unpack_move
+from gristmill.chess.read.row_batches import NO_MOVE, pack_move, phase_codes, unpack_move
 from gristmill.run.kernels import kernel
 from tests.chess.generated_pgn import played
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.chess.read.splice_points import Seed, capped, legacy_seed, runtime_seed
+from gristmill.chess.read.samples import Seed, capped, legacy_seed, runtime_seed
 
 
 def with_random(

@@ -35,3 +35,8 @@ def flip(path: Path, at: int, by: int = 1) -> None:
 def cut(path: Path) -> None:
     """Take the last byte away."""
     path.write_bytes(path.read_bytes()[:-1])
+
+
+def on(name: str, damage: Callable[..., object], *how: Any) -> Callable[[Path], object]:
+    """Damage to a file of an artifact, by its name in the folder that it is given."""
+    return lambda folder: damage(folder / name, *how)

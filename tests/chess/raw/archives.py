@@ -2,18 +2,17 @@
 
 import http.server
 import io
+import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 
-from gristmill.chess import (
-    ArchiveConfig,
-    FetchConfig,
-)
+from gristmill.chess import ArchiveConfig, FetchConfig
+from tests.paths import CHECKOUT
 
 MONTH = "2024-01"
-
-
 GAME = b'[Event "E"]\n\n1. e4 *\n'
 
 
@@ -86,3 +85,25 @@ def ranged(
 
 def nap(waits: list[float]) -> Callable[[float], None]:
     return waits.append
+
+
+CHILD = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+from pathlib import Path
+from gristmill.chess import take_drop, validate
+from gristmill.contract import BadInput
+file = Path(sys.argv[1])
+try:
+    {call}
+except BadInput as error:
+    print(error)
+"""
+
+
+def said_within_a_gigabyte(call: str, file: Path) -> str:
+    """What a call prints of bad input, in a process with 1 GiB of memory; it may name `file`."""
+    command = [sys.executable, "-c", CHILD.format(call=call), str(file)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout

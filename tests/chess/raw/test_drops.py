@@ -1,32 +1,57 @@
-"""The account of a chess drop, by its first bytes or its directory."""
+"""Drops of chess and collections: what is taken, what is refused, and the PGNs out of them."""
+
+from __future__ import annotations
 
 import bz2
+import errno
 import gzip
+import hashlib
 import io
+import json
+import os
+import random
 import re
+import stat
 import struct
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import zstandard
 
-from gristmill.chess import take_drop
-from gristmill.chess.raw.drops import account, available
+from gristmill.chess import ArchiveConfig, take_drop
+from gristmill.chess.config import CollectionConfig, Limits
+from gristmill.chess.laws.games import archive_laws
+from gristmill.chess.raw import drops
+from gristmill.chess.raw.drops import (
+    account,
+    available,
+    folder_of,
+    pgn_of,
+    raw_offset,
+    take_collection,
+    unpack_pgn,
+)
+from gristmill.chess.raw.file_names import month_in
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot
+from gristmill.families import Subject
 from gristmill.inbox.account import Account
 from gristmill.publish.publish import publish
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from tests.chess.raw.archives import GAME, MONTH, zipped
+from tests.chess.raw.archives import GAME, MONTH, said_within_a_gigabyte, zipped
 from tests.publish.tiny import tiny_build
 
+ZST = zstandard.ZstdCompressor()
 APPLE = b"\x00\x05\x16\x07Mac OS X"
 
 
 @pytest.fixture(autouse=True)
 def _month(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most names here say no month; `tests/assets/chess/test_inbox.py` has names that do."""
-    monkeypatch.setattr("gristmill.chess.raw.drops.month_in", lambda _: MONTH)
+    monkeypatch.setattr(drops, "month_in", lambda name: month_in(name) or MONTH)
 
 
 def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
@@ -44,8 +69,8 @@ def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
         ("a.pgn", GAME),
         ("A.PGN", GAME),
         ("a.ZIP", zipped(("A.PGN", GAME))),
-        ("a.pgn.zst", zstandard.ZstdCompressor().compress(GAME)),
-        ("a.pgn.ZST", zstandard.ZstdCompressor().compress(GAME)),
+        ("a.pgn.zst", ZST.compress(GAME)),
+        ("a.pgn.ZST", ZST.compress(GAME)),
     ],
 )
 def test_a_drop_is_read_whatever_the_case_of_its_ending(
@@ -82,6 +107,7 @@ def _deflate64() -> bytes:
 
 HTML = b"<!DOCTYPE html><html>Not found</html>"
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+LONG_WINDOW = "longer window.*pack it again without --long, or bring"
 REFUSED = [
     ("a.pgn.gz", gzip.compress(GAME, mtime=0), "unpack it with `gunzip`, and bring the .pgn"),
     ("a.pgn.bz2", bz2.compress(GAME), "unpack it with `bunzip2`, and bring the .pgn"),
@@ -119,9 +145,24 @@ REFUSED = [
     ("a.zip", zipped(("a.pgn", GAME))[:-9], "is a broken ZIP"),
     ("a.zip", zipped(("a.pgn", b"\n \n" * 50_000)), "no tag and no move is in it"),
     ("a.zip", zipped(("a.pgn", b"")), "holds an empty PGN"),
-    ("a.pgn.zst", zstandard.ZstdCompressor().compress(b"\r\n\t"), "no tag and no move is in it"),
-    ("a.pgn.zst", zstandard.ZstdCompressor().compress(b""), "holds an empty PGN"),
+    ("a.pgn.zst", ZST.compress(b"\r\n\t"), "no tag and no move is in it"),
+    ("a.pgn.zst", ZST.compress(b""), "holds an empty PGN"),
     ("a.zip", zipped(("a.pgn", b"<html>no</html>")), "does not hold PGN"),
+    ("a.zip", zipped(("../evil.pgn", GAME)), "outside"),
+    ("a.zip", zipped(("/evil.pgn", GAME)), "outside"),
+    ("a.zip", zipped(("a.pgn", GAME), ("..\\b.txt", b"")), "outside"),
+    ("a.zip", zipped(("C:/b.pgn", GAME)), "outside"),
+    ("a.zip", zipped(("a.pgn", b"/etc/passwd"), mode=stat.S_IFLNK | 0o777), "symbolic link"),
+    ("a.zip", zipped(("a.pgn", GAME), ("b/c.PGN", GAME)), "2 PGN files"),
+    ("a.zip", zipped(("", GAME)), "0 PGN files but ''"),
+    ("a.zip", zipped(*((f"{i}.txt", b"") for i in range(1001))), "members"),
+    ("a.zip", zipped(("a.pgn", b"1. e4 e5 " * 4_000_000)), "bomb"),
+    ("a.zip", zipped(("a.pgn", b"\0\1\2")), "does not hold PGN"),
+    ("a.zip", zipped(("a.pgn", GAME * 9)).replace(b"PK\x05\x06", b"PK\x05\x07"), "broken ZIP"),
+    ("a.zip", b"PK\x03\x04 and then nothing", "broken ZIP"),
+    ("a.zip", b"", "not a ZIP"),
+    ("a.pgn.zst", b"PK\x03\x04", "not zstd"),
+    ("a.pgn.zst", b"\x28\xb5\x2f\xfd\0\xb0\x01\0\0", LONG_WINDOW),  # asks for 4 GiB
     (
         "a.zip",
         zipped(("x/elite_2024-02.pgn", GAME)),
@@ -132,7 +173,8 @@ REFUSED = [
 
 MISSING = [
     *(b"", HTML, zipped(("a.pgn", GAME))[:-9], zipped(("a.pgn", b""))),
-    zstandard.ZstdCompressor().compress(b""),
+    *(data for _, data, rule in REFUSED if rule == "broken ZIP"),
+    ZST.compress(b""),
     zipped(("a.pgn", b"<html>no</html>")),
 ]
 
@@ -149,6 +191,7 @@ def test_what_is_no_pgn_is_refused_with_the_cure(
     assert re.search(rule, str(refusal(drop)))
     with pytest.raises(BadInput, match=rule):
         take_drop(drop, tmp_path / "out", MONTH)
+    assert not (tmp_path / "evil.pgn").exists()
 
 
 def test_what_can_be_pgn_is_not_refused(tmp_path: Path) -> None:
@@ -160,15 +203,6 @@ def test_what_can_be_pgn_is_not_refused(tmp_path: Path) -> None:
         drop.write_bytes(text)
         assert refusal(drop) is None
         take_drop(drop, tmp_path / str(number), MONTH)
-
-
-def test_a_link_is_refused_or_followed_as_the_rule_says(tmp_path: Path) -> None:
-    (tmp_path / "store").mkdir()
-    (tmp_path / "store" / "x").write_bytes(GAME)
-    (tmp_path / "a.pgn").symlink_to(tmp_path / "store" / "x")
-    assert "is a link" in str(refusal(tmp_path / "a.pgn"))
-    links = LinkRule(follow=True, roots=(str(tmp_path / "store"),))
-    assert refusal(tmp_path / "a.pgn", links) is None
 
 
 @pytest.mark.parametrize("window", [27, 28, 31])
@@ -186,19 +220,11 @@ def test_a_long_window_is_read(tmp_path: Path, window: int) -> None:
     assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == GAME * 100
 
 
-def test_a_window_beyond_what_zstd_makes_is_refused_with_the_cure(tmp_path: Path) -> None:
-    """A frame that asks for 4 GiB."""
-    frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(32 - 10) << 3]) + b"\x01\x00\x00"
-    (tmp_path / "a.pgn.zst").write_bytes(frame)
-    with pytest.raises(BadInput, match=r"longer window.*pack it again without --long, or bring"):
-        take_drop(tmp_path / "a.pgn.zst", tmp_path / "out", MONTH)
-
-
 def test_only_missing_bytes_are_to_be_downloaded_again(tmp_path: Path) -> None:
-    for name, data, _ in REFUSED:
+    for name, data, rule in REFUSED:
         (tmp_path / name).write_bytes(data)
         again = "download it again" in str(refusal(tmp_path / name))
-        assert again == (data in MISSING), name
+        assert again == (data in MISSING and rule != "not a ZIP"), name
 
 
 @pytest.mark.parametrize("ending", ["zip", "pgn.zst"])
@@ -230,3 +256,345 @@ def test_a_month_whose_drop_is_refused_is_not_built(
     for place in ("chess/raw/elite/2024-05", "chess/dataset/2024-06_game"):
         publish(tiny_build(tmp_path, place))
     assert available(DataRoot(tmp_path)) == ["2024-01", "2024-05"]
+
+
+NAMED = '[White "Müller"]\n\n1. e4 *\n'
+
+
+def collection(root: Path, files: dict[str, bytes], name: str = "mine") -> Path:
+    """A drop with these files."""
+    drop = root / name
+    for path, data in files.items():
+        (drop / path).parent.mkdir(parents=True, exist_ok=True)
+        (drop / path).write_bytes(data)
+    return drop
+
+
+def test_every_packing_is_read_and_every_other_file_is_named(tmp_path: Path) -> None:
+    files = {
+        "a.PGN": GAME + b"1",
+        "b.pgn.gz": gzip.compress(GAME) + gzip.compress(b"2"),
+        "c/d.pgn.bz2": bz2.compress(GAME + b"3"),
+        "e.pgn.zst": ZST.compress(GAME + b"4"),
+        "f.zip": zipped(("anything.pgn", GAME + b"5"), ("readme.txt", b"r")),
+        "readme.md": b"about",
+        "__MACOSX/a.pgn": b"mac",
+        ".hidden.pgn": b"h",
+        "gristmill.toml": b"",
+        "SHA256SUMS": b"",
+    }
+    drop = collection(tmp_path, files)
+    found = account(drop)
+    assert found.taken == {"": ["a.PGN", "b.pgn.gz", "c/d.pgn.bz2", "e.pgn.zst", "f.zip"]}
+    assert found.left_out == {"readme.md": "no PGN", "__MACOSX/a.pgn": "no PGN"}
+    assert found.notes == []
+    summary = take_collection(drop, tmp_path / "out", CollectionConfig())
+    texts = {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.pgn")}
+    names = ("a", "b", "c__d", "e", "f")
+    assert texts == {f"{name}.pgn": GAME + b"%d" % n for n, name in enumerate(names, 1)}
+    assert (summary.pgns, summary.pgn_bytes) == (5, 5 * len(GAME) + 5)
+    assert summary.archive_bytes == sum(len(files[name]) for name in found.taken[""])
+    recorded = json.loads((tmp_path / "out/source.json").read_bytes())
+    assert recorded["collection"] == "mine" and recorded["encoding"] == "utf-8"
+    assert [each["origin"] for each in recorded["files"]] == found.taken[""]
+    assert list(archive_laws(Subject(tmp_path / "out"))) == []
+    (tmp_path / "out/b.pgn").write_bytes(GAME)
+    assert [each.law for each in archive_laws(Subject(tmp_path / "out"))] == ["pgn_as_recorded"]
+    (tmp_path / "out/b.pgn").unlink()
+    assert [each.law for each in archive_laws(Subject(tmp_path / "out"))] == ["one_pgn"]
+
+
+COLLECTIONS_REFUSED = {
+    "no file": ({"notes.txt": b"n"}, r"mine: has no file that ends in .pgn, .pgn.gz, "),
+    "a blank PGN": ({"a.pgn": b" \n\n", "b.pgn": GAME}, r"a.pgn: .*no tag and no move is in it"),
+    "a packed blank PGN": ({"a.pgn.gz": gzip.compress(b"\n")}, r"a.pgn.gz: .*no tag and no move"),
+    "an empty PGN": ({"a.pgn.bz2": bz2.compress(b"")}, r"a.pgn.bz2: holds an empty PGN"),
+    "another kind": ({"a.pgn.gz": GAME}, r"a.pgn.gz: is broken gzip, or none"),
+    "a cut file": ({"a.pgn.gz": gzip.compress(GAME)[:-9]}, r"a.pgn.gz: ends in the middle"),
+    "a tar": ({"a.pgn": GAME, "b.tar.gz": b"\x1f\x8b"}, r"b.tar.gz: is packed .* `tar -xf`"),
+    "7z": ({"a.pgn": GAME, "b.7z": b"7z"}, r"b.7z: is packed in a form .* `7z x`"),
+    "two members": (
+        {"a.zip": zipped(("a.pgn", GAME), ("b.pgn", GAME))},
+        r"a.zip: has 2 PGN files .*pack one PGN",
+    ),
+    "one name twice": (
+        {"a/b.pgn": GAME, "a__B.zip": zipped(("x.pgn", GAME))},
+        r"a__B.zip: is a__B.pgn when it is unpacked, as a/b.pgn is: remove it if its games are",
+    ),
+    "a long name": ({f"{'x' * 100}/{'y' * 100}.pgn": GAME}, r"name that is too long"),
+    "a name with an escape": ({"a\x1b[1m.pgn": GAME}, r"not printable: rename"),
+    "a bomb": ({"a.pgn.gz": gzip.compress(b"1. e4\n" + b" " * (2 << 20))}, r"more than 1048576"),
+}
+
+
+@pytest.mark.parametrize("what", COLLECTIONS_REFUSED)
+def test_a_refusal_names_the_file_and_the_cure(tmp_path: Path, what: str) -> None:
+    files, rule = COLLECTIONS_REFUSED[what]
+    drop = collection(tmp_path, files)
+    with pytest.raises(BadInput, match=rule):
+        account(drop)
+        take_collection(drop, tmp_path / "out", CollectionConfig())
+
+
+@pytest.mark.parametrize("name", ["2024-01", "elite_2024-01"])
+def test_a_folder_with_the_name_of_a_month_is_no_collection(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadInput, match="is the name of a month: name the folder after its games"):
+        account(collection(tmp_path, {"a.pgn": GAME}, name))
+    assert account(collection(tmp_path, {"a.pgn": GAME}, f"{name}_more")).taken
+
+
+def test_links_are_refused_or_followed_as_the_rule_says(tmp_path: Path) -> None:
+    drop = collection(tmp_path, {"a.pgn": GAME})
+    (tmp_path / "x").write_bytes(GAME)
+    (drop / "b.pgn").symlink_to(tmp_path / "x")
+    with pytest.raises(BadInput, match="is a link"):
+        account(drop)
+    links = LinkRule(follow=True, roots=(str(tmp_path),))
+    assert account(drop, links).taken == {"": ["a.pgn", "b.pgn"]}
+    take_collection(drop, tmp_path / "out", CollectionConfig(), links=links)
+    assert (tmp_path / "out/b.pgn").read_bytes() == GAME
+
+
+@pytest.mark.parametrize(
+    ("encoding", "letters", "size"),
+    [("latin-1", "ü", 10), ("latin-1", "\x8aü", 200_000), ("cp1252", "Š€\ufffd", 200_000)],
+)
+def test_latin_1_is_rewritten_where_it_is_said_and_noted_where_it_is_not(
+    tmp_path: Path, encoding: Literal["latin-1", "cp1252"], letters: str, size: int
+) -> None:
+    text = NAMED + "".join(f"\n{{{letters} {n}}}" for n in range(size))
+    # A byte without a letter in cp1252.
+    octets = b"\x81".join(part.encode(encoding) for part in text.split("\ufffd"))
+    drop = collection(tmp_path, {"a.pgn.gz": gzip.compress(octets, 1)})
+    assert 'encoding = "latin-1"' in account(drop).notes[0]
+    take_collection(drop, tmp_path / "out", CollectionConfig(encoding=encoding))
+    pgn = tmp_path / "out/a.pgn"
+    assert pgn.read_text("utf-8") == text
+    for place in (0, 11, 12, len(text) // 2, len(text)):
+        assert raw_offset(pgn, len(text[:place].encode())) == place
+    take_collection(drop, tmp_path / "raw", CollectionConfig())
+    assert (tmp_path / "raw/a.pgn").read_bytes() == octets
+    utf8 = collection(tmp_path, {"a.pgn": ("ä" * (1 << 15) + NAMED).encode()}, "utf8")
+    assert account(utf8).notes == []
+
+
+def test_tags_that_are_not_read_are_noted_of_a_collection_and_of_a_month(tmp_path: Path) -> None:
+    game = b"[White Ann]\n\n1. e4 *\n"
+    said = "has tags that are not read, such as '[White Ann]': write each on a line of its own"
+    found = account(collection(tmp_path, {"a.pgn": GAME, "b.pgn": game}))
+    assert [note.startswith(f"b.pgn {said}") for note in found.notes] == [True]
+    month = tmp_path / "elite_2024-01.pgn"
+    month.write_bytes(game)
+    assert account(month).notes[0].startswith(f"{month.name} {said}")
+
+
+def test_names_of_folders_and_files() -> None:
+    assert (folder_of("2024-01"), folder_of("twic")) == ("elite_2024-01", "twic")
+    assert (pgn_of("a.PGN.zst"), pgn_of("a/b.zip")) == ("a.pgn", "a__b.pgn")
+
+
+def test_a_damaged_member_fails_its_crc(tmp_path: Path, pgn: bytes) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.pgn", pgn)  # stored, so that only the CRC can tell
+    data = bytearray(buffer.getvalue())
+    data[2000] ^= 1
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(BadInput, match="CRC"):
+        unpack_pgn(tmp_path / "a.zip", tmp_path / "a.pgn")
+
+
+METHODS = {
+    "stored": zipfile.ZIP_STORED,
+    "deflated": zipfile.ZIP_DEFLATED,
+    "bzip2": zipfile.ZIP_BZIP2,
+    "lzma": zipfile.ZIP_LZMA,
+}
+
+
+@pytest.mark.parametrize("kind", [*METHODS, "zst"])
+def test_damaged_archives_are_bad_input_or_whole(tmp_path: Path, pgn: bytes, kind: str) -> None:
+    text = pgn[:6000]
+    if kind == "zst":
+        data, drop = zstandard.ZstdCompressor(write_checksum=True).compress(text), "a.pgn.zst"
+    else:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", METHODS[kind]) as archive:
+            archive.writestr("partie_é.pgn", text)
+        data, drop = buffer.getvalue(), "a.zip"
+    dice, refused = random.Random(f"mutants of {kind}"), 0
+    for number in range(150):
+        mutant = bytearray(data)
+        # Half of them in the directory or the frame's head, which are small.
+        edge = 60 if kind == "zst" else 140
+        for _ in range(dice.randint(1, 4)):
+            near = dice.random() < 0.5
+            at = dice.randrange(edge) if near else dice.randrange(len(data))
+            at = at if kind == "zst" or not near else len(data) - 1 - at
+            mutant[at] = dice.choice([0, 0xFF, dice.randrange(256), mutant[at] ^ 1])
+        if dice.random() < 0.1:
+            del mutant[dice.randrange(len(mutant)) :]
+        (tmp_path / drop).write_bytes(mutant)
+        out = tmp_path / str(number)
+        try:
+            take_drop(tmp_path / drop, out, MONTH)
+        except BadInput as error:
+            assert str(tmp_path / drop) in str(error)
+            refused += 1
+        else:
+            assert (out / "lichess_elite_2024-01.pgn").read_bytes() == text
+    assert refused > 50
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_not_blamed_on_the_archive(
+    tmp_path: Path, pgn: bytes, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", pgn)))
+
+    def full(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("gristmill.chess.raw.drops._write", full)
+    with pytest.raises(OSError, match=re.escape(os.strerror(code))) as caught:
+        unpack_pgn(tmp_path / "a.zip", tmp_path / "x")
+    assert caught.value.errno == code
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.pgn", "a.pgn.zst"])
+def test_a_link_pipe_or_device_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret").write_bytes(zipped(("a.pgn", GAME)))
+    drop = tmp_path / name
+    makers = [
+        lambda: drop.symlink_to(tmp_path / "secret"),
+        lambda: drop.symlink_to("/dev/zero"),
+        lambda: os.mkfifo(drop),
+        drop.mkdir,
+    ]
+    for number, (make, kind) in enumerate(
+        zip(makers, ("a link", "a link", "a pipe", "a folder"), strict=True)
+    ):
+        make()
+        with pytest.raises(BadInput, match=rf"{re.escape(str(drop))}: is {kind}"):
+            take_drop(drop, tmp_path / str(number), MONTH)
+        drop.rmdir() if kind == "a folder" else drop.unlink()
+
+
+def test_a_link_is_followed_where_a_person_allows_it(tmp_path: Path, pgn: bytes) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "store" / "blob").write_bytes(zipped(("a.pgn", pgn)))
+    drop = tmp_path / "inbox" / "a.zip"
+    drop.symlink_to(tmp_path / "store" / "blob")
+    assert "is a link" in str(refusal(drop))
+    links = LinkRule(follow=True, roots=(str(tmp_path / "store"),))
+    assert refusal(drop, links) is None
+    summary = take_drop(drop, tmp_path / "out", MONTH, links=links)
+    packed = (tmp_path / "store" / "blob").read_bytes()
+    assert summary.archive_bytes == len(packed)
+    assert summary.archive_sha256 == hashlib.sha256(packed).hexdigest()
+    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+
+
+def test_a_long_line_is_refused_in_every_kind_of_drop(tmp_path: Path) -> None:
+    text = GAME + b"{" + os.urandom(600_000).hex().encode() + b"}\n"
+    drops = {
+        "a.zip": zipped(("a.pgn", text)),
+        "a.pgn": text,
+        "a.pgn.zst": ZST.compress(text),
+    }
+    for name, data in drops.items():
+        (tmp_path / name).write_bytes(data)
+        rule = rf"{name}: the line at byte {len(GAME)} has more than 1048576 bytes"
+        with pytest.raises(BadInput, match=rule):
+            take_drop(tmp_path / name, tmp_path / f"{name}_out", MONTH)
+
+
+def test_a_zip_may_not_name_more_packed_bytes_than_it_has(tmp_path: Path) -> None:
+    """The limit on the ratio is measured by them."""
+    bomb = bytearray(zipped(("a.pgn", b"\n" * 2_000_000)))
+    directory = bomb.rfind(b"PK\x01\x02")
+    bomb[directory + 20 : directory + 24] = struct.pack("<I", 20_000_000)
+    (tmp_path / "a.zip").write_bytes(bomb)
+    with pytest.raises(BadInput, match="names 20000000 packed bytes, and has"):
+        unpack_pgn(tmp_path / "a.zip", tmp_path / "x")
+
+
+def test_a_small_text_may_have_any_ratio_and_a_larger_one_not(tmp_path: Path) -> None:
+    for size, refused in ((1 << 20, False), ((1 << 20) + 1, True)):
+        (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", GAME.ljust(size, b"\n"))))
+        if refused:
+            with pytest.raises(BadInput, match="looks like a ZIP bomb"):
+                unpack_pgn(tmp_path / "a.zip", tmp_path / "x")
+        else:
+            assert unpack_pgn(tmp_path / "a.zip", tmp_path / "x") == size
+
+
+def _directory_bomb() -> bytes:
+    """A ZIP with 600,000 members of one byte in their names."""
+    entry = struct.pack("<4s6H3I5H2I", b"PK\x01\x02", *[0] * 9, 1, *[0] * 6) + b"a"
+    directory = entry * 600_000
+    first = b"PK\x03\x04" + bytes(26)
+    end = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 1, 1, len(directory), len(first), 0)
+    return first + directory + end
+
+
+def _packed(method: int) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        archive.writestr("a.pgn", b"\n" * 20_000_000)
+    return buffer.getvalue()
+
+
+def _lzma_dictionary() -> bytes:
+    """A ZIP whose LZMA data asks for a dictionary of 4 GiB."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a.pgn", GAME)
+    data = bytearray(buffer.getvalue())
+    properties = data.index(b"a.pgn") + len("a.pgn") + 4
+    data[properties + 1 : properties + 5] = b"\xff\xff\xff\xff"
+    return bytes(data)
+
+
+def _zstd_frames() -> bytes:
+    return ZST.compress(b"") * 100_001
+
+
+def _zstd_window() -> bytes:
+    """A frame that asks for a window of 2 GiB."""
+    return b"\x28\xb5\x2f\xfd\x00" + bytes([(31 - 10) << 3]) + b"\x01\x00\x00"
+
+
+BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
+    "directory": ("a.zip", _directory_bomb, "directory of more than"),
+    "bzip2": ("a.zip", lambda: _packed(zipfile.ZIP_BZIP2), "ZIP bomb"),
+    "deflated": ("a.zip", lambda: _packed(zipfile.ZIP_DEFLATED), "ZIP bomb"),
+    "dictionary": ("a.zip", _lzma_dictionary, "memory"),
+    "frames": ("a.pgn.zst", _zstd_frames, "more than 100000 frames"),
+    "window": ("a.pgn.zst", _zstd_window, "longer window"),
+    "line": ("a.pgn", lambda: GAME + b"x" * 15_000_000, "line at byte"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_takes_less_than_a_gigabyte(tmp_path: Path, name: str) -> None:
+    drop, data, rule = BOMBS[name]
+    (tmp_path / drop).write_bytes(data())
+    call = "take_drop(file, file.parent / 'out', '2024-01')"
+    said = said_within_a_gigabyte(call, tmp_path / drop)
+    assert f"{drop}: " in said and rule in said
+
+
+def test_limits_hold_whatever_the_directory_says(tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", GAME * 1000)))
+    with pytest.raises(BadInput, match="over the limit"):
+        unpack_pgn(tmp_path / "a.zip", tmp_path / "x", Limits(pgn_bytes=1000))
+    (tmp_path / "a.pgn").write_bytes(GAME * 1000)
+    with pytest.raises(BadInput, match="more than 1000 bytes"):
+        take_drop(
+            tmp_path / "a.pgn",
+            tmp_path / "out",
+            MONTH,
+            ArchiveConfig(limits=Limits(pgn_bytes=1000)),
+        )

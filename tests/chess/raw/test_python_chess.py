@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 from gristmill.chess import ValidateConfig, validate
-from gristmill.chess.laws.event_lines import event_line_laws
+from gristmill.chess.laws.games import event_line_laws
 from gristmill.chess.raw.python_chess import MissingPythonChess
 from gristmill.contract import BadInput
 from gristmill.families import Subject

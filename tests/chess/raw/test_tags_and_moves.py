@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.chess import ValidateConfig, validate
-from gristmill.chess.laws.event_lines import event_line_laws
+from gristmill.chess.laws.games import event_line_laws
 from gristmill.families import Subject
 from tests import budget
 from tests.chess.both_readers import both_ways, same_as_reference

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.chess.format.sidecar import GAME, Sidecar
+from gristmill.chess.format.folders import GAME, Sidecar
 from gristmill.chess.read.row_batches import RowBatch, read_batch, row_ranges
 from gristmill.contract import BadInput
 from tests.chess.laws.damage import edit, flip

@@ -1,15 +1,34 @@
-"""Tracing a row to its PGN: the first and the last row, and rows that do not exist."""
+"""From samples back to their games in the PGN and in the drop."""
 
+from __future__ import annotations
+
+import io
 import json
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import chess
 import pytest
 
-from gristmill.chess import trace
-from gristmill.chess.format.sidecar import Sidecar
-from gristmill.chess.read.trace import find, traces
-from gristmill.contract import BadInput
+from gristmill.chess import GameSpliceDataset, trace
+from gristmill.chess.builders.validate import validate
+from gristmill.chess.config import ArchiveConfig, ValidateConfig
+from gristmill.chess.format.folders import Sidecar, pgn_name
+from gristmill.chess.raw.download import take_drop
+from gristmill.chess.read import trace as module
+from gristmill.chess.read.trace import Trace as GameTrace
+from gristmill.chess.read.trace import cache_origins, find, game_origins, splice_origins, traces
+from gristmill.contract import BadInput, Trace
+from gristmill.families import Request
+from gristmill.provenance import Input, Record
+from gristmill.provenance.raw_inputs import raw_inputs
+from gristmill.provenance.trace_inputs import NotTraced
+from gristmill.publish.build import Build
+from gristmill.publish.publish import publish
+from tests.paths import REAL_DATA
+from tests.sample_root import SampleRoot
 
 
 def test_the_first_and_the_last_row_are_traced_and_no_row_beyond(valid: Path, month: Path) -> None:
@@ -62,3 +81,168 @@ def test_a_game_is_traced_by_number_and_by_id(dataset: Path, valid: Path) -> Non
     assert traces(valid, "2", None)[0].row == row(valid / "valid_games.jsonl")
     with pytest.raises(BadInput, match="there is no game"):
         traces(dataset, game_id, "test")
+
+
+MONTHS = ["2024-01", "2024-02"]
+"""Of a zip, and of a PGN that is not packed."""
+
+
+def _game(root: Path, steps: Sequence[Trace]) -> tuple[dict[str, Any], bytes]:
+    """The row that was traced, and its bytes in the drop."""
+    row = next(step for step in steps if isinstance(step, GameTrace))
+    pgn, drop = (step.facts() for step in steps[-2:])
+    begin, end = row.pgn_offset, row.pgn_offset + row.pgn_bytes
+    published = (root / str(pgn["pgn_file"])).read_bytes()[begin:end]
+    raw = root / str(drop["raw_file"])
+    if "raw_member" in drop:
+        with zipfile.ZipFile(raw) as archive:
+            unpacked = archive.read(str(drop["raw_member"]))
+        place = drop["raw_member_bytes"]
+    else:
+        unpacked, place = raw.read_bytes(), drop["raw_file_bytes"]
+    assert place == f"{begin}-{end}"
+    assert unpacked[begin:end] == published
+    return row.row, published
+
+
+def _is_game_of(row: dict[str, Any], data: bytes) -> None:
+    chess_pgn = pytest.importorskip("chess.pgn")
+    game = chess_pgn.read_game(io.StringIO(data.decode()))
+    moves = [move.uci() for move in game.mainline_moves()]
+    assert moves == row["moves"]
+    assert data.count(b"[Event ") == 1
+
+
+@pytest.mark.parametrize("month", MONTHS)
+@pytest.mark.parametrize("which", ["0", "7", "100"])
+def test_a_valid_game_is_the_bytes_that_its_trace_names(
+    sample_root: SampleRoot, month: str, which: str
+) -> None:
+    data = sample_root.data
+    _is_game_of(
+        *_game(data, list(game_origins(Request(data / f"chess/validated/elite_{month}", which))))
+    )
+    split = "val" if which == "7" else "train"
+    steps = list(
+        game_origins(Request(data / f"chess/dataset/elite_{month}_game", which, {"split": split}))
+    )
+    _is_game_of(*_game(data, steps))
+
+
+@pytest.mark.parametrize("month", MONTHS)
+@pytest.mark.parametrize(("split", "sample"), [("train", 0), ("train", 999), ("test", 40)])
+def test_a_sample_of_the_cache_is_a_move_of_the_game_that_its_trace_names(
+    sample_root: SampleRoot, month: str, split: str, sample: int
+) -> None:
+    dataset = sample_root.data / f"chess/dataset/elite_{month}_game"
+    steps = list(
+        cache_origins(Request(dataset / "runtime_splice_cache", str(sample), {"split": split}))
+    )
+    row, data = _game(sample_root.data, steps)
+    _is_game_of(row, data)
+    read = GameSpliceDataset(dataset, split)[sample]
+    index = int(str(steps[0].facts()["splice_index"]))
+    assert read.next_move == row["moves"][index + 1]
+    assert read.context == row["moves"][: index + 1]
+
+
+@pytest.mark.parametrize("month", MONTHS)
+@pytest.mark.parametrize(("split", "sample"), [("train", 0), ("train", 1), ("val", 17)])
+def test_a_legacy_splice_is_a_move_of_the_game_that_its_trace_names(
+    sample_root: SampleRoot, month: str, split: str, sample: int
+) -> None:
+    folder = sample_root.data / f"chess/dataset/elite_{month}_cap8"
+    steps = list(splice_origins(Request(folder, str(sample), {"split": split})))
+    row, data = _game(sample_root.data, steps)
+    _is_game_of(row, data)
+    line = json.loads((folder / f"{split}.jsonl").read_bytes().splitlines()[sample])
+    assert steps[0].facts()["splice_index"] == line["splice_index"]
+    assert row["game_id"] == line["game_id"]
+    assert row["moves"][: len(line["context"])] == line["context"]
+    assert row["moves"][line["splice_index"] + 1] == line["next_move"]
+
+
+def test_samples_that_do_not_exist_are_refused(sample_root: SampleRoot) -> None:
+    dataset = sample_root.data / "chess/dataset"
+    with pytest.raises(BadInput, match="no sample 10000000"):
+        list(
+            cache_origins(Request(dataset / "elite_2024-01_game/runtime_splice_cache", str(10**7)))
+        )
+    with pytest.raises(BadInput, match="no sample 10000000"):
+        list(splice_origins(Request(dataset / "elite_2024-01_cap8", str(10**7))))
+    lines = (dataset / "elite_2024-01_cap8/train.jsonl").read_bytes().count(b"\n")
+    assert list(splice_origins(Request(dataset / "elite_2024-01_cap8", str(lines - 1))))
+    with pytest.raises(BadInput, match=f"no sample {lines}"):
+        list(splice_origins(Request(dataset / "elite_2024-01_cap8", str(lines))))
+
+
+def test_a_line_is_found_in_every_part_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.jsonl").write_text("".join(f'{{"n": {number}}}\n' for number in range(50)))
+    for size in (1, 7, 9, 64, 1000):
+        monkeypatch.setattr(module, "_READ_BYTES", size)
+        for number in (0, 1, 9, 10, 49):
+            assert module._line(tmp_path / "x.jsonl", number) == {"n": number}
+
+
+def test_all_games_with_the_id_and_moves_of_a_splice_are_found(
+    sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    data = sample_root.copy(tmp_path).data
+    games = data / "chess/validated/elite_2024-01"
+    lines = (games / "valid_games.jsonl").read_bytes().splitlines(keepends=True)
+    first = json.loads(lines[0])
+    twin = lines[2].replace(json.loads(lines[2])["game_id"].encode(), first["game_id"].encode())
+    (games / "valid_games.jsonl").write_bytes(b"".join([*lines[:2], twin, *lines[3:]]))
+    assert list(module._rows_of(games, first["game_id"], [])) == [0, 2]
+    assert list(module._rows_of(games, first["game_id"], first["moves"])) == [0]
+
+
+def test_a_splice_of_other_moves_is_not_traced(sample_root: SampleRoot, tmp_path: Path) -> None:
+    data = sample_root.copy(tmp_path).data
+    games = data / "chess/validated/elite_2024-01/valid_games.jsonl"
+    games.write_bytes(games.read_bytes().replace(b'"moves": ["', b'"moves": ["x'))
+    with pytest.raises(NotTraced, match="with the moves of this sample"):
+        list(
+            splice_origins(
+                Request(data / "chess/dataset/elite_2024-01_cap8", "3", {"split": "train"})
+            )
+        )
+
+
+@pytest.mark.skipif(not (REAL_DATA / "chess").is_dir(), reason="no real data")
+def test_a_real_game_is_the_bytes_that_its_trace_names(tmp_path: Path) -> None:
+    drop = tmp_path / "drops/chess/ding_2024-01.pgn"
+    drop.parent.mkdir(parents=True)
+    drop.write_bytes((REAL_DATA / "chess/pgn/pgnmentor_Ding.pgn").read_bytes())
+    config = ArchiveConfig()
+
+    def build(artifact: str, asset: str, inputs: list[Input], make: Any) -> Record:
+        return publish(
+            Build(tmp_path, artifact, asset, "2024-01", "1", config, inputs, make)
+        ).record
+
+    archive = build(
+        "chess/raw/elite/2024-01",
+        "chess/elite_pgn",
+        raw_inputs(tmp_path, [drop], "chess/raw_drop", "2024-01", {}),
+        lambda attempt: take_drop(drop, attempt.out, "2024-01", config),
+    )
+    made_from = Input(
+        asset=archive.asset,
+        partition=archive.partition,
+        data_version=archive.data_version,
+        path=archive.artifact,
+    )
+    pgn = tmp_path / archive.artifact / pgn_name("2024-01")
+    games = build(
+        "chess/validated/elite_2024-01",
+        "chess/valid_games",
+        [made_from],
+        lambda attempt: validate([pgn], attempt.out, ValidateConfig(workers=1)),
+    )
+    assert games.counts["valid_games"] > 1000
+    for which in ("0", "333", str(int(games.counts["valid_games"]) - 1)):
+        folder = tmp_path / "chess/validated/elite_2024-01"
+        _is_game_of(*_game(tmp_path, list(game_origins(Request(folder, which)))))

@@ -39,7 +39,6 @@ PARSERS: dict[str, Parser] = {
 
 # Modules of the same folders that parse nothing which a fuzzer could give them.
 NO_PARSERS = {
-    "gristmill.chess.raw.archive_config": "settings; the parser `settings` reads them",
     "gristmill.provenance.canonical": "values of its caller, by way of JSON",
     "gristmill.publish.doctor": "what a process says that it has just started",
     "gristmill.puzzles.raw.samples": "writes the sample drops",

@@ -95,18 +95,18 @@ def rules(data: bytes) -> None:
 
 def month_list(data: bytes) -> None:
     """A list of months, and names of drops."""
-    from gristmill.chess.raw import months
+    from gristmill.chess.raw import file_names
 
     text = data.decode("utf-8", "replace")
-    if (month := months.month_in(text)) is not None:
+    if (month := file_names.month_in(text)) is not None:
         assert len(month) == 7
-    months.parse_month_list(text)
+    file_names.parse_month_list(text)
 
 
 def zip_file(data: bytes) -> None:
     """An archive: it is refused, or unpacks to at most the limit."""
-    from gristmill.chess.raw.archive_config import Limits
-    from gristmill.chess.raw.unpack import unpack_pgn
+    from gristmill.chess.config import Limits
+    from gristmill.chess.raw.drops import unpack_pgn
 
     target = scratch() / "out.pgn"
     limit = 1 << 20
@@ -115,8 +115,8 @@ def zip_file(data: bytes) -> None:
 
 def zst_file(data: bytes) -> None:
     """A zstd file: it is refused, or unpacks to at most the limit."""
-    from gristmill.chess.raw.archive_config import Limits
-    from gristmill.chess.raw.unpack import unpack_pgn
+    from gristmill.chess.config import Limits
+    from gristmill.chess.raw.drops import unpack_pgn
 
     target = scratch() / "out.pgn"
     limit = 1 << 20
@@ -128,7 +128,7 @@ def drop(data: bytes) -> None:
     """A drop by its name: the first line is the name, the rest the file."""
     from contextlib import suppress
 
-    from gristmill.chess.raw.archive import take_drop
+    from gristmill.chess.raw.download import take_drop
     from gristmill.chess.raw.drops import account
     from gristmill.contract import BadInput
 
@@ -146,9 +146,9 @@ def collection(data: bytes) -> None:
 
     What is plain text becomes itself.
     """
-    from gristmill.chess.raw.archive_config import CollectionConfig
-    from gristmill.chess.raw.collections import account, take_collection
-    from gristmill.chess.raw.endings import ENDINGS
+    from gristmill.chess.config import CollectionConfig
+    from gristmill.chess.raw.drops import account, take_collection
+    from gristmill.chess.raw.file_names import ENDINGS
 
     ending = ENDINGS[(data[:1] or b"0")[0] % len(ENDINGS)]
     with folder("collection") as place:
@@ -187,7 +187,7 @@ def rows(data: bytes) -> None:
 
 def sidecar(data: bytes) -> None:
     """A sidecar: records, phases, sources.json and rows.json."""
-    from gristmill.chess.format import sidecar as form
+    from gristmill.chess.format import folders as form
 
     parts = split(data, 4)
     root = scratch() / "sidecar-root"
@@ -221,7 +221,7 @@ def settings_of_samples(data: bytes) -> None:
 
 def kind(data: bytes) -> None:
     """Which folder of the family this is, by its stats.json."""
-    from gristmill.chess.format.kind_of import kind_of
+    from gristmill.chess.format.folders import kind_of
 
     with folder("kind") as place:
         (place / "train.jsonl").touch()
@@ -271,7 +271,7 @@ _ROW = (
 )
 _SCANNED = tuple(f"{_KERNELS}.{name}" for name in ("scan", "headers", "movetext"))
 
-_PGN_READERS = tuple(f"{_RAW}.{name}" for name in ("pgn", "batches", "python_chess", "text_limits"))
+_PGN_READERS = tuple(f"{_RAW}.{name}" for name in ("pgn", "python_chess", "pgn_text"))
 PARSERS = (
     Parser(
         "chess_pgn",
@@ -285,7 +285,7 @@ PARSERS = (
     Parser(
         "chess_flags",
         flags,
-        (f"{_RAW}.movetext_words", f"{_RAW}.python_chess"),
+        (f"{_RAW}.pgn_text", f"{_RAW}.python_chess"),
         _SCANNED,
         words=(*_PGN, b" 2.", b" N ", b" e.p.", b" 1/2", b'[PlyCount "8"]\n'),
         most_bytes=1500,
@@ -320,7 +320,7 @@ PARSERS = (
     Parser(
         "chess_month_list",
         month_list,
-        (f"{_RAW}.months",),
+        (f"{_RAW}.file_names",),
         words=(
             b"lichess_elite_2024-01.zip",
             b"2020-06",
@@ -332,7 +332,7 @@ PARSERS = (
     Parser(
         "chess_zip",
         zip_file,
-        (f"{_RAW}.unpack", "zipfile"),
+        (f"{_RAW}.drops", "zipfile"),
         inputs=TEN_THOUSAND,
         words=(
             b"PK\x03\x04",
@@ -346,7 +346,7 @@ PARSERS = (
     Parser(
         "chess_zst",
         zst_file,
-        (f"{_RAW}.unpack", "gristmill.untrusted.unpack"),
+        (f"{_RAW}.drops", "gristmill.untrusted.unpack"),
         inputs=TEN_THOUSAND,
         words=(
             b"\x28\xb5\x2f\xfd",
@@ -356,13 +356,13 @@ PARSERS = (
     Parser(
         "chess_drop",
         drop,
-        (f"{_RAW}.archive", f"{_RAW}.unpack", f"{_RAW}.drops", f"{_RAW}.text_limits"),
+        (f"{_RAW}.download", f"{_RAW}.drops", f"{_RAW}.pgn_text"),
         inputs=TEN_THOUSAND,
     ),
     Parser(
         "chess_collection",
         collection,
-        (f"{_RAW}.collections", f"{_RAW}.endings"),
+        (f"{_RAW}.drops", f"{_RAW}.file_names"),
         inputs=TEN_THOUSAND,
     ),
     Parser(
@@ -391,12 +391,12 @@ PARSERS = (
         words=JSON + _ROW,
     ),
     Parser(
-        "chess_sidecar", sidecar, (f"{_FORMAT}.sidecar",), words=(*JSON, b'"sources"', b"\xff\xfe")
+        "chess_sidecar", sidecar, (f"{_FORMAT}.folders",), words=(*JSON, b'"sources"', b"\xff\xfe")
     ),
     Parser(
         "chess_samples_settings",
         settings_of_samples,
-        (f"{_READ}.dataset", f"{_READ}.months"),
+        (f"{_READ}.dataset",),
         words=(
             *JSON,
             b'"runtime_splice_defaults"',
@@ -406,5 +406,5 @@ PARSERS = (
             b"\xff\xfe",
         ),
     ),
-    Parser("chess_kind", kind, (f"{_FORMAT}.kind_of",), words=(*JSON, b"dataset_format")),
+    Parser("chess_kind", kind, (f"{_FORMAT}.folders",), words=(*JSON, b"dataset_format")),
 )

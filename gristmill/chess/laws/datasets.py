@@ -1,0 +1,547 @@
+"""Laws of game datasets, splice caches, legacy rows and subsets.
+
+Of legacy rows all are counted, and a sample obeys every rule. Leakage is checked over all rows in
+bounded memory: by ids with the shuffle, else by moves, all or those of the opening. A row shows all
+moves of its game only where its target reaches the end. Of a capped game without such a row only
+the builder saw the moves, and it refuses to build a leak.
+Source: docs/formats/chess.md#splice-laws
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gristmill.chess.builders.subset import strata_of
+from gristmill.chess.config import SPLITS, WINNERS_OF, CacheConfig, SubsetConfig
+from gristmill.chess.format import folders, rows
+from gristmill.chess.format.folders import (
+    CACHE_MANIFEST,
+    CACHE_PATHS,
+    GAME,
+    LAYOUT,
+    SAMPLE_GAMES,
+    STATS,
+    SUBSET,
+    SUBSET_VOCABULARY,
+    VOCABULARY,
+    split_file,
+    subset_rows,
+)
+from gristmill.chess.format.rows import moves_of
+from gristmill.chess.laws.games import (
+    SIDECAR_LAWS,
+    check_rows,
+    difference,
+    law,
+    open_csv,
+    read_json,
+)
+from gristmill.chess.read.row_batches import RowBatch, phase_codes, words_of_train
+from gristmill.chess.read.samples import sample_parts
+from gristmill.contract import BadInput, Violation
+from gristmill.families import Subject
+from gristmill.hashing import sha256_file
+
+
+@dataclass
+class _Dataset:
+    """A dataset while it is checked."""
+
+    path: Path
+    stats: Mapping[str, Any]
+    recorded: Mapping[str, Mapping[str, Any]]
+    is_ours: bool
+    has_sidecar: bool
+    split_of_id: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def by_moves(self) -> bool:
+        """Whether the moves of a game decide its split, all or the first of them."""
+        return self.stats.get("split_rule") in ("move_key", "opening_key")
+
+
+@law
+def dataset_laws(subject: Subject) -> Iterator[Violation]:
+    """Find where rows, sidecar, phases, splits and stats do not agree, and what leaks."""
+    path = subject.folder
+    has_sidecar = not subject.missing({folders.FOLDER: f"{SIDECAR_LAWS}, rows_noted"})
+    stats, faults = read_json(path / STATS)
+    yield from faults
+    if faults:
+        return
+    dataset = _Dataset(path, stats, folders.read_rows(path), subject.has_record, has_sidecar)
+    for number in range(len(SPLITS)):
+        yield from _check_split_of_games(dataset, number)
+    files = [folders.games_file(path, split) for split in SPLITS]
+    if dataset.by_moves and all(file.exists() for file in files):
+        shared = folders.count_shared(files)
+        if shared:
+            found = f"{shared} move sequences in more than one split"
+            yield Violation("no_leakage", str(path), found)
+
+
+def _check_split_of_games(dataset: _Dataset, number: int) -> Iterator[Violation]:
+    split, games = SPLITS[number], 0
+    jsonl = split_file(dataset.path, split)
+    if not jsonl.is_file():
+        yield Violation("missing_file", str(jsonl), "missing")
+        return
+    for item in check_rows(
+        jsonl, dataset.path, split, is_ours=dataset.is_ours, has_sidecar=dataset.has_sidecar
+    ):
+        if isinstance(item, Violation):
+            yield item
+            continue
+        games += len(item.columns)
+        yield from _check_eligibility(item, dataset.stats, jsonl)
+        yield from _check_places(item, dataset, number, jsonl)
+    yield from difference("games_counted", jsonl, games, dataset.stats["split_games"][split])
+    if dataset.recorded:
+        recorded = dataset.recorded.get(split, {}).get("sha256")
+        yield from difference("rows_noted", jsonl, sha256_file(jsonl), recorded)
+
+
+def _check_eligibility(
+    batch: RowBatch, stats: Mapping[str, Any], jsonl: Path
+) -> Iterator[Violation]:
+    from gristmill.chess.kernels import rowshape
+
+    shortest = sum(stats["runtime_splice_defaults"].values())
+    if (batch.columns[:, rowshape.N] < shortest).any():
+        yield Violation("games_spliceable", str(jsonl), "a game is too short to splice")
+    sides = set(map(chr, batch.columns[:, rowshape.WINNER].tolist()))
+    taken = WINNERS_OF[stats.get("games", "decisive" if stats["decisive_only"] else "all")]
+    if taken and not sides <= set(taken):
+        yield Violation("games_decisive", str(jsonl), f"winners {sorted(sides)}")
+
+
+def _check_places(
+    batch: RowBatch, dataset: _Dataset, number: int, jsonl: Path
+) -> Iterator[Violation]:
+    """Each game is in the split of its moves; with the shuffle, its id is in no other split."""
+    stats = dataset.stats
+    if dataset.by_moves:
+        opening = stats["split_rule"] == "opening_key"
+        keys = batch.opening_keys(stats["opening_plies"]) if opening else batch.records["move_key"]
+        ratios = (stats["train_ratio"], stats["val_ratio"])
+        if (folders.split_of(keys, stats["split_seed"], *ratios) != number).any():
+            law_name = "split_of_opening" if opening else "split_of_moves"
+            yield Violation(law_name, str(jsonl), "a game belongs to another split")
+        return
+    for game_id in batch.ids():
+        if dataset.split_of_id.setdefault(game_id, number) != number:
+            yield Violation("ids_in_one_split", str(jsonl), game_id)
+
+
+_LAW_OF_ARRAY = {
+    "path_ids.u32.bin": "path_ids",
+    "offsets.u64.bin": "offsets_start_lines",
+    "splice_indices.u32.bin": "splice_indices_in_games",
+    "sample_phase_ids.u8.bin": "phases_rederived",
+    SAMPLE_GAMES: "games_of_samples",
+}
+
+
+@dataclass(frozen=True)
+class _Cache:
+    """A cache while it is checked."""
+
+    path: Path
+    dataset: Path
+    manifest: Mapping[str, Any]
+    is_ours: bool
+
+
+@law
+def cache_laws(subject: Subject) -> Iterator[Violation]:
+    """Check a cache: its structure, its manifest, its source; without a record every element.
+
+    subject: its input is the folder of the rows. By default the folder around the cache; for a
+        cache that is still being built, the folder that its manifest names. The manifest of
+        another program need not name the source, and its rows need no sidecar.
+    """
+    path, is_ours = subject.folder, subject.has_record
+    dataset = next((each for each in subject.inputs if each.exists()), None)
+    if not is_ours:
+        subject.left_out.append("source_unchanged: where the manifest does not name the source")
+    file = path / CACHE_MANIFEST
+    if not file.is_file():
+        yield Violation("missing_manifest", str(file), "missing")
+        return
+    manifest, faults = read_json(file)
+    yield from (Violation("invalid_manifest_json", fault.where, fault.found) for fault in faults)
+    if faults:
+        return
+    if manifest.get("kind") != rows.CACHE_KIND:
+        yield Violation("manifest_kind_unexpected", str(path), repr(manifest.get("kind")))
+        return
+    dataset = dataset or _dataset_of(path, manifest)
+    cache = _Cache(path, dataset, manifest, is_ours)
+    config = CacheConfig(**manifest["config"])
+    for split in SPLITS:
+        yield from _check_cached_split(cache, split, manifest["splits"][split], config)
+    yield from _check_vocabulary(cache)
+
+
+def _dataset_of(path: Path, manifest: Mapping[str, Any]) -> Path:
+    if split_file(path.parent, "train").is_file():
+        return path.parent
+    return Path(str(manifest.get("dataset_dir", path.parent)))
+
+
+def _check_cached_split(
+    cache: _Cache, split: str, entry: Mapping[str, Any], config: CacheConfig
+) -> Iterator[Violation]:
+    faults = [*_check_arrays(cache.path, split, entry), *_check_paths(cache.path, split)]
+    yield from faults
+    recorded = cache.manifest["config"]
+    if entry.get("config", recorded) != recorded:
+        yield Violation("one_config", split, f"{entry['config']}, not {recorded}")
+    jsonl = split_file(cache.dataset, split)
+    if not jsonl.is_file():
+        yield Violation("source_path_missing", split, str(jsonl))
+        return
+    source = entry.get("source")
+    is_other = cache.is_ours if source is None else source["sha256"] != sha256_file(jsonl)
+    if is_other:
+        found = f"{jsonl} is not the file that the cache was built from"
+        yield Violation("source_unchanged", split, found)
+    elif not faults:
+        yield from _check_samples(cache, split, entry, config)
+
+
+def _check_arrays(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
+    """The four arrays are whole, equally long, and as the manifest says."""
+    elements = {}
+    for name, dtype in LAYOUT.items():
+        file = path / split / name
+        if not file.is_file():
+            yield Violation("missing_file", f"{split}: {file}", "missing")
+            return
+        size, item = file.stat().st_size, np.dtype(dtype).itemsize
+        if size % item:
+            found = f"{size} bytes are not a multiple of {item}"
+            yield Violation("whole_elements", f"{split}: {file}", found)
+        elements[name] = size // item
+        recorded = entry["files"][name]
+        digests = (None, sha256_file(file))
+        if recorded["size_bytes"] != size or recorded.get("sha256") not in digests:
+            yield Violation("bytes_as_manifest", f"{split}: {file}", "size or SHA-256 differs")
+    if len(set(elements.values())) != 1:
+        yield Violation("row_count_mismatch", split, f"{elements}")
+    elif set(elements.values()) != {entry["sample_rows_total"]}:
+        found = f"{elements}, recorded {entry['sample_rows_total']}"
+        yield Violation("samples_counted", split, found)
+
+
+def _check_paths(path: Path, split: str) -> Iterator[Violation]:
+    try:
+        paths = json.loads((path / split / CACHE_PATHS).read_bytes())
+    except (OSError, ValueError) as error:
+        yield Violation("invalid_paths_json", split, repr(error))
+        return
+    if not isinstance(paths, list) or not paths:
+        yield Violation("paths_json_empty_or_invalid", split, repr(paths))
+    elif len(paths) != 1 or Path(paths[0]).name != f"{split}.jsonl":
+        yield Violation("paths_of_split", split, repr(paths))
+
+
+def _check_samples(
+    cache: _Cache, split: str, entry: Mapping[str, Any], config: CacheConfig
+) -> Iterator[Violation]:
+    """Each sample has its game. Without a record, the arrays are those that the rows give."""
+    file, beside = cache.path / split / SAMPLE_GAMES, folders.Sidecar.open(cache.dataset, split)
+    if cache.is_ours:
+        size = file.stat().st_size if file.exists() else 0
+        if beside and beside.has_moves and size != 4 * entry["sample_rows_total"]:
+            yield Violation("games_of_samples", f"{split}/{SAMPLE_GAMES}", f"has {size:,} bytes")
+        return
+    if beside:
+        jsonl = split_file(cache.dataset, split)
+        for item in check_rows(jsonl, cache.dataset, split, is_ours=False):
+            if isinstance(item, Violation):
+                yield item
+    names = [*LAYOUT, *([SAMPLE_GAMES] if beside and file.exists() else [])]
+    yield from _check_elements(cache, split, config, names)
+
+
+def _check_elements(
+    cache: _Cache, split: str, config: CacheConfig, names: Sequence[str]
+) -> Iterator[Violation]:
+    wrong: set[str] = set()
+    with ExitStack() as stack:
+        files = {
+            name: stack.enter_context((cache.path / split / name).open("rb")) for name in names
+        }
+        try:
+            for arrays, _ in sample_parts(cache.dataset, split, config):
+                for name, file in files.items():
+                    expected = bytes(arrays[name])
+                    if file.read(len(expected)) != expected and name not in wrong:
+                        wrong.add(name)
+                        found = "differs from what the rows give"
+                        yield Violation(_LAW_OF_ARRAY[name], f"{split}/{name}", found)
+            for name, file in files.items():
+                if file.read(1):
+                    yield Violation(_LAW_OF_ARRAY[name], f"{split}/{name}", "has samples of no row")
+        except BadInput as error:
+            yield Violation("rows_readable", split, str(error))
+
+
+def _check_vocabulary(cache: _Cache) -> Iterator[Violation]:
+    vocabulary = cache.path / VOCABULARY
+    if not vocabulary.exists():
+        return
+    meta, faults = read_json(vocabulary)
+    yield from faults
+    words = list(meta.get("vocab", {}))
+    expected = words if cache.is_ours else words_of_train(cache.dataset)
+    if words != expected or meta.get("config") != cache.manifest["config"]:
+        yield Violation("vocabulary_of_train", str(vocabulary), "words or config differ")
+
+
+_SAMPLE = 200
+_READ_BYTES = 1 << 19
+_HEAD = re.compile(
+    rb'\{"game_id": ("(?:[^"\\]|\\.)*"), .*?"ply": (\d+), "plies_remaining": (\d+), '
+)
+
+
+@law
+def splice_laws(subject: Subject) -> Iterator[Violation]:
+    """Find rows that are not counted, what is wrong in a sample of rows, and what leaks."""
+    path = subject.folder
+    stats, faults = read_json(path / STATS)
+    yield from faults
+    if faults:
+        return
+    params = stats["params"]
+    kind, plies = "game ids", None
+    if params.get("split_rule") == "move_key":
+        kind, plies = "move sequences", 0
+    elif params.get("split_rule") == "opening_key":
+        kind, plies = "openings", int(params["opening_plies"])
+    with tempfile.TemporaryDirectory(prefix="gristmill_") as folder:
+        files = [Path(folder) / split for split in SPLITS]
+        for split, file in zip(SPLITS, files, strict=True):
+            jsonl = split_file(path, split)
+            file.touch()
+            if not jsonl.is_file():
+                yield Violation("missing_file", str(jsonl), "missing")
+                continue
+            count, faults = _write_keys(jsonl, plies, int(params["k"]), file)
+            yield from faults
+            yield from _check_counts(jsonl, stats, count)
+            yield from _check_spread_rows(jsonl, stats["params"])
+        if shared := folders.count_shared(files):
+            yield Violation("no_leakage", str(path), f"{shared} {kind} in more than one split")
+
+
+def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int, list[Violation]]:
+    """Write keys of a split's games as records of GAME, up to a row that cannot be read.
+
+    plies: a key is of so many first moves, 0 for all moves, None for the game's id.
+    """
+    count = 0
+    with jsonl.open("rb") as file, out.open("wb") as records:
+        while data := file.read(_READ_BYTES):
+            data += file.readline()
+            rows, texts, fault = _keys_in(data, plies, k)
+            keys = np.zeros(len(texts), GAME)
+            digests = b"".join([hashlib.sha256(text).digest()[:8] for text in texts])
+            keys["move_key"] = np.frombuffer(digests, ">u8")
+            records.write(keys.tobytes())
+            if fault is not None:
+                line, error = fault
+                where = f"{jsonl}: row {count + rows + 1}: {line[:80]!r}"
+                count += data.count(b"\n") + (not data.endswith(b"\n")) + sum(1 for _ in file)
+                return count, [Violation("sample_rows", where, f"not a sample row ({error!r})")]
+            count += rows
+    return count, []
+
+
+def _keys_in(
+    data: bytes, plies: int | None, k: int
+) -> tuple[int, list[bytes], tuple[bytes, Exception] | None]:
+    """The rows of whole lines, the texts of their keys, and what cannot be read, where both end.
+
+    The kernel reads the rows of the builder's form, `_key_of` those of any other.
+    """
+    from gristmill.chess.kernels.splicetext import LEAST_BYTES, PADDING, read_keys
+
+    buf = np.zeros(len(data) + PADDING, np.uint8)
+    buf[: len(data)] = np.frombuffer(data, np.uint8)
+    out, ends = np.empty(len(data), np.uint8), np.empty(len(data) // LEAST_BYTES + 1, np.int64)
+    place, rows = 0, 0
+    texts: list[bytes] = []
+    while place < len(data):
+        first = -1 if plies is None else plies
+        place, read, found = read_keys(buf, place, len(data), first, k, out, ends)
+        rows += read
+        text = out[: ends[found - 1] if found else 0].tobytes()
+        texts += [text[a:b] for a, b in pairwise((0, *ends[:found].tolist()))]
+        if place < len(data):
+            end = data.find(b"\n", place) + 1 or len(data)
+            line = data[place:end]
+            try:
+                texts += filter(None, [_key_of(line, plies, k)])
+            except (ValueError, KeyError, TypeError) as error:
+                return rows, texts, (line, error)
+            place, rows = end, rows + 1
+    return rows, texts, None
+
+
+def _key_of(line: bytes, plies: int | None, k: int) -> bytes:
+    """The text of a row's key, empty for a row that does not show the moves of the key."""
+    head = _HEAD.match(line)
+    if head is None:
+        raise ValueError("no id, ply and plies_remaining where they belong")
+    if plies is None:
+        return head[1]
+    ply, left = int(head[2]), int(head[3])
+    if plies and ply >= plies:
+        moves = line[head.end() :].partition(b'"context": [')[2].split(b'"', 2 * plies)
+        return b" ".join(moves[1 : 2 * plies : 2])
+    if left > k and (not plies or ply + k < plies):
+        return b""
+    row = json.loads(line)
+    return " ".join((row["context"] + row["target"])[: plies or None]).encode()
+
+
+def _check_counts(jsonl: Path, stats: Mapping[str, Any], count: int) -> Iterator[Violation]:
+    recorded = stats["split_samples"][jsonl.stem]
+    if count != recorded:
+        yield Violation("samples_counted", str(jsonl), f"{count} rows, recorded {recorded}")
+    if sum(stats["split_phase_counts"][jsonl.stem].values()) != recorded:
+        yield Violation("phases_counted", str(jsonl), "phase counts do not sum to the rows")
+
+
+def _check_spread_rows(jsonl: Path, params: Mapping[str, Any]) -> Iterator[Violation]:
+    for line in _spread_lines(jsonl):
+        try:
+            faults = _row_faults(json.loads(line), params)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            faults = [f"not a sample row ({error!r})"]
+        for fault in faults:
+            yield Violation("sample_rows", f"{jsonl}: {line[:80]!r}", fault)
+
+
+def _spread_lines(path: Path) -> Iterator[bytes]:
+    """Whole lines at places spread evenly over a file."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        for number in range(_SAMPLE if size else 0):
+            file.seek(size * number // _SAMPLE)
+            if number:
+                file.readline()
+            if line := file.readline():
+                yield line
+
+
+def _row_faults(row: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
+    """The rules of docs/formats/chess.md#legacy-rows that a row breaks, as texts."""
+    index, total, ply = row["splice_index"], row["plies_total"], row["ply"]
+    context, target, left = row["context"], row["target"], row["plies_remaining"]
+    code = phase_codes([context])[0][-1]
+    phase = (rows.PHASES[code & 3], rows.PHASE_REASONS[code])
+    rules = {
+        "context and splice index disagree": len(context) == index + 1 == ply,
+        "the context is too short": len(context) >= params["min_context"],
+        "the target has not the plies it should have": len(target) == min(params["k"], total - ply),
+        "the target is too short": len(target) >= params["min_target"],
+        "next_move is not the first move of the target": target[:1] == [row["next_move"]],
+        "plies_remaining is wrong": left == total - ply,
+        "plies_remaining_bucket is wrong": (
+            row["plies_remaining_bucket"] == rows.remaining_bucket(left)
+        ),
+        "relative_progress_bucket is wrong": (
+            row["relative_progress_bucket"] == rows.progress_bucket(ply, total)
+        ),
+        "phase or its reason is not that of the replayed context": (
+            (row["phase"], row["phase_reason"]) == phase
+        ),
+    }
+    return [fault for fault, holds in rules.items() if not holds]
+
+
+@law
+def subset_laws(subject: Subject) -> Iterator[Violation]:
+    """Find where counts, strata, numbers of rows and the vocabulary do not agree with the rows."""
+    path = subject.folder
+    report, faults = read_json(path / SUBSET)
+    yield from faults
+    if faults:
+        return
+    config, words = SubsetConfig(**_tuples(report["config"])), set[str]()
+    for split in SPLITS:
+        said, where = report["splits"][split], str(split_file(path, split))
+        rows = np.load(path / subset_rows(split))
+        found = Counter(stratum for _, stratum in strata_of(split_file(path, split), config))
+        taken = {name: count for name, (count, _) in said["strata"].items() if count}
+        if dict(found) != taken or said["rows"] != len(rows) or sum(found.values()) != len(rows):
+            yield Violation("subset_counted", where, f"{sum(found.values()):,} rows, {dict(found)}")
+        if (np.diff(rows) <= 0).any() or (
+            len(rows) and not 0 <= rows[0] <= rows[-1] < said["rows_of"]
+        ):
+            yield Violation(
+                "rows_numbered", where, "numbers of rows do not rise within the dataset"
+            )
+        yield from _allotted(said, int(getattr(config, split)), config, where)
+        if split == "train":
+            words = _words(split_file(path, split), config)
+    with open_csv(path / SUBSET_VOCABULARY) as table:
+        listed = [(row["id"], row["move"]) for row in csv.DictReader(table)]
+    expected = enumerate(["<PAD>", "<UNK>", *sorted(words)])
+    if listed != [(str(number), move) for number, move in expected]:
+        yield Violation(
+            "vocabulary", str(path / SUBSET_VOCABULARY), "is not that of the train rows"
+        )
+
+
+def _allotted(
+    said: Mapping[str, Any], most: int, config: SubsetConfig, where: str
+) -> Iterator[Violation]:
+    """Each stratum has its share: within a row of the proportion, or of every other open one."""
+    strata: Mapping[str, tuple[int, int]] = said["strata"]
+    total = sum(size for _, size in strata.values())
+    if total != said["rows_of"] or said["rows"] != min(most, total):
+        yield Violation("subset_sized", where, f"{said['rows']:,} rows of {total:,}, most {most:,}")
+        return
+    if config.shares == "equal":
+        open_ones = [count for count, size in strata.values() if count < size]
+        largest = max((count for count, _ in strata.values()), default=0)
+        wrong = [count for count in open_ones if largest - count > 1]
+    else:
+        wrong = [c for c, size in strata.values() if abs(c * total - size * said["rows"]) >= total]
+    if wrong:
+        yield Violation(
+            "strata_shared", where, f"a stratum with {wrong[0]:,} rows has another share"
+        )
+
+
+def _words(file: Path, config: SubsetConfig) -> set[str]:
+    words: set[str] = set()
+    with file.open("rb") as lines:
+        for row in map(json.loads, lines):
+            words.update(
+                [*row["context"], *row["target"]] if config.of == "rows" else moves_of(row)
+            )
+    return words
+
+
+def _tuples(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a config as JSON has them, with tuples for lists."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in config.items()}

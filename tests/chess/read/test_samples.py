@@ -1,0 +1,181 @@
+"""Samples as padded arrays, from rows and from packed moves."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.chess import CacheConfig, GameSpliceDataset, collate
+from gristmill.chess.format.folders import SPAN
+from gristmill.chess.read import dataset as reader
+from gristmill.chess.read.row_batches import pack_move, packed_words, words_of_train
+from gristmill.chess.read.samples import Sample, columns_of
+from gristmill.contract import BadInput
+from tests.later import later
+
+torch = later("torch")
+
+WORDS = {"<PAD>": 0, "<UNK>": 1, "e2e4": 2, "e7e5": 3}
+
+
+def sample(context: list[str], target: list[str], phase: int = 1) -> Sample:
+    return Sample("g", context, target[0], target, phase, 2, len(context) % 2)
+
+
+def test_padding_is_behind_the_moves_and_masked() -> None:
+    batch = collate(
+        [sample(["e2e4"], ["e7e5", "a1a2"]), sample(["e2e4", "e7e5"], ["e2e4"], 3)], WORDS
+    )
+    assert batch["context"].tolist() == [[2, 0], [2, 3]]
+    assert batch["context_mask"].tolist() == [[True, False], [True, True]]
+    assert batch["target"].tolist() == [[3, 1], [2, 0]]
+    assert batch["target_mask"].tolist() == [[True, True], [True, False]]
+    assert (batch["phase"].tolist(), batch["winner"].tolist()) == ([1, 3], [2, 2])
+    assert batch["side_to_move"].tolist() == [1, 0]
+    masks = {name: value.dtype for name, value in batch.items() if name.endswith("_mask")}
+    assert masks == {"context_mask": torch.bool, "target_mask": torch.bool}
+    assert {value.dtype for name, value in batch.items() if name not in masks} == {torch.int64}
+
+
+def test_targets_have_the_length_of_the_horizon() -> None:
+    batch = collate([sample(["e2e4"], ["e7e5"])], WORDS, horizon=3)
+    assert batch["target"].tolist() == [[3, 0, 0]]
+    assert batch["target_mask"].tolist() == [[True, False, False]]
+
+
+def test_samples_from_the_start_of_their_games_have_a_context_without_columns() -> None:
+    batch = collate([sample([], ["e2e4"]), sample([], ["e7e5"])], WORDS)
+    assert tuple(batch["context"].shape) == tuple(batch["context_mask"].shape) == (2, 0)
+    assert batch["target"].tolist() == [[2], [3]]
+
+
+torch_data = later("torch.utils.data", "torch")
+
+SPANS, MOVES = "sidecar/val.spans.bin", "sidecar/val.moves.u16.bin"
+GAMES = "runtime_splice_cache/val/sample_games.u32.bin"
+
+
+def assert_equal(data: GameSpliceDataset, numbers: list[int]) -> None:
+    """A batch is what `collate` makes of the samples one by one: columns, types, shapes."""
+    samples = [data[number] for number in numbers]
+    expected = columns_of(samples, data.vocabulary(), data.horizon)
+    found = data.batch(numbers)
+    assert list(found) == list(expected)
+    for name, column in expected.items():
+        assert (found[name].dtype, found[name].shape) == (column.dtype, column.shape), name
+        assert np.array_equal(found[name], column), name
+
+
+@pytest.mark.parametrize("horizon", [1, 7])
+def test_a_batch_is_that_of_collate(dataset: Path, cached: Path, horizon: int) -> None:
+    uncached = GameSpliceDataset(dataset, "val", horizon=horizon)
+    data = GameSpliceDataset(cached, "val", horizon=horizon)
+    random = np.random.default_rng(3)
+    for numbers in ([0], [-1], random.integers(0, len(data), 400).tolist(), [5, 5, 2]):
+        assert_equal(data, numbers)
+        assert_equal(uncached, numbers)
+    capped = CacheConfig(max_samples_per_game=3)
+    assert_equal(GameSpliceDataset(dataset, "val", horizon=horizon, config=capped), [4, 1, 2])
+
+
+def test_months_are_read_together(dataset: Path, cached: Path) -> None:
+    data = GameSpliceDataset([cached, dataset, cached], "test", horizon=2)
+    third = len(data) // 3
+    assert_equal(data, [2 * third, 0, third, 2 * third - 1, 7, 3 * third - 1])
+    assert_equal(data, [third + 1, third])
+    assert_equal(pickle.loads(pickle.dumps(data)), [third + 1, 4])
+
+
+def test_no_row_is_read(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = GameSpliceDataset(cached).vocabulary()
+    data = GameSpliceDataset(cached, "val")
+    monkeypatch.setattr(type(data.held[0]), "row", None)
+    monkeypatch.setattr(reader, "moves_in", None)
+    assert data.vocabulary() == words
+    assert data.batch([3, 1])["context"].shape[0] == 2
+    assert data.collate(data.__getitems__([3, 1]))["phase"].shape == (2,)
+    assert data.as_torch(words).__getitems__([3, 1]).collated()["phase"].shape == (2,)
+
+
+def test_months_without_packed_moves_are_read_by_rows(cached: Path) -> None:
+    expected = GameSpliceDataset(cached, "val").batch([4, 9, 2])
+    (cached / MOVES).unlink()
+    (cached / "sidecar/train.moves.u16.bin").unlink()
+    data = GameSpliceDataset([cached, cached], "val")
+    assert [month.packed for month in data.held] == [None, None]
+    found = data.batch([4, 9, 2])
+    assert all(np.array_equal(found[name], expected[name]) for name in expected)
+    # A cache of other files alone: another program wrote it.
+    (cached / GAMES).unlink()
+    assert GameSpliceDataset(cached, "val").held[0].packed is None
+
+
+def test_moves_outside_the_vocabulary_are_unknown(cached: Path) -> None:
+    data = GameSpliceDataset(cached, "val")
+    found = data.batch([50], {"<PAD>": 0, "<UNK>": 9, data[50].context[0]: 4})
+    assert found["context"][0, 0] == 4
+    assert set(found["context"][0, 1:].tolist()) <= {4, 9}
+
+
+def test_a_data_loader_gets_the_same_tensors(cached: Path) -> None:
+    data = GameSpliceDataset(cached, "val", horizon=2)
+    [batch, *_] = torch_data.DataLoader(data, batch_size=6)
+    expected = data.collate([data[number] for number in range(6)])
+    assert list(batch) == list(expected)
+    assert all(torch.equal(batch[name], expected[name]) for name in expected)
+    [samples, *_] = torch_data.DataLoader(data, batch_size=6, collate_fn=list)
+    assert samples == [data[number] for number in range(6)]
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-16])
+
+
+def _grown(path: Path) -> None:
+    games = np.fromfile(path, "<u4")
+    games[:] = 10**6
+    games.tofile(path)
+
+
+def _emptied(path: Path) -> None:
+    spans = np.fromfile(path, SPAN)
+    spans["plies"] = 3
+    spans.tofile(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "rule"),
+    [
+        (MOVES, _cut, "packed moves are fewer"),
+        (GAMES, _grown, "has no game 1000000"),
+        (SPANS, _emptied, "has no move behind it"),
+    ],
+)
+def test_damage_is_refused(
+    cached: Path, file: str, damage: Callable[[Path], None], rule: str
+) -> None:
+    damage(cached / file)
+    data = GameSpliceDataset(cached, "val")
+    with pytest.raises(BadInput, match=rule):
+        data.batch(range(len(data)))
+
+
+def test_words_of_a_file_with_what_is_no_move_are_not_known(tmp_path: Path) -> None:
+    file = tmp_path / "moves"
+    np.array([pack_move(word) for word in ("e2e4", "a7a8r", "e2e4")], "<u2").tofile(file)
+    assert packed_words(file) == {"e2e4", "a7a8r"}
+    np.array([0xFFFF], "<u2").tofile(file)
+    assert packed_words(file) is None
+
+
+def test_the_words_are_those_of_the_rows_with_packed_moves_and_without(cached: Path) -> None:
+    packed = words_of_train(cached)
+    (cached / "sidecar/train.moves.u16.bin").unlink()
+    assert packed == words_of_train(cached)
+    assert packed[:2] == ["<PAD>", "<UNK>"]
+    assert packed[2:] == sorted(set(packed[2:]))
+    assert "e2e4" in packed
