@@ -17,7 +17,7 @@ from gristmill.keys import refusal
 from gristmill.markdown import escape
 from gristmill.printable import command, plain
 from gristmill.publish.build import LawsBroken
-from gristmill.publish.locks import Busy
+from gristmill.run.locks import Busy
 from gristmill.settings.tables import FILE
 
 _MOST_REASON, _MOST_TRACE = 2000, 10_000

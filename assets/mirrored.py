@@ -21,8 +21,7 @@ from gristmill.printable import plain
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry
 from gristmill.run import amounts
-from gristmill.run.progress import Progress, reporter
-from gristmill.run.shown_progress import LogLines
+from gristmill.run.progress import LogLines, Progress, reporter
 from gristmill.settings.root_tables import MirrorSettings
 
 STATUS: Final = "not in the mirror"

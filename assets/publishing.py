@@ -23,8 +23,7 @@ from gristmill.printable import plain
 from gristmill.publish.build import Build, Published
 from gristmill.publish.publish import publish
 from gristmill.run import amounts, interrupts
-from gristmill.run.progress import reporter
-from gristmill.run.shown_progress import LogLines
+from gristmill.run.progress import LogLines, reporter
 from gristmill.settings.root_tables import MirrorSettings
 
 BuildOf = Callable[[str | None], Build]

@@ -15,8 +15,7 @@ from assets.checking.results import FALLING_SHORT, Known, State, found_by_run, s
 from assets.checking.rules import CHECKED, Checked, Looked, Rule, Scope, keep, seen_by
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import Verdicts
-from gristmill.run.progress import reporter
-from gristmill.run.shown_progress import LogLines
+from gristmill.run.progress import LogLines, reporter
 from resources import Lake
 
 Context = dg.AssetCheckExecutionContext | dg.AssetExecutionContext

@@ -20,7 +20,7 @@ from gristmill.inbox.state import (
     Waiting,
 )
 from gristmill.printable import printable
-from gristmill.untrusted.errors import explained
+from gristmill.untrusted.limits import explained
 
 # The key under which all entries that are no drops share one entry; no drop can have it.
 _LOOSE = ""

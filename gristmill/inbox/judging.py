@@ -34,8 +34,8 @@ from gristmill.inbox.state import (
 )
 from gristmill.inbox.waiting import EMPTY, held_back, young_until
 from gristmill.printable import printable
-from gristmill.untrusted.errors import explained
 from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.limits import explained
 
 Result = TypeVar("Result")
 

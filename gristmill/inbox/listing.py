@@ -23,8 +23,8 @@ from gristmill.inbox.marks import (
 from gristmill.inbox.sample_mark import real_paths
 from gristmill.inbox.shape import Shape
 from gristmill.printable import printable
-from gristmill.untrusted.errors import unreadable
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, real_path, stat_file
+from gristmill.untrusted.limits import unreadable
 from gristmill.untrusted.walk import Entry, hard_links, list_files
 
 _NAMED = 10

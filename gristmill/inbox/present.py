@@ -9,7 +9,7 @@ from gristmill.inbox.listing import Survey, ambiguous, list_inbox
 from gristmill.inbox.shape import FOLDER, Shape
 from gristmill.inbox.state import ARRIVING, READY, REFUSED, Look, Refusal, Standing
 from gristmill.printable import printable
-from gristmill.untrusted.errors import explained
+from gristmill.untrusted.limits import explained
 
 
 def present_drops(inbox: Path, asked: Asked, shape: Shape = FOLDER) -> Look:

@@ -16,13 +16,11 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from gristmill.contract import GristmillError
-from gristmill.loading.plan import Plan
-from gristmill.loading.reads import FORMS, Read, Reads
-from gristmill.loading.state import resumed, state_of
-from gristmill.loading.steps import (
+from gristmill.loading.plan import (
     ENDS,
     Change,
     Ends,
+    Plan,
     Step,
     count_of,
     refuse_uneven,
@@ -31,7 +29,9 @@ from gristmill.loading.steps import (
     step_at,
     steps_from,
 )
-from gristmill.loading.views import whole
+from gristmill.loading.reads import FORMS, Read, Reads
+from gristmill.loading.source import whole
+from gristmill.loading.state import resumed, state_of
 
 Batch = dict[str, Any]
 _AHEAD: Final = 8192

@@ -25,8 +25,7 @@ from gristmill.macroxue.raw.view_file import (
     values_of,
 )
 from gristmill.publish import stamps
-from gristmill.publish.build import Attempt, Build, InputChanged
-from gristmill.publish.disk_space import bytes_of
+from gristmill.publish.build import Attempt, Build, InputChanged, bytes_of
 from gristmill.settings.tables import Settings
 
 RAW_DROP, PACK, VALUES, POOL, ANNOTATIONS = (

@@ -18,8 +18,7 @@ from gristmill import asset as gristmill_asset
 from gristmill import families
 from gristmill.macroxue.config import PackConfig
 from gristmill.reasoning.config import NormalizeConfig
-from gristmill.settings.fields import equal, rules_of
-from gristmill.settings.kinds import Help, Unit
+from gristmill.settings.fields import Help, Unit, equal, rules_of
 from gristmill.settings.tables import Settings, resolve
 from gristmill.synth.config import KDConfig
 

@@ -9,7 +9,7 @@ from assets.failures import Problem, Target, problem_of
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.inbox.hub import HubError
 from gristmill.publish.build import LawsBroken
-from gristmill.publish.locks import Busy
+from gristmill.run.locks import Busy
 
 PACK = Target("macroxue/pack", "d6_v1", from_drop=True)
 POOL = Target("macroxue/pool", "p1", from_drop=True)

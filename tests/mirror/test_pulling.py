@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gristmill import provenance
-from gristmill.mirror import MirrorError, store, transfer
+from gristmill.mirror import MirrorError, store
 from gristmill.mirror.pulling import stands
 from gristmill.mirror.versions import Version, lines
 from gristmill.provenance import Input, raw_inputs
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.sampled(0.3)
 @pytest.fixture(autouse=True)
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are read and sent in several pieces."""
-    for module in (store, transfer):
+    for module in (store, store):
         monkeypatch.setattr(module, "PIECE", 64)
 
 

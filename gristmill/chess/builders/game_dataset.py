@@ -29,8 +29,7 @@ from gristmill.chess.format.names import STATS, valid_file
 from gristmill.chess.read.row_batches import read_batch
 from gristmill.contract import FileNote, Summary
 from gristmill.layout import published_path
-from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams
-from gristmill.run.parts import PartStore
+from gristmill.run.parts import Bytes, Made, PartStore, StreamFiles, run_streams
 from gristmill.run.progress import SILENT, Progress
 
 

@@ -22,8 +22,7 @@ from gristmill.chess.read.move_vocabulary import write_vocabulary
 from gristmill.chess.read.samples import make_samples, sample_tasks
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
-from gristmill.run.part_streams import StreamFiles, run_streams
-from gristmill.run.parts import PartStore
+from gristmill.run.parts import PartStore, StreamFiles, run_streams
 from gristmill.run.progress import SILENT, Progress, Stage
 
 

@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
-from gristmill.settings.fields import Checked
-from gristmill.settings.kinds import NO_EFFECT, Ge, Gt, Help, Positive
+from gristmill.settings.fields import NO_EFFECT, Checked, Ge, Gt, Help, Positive
 
 # Where the Lichess elite database is.
 URL_TEMPLATE = "https://database.nikonoel.fr/lichess_elite_{month}.zip"

@@ -32,7 +32,7 @@ from gristmill.contract import BadInput, is_of_machine
 from gristmill.hashing import NamedFile
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-from gristmill.untrusted.unpack import Rules, unpack
+from gristmill.untrusted.walk import Rules, unpack
 
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _MAX_MEMBERS = 1000

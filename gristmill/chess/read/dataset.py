@@ -34,12 +34,11 @@ from gristmill.chess.read.samples import SampleArrays
 from gristmill.contract import BadInput
 from gristmill.loading.source import Source
 from gristmill.reading import StaleDataset
-from gristmill.reading.located import located
-from gristmill.reading.opening import Opening
-from gristmill.reading.reader import Reader
+from gristmill.reading.folder import Opening
+from gristmill.reading.generation import Verify
+from gristmill.reading.reader import Reader, located
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import SampleBatch
-from gristmill.reading.verify_level import Verify
 
 if TYPE_CHECKING:
     from gristmill.chess.read.torch_samples import TorchSamples

@@ -31,8 +31,7 @@ from gristmill.chess.read.packed import PackedGames, mapped, open_packed
 from gristmill.chess.read.samples import SampleArrays, sample_arrays
 from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_file
-from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
-from gristmill.reading.opening import Opening
+from gristmill.reading.folder import HeldFile, OpenFolder, Opening, made_from_another
 
 
 class StaleCache(GristmillError):

@@ -27,7 +27,7 @@ from gristmill.chess.format.names import (
 )
 from gristmill.chess.read import splice_points
 from gristmill.chess.read.row_batches import RowRange, read_batch, row_ranges
-from gristmill.run.part_streams import Made
+from gristmill.run.parts import Made
 
 _RANGE_BYTES = 4 << 20
 

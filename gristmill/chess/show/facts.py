@@ -21,7 +21,7 @@ from gristmill.chess.format.names import (
     VALID,
     split_file,
 )
-from gristmill.reading.facts import array_fact, file_facts
+from gristmill.reading.reader import array_fact, file_facts
 
 _ROWS = (VALID, INVALID, FLAGGED, *(split_file(Path(), split).name for split in SPLITS), DROPPED)
 

@@ -12,7 +12,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.macroxue.format.jsonl import iter_lines, run_of
 from gristmill.macroxue.format.kind_of import kind_of
 from gristmill.provenance.trace_inputs import Origin
-from gristmill.reading.sorted_lines import lines_from
+from gristmill.reading.reader import lines_from
 
 _COUNTS: Final = {"run_id": int, "rows": int, "first_row": int}
 _RAW: Final = {

@@ -11,7 +11,7 @@ from gristmill.macroxue.format.metadata_db import read_runs
 from gristmill.macroxue.format.shards import open_steps, open_values, step_files, value_files
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.format.view_files import read_description
-from gristmill.reading.facts import Ranges, counted, file_facts, number
+from gristmill.reading.reader import Ranges, counted, file_facts, number
 
 
 def facts(asset: str, folder: Path) -> Iterator[str]:

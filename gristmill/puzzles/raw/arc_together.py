@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from gristmill.contract import GristmillError
 from gristmill.untrusted.files import LinkRule, open_file
-from gristmill.untrusted.json_way import Way, jq, way_to
+from gristmill.untrusted.json_text import Way, jq, way_to
 
 _HEAD: Final = 1 << 20
 _LINES: Final = (".jsonl", ".ndjson")

@@ -32,9 +32,8 @@ from gristmill.puzzles.read.state import (
     state_of,
 )
 from gristmill.reading import StaleDataset, Verify
-from gristmill.reading.located import located
-from gristmill.reading.opening import Opening
-from gristmill.reading.reader import Reader
+from gristmill.reading.folder import Opening
+from gristmill.reading.reader import Reader, located
 
 __all__ = ["PuzzleDataset", "PuzzleDatasetConfig", "StaleDataset"]
 

@@ -13,7 +13,7 @@ from gristmill.puzzles.format import names
 from gristmill.puzzles.read.batches import generator_of
 from gristmill.puzzles.read.split_files import MappedSplit
 from gristmill.reading.generation import Generation
-from gristmill.reading.stream import refuse_other_stream, stream_of
+from gristmill.reading.reader import refuse_other_stream, stream_of
 
 VERSION: Final = 1
 BETWEEN: Final = -1

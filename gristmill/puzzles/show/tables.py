@@ -17,7 +17,7 @@ from gristmill.markdown import INLINE, image
 from gristmill.puzzles.format.names import FIELDS, IDENTIFIERS, SPLITS, array, metadata
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.puzzles.show.drawings import Drawn, drawing
-from gristmill.reading.facts import array_fact, counted
+from gristmill.reading.reader import array_fact, counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -16,8 +16,7 @@ from gristmill.synth.builders.harmony_shard import open_shard, wrong_types
 from gristmill.synth.builders.kd_join import Joiner, KDSummary
 from gristmill.synth.config import REFUSE, KDConfig
 from gristmill.vocabularies.engine import AUTO
-from gristmill.vocabularies.pinned import O200K
-from gristmill.vocabularies.tokenizer_file import TokenizerFile, file_of_pinned
+from gristmill.vocabularies.pinned import O200K, TokenizerFile, file_of_pinned
 
 _PART_ROWS: Final = 4096
 

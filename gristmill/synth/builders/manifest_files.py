@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Violation
-from gristmill.settings.fields import rules_of
-from gristmill.settings.kinds import ADDED_LATER, NO_EFFECT, fields_with
+from gristmill.settings.fields import ADDED_LATER, NO_EFFECT, fields_with, rules_of
 from gristmill.untrusted.files import LinkRule, opened
 from gristmill.untrusted.json_text import check_nesting
 from gristmill.untrusted.limits import Limits

@@ -16,8 +16,8 @@ from gristmill.inbox.account import Account
 from gristmill.inbox.sample_mark import own_files, sums_of
 from gristmill.synth.raw import drops as raw_drops
 from gristmill.synth.raw import files
-from gristmill.untrusted.errors import explained
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.limits import explained
 
 RAW: Final = raw_drops.RAW
 """Name of the inbox of raw files."""

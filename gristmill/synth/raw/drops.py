@@ -12,8 +12,7 @@ from gristmill.inbox.marks import SUMS
 from gristmill.inbox.sample_mark import left_out_of
 from gristmill.settings.tables import FILE
 from gristmill.synth.raw.files import ENDING, FILES, SHARDS, complete_files
-from gristmill.untrusted.equal_files import refuse_equal
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, refuse_equal
 from gristmill.untrusted.walk import visible_files
 
 RAW: Final = "synth"

@@ -13,10 +13,9 @@ from gristmill.contract import Trace
 from gristmill.families import Request
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, identity_of
-from gristmill.reading.located import located
-from gristmill.reading.opening import Opening
-from gristmill.reading.reader import Reader
-from gristmill.reading.verify_level import Verify
+from gristmill.reading.folder import Opening
+from gristmill.reading.generation import Verify
+from gristmill.reading.reader import Reader, located
 from gristmill.synth.read import distill
 from gristmill.synth.read.origins import own_document_origins
 from gristmill.synth.read.shard_files import HARMONY_WORDS

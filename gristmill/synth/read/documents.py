@@ -17,7 +17,7 @@ from gristmill.loading.packing import Packed
 from gristmill.loading.source import Columns, Source, identity_of, only
 from gristmill.provenance import RECORD
 from gristmill.reading import Verify
-from gristmill.reading.located import located
+from gristmill.reading.reader import located
 from gristmill.synth.format import aligned
 from gristmill.synth.format.megatron_files import Index, MappedValues
 from gristmill.synth.read.origins import document_origins, own_document_origins

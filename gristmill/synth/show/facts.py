@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gristmill.reading.facts import Ranges, counted, file_facts
+from gristmill.reading.reader import Ranges, counted, file_facts
 from gristmill.synth.builders import harmony_shard
 from gristmill.synth.format import aligned, indexed
 from gristmill.synth.laws.shards import SPLITS

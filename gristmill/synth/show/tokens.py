@@ -24,10 +24,8 @@ from gristmill.synth.render import documents, strict
 from gristmill.synth.render.templates import BadRow, Renderer
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.engine import TIKTOKEN
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2, O200K
+from gristmill.vocabularies.pinned import FACTS, GPT2, O200K, find
 from gristmill.vocabularies.tokenizer import open_tokenizer
-from gristmill.vocabularies.tokenizer_file import FACTS
 
 _MOST: Final = 9
 """Messages of a picture."""

@@ -21,7 +21,7 @@ from gristmill.chess.laws.notes import validated_notes
 from gristmill.chess.laws.validate import validated_laws
 from gristmill.contract import BadInput
 from gristmill.families import Subject
-from gristmill.provenance.canonical import config_fields
+from gristmill.provenance.record import config_fields
 from tests.chess.both_readers import both_ways
 from tests.chess.builders.chain import digests, rows
 

@@ -24,7 +24,7 @@ from gristmill.chess.config import SPLITS
 from gristmill.chess.format.move_keys import split_of
 from gristmill.chess.read.row_batches import RowBatch
 from gristmill.contract import BadInput
-from gristmill.provenance.canonical import config_fields
+from gristmill.provenance.record import config_fields
 from tests.chess.builders.chain import live_row, rows
 
 

@@ -51,7 +51,7 @@ PARSERS: dict[str, Parser] = {
 NO_PARSERS = {
     "gristmill.chess.raw.archive_config": "settings; the parser `settings` reads them",
     "gristmill.macroxue.raw.pool_members": "files of pools, which `macroxue_pool_file` reads",
-    "gristmill.provenance.canonical": "values of its caller, by way of JSON",
+    "gristmill.provenance.record": "values of its caller, by way of JSON",
     "gristmill.publish.doctor": "what a process says that it has just started",
     "gristmill.puzzles.raw.hub": "a client of a server: tests/puzzles/raw/test_hub.py",
     "gristmill.puzzles.raw.known_recipes": "recipe files, which `puzzles_recipe` reads",

@@ -78,7 +78,7 @@ PARSERS = (
         "puzzles_arc_collection",
         collection,
         ("gristmill.puzzles.raw.arc_collections", "gristmill.puzzles.raw.arc_together"),
-        covers=("gristmill.untrusted.json_way",),
+        covers=("gristmill.untrusted.json_text",),
         words=(*_WORDS, b"\xff\xfe", b'{"a":', b'{"test":[{"input":[[1]]}],"train":[]}'),
     ),
 )

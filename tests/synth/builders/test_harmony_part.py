@@ -16,9 +16,8 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.provenance.raw_inputs import raw_inputs
-from gristmill.publish.build import Attempt, Build
+from gristmill.publish.build import Attempt, Build, Slot
 from gristmill.publish.publish import publish
-from gristmill.publish.slot import Slot
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import Progress, Report
 from gristmill.run.workers import WorkerDied
@@ -239,7 +238,7 @@ from pathlib import Path
 from gristmill.provenance import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
-from gristmill.publish.slot import Slot
+from gristmill.publish.build import Slot
 from gristmill.run.parts import PartStore
 from gristmill.synth.builders import harmony
 from gristmill.synth.config import HarmonyConfig
