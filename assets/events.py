@@ -24,7 +24,7 @@ from gristmill.markdown import escape
 from gristmill.printable import command, cut, plain, printable
 from gristmill.provenance import Input, Record
 from gristmill.publish.build import LawsBroken, Published
-from gristmill.publish.locks import Busy
+from gristmill.run.locks import Busy
 from gristmill.settings.tables import FILE
 
 _MOST_RECORDS, _MOST_ROWS, _LONGEST = 20, 8, 120

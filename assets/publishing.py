@@ -24,8 +24,7 @@ from gristmill.provenance.inventory import Entry
 from gristmill.publish.build import Build, Published
 from gristmill.publish.publish import publish
 from gristmill.run import amounts, interrupts
-from gristmill.run.progress import Progress, reporter
-from gristmill.run.shown_progress import LogLines
+from gristmill.run.progress import LogLines, Progress, reporter
 from gristmill.settings.root_tables import MirrorSettings
 
 STATUS: Final = "not in the mirror"

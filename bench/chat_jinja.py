@@ -20,8 +20,7 @@ from bench import kit
 from gristmill.synth.builders.chat import build_chat_shard
 from gristmill.synth.config import ChatKDConfig
 from gristmill.synth.raw import Render
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.pinned import O200K, find
 from gristmill.vocabularies.tokenizer import of_pinned
 
 LEAST, ROUNDS = 0.5, 3

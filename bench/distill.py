@@ -23,8 +23,7 @@ from bench.synth_build import NAME, forget, write_distinct
 from gristmill.synth.builders.distill_shard import build_distill
 from gristmill.synth.config import DistillConfig
 from gristmill.synth.render.harmony import encoding, parse
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.pinned import O200K, find
 from gristmill.vocabularies.tokenizer import of_pinned
 
 FLOOR = 10

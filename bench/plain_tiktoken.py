@@ -10,9 +10,14 @@ import tiktoken
 from tiktoken_ext.openai_public import r50k_pat_str
 
 from bench import kit
-from gristmill.vocabularies.engine import O200K_PATTERN
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2, O200K, Vocabulary, read_verified
+from gristmill.vocabularies.pinned import (
+    GPT2,
+    O200K,
+    O200K_PATTERN,
+    Vocabulary,
+    find,
+    read_verified,
+)
 
 # The seven alternatives of o200k side by side, without our grouping.
 _PATTERNS = {

@@ -22,8 +22,7 @@ from bench import kit, plain_tiktoken
 from bench.reasoning_build import lines, normalized, published, write_drops
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.engine import AUTO, TIKTOKEN
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 
 _FLOORS = {TIKTOKEN: 0.9, AUTO: 1.5}
 # What four times the text may cost in memory, the engine's bounded growth included.

@@ -27,8 +27,7 @@ from gristmill.reasoning.config import AlignConfig, NormalizeConfig, TokenizeCon
 from gristmill.reasoning.format.records import records
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.encode import Encoded, encoder
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 
 LEAST = 50_000
 BATCH = 1024

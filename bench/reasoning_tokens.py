@@ -24,8 +24,7 @@ from gristmill.publish.publish import publish
 from gristmill.reasoning.format import names
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.engine import AUTO, TIKTOKEN
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import ENDOFTEXT, GPT2, PLACED
+from gristmill.vocabularies.pinned import ENDOFTEXT, GPT2, PLACED, find
 from gristmill.vocabularies.placing import put
 
 _FLOORS = {TIKTOKEN: 0.9, AUTO: 1.5}

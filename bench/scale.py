@@ -33,8 +33,8 @@ from gristmill.macroxue.config import PackConfig
 from gristmill.provenance import Input
 from gristmill.provenance.inventory import missing
 from gristmill.provenance.list_artifacts import list_artifacts
-from gristmill.publish import locks
 from gristmill.publish.build import Attempt
+from gristmill.run import locks
 
 ALL_PARTITIONS, OF_ONE_ASSET, DROPS, NODES = 500_000, 100_000, 10_000, 64
 _SHARED = 1000

@@ -24,8 +24,7 @@ import pyarrow.parquet as pq
 from bench import kit, plain_tiktoken
 from bench.synth_build import NAME, forget, published, write_distinct, write_real
 from gristmill.synth.render.harmony import encoding, render
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.pinned import O200K, find
 
 _THEIR_ROWS = 500
 # What four times the text may cost in memory, the engine's bounded growth included.

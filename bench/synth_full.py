@@ -27,8 +27,7 @@ import pyarrow.parquet as pq
 from bench import kit
 from bench.distinct_text import Text, raw_table
 from gristmill.provenance import find_artifacts, read_record
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import O200K, drop_folder
+from gristmill.vocabularies.pinned import O200K, drop_folder, find
 
 _FILES = 8
 _BATCH_ROWS = 10_000

@@ -18,8 +18,7 @@ from bench import kit
 from bench.synth import bodies_of
 from bench.synth_build import NAME, write_real
 from gristmill.vocabularies.engine import tiktoken_encoding
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.pinned import O200K, find
 
 _ASKED = 0.97
 

@@ -14,7 +14,7 @@ from commands.graph import INBOXES
 from gristmill.inbox import REFUSED, Standing, present_drops
 from gristmill.layout import DROPS
 from gristmill.settings.fields import nearest
-from gristmill.untrusted.errors import unreadable
+from gristmill.untrusted.limits import unreadable
 from resources.lake import Lake
 from sensors.reports import arrival_events, changes_of
 

@@ -25,8 +25,7 @@ from gristmill.publish.build import Build, Published
 from gristmill.publish.by_rank import build_rank
 from gristmill.publish.publish import publish
 from gristmill.run import interrupts
-from gristmill.run.progress import Progress, reporter
-from gristmill.run.shown_progress import shown_on_stderr
+from gristmill.run.progress import Progress, reporter, shown_on_stderr
 from gristmill.settings.fields import nearest
 from gristmill.settings.root_tables import MirrorSettings
 from resources.lake import Lake

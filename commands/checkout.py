@@ -23,8 +23,7 @@ from commands.instance.files import CONFIG, HISTORIES, STATE
 from gristmill.contract import BadInput, GristmillError
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import is_utf8, plain, printable
-from gristmill.publish import locks
-from gristmill.run import interrupts
+from gristmill.run import interrupts, locks
 from gristmill.run.progress import Progress
 from resources.lake import CHECKOUT, Lake
 

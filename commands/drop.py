@@ -22,12 +22,11 @@ from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, sourc
 from gristmill.inbox.listing import list_inbox
 from gristmill.look.finding import OWN, look
 from gristmill.look.report import lines
-from gristmill.provenance.drop_hashes import DropHashes
-from gristmill.provenance.stamp_notes import stamp_of
+from gristmill.provenance.raw_inputs import DropHashes, stamp_of
 from gristmill.publish import atomic_fs
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw.drops import CORPUS
-from gristmill.run.shown_progress import shown_on_stderr
+from gristmill.run.progress import shown_on_stderr
 from gristmill.untrusted.files import LinkRule
 from resources.lake import Lake
 

@@ -17,8 +17,7 @@ from gristmill.puzzles.raw import drops as puzzles
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.reasoning.raw import hub as reasoning
 from gristmill.reasoning.raw.drops import CORPUS, corpus_of
-from gristmill.run.progress import reporter
-from gristmill.run.shown_progress import shown_on_stderr
+from gristmill.run.progress import reporter, shown_on_stderr
 from gristmill.synth import raw as synth
 from gristmill.untrusted.files import LinkRule
 from resources import Lake

@@ -20,7 +20,7 @@ from commands.runs.outcomes import Outcome, outcomes_of
 from gristmill.asset import declared
 from gristmill.run import interrupts
 from gristmill.settings.fields import nearest
-from gristmill.untrusted.errors import explained
+from gristmill.untrusted.limits import explained
 from resources.lake import Lake
 
 log = logging.getLogger(__name__)

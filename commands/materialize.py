@@ -28,8 +28,7 @@ from gristmill.inbox.listing import FOLDER
 from gristmill.printable import plain
 from gristmill.provenance import read_record, record_path
 from gristmill.publish.publish import NOT_PUBLISHED
-from gristmill.run.progress import Progress
-from gristmill.run.shown_progress import shown_on_stderr
+from gristmill.run.progress import Progress, shown_on_stderr
 from gristmill.untrusted.files import read_file
 from resources.lake import Lake
 

@@ -12,8 +12,7 @@ from gristmill.asset import Asset, Wanted, declared
 from gristmill.contract import GristmillError
 from gristmill.publish.build import Build
 from gristmill.publish.by_rank import ShareBuilt, build_share
-from gristmill.run.progress import reporter
-from gristmill.run.shown_progress import shown_on_stderr
+from gristmill.run.progress import reporter, shown_on_stderr
 from resources.lake import Lake
 
 

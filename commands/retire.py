@@ -18,7 +18,7 @@ from gristmill.asset import declared
 from gristmill.inbox.listing import list_inbox
 from gristmill.provenance.find_artifacts import artifacts_of
 from gristmill.provenance.inventory import Entry
-from gristmill.publish import remove, remove_published
+from gristmill.publish import remove
 from resources.lake import Lake
 
 
@@ -111,13 +111,13 @@ def _retire(
     folders = _built_from(lake, assets, key)
     if artifacts:
         entries = [Entry(folder.relative_to(lake.root).as_posix()) for folder in folders]
-        made = remove_published.dependents(lake.root, entries)
+        made = remove.dependents(lake.root, entries)
         if not with_dependents:
-            remove_published.refuse_dependents(entries, made)
+            remove.refuse_dependents(entries, made)
         for entry in made:
             say(f"remove: {escape(entry.title)}, made from it")
             if not dry_run:
-                remove_published.remove_published(lake.root, entry)
+                remove.remove_published(lake.root, entry)
     for folder in folders:
         say(f"{'remove' if artifacts else 'stays'}: {escape(str(folder))}")
         if artifacts and not dry_run:

@@ -24,8 +24,7 @@ from gristmill.puzzles.format.metadata import Encoding
 from gristmill.puzzles.laws.augmentation import augmentation_law
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.read.rows import Dataset
-from gristmill.settings.fields import Checked
-from gristmill.settings.kinds import NO_EFFECT, Count, Ge, Help, Le
+from gristmill.settings.fields import NO_EFFECT, Checked, Count, Ge, Help, Le
 
 KIND = "lights-out"
 SIDES = (2, 3, 6)

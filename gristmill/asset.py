@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from gristmill import families
 from gristmill.contract import Summary, Violation
 from gristmill.families import Kind, Subject
-from gristmill.settings.fields import FieldRule
-from gristmill.settings.kinds import NO_EFFECT, fields_with
+from gristmill.settings.fields import NO_EFFECT, FieldRule, fields_with
 from gristmill.settings.tables import Settings, Table, resolve
 
 if TYPE_CHECKING:

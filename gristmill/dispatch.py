@@ -9,7 +9,7 @@ from gristmill import families, provenance
 from gristmill.contract import GristmillError, Violation
 from gristmill.families import Kind, Misuse, Subject, catalogs, kind_of_asset, other_kind
 from gristmill.provenance import find_artifacts
-from gristmill.provenance.check_artifact import broken_by
+from gristmill.provenance.verification import broken_by
 
 
 def kinds_at(path: Path) -> list[Kind]:

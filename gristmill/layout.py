@@ -12,6 +12,8 @@ DROPS = "drops"
 
 WORK = ".gristmill"
 
+SLOTS = "slots"
+
 PARTS = "parts"
 
 STAMPS = "stamps"

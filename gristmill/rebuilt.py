@@ -14,17 +14,25 @@ from gristmill import provenance
 from gristmill.asset import Asset, Wanted, declared
 from gristmill.contract import GristmillError, NothingToBuild, Violation, in_words
 from gristmill.data_root import DataRoot, NotBuilt
-from gristmill.layout import PARTS, WORK
+from gristmill.layout import PARTS, SLOTS, WORK
 from gristmill.provenance import Input, Output, Record, environment
-from gristmill.provenance.check_artifact import MALFORMED
 from gristmill.provenance.find_artifacts import Artifact
-from gristmill.publish import atomic_fs, disk_space, locks
-from gristmill.publish.build import Attempt, Build, DiskFull, InputChanged, InputDamaged
+from gristmill.provenance.verification import MALFORMED
+from gristmill.publish import atomic_fs
+from gristmill.publish.build import (
+    Attempt,
+    Build,
+    DiskFull,
+    InputChanged,
+    InputDamaged,
+    check_space,
+    lock_of_slot,
+    translate_disk_errors,
+)
 from gristmill.publish.input_proof import InputProof
 from gristmill.publish.publish import hashes_of
-from gristmill.publish.slot import SLOTS, lock_of_slot
-from gristmill.run import interrupts
-from gristmill.run.part_streams import LatePartStore
+from gristmill.run import interrupts, locks
+from gristmill.run.parts import LatePartStore
 from gristmill.run.progress import SILENT, Progress
 
 LAW: Final = "rebuilt"
@@ -183,8 +191,8 @@ def _made_again(build: Build, record: Record, progress: Progress) -> list[Output
     """The files that a build makes of proved inputs, with their hashes."""
     proof = InputProof(build, progress)
     try:
-        with _scratch(build, progress) as slot, disk_space.translate_errors(build):
-            disk_space.check(replace(build, space=max(build.space, _bytes(record))), slot)
+        with _scratch(build, progress) as slot, translate_disk_errors(build):
+            check_space(replace(build, space=max(build.space, _bytes(record))), slot)
             proof.before()
             out = slot / "staging"
             parts = LatePartStore(slot / PARTS, keep_from=math.inf)

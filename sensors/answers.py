@@ -27,7 +27,7 @@ def newest_answers(
         made = latest_events(instance, asset.key, keys)
         said = observed_since(instance, asset.key, keys)
         status = {key: seen.metadata.get("status") for key, seen in said.items()}
-        refused = [key for key, each in status.items() if each and each.value == NOT_BUILT]
+        refused = [key for key, each in status.items() if key and each and each.value == NOT_BUILT]
         observed = dg.DagsterEventType.ASSET_OBSERVATION
         reports = latest_events(instance, asset.key, refused, observed)
         for each in inputs_among(asset, targets):

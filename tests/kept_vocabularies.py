@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gristmill.vocabularies.fetch import fetch
+from gristmill.vocabularies.placing import fetch
 from tests.paths import CHECKOUT
 from tests.run_folder import alone
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gristmill.command_group import GROUPS
+from gristmill.cli import GROUPS
 from tests.paths import CHECKOUT
 from tests.requirements import cannot_run
 from tests.test_packaging import name_of, pins

@@ -17,8 +17,7 @@ from assets.versions import latest, newest_version, observed_since
 from gristmill import markdown
 from gristmill.data_root.reports import BUILT
 from gristmill.printable import breakable, plain
-from gristmill.run.progress import reporter
-from gristmill.run.shown_progress import LogLines
+from gristmill.run.progress import LogLines, reporter
 from resources import Lake
 
 TABLE: Final = "findings"

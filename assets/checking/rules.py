@@ -20,9 +20,8 @@ from gristmill.contract import GristmillError, Violation, in_words
 from gristmill.data_root.reports import subject_of
 from gristmill.printable import plain, printable
 from gristmill.provenance import Input, Record, verification
-from gristmill.provenance.check_artifact import MALFORMED
 from gristmill.provenance.find_artifacts import Artifact, artifacts
-from gristmill.provenance.verification import Finding
+from gristmill.provenance.verification import MALFORMED, Finding
 from resources import Lake
 
 _LAW = "equal_inputs"

@@ -23,7 +23,8 @@ from gristmill.families import (
     kind_of_asset,
     other_kind,
 )
-from gristmill.provenance import record_file, record_place
+from gristmill.provenance import record_place
+from gristmill.provenance.record import wrong_path
 from gristmill.untrusted.files import opened
 
 _MOST_JSON: Final = 64 << 20
@@ -66,7 +67,7 @@ class Files:
         return path
 
     def _path(self, name: str) -> Path:
-        if reason := record_file.wrong_path(name):
+        if reason := wrong_path(name):
             raise BadInput(self.folder, f"the path {name!r} {reason}: build the artifact again")
         return self.folder / name
 

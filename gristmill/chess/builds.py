@@ -27,8 +27,7 @@ from gristmill.chess.raw.file_names import check_month, is_month
 from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
 from gristmill.data_root import DataRoot, NotRebuilt
 from gristmill.provenance import Input
-from gristmill.publish.build import Attempt, Build
-from gristmill.publish.disk_space import bytes_of
+from gristmill.publish.build import Attempt, Build, bytes_of
 from gristmill.settings.tables import Settings
 
 _GAMES: Final = "chess/game_dataset"

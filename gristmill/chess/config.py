@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
-from gristmill.settings import kinds
-from gristmill.settings.fields import Checked
-from gristmill.settings.kinds import (
+from gristmill.settings import fields as kinds
+from gristmill.settings.fields import (
     ADDED_LATER,
     IN_EVENT,
     NO_EFFECT,
+    Checked,
     Count,
     Ge,
     Gt,

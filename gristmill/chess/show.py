@@ -43,7 +43,7 @@ from gristmill.chess.read.row_batches import phase_codes
 from gristmill.contract import BadInput
 from gristmill.families import Column, Misuse, columns_of
 from gristmill.provenance import RECORD, read_record
-from gristmill.reading.facts import array_fact, file_facts
+from gristmill.reading.reader import array_fact, file_facts
 from gristmill.svg import OVERVIEW, SOFT, small_card, small_text
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from gristmill.inbox.listing import ambiguous, list_inbox
 from gristmill.inbox.marks import SUMS, is_left_out, listed_sums, why_changed
 from gristmill.inbox.readiness import HashOf, judged_now, present_drops, young_until
 from gristmill.printable import command
-from gristmill.provenance import Input, find_artifacts, stable_listing
+from gristmill.provenance import Input, find_artifacts
 from gristmill.provenance import raw_inputs as rawfiles
-from gristmill.provenance.drop_hashes import DropHashes
-from gristmill.provenance.stamp_notes import Stamp, stamp_of
+from gristmill.provenance.raw_inputs import DropHashes, Stamp, stamp_of
+from gristmill.provenance.record import listing
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.root_tables import INBOX, MIRROR, InboxSettings, MirrorSettings, inbox_table
 from gristmill.settings.tables import FILE, Settings, drop_refusal, read_drop, read_root
@@ -386,7 +386,7 @@ class DataRoot(RootSettings):
 
 def _folders_in(folder: Path) -> list[Path]:
     """The folders in a folder, but for hidden ones."""
-    names = stable_listing.listing(folder).folders
+    names = listing(folder).folders
     return [folder / name for name in names if not name.startswith(".")]
 
 

@@ -12,8 +12,8 @@ from gristmill.inbox import READY, REFUSED, Judgement, Standing, present_drops
 from gristmill.inbox.account import Account
 from gristmill.layout import DROPS
 from gristmill.provenance import find_artifacts
-from gristmill.provenance.drop_hashes import drop_of
 from gristmill.provenance.list_artifacts import CURRENT, list_artifacts
+from gristmill.provenance.raw_inputs import drop_of
 
 
 class DropStates:

@@ -23,8 +23,8 @@ from gristmill.inbox.marks import (
     stats_beside,
 )
 from gristmill.printable import printable
-from gristmill.untrusted.errors import unreadable
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, kind_refusal, real_path, stat_file
+from gristmill.untrusted.limits import unreadable
 from gristmill.untrusted.walk import Entry, hard_links, list_files
 
 _NAMED = 10

@@ -34,8 +34,8 @@ from gristmill.inbox.listing import (
 )
 from gristmill.inbox.marks import INCOMPLETE, SUMS, Marks, Settling, listed_sums
 from gristmill.printable import printable
-from gristmill.untrusted.errors import explained
 from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.limits import explained
 
 Result = TypeVar("Result")
 HashOf = Callable[[str], str | None]

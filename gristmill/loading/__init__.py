@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from gristmill.loading.mixtures import Mixture, mixture
     from gristmill.loading.packing import Packed
     from gristmill.loading.plan import Plan
-    from gristmill.loading.source import Identity, Source
+    from gristmill.loading.source import Grouped, Identity, Picked, Source
     from gristmill.loading.state import OtherData
-    from gristmill.loading.views import Grouped, Picked
 
 __all__ = [
     "BatchSampler",
@@ -42,8 +41,7 @@ __getattr__ = lazy_exports(
         "mixtures": ("Mixture", "mixture"),
         "packing": ("Packed",),
         "plan": ("Plan",),
-        "source": ("Identity", "Source"),
+        "source": ("Grouped", "Identity", "Picked", "Source"),
         "state": ("OtherData",),
-        "views": ("Grouped", "Picked"),
     },
 )

@@ -104,7 +104,7 @@ def batch(
 
 
 def _say_raw(data_root: Path, facts: Mapping[str, object]) -> None:
-    from gristmill.loading.raw_text import raw_text
+    from gristmill.loading.mix_file import raw_text
 
     for line in (raw_text(data_root, facts) or "").splitlines():
         click.echo(f"  | {printable(line)}")
@@ -156,7 +156,7 @@ def seen(state: Path, source: str, number: int, mix_file: Path, data_root: Path)
 
     SOURCE is named as `gristmill batch` prints it.
     """
-    from gristmill.loading.steps import step_of
+    from gristmill.loading.plan import step_of
 
     loader = _loader(state, mix_file, data_root)
     names = _names(loader)

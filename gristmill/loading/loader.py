@@ -16,13 +16,11 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from gristmill.contract import GristmillError
-from gristmill.loading.plan import Plan
-from gristmill.loading.reads import FORMS, Read, Reads
-from gristmill.loading.state import resumed, state_of
-from gristmill.loading.steps import (
+from gristmill.loading.plan import (
     ENDS,
     Change,
     Ends,
+    Plan,
     Step,
     count_of,
     refuse_uneven,
@@ -31,7 +29,9 @@ from gristmill.loading.steps import (
     step_at,
     steps_from,
 )
-from gristmill.loading.views import whole
+from gristmill.loading.reads import FORMS, Read, Reads
+from gristmill.loading.source import whole
+from gristmill.loading.state import resumed, state_of
 
 Batch = dict[str, Any]
 _AHEAD: Final = 8192
@@ -80,12 +80,17 @@ class Loader:
         collate: Callable[[Batch], Any] | None = None,
         ledger: Path | str | None = None,
     ) -> None:
-        if not 0 <= rank < world:
-            raise ValueError(f"rank {rank} of {world}: ranks count from 0")
-        if batch < 1 or workers < 0 or (micro is not None and micro < 1):
-            raise ValueError(f"batch {batch}, micro {micro}, workers {workers}: not allowed")
-        if ends not in ENDS or form not in FORMS:
-            raise ValueError(f"ends {ends!r}, form {form!r}: not allowed")
+        rules = (
+            ("rank", rank, 0 <= rank < world, f"from 0 to world - 1, which is {world - 1}"),
+            ("batch", batch, batch >= 1, "a number of samples, from 1"),
+            ("micro", micro, micro is None or micro >= 1, "None or a number of samples, from 1"),
+            ("workers", workers, workers >= 0, "a number of processes, from 0"),
+            ("ends", ends, ends in ENDS, f"one of {', '.join(map(repr, ENDS))}"),
+            ("form", form, form in FORMS, f"one of {', '.join(map(repr, FORMS))}"),
+        )
+        for name, value, is_right, rule in rules:
+            if not is_right:
+                raise ValueError(f"{name}={value!r}: must be {rule}")
         if not uneven:
             refuse_uneven(batch, world)
         self.plan, self.rank, self.world, self.micro = plan, rank, world, micro

@@ -11,8 +11,7 @@ import numpy as np
 
 from gristmill.contract import GristmillError
 from gristmill.loading.bijection import Numbers
-from gristmill.loading.source import Source
-from gristmill.loading.views import whole
+from gristmill.loading.source import Source, whole
 
 MOST_EPOCHS: Final = 4.0
 _STRETCH: Final = 1 << 20

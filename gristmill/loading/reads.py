@@ -12,8 +12,8 @@ import numpy.typing as npt
 from gristmill.contract import GristmillError
 from gristmill.lazy_exports import naming_the_extra
 from gristmill.loading.bijection import Numbers, Words
+from gristmill.loading.plan import Step
 from gristmill.loading.source import Columns, Source
-from gristmill.loading.steps import Step
 
 FORMS: Final = ("torch", "numpy")
 """What the columns of a batch are: tensors or arrays."""

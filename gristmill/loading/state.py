@@ -19,10 +19,8 @@ import numpy as np
 from gristmill.contract import GristmillError
 from gristmill.loading.bijection import VERSION as ORDER
 from gristmill.loading.mixtures import Mixture
-from gristmill.loading.plan import Plan, Segment
-from gristmill.loading.source import Identity, Source, names_of
-from gristmill.loading.steps import Change, step_after
-from gristmill.loading.views import View
+from gristmill.loading.plan import Change, Plan, Segment, step_after
+from gristmill.loading.source import Identity, Source, View, names_of
 
 FORMAT: Final = "gristmill.loader"
 VERSION: Final = 1

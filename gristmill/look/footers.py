@@ -12,8 +12,8 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.reasoning.raw.parquet import check_begin
 from gristmill.untrusted import child
 from gristmill.untrusted.files import LinkRule, open_file
+from gristmill.untrusted.json_text import HEAD_BYTES
 from gristmill.untrusted.parquet import opened
-from gristmill.untrusted.pointer import HEAD_BYTES
 
 _SECONDS: Final = 60
 

@@ -18,7 +18,7 @@ from gristmill.chess.raw.file_names import ending_in
 from gristmill.contract import GristmillError
 from gristmill.look.reading import Reading
 from gristmill.untrusted.files import LinkRule, open_file
-from gristmill.untrusted.json_way import jq, way_to
+from gristmill.untrusted.json_text import jq, way_to
 
 MOST_BYTES: Final = 16 << 20
 """Bytes of text that are read, of all files together."""

@@ -25,8 +25,7 @@ from gristmill.reasoning.raw.flatten import CURES, Unfit
 from gristmill.reasoning.raw.json_files import held_under
 from gristmill.reasoning.raw.rows import rows, unpacked
 from gristmill.reasoning.raw.tables import delimiter_of
-from gristmill.untrusted.equal_files import END, alike, ends
-from gristmill.untrusted.files import LinkRule, open_file
+from gristmill.untrusted.files import END, LinkRule, alike, ends, open_file
 from gristmill.untrusted.lines import lines
 from gristmill.untrusted.walk import is_hidden, list_files
 

@@ -29,8 +29,7 @@ from gristmill.macroxue.raw.described import (
 from gristmill.macroxue.raw.drops import raw_files
 from gristmill.macroxue.raw.read_steps import none_fits
 from gristmill.publish import stamps
-from gristmill.publish.build import Attempt, Build, InputChanged
-from gristmill.publish.disk_space import bytes_of
+from gristmill.publish.build import Attempt, Build, InputChanged, bytes_of
 from gristmill.settings.tables import Settings
 
 RAW_DROP, PACK, VALUES, POOL, ANNOTATIONS = (

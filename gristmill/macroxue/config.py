@@ -9,8 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from gristmill.settings.fields import Checked
-from gristmill.settings.kinds import IN_EVENT, Count, Ge, Gt, Help, Le, Seed, Share, Unit, Workers
+from gristmill.settings.fields import (
+    IN_EVENT,
+    Checked,
+    Count,
+    Ge,
+    Gt,
+    Help,
+    Le,
+    Seed,
+    Share,
+    Unit,
+    Workers,
+)
 
 Layout = Literal["aligned48", "packed46"]
 TRAIN, VALIDATION = SIDES = ("train", "validation")

@@ -33,7 +33,7 @@ from gristmill.macroxue.format.rows import (
 from gristmill.macroxue.read.stream import StepStream
 from gristmill.macroxue.rules.game import DIRECTIONS, TrueRanks, true_ranks
 from gristmill.printable import cut, printable
-from gristmill.reading.facts import Ranges, counted, file_facts, number
+from gristmill.reading.reader import Ranges, counted, file_facts, number
 from gristmill.svg import RULE, bitmap, small_card, small_text
 
 if TYPE_CHECKING:

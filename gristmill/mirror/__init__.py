@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gristmill.mirror.published import Pushed
     from gristmill.mirror.pulling import Pulled, pull
     from gristmill.mirror.pushing import push
     from gristmill.mirror.store import MirrorError
+    from gristmill.mirror.versions import Pushed
 
 __all__ = ["MirrorError", "Pulled", "Pushed", "pull", "push"]
 
 __getattr__ = lazy_exports(
     __name__,
     {
-        "published": ("Pushed",),
         "pulling": ("Pulled", "pull"),
         "pushing": ("push",),
         "store": ("MirrorError",),
+        "versions": ("Pushed",),
     },
 )

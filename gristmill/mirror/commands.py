@@ -52,7 +52,7 @@ def push(url: str, names: tuple[str, ...], data_root: Path, **options: Any) -> N
     What the mirror has is not sent again, so a push that was stopped goes on.
     """
     from gristmill.mirror import pushing
-    from gristmill.run.shown_progress import shown_on_stderr
+    from gristmill.run.progress import shown_on_stderr
 
     with shown_on_stderr() as progress:
         done = pushing.push(data_root, url, names, progress=progress, **options)
@@ -88,7 +88,7 @@ def pull(
     on.
     """
     from gristmill.mirror import pulling, versions
-    from gristmill.run.shown_progress import shown_on_stderr
+    from gristmill.run.progress import shown_on_stderr
 
     with shown_on_stderr() as progress:
         if only_list:

@@ -7,6 +7,7 @@ digest of the one that was pushed. Source: docs/mirror.md#pull.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,17 +17,27 @@ from typing import Final
 
 from gristmill import provenance
 from gristmill.contract import GristmillError, Summary
+from gristmill.keys import refusal
 from gristmill.layout import PARTS
 from gristmill.mirror import versions
 from gristmill.mirror.pushing import PARALLEL
 from gristmill.mirror.store import MirrorError, Store
-from gristmill.mirror.transfer import Transfer, transferring
-from gristmill.mirror.versions import Known, Version, outer_of, record_name
-from gristmill.provenance import Input, Record, raw_inputs
+from gristmill.mirror.versions import (
+    DATA_VERSION,
+    Known,
+    Transfer,
+    Version,
+    outer_of,
+    readable,
+    record_name,
+    transferring,
+    wanted_of,
+)
+from gristmill.provenance import Input, Record, inventory, raw_inputs
 from gristmill.provenance.inventory import Entry
-from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove
-from gristmill.publish.build import Attempt, Build
-from gristmill.publish.slot import Slot
+from gristmill.publish import atomic_fs, commit, remove
+from gristmill.publish.build import Attempt, Build, Slot, check_space, translate_disk_errors
+from gristmill.run import locks
 from gristmill.run.progress import SILENT, Progress
 
 FETCHED: Final = "fetched-"
@@ -175,14 +186,14 @@ class _Pull:
         outer = outer_of(record)
         build = self._build(record, outer)
         slot = Slot.of(build)
-        with disk_space.translate_errors(build), locks.locked(slot.lock, build.title):
+        with translate_disk_errors(build), locks.locked(slot.lock, build.title):
             remove.mend(slot.work)
             standing = self._replaced(replace)
             _check_outer(self._root, outer)
             commit.check_place(build)
             fetched = slot.work / f"{FETCHED}{self._version.sha256}"
             _empty(build, slot, fetched)
-            disk_space.check(build, slot.work)
+            check_space(build, slot.work)
             self._transfer.fetch(self._version, record, fetched)
             own = fetched / record_name(self._entry)
             own.parent.mkdir(parents=True, exist_ok=True)
@@ -252,7 +263,7 @@ def _nothing(_: Attempt) -> Summary:
 def _empty(build: Build, slot: Slot, fetched: Path) -> None:
     """Remove what a killed build left in the slot; what was fetched stays, and so do parts."""
     fetched.mkdir(parents=True, exist_ok=True)
-    inventory.settle(build)
+    inventory.settle(build.root, build.entry)
     remove.sweep(slot.work)
     for entry in slot.work.iterdir():
         if entry.name not in (PARTS, fetched.name):
@@ -303,3 +314,64 @@ def _absent_inputs(root: Path, entry: Entry) -> int:
     except GristmillError:
         return 0  # `verify` reports it
     return sum(item.path is not None and not (root / item.path).exists() for item in inputs)
+
+
+MIRROR: Final = "GRISTMILL_MIRROR"
+"""Environment variable with the URL of the mirror of addresses that begin with `mirror://`."""
+CACHE: Final = "GRISTMILL_MIRROR_CACHE"
+"""Environment variable with the folder of the cache; default `gristmill/mirror` in the user's."""
+
+_FORM = re.compile(
+    r"(mirror://|mirror\+(?P<url>[^!]+)!)(?P<name>[^@#]+?)(@(?P<partition>[^@#/]+))?"
+    r"(#(?P<version>[^@#/]+))?(//(?P<inside>[^@#]+))?"
+)
+
+
+def cache_folder() -> Path:
+    """The folder of the cache; it need not be there."""
+    if named := os.environ.get(CACHE):
+        return Path(named).absolute()
+    above = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(above).absolute() / "gristmill/mirror"
+
+
+def fetched(address: str) -> Path:
+    """The local path of what an address names, pulled into the cache where it is not there.
+
+    Of several processes of a host one pulls, and the others wait. What the cache has of an address
+    with a data version needs no mirror, and what it has whole is not written. Raises MirrorError
+    for a text of another form, or where the mirror cannot be read or has no such version,
+    GristmillError where the pull fails.
+    """
+    if (found := _FORM.fullmatch(address)) is None:
+        raise MirrorError(
+            f"{address}: is no address in a mirror: write "
+            "mirror://NAME[@PARTITION][#DATA_VERSION][//INSIDE] or mirror+URL!NAME..."
+        )
+    url = found["url"] or os.environ.get(MIRROR, "")
+    if not url:
+        raise MirrorError(f"{address}: set {MIRROR} to the URL of the mirror, as of a pull")
+    name, partition, pin, inside = found.group("name", "partition", "version", "inside")
+    keys = [*name.split("/"), *([partition] if partition else [])]
+    if reason := next((reason for key in keys if (reason := refusal(key))), None):
+        raise MirrorError(f"{address}: {reason}")
+    if inside and {"", ".", ".."} & {*inside.split("/")}:
+        raise MirrorError(f"{address}: {inside!r} is no path in the artifact")
+    entry, set_of = Entry(name, partition), [url, name, partition, pin]
+    if not (pin and DATA_VERSION.fullmatch(pin) and stands(_root(set_of), Version(entry, "", pin))):
+        store = Store(url, make=False)
+        known = readable(store, name)
+        wanted = wanted_of(store, known, [entry.name], pin or "")
+        set_of += [] if pin else [each.sha256 for each in wanted]
+        root = _root(set_of)
+        if not all(stands(root, each) for each in wanted):
+            with locks.locked(root.parent / f"{root.name}.lock", address, wait=True):
+                for done in pull_versions(root, store, known, wanted, replace=True):
+                    if done.error is not None:
+                        raise GristmillError(f"{url}: {done.title}: {done.error}")
+    return _root(set_of) / name / (inside or "")
+
+
+def _root(set_of: list[str | None]) -> Path:
+    """The data root in the cache for a set of versions."""
+    return cache_folder() / provenance.digest(set_of)[:20]

@@ -14,10 +14,17 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.mirror import versions
-from gristmill.mirror.published import Item, Pushed, found, of_one_generation
 from gristmill.mirror.store import HUB_SCHEME, MOST, MirrorError, Store
-from gristmill.mirror.transfer import Transfer, transferring
-from gristmill.mirror.versions import Known, Version
+from gristmill.mirror.versions import (
+    Item,
+    Known,
+    Pushed,
+    Transfer,
+    Version,
+    found,
+    of_one_generation,
+    transferring,
+)
 from gristmill.provenance import Record, find_artifacts
 from gristmill.provenance.inventory import Entry
 from gristmill.reading.folder import OpenFolder
@@ -62,7 +69,7 @@ def push(
     cannot be read, GristmillError for a name that means nothing.
     """
     if isinstance(url, str) and url.startswith(HUB_SCHEME):
-        from gristmill.mirror.hub import push as hub_push
+        from gristmill.mirror import hub as hub_push
 
         return hub_push.push(
             root,

@@ -8,23 +8,29 @@ Source: docs/mirror.md#layout.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from threading import Event
 from typing import Final, TypeVar
 
 from gristmill import provenance
-from gristmill.contract import GristmillError
+from gristmill.contract import BadInput, GristmillError
+from gristmill.hashing import named_reader
 from gristmill.keys import refusal
-from gristmill.mirror.store import MirrorError, Store
-from gristmill.provenance import Input, Output, Record
+from gristmill.mirror.store import PIECE, MirrorError, Store
+from gristmill.provenance import Input, Output, Record, find_artifacts
 from gristmill.provenance.inventory import Entry
-from gristmill.provenance.record import READABLE_VERSIONS
-from gristmill.provenance.record_file import wrong_path
+from gristmill.provenance.record import READABLE_VERSIONS, read_bytes, wrong_path
+from gristmill.reading.folder import OpenFolder
 from gristmill.run import amounts
+from gristmill.run.progress import Stage
 
 T = TypeVar("T")
 
@@ -314,3 +320,209 @@ def lines(url: str | Store, names: Sequence[str] = ()) -> Iterator[str]:
             at = each.pushed
             pushed = f"pushed {at[:4]}-{at[4:6]}-{at[6:8]} {at[8:10]}:{at[10:12]} UTC"
             yield f"{each.entry.title}: {f'{pushed}, {each}' if each.sha256 else _OLD}"
+
+
+def damaged(shown: Path) -> BadInput:
+    """The error of a file that is not the one in its artifact's record."""
+    return BadInput(
+        shown,
+        "is not the file that its provenance record lists: it is not pushed: build the artifact "
+        "again with --rebuild, or bring the file back",
+    )
+
+
+_TRIES: Final = 3
+_AT_ONCE, _ARTIFACTS = 1_000, 4
+_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def transferring(
+    store: Store, parallel: int, stage: Stage
+) -> Iterator[tuple[Transfer, ThreadPoolExecutor]]:
+    """A transfer of so many files at once, and the threads of the artifacts that share it.
+
+    After an interrupt no thread begins a file, or goes on with one.
+    """
+    with ThreadPoolExecutor(parallel) as files, ThreadPoolExecutor(_ARTIFACTS) as artifacts:
+        transfer = Transfer(store, files, stage)
+        try:
+            yield transfer, artifacts
+        except BaseException:
+            transfer.stopped.set()
+            files.shutdown(wait=False, cancel_futures=True)
+            artifacts.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What moves files between one mirror and this host.
+
+    threads: each takes one file at a time.
+    stage: advanced by the bytes of what is at its end.
+    stopped: set where no thread shall go on with its file.
+    """
+
+    store: Store
+    threads: Executor
+    stage: Stage
+    stopped: Event = field(default_factory=Event)
+
+    def send(self, folder: OpenFolder, record: Record, version: Version) -> int:
+        """Make the mirror have the files of an open artifact; returns the bytes that it lacked.
+
+        Raises BadInput where a file is not what the record says, MirrorError as the store.
+        """
+        return sum(self._each(lambda file: self._send(folder, version, file), files_of(record)))
+
+    def _send(self, folder: OpenFolder, version: Version, file: Output) -> int:
+        key = version.file(file)
+        if self.store.holds(key, file.bytes, file.sha256):
+            self._advance(file.bytes)
+            return 0
+        self.store.write(key, self._right(folder, file), file.bytes)
+        return file.bytes
+
+    def _right(self, folder: OpenFolder, file: Output) -> Iterator[bytes]:
+        """The bytes of a file. Raises BadInput before its end where they are others."""
+        shown, digest = folder.path / file.path, hashlib.sha256()
+        try:
+            descriptor = os.open(folder.inside / file.path, _FILE)
+        except OSError as error:
+            raise BadInput(shown, f"cannot be sent: {error.strerror}") from error
+        with named_reader(descriptor, shown, buffering=0) as opened:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise damaged(shown)
+            while data := opened.read(PIECE):
+                digest.update(data)
+                self._advance(len(data))
+                yield data
+        if digest.hexdigest() != file.sha256:
+            raise damaged(shown)
+
+    def fetch(self, version: Version, record: Record, out: Path) -> None:
+        """Fetch the files of a version into a folder; what a stopped pull left there is kept.
+
+        Raises MirrorError where the mirror lacks a file, or gives other bytes three times.
+        """
+        self._each(lambda file: self._fetch(version, file, out / file.path), files_of(record))
+
+    def _fetch(self, version: Version, file: Output, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        key = version.file(file)
+        for _ in range(_TRIES):
+            digest, size = hashlib.sha256(), 0
+            with path.open("a+b") as target:
+                target.seek(0)
+                while data := target.read(PIECE):
+                    digest.update(data)
+                    size += len(data)
+                self._advance(min(size, file.bytes))
+                for piece in self.store.pieces(key, file.bytes, size):
+                    digest.update(piece)
+                    target.write(piece)
+                    self._advance(len(piece))
+            if digest.hexdigest() == file.sha256:
+                os.utime(path, ns=(file.mtime_ns, file.mtime_ns))
+                return
+            path.unlink()
+        raise MirrorError(
+            f"{self.store.url}: {key} has other bytes than its name says, {_TRIES} times: "
+            f"{again(version)}"
+        )
+
+    def _advance(self, size: int) -> None:
+        if self.stopped.is_set():
+            raise MirrorError(f"{self.store.url}: was interrupted: do it again to go on")
+        self.stage.advance(size)
+
+    def _each(self, work: Callable[[Output], T], files: Sequence[Output]) -> list[T]:
+        """What `work` returns of each file; no thread is at work on any when this ends."""
+        done: list[T] = []
+        for at in range(0, len(files), _AT_ONCE):
+            begun = [self.threads.submit(work, file) for file in files[at : at + _AT_ONCE]]
+            try:
+                done += [each.result() for each in begun]
+            finally:
+                for each in begun:
+                    each.cancel()
+                wait(begun)
+        return done
+
+
+Item = tuple[find_artifacts.Artifact, Record | None]
+"""An artifact, and its record where it can be read."""
+
+_ATTEMPTS: Final = 20
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What a push did with one artifact partition.
+
+    title: the artifact, and the partition of a shared folder.
+    said: the version or the commit that holds it, and what a person should know of it.
+    created: whether this call made that.
+    sent_bytes: bytes that the mirror did not have.
+    error: why it failed, None otherwise.
+    """
+
+    title: str
+    said: str = ""
+    created: bool = False
+    sent_bytes: int = 0
+    error: str | None = None
+
+    def __str__(self) -> str:
+        how = "failed" if self.error else "pushed" if self.created else "unchanged"
+        return f"{how:<10} {self.title}: {self.error or self.said}"
+
+
+def found(
+    root: Path, artifacts: Iterable[find_artifacts.Artifact] | None
+) -> list[tuple[Entry, str, Item]]:
+    """Returns the artifacts of a data root; one with an unreadable record has no asset.
+
+    artifacts: those to take; None: the root is searched.
+    """
+    listed: list[tuple[Entry, str, Item]] = []
+    for item in find_artifacts.artifacts(root) if artifacts is None else artifacts:
+        try:
+            record = provenance.read_record(item.record_path)
+        except GristmillError:
+            listed.append((Entry.of(root, item), "", (item, None)))
+        else:
+            listed.append((Entry.of(root, item), record.asset, (item, record)))
+    return listed
+
+
+def of_one_generation(
+    item: find_artifacts.Artifact, entry: Entry, work: Callable[[OpenFolder, Record, bytes], T]
+) -> T:
+    """Do something with an artifact's folder and its record; again where a rebuild replaced it.
+
+    work: gets the open folder, the record in it and that record's bytes, and reads files through
+        the folder alone.
+
+    Raises BadInput where the record or a file is not what it should be, GristmillError where the
+    artifact cannot be pushed, and what `work` raises.
+    """
+    if reason := wrong_name(entry):
+        raise GristmillError(f"{item.folder}: cannot be pushed: {reason}")
+    name = record_name(entry)
+    for attempt in range(_ATTEMPTS):
+        folder = OpenFolder(item.folder, "none", name)
+        try:
+            data = read_bytes(folder.inside / name)
+            record = parsed_record(data, item.record_path)
+            if reason := wrong_record(record, entry):
+                raise BadInput(item.record_path, f"{reason}: it is not pushed")
+            return work(folder, record, data)
+        except (GristmillError, OSError):
+            # Files of a folder that is being deleted are missing one by one.
+            if attempt + 1 == _ATTEMPTS or not folder.replaced():
+                raise
+        finally:
+            folder.close()
+    raise AssertionError

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gristmill.provenance.canonical import canonical, config_fields, digest
 from gristmill.provenance.fingerprint import fingerprint, recipe, recorded_values
 from gristmill.provenance.record import (
     INPUTS,
@@ -21,7 +20,10 @@ from gristmill.provenance.record import (
     Record,
     Replaced,
     Tokenizer,
+    canonical,
+    config_fields,
     data_version,
+    digest,
     holds_record,
     inputs_path,
     outputs_of,

@@ -10,7 +10,6 @@ from pathlib import Path
 from gristmill.contract import GristmillError
 from gristmill.layout import DROPS, WORK
 from gristmill.provenance import record as provenance
-from gristmill.provenance import stable_listing
 from gristmill.provenance.record import Record
 
 
@@ -59,7 +58,7 @@ def artifacts(path: Path, leave_out: str = DROPS) -> Iterator[Artifact]:
     leave_out: name of a folder in `path` that is not searched (default: the drops of a data root,
         whose files a person or a download named).
     """
-    folders, names, links = stable_listing.listing(path)
+    folders, names, links = provenance.listing(path)
     # A folder in the place of a record is a record that cannot be read.
     names = sorted([*names, *(name for name in folders if name.endswith(".json"))])
     if path.name == provenance.SHARED_RECORDS:
@@ -85,7 +84,7 @@ def artifacts_of(
 def artifacts_in(folder: Path) -> list[Artifact]:
     """The artifacts whose files lie in `folder` itself, not in a nested artifact."""
     own = [provenance.RECORD] if os.path.lexists(folder / provenance.RECORD) else []
-    folders, names, _ = stable_listing.listing(folder / provenance.SHARED_RECORDS)
+    folders, names, _ = provenance.listing(folder / provenance.SHARED_RECORDS)
     records = sorted([*folders, *names])
     shared = [f"{provenance.SHARED_RECORDS}/{name}" for name in records if name.endswith(".json")]
     return [Artifact(folder, folder / name) for name in own + shared]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gristmill.provenance.canonical import config_fields, digest
-from gristmill.provenance.record import Input, Tokenizer
-from gristmill.settings.kinds import COUNTED_BEFORE, fields_with
+from gristmill.provenance.record import Input, Tokenizer, config_fields, digest
+from gristmill.settings.fields import COUNTED_BEFORE, fields_with
 
 
 def fingerprint(recipe: str, code_digest: str, libraries: Mapping[str, str]) -> str:

@@ -1,25 +1,33 @@
-"""The inventory of a data root: which artifacts should be there, as publishing wrote it."""
+"""The inventory of a data root: which artifacts should be there, and what is missing of them.
+
+Publishing, removing and cleaning write it. Each step is one file system call, so that a kill at any
+moment leaves entries that `missing` reads without a false or a lost finding. Source:
+docs/publishing-details.md#inventory.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
-from gristmill.contract import Violation
-from gristmill.layout import VERSIONS, WORK, without_dots
-from gristmill.provenance.find_artifacts import Artifact
-from gristmill.provenance.record import record_path
+from gristmill.contract import GristmillError, Violation
+from gristmill.layout import SLOTS, VERSIONS, WORK, without_dots
+from gristmill.provenance.find_artifacts import Artifact, artifacts, recorded_root
+from gristmill.provenance.record import read_record, record_path
+from gristmill.run import locks
 
 INVENTORY: Final = "inventory"
 """Name of its folder, in `.gristmill` of the data root."""
 
 _MARK: Final = "@"
-_SLOTS: Final = "slots"
+_READ_ONLY: Final = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class State(StrEnum):
@@ -94,10 +102,10 @@ class Entry:
         """The slots that builds of this artifact can have: its own, or of a nested one."""
         *above, name = self.artifact.split("/")
         own = name if self.partition is None else f"{name}{_MARK}{self.partition}"
-        yield root.joinpath(*above) / WORK / _SLOTS / own
+        yield root.joinpath(*above) / WORK / SLOTS / own
         parts = (*above, name)
         for depth in range(1, len(parts)):
-            folder = root.joinpath(*parts[: depth - 1]) / WORK / _SLOTS
+            folder = root.joinpath(*parts[: depth - 1]) / WORK / SLOTS
             yield folder / f"{parts[depth - 1]}+{'+'.join(parts[depth:])}"
 
 
@@ -158,6 +166,136 @@ def _entries_in(folder: Path, inside: tuple[str, ...]) -> Iterator[tuple[Entry, 
         if _MARK in leaf and name and states:
             artifact = "/".join((*inside, _unquoted(name)))
             yield Entry(artifact, _unquoted(partition) or None), states[0]
+
+
+def begin(root: Path, entry: Entry) -> None:
+    """Say that a first commit comes: the step before the rename. Later commits change nothing."""
+    take_in(root)
+    if not entry.file(root).exists():
+        _write(entry.file(root, State.BEGUN))
+
+
+def confirm(root: Path, entry: Entry) -> None:
+    """Say that the artifact is published: the step after the rename, or of an unchanged build."""
+    if not entry.file(root).exists() or entry.file(root, State.REMOVED).exists():
+        _confirm(root, entry)
+
+
+def note_unchanged(root: Path, entry: Entry) -> None:
+    """`confirm` for an artifact that is up to date, in a root that may be read-only."""
+    try:
+        take_in(root)
+        confirm(root, entry)
+    except OSError as error:
+        if error.errno not in _READ_ONLY:
+            raise
+
+
+def withdraw(folder: Path) -> None:
+    """Say that a folder is removed on purpose, with all artifacts in it, before it goes."""
+    root = root_above(folder) or recorded_root(folder)
+    if root is None:
+        return
+    take_in(root)
+    below = [entry for entry, _ in entries(root, folder)]
+    found = [Entry.of(root, item) for item in artifacts(folder)]
+    for entry in dict.fromkeys([*below, *found]):
+        forget(root, entry)
+
+
+def forget(root: Path, entry: Entry) -> None:
+    """Say that one artifact partition is removed on purpose: the step before it goes."""
+    removed = entry.file(root, State.REMOVED)
+    present = [
+        file
+        for state in (State.PUBLISHED, State.BEGUN)
+        if (file := entry.file(root, state)).exists()
+    ]
+    if not present:
+        _write(removed)
+    for file in present:
+        file.rename(removed)
+
+
+def settle(root: Path, entry: Entry) -> None:
+    """Decide whether a commit that was begun was done, before the slot of its build is emptied."""
+    begun = entry.file(root, State.BEGUN)
+    if not begun.exists():
+        return
+    if entry.is_staged(root) and not entry.is_published(root):
+        begun.unlink()
+    else:
+        _confirm(root, entry)  # also where it was lost since: then it is missing
+
+
+def settle_folder(root: Path, folder: Path) -> None:
+    """`settle` for all partitions of a folder. The caller holds the lock of its commits."""
+    if not folder.is_relative_to(root) or not folder_of(root).is_dir():
+        return
+    for entry, state in list(entries(root, folder)):
+        if state is State.BEGUN and root / entry.artifact == folder:
+            settle(root, entry)
+
+
+def settle_slot(slot: Path) -> None:
+    """`settle` for all commits that were begun in a slot. The caller holds its lock."""
+    parent = slot.parents[2]
+    root = root_above(parent)
+    for entry, state in [] if root is None else list(entries(root, parent)):
+        if root is not None and state is State.BEGUN and slot in entry.slots(root):
+            settle(root, entry)
+
+
+def take_in(root: Path) -> None:
+    """Make the inventory of a data root that has none, from the records that are there.
+
+    Artifacts that a record says it deleted (`deleted_inputs`) count as removed on purpose.
+    """
+    folder = folder_of(root)
+    if folder.is_dir():
+        return
+    with locks.locked(root / WORK / f"{INVENTORY}.lock", INVENTORY, wait=True):
+        if folder.is_dir():
+            return
+        new = root / WORK / f"{INVENTORY}.new"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        for item in artifacts(root):
+            _take_in(root, new, item)
+        new.rename(folder)
+
+
+def _take_in(root: Path, new: Path, item: Artifact) -> None:
+    entry = Entry.of(root, item)
+    _write(new / entry.file(root).relative_to(folder_of(root)))
+    try:
+        deleted = read_record(item.record_path).deleted_inputs
+    except GristmillError:
+        return  # `verify` reports the record
+    for path in deleted:
+        gone = Entry(PurePosixPath(path).as_posix())
+        wrong = PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts
+        if not wrong and path and not gone.is_published(root):
+            _write(new / gone.file(root, State.REMOVED).relative_to(folder_of(root)))
+
+
+def _confirm(root: Path, entry: Entry) -> None:
+    begun = entry.file(root, State.BEGUN)
+    if begun.exists():
+        begun.rename(entry.file(root))
+    else:
+        _write(entry.file(root))
+    entry.file(root, State.REMOVED).unlink(missing_ok=True)
+
+
+def _write(file: Path) -> None:
+    # Not flushed: on file systems with a journal the flush of the commit takes it along, and an
+    # entry that a power loss took comes back with the next call for its artifact.
+    try:
+        file.touch()
+    except FileNotFoundError:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
 
 
 def missing(path: Path) -> list[Violation]:

@@ -16,16 +16,9 @@ from gristmill.families import Kind, kind_of_asset
 from gristmill.inbox.account import Account
 from gristmill.printable import printable
 from gristmill.provenance import find_artifacts, inventory
-from gristmill.provenance.check_artifact import MALFORMED
-from gristmill.provenance.drop_hashes import drop_of, name_in
-from gristmill.provenance.raw_inputs import raw_inputs
-from gristmill.provenance.record import (
-    Input,
-    Record,
-    read_inputs,
-    read_record,
-    record_path,
-)
+from gristmill.provenance.raw_inputs import drop_of, name_in, raw_inputs
+from gristmill.provenance.record import Input, Record, read_inputs, read_record, record_path
+from gristmill.provenance.verification import MALFORMED
 from gristmill.untrusted.files import LinkRule
 
 READY: Final = "ready"

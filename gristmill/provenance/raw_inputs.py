@@ -2,32 +2,152 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from pydantic import PrivateAttr
 
+from gristmill import families
 from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_file, sha256_of
-from gristmill.layout import PULLED, WORK
-from gristmill.provenance import stamp_notes
-from gristmill.provenance.canonical import digest
-from gristmill.provenance.drop_hashes import DropHashes, drop_of, name_in
+from gristmill.layout import DROPS, PULLED, WORK
 from gristmill.provenance.find_artifacts import Artifact
-from gristmill.provenance.record import (
-    RECORD,
-    Input,
-    Record,
-    read_inputs,
-    read_record,
+from gristmill.provenance.record import RECORD, Input, Record, digest, read_inputs, read_record
+from gristmill.untrusted.files import (
+    CLOCK_TICK_NS,
+    REFUSE_LINKS,
+    LinkRule,
+    equal_rule,
+    open_file,
+    stat_file,
 )
-from gristmill.provenance.stamp_notes import Stamp
-from gristmill.untrusted.equal_files import equal_rule
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, stat_file
 from gristmill.untrusted.walk import Entry, hard_links
+
+Stamp = tuple[int, int, int, int, int]
+"""Device, inode, size, and times of the last change of contents and of the inode."""
+
+
+def stamp_of(found: os.stat_result) -> Stamp:
+    """The stamp of a file."""
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def read_stamps(file: Path) -> Mapping[str, Stamp]:
+    """The stamps in a file of notes, by POSIX path; none where it cannot be read."""
+    try:
+        entries = json.loads(file.read_bytes())
+        return {path: _stamp(*values) for path, values in entries.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _stamp(device: int, inode: int, size: int, mtime_ns: int, ctime_ns: int) -> Stamp:
+    stamp = device, inode, size, mtime_ns, ctime_ns
+    if not all(type(number) is int for number in stamp):
+        raise TypeError("a stamp has five integers")
+    return stamp
+
+
+def write_stamps(file: Path, stamps: Mapping[str, Stamp]) -> None:
+    """Write notes. Without them files are hashed again, so a full disk is no error here.
+
+    Nothing is written while another process writes the same notes.
+    """
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new = file.with_name(f"{file.name}.new")
+        with new.open("a") as target:
+            fcntl.flock(target, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(target.fileno()), new.stat()):
+                return  # another process wrote and renamed it before the lock was held
+            _replace_notes(file, new, target, json.dumps(stamps))
+
+
+def _replace_notes(file: Path, new: Path, target: TextIO, text: str) -> None:
+    try:
+        target.truncate(0)  # what a killed process left
+        target.write(text)
+        target.flush()
+        new.replace(file)
+    except OSError:
+        new.unlink()
+        raise
+
+
+class DropHashes:
+    """The sums of one drop."""
+
+    def __init__(self, root: Path, drop: Path) -> None:
+        self._drop = drop
+        name = "@".join(drop.relative_to(root / DROPS).parts)
+        self._file = root / WORK / DROPS / f"{name}.json"
+
+    @cached_property
+    def _kept(self) -> dict[str, tuple[str, Stamp]]:
+        split = ((key.partition(" "), stamp) for key, stamp in read_stamps(self._file).items())
+        return {name: (sha256, stamp) for (sha256, _, name), stamp in split}
+
+    def known(self, name: str, stamp: Stamp) -> str | None:
+        """The sha256 of a file that has this stamp; None where it is not known.
+
+        name: its path in the drop; that of a drop that is a file is the file's name.
+        """
+        sha256, kept = self._kept.get(name, ("", None))
+        return sha256 if kept == stamp else None
+
+    def of_now(self, name: str, links: LinkRule = REFUSE_LINKS) -> str | None:
+        """The sha256 of a file as it is on the disk; None where it is not known."""
+        if name not in self._kept:
+            return None
+        path = self._drop / name if self._drop.is_dir() else self._drop
+        found = stat_file(path, root=self._drop.parent, links=links)
+        return self.known(name, stamp_of(found))
+
+    def keep(self, hashed: Mapping[str, tuple[str, Stamp]], *, is_own: bool = False) -> None:
+        """Keep sums, with the stamps from before the files were hashed.
+
+        hashed: sha256 and stamp by name, as for `known`.
+        is_own: whether this process wrote the files; default False: the sum of a file that changed
+            a moment ago is not kept.
+        """
+        latest = time.time_ns() - (0 if is_own else CLOCK_TICK_NS)
+        new = {name: each for name, each in hashed.items() if is_own or each[1][4] < latest}
+        if not new:
+            return
+        self.__dict__.pop("_kept", None)  # another process may have kept others meanwhile
+        kept = {
+            name: each
+            for name, each in self._kept.items()
+            if os.path.lexists(self._drop / name if name != self._drop.name else self._drop)
+        }
+        kept |= new
+        self.__dict__["_kept"] = kept
+        entries = {f"{sha256} {name}": stamp for name, (sha256, stamp) in kept.items()}
+        write_stamps(self._file, entries)
+
+
+def drop_of(root: Path, path: Path) -> Path | None:
+    """The drop that a raw file belongs to; None for a file outside of `drops/`."""
+    parts = path.relative_to(root).parts
+    if parts[0] != DROPS:
+        return None
+    # An inbox may be in another one, as `puzzles/recipes`.
+    inboxes = {tuple(name.split("/")) for name in families.inboxes()}
+    depth = max((len(each) for each in inboxes if parts[1 : len(each) + 1] == each), default=1)
+    return root.joinpath(*parts[: depth + 2]) if len(parts) > depth + 1 else None
+
+
+def name_in(drop: Path, path: Path) -> str:
+    """The name of a file in a drop, as for `DropHashes.known`."""
+    return drop.name if path == drop else path.relative_to(drop).as_posix()
 
 
 class RawFile(Input):
@@ -73,7 +193,7 @@ def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
 
     A file that kept its size and times need not be read again; `verify` reads it.
     Empty where the record or its list of inputs is not as it was written, and of a record that was
-    pulled: it speaks of the files of another host. See also `drop_hashes.py`.
+    pulled: it speaks of the files of another host.
     """
     if not record_path.exists():
         return {}
@@ -152,7 +272,7 @@ def raw_inputs(
             _check_name(file, root)
         stat = stat_file(file, root=inbox, links=links)
         earlier = known.get((path, stat.st_size, stat.st_mtime_ns))
-        stamp = stamp_notes.stamp_of(stat)
+        stamp = stamp_of(stat)
         if earlier is not None and stat.st_ctime_ns <= earlier.trusted_ns:
             sha256 = earlier.sha256
         else:

@@ -2,21 +2,163 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
+import os
+import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from pathlib import Path
-from typing import Any
+from datetime import date, datetime
+from enum import Enum
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from gristmill import printable
 from gristmill.contract import FileNote, GristmillError, Violation
-from gristmill.printable import plain
-from gristmill.provenance import record_file, stable_listing
-from gristmill.provenance.canonical import canonical, digest
+from gristmill.settings.fields import ADDED_LATER, NO_EFFECT, Checked, fields_with
 from gristmill.untrusted.files import CLOCK_TICK_NS
+
+_TRIES = 10
+
+Generation = tuple[int, int, int, int] | None
+"""Which folder is at a path, and when its entries last changed; None where there is none."""
+
+
+def generation(folder: Path) -> Generation:
+    """The generation of `folder`: it differs after a commit of it, or of a folder nested in it.
+
+    It has times beside the inode number, which is soon reused after a removal.
+    """
+    try:
+        stat = folder.stat()
+    except (OSError, ValueError):  # ValueError: a damaged record names a path with a zero byte
+        return None
+    return stat.st_dev, stat.st_ino, stat.st_ctime_ns, stat.st_mtime_ns
+
+
+def generations(folders: Iterable[Path]) -> dict[Path, Generation]:
+    """`generation` of each folder."""
+    return {folder: generation(folder) for folder in folders}
+
+
+class Listing(NamedTuple):
+    """Names in a folder, each list sorted."""
+
+    folders: list[str]
+    names: list[str]
+    links: list[str]
+
+
+def listing(folder: Path) -> Listing:
+    """The names in `folder` at one moment.
+
+    Empty where the folder cannot be read. Of a folder that changes all the time the last listing
+    counts.
+    """
+    listed: list[tuple[str, bool, bool]] = []
+    for _ in range(_TRIES):
+        before = generation(folder)
+        try:
+            with os.scandir(folder) as entries:
+                listed = [
+                    (entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink())
+                    for entry in entries
+                ]
+        except OSError:
+            listed = []
+        if generation(folder) == before:
+            break
+    return Listing(
+        sorted(name for name, is_folder, _ in listed if is_folder),
+        sorted(name for name, is_folder, _ in listed if not is_folder),
+        sorted(name for name, _, is_link in listed if is_link),
+    )
+
+
+LIMIT: Final = 1 << 28
+"""Most bytes of a record or a list of inputs; a list of a million raw files has less."""
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a regular file of at most LIMIT bytes.
+
+    path: of a record or a list of inputs; the last part is not followed where it is a link.
+
+    Raises OSError as opening does, and GristmillError for anything but such a file.
+    """
+    if path.is_symlink():
+        raise GristmillError(f"{path}: is a link, where a record is a file of its own")
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise GristmillError(f"{path}: is not a regular file")
+        if found.st_size > LIMIT:
+            raise GristmillError(f"{path}: has {found.st_size:,} bytes, at most {LIMIT:,} are read")
+        return file.read(LIMIT)
+
+
+def wrong_path(path: str) -> str | None:
+    """Why a path in a record cannot be one below its folder, None where it can."""
+    parts = PurePosixPath(path).parts
+    if not parts or "\0" in path:
+        return "is empty or has a null byte"
+    if path.startswith("/"):
+        return "is absolute"
+    if ".." in parts:
+        return "leads out of its folder"
+    return None
+
+
+def canonical(value: object) -> bytes:
+    """JSON with sorted keys, no spaces, UTF-8: equal values give equal bytes."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
+
+
+def digest(value: object) -> str:
+    """Hex sha256 of a value's canonical JSON."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def config_fields(config: object, affecting_output: bool = False) -> dict[str, Any]:
+    """A config dataclass as JSON values.
+
+    config: an instance of a dataclass.
+    affecting_output: leave out fields that cannot change the output (`NO_EFFECT`: workers and the
+        like), and those that came later (`ADDED_LATER`) while they have their default, which is
+        how it was before; default False.
+
+    Raises TypeError for another object or a value that has no JSON form.
+    """
+    if not dataclasses.is_dataclass(config) or isinstance(config, type):
+        raise TypeError(f"a config is an instance of a dataclass, not {config!r}")
+    values = config.recorded() if isinstance(config, Checked) else dataclasses.asdict(config)
+    if affecting_output:
+        later, without = (
+            fields_with(type(config), ADDED_LATER),
+            fields_with(type(config), NO_EFFECT),
+        )
+        for field in dataclasses.fields(config):
+            unchanged = field.name in later and values[field.name] == field.default
+            if unchanged or field.name in without:
+                del values[field.name]
+    plain: dict[str, Any] = json.loads(json.dumps(values, default=_plain))
+    return plain
+
+
+def _plain(value: object) -> object:
+    """A JSON value for one that has none, the same in every process."""
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, PurePath | Enum | date):
+        return str(value)
+    raise TypeError(f"a config holds plain values, paths, dates and sets, not {value!r}")
+
 
 SCHEMA_VERSION = 3
 READABLE_VERSIONS = (1, 2, SCHEMA_VERSION)
@@ -130,7 +272,7 @@ class Notes(_Frozen):
             if len(named) < _MOST_NOTES:
                 texts = (note.law, note.where, note.found)
                 own = (text.replace(f"{folder}/", "") for text in texts)
-                named.append(Violation(*(plain(text, _LONGEST_NOTE) for text in own)))
+                named.append(Violation(*(printable.plain(text, _LONGEST_NOTE) for text in own)))
         return cls(counts=dict(counts), named=named)
 
     def listed(self) -> Iterator[Violation]:
@@ -228,7 +370,7 @@ def holds_record(folder: Path) -> bool:
     """
     if (folder / RECORD).exists():
         return True
-    shared = stable_listing.listing(folder / SHARED_RECORDS)
+    shared = listing(folder / SHARED_RECORDS)
     return any(name.endswith(".json") for name in (*shared.folders, *shared.names))
 
 
@@ -252,7 +394,7 @@ def read_record(path: Path) -> Record:
     schema version that this code does not know.
     """
     try:
-        raw = json.loads(record_file.read_bytes(path))
+        raw = json.loads(read_bytes(path))
         version = raw.get("schema_version") if isinstance(raw, Mapping) else None
         if version not in READABLE_VERSIONS:
             raise GristmillError(
@@ -291,7 +433,7 @@ def read_inputs(record: Record, path: Path) -> list[Input]:
         return list(record.inputs)
     listed = inputs_path(path)
     try:
-        lines = record_file.read_bytes(listed).splitlines()
+        lines = read_bytes(listed).splitlines()
     except OSError as error:
         raise GristmillError(f"{listed}: no list of inputs can be read: {error}") from error
     return [_listed_input(listed, number, line) for number, line in enumerate(lines, start=1)]

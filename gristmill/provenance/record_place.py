@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.layout import WORK
-from gristmill.provenance import inventory, record_file, stable_listing
+from gristmill.provenance import inventory
 from gristmill.provenance.find_artifacts import Artifact, artifacts_in
-from gristmill.provenance.record import Input, Record, read_record
+from gristmill.provenance.record import Input, Record, listing, read_record, wrong_path
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def wrong_paths(record: Record) -> Iterator[str]:
         named["inputs_file"] = [record.inputs_file.path]
     for field, paths in named.items():
         for path in paths:
-            if reason := record_file.wrong_path(path):
+            if reason := wrong_path(path):
                 yield f"{field}: the path {path!r} {reason}"
     counts = Counter(PurePosixPath(path) for path in named["outputs"])
     for twice in (path for path, count in counts.items() if count > 1):
@@ -110,7 +110,7 @@ def check_links(folder: Path) -> None:
     """`check_inside` for every link at or below a folder."""
     waiting = [folder]
     for here in waiting:
-        folders, _, links = stable_listing.listing(here)
+        folders, _, links = listing(here)
         waiting += [here / name for name in folders if name != WORK]
         for name in links:
             check_inside(here / name, folder)
@@ -119,5 +119,5 @@ def check_links(folder: Path) -> None:
 def wrong_inputs(inputs: Sequence[Input]) -> Iterator[str]:
     """What is wrong with the paths of inputs."""
     for item in inputs:
-        if item.path is not None and (reason := record_file.wrong_path(item.path)):
+        if item.path is not None and (reason := wrong_path(item.path)):
             yield f"the path {item.path!r} {reason}"

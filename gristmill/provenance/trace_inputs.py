@@ -15,9 +15,9 @@ from gristmill.families import Request
 from gristmill.hashing import sha256_file
 from gristmill.provenance import inventory, record_place
 from gristmill.provenance import record as provenance
-from gristmill.provenance.check_artifact import MALFORMED
 from gristmill.provenance.find_artifacts import Artifact, artifacts_in
 from gristmill.provenance.record import Input, Record
+from gristmill.provenance.verification import MALFORMED
 
 ALL: Final = "0"
 """The sample of a command that names none: all inputs."""

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from gristmill import families, provenance
 from gristmill.code.digest import Code
-from gristmill.contract import GristmillError, Summary, Violation
+from gristmill.contract import FileFailed, GristmillError, Summary, Violation, in_words
 from gristmill.inbox.account import Account
 from gristmill.keys import refusal
+from gristmill.layout import SLOTS, WORK
 from gristmill.provenance import Input, Record, Tokenizer, environment
+from gristmill.provenance.inventory import Entry
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import shown
@@ -161,6 +167,11 @@ class Build:
         """The code of the asset's builder."""
         return families.code_of_asset(self.asset)
 
+    @property
+    def entry(self) -> Entry:
+        """Its entry in the inventory of the data root."""
+        return Entry(self.artifact, self.partition if self.shared else None)
+
     @cached_property
     def fingerprint(self) -> str:
         """Digest of everything that decides the payload."""
@@ -300,3 +311,113 @@ def account_line(build: Build, record: Record) -> str:
         by_reason = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
         counted.append(f"{sum(counts.values()):,} {what} ({by_reason})")
     return "; ".join([*(build.account.lines if build.account else []), *counted, *unusual])
+
+
+_LOCKS: Final = "locks"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Names below `.gristmill` for one artifact partition.
+
+    Locks and slots are in folders of their own, so that no artifact's name can
+    be the name of another artifact's lock.
+    """
+
+    work: Path
+    lock: Path
+    folder_lock: Path
+
+    @staticmethod
+    def of(build: Build) -> Slot:
+        """The slot of a build."""
+        outermost = build.root / (build.outer or build.artifact)
+        work, name = outermost.parent / WORK, outermost.name
+        own = name
+        if build.shared:
+            own = f"{name}@{build.partition}"
+        elif build.outer is not None:
+            inside = PurePosixPath(build.artifact).relative_to(build.outer)
+            own = f"{name}+{str(inside).replace('/', '+')}"
+        slot = work / SLOTS / own
+        return Slot(slot, lock_of_slot(slot), work / _LOCKS / name)
+
+
+def slot_of_folder(folder: Path) -> Path:
+    """The slot of an artifact that has `folder` to itself and is not nested in another."""
+    return folder.parent / WORK / SLOTS / folder.name
+
+
+def lock_of_folder(folder: Path) -> Path:
+    """The lock of a folder that several partitions share."""
+    return folder.parent / WORK / _LOCKS / folder.name
+
+
+def lock_of_slot(slot: Path) -> Path:
+    """The lock that the builder in a slot holds.
+
+    A nested artifact (`outer+inner`) is built under the lock of the outer one.
+    """
+    return slot.parents[1] / _LOCKS / slot.name.split("+")[0]
+
+
+_SPARE_BYTES = 1 << 20  # records, lists of inputs and headers
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# SQLite reports ENOSPC by a code of its own, but quotas and limits as a failed write.
+_SQLITE_DISK_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE}
+
+
+def bytes_of(*places: Path) -> int:
+    """Returns the bytes of files, and of the files that lie in folders, for an estimate.
+
+    places: files and folders; what is missing counts 0, since the proof of the inputs says more.
+    """
+    total = 0
+    for place in places:
+        files = sorted(place.iterdir()) if place.is_dir() else [place]
+        total += sum(file.stat().st_size for file in files if file.is_file())
+    return total
+
+
+def check_space(build: Build, folder: Path) -> None:
+    """Raise DiskFull where the disk of `folder` has less free space than `build` needs."""
+    free = shutil.disk_usage(folder).free
+    if free < build.space + _SPARE_BYTES:
+        raise DiskFull(
+            f"{build.title}: needs about {build.space + _SPARE_BYTES:,} bytes in {build.root}, "
+            f"{free:,} are free: make room or move the data root; nothing was changed"
+        )
+
+
+@contextmanager
+def translate_disk_errors(build: Build) -> Iterator[None]:
+    """Raise DiskFull where the disk is full, FileFailed where it or the network failed."""
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        if is_disk_full(error):
+            raise DiskFull(
+                f"{build.title}: {error}: make room in {build.root} and build again; "
+                "what was published before is untouched"
+            ) from error
+        found = OSError(errno.EIO, str(error)) if _is_sqlite_failure(error) else error
+        said = in_words(found, f"a file in {build.root}")
+        if said is found:
+            raise
+        raise FileFailed(
+            f"{build.title}: {said}; what was published before is untouched"
+        ) from error
+
+
+def _is_sqlite_failure(error: Exception) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF == sqlite3.SQLITE_IOERR
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error means that the disk, a quota or a limit on file sizes is full."""
+    if isinstance(error, OSError):
+        return error.errno in _DISK_FULL
+    if isinstance(error, sqlite3.OperationalError):
+        return getattr(error, "sqlite_errorcode", None) in _SQLITE_DISK_FULL
+    return False

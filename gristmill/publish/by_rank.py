@@ -15,11 +15,20 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from gristmill.layout import PARTS
-from gristmill.publish import atomic_fs, disk_space, locks
-from gristmill.publish.build import Attempt, Build, InputChanged, InputDamaged, Published
+from gristmill.publish import atomic_fs
+from gristmill.publish.build import (
+    Attempt,
+    Build,
+    InputChanged,
+    InputDamaged,
+    Published,
+    Slot,
+    check_space,
+    translate_disk_errors,
+)
 from gristmill.publish.input_proof import InputProof
 from gristmill.publish.publish import is_current, publish
-from gristmill.publish.slot import Slot
+from gristmill.run import locks
 from gristmill.run.parts import PartStore, Share, ShareMade
 from gristmill.run.progress import SILENT, Progress
 
@@ -71,7 +80,7 @@ def build_rank(
             return RankBuilt(0, [], publish(build, wait=True, progress=progress))
         parts = PartStore(slot.work / PARTS / build.parts_key)
         with (
-            disk_space.translate_errors(build),
+            translate_disk_errors(build),
             locks.locked(slot.lock, build.title, wait, shared=True, progress=progress),
         ):
             made = _make(build, ranks, rank, parts, progress)
@@ -85,7 +94,7 @@ def build_rank(
 def _make(build: Build, ranks: Ranks, rank: int, parts: PartStore, progress: Progress) -> int:
     """Make the parts of a rank from inputs that are as recorded, before and after."""
     parts.folder.mkdir(parents=True, exist_ok=True)
-    disk_space.check(build, parts.folder)
+    check_space(build, parts.folder)
     proof, maker = InputProof(build, progress), f"rank{rank}"
     proof.before()
     parts.begin(maker, proof.digest())
@@ -134,13 +143,13 @@ def build_share(build: Build, number: int, of: int, progress: Progress = SILENT)
     if not 1 <= number <= of:
         raise ValueError(f"share {number}: must be from 1 to {of}")
     slot = Slot.of(build)
-    with disk_space.translate_errors(build), locks.locked(slot.lock, build.title, shared=True):
+    with translate_disk_errors(build), locks.locked(slot.lock, build.title, shared=True):
         if is_current(build):
             return ShareBuilt(published=True)
         home, shares = slot.work / PARTS / build.parts_key, slot.work / _SHARES
         for folder in (home, shares):
             folder.mkdir(parents=True, exist_ok=True)
-        disk_space.check(build, home)
+        check_space(build, home)
         # Its name is the maker's in the store: the same share may run twice at once.
         own = Path(tempfile.mkdtemp(prefix=f"share{number}-", dir=shares))
         share = Share(number, of, home)

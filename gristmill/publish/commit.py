@@ -9,13 +9,12 @@ from pathlib import Path, PurePosixPath
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import UNLISTED, WORK
-from gristmill.provenance import Record, record_place
+from gristmill.provenance import Record, inventory, record_place
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.record_place import Members
-from gristmill.publish import atomic_fs, inventory, locks, stamps
-from gristmill.publish.build import Build
-from gristmill.publish.slot import Slot
-from gristmill.publish.storage import link_form
+from gristmill.publish import atomic_fs, stamps, storage
+from gristmill.publish.build import Build, Slot
+from gristmill.run import locks
 from gristmill.run.progress import SILENT, Progress
 
 
@@ -26,7 +25,7 @@ def check_place(build: Build) -> None:
     """
     outer = build.folder if build.outer is None else build.root / build.outer
     for folder in (outer, build.folder):
-        if folder.is_symlink() and link_form.version_of(folder) is None:
+        if folder.is_symlink() and storage.version_of(folder) is None:
             # An exchange would replace the link, and leave the files behind it without a record.
             raise GristmillError(
                 f"{folder}: is a link to {folder.readlink()}: it is read, but not built again. "
@@ -85,7 +84,7 @@ def _commit(
         with locks.locked(slot.folder_lock, build.artifact, wait=True, progress=progress):
             locks.confirm()
             whole = _whole(staged)
-            link_form.mend(build.folder)
+            storage.mend(build.folder)
             members = record_place.others(build.folder, build.artifact, build.partition)
             before = stamps.unchanged(build.folder, members.records)
             item = Artifact(build.folder, build.record_path)
@@ -104,14 +103,14 @@ def _commit(
 
 def _swap_in(staged: Path, build: Build, slot: Slot) -> None:
     atomic_fs.flush_tree(staged)
-    linked = link_form.is_used(slot.work)
+    linked = storage.is_used(slot.work)
     outermost = build.root / (build.outer or build.artifact)
     if linked and build.outer is not None and build.folder.exists():
         staged = _outer_with(staged, build, _whole(staged))
     locks.confirm()
-    inventory.begin(build)
+    inventory.begin(build.root, build.entry)
     if linked and (build.outer is None or build.folder.exists()):
-        link_form.flip(staged, outermost)
+        storage.flip(staged, outermost)
     elif os.path.lexists(build.folder):  # also a link to a version that a person deleted
         locks.confirm()
         atomic_fs.exchange(staged, build.folder)
@@ -119,9 +118,9 @@ def _swap_in(staged: Path, build: Build, slot: Slot) -> None:
         locks.confirm()
         atomic_fs.take_name(staged, build.folder)
     atomic_fs.flush_upwards(build.folder.parent, build.root, staged.parent)
-    inventory.confirm(build)
+    inventory.confirm(build.root, build.entry)
     atomic_fs.remove_tree(staged)
-    link_form.sweep(outermost, build.root)
+    storage.sweep(outermost, build.root)
 
 
 def _whole(staged: Path) -> Path:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata, util
@@ -15,9 +17,61 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.publish import engines
-from gristmill.publish.storage import file_system, link_form
-from gristmill.publish.storage.file_system import Abilities, Mount
+from gristmill.publish import storage
+from gristmill.settings.root_tables import HASH, MIRROR, RAY, RUN, MirrorSettings, RunSettings
+from gristmill.settings.tables import FILE
+from gristmill.untrusted.toml import read_toml
+
+_ENGINES: Final = ("ray", "dagster-ray", "dagster-celery", "dagster-dask", "dagster-k8s")
+
+
+def chosen(root: Path) -> tuple[str, str, bool]:
+    """Which engines are installed, what the settings choose, and whether that can be done.
+
+    root: the data root. With a `gristmill.toml` that is refused nothing can be done.
+    """
+    installed = ["processes of this machine"]
+    for name in _ENGINES:
+        with suppress(metadata.PackageNotFoundError):
+            installed.append(f"{name} {metadata.version(name)}")
+    found = ", ".join(installed)
+    try:
+        run, mirror = settings_of(root)
+    except (GristmillError, OSError) as error:
+        return found, f"nothing is built: {error}", False
+    use, missing = "parts are made by processes of this machine", []
+    if run.engine == RAY:
+        use = f"parts are tasks of the Ray cluster, ray_address {run.ray_address}"
+        missing += [] if util.find_spec("ray") else ["ray"]
+    if run.prove == HASH:
+        use += "; every input is hashed before it is read"
+    if mirror.push:
+        use += f"; what is published is pushed to {mirror.push}"
+        # The library of the hub is in the extra `pipeline`.
+        needs = not mirror.push.startswith("hf://")
+        missing += ["mirror"] if needs and util.find_spec("obstore") is None else []
+    if missing:
+        extras = " and ".join(f"`{extra}`" for extra in missing)
+        return found, f"{use}; not installed: extra {extras}", False
+    return found, use, True
+
+
+def settings_of(root: Path) -> tuple[RunSettings, MirrorSettings]:
+    """The tables `[run]` and `[mirror]` of the data root; other tables are not looked at.
+
+    root: the data root; without a `gristmill.toml` all have their defaults.
+
+    Raises BadInput for a file that is not TOML, and where one of the two is wrong.
+    """
+    file = root / FILE
+    if not file.is_file():
+        return RunSettings(), MirrorSettings()
+    # The file of the data root is a person's own, and may be a link.
+    real = Path(os.path.realpath(file))
+    tables = read_toml(real, root=real.parent)
+    run = RUN.checked(file, tables.get(RUN.name, {}))
+    return RunSettings(**run), MirrorSettings(**MIRROR.checked(file, tables.get(MIRROR.name, {})))
+
 
 _PINS: Final = Path(__file__).parents[2] / "constraints.txt"
 _INSTANCE_SECONDS: Final = 120
@@ -88,11 +142,11 @@ def findings(root: Path) -> Iterator[Finding]:
 
 def of_file_system(root: Path) -> Iterator[Finding]:
     """What the file system of `root` gives."""
-    mount = file_system.mount(root)
-    kind = "unknown" if mount is None else f"{mount.kind}, mounted at {mount.point}"
+    mounted = storage.mount(root)
+    kind = "unknown" if mounted is None else f"{mounted.kind}, mounted at {mounted.point}"
     yield Finding("file system", kind, f"of {root.absolute()}")
     try:
-        abilities, state = file_system.abilities(root), file_system.state(root)
+        given, now = storage.abilities(root), storage.state(root)
     except OSError as error:
         why = error.strerror or str(error)
         yield Finding(
@@ -102,13 +156,13 @@ def of_file_system(root: Path) -> Iterator[Finding]:
             Verdict.MISSING,
         )
         return
-    yield from _of_abilities(abilities)
-    yield _of_form(abilities)
-    yield from _of_locks_between_hosts(mount)
-    yield from _of_state(state)
+    yield from _of_abilities(given)
+    yield _of_form(given)
+    yield from _of_locks_between_hosts(mounted)
+    yield from _of_state(now)
 
 
-def _of_abilities(abilities: Abilities) -> Iterator[Finding]:
+def _of_abilities(abilities: storage.Abilities) -> Iterator[Finding]:
     for field, (name, use) in _USES.items():
         refusal: str | None = getattr(abilities, field)
         if refusal is None:
@@ -120,11 +174,11 @@ def _of_abilities(abilities: Abilities) -> Iterator[Finding]:
             yield Finding(name, f"no: {refusal}", f"{use}; {cure}", Verdict.MISSING)
 
 
-def _of_form(abilities: file_system.Abilities) -> Finding:
+def _of_form(abilities: storage.Abilities) -> Finding:
     """Which form publishing takes, and whether the file system has what it needs."""
     name = "form of publishing"
     try:
-        form = link_form.setting()
+        form = storage.setting()
     except GristmillError as error:
         return Finding(name, str(error), "nothing is published", Verdict.MISSING)
     if form == "auto":
@@ -132,10 +186,10 @@ def _of_form(abilities: file_system.Abilities) -> Finding:
     refusal = abilities.links if form == "link" else abilities.exchange
     if refusal is not None:
         return Finding(name, form, f"not possible here: {refusal}", Verdict.MISSING)
-    return Finding(name, form, f"{link_form.VARIABLE} forces one")
+    return Finding(name, form, f"{storage.VARIABLE} forces one")
 
 
-def _of_locks_between_hosts(mount: Mount | None) -> Iterator[Finding]:
+def _of_locks_between_hosts(mount: storage.Mount | None) -> Iterator[Finding]:
     """Whether other hosts see the locks of a network file system, by what its mount says."""
     if mount is None or mount.kind not in {*_LOCKS_STAY, *_UNKNOWN}:
         return
@@ -150,7 +204,7 @@ def _of_locks_between_hosts(mount: Mount | None) -> Iterator[Finding]:
     yield Finding("locks between hosts", found, use, verdict)
 
 
-def _of_state(state: file_system.State) -> Iterator[Finding]:
+def _of_state(state: storage.State) -> Iterator[Finding]:
     room = f"{state.free_bytes:,} bytes"
     low = Verdict.NOTE if state.free_bytes < _SPARE_BYTES else Verdict.OK
     yield Finding("free room", room, "a build that cannot fit is not begun", low)
@@ -220,18 +274,18 @@ def of_instance() -> Finding:
             command, capture_output=True, text=True, timeout=_INSTANCE_SECONDS, check=False
         )
         answer = json.loads(done.stdout)
-        storage, refusal = str(answer["storage"]), answer["refusal"]
+        database, refusal = str(answer["storage"]), answer["refusal"]
     except subprocess.TimeoutExpired:
-        storage, refusal = "unknown", f"no answer in {_INSTANCE_SECONDS} s"
+        database, refusal = "unknown", f"no answer in {_INSTANCE_SECONDS} s"
     except (OSError, ValueError, KeyError, TypeError):
-        storage, refusal = "unknown", "it cannot be asked: `gristmill ui` shows why"
+        database, refusal = "unknown", "it cannot be asked: `gristmill ui` shows why"
     if refusal is None:
-        return Finding("instance", f"{storage}, reachable", "runs, sensors and the UI")
+        return Finding("instance", f"{database}, reachable", "runs, sensors and the UI")
     use = "runs and the UI need it; `gristmill build` does not"
-    return Finding("instance", f"{storage}, not reachable: {refusal}", use, Verdict.NOTE)
+    return Finding("instance", f"{database}, not reachable: {refusal}", use, Verdict.NOTE)
 
 
 def of_engines(root: Path) -> Finding:
     """Which engines are installed, and what the settings of the data root choose."""
-    found, use, is_right = engines.chosen(root)
+    found, use, is_right = chosen(root)
     return Finding("engines", found, use, Verdict.OK if is_right else Verdict.NOTE)

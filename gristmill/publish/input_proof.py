@@ -14,10 +14,10 @@ from pathlib import Path
 
 from gristmill import families, provenance
 from gristmill.hashing import sha256_file
-from gristmill.provenance import Input, Record, check_artifact, find_artifacts, stable_listing
-from gristmill.provenance.raw_inputs import RawFile
-from gristmill.provenance.stamp_notes import Stamp
-from gristmill.publish import engines, stamps
+from gristmill.provenance import Input, Record, find_artifacts, verification
+from gristmill.provenance.raw_inputs import RawFile, Stamp
+from gristmill.provenance.record import generation
+from gristmill.publish import doctor, stamps
 from gristmill.publish.build import Build, InputChanged, InputDamaged
 from gristmill.publish.stamps import stamp_of
 from gristmill.run.progress import Progress, Stage
@@ -70,7 +70,7 @@ class InputProof:
         placed = [(number, item) for number, item in enumerate(self.build.inputs) if item.path]
         if not placed:
             return
-        self._hashes_all = engines.settings_of(self.build.root)[0].prove == HASH
+        self._hashes_all = doctor.settings_of(self.build.root)[0].prove == HASH
         with self._one_stage():
             for number, item in placed:
                 if item.data_version is not None:
@@ -123,16 +123,16 @@ class InputProof:
     def _prove_artifact(self, number: int, item: Input) -> None:
         folder = self.build.root / str(item.path)
         for _ in range(_TRIES):
-            generation = stable_listing.generation(folder)
-            if generation is None:
+            before = generation(folder)
+            if before is None:
                 return
             try:
                 self._prove_generation(number, item, folder)
             except (InputDamaged, InputChanged):
-                if stable_listing.generation(folder) == generation:
+                if generation(folder) == before:
                     raise
                 continue  # a commit into the folder came between: compare the new version
-            if stable_listing.generation(folder) == generation:
+            if generation(folder) == before:
                 return
         raise InputChanged(f"{item.path}: builders replace it all the time: build again later")
 
@@ -148,7 +148,7 @@ class InputProof:
             raise self._damaged(item, record_path, found)
         if not record.data_version == provenance.data_version(record.outputs) == item.data_version:
             raise self._damaged(item, record_path, "its data version is not that of its files")
-        for violation in check_artifact.unlisted(folder, find_artifacts.artifacts_in(folder)):
+        for violation in verification.unlisted(folder, find_artifacts.artifacts_in(folder)):
             raise self._damaged(item, Path(violation.where), violation.found)
         is_same = self._records.get(number) == record
         self._records[number] = record

@@ -23,8 +23,8 @@ from gristmill import provenance
 from gristmill.contract import FileFailed, FileNote, GristmillError, Summary, counts_of, os_reason
 from gristmill.hashing import sha256_file
 from gristmill.layout import PARTS
-from gristmill.provenance import InputsFile, Notes, Output, Record, Replaced, environment
-from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove
+from gristmill.provenance import InputsFile, Notes, Output, Record, Replaced, environment, inventory
+from gristmill.publish import atomic_fs, commit, remove
 from gristmill.publish.build import (
     PUBLISHER,
     Attempt,
@@ -35,13 +35,16 @@ from gristmill.publish.build import (
     LawsBroken,
     OtherOutput,
     Published,
+    Slot,
     account_line,
+    check_space,
+    is_disk_full,
     not_checked_line,
+    translate_disk_errors,
 )
 from gristmill.publish.input_proof import InputProof
-from gristmill.publish.slot import Slot
-from gristmill.run.part_store import PartStore
-from gristmill.run.part_streams import LatePartStore, seconds_without_parts
+from gristmill.run import locks
+from gristmill.run.parts import LatePartStore, PartStore, seconds_without_parts
 from gristmill.run.progress import SILENT, Progress
 
 NOT_PUBLISHED: Final = "not published"
@@ -121,7 +124,7 @@ def standing_record(build: Build) -> Record | None:
     standing = _standing_record(build)
     if standing is None or not _is_up_to_date(build, standing):
         return None
-    inventory.note_unchanged(build)
+    inventory.note_unchanged(build.root, build.entry)
     return standing
 
 
@@ -148,7 +151,7 @@ def _publish(
         if standing is not None and _is_up_to_date(build, standing):
             return _unchanged(build, standing)
     with (
-        disk_space.translate_errors(build),
+        translate_disk_errors(build),
         locks.locked(slot.lock, build.title, wait, progress=progress),
     ):
         remove.mend(slot.work)
@@ -184,7 +187,7 @@ def _is_up_to_date(build: Build, standing: Record) -> bool:
 
 
 def _unchanged(build: Build, standing: Record) -> Published:
-    inventory.note_unchanged(build)
+    inventory.note_unchanged(build.root, build.entry)
     notes = ["nothing to do: same inputs, config and code"]
     return Published(build.folder, standing, rebuilt=False, notes=notes)
 
@@ -223,12 +226,12 @@ def _build(
     record: Record | None = None
     try:
         if slot.work.exists():
-            inventory.settle(build)
+            inventory.settle(build.root, build.entry)
             remove.sweep(slot.work)
             _remove_leftovers(slot, parts)
         else:
             slot.work.mkdir(parents=True)
-        disk_space.check(build, slot.work)
+        check_space(build, slot.work)
         proof.before()
         if parts.folder.exists():
             parts.begin(PUBLISHER, proof.digest())
@@ -269,7 +272,7 @@ def _end_failed(
     is_new = isinstance(error, OSError) and now is not None and now == record
     # The same disk may fail again, and the next call clears what is left.
     with suppress(OSError) if is_new else nullcontext():
-        inventory.settle(build)
+        inventory.settle(build.root, build.entry)
         remove.sweep(slot.work)
         _clear(slot, parts, keep_parts=_worth_keeping(error))
     if isinstance(error, OSError) and is_new:
@@ -319,7 +322,7 @@ def _clear(slot: Slot, parts: PartStore, keep_parts: bool) -> None:
 def _worth_keeping(error: BaseException) -> bool:
     """Whether to keep parts: not where they fill the disk, or are or may be of other inputs."""
     unusable = InputChanged | InputDamaged | OtherOutput | DiskFull
-    return not (isinstance(error, unusable) or disk_space.is_disk_full(error))
+    return not (isinstance(error, unusable) or is_disk_full(error))
 
 
 def _replaced(

@@ -7,18 +7,21 @@ during the deletion that follows leaves a slot that `abandoned_slots` finds.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.layout import PARTS, VERSIONS, WORK
-from gristmill.provenance import Input, Record
-from gristmill.provenance.inventory import root_above
-from gristmill.publish import atomic_fs, inventory, locks
-from gristmill.publish.slot import SLOTS, lock_of_folder, lock_of_slot, slot_of_folder
-from gristmill.publish.storage import link_form
+from gristmill.layout import DROPS, PARTS, SLOTS, VERSIONS, WORK, without_dots
+from gristmill.provenance import Input, Record, find_artifacts, inventory, record_place
+from gristmill.provenance.find_artifacts import Artifact
+from gristmill.provenance.inventory import Entry, State, entries, root_above
+from gristmill.publish import atomic_fs, commit, storage
+from gristmill.publish.build import lock_of_folder, lock_of_slot, slot_of_folder
+from gristmill.run import locks
 
 
 def remove_artifact(folder: Path) -> None:
@@ -67,7 +70,7 @@ def take_away(folder: Path, slot: Path) -> None:
     atomic_fs.remove_tree(slot)
     slot.mkdir(parents=True)
     locks.confirm()
-    owner = link_form.renamed_from(folder)
+    owner = storage.renamed_from(folder)
     atomic_fs.take_name(folder, slot / "removed")
     atomic_fs.flush(folder.parent)
     sweep(slot)
@@ -81,7 +84,7 @@ def mend(slot: Path) -> None:
     folder = _linked_folder(slot)
     if folder is not None:
         with _lock_of_commits(folder, slot):
-            link_form.mend(folder)
+            storage.mend(folder)
 
 
 def sweep(slot: Path) -> None:
@@ -89,7 +92,7 @@ def sweep(slot: Path) -> None:
     folder = _linked_folder(slot)
     if folder is not None:
         with _lock_of_commits(folder, slot):
-            link_form.sweep(folder, root_above(folder.parent))
+            storage.sweep(folder, root_above(folder.parent))
 
 
 def sweep_versions(folder: Path) -> None:
@@ -98,7 +101,7 @@ def sweep_versions(folder: Path) -> None:
     Its own link may have been renamed.
     """
     with suppress(locks.Busy), locks.locked(lock_of_folder(folder), folder.name):
-        link_form.sweep(folder, root_above(folder.parent))
+        storage.sweep(folder, root_above(folder.parent))
 
 
 def abandoned_versions(root: Path) -> Iterator[tuple[Path, int]]:
@@ -113,7 +116,7 @@ def abandoned_versions(root: Path) -> Iterator[tuple[Path, int]]:
             for store in sorted(Path(here, WORK, VERSIONS).glob("*")):
                 folder = Path(here, store.name)
                 if not locks.is_locked(lock_of_folder(folder)) and (
-                    left := link_form.unnamed(folder)
+                    left := storage.unnamed(folder)
                 ):
                     yield folder, len(left)
 
@@ -122,7 +125,7 @@ def _linked_folder(slot: Path) -> Path | None:
     """The folder that commits of a slot go to, where it has versions; else None."""
     parent, name = slot.parents[2], slot.name.split("+")[0]
     for each in (name, name.rpartition("@")[0]):
-        if each and link_form.store_of(parent / each).is_dir():
+        if each and storage.store_of(parent / each).is_dir():
             return parent / each
     return None
 
@@ -164,3 +167,252 @@ def clean_slot(slot: Path, keep_parts: bool = False) -> None:
         for entry in slot.iterdir():
             if entry.name != PARTS:
                 atomic_fs.remove_tree(entry)
+
+
+_MOST_NAMED: Final = 20
+
+
+def at_path(path: Path, partition: str | None = None) -> tuple[Path, Entry]:
+    """The data root, and the artifact at a path, published or missing."""
+    path = without_dots(path)
+    root = root_above(path) or find_artifacts.recorded_root(path)
+    if root is None or root == path:
+        raise GristmillError(
+            f"{path}: no artifact is here, and no asset of this name has one: name an artifact's "
+            "folder, or an asset as `gristmill ls` prints it"
+        )
+    artifact = path.relative_to(root).as_posix()
+    known = {entry for entry in _known(root, path) if entry.artifact == artifact}
+    if not known:
+        raise GristmillError(f"{path}: no artifact is here, and the inventory names none")
+    return root, _one(known, partition, str(path))
+
+
+def named(
+    target: str, partition: str | None = None, *, data_root: Path = Path()
+) -> tuple[Path, Entry]:
+    """The data root, and the artifact that a person names.
+
+    target: an asset of which something is published in `data_root`, or the path of an artifact.
+    partition: its key; None (the default) where there is only one.
+    data_root: where assets are looked for; default: the current folder.
+
+    Raises GristmillError where there is no such artifact, or several.
+    """
+    root = data_root.absolute()
+    published = {} if Path(target).is_dir() else _of_asset(root, target)
+    if not published:
+        return at_path(Path(target), partition)
+    if partition in published:
+        return root, published[partition]
+    if partition is None and len(published) == 1:
+        return root, next(iter(published.values()))
+    keys = ", ".join(sorted(str(key) for key in published)[:20])
+    reason = "name one with --partition" if partition is None else f"there is no {partition!r}"
+    raise GristmillError(f"{target} has {len(published)} published partitions: {keys}: {reason}")
+
+
+def _of_asset(root: Path, asset: str) -> dict[str | None, Entry]:
+    """The published artifacts of an asset by partition."""
+    published = {}
+    for item in find_artifacts.artifacts(root):
+        try:
+            record = provenance.read_record(item.record_path)
+        except GristmillError:
+            continue  # `verify` reports it; it can be removed by its path
+        if record.asset == asset:
+            published[record.partition] = Entry.of(root, item)
+    return published
+
+
+def dependents(root: Path, entries: Sequence[Entry]) -> list[Entry]:
+    """What was made from some artifacts of a data root, directly or not: each before its inputs.
+
+    What is nested in one of them, or in what was made from it, goes with it and is left out.
+    """
+    read = []
+    for item in find_artifacts.artifacts(root):
+        try:
+            record = provenance.read_record(item.record_path)
+            inputs = provenance.read_inputs(record, item.record_path)
+        except (GristmillError, OSError, ValueError):
+            continue  # `verify` reports it
+        read.append((Entry.of(root, item), inputs))
+    seen, found = set(entries), list[Entry]()
+
+    def follow(entry: Entry) -> None:
+        for made, inputs in read:
+            is_new = made not in seen and not _holds(entry, made.artifact, made.partition)
+            if is_new and any(
+                given.data_version is not None and _holds(entry, str(given.path), given.partition)
+                for given in inputs
+            ):
+                seen.add(made)
+                follow(made)
+                found.append(made)
+
+    for entry in entries:
+        follow(entry)
+    return found
+
+
+def _holds(entry: Entry, artifact: str, partition: str | None) -> bool:
+    """Whether an artifact partition is an entry, or nested in it."""
+    if entry.partition is not None:
+        return (entry.artifact, entry.partition) == (artifact, partition)
+    return PurePosixPath(artifact).is_relative_to(entry.artifact)
+
+
+def refuse_dependents(entries: Sequence[Entry], made: Sequence[Entry]) -> None:
+    """Raise GristmillError where something was made from what is to be removed, and stays."""
+    if not made:
+        return
+    named = ", ".join(entry.title for entry in made[:_MOST_NAMED])
+    more = f" and {len(made) - _MOST_NAMED:,} more" if len(made) > _MOST_NAMED else ""
+    raise GristmillError(
+        f"{', '.join(entry.title for entry in entries)}: not removed, since other artifacts were "
+        f"made from it: {named}{more}. Add --with-dependents to remove them, too"
+    )
+
+
+@dataclass(frozen=True)
+class Made:
+    """A published artifact, and what a person calls it to build it again."""
+
+    entry: Entry
+    asset: str
+    partition: str | None
+
+
+def made_from(root: Path, raw: Collection[tuple[str, str]]) -> tuple[list[Made], list[Made]]:
+    """The artifacts of a data root that were made from some raw files alone, and from others, too.
+
+    Vocabularies do not count. Both lists have an artifact after all that it was made from. What a
+    record does not say any more, since an input was built again or is gone, counts as another file.
+    """
+    read: dict[tuple[str, str | None], tuple[Made, Record, Sequence[Input]]] = {}
+    for item in find_artifacts.artifacts(root):
+        try:
+            record = provenance.read_record(item.record_path)
+            inputs = provenance.read_inputs(record, item.record_path)
+        except (GristmillError, OSError, ValueError):
+            continue  # `verify` reports it
+        made = Made(Entry.of(root, item), record.asset, record.partition)
+        read[made.entry.artifact, record.partition] = made, record, inputs
+    kinds: dict[tuple[str, str | None], set[bool]] = {}
+
+    def kinds_of(key: tuple[str, str | None]) -> set[bool]:
+        if key not in kinds:
+            found = set()
+            for given in read[key][2]:
+                inner = str(given.path), given.partition
+                if str(given.asset).startswith("tokenizers/"):
+                    continue
+                if given.data_version is None and not str(given.path).startswith(f"{DROPS}/"):
+                    continue  # a file of an artifact, which is named, too
+                if given.data_version is None:
+                    found.add((str(given.path), str(given.sha256)) in raw)
+                elif inner in read and read[inner][1].data_version == given.data_version:
+                    found |= kinds_of(inner)
+                else:
+                    found.add(False)
+            kinds[key] = found
+        return kinds[key]
+
+    for key in read:
+        kinds_of(key)
+    alone = [read[key][0] for key, found in kinds.items() if found == {True}]
+    return alone, [read[key][0] for key, found in kinds.items() if found == {True, False}]
+
+
+def remove_published(root: Path, entry: Entry) -> None:
+    """Remove one artifact partition on purpose, in one rename.
+
+    root, entry: as `named` returns them. An artifact that is gone already is
+        only noted as removed; artifacts nested in it go with it.
+
+    Raises locks.Busy where a builder is at work on it. Files that no record lists are kept beside
+    a shared folder (`commit.link_others`), also those of a partition whose record is damaged.
+    """
+    if entry.partition is not None:
+        _remove_partition(root, entry)
+        return
+    folder = root / entry.artifact
+    slot = _slot(root, entry)
+    with locks.locked(lock_of_slot(slot), entry.title):
+        mend(slot)
+        if folder.exists():
+            take_away(folder, slot)
+        else:
+            inventory.take_in(root)
+            inventory.forget(root, entry)
+
+
+def _remove_partition(root: Path, entry: Entry) -> None:
+    """Commit the shared folder without the files of one partition."""
+    folder = root / entry.artifact
+    shared = slot_of_folder(folder)
+    slot = shared.with_name(f"{shared.name}@{entry.partition}")
+    with locks.locked(lock_of_slot(slot), entry.title):
+        mend(slot)
+        inventory.take_in(root)
+        if not entry.is_published(root):
+            inventory.forget(root, entry)
+            return
+        item = Artifact(folder, entry.record(root))
+        with locks.locked(lock_of_slot(shared), entry.artifact, wait=True):
+            inventory.forget(root, entry)
+            atomic_fs.remove_tree(slot)
+            slot.mkdir(parents=True)
+            left = slot / "left"
+            commit.link_others(
+                item,
+                left,
+                record_place.own_record(item, entry.artifact),
+                record_place.others(folder, entry.artifact, entry.partition),
+            )
+            atomic_fs.flush_tree(left)
+            locks.confirm()
+            if any(left.iterdir()):
+                if storage.is_used(slot):
+                    storage.flip(left, folder)
+                else:
+                    atomic_fs.exchange(left, folder)
+            else:
+                atomic_fs.take_name(folder, slot / "removed")
+            atomic_fs.flush(folder.parent)
+            storage.sweep(folder, root)
+            atomic_fs.remove_tree(slot)
+
+
+def _slot(root: Path, entry: Entry) -> Path:
+    """The slot of an artifact with a folder to itself, nested in another one or not."""
+    parts = entry.artifact.split("/")
+    for depth in range(1, len(parts)):
+        outer = root.joinpath(*parts[:depth])
+        if provenance.holds_record(outer):
+            return outer.parent / WORK / SLOTS / f"{outer.name}+{'+'.join(parts[depth:])}"
+    return slot_of_folder(root / entry.artifact)
+
+
+def _known(root: Path, path: Path) -> Iterator[Entry]:
+    """What is published in a folder, and what its inventory says should be there."""
+    yield from (Entry.of(root, item) for item in find_artifacts.artifacts_in(path))
+    yield from (entry for entry, state in entries(root, path) if state is not State.REMOVED)
+
+
+def _one(known: set[Entry], partition: str | None, where: str) -> Entry:
+    keys = sorted(entry.partition for entry in known if entry.partition is not None)
+    if not keys:
+        if partition is not None:
+            raise GristmillError(f"{where}: is one artifact: leave --partition out")
+        return next(iter(known))
+    if partition is None:
+        raise GristmillError(
+            f"{where}: {len(keys)} partitions share this folder ({', '.join(keys[:20])}): "
+            "name one with --partition"
+        )
+    for entry in known:
+        if entry.partition == partition:
+            return entry
+    raise GristmillError(f"{where}: there is no partition {partition!r}")

@@ -13,10 +13,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from gristmill.layout import STAMPS, WORK
-from gristmill.provenance import Record, stamp_notes
-from gristmill.provenance.stamp_notes import Stamp
-from gristmill.publish import locks
-from gristmill.publish.slot import lock_of_folder
+from gristmill.provenance import Record, raw_inputs
+from gristmill.provenance.raw_inputs import Stamp
+from gristmill.publish.build import lock_of_folder
+from gristmill.run import locks
 
 
 def stamp_of(path: Path, follow: bool = False) -> Stamp | None:
@@ -30,12 +30,12 @@ def stamp_of(path: Path, follow: bool = False) -> Stamp | None:
         return None
     if not stat.S_ISREG(found.st_mode):
         return None
-    return stamp_notes.stamp_of(found)
+    return raw_inputs.stamp_of(found)
 
 
 def read(folder: Path) -> Mapping[str, Stamp]:
     """The stamps of a folder's files by POSIX path; none where there are no notes."""
-    return stamp_notes.read(_file(folder))
+    return raw_inputs.read_stamps(_file(folder))
 
 
 def unchanged(folder: Path, records: Iterable[Record]) -> dict[str, Stamp]:
@@ -67,7 +67,7 @@ def keep(folder: Path, before: Mapping[str, Stamp], own: Iterable[str]) -> None:
         stamp = stamp_of(folder / path)
         if stamp is not None and (path not in before or stamp[:4] == before[path][:4]):
             stamps[path] = stamp
-    stamp_notes.write(_file(folder), stamps)
+    raw_inputs.write_stamps(_file(folder), stamps)
 
 
 def add(folder: Path, hashed: Mapping[str, Stamp], *, is_shared: bool) -> None:
@@ -81,7 +81,7 @@ def add(folder: Path, hashed: Mapping[str, Stamp], *, is_shared: bool) -> None:
     try:
         with lock:
             same = {path: one for path, one in hashed.items() if stamp_of(folder / path) == one}
-            stamp_notes.write(_file(folder), {**read(folder), **same})
+            raw_inputs.write_stamps(_file(folder), {**read(folder), **same})
     except (locks.Busy, OSError):
         return  # the next build hashes them again
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
-from gristmill.settings import kinds
-from gristmill.settings.fields import Checked
-from gristmill.settings.kinds import IN_EVENT, Count, Ge, Help, Le, Positive, Share, Unit
+from gristmill.settings import fields
+from gristmill.settings.fields import IN_EVENT, Checked, Count, Ge, Help, Le, Positive, Share, Unit
 
 MOST_SEED: Final = 2**63 - 1
 MOST_AUGMENTATIONS: Final = 1_000_000
@@ -19,7 +18,7 @@ MOST_SIDE: Final = 512
 """Rows and columns of a grid."""
 
 Seed = Annotated[
-    kinds.Seed, Le(MOST_SEED), Help("Decides every draw: augmentations, subsamples, games.")
+    fields.Seed, Le(MOST_SEED), Help("Decides every draw: augmentations, subsamples, games.")
 ]
 Dtype = Annotated[
     Literal["int32", "uint8"],
@@ -64,7 +63,7 @@ NumIdentifiers = Annotated[
     ),
 ]
 Workers = Annotated[
-    kinds.Workers,
+    fields.Workers,
     Unit("threads"),
     Help("Threads that build one dataset and test its laws; 0 or 1 for no further thread."),
 ]

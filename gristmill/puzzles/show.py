@@ -36,7 +36,7 @@ from gristmill.puzzles.domains.grid import Symbols, extents
 from gristmill.puzzles.domains.maze_grid import GOAL, OPEN, PATH, START, WALL, side_of
 from gristmill.puzzles.format.names import FIELDS, IDENTIFIERS, SPLITS, array, metadata
 from gristmill.puzzles.read.rows import Dataset
-from gristmill.reading.facts import array_fact, counted
+from gristmill.reading.reader import array_fact, counted
 from gristmill.svg import OVERVIEW, SOFT, bitmap, small_card, small_text
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gristmill.reading.generation import Generation, StaleDataset
-from gristmill.reading.verify_level import Verify
+from gristmill.reading.generation import Generation, StaleDataset, Verify
 
 __all__ = ["Generation", "StaleDataset", "Verify"]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from gristmill.contract import GristmillError
 
@@ -64,3 +64,24 @@ def stale(opened: Generation, current: str) -> StaleDataset:
         f"{opened.folder}: was rebuilt or changed after this dataset was opened: it was opened on"
         f" {opened}; {current}: open the dataset again"
     )
+
+
+Verify = Literal["none", "sizes", "hash"]
+
+LEVELS: Final[tuple[Verify, ...]] = get_args(Verify)
+
+
+def verify_level(value: Verify | bool) -> Verify:
+    """The level that an argument `verify` means.
+
+    value: "none" opens the files, and refuses only those that were cut short. "sizes" also
+        compares the size of each file that the reader uses with the record. "hash" also compares
+        its sha256. True is "hash", False is "sizes".
+
+    Raises ValueError for another value.
+    """
+    if isinstance(value, bool):
+        return "hash" if value else "sizes"
+    if value not in LEVELS:
+        raise ValueError(f"verify must be one of {', '.join(map(repr, LEVELS))}, not {value!r}")
+    return value

@@ -15,8 +15,7 @@ from gristmill.asset import Wanted
 from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Tokenizer
-from gristmill.publish.build import Attempt, Build, ManifestConfig
-from gristmill.publish.disk_space import bytes_of
+from gristmill.publish.build import Attempt, Build, ManifestConfig, bytes_of
 from gristmill.reasoning.config import (
     ALIGNED,
     AlignConfig,

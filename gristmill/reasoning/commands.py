@@ -208,7 +208,7 @@ def stage(
     """
     from gristmill.reasoning.format.staged import SHARDS
     from gristmill.reasoning.read.stage import stage as copy
-    from gristmill.run.shown_progress import shown_on_stderr
+    from gristmill.run.progress import shown_on_stderr
 
     with shown_on_stderr() as progress:
         staged = copy(

@@ -1,7 +1,7 @@
 """The configs of the reasoning family: one for each builder.
 
 CODE_VERSION of a config is raised when its builder makes other files from the same input and
-config. The type of a field says what it means (`gristmill.settings.kinds`).
+config. The type of a field says what it means (`gristmill.settings.fields`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, get_args
 
 from gristmill.reasoning.format.shards import MOST_TOKENS
-from gristmill.settings import kinds
-from gristmill.settings.fields import Checked
-from gristmill.settings.kinds import (
+from gristmill.settings import fields
+from gristmill.settings.fields import (
     ADDED_LATER,
     IN_EVENT,
     NO_EFFECT,
     BadRows,
+    Checked,
     Count,
     Engine,
     Ge,
@@ -37,14 +37,14 @@ CLEANING = get_args(Cleaning)
 """Names of the cleaning hooks: `docs/formats/reasoning.md#cleaning`."""
 
 Vocabulary = Annotated[
-    kinds.Vocabulary, Help("File of GPT-2's ranks, under any name; its sha256 is checked.")
+    fields.Vocabulary, Help("File of GPT-2's ranks, under any name; its sha256 is checked.")
 ]
 Mirror = Annotated[
     str | None,
     Help("Repository to fetch from: owner/name, with an address before it and @commit behind."),
 ]
 Workers = Annotated[
-    kinds.Workers, Help("Processes that build one split; 0 or 1 for no further process.")
+    fields.Workers, Help("Processes that build one split; 0 or 1 for no further process.")
 ]
 Points = Annotated[float, Ge(0), Unit("percentage points")]
 

@@ -2,7 +2,7 @@
 
 `ray`, which the extra `ray` brings, is imported here alone, and only once a build asks for it. What
 a part is, and how attempts at one part keep out of each other's way, belongs to `parts.py` and
-`part_store.py`. Source: `docs/clusters.md#parts-on-ray`.
+`parts.py`. Source: `docs/clusters.md#parts-on-ray`.
 """
 
 from __future__ import annotations

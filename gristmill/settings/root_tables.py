@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from gristmill.settings.fields import Checked
-from gristmill.settings.kinds import Count, Ge, Gt, Help, Le, Positive, Unit
+from gristmill.settings.fields import Checked, Count, Ge, Gt, Help, Le, Positive, Unit
 from gristmill.settings.tables import Table
 
 LOCAL: Final = "local"

@@ -21,8 +21,16 @@ from typing import Any, Final, TypeVar
 
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
-from gristmill.settings.fields import FieldRule, did_you_mean, equal, nearest, rules_of, shown
-from gristmill.settings.kinds import NO_EFFECT, fields_with
+from gristmill.settings.fields import (
+    NO_EFFECT,
+    FieldRule,
+    did_you_mean,
+    equal,
+    fields_with,
+    nearest,
+    rules_of,
+    shown,
+)
 from gristmill.untrusted.files import CLOCK_TICK_NS, REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
-from gristmill.settings.fields import Checked
-from gristmill.settings.kinds import (
+from gristmill.settings.fields import (
     ADDED_LATER,
     NO_EFFECT,
     BadRows,
+    Checked,
     Engine,
     Help,
     Positive,

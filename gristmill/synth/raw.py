@@ -25,8 +25,7 @@ from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.tables import FILE
 from gristmill.synth.render.pieces import TEMPLATES
-from gristmill.untrusted.equal_files import refuse_equal
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file, refuse_equal
 from gristmill.untrusted.toml import read_toml
 from gristmill.untrusted.walk import is_hidden, list_files, visible_files
 

@@ -20,7 +20,7 @@ from gristmill.browse.table import Picture, Token
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Column
 from gristmill.provenance import RECORD, read_record
-from gristmill.reading.facts import Ranges, counted, file_facts
+from gristmill.reading.reader import Ranges, counted, file_facts
 from gristmill.svg import small_card, small_text
 from gristmill.synth.builders import harmony_shard
 from gristmill.synth.builders.harmony_shard import shard_name, shards
@@ -34,10 +34,8 @@ from gristmill.synth.render import documents, strict
 from gristmill.synth.render.documents import BadRow, Renderer
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.engine import TIKTOKEN
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2, O200K
+from gristmill.vocabularies.pinned import FACTS, GPT2, O200K, find
 from gristmill.vocabularies.tokenizer import open_tokenizer
-from gristmill.vocabularies.tokenizer_file import FACTS
 
 if TYPE_CHECKING:
     from gristmill.browse.opening import Files

@@ -12,8 +12,14 @@ from gristmill.provenance import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.settings.root_tables import PLACING, PlacingSettings
 from gristmill.untrusted.files import has_file
-from gristmill.vocabularies.declared import read_declared
-from gristmill.vocabularies.pinned import INBOX, PLACE, Vocabulary, drop_folder, place
+from gristmill.vocabularies.pinned import (
+    INBOX,
+    PLACE,
+    Vocabulary,
+    drop_folder,
+    place,
+    read_declared,
+)
 
 
 def placed_build(wanted: Wanted) -> Build:

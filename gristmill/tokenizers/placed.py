@@ -13,10 +13,16 @@ from gristmill.families import Subject
 from gristmill.inbox.account import Account
 from gristmill.untrusted.files import LinkRule
 from gristmill.untrusted.walk import visible_files
-from gristmill.vocabularies.declared import FILE, read_declared
-from gristmill.vocabularies.pinned import PLACED, VOCABULARIES, Vocabulary, read_verified
+from gristmill.vocabularies.pinned import (
+    FACTS,
+    FILE,
+    PLACED,
+    VOCABULARIES,
+    Vocabulary,
+    read_declared,
+    read_verified,
+)
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
-from gristmill.vocabularies.tokenizer_file import FACTS
 
 if TYPE_CHECKING:
     from gristmill.browse.columns import Columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -270,3 +271,75 @@ def _key(window: _Window, path: Path, limits: Limits) -> str:
     if not isinstance(key, str):
         raise window.bad("not JSON: a key in quotes expected")
     return key
+
+
+Way = tuple[str | None, ...]
+"""The keys that lead to a value, and None for each list."""
+
+_KEY: Final = re.compile(rb'("(?:[^"\\]|\\.)*+")(\s*:)?|[\[\]{}]|[^\s"\[\]{},:]++|"', re.DOTALL)
+
+
+def way_to(head: bytes, is_it: Callable[[Way, bytes], bool]) -> Way | None:
+    """The way to the first text, number or constant that `is_it` accepts; None where there is none.
+
+    head: the begin of the text, which may be cut anywhere and need not be JSON.
+    is_it: takes the way to a value, and its JSON text.
+    """
+    way: list[str | None] = []
+    for match in _KEY.finditer(head):
+        token = match[0]
+        if token == b'"':
+            break
+        if token in b"[{":
+            way.append(None if token == b"[" else "")
+        elif token in b"]}":
+            del way[-1:]
+        elif match[2]:
+            with suppress(ValueError):
+                way[-1:] = [json.loads(match[1])] if way else []
+        elif is_it(tuple(way), token):
+            return tuple(way)
+    return None
+
+
+def jq(way: Way) -> str:
+    """The filter of jq that gives every value on a way."""
+    keys = ((key, key is None or re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", key)) for key in way)
+    made = "".join(
+        "[]" if key is None else f".{key if ok else json.dumps(key)}" for key, ok in keys
+    )
+    return made if made.startswith(".") else f".{made}"
+
+
+HEAD_BYTES: Final = 64
+"""Bytes at the beginning of a file that show a pointer."""
+_PACKED: Final = {
+    b"\x1f\x8b": "gzip, and its name does not end in .gz: rename it",
+    b"\x28\xb5\x2f\xfd": "zstd, and its name does not end in .zst: rename it",
+    b"\xfd7zXZ\0": "xz, and its name does not end in .xz: rename it",
+    b"PK\x03\x04": "a ZIP archive: unpack it",
+    b"PAR1": "Parquet, and its name does not end in .parquet: rename it",
+}
+_BEGINS: Final = b"version https://git-lfs.github.com/spec/"
+
+
+def refuse_pointer(head: bytes, path: Path) -> None:
+    """Raise BadInput for a file that is a pointer of Git LFS.
+
+    head: its first bytes, `HEAD_BYTES` or more where it has them.
+    """
+    if head.startswith(_BEGINS):
+        rule = "is a Git LFS pointer and not the data: run `git lfs pull` where it was cloned, and"
+        raise BadInput(path, f"{rule} copy the file from there")
+
+
+def refuse_packed(head: bytes, path: Path, *, is_inner: bool = False) -> None:
+    """Raise BadInput for a text that is packed and has no such name, or is in an archive.
+
+    head: its first bytes. path: the file, for the error.
+    is_inner: whether it was unpacked already; default False.
+    """
+    for begin, what in _PACKED.items():
+        if head.startswith(begin):
+            twice = "is packed twice: unpack it once, and give it the ending of what is in it"
+            raise BadInput(path, twice if is_inner else f"is {what}")

@@ -5,12 +5,13 @@ Source: `docs/drops.md#limits`.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError, os_reason
 
 _BLANK_FOR_EACH: Final = 4
 
@@ -86,3 +87,22 @@ def bounded(texts: Iterable[bytes], path: Path, most: int) -> Iterator[bytes]:
                 "like a decompression bomb",
             )
         yield text
+
+
+_SHOWN = 500
+_FRAMES = 20
+
+
+def explained(error: Exception) -> tuple[str, str]:
+    """(why a drop is refused that raised this error, the traceback of an unexpected error)."""
+    if isinstance(error, GristmillError):
+        return str(error), ""
+    if isinstance(error, OSError) and error.filename is not None:
+        return unreadable(error), ""
+    trace = "".join(traceback.format_exception(error, limit=-_FRAMES))
+    return f"cannot be read: {type(error).__name__}: {str(error)[:_SHOWN]}", trace
+
+
+def unreadable(error: OSError) -> str:
+    """Why a drop is refused that could not be read."""
+    return f"{error.filename}: cannot be read: {os_reason(error)}"

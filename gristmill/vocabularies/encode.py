@@ -13,10 +13,8 @@ import numpy.typing as npt
 from gristmill.vocabularies import engine as engines
 from gristmill.vocabularies import proven
 from gristmill.vocabularies.engine import AUTO, ENGINES, REFERENCE, Gigatoken, is_panic
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import O200K, Vocabulary
+from gristmill.vocabularies.pinned import O200K, TokenizerFile, Vocabulary, file_of_pinned, find
 from gristmill.vocabularies.references import LIBRARIES, Reference, reference_of
-from gristmill.vocabularies.tokenizer_file import TokenizerFile, file_of_pinned
 
 if TYPE_CHECKING:
     import tiktoken

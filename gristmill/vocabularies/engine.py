@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gristmill.contract import BadInput
-from gristmill.vocabularies.pinned import Vocabulary
-from gristmill.vocabularies.tokenizer_file import TokenizerFile, file_of_pinned
+from gristmill.vocabularies.pinned import PATTERNS, TokenizerFile, Vocabulary, file_of_pinned
 
 if TYPE_CHECKING:
     import gigatoken
@@ -36,48 +35,6 @@ ENGINES: Final = (AUTO, TIKTOKEN)
 
 PROVEN_VERSIONS: Final = {"gigatoken": "0.10.0", "tiktoken": "0.14.0"}
 """The versions whose encodings were compared; `proven` holds the result."""
-
-_WORD_END: Final = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-_UPPER: Final = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
-_LOWER: Final = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-# o200k's seven alternatives in o200k's order. The five without a look-ahead are in
-# a group of their own: the meaning is the same, and the regex engine then runs them
-# as one automaton.
-O200K_PATTERN: Final = (
-    "(?:"
-    + "|".join(
-        (
-            r"[^\r\n\p{L}\p{N}]?" + _UPPER + "*" + _LOWER + "+" + _WORD_END,
-            r"[^\r\n\p{L}\p{N}]?" + _UPPER + "+" + _LOWER + "*" + _WORD_END,
-            r"\p{N}{1,3}",
-            r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
-            r"\s*[\r\n]+",
-        )
-    )
-    + r")|\s+(?!\S)|\s+"
-)
-
-# GPT-2's six alternatives, grouped alike; nothing follows those whose runs need no way back, so
-# that the possessive forms of tiktoken's pattern match the same.
-GPT2_PATTERN: Final = r"(?:'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+)|\s+(?!\S)|\s+"
-
-
-def _cl100k(numbers: str) -> str:
-    """cl100k's alternatives, grouped alike; `numbers` is the one for digits."""
-    return (
-        r"(?:'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|"
-        + numbers
-        + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+)|\s+(?!\S)|\s+"
-    )
-
-
-PATTERNS: Final[Mapping[str, str]] = {
-    "gpt2": GPT2_PATTERN,
-    "cl100k": _cl100k(r"\p{N}{1,3}"),
-    "o200k": O200K_PATTERN,
-    "qwen2": _cl100k(r"\p{N}"),
-}
-"""The rules that cut a text before the ranks of tiktoken apply, by the name of gigatoken."""
 
 _GROWTH_BYTES: Final = 256 << 20
 _LEAST_CHARACTERS: Final = 1 << 24

@@ -11,6 +11,7 @@ from functools import lru_cache
 from importlib import metadata
 from typing import Any, Final
 
+import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
@@ -18,8 +19,8 @@ from gristmill.printable import printable
 from gristmill.settings.fields import shown
 from gristmill.vocabularies import probe, proven
 from gristmill.vocabularies.engine import Gigatoken, is_panic
+from gristmill.vocabularies.pinned import Proof, TokenizerFile
 from gristmill.vocabularies.references import LIBRARIES, Reference, reference_of
-from gristmill.vocabularies.tokenizer_file import Proof, TokenizerFile
 
 _FAST: Final = "gigatoken"
 _PLANES: Final = (range(0x20000), range(0xE0000, 0xE0200))
@@ -229,3 +230,10 @@ def _unequal(
 
 def _surrounded(texts: Iterable[str], surroundings: Sequence[str]) -> str:
     return "\nx ".join(around.replace("{}", text) for text in texts for around in surroundings)
+
+
+SHARE: Final = 256
+"""One row of so many is encoded by both engines, and the first one of each part."""
+
+_MIX: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
+_SHOWN: Final = 8

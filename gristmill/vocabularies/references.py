@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.vocabularies.engine import encoding_of, is_panic
-from gristmill.vocabularies.tokenizer_file import Form, TokenizerFile
+from gristmill.vocabularies.pinned import Form, TokenizerFile
 
 LIBRARIES: Final[Mapping[Form, str]] = {
     "tiktoken": "tiktoken",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,25 +14,26 @@ import orjson
 
 from gristmill.contract import BadInput
 from gristmill.settings.fields import did_you_mean
-from gristmill.vocabularies.declared import FILE as DECLARED
 from gristmill.vocabularies.encode import Encoded, Encoder, encoder_of
 from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import (
-    PLACED,
-    VOCABULARIES,
-    MissingVocabulary,
-    Vocabulary,
-    drop_folder,
-)
-from gristmill.vocabularies.references import reference_of
-from gristmill.vocabularies.tokenizer_file import (
     CURE,
     FACTS,
+    PLACED,
     PROOF,
+    VOCABULARIES,
+    MissingVocabulary,
     Proof,
     TokenizerFile,
+    Vocabulary,
+    drop_folder,
     file_of_pinned,
 )
+from gristmill.vocabularies.pinned import FILE as DECLARED
+from gristmill.vocabularies.references import reference_of
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Tokenizer(TokenizerFile):

@@ -84,8 +84,30 @@ ACROSS = {
     "test_packaging.py": "the wheel and the editable install",
     "test_docs.py": "the code of the pages, run as it stands",
     "test_readme.py": "README, typed in a fresh clone",
+    "mirror/hub/test_neutral.py": "the README of a dataset repository, whatever it holds",
+    "mirror/hub/test_push.py": "pushes to a dataset repository",
+    "mirror/hub/test_readme.py": "the README that a push writes",
+    "mirror/test_cache.py": "addresses in a mirror, as readers take them",
+    "mirror/test_transfer.py": "a transfer that is interrupted",
+    "provenance/test_drop_hashes.py": "the sums of a drop's files that are kept",
+    "provenance/test_stamp_notes.py": "the notes of files that need no new hash",
+    "publish/storage/test_file_system.py": "what a file system gives",
+    "publish/storage/test_link_form.py": "publishing by a link",
+    "publish/test_disk_space.py": "builds on a disk that is full",
+    "reading/test_damage.py": "what readers say of damaged files",
+    "reading/test_facts.py": "facts of samples, by readers of every family",
+    "reading/test_located.py": "readers of addresses in a mirror",
+    "reading/test_opening.py": "opening a dataset that a build replaces",
+    "reading/test_sorted_lines.py": "lines that are found by their key",
+    "reading/test_stream.py": "streams that are read in order",
+    "run/test_kernel_key.py": "the key of a kernel's machine code",
+    "run/test_part_store.py": "finished parts and shares of them",
+    "run/test_part_streams.py": "builds whose parts are streams",
+    "run/test_shipped_kernels.py": "machine code of a release",
+    "test_sample_commands.py": "`gristmill samples` and what takes samples away",
+    "vocabularies/test_fetch.py": "the download of a pinned vocabulary",
 }
-"""Tests of several modules, and what they are about."""
+"""Tests of several modules or of a part of one, and what they are about."""
 
 HELPED = {
     "test_bench.py",

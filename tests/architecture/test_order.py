@@ -160,7 +160,7 @@ def test_every_form_of_import_is_seen() -> None:
 LIGHT = [
     *("contract", "markdown", "families", "settings.tables", "inbox", "publish.publish"),
     *("publish.remove", "provenance", "provenance.verification", "untrusted.child"),
-    *("untrusted.toml", "run.workers", "run.part_store", "run.parts", "run.progress"),
+    *("untrusted.toml", "run.workers", "run.parts", "run.progress"),
 ]
 
 

@@ -17,7 +17,7 @@ from gristmill import families, markdown
 from gristmill.contract import Violation
 from gristmill.hashing import sha256_file
 from gristmill.printable import unbroken
-from gristmill.provenance import check_artifact
+from gristmill.provenance import verification
 from gristmill.publish.build import Build
 from resources import Lake
 from tests.assets.words import words_build
@@ -112,7 +112,7 @@ def test_a_run_does_not_read_again_what_it_built(evaluate, tmp_path, monkeypatch
         lawful.append(subject.folder)
         yield from ()
 
-    monkeypatch.setattr(check_artifact, "sha256_file", hashed)
+    monkeypatch.setattr(verification, "sha256_file", hashed)
     monkeypatch.setattr(families, "check", check)
     assert numbers(evaluate("k1")["lawful"]) == (True, 1, 0)
     assert (read, lawful) == ([], [])

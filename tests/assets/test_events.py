@@ -38,9 +38,9 @@ from gristmill.macroxue.format import files as side_files
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.provenance import Input, Record
 from gristmill.publish.build import LawsBroken, Published
-from gristmill.publish.locks import Busy
 from gristmill.puzzles import show as tables
 from gristmill.reasoning.format import align, index, records
+from gristmill.run.locks import Busy
 from gristmill.synth.builders.harmony import schema_of
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.trace import schema

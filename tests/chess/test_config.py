@@ -14,7 +14,7 @@ from gristmill.chess import (
 )
 from gristmill.chess import config as configs
 from gristmill.code.digest import definitions_of
-from gristmill.provenance.canonical import config_fields
+from gristmill.provenance.record import config_fields
 
 
 def test_one_config_for_the_month() -> None:

@@ -17,14 +17,13 @@ from gristmill import families, provenance
 from gristmill.asset import Wanted
 from gristmill.contract import GristmillError
 from gristmill.mirror import push
-from gristmill.publish import locks
+from gristmill.publish.build import Slot
 from gristmill.publish.publish import publish
-from gristmill.publish.slot import Slot
 from gristmill.reasoning.builders import shard_part
 from gristmill.reasoning.format import names
 from gristmill.reasoning.samples import write_drop
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.run import locks
+from gristmill.vocabularies.pinned import GPT2, find
 from resources import Lake
 from tests.commands.drops import DROPS, Command, land, printed
 from tests.publish.held import release_when_awaited

@@ -23,7 +23,7 @@ from commands import checkout
 from commands.checkout import CheckoutCommand
 from commands.instance import files as instance_files
 from gristmill.contract import GristmillError
-from gristmill.publish import locks
+from gristmill.run import locks
 from resources import lake
 from tests import dagster_caches
 from tests.commands.drops import printed

@@ -20,11 +20,10 @@ import definitions
 from assets import worker
 from commands.graph import Graph
 from gristmill import provenance
-from gristmill.publish import input_proof, locks
+from gristmill.publish import input_proof
 from gristmill.publish import publish as publishing
-from gristmill.publish.build import Build, Published
-from gristmill.publish.slot import lock_of_folder
-from gristmill.run import amounts
+from gristmill.publish.build import Build, Published, lock_of_folder
+from gristmill.run import amounts, locks
 from gristmill.synth.samples import write_drop as write_raw
 from tests.commands.drops import DROPS, PACKS, Command, land, printed, spoil
 from tests.macroxue.games import play

@@ -18,7 +18,7 @@ from commands import parts
 from gristmill import provenance
 from gristmill.macroxue.builders import pack_parts
 from gristmill.macroxue.samples import write_drop
-from gristmill.publish.slot import Slot
+from gristmill.publish.build import Slot
 from resources.lake import Lake
 from tests.commands.drops import DROPS, PACKS, Command, printed
 from tests.paths import CHECKOUT
@@ -28,7 +28,7 @@ _COMMAND = """
 import os, signal, sys
 from commands.parts import parts
 from gristmill.macroxue.builders import pack_parts
-from gristmill.run.part_store import Share
+from gristmill.run.parts import Share
 pack_parts.PART_BYTES = 1  # as in the fixture `drop`
 chosen = Share.chosen
 

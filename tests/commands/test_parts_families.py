@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from commands import parts
 from gristmill.provenance import SHARED_RECORDS
-from gristmill.publish.remove_published import at_path, remove_published
+from gristmill.publish.remove import at_path, remove_published
 from tests.commands.drops import Command, printed
 from tests.sample_root import SampleRoot
 

@@ -14,8 +14,8 @@ from dagster._core.events import EngineEventData
 from assets import worker
 from bench.large_instance import PACK, add_run
 from commands import prune
+from gristmill.publish import storage
 from gristmill.publish.publish import publish
-from gristmill.publish.storage import link_form
 from gristmill.run.parts import PartStore
 from tests.commands.drops import PACKS, Command, printed
 from tests.publish.tiny import TinyConfig, tiny_build
@@ -101,15 +101,15 @@ def test_prune_sweeps_what_a_killed_build_left(run: Command, data: Path) -> None
 def test_prune_removes_versions_that_no_link_names(
     run: Command, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(link_form.VARIABLE, "link")
+    monkeypatch.setenv(storage.VARIABLE, "link")
     folder = data / "family/tiny"
     publish(tiny_build(data, config=TinyConfig(seed=1)))
-    left = link_form.store_of(folder) / ("0" * 32)
+    left = storage.store_of(folder) / ("0" * 32)
     left.mkdir()
     assert f"versions of {folder} that no link names: 1" in run("prune", "--dry-run").output
     assert left.exists()
     assert f"versions of {folder} that no link names: 1" in run("prune").output
-    assert list(link_form.store_of(folder).iterdir()) == [link_form.version_of(folder)]
+    assert list(storage.store_of(folder).iterdir()) == [storage.version_of(folder)]
     assert run("prune").output == "removed: 0 runs; 0 stay\n"
 
 

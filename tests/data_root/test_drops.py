@@ -20,8 +20,8 @@ from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, TOML, UNREAD, WAITS,
 from gristmill.inbox.account import Account, IsThere, Unread, Waits
 from gristmill.inbox.copying import Tools, copy_in, source_files
 from gristmill.macroxue.raw.described import refuse_merged_away, stale_members
-from gristmill.provenance import drop_hashes, stamp_notes
-from gristmill.provenance.drop_hashes import DropHashes
+from gristmill.provenance import raw_inputs
+from gristmill.provenance.raw_inputs import DropHashes
 from gristmill.publish import atomic_fs
 from gristmill.publish.publish import publish
 from gristmill.reasoning.format.published import published_partitions
@@ -58,7 +58,7 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of files are kept as if they had been written long ago."""
-    monkeypatch.setattr(drop_hashes, "CLOCK_TICK_NS", 0)
+    monkeypatch.setattr(raw_inputs, "CLOCK_TICK_NS", 0)
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ def test_a_drop_whose_sums_the_copy_kept_is_never_hashed_again(lake, read, tmp_p
     place = lake.inbox("toy") / "d1"
     copied = copy_in(source, place, source_files(source, REFUSE_LINKS), tools)
     stamps = {
-        name: (sha256, stamp_notes.stamp_of((place / name).stat()))
+        name: (sha256, raw_inputs.stamp_of((place / name).stat()))
         for name, sha256 in copied.sums.items()
     }
     DropHashes(lake.root, place).keep(stamps, is_own=True)
@@ -257,7 +257,7 @@ def test_sums_that_no_note_could_be_made_of_are_compared_nevertheless(lake):
 
 
 def test_a_file_that_came_a_moment_ago_is_compared(lake, monkeypatch):
-    monkeypatch.setattr(drop_hashes, "CLOCK_TICK_NS", 60_000_000_000)
+    monkeypatch.setattr(raw_inputs, "CLOCK_TICK_NS", 60_000_000_000)
     listed(land(lake, "d1"), grain=digest("wheat"))
     with pytest.raises(GristmillError, match="its sha256 is"):
         lake.ready_drop("toy", "d1")

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.samples import write_samples
-from gristmill.vocabularies.fetch import fetch
+from gristmill.vocabularies.placing import fetch
 from tests.paths import CHECKOUT, REAL_DATA
 from tests.requirements import cannot_run
 

@@ -131,11 +131,15 @@ def test_ranks_that_do_not_divide_the_batch_are_refused_with_those_that_do() -> 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"rank": 2, "world": 2}, {"ends": "wrap"}, {"form": "jax"}, {"micro": 0}, {"workers": -1}],
+    [
+        *({"rank": 2}, {"rank": -1}, {"batch": 0}, {"ends": "wrap"}, {"form": "jax"}),
+        *({"micro": 0}, {"workers": -1}),
+    ],
 )
 def test_an_argument_outside_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=str(next(iter(wrong.values())))):
-        Loader(one(), 4, **wrong)
+    ((name, value),) = wrong.items()
+    with pytest.raises(ValueError, match=rf"^{name}={value!r}: must be \S"):
+        Loader(one(), **{"batch": 4, **wrong})
 
 
 def test_a_batch_is_tensors_by_default() -> None:

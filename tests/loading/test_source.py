@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gristmill.contract import GristmillError
+from gristmill.loading import BatchSampler, Grouped, Loader, Mixture, Picked, Plan
 from gristmill.loading.source import (
     MOST_VERSIONS,
     Identity,
@@ -15,6 +17,7 @@ from gristmill.loading.source import (
     digest_of,
     identity_of,
     names_of,
+    whole,
 )
 from gristmill.reading.generation import Generation
 from tests.loading.numbered import Numbered
@@ -68,3 +71,74 @@ def test_sources_of_one_artifact_are_named_by_their_split_or_their_number() -> N
     ]
     names = ["a train", "a val", "b", "c (source 4)", "c (source 5)"]
     assert names_of(identities) == names
+
+
+SOURCE = Numbered("a", [0, 40, 100])
+BITS = np.arange(5, dtype=np.uint64)
+
+
+def test_an_epoch_of_picked_gives_each_chosen_sample_once() -> None:
+    view = Picked(SOURCE, np.array([90, 10, 40]), np.array([2, 3, 1]))
+    assert view.chosen(np.arange(6), np.zeros(6, np.uint64)).tolist() == [90, 91, 10, 11, 12, 40]
+    assert [view.place(number) for number in (90, 91, 10, 12, 40)] == [0, 1, 2, 4, 5]
+    (batch,) = Loader(Plan(view, seed=3), 6, form="numpy")
+    assert sorted(batch["number"].tolist()) == [10, 11, 12, 40, 90, 91]
+    assert np.array_equal(batch["value"], batch["number"])
+    with pytest.raises(IndexError, match="no sample 13: it is not among the 6 chosen"):
+        view.place(13)
+
+
+def test_an_epoch_of_groups_gives_one_sample_of_each_and_others_later() -> None:
+    bounds = np.array([0, 1, 40, 100])
+    view = Grouped(SOURCE, bounds)
+    numbers = [batch["number"].tolist() for batch in Loader(_epochs(view, 50), 3, form="numpy")]
+    for epoch in numbers:
+        assert sorted(np.searchsorted(bounds, epoch, "right").tolist()) == [1, 2, 3]
+    assert len({tuple(sorted(epoch)) for epoch in numbers}) > 40
+    with pytest.raises(IndexError, match="no sample 100"):
+        view.place(100)
+
+
+def test_each_sample_of_a_group_is_as_likely() -> None:
+    plan = _epochs(Grouped(SOURCE, np.array([0, 4])), 1_000)
+    counts = np.bincount(plan.at(np.arange(1_000))[1])
+    assert counts.sum() == 1_000
+    assert ((counts - 250) ** 2 / 250).sum() < 21  # one seed in 10,000 would give more
+
+
+def test_groups_of_chosen_samples_name_those_of_the_whole() -> None:
+    view = Grouped(Picked(SOURCE, np.array([70, 20, 30])), np.array([0, 1, 3]))
+    assert whole(view) is SOURCE
+    assert view.chosen(np.array([0, 1, 1]), BITS[:3]).tolist() == [70, 30, 20]
+    assert [view.place(number) for number in (70, 20, 30)] == [0, 1, 1]
+    assert set(view.identity.numbering) == {"name", "picked", "grouped"}
+
+
+def test_another_selection_is_another_order() -> None:
+    texts = {Picked(SOURCE, np.array(chosen)).identity.text for chosen in ([1, 2], [2, 1], [1, 3])}
+    assert len(texts | {SOURCE.identity.text}) == 4
+    ranges = Picked(SOURCE, np.array([1, 3])).identity.text
+    assert ranges == Picked(SOURCE, np.array([1, 3]), np.array([1, 1])).identity.text
+
+
+@pytest.mark.parametrize("chosen", [[], [100], [-1], [5, 5], [3, 9, 3]])
+def test_a_selection_outside_or_twice_is_refused(chosen: Sequence[int]) -> None:
+    with pytest.raises(GristmillError, match="a: the chosen samples are none"):
+        Picked(SOURCE, np.array(chosen, np.int64))
+
+
+@pytest.mark.parametrize("bounds", [[0, 4, 4, 9], [0, 101], [-1, 5]])
+def test_groups_without_samples_or_outside_are_refused(bounds: Sequence[int]) -> None:
+    with pytest.raises(GristmillError, match="a: bounds of its groups"):
+        Grouped(SOURCE, np.array(bounds))
+
+
+def test_a_sampler_counts_on_by_the_whole_source() -> None:
+    second = Numbered("b", [0, 5])
+    plan = Plan(Mixture((Picked(SOURCE, np.array([99])), second), (1, 5)), seed=1)
+    (numbers,) = BatchSampler(plan, 6)
+    assert sorted(numbers) == [99, 100, 101, 102, 103, 104]
+
+
+def _epochs(view: Grouped, epochs: int) -> Plan:
+    return Plan(Mixture((view,), (epochs * int(view.cuts[-1]),)), seed=4)

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig
-from gristmill.settings.fields import rules_of
-from gristmill.settings.kinds import NO_EFFECT, fields_with
+from gristmill.settings.fields import NO_EFFECT, fields_with, rules_of
 
 CONFIGS = (PackConfig, MergeConfig, ValueConfig)
 

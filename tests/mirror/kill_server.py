@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill import provenance
-from gristmill.mirror import pull, push, store, transfer, versions
+from gristmill.mirror import pull, push, store, versions
 from gristmill.mirror.store import Store
 from gristmill.publish import atomic_fs
 from tests.mirror.roots import built, files
@@ -160,7 +160,7 @@ def check_new(folder: Path) -> None:
 def main() -> None:
     """Build once, then do each kill on a copy."""
     base, *words = sys.argv[1:]
-    store.PIECE = transfer.PIECE = 64  # type: ignore[misc]
+    store.PIECE = store.PIECE = 64  # type: ignore[misc]
     template = Path(base, "template")
     build(template)
     for word in words:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.mirror import cache
-from gristmill.mirror.cache import MIRROR, fetched
+from gristmill.mirror import pulling
+from gristmill.mirror.pulling import MIRROR, fetched
 from gristmill.mirror.store import MirrorError, Store
 from gristmill.mirror.versions import Version
 from gristmill.provenance import published_version
@@ -24,7 +24,7 @@ from tests.read_only import read_only
 @pytest.fixture(autouse=True)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the cache, which the environment names."""
-    monkeypatch.setenv(cache.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setenv(pulling.CACHE, str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
@@ -93,7 +93,7 @@ def test_a_number_is_refused_with_the_data_version_that_replaces_it(
 
 def test_a_read_only_mount_is_a_cache(tmp_path: Path, address: str) -> None:
     newest, kept = fetched(address), tmp_path / "cache"
-    code = f"from gristmill.mirror.cache import fetched; print(fetched({address!r}))"
+    code = f"from gristmill.mirror.pulling import fetched; print(fetched({address!r}))"
     done = subprocess.run(
         read_only([kept], [sys.executable, "-c", code]),
         env={**os.environ},
@@ -139,13 +139,13 @@ def test_of_eight_at_once_one_fetches(address: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_folder_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cache.cache_folder() == tmp_path / "cache"
-    monkeypatch.delenv(cache.CACHE)
+    assert pulling.cache_folder() == tmp_path / "cache"
+    monkeypatch.delenv(pulling.CACHE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
-    assert cache.cache_folder() == tmp_path / "x/gristmill/mirror"
+    assert pulling.cache_folder() == tmp_path / "x/gristmill/mirror"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "h"))
-    assert cache.cache_folder() == tmp_path / "h/.cache/gristmill/mirror"
+    assert pulling.cache_folder() == tmp_path / "h/.cache/gristmill/mirror"
 
 
 @pytest.mark.parametrize(

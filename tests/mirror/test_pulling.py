@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gristmill import provenance
-from gristmill.mirror import MirrorError, store, transfer
+from gristmill.mirror import MirrorError, store
 from gristmill.mirror.pulling import stands
 from gristmill.mirror.versions import Version, lines
 from gristmill.provenance import Input, raw_inputs
@@ -23,7 +23,7 @@ from tests.publish.tiny import TinyConfig, garbage, made_from, many_inputs, raw_
 @pytest.fixture(autouse=True)
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are read and sent in several pieces."""
-    for module in (store, transfer):
+    for module in (store, store):
         monkeypatch.setattr(module, "PIECE", 64)
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from gristmill import provenance
-from gristmill.mirror import pushing, store, transfer
+from gristmill.mirror import pushing, store
 from gristmill.mirror.store import Store
+from gristmill.mirror.versions import Transfer
 from gristmill.reading.folder import OpenFolder
 from tests.mirror.roots import built, clean, files, objects, posted, pulled, pushed, versions
 
@@ -19,7 +20,7 @@ from tests.mirror.roots import built, clean, files, objects, posted, pulled, pus
 @pytest.fixture(autouse=True)
 def pieces(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Files are read and sent in several pieces."""
-    for module in (store, transfer):
+    for module in (store, store):
         monkeypatch.setattr(module, "PIECE", 64)
 
 
@@ -28,7 +29,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> N
 def test_a_wrong_byte_in_a_local_file_is_never_pushed(
     tmp_path: Path, name: str, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (store, transfer):
+    for module in (store, store):
         monkeypatch.setattr(module, "PIECE", piece)
     built(tmp_path / "a", "family/wrong")
     built(tmp_path / "a", "family/right", seed=2)
@@ -124,15 +125,15 @@ def test_a_rebuild_meanwhile_is_pushed_whole(
 ) -> None:
     built(tmp_path / "a", seed=1)
     rebuilt: list[int] = []
-    right = transfer.Transfer._right
+    right = Transfer._right
 
-    def slow(self: transfer.Transfer, folder: OpenFolder, file: provenance.Output) -> object:
+    def slow(self: Transfer, folder: OpenFolder, file: provenance.Output) -> object:
         if not rebuilt:
             rebuilt.append(1)
             built(tmp_path / "a", seed=2)
         return right(self, folder, file)
 
-    monkeypatch.setattr(transfer.Transfer, "_right", slow)
+    monkeypatch.setattr(Transfer, "_right", slow)
     (sent,) = pushed(tmp_path / "a", tmp_path / "m", parallel=1)
     assert sent.error is None
     pulled(tmp_path / "b", tmp_path / "m")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.mirror.store import MirrorError, Store
-from gristmill.mirror.transfer import Transfer, transferring
+from gristmill.mirror.versions import Transfer, transferring
 from gristmill.run.progress import SILENT
 
 

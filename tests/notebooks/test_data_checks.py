@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.paths import CHECKOUT
 from tests.reasoning.aligned_root import CORPUS, SPLIT, aligned_root, worked
 

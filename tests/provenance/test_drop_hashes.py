@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.provenance import drop_hashes
-from gristmill.provenance.drop_hashes import DropHashes, drop_of, name_in
-from gristmill.provenance.stamp_notes import Stamp, stamp_of
+from gristmill.provenance import raw_inputs
+from gristmill.provenance.raw_inputs import DropHashes, Stamp, drop_of, name_in, stamp_of
 from gristmill.untrusted.files import LinkRule
 
 MINUTE_NS = 60_000_000_000
@@ -30,7 +29,7 @@ def drop(tmp_path: Path) -> Path:
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files count as if they had been written long ago."""
-    monkeypatch.setattr(drop_hashes, "CLOCK_TICK_NS", 0)
+    monkeypatch.setattr(raw_inputs, "CLOCK_TICK_NS", 0)
 
 
 def stamped(path: Path) -> tuple[str, Stamp]:

@@ -12,7 +12,7 @@ from typing import Annotated
 from gristmill import provenance
 from gristmill.provenance import Input, Tokenizer
 from gristmill.provenance.fingerprint import recorded_values
-from gristmill.settings.kinds import ADDED_LATER, COUNTED_BEFORE, NO_EFFECT
+from gristmill.settings.fields import ADDED_LATER, COUNTED_BEFORE, NO_EFFECT
 from tests.paths import CHECKOUT
 
 SHA = "ab" * 32

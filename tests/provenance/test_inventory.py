@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gristmill import provenance
+from gristmill.contract import FileFailed, GristmillError, Summary
 from gristmill.provenance import inventory
-from gristmill.provenance.inventory import Entry, State
+from gristmill.provenance.inventory import Entry, State, entries, folder_of
+from gristmill.publish import atomic_fs, commit, remove
+from gristmill.publish.build import Attempt, Build, Slot
 from gristmill.publish.publish import publish
 from tests.publish.scenarios import NESTED, OUTER
-from tests.publish.tiny import tiny_build
+from tests.publish.tiny import TinyConfig, tiny_build
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -85,3 +91,183 @@ def test_a_removed_input_was_removed_until_it_is_published_again(tmp_path: Path)
     publish(tiny_build(tmp_path))
     assert not inventory.was_removed(tmp_path, "family/tiny", "p1")
     assert list(inventory.entries(tmp_path)) == [(entry, State.PUBLISHED)]
+
+
+def _lost(root: Path) -> list[str]:
+    return [Path(b.where).relative_to(root).as_posix() for b in provenance.verify(root)]
+
+
+def _killed(work: Callable[[], object], before: str) -> None:
+    """Run `work` in a child process that ends without a word before a step of the commit."""
+    child = os.fork()
+    if child == 0:
+        module, _, name = before.partition(".")
+        owner = {"atomic_fs": atomic_fs, "inventory": inventory, "commit": commit}[module]
+        setattr(owner, name, lambda *_: os._exit(9))
+        work()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+BUILDS = {
+    "single": lambda root: tiny_build(root, "family/new"),
+    "shared": lambda root: tiny_build(root, "megatron/kd", partition="p7", shared=True),
+    "first of a shared folder": lambda root: tiny_build(root, "kd", partition="a-b", shared=True),
+    "nested": lambda root: tiny_build(root, NESTED, outer=OUTER),
+}
+STEPS = {
+    "inventory.begin": False,
+    "atomic_fs.place": False,
+    "atomic_fs.exchange": False,
+    "atomic_fs.flush_upwards": True,
+    "inventory.confirm": True,
+}
+"""Steps of a first commit: whether the artifact is published before the step."""
+CASES = [
+    (name, step)
+    for name in BUILDS
+    for step in STEPS
+    if step != f"atomic_fs.{'place' if name == 'shared' else 'exchange'}"
+]
+
+
+def _before(root: Path) -> Path:
+    publish(tiny_build(root))
+    publish(tiny_build(root, "megatron/kd", partition="p1", shared=True))
+    return root
+
+
+def _lose(build: Build) -> None:
+    if build.shared and len(list(build.record_path.parent.iterdir())) > 1:
+        build.record_path.unlink()
+    else:
+        shutil.rmtree(build.folder)
+
+
+def _clean(build: Build) -> None:
+    remove.clean_slot(Slot.of(build).work)
+
+
+def _fail(build: Build) -> None:
+    def make(_: Attempt) -> Summary:
+        raise GristmillError("no luck")
+
+    with pytest.raises(GristmillError, match="no luck"):
+        publish(Build(**{**vars(build), "make": make}))
+
+
+@pytest.mark.parametrize(("name", "step"), CASES)
+def test_a_kill_leaves_no_false_finding_and_hides_no_loss(
+    tmp_path: Path, name: str, step: str
+) -> None:
+    root, build = _before(tmp_path), BUILDS[name](tmp_path)
+    _killed(lambda: publish(build), step)
+    assert build.record_path.exists() == STEPS[step]
+    assert provenance.verify(root) == []
+    if STEPS[step]:
+        _lose(build)
+        assert "missing" in [broken.law for broken in provenance.verify(root)]
+        for repair in (_fail, _clean):
+            if Slot.of(build).work.exists():
+                repair(build)
+            assert "missing" in [broken.law for broken in provenance.verify(root)]
+
+
+@pytest.mark.parametrize("repair", [_clean, _fail])
+@pytest.mark.parametrize(("name", "step"), CASES)
+def test_what_a_kill_left_is_settled_before_the_slot_is_emptied(
+    tmp_path: Path, name: str, step: str, repair: Callable[[Build], None]
+) -> None:
+    root, build = _before(tmp_path), BUILDS[name](tmp_path)
+    _killed(lambda: publish(build), step)
+    if not (STEPS[step] and repair is _fail):  # nothing is built where it is up to date
+        repair(build)
+    assert provenance.verify(root) == []
+    entry = build.entry
+    if STEPS[step] and repair is _clean:
+        assert (entry, State.PUBLISHED) in list(entries(root))
+    if not STEPS[step]:
+        assert entry not in dict(entries(root))
+    publish(build)
+    assert (entry, State.PUBLISHED) in list(entries(root))
+    assert State.BEGUN not in dict(entries(root)).values()
+    _lose(build)
+    assert "missing" in [broken.law for broken in provenance.verify(root)]
+
+
+def test_a_commit_that_fails_leaves_no_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(atomic_fs, "place", broken)
+    with pytest.raises(FileFailed, match="Input/output"):
+        publish(tiny_build(tmp_path))
+    assert list(entries(tmp_path)) == []
+
+
+def test_a_kill_in_a_rebuild_keeps_the_entry(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path))
+    shutil.rmtree(tmp_path / OUTER)
+    _killed(lambda: publish(tiny_build(tmp_path)), "atomic_fs.place")
+    assert _lost(tmp_path) == [OUTER]
+    _clean(tiny_build(tmp_path))
+    assert _lost(tmp_path) == [OUTER]
+
+
+def test_nested_artifacts_that_an_outer_commit_drops_are_not_missing(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path))
+    publish(tiny_build(tmp_path, NESTED, outer=OUTER))
+    for step in ("atomic_fs.exchange", "atomic_fs.flush_upwards"):
+        _killed(lambda: publish(tiny_build(tmp_path, config=TinyConfig(seed=2))), step)
+        assert provenance.verify(tmp_path) == []
+    assert not (tmp_path / NESTED).exists()
+    publish(tiny_build(tmp_path, NESTED, outer=OUTER))
+    publish(tiny_build(tmp_path, config=TinyConfig(seed=2, label="x")))
+    shutil.rmtree(tmp_path / NESTED)
+    assert _lost(tmp_path) == [NESTED]
+
+
+def test_a_kill_in_a_removal_leaves_no_finding(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path))
+    for step, present in {"atomic_fs.place": True, "atomic_fs.flush": False}.items():
+        _killed(lambda: remove.remove_artifact(tmp_path / OUTER), step)
+        assert (tmp_path / OUTER).exists() == present
+        assert _clean(tiny_build(tmp_path)) is None
+        publish(tiny_build(tmp_path, "family/other"))
+        assert provenance.verify(tmp_path) == []
+
+
+def test_an_unchanged_build_takes_an_older_root_in(tmp_path: Path) -> None:
+    root = _before(tmp_path)
+    publish(tiny_build(root, NESTED, outer=OUTER))
+    before = list(entries(root))
+    (root / "drops/x").mkdir(parents=True)
+    (root / "drops/x/provenance.json").write_text("{}")
+    record = root / "megatron/kd/provenance/p1.json"
+    edited = json.loads(record.read_bytes()) | {"deleted_inputs": ["family/gone", "../x", "/x", ""]}
+    record.write_text(json.dumps(edited))
+    shutil.rmtree(folder_of(root))
+    (root / ".gristmill/inventory.new/left").mkdir(parents=True)
+    assert publish(tiny_build(root)).rebuilt is False
+    assert [pair for pair in entries(root) if pair[0] != Entry("family/gone")] == before
+    assert (Entry("family/gone"), State.REMOVED) in list(entries(root))
+    assert not (root / ".gristmill/inventory.new").exists()
+
+
+def test_a_read_only_root_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(tiny_build(tmp_path))
+    shutil.rmtree(folder_of(tmp_path))
+
+    def refused(number: int) -> Callable[..., None]:
+        def mkdir(*_: object, **__: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        return mkdir
+
+    monkeypatch.setattr(Path, "mkdir", refused(30))
+    assert publish(tiny_build(tmp_path)).rebuilt is False
+    monkeypatch.setattr(Path, "mkdir", refused(28))
+    with pytest.raises(OSError, match="No space"):
+        publish(tiny_build(tmp_path))

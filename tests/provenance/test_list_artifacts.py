@@ -19,10 +19,10 @@ from gristmill.provenance import Input, read_record
 from gristmill.provenance.inventory import Entry
 from gristmill.provenance.list_artifacts import Listed, list_artifacts
 from gristmill.provenance.raw_inputs import raw_inputs
+from gristmill.publish import storage
 from gristmill.publish.build import Attempt
 from gristmill.publish.publish import publish
 from gristmill.publish.remove import remove_artifact
-from gristmill.publish.storage import link_form
 from tests.publish.tiny import made_from as as_input
 from tests.publish.tiny import raw_file, tiny_build
 
@@ -256,7 +256,7 @@ def test_artifacts_behind_links_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     """In the link form, or moved to another disk; other links are not followed."""
-    monkeypatch.setenv(link_form.VARIABLE, form)
+    monkeypatch.setenv(storage.VARIABLE, form)
     data = tmp_path / "data"
     folder = build(data, "words/pack", "one", raw(data, "one"))
     if form == "exchange":

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.provenance import INPUTS_LIMIT, Input, drop_hashes, raw_inputs, record
+from gristmill.provenance import INPUTS_LIMIT, Input, raw_inputs, record
 from gristmill.publish.publish import publish
 from gristmill.untrusted.files import LinkRule, open_file
 from tests.publish.tiny import tiny_build
@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> list[Path]:
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are trusted as if they had been written long before the record."""
-    for module in (drop_hashes, record):
+    for module in (raw_inputs, record):
         monkeypatch.setattr(module, "CLOCK_TICK_NS", 0)
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import os
+import shutil
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 from hypothesis import given
@@ -13,8 +19,10 @@ from hypothesis import strategies as st
 
 from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Violation
-from gristmill.provenance import Input, Notes, Output, Record, Tokenizer
+from gristmill.provenance import Input, Notes, Output, Record, Tokenizer, record
+from gristmill.publish import atomic_fs
 from gristmill.publish.publish import publish
+from gristmill.settings.fields import NO_EFFECT
 from tests.publish.tiny import TinyConfig, many_inputs, tiny_build
 
 SHA = "ab" * 32
@@ -226,3 +234,118 @@ def test_the_record_of_a_build(tmp_path: Path) -> None:
     ]
     assert record.peak_memory_bytes > 1 << 20
     assert record.libraries["numpy"]
+
+
+@dataclass(frozen=True)
+class Config:
+    seed: int = 1
+    place: Path = Path("a/b")
+    workers: Annotated[int, NO_EFFECT] = 1
+
+
+def test_a_config_is_a_dataclass_of_plain_values() -> None:
+    class Level(Enum):
+        LOW = 1
+
+    @dataclass(frozen=True)
+    class Odd:
+        value: object = None
+
+    assert provenance.config_fields(Odd(Level.LOW)) == {"value": "Level.LOW"}
+    with pytest.raises(TypeError, match="a config holds plain values"):
+        provenance.config_fields(Odd(object()))
+    for wrong in ({"seed": 1}, Config):
+        with pytest.raises(TypeError, match="instance of a dataclass"):
+            provenance.config_fields(wrong)
+    every = {spec.name for spec in dataclasses.fields(Config)}
+    assert provenance.config_fields(Config()).keys() == every
+    assert provenance.config_fields(Config(), affecting_output=True).keys() == every - {"workers"}
+
+
+def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "record").write_bytes(b"x" * 5000)
+    assert record.read_bytes(tmp_path / "record") == b"x" * 5000
+
+
+def test_links_pipes_folders_and_huge_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "record"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(GristmillError, match="record: is a link"):
+        record.read_bytes(path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(GristmillError, match="pipe: is not a regular file"):
+        record.read_bytes(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises((GristmillError, OSError)):
+        record.read_bytes(tmp_path / "folder")
+    monkeypatch.setattr(record, "LIMIT", 3)
+    (tmp_path / "huge").write_bytes(b"1234")
+    with pytest.raises(GristmillError, match="has 4 bytes, at most 3"):
+        record.read_bytes(tmp_path / "huge")
+    (tmp_path / "large").write_bytes(b"123")
+    assert record.read_bytes(tmp_path / "large") == b"123"
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("a/b.npy", None),
+        ("a/..b", None),
+        ("", "is empty"),
+        (".", "is empty"),
+        ("a\0b", "null byte"),
+        ("/etc/passwd", "is absolute"),
+        ("a/../../b", "leads out"),
+        ("..", "leads out"),
+    ],
+)
+def test_a_path_stays_below_its_folder(path: str, reason: str | None) -> None:
+    found = record.wrong_path(path)
+    assert found is None if reason is None else reason in str(found)
+
+
+def test_another_folder_at_the_path_is_another_generation(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    before = record.generation(one)
+    assert record.generation(one) == before
+    atomic_fs.exchange(one, other)
+    assert record.generation(one) not in (before, None)
+    shutil.rmtree(one)
+    assert record.generation(one) is None
+
+
+def test_at_a_path_that_no_folder_can_have_there_is_none(tmp_path: Path) -> None:
+    assert record.generation(tmp_path / "a\0b") is None
+
+
+def test_a_listing_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, fresh = tmp_path / "a", tmp_path / "b"
+    for made in (folder, fresh):
+        (made / "inner").mkdir(parents=True)
+        (made / "link").symlink_to(tmp_path)
+        (made / "provenance.json").touch()
+    real = os.scandir
+
+    def torn(path: Path) -> object:
+        monkeypatch.setattr(os, "scandir", real)
+        entries = real(path)
+        atomic_fs.exchange(folder, fresh)
+        (fresh / "provenance.json").unlink()
+        return entries
+
+    monkeypatch.setattr(os, "scandir", torn)
+    assert record.listing(folder) == (["inner"], ["link", "provenance.json"], ["link"])
+    assert record.listing(tmp_path / "none") == ([], [], [])
+
+
+def test_a_folder_that_never_rests_is_listed_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    stamps = itertools.count()
+    monkeypatch.setattr(record, "generation", lambda _: next(stamps))
+    assert record.listing(tmp_path) == ([], ["file"], [])

@@ -18,10 +18,10 @@ from gristmill import families, provenance
 from gristmill.cli import main
 from gristmill.contract import GristmillError, Violation
 from gristmill.families import Catalog, Kind, Law
-from gristmill.provenance import check_artifact, find_artifacts, list_artifacts, verification
+from gristmill.provenance import find_artifacts, inventory, list_artifacts, verification
 from gristmill.provenance.find_artifacts import artifacts_of
 from gristmill.provenance.inventory import Entry
-from gristmill.publish import inventory, remove
+from gristmill.publish import remove
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.run.progress import Progress, Report
@@ -554,7 +554,7 @@ def test_each_file_of_an_input_is_hashed_once(chain: Path, monkeypatch: pytest.M
         hashed.append(path)
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
-    monkeypatch.setattr(check_artifact, "sha256_file", sha256_file)
+    monkeypatch.setattr(verification, "sha256_file", sha256_file)
     assert provenance.verify(chain) == []
     everything = len(hashed)
     assert len(set(hashed)) == everything

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from gristmill.hashing import sha256_file
-from gristmill.publish import input_proof
-from gristmill.publish.storage import link_form
+from gristmill.publish import input_proof, storage
 from tests.publish.killing import FORMS, LINK, REFUSED, Killer
 
 
@@ -36,7 +35,7 @@ def killer(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kil
 def link_killer(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killer]:
     """What stands before was published in the link form; the test sets it for itself."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(link_form.VARIABLE, LINK)
+        patch.setenv(storage.VARIABLE, LINK)
         made = Killer(shim, tmp_path_factory.mktemp("linked").resolve(), more=REFUSED)
     yield made
     made.close()
@@ -59,6 +58,6 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def killer_of_a_form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Killer:
     """A killer of builds in each form, or in that of the seed."""
     if request.param == LINK:
-        monkeypatch.setenv(link_form.VARIABLE, LINK)
+        monkeypatch.setenv(storage.VARIABLE, LINK)
     made: Killer = request.getfixturevalue("link_killer" if request.param == LINK else "killer")
     return made

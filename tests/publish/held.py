@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gristmill.publish import locks
+from gristmill.run import locks
 
 
 def release_when_awaited(held: ExitStack, patch: pytest.MonkeyPatch) -> None:

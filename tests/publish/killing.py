@@ -21,9 +21,8 @@ from typing import Any, TypeVar
 
 from gristmill import provenance
 from gristmill.layout import WORK
-from gristmill.publish import remove
+from gristmill.publish import remove, storage
 from gristmill.publish.publish import publish
-from gristmill.publish.storage import link_form
 from tests.paths import CHECKOUT
 from tests.publish.scenarios import SCENARIOS
 from tests.publish.tiny import garbage
@@ -31,7 +30,7 @@ from tests.publish.tiny import garbage
 Item = TypeVar("Item")
 
 FORMS = EXCHANGE, LINK = "exchange", "link"
-REFUSED = {"KILLPOINT_REFUSE": "1", link_form.VARIABLE: "auto"}
+REFUSED = {"KILLPOINT_REFUSE": "1", storage.VARIABLE: "auto"}
 """Variables of a build that is to find that folders cannot be exchanged."""
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from gristmill import provenance
 from gristmill.layout import WORK
 from gristmill.provenance import find_artifacts
-from gristmill.run import part_streams
+from gristmill.run import parts
 from tests import budget
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
@@ -321,7 +321,7 @@ class RealBuilder:
 def _parts(target: Target) -> dict[str, str]:
     """Makes half of the builds keep all parts, where short ones keep few."""
     keeps = budget.dice(f"parts {target.name}").random() < 0.5
-    return {part_streams.VARIABLE: "0"} if keeps else {}
+    return {parts.VARIABLE: "0"} if keeps else {}
 
 
 class _Server(Server):

@@ -11,9 +11,9 @@ import pytest
 from gristmill import families
 from gristmill.code.digest import Code
 from gristmill.provenance import Input, Record, Tokenizer, environment, recorded_values
+from gristmill.publish.build import Slot
 from gristmill.publish.publish import publish, reason_to_build
-from gristmill.publish.slot import Slot
-from gristmill.settings.kinds import COUNTED_BEFORE, NO_EFFECT
+from gristmill.settings.fields import COUNTED_BEFORE, NO_EFFECT
 from tests.publish.tiny import TinyConfig, tiny_build
 
 ENTRIES = ("gristmill.macroxue.builders.pool.merge",)

@@ -17,11 +17,10 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, Summary
-from gristmill.publish import locks
-from gristmill.publish.build import Attempt, Build, InputChanged
+from gristmill.publish.build import Attempt, Build, InputChanged, Slot
 from gristmill.publish.by_rank import ShareBuilt, build_rank, build_share
 from gristmill.publish.publish import publish
-from gristmill.publish.slot import Slot
+from gristmill.run import locks
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import Progress
 from gristmill.run.workers import threaded_map

@@ -14,7 +14,7 @@ from gristmill.provenance.inventory import Entry
 from gristmill.publish import atomic_fs, commit
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from gristmill.publish.remove_published import remove_published
+from gristmill.publish.remove import remove_published
 from tests.publish.tiny import TinyConfig, garbage, payload, snapshot, tiny_build
 
 FOLDER = "megatron/kd"

@@ -22,10 +22,9 @@ from gristmill import provenance
 from gristmill.contract import FileFailed, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import find_artifacts
-from gristmill.publish import disk_space
-from gristmill.publish.build import Attempt, DiskFull
+from gristmill.publish import storage
+from gristmill.publish.build import Attempt, DiskFull, bytes_of, check_space, is_disk_full, shutil
 from gristmill.publish.publish import publish
-from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
 from gristmill.untrusted.files import opened
 from tests.paths import CHECKOUT
@@ -74,7 +73,7 @@ FILLERS: dict[str, Callable[[Attempt], Summary]] = {
 @pytest.fixture(autouse=True, params=FORMS)
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each form of publishing, or that of the seed."""
-    monkeypatch.setenv(link_form.VARIABLE, request.param)
+    monkeypatch.setenv(storage.VARIABLE, request.param)
 
 
 @pytest.fixture
@@ -173,7 +172,7 @@ def test_other_errors_are_not_reported_as_a_full_disk(tmp_path: Path) -> None:
         publish(tiny_build(tmp_path, make=deny))
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
         publish(tiny_build(tmp_path, make=misuse))
-    assert not disk_space.is_disk_full(sqlite3.OperationalError("raised by no call of SQLite"))
+    assert not is_disk_full(sqlite3.OperationalError("raised by no call of SQLite"))
 
 
 def _read(path: Path, _: Path) -> None:
@@ -234,8 +233,8 @@ def test_bytes_of_files_and_folders_count_nothing_for_what_is_missing(tmp_path: 
     (tmp_path / "deep").mkdir()
     for name, size in (("a", 3), ("b", 5), ("deep/c", 7)):
         (tmp_path / name).write_bytes(bytes(size))
-    assert disk_space.bytes_of(tmp_path, tmp_path / "a", tmp_path / "none") == 3 + 5 + 3
-    assert disk_space.bytes_of(tmp_path / "deep/c") == 7
+    assert bytes_of(tmp_path, tmp_path / "a", tmp_path / "none") == 3 + 5 + 3
+    assert bytes_of(tmp_path / "deep/c") == 7
 
 
 @pytest.mark.parametrize(("missing", "fits"), [(0, True), (1, False)])
@@ -243,13 +242,13 @@ def test_a_build_needs_its_own_space_and_1_mib(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: int, fits: bool
 ) -> None:
     free = 1000 + (1 << 20) - missing
-    monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     build = tiny_build(tmp_path, space=1000)
     if fits:
-        disk_space.check(build, tmp_path)
+        check_space(build, tmp_path)
     else:
         with pytest.raises(DiskFull, match=r"needs about 1,049,576 bytes"):
-            disk_space.check(build, tmp_path)
+            check_space(build, tmp_path)
 
 
 def test_what_a_build_needs_fits_what_it_makes(sample_root: SampleRoot) -> None:

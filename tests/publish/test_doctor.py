@@ -11,10 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from gristmill.cli import main
-from gristmill.publish import doctor, engines
+from gristmill.publish import doctor, storage
 from gristmill.publish.doctor import Finding, Verdict
-from gristmill.publish.storage import file_system, link_form
-from gristmill.publish.storage.file_system import Abilities, Mount, State
+from gristmill.publish.storage import Abilities, Mount, State
 from tests.read_only import read_only
 
 ALL = Abilities(*[None] * len(fields(Abilities)))
@@ -24,8 +23,8 @@ ROOMY = State(free_bytes=1 << 40, free_inodes=1 << 20, longest_name=255, ahead_s
 @pytest.fixture(autouse=True)
 def a_good_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "of_instance", lambda: Finding("instance", "good", ""))
-    monkeypatch.setattr(file_system, "abilities", lambda _: ALL)
-    monkeypatch.setattr(file_system, "state", lambda _: ROOMY)
+    monkeypatch.setattr(storage, "abilities", lambda _: ALL)
+    monkeypatch.setattr(storage, "state", lambda _: ROOMY)
 
 
 def verdicts(root: Path) -> dict[str, Verdict]:
@@ -37,7 +36,7 @@ def test_the_status_is_1_where_publishing_lacks_what_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str
 ) -> None:
     assert CliRunner().invoke(main, ["doctor", str(tmp_path)]).exit_code == 0
-    monkeypatch.setattr(file_system, "abilities", lambda _: replace(ALL, **{field: "refused"}))
+    monkeypatch.setattr(storage, "abilities", lambda _: replace(ALL, **{field: "refused"}))
     done = CliRunner().invoke(main, ["doctor", str(tmp_path)])
     needed = field not in ("place", "exchange", "links", "case")
     assert done.exit_code == int(needed)
@@ -65,9 +64,9 @@ def test_the_form_of_publishing_is_said(
     says: str,
     verdict: Verdict,
 ) -> None:
-    monkeypatch.setenv(link_form.VARIABLE, form)
+    monkeypatch.setenv(storage.VARIABLE, form)
     given = replace(ALL, **{lacking: "refused"}) if lacking else ALL
-    monkeypatch.setattr(file_system, "abilities", lambda _: given)
+    monkeypatch.setattr(storage, "abilities", lambda _: given)
     found = [item for item in doctor.of_file_system(tmp_path) if item.name == "form of publishing"]
     assert [item.verdict for item in found] == [verdict]
     assert found[0].found.startswith(says)
@@ -88,7 +87,7 @@ def test_what_is_short_or_wrong_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str | None, state: State
 ) -> None:
     assert set(verdicts(tmp_path).values()) == {Verdict.OK}
-    monkeypatch.setattr(file_system, "state", lambda _: state)
+    monkeypatch.setattr(storage, "state", lambda _: state)
     noted = [name for name, verdict in verdicts(tmp_path).items() if verdict is not Verdict.OK]
     assert noted == ([name] if name else [])
 
@@ -119,7 +118,7 @@ def test_locks_of_a_network_file_system_may_be_kept_on_one_host(
     expected: Verdict | None,
 ) -> None:
     mount = Mount(kind, "/", frozenset(options))
-    monkeypatch.setattr(file_system, "mount", lambda _: mount)
+    monkeypatch.setattr(storage, "mount", lambda _: mount)
     assert verdicts(tmp_path).get("locks between hosts") is expected
 
 
@@ -152,10 +151,10 @@ def _installed(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     def version(name: str) -> str:
         if name in names:
             return "1"
-        raise engines.metadata.PackageNotFoundError
+        raise doctor.metadata.PackageNotFoundError
 
-    monkeypatch.setattr(engines.metadata, "version", version)
-    monkeypatch.setattr(engines.util, "find_spec", lambda name: True if name in names else None)
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    monkeypatch.setattr(doctor.util, "find_spec", lambda name: True if name in names else None)
 
 
 def test_engines_are_those_that_are_installed(

@@ -16,13 +16,20 @@ import pytest
 
 from gristmill import provenance
 from gristmill.contract import GristmillError, Summary, Violation
-from gristmill.provenance import Input, check_artifact, find_artifacts
+from gristmill.provenance import Input, find_artifacts, verification
 from gristmill.provenance import record as records
 from gristmill.provenance.raw_inputs import known_hashes, raw_inputs
-from gristmill.publish import input_proof, locks
-from gristmill.publish.build import Attempt, Build, InputChanged, InputDamaged, OtherOutput
+from gristmill.publish import input_proof
+from gristmill.publish.build import (
+    Attempt,
+    Build,
+    InputChanged,
+    InputDamaged,
+    OtherOutput,
+    lock_of_folder,
+)
 from gristmill.publish.publish import publish
-from gristmill.publish.slot import lock_of_folder
+from gristmill.run import locks
 from gristmill.run.parts import run_parts
 from gristmill.run.progress import Progress, Report
 from tests.publish.tiny import (
@@ -515,7 +522,7 @@ def test_a_commit_into_the_folder_of_an_input_during_its_proof_is_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     item = _input(tmp_path, shared=True)
-    unlisted = check_artifact.unlisted
+    unlisted = verification.unlisted
     commits = iter(["p2"])
 
     def commit_and_list(folder: Path, items: Sequence[find_artifacts.Artifact]) -> list[Violation]:
@@ -523,7 +530,7 @@ def test_a_commit_into_the_folder_of_an_input_during_its_proof_is_no_damage(
             publish(_source(tmp_path, shared=True, partition=partition))
         return unlisted(folder, items)
 
-    monkeypatch.setattr(check_artifact, "unlisted", commit_and_list)
+    monkeypatch.setattr(verification, "unlisted", commit_and_list)
     assert publish(_copying(tmp_path, item)).rebuilt
 
 

@@ -24,11 +24,10 @@ from gristmill.cli import main
 from gristmill.contract import FileNote, GristmillError, Summary, Violation
 from gristmill.hashing import HashedFile, sha256_file
 from gristmill.provenance.verification import verify
-from gristmill.publish import atomic_fs, locks
-from gristmill.publish.build import Attempt, Build, InputChanged, LawsBroken
+from gristmill.publish import atomic_fs, storage
+from gristmill.publish.build import Attempt, Build, InputChanged, LawsBroken, Slot
 from gristmill.publish.publish import publish
-from gristmill.publish.slot import Slot
-from gristmill.publish.storage import link_form
+from gristmill.run import locks
 from gristmill.run.parts import run_parts
 from gristmill.run.progress import Progress, Report
 from tests.publish.killing import State
@@ -526,12 +525,12 @@ def test_whatever_a_person_deletes_below_gristmill_ends_in_words_or_is_made_agai
     forms: tuple[str, str],
 ) -> None:
     """Each file and folder there is deleted once: what looks says it, what builds mends it."""
-    monkeypatch.setenv(link_form.VARIABLE, forms[0])
+    monkeypatch.setenv(storage.VARIABLE, forms[0])
     first = tmp_path / "first"
     publish(tiny_build(first, "family/tiny", shared=shared, partition="p" if shared else None))
     at = sorted(path.relative_to(first) for path in first.rglob("*") if ".gristmill" in path.parts)
     assert len(at) > 8
-    monkeypatch.setenv(link_form.VARIABLE, forms[1])
+    monkeypatch.setenv(storage.VARIABLE, forms[1])
     for number, path in enumerate(at):
         root = tmp_path / str(number)
         shutil.copytree(first, root, symlinks=True)

@@ -13,7 +13,7 @@ import pytest
 
 import definitions
 from gristmill.families import FAMILIES
-from gristmill.publish.storage import link_form
+from gristmill.publish import storage
 from tests import budget
 from tests.paths import CHECKOUT, memory
 from tests.publish.killing import EXCHANGE, FORMS, LINK, REFUSED, in_two_threads
@@ -48,7 +48,7 @@ def builder(
 
     Every build flushes its files.
     """
-    form = {link_form.VARIABLE: request.param}
+    form = {storage.VARIABLE: request.param}
     folder = tmp_path_factory.mktemp("real").resolve()
     if place := memory(_STATES_BYTES):
         shutil.rmtree(folder)

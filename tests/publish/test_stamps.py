@@ -10,10 +10,10 @@ import pytest
 
 from gristmill.contract import Summary
 from gristmill.provenance import Record, record_place
-from gristmill.publish import locks, stamps
-from gristmill.publish.build import Attempt, Build, InputDamaged
+from gristmill.publish import stamps
+from gristmill.publish.build import Attempt, Build, InputDamaged, lock_of_folder
 from gristmill.publish.publish import publish
-from gristmill.publish.slot import lock_of_folder
+from gristmill.run import locks
 from tests.publish.test_input_proof import flip_and_keep_the_time, replace_by_a_copy
 from tests.publish.tiny import TinyConfig, made_from, tiny_build
 

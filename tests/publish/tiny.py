@@ -17,10 +17,10 @@ from typing import Annotated
 from gristmill import provenance
 from gristmill.contract import FileNote, Summary
 from gristmill.provenance import Input, Record
+from gristmill.publish import storage
 from gristmill.publish.build import Attempt, Build
-from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
-from gristmill.settings.kinds import NO_EFFECT
+from gristmill.settings.fields import NO_EFFECT
 from tests.run import tiny_work
 
 PARTS = 3
@@ -181,9 +181,9 @@ def payload(folder: Path) -> dict[str, bytes]:
 def _stands(work: Path, path: Path) -> bool:
     """Whether a path in `.gristmill` is, or is in, a version that an artifact's link names."""
     store, *inside = path.relative_to(work).parts
-    if store != link_form.store_of(work / "x").parent.name or not inside:
+    if store != storage.store_of(work / "x").parent.name or not inside:
         return False
-    version = link_form.version_of(work.parent / inside[0])
+    version = storage.version_of(work.parent / inside[0])
     return version is not None and (path == version.parent or path.is_relative_to(version))
 
 

@@ -15,7 +15,7 @@ from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.family import CATALOG
 from gristmill.puzzles.raw.recipes import BUILT_IN, KINDS
-from gristmill.sample_commands import show, trace
+from gristmill.samples import show, trace
 
 
 @pytest.fixture(scope="module")

@@ -184,8 +184,7 @@ def open_games(root: Path, verify: Verify) -> Any:
 def _conversations(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     from gristmill.synth import HarmonyConfig, KDConfig, build_kd_shard, to_harmony
     from gristmill.synth.samples import write_drop
-    from gristmill.vocabularies.find import find
-    from gristmill.vocabularies.pinned import O200K
+    from gristmill.vocabularies.pinned import O200K, find
 
     vocabulary = find(O200K, VOCABULARIES)
     files = write_drop(folder / "drop", files=10)

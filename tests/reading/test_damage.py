@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.reading.damage import damage_named
+from gristmill.reading.folder import damage_named
 
 NAMES = {7: Path("data/p/a.npy"), 71: Path("data/p/b.npy")}
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.reading import facts
-from gristmill.reading.facts import Ranges, array_fact, file_facts
+from gristmill.reading import reader
+from gristmill.reading.reader import Ranges, array_fact, file_facts
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 1 << 20])
 def test_the_range_of_a_column_is_that_of_all_rows_of_all_arrays(
     batch_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(facts, "_BATCH_BYTES", batch_bytes)
+    monkeypatch.setattr(reader, "_BATCH_BYTES", batch_bytes)
     rows = np.zeros(4, [("run", "<u4"), ("ev", "<f4", (2,))])
     rows["run"] = [7, 3, 4, 2_000]
     rows["ev"][2] = [-0.25, 1 / 3]

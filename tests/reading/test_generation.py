@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.reading.generation import FileIdentity, Generation, StaleDataset, refuse_other
+from gristmill.reading.generation import (
+    LEVELS,
+    FileIdentity,
+    Generation,
+    StaleDataset,
+    refuse_other,
+    verify_level,
+)
 
 
 def generation(digest: str | None, version: str | None = "v" * 64) -> Generation:
@@ -45,3 +52,14 @@ def test_a_file_is_known_by_place_size_and_time(tmp_path: Path) -> None:
         file.stat().st_ino,
         file.stat().st_dev,
     )
+
+
+def test_levels_stay_and_truth_values_have_one() -> None:
+    assert [verify_level(level) for level in LEVELS] == ["none", "sizes", "hash"]
+    assert (verify_level(True), verify_level(False)) == ("hash", "sizes")
+
+
+@pytest.mark.parametrize("value", ["", "Hash", "size", 1, None])
+def test_other_values_are_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="verify must be one of 'none', 'sizes', 'hash', not"):
+        verify_level(value)  # type: ignore[arg-type]

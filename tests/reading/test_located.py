@@ -15,9 +15,9 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.mirror import push
-from gristmill.mirror.cache import CACHE
+from gristmill.mirror.pulling import CACHE
 from gristmill.mirror.store import MirrorError
-from gristmill.reading.located import located
+from gristmill.reading.reader import located
 from tests.reading.readers import Reader
 from tests.reading.test_reader import all_samples, loader_of, samples_in
 

@@ -8,7 +8,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.reading import StaleDataset
-from gristmill.reading.opening import Opening, opened
+from gristmill.reading.folder import Opening, opened
 from tests.paths import open_below
 from tests.reading.tiny import Tiny, tiny
 

@@ -8,7 +8,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.reading.sorted_lines import lines_from
+from gristmill.reading.reader import lines_from
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 40))), st.integers(-1, 31))

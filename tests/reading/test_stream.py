@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.reading.stream import refuse_other_stream, stream_of
+from gristmill.reading.reader import refuse_other_stream, stream_of
 
 
 def pcg64(*seed: int) -> Any:

@@ -15,8 +15,7 @@ from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names, pt_file, shards
 from gristmill.reasoning.format.shards import Meta
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.normalized_files import numbered, write
 
 

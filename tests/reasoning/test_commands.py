@@ -17,8 +17,7 @@ from gristmill.reasoning.format import audits, names
 from gristmill.reasoning.format.align import rows
 from gristmill.reasoning.read.alignment import week_of
 from gristmill.reasoning.read.shard_reader import ShardReader
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.published import publish
 from tests.reasoning.published_root import built, publish_split
 from tests.reasoning.shard_folders import write_folder

@@ -11,8 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from gristmill.run.kernels import CACHE_DIR
-from gristmill.run.shipped_kernels import ARCHIVE, PROCESSOR, entry
+from gristmill.run.kernels import ARCHIVE, CACHE_DIR, PROCESSOR, entry
 
 _TIME = (2020, 1, 1, 0, 0, 0)
 

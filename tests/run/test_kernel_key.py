@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from gristmill.run import kernel_key
+from gristmill.run import kernels
 from tests.paths import CHECKOUT
 
 SHARED = """
@@ -71,7 +71,7 @@ def _no_modules_stay() -> Iterator[None]:
 
 def _key(shared: str = SHARED, code: str = CODE, folder: Path = Path("/one")) -> str:
     _module("shared", shared, folder / "shared.py")
-    return kernel_key.kernel_key(_module("family", code, folder / "family.py").outer)
+    return kernels.kernel_key(_module("family", code, folder / "family.py").outer)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_name_of_a_module_is_part_of_the_key() -> None:
     _module("shared", SHARED, Path("/one/shared.py"))
     one, two = (_module(name, CODE, Path("/one/x.py")).outer for name in ("family", "other"))
     del sys.modules["other"]
-    assert kernel_key.kernel_key(one) != kernel_key.kernel_key(two)
+    assert kernels.kernel_key(one) != kernels.kernel_key(two)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_name_of_a_module_is_part_of_the_key() -> None:
 def test_a_kernel_with_values_that_nobody_can_compare_has_no_key(
     old: str, new: str, named: str
 ) -> None:
-    with pytest.raises(kernel_key.NoKey, match=named):
+    with pytest.raises(kernels.NoKey, match=named):
         _key(SHARED.replace(old, new))
 
 
@@ -144,9 +144,9 @@ def test_functions_that_call_each_other_have_a_key() -> None:
     "name", ["numba.__version__", "llvmlite.__version__", "numpy.__version__", "sys.abiflags"]
 )
 def test_another_version_changes_the_key(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    before = kernel_key._surroundings.__wrapped__()
+    before = kernels._surroundings.__wrapped__()
     monkeypatch.setattr(name, "0.0")
-    assert kernel_key._surroundings.__wrapped__() != before
+    assert kernels._surroundings.__wrapped__() != before
 
 
 @pytest.mark.parametrize("name", ["get_host_cpu_name", "get_host_cpu_features"])
@@ -157,9 +157,9 @@ def test_another_processor_changes_the_key(monkeypatch: pytest.MonkeyPatch, name
         def flatten(self) -> str:
             return self
 
-    before = kernel_key._surroundings.__wrapped__()
+    before = kernels._surroundings.__wrapped__()
     monkeypatch.setattr(binding, name, lambda: Features("other"))
-    assert kernel_key._surroundings.__wrapped__() != before
+    assert kernels._surroundings.__wrapped__() != before
 
 
 def test_a_processor_that_numba_is_given_takes_the_place_of_this_one(
@@ -167,22 +167,22 @@ def test_a_processor_that_numba_is_given_takes_the_place_of_this_one(
 ) -> None:
     import numba
 
-    here = kernel_key._surroundings.__wrapped__()
+    here = kernels._surroundings.__wrapped__()
     monkeypatch.setattr(numba.config, "CPU_NAME", "x86-64-v3")
     monkeypatch.setattr(numba.config, "CPU_FEATURES", "")
-    named = kernel_key._surroundings.__wrapped__()
-    assert named == kernel_key._surroundings.__wrapped__(("x86-64-v3", "")) != here
+    named = kernels._surroundings.__wrapped__()
+    assert named == kernels._surroundings.__wrapped__(("x86-64-v3", "")) != here
 
 
 def test_a_setting_of_the_compiler_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = kernel_key._surroundings.__wrapped__()
+    before = kernels._surroundings.__wrapped__()
     monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
-    assert kernel_key._surroundings.__wrapped__() != before
+    assert kernels._surroundings.__wrapped__() != before
 
 
 def test_what_surrounds_a_kernel_is_part_of_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = _key()
-    monkeypatch.setattr(kernel_key, "_surroundings", lambda _: (b"another",))
+    monkeypatch.setattr(kernels, "_surroundings", lambda _: (b"another",))
     assert _key() != before
 
 
@@ -195,7 +195,7 @@ def test_every_kernel_of_the_checkout_has_a_key_of_its_own() -> None:
             for value in vars(import_module(".".join(parts))).values():
                 if hasattr(value, "py_func"):
                     name = f"{value.__module__}.{value.__qualname__}"
-                    found[name] = kernel_key.kernel_key(value)
+                    found[name] = kernels.kernel_key(value)
     assert len(found) > 100
     assert len(set(found.values())) == len(found)
     assert "gristmill.chess.kernels.scan.scan_games" in found

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from gristmill.run import part_store
-from gristmill.run.part_store import BuildMark, NotTheBuild, marked
-from gristmill.run.parts import PartStore, run_parts
+from gristmill.run import parts
+from gristmill.run.parts import BuildMark, NotTheBuild, PartStore, marked, run_parts
 from gristmill.run.workers import on_other_machines, ordered_map
 from tests.run.tiny_work import Task, make
 
@@ -108,7 +107,7 @@ def test_a_note_that_was_never_renamed_is_removed(store: PartStore) -> None:
 def hurried(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """No waiting for a network file system; the waits."""
     waits: list[float] = []
-    monkeypatch.setattr(part_store.time, "sleep", waits.append)
+    monkeypatch.setattr(parts.time, "sleep", waits.append)
     return waits
 
 
@@ -148,7 +147,7 @@ def test_a_mark_that_a_network_file_system_shows_late_is_seen(
     with marked(tmp_path) as mark:
         text = mark.path.read_text()
         mark.path.unlink()
-        monkeypatch.setattr(part_store.time, "sleep", lambda _: mark.path.write_text(text))
+        monkeypatch.setattr(parts.time, "sleep", lambda _: mark.path.write_text(text))
         assert mark.attempt()
 
 
@@ -169,9 +168,9 @@ def test_a_machine_with_other_code_makes_nothing_and_says_what_differs(tmp_path:
 
 def test_the_code_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def digest() -> str:
-        return dict(part_store.code.__wrapped__())["gristmill"]
+        return dict(parts.code.__wrapped__())["gristmill"]
 
-    monkeypatch.setattr(part_store, "_SOURCES", tmp_path)
+    monkeypatch.setattr(parts, "_SOURCES", tmp_path)
     (tmp_path / "a.py").write_text("1")
     first = digest()
     assert digest() == first

@@ -9,9 +9,16 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.run import part_streams
-from gristmill.run.part_streams import LatePartStore, Made, StreamFiles, run_streams
-from gristmill.run.parts import PartStore
+from gristmill.run.parts import (
+    VARIABLE,
+    LatePartStore,
+    Made,
+    PartStore,
+    StreamFiles,
+    run_streams,
+    seconds_without_parts,
+    time,
+)
 
 TASKS = [(f"part-{number}", number) for number in range(5)]
 
@@ -75,7 +82,7 @@ def test_a_part_that_was_finished_is_taken_over_whether_or_not_parts_are_kept(
 
 def test_parts_are_kept_from_a_time_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(100))
-    monkeypatch.setattr(part_streams.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     store = LatePartStore(tmp_path, keep_from=3)
     list(run_streams(_make, TASKS, store, 1, scratch=tmp_path))
     assert [name for name, _ in TASKS if store.is_listed(name)] == ["part-3", "part-4"]
@@ -94,12 +101,12 @@ def test_a_part_that_is_cut_while_it_is_read_is_named(tmp_path: Path) -> None:
 def test_the_seconds_without_parts_are_those_of_the_variable(
     text: str, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(part_streams.VARIABLE, text)
-    assert part_streams.seconds_without_parts() == seconds
+    monkeypatch.setenv(VARIABLE, text)
+    assert seconds_without_parts() == seconds
 
 
 @pytest.mark.parametrize("text", ["-1", "soon", "nan"])
 def test_seconds_that_are_none_are_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(part_streams.VARIABLE, text)
+    monkeypatch.setenv(VARIABLE, text)
     with pytest.raises(GristmillError, match=rf"GRISTMILL_PARTS_SECONDS={text}: .* 0 or more"):
-        part_streams.seconds_without_parts()
+        seconds_without_parts()

@@ -13,10 +13,9 @@ import pytest
 
 from gristmill.contract import BadInput, Summary
 from gristmill.hashing import HashedFile
-from gristmill.publish.build import Attempt
+from gristmill.publish.build import Attempt, Slot
 from gristmill.publish.publish import publish
-from gristmill.publish.slot import Slot
-from gristmill.run import part_store
+from gristmill.run import parts
 from gristmill.run.parts import SHA256, PartStore, run_parts
 from gristmill.run.progress import Progress, Report
 from gristmill.run.workers import WorkerDied, ordered_map
@@ -320,7 +319,7 @@ def test_a_part_is_hashed_once_if_its_writer_hashed_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[Path] = []
-    monkeypatch.setattr(part_store, "sha256_file", lambda path: read.append(path) or "read")
+    monkeypatch.setattr(parts, "sha256_file", lambda path: read.append(path) or "read")
     store = _store(tmp_path / "parts")
     tasks = [("one", {SHA256: "noted"}), ("two", {})]
 

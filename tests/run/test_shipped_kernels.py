@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.run import shipped_kernels
+from gristmill.run import kernels
 from gristmill.run.kernels import CACHE_DIR
 from tests.run.ship_kernels import pack
 from tests.run.test_kernels import CALL, MODULE, code, home_cache, machine_code, put_code, python
@@ -15,14 +15,14 @@ from tests.run.test_kernels import CALL, MODULE, code, home_cache, machine_code,
 __all__ = ["code"]
 
 pytestmark = pytest.mark.skipif(
-    not shipped_kernels._runs_here(), reason="the archive is for x86-64-v3 on Linux"
+    not kernels._runs_here(), reason="the archive is for x86-64-v3 on Linux"
 )
 
-_NAME, _FEATURES = shipped_kernels.PROCESSOR
+_NAME, _FEATURES = kernels.PROCESSOR
 _WITH = """
 from pathlib import Path
-from gristmill.run import shipped_kernels
-shipped_kernels.ARCHIVE = Path({archive!r})
+from gristmill.run import kernels
+kernels.ARCHIVE = Path({archive!r})
 """
 
 
@@ -95,12 +95,12 @@ def test_another_processor_gets_nothing(code: Path, archive: Path) -> None:
 
 
 def test_a_machine_that_lacks_an_instruction_gets_nothing(code: Path, archive: Path) -> None:
-    lacking = 'shipped_kernels._FEATURES = ("no-such-feature",)\n'
+    lacking = 'kernels._FEATURES = ("no-such-feature",)\n'
     text = _WITH.format(archive=str(archive)) + lacking + CALL.format(value=5)
     assert python(code, text) == "17 Counter()"
 
 
 def test_the_archive_of_the_package_holds_kernels() -> None:
-    with zipfile.ZipFile(shipped_kernels.ARCHIVE) as archive:
+    with zipfile.ZipFile(kernels.ARCHIVE) as archive:
         assert archive.testzip() is None
         assert len(archive.namelist()) > 30

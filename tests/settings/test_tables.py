@@ -16,7 +16,7 @@ from gristmill.chess.config import MonthConfig
 from gristmill.contract import BadInput
 from gristmill.macroxue.config import MergeConfig
 from gristmill.settings import tables
-from gristmill.settings.kinds import Positive, Workers
+from gristmill.settings.fields import Positive, Workers
 from gristmill.settings.tables import (
     FILE,
     Settings,

@@ -14,8 +14,7 @@ from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.kd_shard import KDSummary, build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.samples import write_drop
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.pinned import O200K, find
 from tests.paths import REAL_DATA
 from tests.synth.damage import FRACTION
 

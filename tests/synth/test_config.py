@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from gristmill.provenance import config_fields, recipe
-from gristmill.settings.fields import rules_of
-from gristmill.settings.kinds import COUNTED_BEFORE, NO_EFFECT, fields_with
+from gristmill.settings.fields import COUNTED_BEFORE, NO_EFFECT, fields_with, rules_of
 from gristmill.synth.config import HarmonyConfig, KDConfig
 
 

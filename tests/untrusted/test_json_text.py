@@ -1,15 +1,27 @@
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from gristmill.contract import BadInput
-from gristmill.untrusted.json_text import has_more_values, load_json, members
+from gristmill.untrusted.json_text import (
+    HEAD_BYTES,
+    has_more_values,
+    jq,
+    load_json,
+    members,
+    refuse_packed,
+    refuse_pointer,
+    way_to,
+)
 from gristmill.untrusted.limits import LIMITS
 
 FILE = Path("drop/corpus.json")
@@ -173,3 +185,54 @@ def test_a_member_without_brackets_is_scanned_once_a_doubling() -> None:
     octets = b"[[" + b"1," * 500_000 + b"1]]"
     ((_, value),) = members(_parts(octets, 1 << 16), FILE)
     assert value == [1] * 500_001
+
+
+WAYS = [
+    (7, "."),
+    ([0, [7]], ".[][]"),
+    ({"a": [], "b": {"c": {}}, "d e": [{"f": 1}, {"f": 7}]}, '."d e"[].f'),
+    ({'q"\\': {"x": "7", "y": 7}}, '."q\\"\\\\".y'),
+    ([[{"7": [1]}], {"a_1": 7}], ".[].a_1"),
+]
+
+
+@pytest.mark.parametrize(("value", "filter_"), WAYS)
+def test_the_first_value_that_fits_is_found(value: object, filter_: str) -> None:
+    text = json.dumps(value, indent=1).encode()
+    way = way_to(text, lambda _, token: token == b"7")
+    assert way is not None and jq(way) == filter_
+    for cut in range(len(text)):
+        assert way_to(text[:cut], lambda *_: False) is None
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
+
+
+def test_a_pointer_is_refused_with_the_cure() -> None:
+    with pytest.raises(BadInput) as error:
+        refuse_pointer(POINTER[:HEAD_BYTES], Path("drop/train.jsonl"))
+    assert str(error.value) == (
+        "drop/train.jsonl: is a Git LFS pointer and not the data: run `git lfs pull` where it was "
+        "cloned, and copy the file from there"
+    )
+
+
+@pytest.mark.parametrize("head", [b"", b"version https://example.org/spec/v1", b" " + POINTER])
+def test_other_files_are_not(head: bytes) -> None:
+    refuse_pointer(head, Path("x"))
+
+
+@pytest.mark.parametrize(
+    ("data", "rule"),
+    [
+        (gzip.compress(b"{}", mtime=0), r"is gzip, and its name does not end in \.gz: rename it"),
+        (zstandard.compress(b"{}"), "is zstd"),
+        (lzma.compress(b"{}"), "is xz"),
+        (b"PK\x03\x04", "is a ZIP archive: unpack it"),
+        (b"PAR1", r"is Parquet, and its name does not end in \.parquet"),
+    ],
+)
+def test_a_packed_file_without_its_ending_is_named(data: bytes, rule: str) -> None:
+    with pytest.raises(BadInput, match=rule):
+        refuse_packed(data[:HEAD_BYTES], Path("train.jsonl"))
+    refuse_packed(b'{"a": 1}', Path("train.jsonl"))

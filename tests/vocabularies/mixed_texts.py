@@ -18,10 +18,9 @@ from pathlib import Path
 
 from bench.distinct_text import Text
 from gristmill.vocabularies.engine import AUTO, REFERENCE
-from gristmill.vocabularies.pinned import PLACE
+from gristmill.vocabularies.pinned import FACTS, PLACE
 from gristmill.vocabularies.references import reference_of
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
-from gristmill.vocabularies.tokenizer_file import FACTS
 from tests.vocabularies import random_texts
 
 _AT_ONCE = 1000

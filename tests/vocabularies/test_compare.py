@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gristmill.vocabularies import compare
+from gristmill.vocabularies import proving
 from gristmill.vocabularies.compare import EnginesDiffer, check_equal, sampled
 
 
 def test_the_sample_has_its_share_and_does_not_depend_on_batches() -> None:
     whole = sampled("shard_00", 0, 1 << 20)
-    assert 0.98 < len(whole) * compare.SHARE / (1 << 20) < 1.02
+    assert 0.98 < len(whole) * proving.SHARE / (1 << 20) < 1.02
     parts = [first + sampled("shard_00", first, 1000) for first in range(0, 1 << 20, 1000)]
     together = np.concatenate(parts)
     assert together[together < 1 << 20].tolist() == whole.tolist()
     gaps = np.diff(whole)
-    assert gaps.max() < 40 * compare.SHARE
+    assert gaps.max() < 40 * proving.SHARE
 
 
 def test_another_file_has_another_sample() -> None:

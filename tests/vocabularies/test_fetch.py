@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.vocabularies import fetch
+from gristmill.vocabularies import placing
 from gristmill.vocabularies.pinned import GPT2, O200K, VOCABULARIES
 from tests.vocabularies.places import drop
 
@@ -26,12 +26,12 @@ def test_files_of_this_machine_are_fetched_without_network(
         source = tmp_path / "tokenizer" / vocabulary.relative
         source.parent.mkdir(parents=True, exist_ok=True)
         source.write_bytes(drop(vocabulary_root, vocabulary).read_bytes())
-    fetched = fetch.fetch(tmp_path, wheel=None, base=NOWHERE)
+    fetched = placing.fetch(tmp_path, wheel=None, base=NOWHERE)
     assert fetched == [drop(tmp_path, vocabulary) for vocabulary in VOCABULARIES]
     for vocabulary, path in zip(VOCABULARIES, fetched, strict=True):
         assert hashlib.sha256(path.read_bytes()).hexdigest() == vocabulary.sha256
     before = [path.stat().st_mtime_ns for path in fetched]
-    fetch.fetch(tmp_path, wheel=None, base=NOWHERE)
+    placing.fetch(tmp_path, wheel=None, base=NOWHERE)
     assert [path.stat().st_mtime_ns for path in fetched] == before
     assert sorted(path.name for path in fetched[0].parent.iterdir()) == sorted(
         vocabulary.file for vocabulary in VOCABULARIES
@@ -67,10 +67,10 @@ def test_a_wrong_answer_leaves_no_file_and_the_right_one_is_fetched(
     root, right = tmp_path / "root", (folder / GPT2.file).read_bytes()
     (folder / GPT2.file).write_bytes(b"<html>no</html>")
     with pytest.raises(GristmillError, match=r"r50k_base.*by hand"):
-        fetch.fetch(root, wheel=None, base=base)
+        placing.fetch(root, wheel=None, base=base)
     assert [path.name for path in (root / "drops" / "tokenizers").iterdir()] == [O200K.file]
     (folder / GPT2.file).write_bytes(right)
-    for path in fetch.fetch(root, wheel=None, base=base):
+    for path in placing.fetch(root, wheel=None, base=base):
         assert path.read_bytes() == (folder / path.name).read_bytes()
 
 
@@ -79,10 +79,10 @@ def test_a_wheel_with_another_member_is_not_used(tmp_path: Path, served: tuple[P
     wheel = tmp_path / "other.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(PREFIX + "fb374d419588a4632f3f557e76b4b70aebbca790", bytes(50_000_000))
-    fetch.fetch(tmp_path / "root", wheel=wheel, base=base)
+    placing.fetch(tmp_path / "root", wheel=wheel, base=base)
     assert drop(tmp_path / "root", O200K).read_bytes() == (folder / O200K.file).read_bytes()
     with pytest.raises(GristmillError, match=r"does not have 3613922 bytes.*127\.0\.0\.1"):
-        fetch.fetch(tmp_path / "other", wheel=wheel, base=NOWHERE)
+        placing.fetch(tmp_path / "other", wheel=wheel, base=NOWHERE)
 
 
 def test_the_wheels_members_give_the_pinned_bytes(tmp_path: Path, vocabulary_root: Path) -> None:
@@ -101,7 +101,7 @@ def test_the_wheels_members_give_the_pinned_bytes(tmp_path: Path, vocabulary_roo
             drop(vocabulary_root, GPT2).read_bytes() + extra,
         )
         archive.writestr("../escape", b"never extracted")
-    paths = fetch.fetch(tmp_path / "root", wheel=wheel, base=NOWHERE)
+    paths = placing.fetch(tmp_path / "root", wheel=wheel, base=NOWHERE)
     for vocabulary, path in zip(VOCABULARIES, paths, strict=True):
         assert hashlib.sha256(path.read_bytes()).hexdigest() == vocabulary.sha256
     assert not (tmp_path / "escape").exists()

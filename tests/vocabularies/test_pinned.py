@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,12 +17,15 @@ from gristmill.synth import show as shown_tokens
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.render.documents import Renderer
-from gristmill.vocabularies import encode, find
+from gristmill.vocabularies import encode, pinned, placing
 from gristmill.vocabularies.pinned import (
     GPT2,
     O200K,
     VOCABULARIES,
     MissingVocabulary,
+    find,
+    load_gpt2,
+    load_harmony,
     place,
     read_verified,
 )
@@ -57,9 +63,9 @@ SHARD = Path("synth_harmony_shard_00.parquet")
 CALLS: dict[str, Callable[[Path], object]] = {
     "read_verified": lambda path: read_verified(GPT2, path),
     "build_kd_shard": lambda path: build_kd_shard(SHARD, path.parent / "out", KDConfig(path)),
-    "load_harmony": lambda path: find.load_harmony(path.parent),
-    "load_harmony_file": find.load_harmony_file,
-    "load_gpt2": lambda path: find.load_gpt2(path.parent),
+    "load_harmony": lambda path: pinned.load_harmony(path.parent),
+    "load_harmony_file": pinned.load_harmony_file,
+    "load_gpt2": lambda path: pinned.load_gpt2(path.parent),
     "encoder": lambda path: encode.encoder(O200K, path).encode(["a"]),
     "find_encoder": lambda path: encode.find_encoder(O200K, path.parent),
     "Renderer": lambda path: Renderer(path).read("{}"),
@@ -93,3 +99,68 @@ def test_a_vocabulary_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
         read_verified(O200K, tmp_path / "absent")
     copy = pickle.loads(pickle.dumps(absent.value))
     assert (type(copy), str(copy)) == (type(absent.value), str(absent.value))
+
+
+def test_the_order_of_places(
+    tmp_path: Path, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = drop(vocabulary_root, O200K).read_bytes()
+    places = [
+        tmp_path / "named" / "any.name",
+        tmp_path / "base" / O200K.file,
+        tmp_path / "tokenizer" / O200K.relative,
+        drop(tmp_path, O200K),
+    ]
+    for path in places:
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+    assert find(O200K, tmp_path) == places[2]
+    monkeypatch.setenv("TIKTOKEN_ENCODINGS_BASE", str(tmp_path / "base"))
+    assert find(O200K, tmp_path) == places[1]
+    monkeypatch.setenv("O200K_HARMONY_VOCAB_PATH", str(places[0]))
+    assert find(O200K, tmp_path) == places[0]
+    assert load_harmony(tmp_path).encode("hello world") == [24912, 2375]
+    assert os.environ["TIKTOKEN_ENCODINGS_BASE"] == str(tmp_path / "base")
+    places[0].unlink()
+    with pytest.raises(BadInput, match="O200K_HARMONY_VOCAB_PATH names this file"):
+        find(O200K, tmp_path)
+    monkeypatch.undo()
+    places[2].unlink()
+    assert find(O200K, tmp_path) == places[3]
+
+
+@pytest.mark.parametrize("damage", ["short", "long", "changed", "empty"])
+def test_a_wrong_file_is_refused_not_passed_over(
+    tmp_path: Path, vocabulary_root: Path, damage: str
+) -> None:
+    data = drop(vocabulary_root, GPT2).read_bytes()
+    good = drop(tmp_path, GPT2)
+    good.parent.mkdir(parents=True)
+    good.write_bytes(data)
+    bad = tmp_path / "tokenizer" / "gpt2" / "r50k_base.tiktoken"
+    bad.parent.mkdir(parents=True)
+    wrong = {
+        "short": data[:-1],
+        "long": data + b"IA== 50256\n",
+        "changed": data[:1000] + bytes([data[1000] ^ 1]) + data[1001:],
+        "empty": b"",
+    }[damage]
+    bad.write_bytes(wrong)
+    for use in (load_gpt2, partial(find, GPT2), placing.fetch):
+        with pytest.raises(BadInput) as caught:
+            use(tmp_path)
+        assert caught.value.file == str(bad)
+        assert hashlib.sha256(wrong).hexdigest() in caught.value.rule
+        assert GPT2.sha256 in caught.value.rule
+
+
+def test_encodings_load_offline_and_give_known_ids(vocabulary_root: Path) -> None:
+    harmony = load_harmony(vocabulary_root)
+    assert harmony.encode("hello world") == [24912, 2375]
+    assert harmony.encode("<|start|>", allowed_special={"<|start|>"}) == [200006]
+    assert "TIKTOKEN_ENCODINGS_BASE" not in os.environ
+    gpt2 = load_gpt2(vocabulary_root)
+    assert gpt2.encode_ordinary("Hello world") == [15496, 995]
+    assert gpt2.eot_token == 50256
+    assert gpt2.n_vocab == 50257
+    assert len(gpt2.encode_ordinary("<|endoftext|>")) > 1

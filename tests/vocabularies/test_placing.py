@@ -23,11 +23,10 @@ from tokenizers.normalizers import Normalizer
 from gristmill.contract import BadInput, GristmillError
 from gristmill.settings.root_tables import PlacingSettings
 from gristmill.vocabularies import probe, proving
-from gristmill.vocabularies.declared import FILE, read_declared
 from gristmill.vocabularies.encode import Encoded
+from gristmill.vocabularies.pinned import FILE, Proof, read_declared
 from gristmill.vocabularies.placing import place_tokenizer, put, tokenizer_laws
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
-from gristmill.vocabularies.tokenizer_file import Proof
 from tests.paths import CHECKOUT
 from tests.vocabularies import mixed_texts
 

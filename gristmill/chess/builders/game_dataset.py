@@ -42,8 +42,7 @@ from gristmill.chess.read.samples import make_samples, sample_tasks
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
 from gristmill.layout import published_path
-from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams
-from gristmill.run.parts import PartStore
+from gristmill.run.parts import Bytes, Made, PartStore, StreamFiles, run_streams
 from gristmill.run.progress import SILENT, Progress, Stage
 
 

@@ -30,8 +30,7 @@ from gristmill.chess.format.folders import STATS, count_duplicates, valid_file
 from gristmill.chess.read import samples as splice_points
 from gristmill.chess.read.row_batches import RowBatch, read_batch
 from gristmill.contract import FileNote, Summary
-from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams
-from gristmill.run.parts import PartStore
+from gristmill.run.parts import Bytes, Made, PartStore, StreamFiles, run_streams
 from gristmill.run.progress import SILENT, Progress
 
 # Constant of the original code in stats.json (docs/formats/chess.md#legacy-stats).

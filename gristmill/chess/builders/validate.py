@@ -46,8 +46,7 @@ from gristmill.chess.raw.pgn import Batch, PlacedGame, follow, plan, read_range
 from gristmill.chess.read.row_batches import pack_move, phase_codes
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
-from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams
-from gristmill.run.parts import PartStore
+from gristmill.run.parts import Bytes, Made, PartStore, StreamFiles, run_streams
 from gristmill.run.progress import SILENT, Progress
 
 _ECO = re.compile("[A-E][0-9][0-9]")

@@ -21,7 +21,7 @@ from gristmill.chess.format import rows
 from gristmill.chess.format.folders import GAME
 from gristmill.chess.raw.pgn import ByteRange
 from gristmill.chess.raw.python_chess import ParsedGame
-from gristmill.run.part_streams import Made
+from gristmill.run.parts import Made
 
 PLIES_BIN = 10
 _NULL_MOVE = "0000"

@@ -52,8 +52,7 @@ from gristmill.printable import printable
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-from gristmill.untrusted.unpack import Rules, unpack
-from gristmill.untrusted.walk import list_files
+from gristmill.untrusted.walk import Rules, list_files, unpack
 
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _MAX_MEMBERS = 1000

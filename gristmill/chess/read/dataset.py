@@ -51,13 +51,11 @@ from gristmill.hashing import sha256_file
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, Source, identity_of
 from gristmill.reading import StaleDataset
-from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
-from gristmill.reading.located import located
-from gristmill.reading.opening import Opening
-from gristmill.reading.reader import Reader
+from gristmill.reading.folder import HeldFile, OpenFolder, Opening, made_from_another
+from gristmill.reading.generation import Verify
+from gristmill.reading.reader import Reader, located
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import SampleBatch
-from gristmill.reading.verify_level import Verify
 
 if TYPE_CHECKING:
     from gristmill.chess.read.torch_samples import TorchSamples

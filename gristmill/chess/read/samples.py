@@ -35,7 +35,7 @@ from gristmill.chess.format.folders import (
 from gristmill.chess.read.row_batches import NO_MOVE, RowRange, pack_move, read_batch, row_ranges
 from gristmill.contract import BadInput
 from gristmill.reading.folder import OpenFolder
-from gristmill.run.part_streams import Made
+from gristmill.run.parts import Made
 
 Seed = Callable[[int, str], int]
 """The seed of a game's shuffle, from the seed of the config and the id of the game."""

@@ -39,12 +39,10 @@ from gristmill.macroxue.read.stream import (
 )
 from gristmill.macroxue.rules.game import TrueRanks, true_ranks
 from gristmill.reading import StaleDataset
-from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
-from gristmill.reading.located import located
-from gristmill.reading.opening import Opening
-from gristmill.reading.reader import Reader
+from gristmill.reading.folder import HeldFile, OpenFolder, Opening, made_from_another
+from gristmill.reading.generation import Verify
+from gristmill.reading.reader import Reader, located
 from gristmill.reading.torch_batch import ColumnBatch
-from gristmill.reading.verify_level import Verify
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -290,7 +288,7 @@ class StepDataset(Reader[Columns]):
 
         Raises ValueError for rows of another dataset, GristmillError for files without a record.
         """
-        from gristmill.loading.views import Picked
+        from gristmill.loading.source import Picked
 
         own = StepSource(self)
         if rows is None:

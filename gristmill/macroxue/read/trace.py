@@ -22,7 +22,7 @@ from gristmill.macroxue.raw.read_steps import RawRun
 from gristmill.macroxue.raw.step_files import find_steps, runs_of
 from gristmill.macroxue.read.stream import Gather
 from gristmill.provenance.trace_inputs import NotTraced, Origin, notes, source
-from gristmill.reading.sorted_lines import lines_from
+from gristmill.reading.reader import lines_from
 from gristmill.untrusted.files import LinkRule
 
 _COUNTS: Final = {"run_id": int, "rows": int, "first_row": int}

@@ -25,7 +25,7 @@ from gristmill.puzzles.raw.file_forms import unpack_hint
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-from gristmill.untrusted.json_way import Way, jq, way_to
+from gristmill.untrusted.json_text import Way, jq, way_to
 from gristmill.untrusted.walk import Entry, list_files
 
 SOURCES: Final[Mapping[str, str]] = {

@@ -24,11 +24,9 @@ from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
 from gristmill.puzzles.read.rows import Integers, MappedSet, MappedSplit, compiled_rows, open_split
 from gristmill.reading import StaleDataset, Verify
+from gristmill.reading.folder import Opening
 from gristmill.reading.generation import Generation
-from gristmill.reading.located import located
-from gristmill.reading.opening import Opening
-from gristmill.reading.reader import Reader
-from gristmill.reading.stream import refuse_other_stream, stream_of
+from gristmill.reading.reader import Reader, located, refuse_other_stream, stream_of
 
 Numbers = npt.NDArray[np.int64]
 

@@ -18,9 +18,8 @@ from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
 from gristmill.puzzles.read.dataset import batch_of, owners_of
 from gristmill.puzzles.read.rows import MappedSplit, open_split
 from gristmill.reading import StaleDataset, Verify
-from gristmill.reading.located import located
-from gristmill.reading.opening import Opening
-from gristmill.reading.reader import Reader
+from gristmill.reading.folder import Opening
+from gristmill.reading.reader import Reader, located
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch, Row
 
@@ -104,7 +103,7 @@ class PuzzleExamples(Reader[MappedSplit]):
 
         Raises GristmillError for a folder without a record.
         """
-        from gristmill.loading.views import Grouped
+        from gristmill.loading.source import Grouped
 
         own = ExampleSource(self)
         return Grouped(own, own.group_bounds) if groups else own

@@ -21,7 +21,7 @@ from gristmill.reasoning.builders.shard_part import COUNTS, Part
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import id_files, index, names, pt_file
 from gristmill.reasoning.format.shards import Meta, meta_bytes
-from gristmill.vocabularies.tokenizer_file import TokenizerFile
+from gristmill.vocabularies.pinned import TokenizerFile
 
 _LINES: Final = 4096
 

@@ -26,7 +26,7 @@ from gristmill.run.parts import SHA256
 from gristmill.vocabularies import compare
 from gristmill.vocabularies.encode import Encoded, Encoder, encoder_of
 from gristmill.vocabularies.engine import TIKTOKEN
-from gristmill.vocabularies.tokenizer_file import TokenizerFile
+from gristmill.vocabularies.pinned import TokenizerFile
 
 _GROUP_BYTES: Final = 1 << 21
 _MOST_RANKS: Final = 16

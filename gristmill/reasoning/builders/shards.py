@@ -22,8 +22,7 @@ from gristmill.reasoning.format.shards import Meta
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.vocabularies.engine import AUTO
-from gristmill.vocabularies.pinned import GPT2, read_verified
-from gristmill.vocabularies.tokenizer_file import TokenizerFile, file_of_pinned
+from gristmill.vocabularies.pinned import GPT2, TokenizerFile, file_of_pinned, read_verified
 
 
 def tokenize(

@@ -17,8 +17,8 @@ from gristmill.reasoning.format import names
 from gristmill.reasoning.format.shards import manifest_entries
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
+from gristmill.vocabularies.pinned import TokenizerFile
 from gristmill.vocabularies.tokenizer import Tokenizer
-from gristmill.vocabularies.tokenizer_file import TokenizerFile
 
 
 def dataset_form(config: TokensConfig, tokenizer: TokenizerFile, name: str) -> Form:

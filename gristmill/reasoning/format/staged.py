@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput
-from gristmill.provenance.record_file import read_bytes, wrong_path
+from gristmill.provenance.record import read_bytes, wrong_path
 
 STAGED: Final = "staged.json"
 JOURNAL: Final = "staging.jsonl"

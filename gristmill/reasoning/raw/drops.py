@@ -18,8 +18,7 @@ from gristmill.inbox.marks import SUMS, not_samples
 from gristmill.printable import printable
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.settings.tables import FILE
-from gristmill.untrusted.equal_files import equal_pair, refuse_equal
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, equal_pair, refuse_equal
 from gristmill.untrusted.walk import visible_files
 
 # Behind its number a part may have a hash of its own.

@@ -15,10 +15,9 @@ from gristmill.contract import BadInput
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.untrusted import child
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-from gristmill.untrusted.json_text import has_more_values
+from gristmill.untrusted.json_text import HEAD_BYTES, has_more_values, refuse_pointer
 from gristmill.untrusted.limits import LIMITS
 from gristmill.untrusted.parquet import Reading, check_once, cut, opened
-from gristmill.untrusted.pointer import HEAD_BYTES, refuse_pointer
 
 if TYPE_CHECKING:
     import pyarrow as pa

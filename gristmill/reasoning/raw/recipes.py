@@ -29,8 +29,7 @@ from gristmill.settings.tables import Settings, Table, resolve
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 from gristmill.vocabularies.pinned import INBOX as TOKENIZERS
-from gristmill.vocabularies.pinned import PLACE, PLACED, VOCABULARIES
-from gristmill.vocabularies.tokenizer_file import TokenizerFile
+from gristmill.vocabularies.pinned import PLACE, PLACED, VOCABULARIES, TokenizerFile
 
 _NOT_SET: Final = {
     "vocabulary": "the recipe names a tokenizer",

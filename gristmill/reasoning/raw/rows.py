@@ -20,11 +20,18 @@ from gristmill.reasoning.raw.flatten import CURES, Unfit
 from gristmill.reasoning.raw.forms.reader import columns_of
 from gristmill.reasoning.raw.json_files import BLANK, FORMS, held_under, holds_columns, one_or_lines
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-from gristmill.untrusted.json_text import check_nesting, has_more_values, load_json, members
+from gristmill.untrusted.json_text import (
+    HEAD_BYTES,
+    check_nesting,
+    has_more_values,
+    load_json,
+    members,
+    refuse_packed,
+    refuse_pointer,
+)
 from gristmill.untrusted.limits import LIMITS, Limits, bounded
 from gristmill.untrusted.lines import line_bytes, lines, reads, with_line_feeds
-from gristmill.untrusted.pointer import HEAD_BYTES, refuse_packed, refuse_pointer
-from gristmill.untrusted.unpack import unpack
+from gristmill.untrusted.walk import unpack
 
 Row = tuple[int, dict[str, Any] | Unfit]
 """Number of a row in its file, from 1, and the row or why it is refused."""

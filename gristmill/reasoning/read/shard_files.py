@@ -19,11 +19,16 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.provenance import RECORD, SHARED_RECORDS
-from gristmill.reading.damage import DESCRIPTORS, damage_named
-from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
-from gristmill.reading.generation import FileIdentity, Generation
-from gristmill.reading.opening import Opening, opened
-from gristmill.reading.verify_level import Verify
+from gristmill.reading.folder import (
+    DESCRIPTORS,
+    HeldFile,
+    OpenFolder,
+    Opening,
+    damage_named,
+    made_from_another,
+    opened,
+)
+from gristmill.reading.generation import FileIdentity, Generation, Verify
 from gristmill.reasoning.format import foreign_pt, id_files, names
 from gristmill.reasoning.format.shard_list import Shard
 

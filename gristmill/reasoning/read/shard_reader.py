@@ -14,9 +14,8 @@ from gristmill.contract import GristmillError, Trace
 from gristmill.families import Request
 from gristmill.loading.source import Identity, Source, only, short
 from gristmill.reading import StaleDataset, Verify
-from gristmill.reading.located import located
-from gristmill.reading.opening import Opening
-from gristmill.reading.reader import Reader
+from gristmill.reading.folder import Opening
+from gristmill.reading.reader import Reader, located
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch
 from gristmill.reasoning.format import names

@@ -18,10 +18,8 @@ from typing import Final
 from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import HashedFile, sha256_file
 from gristmill.provenance import read_record
-from gristmill.publish.build import DiskFull
-from gristmill.publish.disk_space import is_disk_full
-from gristmill.publish.locks import locked
-from gristmill.reading.opening import opened
+from gristmill.publish.build import DiskFull, is_disk_full
+from gristmill.reading.folder import opened
 from gristmill.reasoning.format import id_files, names, staged
 from gristmill.reasoning.format.shard_list import Shard, ShardList, shard_list
 from gristmill.reasoning.format.staged import Entry, Journal, Staged
@@ -29,6 +27,7 @@ from gristmill.reasoning.read.shard_files import partition_folder, record_in
 from gristmill.reasoning.read.shard_reader import ShardReader
 from gristmill.reasoning.read.supervised import refuse_drift
 from gristmill.reasoning.read.verify import refuse_other_metas
+from gristmill.run.locks import locked
 from gristmill.run.progress import SILENT, Progress, Stage
 
 SPARE_BYTES: Final = 64 << 20

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput, GristmillError
 from gristmill.loading.packing import segmented
 from gristmill.loading.source import Columns
-from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
-from gristmill.reading.opening import Opening
+from gristmill.reading.folder import HeldFile, OpenFolder, Opening, made_from_another
 from gristmill.reasoning.format import names, reports, staged
 from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.format.published import TOKENS

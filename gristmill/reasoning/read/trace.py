@@ -13,13 +13,12 @@ import orjson
 
 from gristmill import contract
 from gristmill.contract import BadInput
-from gristmill.reading.sorted_lines import lines_from
+from gristmill.reading.reader import lines_from
 from gristmill.reasoning.format import id_files, names
 from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.index import below_tokenized, parsed
 from gristmill.reasoning.format.shards import read_meta
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2, PLACE
+from gristmill.vocabularies.pinned import GPT2, PLACE, find
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 
 _SAID_BY_A_SCAN: Final = BadInput, OSError, ValueError, LookupError, TypeError, AttributeError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gristmill.reading.facts import Ranges, counted, file_facts
+from gristmill.reading.reader import Ranges, counted, file_facts
 from gristmill.reasoning.format import conversations, id_files, names, reports
 from gristmill.reasoning.format.published import EXPORTS, SHARDS, TOKENS, shard_splits
 

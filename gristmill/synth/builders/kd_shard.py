@@ -25,8 +25,7 @@ from gristmill.synth.format import harmony_tokens, megatron, quarantine, trace
 from gristmill.synth.format.megatron import IndexedWriter
 from gristmill.synth.render.documents import Documents
 from gristmill.vocabularies.engine import AUTO
-from gristmill.vocabularies.pinned import O200K
-from gristmill.vocabularies.tokenizer_file import TokenizerFile, file_of_pinned
+from gristmill.vocabularies.pinned import O200K, TokenizerFile, file_of_pinned
 
 if TYPE_CHECKING:
     import pyarrow as pa

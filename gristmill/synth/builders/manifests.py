@@ -16,8 +16,7 @@ from gristmill.contract import BadInput, FileNote, GristmillError, Summary, Viol
 from gristmill.hashing import sha256_file
 from gristmill.provenance import config_fields
 from gristmill.run.progress import SILENT, Progress
-from gristmill.settings.fields import rules_of
-from gristmill.settings.kinds import ADDED_LATER, NO_EFFECT, fields_with
+from gristmill.settings.fields import ADDED_LATER, NO_EFFECT, fields_with, rules_of
 from gristmill.synth.builders.harmony import developer_message, system_message
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import harmony_tokens, megatron

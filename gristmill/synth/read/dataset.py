@@ -21,9 +21,9 @@ from megatron.core.datasets.object_storage_utils import ObjectStorageConfig, is_
 from megatron.core.datasets.utils import Split
 
 from gristmill.reading import StaleDataset, Verify
-from gristmill.reading.located import located
+from gristmill.reading.generation import verify_level
+from gristmill.reading.reader import located
 from gristmill.reading.sample_numbers import number_of
-from gristmill.reading.verify_level import verify_level
 from gristmill.synth.format import megatron
 from gristmill.synth.format.megatron import Index, MappedValues, UnmappedValues
 from gristmill.synth.read.shard_files import (

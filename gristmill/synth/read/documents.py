@@ -16,10 +16,9 @@ from gristmill.loading.bijection import Numbers
 from gristmill.loading.packing import Packed
 from gristmill.loading.source import Columns, Source, identity_of, only
 from gristmill.provenance import RECORD
-from gristmill.reading.located import located
-from gristmill.reading.opening import Opening
-from gristmill.reading.reader import Reader
-from gristmill.reading.verify_level import Verify
+from gristmill.reading import Verify
+from gristmill.reading.folder import Opening
+from gristmill.reading.reader import Reader, located
 from gristmill.synth.format import megatron
 from gristmill.synth.format.megatron import Index, MappedValues
 from gristmill.synth.read.origins import document_origins, own_document_origins

@@ -18,10 +18,9 @@ from gristmill import provenance
 from gristmill.contract import BadInput
 from gristmill.provenance import RECORD, SHARED_RECORDS
 from gristmill.publish.atomic_fs import flush_all
-from gristmill.reading.folder import HeldFile
-from gristmill.reading.opening import Opening
+from gristmill.reading.folder import HeldFile, Opening
+from gristmill.reading.generation import Verify
 from gristmill.reading.reader import Reader
-from gristmill.reading.verify_level import Verify
 from gristmill.synth.format import harmony_tokens as ids
 from gristmill.synth.format import megatron
 from gristmill.vocabularies.pinned import O200K

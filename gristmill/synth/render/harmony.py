@@ -56,7 +56,7 @@ def encoding(vocabulary: Path) -> HarmonyEncoding:
 
     vocabulary: file of the o200k_base ranks; its sha256 is checked.
     """
-    from gristmill.vocabularies.find import load_harmony_file
+    from gristmill.vocabularies.pinned import load_harmony_file
 
     return load_harmony_file(vocabulary)
 

@@ -28,7 +28,7 @@ from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
 from gristmill.data_root.reports import FILE
 from gristmill.families import Request
-from gristmill.run import part_streams
+from gristmill.run import parts
 from resources import EliteArchive, Lake
 from tests.archive_server import ArchiveServer
 from tests.assets.helpers import built_by, failure, not_built, sha256
@@ -366,7 +366,7 @@ def test_a_cache_is_carried_by_an_equal_dataset_and_dropped_by_another(build, la
 def test_a_build_that_was_stopped_goes_on_in_the_middle_of_the_month(build, lake, monkeypatch):
     from gristmill.chess.builders import validate
 
-    monkeypatch.setenv(part_streams.VARIABLE, "0")
+    monkeypatch.setenv(parts.VARIABLE, "0")
     drop(lake, "x_2024-01.pgn", games=120)
     plan = validate.plan
     monkeypatch.setattr(validate, "plan", lambda path, _: plan(path, 20_000))

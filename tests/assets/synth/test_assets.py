@@ -23,7 +23,7 @@ from assets.synth import FAMILY
 from gristmill import families, provenance
 from gristmill.asset import Asset, Wanted
 from gristmill.inbox import READY, REFUSED, UNREAD
-from gristmill.publish import remove_published
+from gristmill.publish import remove
 from gristmill.publish.publish import publish
 from gristmill.run.parts import PartStore
 from gristmill.synth.builders import kd_shard
@@ -335,8 +335,8 @@ def test_samples_do_not_replace_what_another_drop_was_built_into(build, lake, dr
     (lake.root / "gristmill.toml").unlink()
     assert "its drop is gone" in failure(build(harmony, "00"))  # shard 01 is of the other drop
     for number in ("00", "01"):
-        _, entry = remove_published.named("synth/harmony", number, data_root=lake.root)
-        remove_published.remove_published(lake.root, entry)
+        _, entry = remove.named("synth/harmony", number, data_root=lake.root)
+        remove.remove_published(lake.root, entry)
     assert build(harmony, "00").success
 
 
@@ -477,7 +477,7 @@ import time
 import dagster as dg
 from assets import tokenizers
 from assets.synth import FAMILY
-from gristmill.run.part_store import PartStore
+from gristmill.run.parts import PartStore
 from gristmill.synth.builders import kd_shard as kd
 from resources import Lake
 from tests.assets.helpers import built, materialized

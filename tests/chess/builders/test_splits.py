@@ -30,7 +30,7 @@ from gristmill.chess.laws.games import validated_laws, validated_notes
 from gristmill.chess.read.row_batches import RowBatch
 from gristmill.contract import BadInput
 from gristmill.families import Subject
-from gristmill.provenance.canonical import config_fields
+from gristmill.provenance.record import config_fields
 from tests.chess.both_readers import both_ways
 from tests.chess.builders.chain import digests, live_row, rows
 

@@ -9,7 +9,7 @@ import pytest
 
 from gristmill.chess import MonthConfig, ValidateConfig, validate
 from gristmill.chess.builders.verdicts import end_class, time_class
-from gristmill.provenance.canonical import config_fields
+from gristmill.provenance.record import config_fields
 from tests.chess.both_readers import both_ways
 from tests.chess.generated_pgn import one_game
 

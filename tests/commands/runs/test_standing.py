@@ -16,7 +16,7 @@ from commands.graph import Graph
 from commands.runs.outcomes import Outcome
 from commands.runs.standing import Failures, Plan, Standing
 from gristmill.contract import GristmillError, NothingToBuild
-from gristmill.publish.slot import slot_of_folder
+from gristmill.publish.build import slot_of_folder
 from gristmill.synth.samples import write_drop as write_raw
 from resources.lake import Lake, NotBuilt
 from tests.commands.drops import PACKS, Command, land, printed, spoil

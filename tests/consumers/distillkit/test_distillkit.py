@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.synth.read import distill
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.pinned import O200K, find
 from tests.consumers.distillkit import DISTILLKIT
 from tests.consumers.distillkit.reader import load, sampled
 from tests.requirements import cannot_run

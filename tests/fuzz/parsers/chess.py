@@ -346,7 +346,7 @@ PARSERS = (
     Parser(
         "chess_zst",
         zst_file,
-        (f"{_RAW}.drops", "gristmill.untrusted.unpack"),
+        (f"{_RAW}.drops", "gristmill.untrusted.walk"),
         inputs=TEN_THOUSAND,
         words=(
             b"\x28\xb5\x2f\xfd",

@@ -115,7 +115,7 @@ def lock_holder(data: bytes) -> None:
     import fcntl
     import os
 
-    from gristmill.publish.locks import is_locked
+    from gristmill.run.locks import is_locked
 
     path = file("lock", data)
     descriptor = os.open(path, os.O_RDONLY)
@@ -210,13 +210,13 @@ PARSERS = (
     Parser(
         "part_ledger",
         part_ledger,
-        ("gristmill.run.part_store",),
+        ("gristmill.run.parts",),
         words=(*JSON, b'"sha256":', b'"summary":'),
     ),
     Parser(
         "lock_holder",
         lock_holder,
-        ("gristmill.publish.locks",),
+        ("gristmill.run.locks",),
         words=(*JSON, b'"process":', b'"host":', b'"since":'),
     ),
     Parser(

@@ -25,7 +25,7 @@ def cursor(data: bytes) -> None:
 
 
 PARSERS = (
-    Parser("stamps", stamps, ("gristmill.provenance.stamp_notes",), words=JSON),
+    Parser("stamps", stamps, ("gristmill.provenance.raw_inputs",), words=JSON),
     Parser(
         "cursor",
         cursor,

@@ -44,7 +44,7 @@ PARSERS = (
     Parser(
         "mirror_record",
         record,
-        (f"{_MIRROR}.versions", "gristmill.provenance.record_file"),
+        (f"{_MIRROR}.versions", "gristmill.provenance.record"),
         words=(*JSON, b'"outputs":[', b'"bytes":', b'"path":"', b'"sha256":', b"../"),
     ),
 )

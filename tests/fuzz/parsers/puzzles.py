@@ -288,7 +288,7 @@ PARSERS = (
         "puzzles_arc_collection",
         collection,
         ("gristmill.puzzles.raw.arc_tasks", "gristmill.puzzles.raw.drops"),
-        covers=("gristmill.untrusted.json_way",),
+        covers=("gristmill.untrusted.json_text",),
         words=(*_ARC_WORDS, b"\xff\xfe", b'{"a":', b'{"test":[{"input":[[1]]}],"train":[]}'),
     ),
     Parser(

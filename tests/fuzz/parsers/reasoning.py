@@ -198,7 +198,7 @@ PARSERS = (
     Parser(
         "reasoning_packed",
         packed,
-        (f"{_RAW}.rows", "gristmill.untrusted.unpack"),
+        (f"{_RAW}.rows", "gristmill.untrusted.walk"),
         words=(b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\0\0\0\0"),
     ),
     Parser(

@@ -48,7 +48,7 @@ def token_recipe(data: bytes) -> None:
 
 def tokenizer_file(data: bytes) -> None:
     """tokenizer.toml of a person, beside ranks of three tokens."""
-    from gristmill.vocabularies.declared import FILE, read_declared
+    from gristmill.vocabularies.pinned import FILE, read_declared
 
     with folder("tokenizers") as place:
         file("tokenizers/mine/mine.tiktoken", b"YQ== 0\nYg== 1\nYWI= 2\n")
@@ -147,7 +147,7 @@ PARSERS = (
     Parser(
         "tokenizer_file",
         tokenizer_file,
-        ("gristmill.vocabularies.declared",),
+        ("gristmill.vocabularies.pinned",),
         words=(b"form = ", b"file = ", b"sha256 = ", b"eod = ", b"[special]\n", b'"tiktoken"'),
     ),
     Parser(

@@ -96,7 +96,7 @@ PARSERS = (
     Parser(
         "reasoning_staged",
         staged,
-        (f"{_FORMAT}.staged", "gristmill.provenance.record_file"),
+        (f"{_FORMAT}.staged", "gristmill.provenance.record"),
         words=(*JSON, b'"entries": [', b'"path": "', b'"own": true', b'"ranks": [', b"../"),
     ),
     Parser(

@@ -116,8 +116,7 @@ _RENDERER = []
 
 def _renderer():  # type: ignore[no-untyped-def]
     from gristmill.synth.render.documents import Renderer
-    from gristmill.vocabularies.find import find
-    from gristmill.vocabularies.pinned import O200K
+    from gristmill.vocabularies.pinned import O200K, find
     from tests.kept_vocabularies import kept_vocabularies
 
     if not _RENDERER:

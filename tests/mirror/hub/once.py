@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gristmill.mirror.hub import push
+from gristmill.mirror import hub
 
 
 def main() -> None:
     """Send one file after another; status 1 where an artifact failed."""
-    push._SMALL = 500  # type: ignore[misc]
-    done = push.push(Path(sys.argv[1]), sys.argv[2], parallel=1)
+    hub._SMALL = 500  # type: ignore[misc]
+    done = hub.push(Path(sys.argv[1]), sys.argv[2], parallel=1)
     sys.exit(any(each.error for each in done))
 
 

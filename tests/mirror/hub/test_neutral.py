@@ -13,7 +13,7 @@ from gristmill import provenance
 from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.mirror import push
-from gristmill.mirror.hub.neutral import neutral
+from gristmill.mirror.hub import neutral
 from gristmill.reading.folder import OpenFolder
 from tests.hub_server import Hub
 from tests.mirror.hub.test_push import URL, hub, repository

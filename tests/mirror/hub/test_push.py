@@ -36,7 +36,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.address)
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
-        monkeypatch.setattr("gristmill.mirror.hub.push._SMALL", 500)
+        monkeypatch.setattr("gristmill.mirror.hub._SMALL", 500)
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         yield server
 
@@ -255,7 +255,7 @@ def test_rows_in_arrays_are_pushed_as_parquet_where_it_is_asked_for(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gristmill.exports.project._FILE_BYTES", 1)
-    monkeypatch.setattr("gristmill.mirror.hub.push.splits_of", numbers(3, 2))
+    monkeypatch.setattr("gristmill.mirror.hub.splits_of", numbers(3, 2))
     built(tmp_path, seed=1)
     (done,) = push(tmp_path, URL)
     assert str(done).endswith("load_dataset does not open it: push it with --parquet")
@@ -271,7 +271,7 @@ def test_rows_in_arrays_are_pushed_as_parquet_where_it_is_asked_for(
     assert [table["a"].to_pylist() for table in tables] == [[0, 1, 2], [0, 1]]
     # What was pushed so is not sent again, and after a rebuild comes again, without being asked.
     assert not push(tmp_path, URL)[0].created and not push(tmp_path, URL, parquet=True)[0].created
-    monkeypatch.setattr("gristmill.mirror.hub.push.splits_of", numbers(4))
+    monkeypatch.setattr("gristmill.mirror.hub.splits_of", numbers(4))
     built(tmp_path, seed=2)
     push(tmp_path, URL)
     name = "parquet/family/tiny/train-00000-of-00001.parquet"
@@ -288,7 +288,7 @@ def test_a_mirror_takes_no_parquet(tmp_path: Path) -> None:
 def test_many_artifacts_are_several_commits(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gristmill.mirror.hub.push._FILES", 10)
+    monkeypatch.setattr("gristmill.mirror.hub._FILES", 10)
     for number in range(3):
         built(tmp_path, f"family/{number}", seed=number)
     done = push(tmp_path, URL)

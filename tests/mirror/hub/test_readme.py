@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from gristmill.contract import BadInput
-from gristmill.mirror.hub.readme import readme
+from gristmill.mirror.hub import readme
 
 
 def rows(name: str, path: str, **said: object) -> dict[str, Any]:

@@ -13,16 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.publish import atomic_fs
-from gristmill.publish.storage import file_system
-from gristmill.publish.storage.file_system import Abilities
+from gristmill.publish import atomic_fs, storage
+from gristmill.publish.storage import Abilities
 
 Refuse = Callable[[pytest.MonkeyPatch, int], None]
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_system, "_known", {})
+    monkeypatch.setattr(storage, "_known", {})
 
 
 def refuse_renameat2(monkeypatch: pytest.MonkeyPatch, number: int, flag: int) -> None:
@@ -78,8 +77,8 @@ def refused(found: Abilities) -> set[str]:
 
 
 def test_a_local_file_system_gives_all_and_keeps_nothing(tmp_path: Path) -> None:
-    assert refused(file_system.abilities(tmp_path)) == set()
-    file_system.state(tmp_path)
+    assert refused(storage.abilities(tmp_path)) == set()
+    storage.state(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,7 +88,7 @@ def test_a_refused_call_is_one_ability_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ability: str, number: int
 ) -> None:
     REFUSALS[ability](monkeypatch, number)
-    found = file_system.abilities(tmp_path)
+    found = storage.abilities(tmp_path)
     monkeypatch.undo()
     assert refused(found) == {ability}
     assert getattr(found, ability)
@@ -100,7 +99,7 @@ def test_a_lock_that_a_second_holder_gets_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
-    assert file_system.abilities(tmp_path).locks == "a second holder gets the lock, too"
+    assert storage.abilities(tmp_path).locks == "a second holder gets the lock, too"
 
 
 def test_calls_that_answer_and_do_nothing_are_seen(
@@ -111,7 +110,7 @@ def test_calls_that_answer_and_do_nothing_are_seen(
     monkeypatch.setattr(Path, "replace", lambda *_: None)
     monkeypatch.setattr(os, "link", lambda _, new: Path(new).write_bytes(b"x"))
     monkeypatch.setattr(Path, "symlink_to", lambda link, _: symlink_to(link, "elsewhere"))
-    found = refused(file_system.abilities(tmp_path))
+    found = refused(storage.abilities(tmp_path))
     assert found == {"place", "exchange", "rename_over", "hard_links", "links"}
 
 
@@ -120,14 +119,14 @@ def test_names_that_differ_in_case_alone_may_be_one(
 ) -> None:
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda path: exists(path) or path.name == "NAME")
-    assert refused(file_system.abilities(tmp_path)) == {"case"}
+    assert refused(storage.abilities(tmp_path)) == {"case"}
 
 
 def test_a_file_system_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = file_system.abilities(tmp_path)
+    first = storage.abilities(tmp_path)
     refuse_renameat2(monkeypatch, errno.EINVAL, 2)
     (tmp_path / "below").mkdir()
-    assert file_system.abilities(tmp_path / "below") is first
+    assert storage.abilities(tmp_path / "below") is first
 
 
 def test_a_folder_that_a_killed_process_left_is_removed_when_it_is_old(tmp_path: Path) -> None:
@@ -136,7 +135,7 @@ def test_a_folder_that_a_killed_process_left_is_removed_when_it_is_old(tmp_path:
         (left / "exchange").mkdir(parents=True)
         now = left.stat().st_mtime
         os.utime(left, (now - age, now - age))
-    file_system.state(tmp_path)
+    storage.state(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".gristmill-probe-new"]
 
 
@@ -144,9 +143,9 @@ def test_a_folder_that_a_killed_process_left_is_removed_when_it_is_old(tmp_path:
 def test_the_clock_of_the_file_system_is_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: float
 ) -> None:
-    clock = file_system.time.time_ns
-    monkeypatch.setattr(file_system.time, "time_ns", lambda: clock() - int(ahead * 1e9))
-    assert file_system.state(tmp_path).ahead_seconds == pytest.approx(ahead, abs=5)
+    clock = storage.time.time_ns
+    monkeypatch.setattr(storage.time, "time_ns", lambda: clock() - int(ahead * 1e9))
+    assert storage.state(tmp_path).ahead_seconds == pytest.approx(ahead, abs=5)
 
 
 def test_the_free_room_is_that_of_the_file_system(
@@ -154,7 +153,7 @@ def test_the_free_room_is_that_of_the_file_system(
 ) -> None:
     room = os.statvfs_result((4096, 512, 100, 90, 80, 0, 0, 0, 0, 143))
     monkeypatch.setattr(os, "statvfs", lambda _: room)
-    found = file_system.state(tmp_path)
+    found = storage.state(tmp_path)
     assert (found.free_bytes, found.free_inodes, found.longest_name) == (80 * 512, None, 143)
 
 
@@ -171,10 +170,10 @@ def test_the_mount_is_the_deepest_and_the_last_one(tmp_path: Path) -> None:
         "broken",
     ]
     table.write_text("\n".join(lines).replace("HERE", here.replace(" ", "\\040")))
-    found = file_system.mount(inside, table)
+    found = storage.mount(inside, table)
     assert found is not None
     assert (found.kind, found.point) == ("nfs4", here)
     assert found.options == {"rw", "noatime", "local_lock=none"}
-    outside = file_system.mount(tmp_path, table)
+    outside = storage.mount(tmp_path, table)
     assert outside is not None and outside.kind == "ext4"
-    assert file_system.mount(inside, tmp_path / "none") is None
+    assert storage.mount(inside, tmp_path / "none") is None

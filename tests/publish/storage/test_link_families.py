@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gristmill.hashing import sha256_file
-from gristmill.publish.storage import link_form
+from gristmill.publish import storage
 from tests.report_day import day_of
 from tests.sample_root import SampleRoot
 
@@ -46,7 +46,7 @@ def test_all_samples_in_the_link_form(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(link_form.VARIABLE, "link")
+    monkeypatch.setenv(storage.VARIABLE, "link")
     day = day_of(sample_root.data)
     linked = SampleRoot.build(tmp_path, vocabulary_root, sample_drops, day)
     folders = {folder for folder, _ in linked.records()}

@@ -15,11 +15,11 @@ from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import find_artifacts
 from gristmill.provenance.inventory import Entry, missing
-from gristmill.publish import atomic_fs, locks, remove
+from gristmill.publish import atomic_fs, remove, storage
+from gristmill.publish.build import lock_of_folder
 from gristmill.publish.publish import publish
-from gristmill.publish.remove_published import named, remove_published
-from gristmill.publish.slot import lock_of_folder
-from gristmill.publish.storage import link_form
+from gristmill.publish.remove import named, remove_published
+from gristmill.run import locks
 from tests import budget
 from tests.mirror.roots import pulled, pushed
 from tests.publish.killing import (
@@ -39,7 +39,7 @@ CONVERTED = ("replace", "shared replace")
 
 @pytest.fixture(autouse=True)
 def linked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(link_form.VARIABLE, "link")
+    monkeypatch.setenv(storage.VARIABLE, "link")
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +113,9 @@ def test_all_is_flushed_before_the_link_names_it(link_killer: Killer, scenario: 
 
 def _convert_half(root: Path) -> None:
     """End a conversion, as a kill does, between its two renames."""
-    store = link_form.store_of(root / "family/tiny")
+    store = storage.store_of(root / "family/tiny")
     store.mkdir(parents=True)
-    link_form._link(root / "family/tiny", store / ("a" * 32), store / "converting")
+    storage._link(root / "family/tiny", store / ("a" * 32), store / "converting")
     (root / "family/tiny").rename(store / ("a" * 32))
 
 
@@ -124,10 +124,10 @@ def test_a_killed_conversion_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended_by: str
 ) -> None:
     shared = ended_by == "other partition"
-    monkeypatch.setenv(link_form.VARIABLE, "exchange")
+    monkeypatch.setenv(storage.VARIABLE, "exchange")
     publish(tiny_build(tmp_path, partition="p0", shared=shared))
     before = State.of(tmp_path)
-    monkeypatch.setenv(link_form.VARIABLE, "link")
+    monkeypatch.setenv(storage.VARIABLE, "link")
     _convert_half(tmp_path)
     slot = tmp_path / "family/.gristmill/slots" / ("tiny@p0" if shared else "tiny")
     slot.mkdir(parents=True)
@@ -161,14 +161,14 @@ def test_no_link_is_flipped_and_no_version_swept_under_a_lost_lock(
         shutil.rmtree(folder)
     elif there == "link":
         folder.rename(tmp_path / "first")
-        link_form.flip(tmp_path / "first", folder)
+        storage.flip(tmp_path / "first", folder)
     with locks.locked(lock, "it"):
         lock.unlink()
         with pytest.raises(locks.LostLock):
-            link_form.flip(staged, folder)
-        versions = sorted(link_form.store_of(folder).iterdir())
-        link_form.sweep(folder, None)  # its follower's now
-        assert sorted(link_form.store_of(folder).iterdir()) == versions
+            storage.flip(staged, folder)
+        versions = sorted(storage.store_of(folder).iterdir())
+        storage.sweep(folder, None)  # its follower's now
+        assert sorted(storage.store_of(folder).iterdir()) == versions
     assert os.path.lexists(folder) == (there != "nothing")
     assert folder.is_symlink() == (there == "link")
     assert there == "nothing" or (folder / "file").read_text() == "it"
@@ -177,27 +177,27 @@ def test_no_link_is_flipped_and_no_version_swept_under_a_lost_lock(
 def test_a_folder_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "family/tiny"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(link_form.VARIABLE, "exchange")
+        patch.setenv(storage.VARIABLE, "exchange")
         publish(tiny_build(tmp_path))
     _convert_half(tmp_path)
     folder.symlink_to("elsewhere")
-    link_form.mend(folder)
+    storage.mend(folder)
     assert str(folder.readlink()) == "elsewhere"
 
 
 def test_the_link_of_a_killed_partition_is_in_nobodys_way(tmp_path: Path) -> None:
     publish(tiny_build(tmp_path, partition="p0", shared=True))
-    store = link_form.store_of(tmp_path / "family/tiny")
+    store = storage.store_of(tmp_path / "family/tiny")
     (store / "next").symlink_to("nowhere")
     published = publish(tiny_build(tmp_path, partition="p1", shared=True))
-    assert link_form.version_of(published.folder) is not None
+    assert storage.version_of(published.folder) is not None
     assert _is_well(tmp_path)
 
 
 def test_the_first_version_of_a_killed_partition_is_not_missed(tmp_path: Path) -> None:
     publish(tiny_build(tmp_path, partition="p0", shared=True))
     if (child := os.fork()) == 0:  # killed before the link names the version
-        link_form._link = lambda *_: os._exit(9)
+        storage._link = lambda *_: os._exit(9)
         publish(tiny_build(tmp_path, partition="p1", shared=True))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     publish(tiny_build(tmp_path, partition="p2", shared=True))
@@ -217,7 +217,7 @@ def _is_well(root: Path) -> bool:
 def test_both_forms_hold_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     states, digests = [], []
     for form in ("exchange", "link"):
-        monkeypatch.setenv(link_form.VARIABLE, form)
+        monkeypatch.setenv(storage.VARIABLE, form)
         published = publish(tiny_build(tmp_path / form))
         states.append(State.of(tmp_path / form))
         digests.append((published.record.data_version, published.record.fingerprint))
@@ -230,10 +230,10 @@ def test_both_forms_hold_the_same_bytes(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_forms_may_change_between_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed, form in enumerate(("link", "exchange", "link", "link"), start=1):
-        monkeypatch.setenv(link_form.VARIABLE, form)
+        monkeypatch.setenv(storage.VARIABLE, form)
         published = publish(tiny_build(tmp_path, config=TinyConfig(seed=seed)))
         assert published.rebuilt
-        assert (link_form.version_of(published.folder) is not None) is (form == "link")
+        assert (storage.version_of(published.folder) is not None) is (form == "link")
         assert provenance.verify(tmp_path) == []
         assert garbage(tmp_path) == []
 
@@ -241,7 +241,7 @@ def test_forms_may_change_between_builds(tmp_path: Path, monkeypatch: pytest.Mon
 def _root_of_both_forms(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Publish two artifacts, the first as a real folder; returns all published files."""
     for form, name in (("exchange", "folder"), ("link", "linked")):
-        monkeypatch.setenv(link_form.VARIABLE, form)
+        monkeypatch.setenv(storage.VARIABLE, form)
         publish(tiny_build(root, f"family/{name}"))
     return _published(root)
 
@@ -262,7 +262,7 @@ def test_a_root_of_both_forms_goes_through_a_mirror(
     assert sorted(listed) == ["folder", "linked"]
     assert len(pushed(tmp_path / "a", tmp_path / "m")) == 2
     for form in ("link", "exchange", "link"):
-        monkeypatch.setenv(link_form.VARIABLE, form)
+        monkeypatch.setenv(storage.VARIABLE, form)
         assert all(each.error is None for each in pulled(tmp_path / "b", tmp_path / "m"))
         assert _published(tmp_path / "b") == held
         assert _is_well(tmp_path / "b")
@@ -327,10 +327,10 @@ def test_a_link_of_another_kind_is_not_built(tmp_path: Path, target: str) -> Non
 def test_a_link_to_the_version_of_another_name_is_not_ours(tmp_path: Path) -> None:
     publish(tiny_build(tmp_path))
     own = tmp_path / "family/tiny"
-    assert link_form.version_of(own) is not None
+    assert storage.version_of(own) is not None
     other = tmp_path / "family/other"
     other.symlink_to(own.readlink())
-    assert link_form.version_of(other) is None
+    assert storage.version_of(other) is None
 
 
 def test_a_renamed_artifact_keeps_its_version(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_a_renamed_artifact_keeps_its_version(tmp_path: Path) -> None:
     before = snapshot(folder)
     folder.rename(kept)
     (tmp_path / "family/link").symlink_to("nowhere")
-    store = link_form.store_of(folder)
+    store = storage.store_of(folder)
     for seed in (2, 3):
         publish(tiny_build(tmp_path, config=TinyConfig(seed=seed)))
         assert snapshot(kept) == before != snapshot(folder)
@@ -349,7 +349,7 @@ def test_a_renamed_artifact_keeps_its_version(tmp_path: Path) -> None:
     kept.unlink()
     publish(tiny_build(tmp_path, config=TinyConfig(seed=4)))
     publish(tiny_build(tmp_path, config=TinyConfig(seed=5)))
-    assert list(store.iterdir()) == [link_form.version_of(folder)]
+    assert list(store.iterdir()) == [storage.version_of(folder)]
     (tmp_path / "other").mkdir()
     folder.rename(tmp_path / "other/tiny")
     (found,) = provenance.verify(tmp_path)
@@ -366,18 +366,18 @@ def _renamed(root: Path) -> tuple[Path, Path]:
 
 
 def _versions(folder: Path) -> int:
-    return len(list(link_form.store_of(folder).iterdir()))
+    return len(list(storage.store_of(folder).iterdir()))
 
 
 def test_only_a_link_that_was_renamed_names_the_version_of_another(tmp_path: Path) -> None:
     folder, kept = _renamed(tmp_path)
-    assert link_form.renamed_from(kept) == folder
-    assert link_form.renamed_from(folder) is None
-    assert link_form.renamed_from(tmp_path / "family") is None
+    assert storage.renamed_from(kept) == folder
+    assert storage.renamed_from(folder) is None
+    assert storage.renamed_from(tmp_path / "family") is None
     for target in ("nowhere", f".gristmill/versions/tiny/{'g' * 32}", "../family/tiny"):
         (tmp_path / "family/link").unlink(missing_ok=True)
         (tmp_path / "family/link").symlink_to(target)
-        assert link_form.renamed_from(tmp_path / "family/link") is None
+        assert storage.renamed_from(tmp_path / "family/link") is None
 
 
 @pytest.mark.parametrize("stands", [True, False])
@@ -391,7 +391,7 @@ def test_a_renamed_artifact_that_is_removed_frees_its_version(tmp_path: Path, st
     if stands:
         assert _versions(folder) == 1 and provenance.verify(folder) == []
     else:
-        assert not link_form.store_of(folder).exists()
+        assert not storage.store_of(folder).exists()
 
 
 def test_a_version_of_what_is_being_built_stays_until_its_build_ends(tmp_path: Path) -> None:
@@ -454,8 +454,8 @@ def test_a_reader_in_parallel_sees_old_or_new(tmp_path: Path) -> None:
 def test_the_form_is_tried_once_and_may_be_forced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link_form, "_exchanges", {})
-    monkeypatch.delenv(link_form.VARIABLE)
+    monkeypatch.setattr(storage, "_exchanges", {})
+    monkeypatch.delenv(storage.VARIABLE)
     tried: list[Path] = []
 
     def refuse(place: Path) -> bool:
@@ -463,10 +463,10 @@ def test_the_form_is_tried_once_and_may_be_forced(
         return False
 
     monkeypatch.setattr(atomic_fs, "can_exchange", refuse)
-    assert link_form.is_used(tmp_path) and link_form.is_used(tmp_path)
+    assert storage.is_used(tmp_path) and storage.is_used(tmp_path)
     assert len(tried) == 1
-    monkeypatch.setenv(link_form.VARIABLE, "exchange")
-    assert not link_form.is_used(tmp_path)
-    monkeypatch.setenv(link_form.VARIABLE, "other")
+    monkeypatch.setenv(storage.VARIABLE, "exchange")
+    assert not storage.is_used(tmp_path)
+    monkeypatch.setenv(storage.VARIABLE, "other")
     with pytest.raises(GristmillError, match="GRISTMILL_PUBLISH_FORM is 'other'"):
-        link_form.is_used(tmp_path)
+        storage.is_used(tmp_path)

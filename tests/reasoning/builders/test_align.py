@@ -17,8 +17,7 @@ from gristmill.reasoning.format.audits import Audit
 from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import PartStore
 from gristmill.vocabularies.engine import tiktoken_encoding
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2, MissingVocabulary
+from gristmill.vocabularies.pinned import GPT2, MissingVocabulary, find
 from tests.reasoning.indexed_splits import real_records, write_split
 
 INDEX = f"{names.TOKENIZED}/gsm8k/test/index.jsonl"

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from gristmill.reasoning.builders import invariance
 from gristmill.reasoning.builders.invariance import GATED, REPORTED, Invariance, common, measure
 from gristmill.vocabularies.encode import Encoder, encoder
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.indexed_splits import real_records
 from tests.reasoning.normalized_files import write
 

@@ -11,8 +11,7 @@ from gristmill.reasoning.builders.report import ReportSummary, breaches, changes
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.laws.report import report_laws
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.published_root import SEQ_LEN, change_counts, publish_split
 
 _SPLIT: dict[str, Any] = {

@@ -13,17 +13,16 @@ from pathlib import Path
 import pytest
 
 from gristmill.layout import PARTS
+from gristmill.publish.build import Slot
 from gristmill.publish.by_rank import build_rank
 from gristmill.publish.publish import publish
-from gristmill.publish.slot import Slot
 from gristmill.reasoning.builders import shard_part
 from gristmill.reasoning.builders.shards import SplitRanks
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.vocabularies.encode import encoder
 from gristmill.vocabularies.engine import TIKTOKEN
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests import budget
 from tests.publish.tiny import garbage, snapshot
 from tests.reasoning.normalized_files import numbered

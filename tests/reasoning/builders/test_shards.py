@@ -18,11 +18,9 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.layout import PARTS
-from gristmill.publish import locks
-from gristmill.publish.build import InputChanged
+from gristmill.publish.build import InputChanged, Slot
 from gristmill.publish.by_rank import RankBuilt, build_rank
 from gristmill.publish.publish import publish
-from gristmill.publish.slot import Slot
 from gristmill.reasoning.builders import shard_part
 from gristmill.reasoning.builders import shards as module
 from gristmill.reasoning.builders.shards import SplitRanks, tokenize
@@ -30,12 +28,12 @@ from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import index, names, pt_file
 from gristmill.reasoning.format.shards import CONTRACT, EOS, Meta, metas, read_meta
 from gristmill.reasoning.render.text import text_of
+from gristmill.run import locks
 from gristmill.run.parts import PartStore
-from gristmill.vocabularies import compare
+from gristmill.vocabularies import proving
 from gristmill.vocabularies.encode import Encoded, Encoder, encoder
 from gristmill.vocabularies.engine import AUTO, TIKTOKEN
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.publish.tiny import snapshot
 from tests.reasoning.normalized_files import GSM8K, numbered, write, write_gsm8k
 from tests.reasoning.published_root import publish_records, shards_build
@@ -405,11 +403,11 @@ def test_engines_that_differ_on_a_sampled_text_stop_the_build(
     right = encoder(GPT2, small.vocabulary, TIKTOKEN)
     engines = {AUTO: WrongEncoder(right, wrong), TIKTOKEN: right}
     monkeypatch.setattr(shard_part, "encoder_of", lambda *args: engines[args[1]])
-    monkeypatch.setattr(compare, "sampled", lambda *_: np.array(sample, dtype=np.int64))
+    monkeypatch.setattr(proving, "sampled", lambda *_: np.array(sample, dtype=np.int64))
     if record and not sample:
         assert tokenize(jsonl, tmp_path / "out", small).compared_texts == 0
         return
-    with pytest.raises(compare.EnginesDiffer, match=f"record {record}: the engines differ"):
+    with pytest.raises(proving.EnginesDiffer, match=f"record {record}: the engines differ"):
         tokenize(jsonl, tmp_path / "out", small)
 
 

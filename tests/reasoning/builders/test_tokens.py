@@ -28,9 +28,7 @@ from gristmill.reasoning.laws import of_subject
 from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT
-from gristmill.vocabularies.declared import read_declared
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find, read_declared
 from gristmill.vocabularies.placing import place_tokenizer
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 from tests.paths import CHECKOUT

@@ -17,8 +17,7 @@ from gristmill.reasoning.laws.alignment import alignment_laws, index_laws
 from gristmill.reasoning.laws.report import report_laws
 from gristmill.reasoning.render.steps import MARKED, RULES
 from gristmill.reasoning.samples import write_drop
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.indexed_splits import write_aligned
 from tests.reasoning.published_root import publish_dropped
 

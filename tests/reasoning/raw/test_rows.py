@@ -23,9 +23,9 @@ from gristmill.hashing import NamedFile
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.rows import row_bytes, rows, unpacked
-from gristmill.untrusted import unpack
+from gristmill.untrusted import walk
+from gristmill.untrusted.json_text import HEAD_BYTES
 from gristmill.untrusted.limits import LIMITS, Limits
-from gristmill.untrusted.pointer import HEAD_BYTES
 from tests.paths import CHECKOUT
 from tests.reasoning.drops import packed, rows_found
 from tests.reasoning.raw import bombs
@@ -485,7 +485,7 @@ def test_frames_of_zstd_that_are_skipped_are_skipped(tmp_path: Path) -> None:
 
 
 def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpack, "_MEMBERS", 3)
+    monkeypatch.setattr(walk, "_MEMBERS", 3)
     for packing in PACKINGS:
         path = tmp_path / f"x.jsonl.{packing}"
         assert _text(path, packed(b"a", packing) * 3) == b"aaa"

@@ -18,8 +18,7 @@ from gristmill.reasoning.read.alignment import (
     place_of,
     week_of,
 )
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.indexed_splits import write_aligned
 
 INDEX = f"{names.TOKENIZED}/gsm8k/test/index.jsonl"

@@ -10,8 +10,8 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.provenance import RECORD
 from gristmill.reading import StaleDataset, Verify
+from gristmill.reading.folder import opened
 from gristmill.reading.generation import Generation
-from gristmill.reading.opening import opened
 from gristmill.reasoning.read.shard_files import reopened
 from tests.paths import open_below
 from tests.reading.tiny import Tiny, tiny

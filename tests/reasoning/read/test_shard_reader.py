@@ -22,8 +22,7 @@ from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.read import shard_files
 from gristmill.reasoning.read.shard_reader import ShardReader, StaleDataset
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.reading.readers import publish_part
 from tests.reasoning.normalized_files import GSM8K, write_gsm8k
 from tests.reasoning.published import parts

@@ -16,8 +16,7 @@ from gristmill.reasoning.read.shard_reader import ShardReader
 from gristmill.reasoning.read.shard_rows import Ranges, by_step, fill
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.encode import encoder
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.aligned_root import CORPUS, SPLIT, aligned_root, worked
 from tests.reasoning.supervised_folder import SEQ_LEN, Supervised, write_supervised
 

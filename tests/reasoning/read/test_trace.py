@@ -17,8 +17,7 @@ from gristmill.reasoning.read.origins import example_origins, record_origins, to
 from gristmill.reasoning.read.trace import trace, trace_example, traces_of_row
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.engine import tiktoken_encoding
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.exported_root import build_dataset
 from tests.reasoning.normalized_files import numbered
 from tests.reasoning.published_root import PARTITION, publish_root

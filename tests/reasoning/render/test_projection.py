@@ -10,8 +10,7 @@ from gristmill.reasoning.render.projection import Projection, byte_offsets
 from gristmill.reasoning.render.steps import steps_of
 from gristmill.reasoning.render.text import rendered
 from gristmill.vocabularies.encode import encoder
-from gristmill.vocabularies.find import find, load_gpt2
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find, load_gpt2
 from gristmill.vocabularies.tokenizer import of_pinned
 from tests.reasoning.indexed_splits import real_records
 

@@ -11,8 +11,7 @@ from gristmill.families import Misuse, Request
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.show.place import Place, chosen, parsed, traced_token
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.aligned_root import worked
 from tests.reasoning.published_root import publish_split
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gristmill.vocabularies.find import load_harmony_file
+from gristmill.vocabularies.pinned import load_harmony_file
 
 PLAIN = (
     "You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: 2024-06\n\n"

@@ -9,14 +9,11 @@ from tokenizers import normalizers
 from gristmill.contract import GristmillError
 from gristmill.synth.render.assemble import Words, assemble, words_of
 from gristmill.synth.render.pieces import Piece
-from gristmill.vocabularies.declared import read_declared
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.engine import TIKTOKEN
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2, O200K
+from gristmill.vocabularies.pinned import GPT2, O200K, Proof, find, read_declared
 from gristmill.vocabularies.placing import place_tokenizer, put
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
-from gristmill.vocabularies.tokenizer_file import Proof
 from tests.vocabularies.test_placing import EOD, in_this_process, trained
 
 

@@ -8,8 +8,7 @@ from gristmill.asset import Wanted
 from gristmill.contract import BadInput, NothingToBuild, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Tokenizer, read_record
-from gristmill.publish.build import Attempt, Build
-from gristmill.publish.disk_space import bytes_of
+from gristmill.publish.build import Attempt, Build, bytes_of
 from gristmill.reasoning.builders.exports.files import write_exports
 from gristmill.reasoning.builders.exports.spans import has_annotations, write_spans
 from gristmill.reasoning.config import ExportsConfig, SpansConfig

@@ -15,7 +15,7 @@ from gristmill.data_root import DataRoot
 from gristmill.reasoning import ShardReader
 from gristmill.reasoning.format.align import rows
 from gristmill.reasoning.render.annotations import KEYS, rows_of
-from gristmill.vocabularies.tokenizer_file import FACTS
+from gristmill.vocabularies.pinned import FACTS
 from tests.reasoning.exported_root import broken, build_dataset
 from tests.reasoning.published_root import build_of, built
 from tests.tiny_tokenizer import put_recipe

@@ -23,7 +23,7 @@ PARTITION = "gsm8k__train"
 
 @pytest.fixture(scope="module")
 def gpt2(vocabulary_root: Path) -> Tokenizer:
-    from gristmill.vocabularies.find import find
+    from gristmill.vocabularies.pinned import find
 
     return of_pinned(GPT2, find(GPT2, vocabulary_root))
 

@@ -19,15 +19,14 @@ import pytest
 
 from gristmill import provenance
 from gristmill.contract import FileFailed, GristmillError, Summary
-from gristmill.provenance import record_place
+from gristmill.provenance import inventory, record_place
 from gristmill.provenance.inventory import Entry
-from gristmill.publish import inventory, locks
-from gristmill.publish.build import Attempt
-from gristmill.publish.locks import Busy, NotWritable
+from gristmill.publish import storage
+from gristmill.publish.build import Attempt, Slot
 from gristmill.publish.publish import publish
-from gristmill.publish.remove_published import remove_published
-from gristmill.publish.slot import Slot
-from gristmill.publish.storage import link_form
+from gristmill.publish.remove import remove_published
+from gristmill.run import locks
+from gristmill.run.locks import Busy, NotWritable
 from gristmill.run.progress import Progress, Report
 from tests.paths import CHECKOUT, open_below
 from tests.publish.held import release_when_awaited
@@ -37,7 +36,7 @@ from tests.publish.tiny import TinyConfig, build_tiny, garbage, tiny_build
 BUILD = """
 import sys
 from pathlib import Path
-from tests.publish.test_locks import build_slowly
+from tests.run.test_locks import build_slowly
 build_slowly(Path(sys.argv[1]), *sys.argv[2:])
 """
 
@@ -292,7 +291,7 @@ def test_what_a_follower_has_in_its_slot_stays_after_a_commit(
         slot.lock.unlink()
         (slot.work / "staging@f").mkdir()
 
-    monkeypatch.setattr(link_form, "sweep", follow)
+    monkeypatch.setattr(storage, "sweep", follow)
     assert publish(build).rebuilt
     assert (slot.work / "staging@f").is_dir()
 

@@ -8,27 +8,39 @@ in `pushing.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.exports.card import Head, config_name
+from gristmill.exports.card import Head, completed, config_name, head, parted, rows_in, size_rank
 from gristmill.exports.card import head as head_of
 from gristmill.exports.project import written
 from gristmill.exports.table import Split
 from gristmill.families import splits_of
-from gristmill.inbox.hub import HubError
+from gristmill.inbox.hub import HubError, HubErrors
 from gristmill.mirror import versions
-from gristmill.mirror.hub.neutral import neutral
-from gristmill.mirror.hub.readme import PARQUET, README, readme, rows_of
-from gristmill.mirror.hub.repository import HubRepository
-from gristmill.mirror.published import Item, Pushed, damaged, found, of_one_generation
-from gristmill.mirror.versions import files_of, record_name
+from gristmill.mirror.store import MirrorError
+from gristmill.mirror.versions import (
+    Item,
+    Pushed,
+    damaged,
+    files_of,
+    found,
+    of_one_generation,
+    parsed_record,
+    record_name,
+)
 from gristmill.provenance import Output, Record, find_artifacts
 from gristmill.provenance.inventory import Entry
 from gristmill.reading.folder import OpenFolder
@@ -36,7 +48,284 @@ from gristmill.run import amounts
 from gristmill.run.progress import SILENT, Progress, Stage
 
 if TYPE_CHECKING:
-    from huggingface_hub import CommitOperationAdd, RepoFile
+    from huggingface_hub import CommitOperationAdd, HfApi, RepoFile
+
+_MOST: Final = 64 << 20
+
+
+def neutral(folder: OpenFolder, name: str, record: Record) -> tuple[Record, dict[str, bytes]]:
+    """The record of what is pushed, and the files of it that differ from those that stand here.
+
+    folder, record: of the artifact. name: path of the record in the folder; it is among the files
+    that differ where there are any.
+    """
+    named = sorted({record.artifact, *(each.path for each in record.inputs if each.path)})
+    texts = b"|".join(re.escape(json.dumps(each)[1:-1].encode()) for each in named)
+    # A text that begins with a slash, up to the last place of an artifact in it.
+    path = re.compile(rb'"/(?:[^"\\]|\\.)*(/(?:' + texts + rb')(?=["/]))')
+    changed: dict[str, bytes] = {}
+    outputs = list(record.outputs)
+    for at, output in enumerate(outputs):
+        if output.payload or not output.path.endswith(".json") or output.bytes > _MOST:
+            continue
+        data = (folder.inside / output.path).read_bytes()
+        if hashlib.sha256(data).hexdigest() != output.sha256:
+            raise damaged(folder.path / output.path)
+        if (text := path.sub(rb'"\1', data)) != data:
+            changed[output.path] = text
+            said = {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
+            outputs[at] = output.model_copy(update=said)
+    if not changed:
+        return record, {}
+    pushed = record.model_copy(update={"outputs": outputs}).sealed()
+    return pushed, changed | {name: pushed.to_bytes()}
+
+
+README: Final = "README.md"
+PARQUET: Final = "parquet"
+"""The folder of a repository with rows that are pushed as Parquet, below it by artifact."""
+_REPLACED: Final = ("configs", "dataset_info", "size_categories")
+_BODY: Final = """# {name}
+
+Each folder with a `provenance.json`, or `provenance/`, is an artifact that Gristmill built. The
+record lists its files with their sha256, what they were made from, and the settings.
+`gristmill verify --no-inputs` compares a download with it, and `gristmill trace` leads from a row
+to its raw bytes.
+"""
+
+
+def rows_of(splits: Sequence[Split], record: Record) -> tuple[Head, str]:
+    """What the head of a README.md says of the rows of an artifact, and why it says nothing.
+
+    splits: of the folder, if any. record: of the partition that is pushed.
+    """
+    if any(not each.file for each in splits):
+        return {}, "load_dataset does not open it: push it with --parquet"
+    above, rows = record.artifact, rows_in(splits, [record])
+    inside = [replace(each, file=f"{above}/{each.file}") for each in splits]
+    try:
+        return (head(inside, [record], rows, above) if splits else {}), ""
+    except GristmillError as error:
+        return {}, f"load_dataset does not open it: {error}"
+
+
+def readme(
+    before: str, found: Mapping[str, Head], removed: Collection[str], name: str
+) -> tuple[str, dict[str, str]]:
+    """The README.md of a repository after a push; by artifact, what a person should know of it.
+
+    before: the one that stands, "" for none. found: what `rows_of` says, by the artifact's title.
+
+    Raises BadInput where the head that stands is no YAML.
+    """
+    kept = yaml.safe_load(parted(before, README)[0]) or {}
+    standing = _named(kept.get("configs"))
+    configs = {key: each for key in standing if (each := _left(standing[key], removed))}
+    infos = _named(kept.get("dataset_info"))
+    infos = {key: infos[key] for key in infos if key in configs or key not in standing}
+    for each in (each for said in found.values() for each in said["configs"]):
+        key = each["config_name"]
+        if key in configs and _formats(configs[key]) != _formats(each):  # now as Parquet
+            del configs[key]
+            infos.pop(key, None)
+    notes: dict[str, str] = {}
+    taken = []
+    for title, said in found.items():
+        formats = set().union(*map(_formats, configs.values()))
+        own = set().union(*map(_formats, said["configs"]))
+        if formats and own != formats:
+            of, others = ", ".join(sorted(own)), ", ".join(sorted(formats))
+            notes[title] = f"load_dataset does not open it: its rows are {of}, others {others}"
+            continue
+        taken.append(said)
+        for each in said["configs"]:
+            key = each["config_name"]
+            configs[key] = _joined(configs[key], each) if key in configs else each
+        infos |= _named(said.get("dataset_info"))
+        licence, stated = said.get("license", "not known"), kept.get("license")
+        if stated not in (None, licence):
+            notes[title] = f"its licence is {licence}, and README.md says {stated}"
+    merged = {"configs": [*configs.values()], "dataset_info": [*infos.values()]}
+    after = _of_all(taken, kept, not standing) | {key: merged[key] for key in merged if merged[key]}
+    if not taken and configs == standing:
+        return before, notes
+    return completed(before or _BODY.format(name=name), after, README, _REPLACED), notes
+
+
+def _of_all(taken: Sequence[Head], kept: Head, is_first: bool) -> Head:
+    """What the head says of all rows; of several sizes the largest, which is not too large."""
+    licences = {each.get("license") for each in taken}
+    sizes = [size for each in (kept, *taken) for size in each.get("size_categories", [])]
+    found = {
+        "license": licences.pop() if is_first and len(licences) == 1 else None,
+        "language": sorted({code for each in taken for code in each.get("language", [])}),
+        "size_categories": sorted(set(sizes), key=size_rank)[-1:],
+        "tags": ["gristmill"],
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _named(entries: Any) -> dict[str, dict[str, Any]]:
+    """Entries of the head by the name of their config; a single one may be no list."""
+    listed = [entries] if isinstance(entries, Mapping) else entries or []
+    return {str(each.get("config_name", "default")): dict(each) for each in listed}
+
+
+def _files(config: Head) -> Iterator[tuple[str, list[str]]]:
+    """The files of each split of a config, in any form that the library takes."""
+    given = config.get("data_files") or []
+    for each in [given] if isinstance(given, str) else given:
+        split, path = ("train", each) if isinstance(each, str) else (each["split"], each["path"])
+        yield split, [path] if isinstance(path, str) else path
+
+
+def _formats(config: Head) -> set[str]:
+    return {PurePosixPath(path).suffix for _, paths in _files(config) for path in paths} - {""}
+
+
+def _left(config: Head, removed: Collection[str]) -> Head | None:
+    """A config without the files that are removed; None where nothing is left."""
+    files = list(_files(config))
+    if not any(path in removed for _, paths in files for path in paths):
+        return config
+    left = ((split, [path for path in paths if path not in removed]) for split, paths in files)
+    listed = [{"split": split, "path": paths} for split, paths in left if paths]
+    return {**config, "data_files": listed} if listed else None
+
+
+def _joined(before: Head, after: Head) -> Head:
+    """A config with the files of two: those of several partitions."""
+    files: dict[str, set[str]] = {}
+    for split, paths in (*_files(before), *_files(after)):
+        files.setdefault(split, set()).update(paths)
+    listed = [{"split": split, "path": sorted(paths)} for split, paths in files.items()]
+    return {**before, "data_files": listed}
+
+
+_URL: Final = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)(?:@([\w.-]+))?/?", re.ASCII)
+
+
+class HubRepository:
+    """A branch of a dataset repository."""
+
+    def __init__(self, url: str, parallel: int) -> None:
+        if (parts := _URL.fullmatch(url)) is None:
+            raise MirrorError(f"{url}: a dataset repository is hf://datasets/OWNER/NAME[@BRANCH]")
+        try:
+            from huggingface_hub import HfApi, get_token
+        except ModuleNotFoundError as error:
+            raise MirrorError(
+                f"{url}: publishing on the hub needs its library: "
+                f"pip install 'gristmill[pipeline]' ({error})"
+            ) from error
+        self.url, self._repo, self._branch = url, parts[1], parts[2] or "main"
+        self.name = parts[1].partition("/")[2]
+        self._parallel, token = parallel, get_token()
+        if token is None:
+            raise MirrorError(
+                f"{url}: the hub takes commits with a token alone: set HF_TOKEN, or call "
+                "`hf auth login`"
+            )
+        self._api: HfApi = HfApi(token=token)
+
+    def make(self) -> None:
+        """Make the repository where there is none, private, and the branch."""
+        with HubErrors(self.url):
+            if not self._api.repo_exists(self._repo, repo_type="dataset"):
+                self._api.create_repo(self._repo, repo_type="dataset", private=True, exist_ok=True)
+            if self._branch != "main":
+                self._api.create_branch(
+                    self._repo, branch=self._branch, repo_type="dataset", exist_ok=True
+                )
+
+    def head(self) -> str:
+        """The newest commit of the branch."""
+        with HubErrors(self.url):
+            return str(self._api.dataset_info(self._repo, revision=self._branch).sha)
+
+    def below(self, commit: str, folder: str) -> dict[str, RepoFile]:
+        """All files of a commit below a folder, by path."""
+        from huggingface_hub import RepoFile
+        from huggingface_hub.errors import EntryNotFoundError
+
+        with HubErrors(self.url):
+            try:
+                listed = self._api.list_repo_tree(
+                    self._repo, folder, recursive=True, revision=commit, repo_type="dataset"
+                )
+                return {each.path: each for each in listed if isinstance(each, RepoFile)}
+            except EntryNotFoundError:
+                return {}
+
+    def text(self, commit: str, path: str) -> str:
+        """The text of a file of a commit; empty where it has none."""
+        from huggingface_hub.errors import EntryNotFoundError
+
+        with HubErrors(self.url), tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
+            try:
+                found = self._api.hf_hub_download(
+                    self._repo, path, repo_type="dataset", revision=commit, local_dir=folder
+                )
+            except EntryNotFoundError:
+                return ""
+            return Path(found).read_text()
+
+    def record(self, commit: str, path: str) -> Record:
+        """A record in a commit. Raises HubError where the file is none."""
+        try:
+            return parsed_record(self.text(commit, path).encode(), path)
+        except GristmillError as error:
+            raise HubError(
+                f"{self.url}: {path} is no record of an artifact ({error}): remove it there, then "
+                "push again"
+            ) from error
+
+    def send(self, operations: Iterable[CommitOperationAdd]) -> None:
+        """Send what a commit does not bring itself, and what the hub does not have."""
+        from huggingface_hub.utils import (  # type: ignore[attr-defined]
+            are_progress_bars_disabled,
+            disable_progress_bars,
+        )
+
+        if not are_progress_bars_disabled():
+            disable_progress_bars()  # the push shows its own
+        with HubErrors(self.url):
+            try:
+                self._api.preupload_lfs_files(
+                    self._repo,
+                    operations,
+                    repo_type="dataset",
+                    revision=self._branch,
+                    num_threads=self._parallel,
+                )
+            except RuntimeError as error:  # what the library makes of a failed upload
+                raise HubError(f"{self.url}: {error} {error.__cause__}") from error
+
+    def commit(
+        self, head: str, title: str, added: Iterable[CommitOperationAdd], removed: Iterable[str]
+    ) -> str | None:
+        """Commit on top of `head`; the new commit, None where the branch has another head now."""
+        from huggingface_hub import CommitOperationDelete
+        from huggingface_hub.errors import HfHubHTTPError
+
+        gone = [CommitOperationDelete(path, is_folder=False) for path in sorted(removed)]
+        with HubErrors(self.url):
+            try:
+                done = self._api.create_commit(
+                    self._repo,
+                    [*added, *gone],
+                    commit_message=title,
+                    repo_type="dataset",
+                    revision=self._branch,
+                    parent_commit=head,
+                    num_threads=self._parallel,
+                )
+            except HfHubHTTPError as error:
+                if error.response is not None and error.response.status_code == 412:
+                    return None
+                raise
+        return str(done.oid)
+
 
 _SMALL: Final = 5 << 20
 """Most bytes of a file that the hub takes in a commit itself; it stores larger ones apart."""

@@ -1,1 +1,0 @@
-"""Publishing in dataset repositories of the hub. Source: `docs/mirror.md`."""
