@@ -15,6 +15,8 @@ from commands.graph import INBOXES
 from commands.terminal import say, shown
 from gristmill import keys
 from gristmill.contract import GristmillError
+from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.drops import CORPUS
 from gristmill.data_root.states import DropStates
 from gristmill.inbox import READY, REFUSED
 from gristmill.inbox.account import Account
@@ -25,8 +27,6 @@ from gristmill.look.report import lines
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.provenance.stamp_notes import stamp_of
 from gristmill.publish import atomic_fs
-from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.raw.drops import CORPUS
 from gristmill.run.shown_progress import shown_on_stderr
 from gristmill.untrusted.files import LinkRule
 from resources.lake import Lake

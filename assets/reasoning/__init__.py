@@ -4,11 +4,11 @@ from assets.family import family_of
 from assets.reasoning.checks import reasoning_checks
 from assets.reasoning.partitions import reasoning_days
 from assets.reasoning.schedules import JOBS, SCHEDULES
+from gristmill.corpora.corpus import PARTITIONS
+from gristmill.corpora.raw.chat.drops import available as chats
+from gristmill.corpora.raw.chat.drops import keys_of as chat_keys_of
 from gristmill.data_root import DataRoot
 from gristmill.reasoning.builds import today
-from gristmill.reasoning.format.corpora import PARTITIONS
-from gristmill.reasoning.raw.chat.drops import available as chats
-from gristmill.reasoning.raw.chat.drops import keys_of as chat_keys_of
 from gristmill.reasoning.raw.ready import available, keys_of
 from gristmill.reasoning.raw.recipes import wanted
 

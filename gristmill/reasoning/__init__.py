@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from gristmill.corpora.raw.texts import Unfit
+    from gristmill.corpora.raw.transforms import Transform
+    from gristmill.corpora.records import Record
     from gristmill.reasoning.builders.align import align
     from gristmill.reasoning.builders.manifest import write_manifest
     from gristmill.reasoning.builders.normalize import normalize
@@ -22,9 +25,6 @@ if TYPE_CHECKING:
         ReportConfig,
         TokenizeConfig,
     )
-    from gristmill.reasoning.format.records import Record
-    from gristmill.reasoning.raw.flatten import Unfit
-    from gristmill.reasoning.raw.forms.transforms import Transform
     from gristmill.reasoning.read.shard_reader import ShardReader
     from gristmill.reasoning.read.shard_rows import by_step
     from gristmill.reasoning.read.stage import stage, unstage
@@ -70,9 +70,9 @@ __getattr__ = lazy_exports(
             "ReportConfig",
             "TokenizeConfig",
         ),
-        "format.records": ("Record",),
-        "raw.flatten": ("Unfit",),
-        "raw.forms.transforms": ("Transform",),
+        "gristmill.corpora.records": ("Record",),
+        "gristmill.corpora.raw.texts": ("Unfit",),
+        "gristmill.corpora.raw.transforms": ("Transform",),
         "read.shard_reader": ("ShardReader",),
         "read.shard_rows": ("by_step",),
         "read.stage": (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gristmill import provenance
 from gristmill.asset import Wanted
 from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
+from gristmill.corpora.corpus import corpus_and_split
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Tokenizer
 from gristmill.publish.build import Attempt, Build, ManifestConfig
@@ -28,7 +29,6 @@ from gristmill.reasoning.config import (
     TokensConfig,
 )
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.published import (
     NORMALIZED,
     REPORT,
@@ -60,8 +60,8 @@ _TOKENIZER: Final = Tokenizer(name=GPT2.name, path=VOCABULARY.as_posix(), sha256
 
 def normalized_build(wanted: Wanted) -> Build:
     """Returns the build of the normalised records of a split."""
+    from gristmill.corpora.raw.transforms import versions
     from gristmill.reasoning.builders.normalize import normalize
-    from gristmill.reasoning.raw.forms.transforms import versions
 
     root, key = wanted.root, wanted.partition
     corpus, split = corpus_and_split(key)

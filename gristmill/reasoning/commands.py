@@ -10,10 +10,10 @@ from typing import Final
 import click
 
 from gristmill.contract import GristmillError
+from gristmill.corpora.corpus import CORPORA
 from gristmill.printable import printable
 from gristmill.reasoning.format import audits, names
 from gristmill.reasoning.format.audits import Audit
-from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.alignment import Example, draw, example, place_of, week_of
 

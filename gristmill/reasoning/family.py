@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gristmill.asset import Asset
+from gristmill.corpora.corpus import CORPORA
 from gristmill.families import Catalog, Law, Option, PartitionFile, Source
 from gristmill.inbox import TOML, DropKind, Shape
 from gristmill.lazy_exports import call
@@ -21,7 +22,6 @@ from gristmill.reasoning.config import (
     TokensConfig,
 )
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.settings.tables import Table
 from gristmill.vocabularies.pinned import PLACED, VOCABULARIES
 
@@ -51,7 +51,7 @@ _RAW = Source(
     asset="reasoning/raw",
     inbox="reasoning",
     drop=DropKind(
-        call("gristmill.reasoning.raw.drops:account"), Shape(reserved=("audits", "recipes"))
+        call("gristmill.corpora.raw.drops:account"), Shape(reserved=("audits", "recipes"))
     ),
     text="Records of a corpus in the folder `drops/reasoning/<corpus>/`, as JSONL, JSON, Parquet, "
     "CSV or TSV, with the split in the file's name; and the audits of its alignment, "
@@ -66,7 +66,7 @@ _RAW = Source(
 _CHAT = Source(
     asset="chat/raw",
     inbox="chat",
-    drop=DropKind(call("gristmill.reasoning.raw.chat.drops:account")),
+    drop=DropKind(call("gristmill.corpora.raw.chat.drops:account")),
     text="Conversations in the folder `drops/chat/<name>/`, as JSONL, JSON, Parquet or CSV, with a "
     "recipe `corpus.toml` that says where the messages are.",
     group=_CHATS,
@@ -135,8 +135,8 @@ _CONVERSATIONS = Asset(
     partitions="chat_shards",
     inputs=["chat/raw"],
     build=call("gristmill.reasoning.builders.chat.builds:conversations_build"),
-    given=call("gristmill.reasoning.raw.chat.drops:settings_of"),
-    available=call("gristmill.reasoning.raw.chat.drops:available"),
+    given=call("gristmill.corpora.raw.chat.drops:settings_of"),
+    available=call("gristmill.corpora.raw.chat.drops:available"),
 )
 
 _RAW_MANIFEST = Asset(

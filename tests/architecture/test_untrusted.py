@@ -29,6 +29,7 @@ OWN_FILES = {
     "chess/raw/pgn.py": "the PGN of a published month",
     "chess/raw/archive.py": "the PGN that this process unpacked",
     "chess/raw/collections.py": "the PGNs that this process unpacked",
+    "corpora/raw/transforms.py": "the source of a transform that is installed",
     "inbox/hub.py": "downloads that this process writes itself",
     "inbox/copying.py": "the lock, the list and the copy that this process writes",
     "look/finding.py": "the recipe that it writes",

@@ -30,12 +30,13 @@ from gristmill.browse import Picture, source
 from gristmill.browse.columns import of_values
 from gristmill.browse.opening import open_stored
 from gristmill.browse.source import Stored
+from gristmill.corpora import records
 from gristmill.macroxue.format import metadata_db
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.provenance import Input, Record
 from gristmill.publish.build import Published
 from gristmill.puzzles.show import tables
-from gristmill.reasoning.format import align, index, records
+from gristmill.reasoning.format import align, index
 from gristmill.synth.builders.harmony_part import schema_of
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.trace import schema

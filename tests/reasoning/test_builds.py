@@ -9,12 +9,12 @@ import pytest
 
 from gristmill.asset import Asset, Wanted
 from gristmill.contract import NothingToBuild
+from gristmill.corpora.corpus import CORPORA, Corpus
 from gristmill.data_root import DataRoot
 from gristmill.reasoning import builds
 from gristmill.reasoning.builds import report_build, today
 from gristmill.reasoning.family import CATALOG
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.reasoning.raw.ready import refuse_terms
 
 

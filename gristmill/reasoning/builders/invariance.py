@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from gristmill.reasoning.format.records import STEPS, parse
-from gristmill.reasoning.raw.flatten import chain, text
+from gristmill.corpora.raw.texts import chain, text
+from gristmill.corpora.records import STEPS, parse
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.encode import Encoder
 

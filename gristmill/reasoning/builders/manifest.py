@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
+from gristmill.corpora.corpus import corpus_and_split
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.shards import Meta, manifest_entries, metas
 from gristmill.run.progress import SILENT, Progress
 

@@ -13,23 +13,22 @@ from typing import Any, Final
 import orjson
 
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
+from gristmill.corpora.corpus import Corpus, corpus_of_table
+from gristmill.corpora.raw import drops
+from gristmill.corpora.raw.corpus_file import absent
+from gristmill.corpora.raw.reader import Reader, UnknownKeys, with_columns
+from gristmill.corpora.raw.rows import rows
+from gristmill.corpora.raw.rules import Drawn, Place, Rules
+from gristmill.corpora.raw.tables import named
+from gristmill.corpora.raw.texts import Unfit, flattened, is_left_out
+from gristmill.corpora.raw.transforms import Row
+from gristmill.corpora.raw.values import Names, text_of
+from gristmill.corpora.records import LineWriter, Record
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.builders.refused import Refused, check_runs
 from gristmill.reasoning.config import REFUSE, CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import Corpus, corpus_of_table
 from gristmill.reasoning.format.origins import OriginsWriter
-from gristmill.reasoning.format.records import LineWriter, Record
-from gristmill.reasoning.raw import drops
-from gristmill.reasoning.raw.flatten import Unfit, flattened, is_left_out
-from gristmill.reasoning.raw.forms.absent import absent
-from gristmill.reasoning.raw.forms.groups import Place
-from gristmill.reasoning.raw.forms.reader import Reader, UnknownKeys, with_columns
-from gristmill.reasoning.raw.forms.rules import Drawn, Rules
-from gristmill.reasoning.raw.forms.templates import Row
-from gristmill.reasoning.raw.forms.values import Names, text_of
-from gristmill.reasoning.raw.rows import rows
-from gristmill.reasoning.raw.tables import named
 from gristmill.reasoning.render.text import HOOKS
 from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule

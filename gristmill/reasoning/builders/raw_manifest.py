@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import FileNote, GristmillError, Summary
+from gristmill.corpora.corpus import CORPORA, Corpus, corpus_and_split
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import CORPORA, Corpus, corpus_and_split
 
 SCHEMA: Final = 1
 """`schema_version` of every corpus in the manifest."""

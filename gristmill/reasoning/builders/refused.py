@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final, Self, TextIO
 
 from gristmill.contract import BadInput
+from gristmill.corpora.raw.texts import CURES, Unfit, is_left_out
 from gristmill.printable import cut, printable
-from gristmill.reasoning.raw.flatten import CURES, Unfit, is_left_out
 from gristmill.settings.tables import FILE
 from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE
 

@@ -21,8 +21,6 @@ REJECTED: Final = "rejected.jsonl"
 GROUP_ROWS: Final = 1000
 TEXTS: Final = ("messages_json", "synth_id", "spans", "split", "file")
 ROW: Final = "row"
-KEPT: Final = ("language", "exercise")
-"""Columns of SYNTH that its conversations have, too; each may be null."""
 
 
 def shard_name(number: str) -> str:

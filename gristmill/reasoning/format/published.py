@@ -4,11 +4,11 @@ from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import NothingToBuild
+from gristmill.corpora.corpus import Corpus, corpus_and_split, is_key, ordered
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Record
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import Corpus, corpus_and_split, is_key, ordered
 
 RAW = "reasoning/raw"
 NORMALIZED, RAW_MANIFEST = "reasoning/normalized", "reasoning/raw_manifest"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput
+from gristmill.corpora.corpus import PARTITIONS
 from gristmill.reasoning.format import conversations
-from gristmill.reasoning.format.corpora import PARTITIONS
 
 SCHEMA_VERSION: Final = 1
 KEYS: Final = (

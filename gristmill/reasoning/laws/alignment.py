@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError, Violation
+from gristmill.corpora.corpus import corpus_and_split
 from gristmill.laws import Few
 from gristmill.reasoning.format import align, names
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.alignment import Example, examples
 from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label

@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from gristmill.contract import Violation
+from gristmill.corpora.raw.chat.recipe import KEPT
 from gristmill.families import Subject
 from gristmill.inbox.division import is_valid, threshold
 from gristmill.laws import Few
@@ -35,7 +36,7 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
         few = Few(path.name, "{more:,} more rows")
         try:
             with pq.ParquetFile(path) as file:
-                if file.schema_arrow not in (form.schema(), form.schema(form.KEPT)):
+                if file.schema_arrow not in (form.schema(), form.schema(KEPT)):
                     yield Violation("columns", path.name, f"are not {', '.join(form.TEXTS)}, row")
                     continue
                 number = 0

@@ -10,13 +10,13 @@ from typing import Any, Final
 import orjson
 
 from gristmill.contract import BadInput, Violation, os_reason
+from gristmill.corpora.corpus import Corpus, corpus_and_split
+from gristmill.corpora.raw.texts import BETWEEN, flattened, is_reason
+from gristmill.corpora.records import STEPS, LineWriter, Record, keys
 from gristmill.laws import Few
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import Corpus, corpus_and_split
 from gristmill.reasoning.format.origins import mapped
 from gristmill.reasoning.format.published import splits_in
-from gristmill.reasoning.format.records import STEPS, LineWriter, Record, keys
-from gristmill.reasoning.raw.flatten import BETWEEN, flattened, is_reason
 
 _REFUSED_KEYS: Final = {"reason", "file", "row", "rule"}
 

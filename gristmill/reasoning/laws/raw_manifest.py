@@ -10,10 +10,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from gristmill.contract import Violation
+from gristmill.corpora.corpus import CORPORA
 from gristmill.provenance import SHARED_RECORDS, Record, read_record
 from gristmill.reasoning.builders.raw_manifest import MORE_KEYS, NINE_KEYS, nine
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import CORPORA
 
 _FILE_KEYS: Final = ("path", "sha256", "bytes", "records", "rejected")
 _LICENCE_KEYS: Final = ("id", "url", "redistributable", "training_allowed", "confirmed")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.contract import GristmillError, Violation
+from gristmill.corpora.corpus import is_key
 from gristmill.reasoning.format import reports
-from gristmill.reasoning.format.corpora import is_key
 
 
 def report_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:

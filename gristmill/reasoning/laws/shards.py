@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput, Violation
+from gristmill.corpora.corpus import corpus_and_split
 from gristmill.hashing import sha256_file
 from gristmill.reasoning.format import foreign_pt, id_files, names
-from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.shards import CONTRACT, TOKENS, Meta, read_meta
 from gristmill.reasoning.laws.shard_index import index_laws
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gristmill.contract import NothingToBuild
+from gristmill.corpora.corpus import Corpus, corpus_and_split, ordered
+from gristmill.corpora.raw import drops
 from gristmill.data_root import DataRoot
 from gristmill.inbox.account import Account
 from gristmill.provenance import Input, raw_inputs
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import Corpus, corpus_and_split, ordered
 from gristmill.reasoning.format.published import (
     RAW,
     SHARDS,
@@ -19,7 +20,6 @@ from gristmill.reasoning.format.published import (
     published_partitions,
     record_path,
 )
-from gristmill.reasoning.raw import drops
 from gristmill.settings.tables import Settings
 
 INBOX = "reasoning"

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from gristmill import keys
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.corpus import CORPORA, NAME, is_key
 from gristmill.data_root import DataRoot
 from gristmill.inbox import TOML
 from gristmill.inbox.account import Account, Waits
@@ -17,7 +18,6 @@ from gristmill.inbox.listing import list_inbox
 from gristmill.provenance import Input
 from gristmill.reasoning.config import ALIGNED, TokensConfig
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import CORPORA, NAME, is_key
 from gristmill.reasoning.format.published import (
     NORMALIZED,
     TOKENS,

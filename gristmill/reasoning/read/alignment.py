@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.corpus import corpus_and_split, is_key
+from gristmill.corpora.records import parse
 from gristmill.printable import printable
 from gristmill.reasoning.format import align, audits, index, names
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.corpora import corpus_and_split, is_key
 from gristmill.reasoning.format.published import splits_in
-from gristmill.reasoning.format.records import parse
 from gristmill.reasoning.render.steps import NO_STEPS
 from gristmill.reasoning.render.text import Rendered, rendered
 

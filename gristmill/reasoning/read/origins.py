@@ -12,12 +12,13 @@ import numpy as np
 
 from gristmill import contract
 from gristmill.contract import BadInput
+from gristmill.corpora import records
+from gristmill.corpora.corpus import corpus_and_split
+from gristmill.corpora.raw.rows import row_bytes
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
-from gristmill.reasoning.format import align, conversations, names, origins, records
-from gristmill.reasoning.format.corpora import corpus_and_split
+from gristmill.reasoning.format import align, conversations, names, origins
 from gristmill.reasoning.format.published import TOKENS, corpus_of_record
 from gristmill.reasoning.format.shard_list import Shard
-from gristmill.reasoning.raw.rows import row_bytes
 from gristmill.reasoning.read import trace as tracing
 from gristmill.reasoning.read.trace import Trace, tokenizer_of
 from gristmill.reasoning.render.annotations import rows_of

@@ -13,9 +13,9 @@ import orjson
 
 from gristmill import contract
 from gristmill.contract import BadInput
+from gristmill.corpora.corpus import corpus_and_split
 from gristmill.reading.sorted_lines import lines_from
 from gristmill.reasoning.format import id_files, names
-from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.index import below_tokenized, parsed
 from gristmill.reasoning.format.shards import read_meta
 from gristmill.vocabularies.find import find

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gristmill.corpora.raw.chat.recipe import KEPT
 from gristmill.families import Column
-from gristmill.reasoning.format.conversations import KEPT
 
 _EXAMPLE = Column("example_id", "string", "<corpus>_<split>_<record>")
 _SHARD = Column("shard_path", "string", "shard with the first token of the example")

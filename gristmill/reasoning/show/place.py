@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from gristmill.contract import Trace
+from gristmill.corpora.corpus import is_key
 from gristmill.families import Misuse, Request
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import is_key
 from gristmill.reasoning.format.names import example_id
 from gristmill.reasoning.format.published import splits_in
 

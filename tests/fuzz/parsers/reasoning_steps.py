@@ -52,7 +52,7 @@ def steps(data: bytes) -> None:
 
     The first byte chooses the corpus.
     """
-    from gristmill.reasoning.format.corpora import CORPORA
+    from gristmill.corpora.corpus import CORPORA
     from gristmill.reasoning.render.steps import is_label, steps_of
     from gristmill.reasoning.render.text import rendered
 

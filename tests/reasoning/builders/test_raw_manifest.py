@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gristmill.contract import GristmillError
+from gristmill.corpora.corpus import CORPORA
 from gristmill.reasoning.builders.raw_manifest import write_raw_manifest
-from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.laws.raw_manifest import raw_manifest_laws
 
 NINE = [

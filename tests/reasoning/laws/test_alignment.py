@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from gristmill.contract import Violation
+from gristmill.corpora.corpus import CORPORA, PARTITIONS, corpus_and_split
 from gristmill.reasoning.builders.report import coverage_report
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.align import rows
-from gristmill.reasoning.format.corpora import CORPORA, PARTITIONS, corpus_and_split
 from gristmill.reasoning.laws.alignment import alignment_laws, index_laws
 from gristmill.reasoning.laws.report import report_laws
 from gristmill.reasoning.render.steps import MARKED, RULES

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gristmill.corpora.raw.chat.recipe import KEPT
 from gristmill.families import Subject
 from gristmill.inbox import division
 from gristmill.reasoning.format import conversations as form
@@ -64,8 +65,8 @@ def test_a_broken_row_is_found(tmp_path: Path, broken: dict[str, Any], law: str)
 
 def test_columns_of_synth_may_be_null_and_its_ids_say_the_split(tmp_path: Path) -> None:
     kept = [{**GOOD, "language": None, "exercise": "x"}]
-    assert laws(tmp_path, kept, form.schema(form.KEPT)) == []
-    assert laws(tmp_path, [GOOD], form.schema(form.KEPT[:1])) == ["columns"]
+    assert laws(tmp_path, kept, form.schema(KEPT)) == []
+    assert laws(tmp_path, [GOOD], form.schema(KEPT[:1])) == ["columns"]
     valid, train = (row(USER, FINAL, spans="02", synth_id=each) for each in ("id4", "id0"))
     assert division.value("id4") < division.threshold(0.3) < division.value("id0")
     for rows, broken in (([train, {**valid, "split": "validation"}], 0), ([valid, train], 1)):

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.drops import splits_of
 from gristmill.reasoning.builders.normalize import normalize
 from gristmill.reasoning.config import NormalizeConfig
-from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.laws.normalized import normalized_laws
-from gristmill.reasoning.raw.drops import splits_of
 from gristmill.reasoning.samples import write_drop
 from tests.reasoning.drops import write
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.corpora.corpus import CORPORA
 from gristmill.reasoning.raw.ready import files_of, split_inputs
 from resources import Lake
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gristmill.corpora.corpus import PARTITIONS
 from gristmill.families import Misuse, Request
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.show.place import Place, chosen, parsed, traced_token
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gristmill.asset import Wanted
 from gristmill.contract import NothingToBuild, Summary
+from gristmill.corpora.raw.chat import drops
 from gristmill.publish.build import Attempt, Build
 from gristmill.reasoning.builders.chat.conversations import normalize_conversations
 from gristmill.reasoning.config import ChatConfig, ConversationsConfig
-from gristmill.reasoning.raw.chat import drops
 
 
 def conversations_build(wanted: Wanted) -> Build:

@@ -13,21 +13,20 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.corpora.raw.chat.lists import Trees
+from gristmill.corpora.raw.chat.messages import CHAT_CURES, Messages, Talk
+from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
+from gristmill.corpora.raw.rows import rows
+from gristmill.corpora.raw.rules import Drawn, Place, Rules
+from gristmill.corpora.raw.texts import Unfit, flattened
+from gristmill.corpora.raw.transforms import Row
+from gristmill.corpora.raw.values import Names, column
+from gristmill.corpora.records import Record
 from gristmill.hashing import HashedFile
 from gristmill.inbox.division import is_valid, threshold
 from gristmill.reasoning.builders.refused import Refused, check_runs
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.format import conversations as form
-from gristmill.reasoning.format.records import Record
-from gristmill.reasoning.raw.chat.messages import CHAT_CURES, Messages, Talk
-from gristmill.reasoning.raw.chat.recipe import Chat, chat_of_table
-from gristmill.reasoning.raw.chat.trees import Trees
-from gristmill.reasoning.raw.flatten import Unfit, flattened
-from gristmill.reasoning.raw.forms.groups import Place
-from gristmill.reasoning.raw.forms.rules import Drawn, Rules
-from gristmill.reasoning.raw.forms.templates import Row
-from gristmill.reasoning.raw.forms.values import Names, column
-from gristmill.reasoning.raw.rows import rows
 from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.vocabularies.encode import LONGEST_RUN

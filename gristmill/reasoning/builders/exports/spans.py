@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 
 from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.corpora import records
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.builders.exports.controls import (
     CALIBRATION,
@@ -21,7 +22,7 @@ from gristmill.reasoning.builders.exports.controls import (
     write_controls,
 )
 from gristmill.reasoning.config import SpansConfig
-from gristmill.reasoning.format import names, origins, records
+from gristmill.reasoning.format import names, origins
 from gristmill.reasoning.render.annotations import (
     Annotation,
     annotations_of,

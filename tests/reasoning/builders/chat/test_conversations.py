@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.corpora.raw.chat import drops
 from gristmill.families import Subject
 from gristmill.reasoning.builders.chat.conversations import (
     ConversationsSummary,
@@ -18,7 +19,6 @@ from gristmill.reasoning.builders.chat.conversations import (
 )
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.laws.conversations import conversation_laws
-from gristmill.reasoning.raw.chat import drops
 from tests.paths import CHECKOUT
 
 PAGE = (CHECKOUT / "docs/chat.md").read_text()
