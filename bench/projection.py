@@ -33,7 +33,7 @@ from gristmill.reasoning.format.names import meta as meta_name
 from gristmill.reasoning.format.names import normalized
 from gristmill.reasoning.format.published import NORMALIZED, TOKENS
 from gristmill.reasoning.format.shards import EOS, Meta, meta_bytes
-from gristmill.reasoning.read.exported import split_of
+from gristmill.reasoning.read.trace import split_of
 
 LEAST = 0.5
 MOST_MIB = 256

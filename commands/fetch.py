@@ -13,7 +13,7 @@ import click
 from commands.checkout import CheckoutCommand, called
 from commands.terminal import say, shown
 from gristmill.corpora.corpus import CORPORA, Corpus
-from gristmill.corpora.raw import hub as reasoning
+from gristmill.corpora.raw import drops as reasoning
 from gristmill.corpora.raw.drops import CORPUS, corpus_of
 from gristmill.inbox.hub import HubError, Reached, Source, fetch_drop
 from gristmill.puzzles.raw import hub as puzzles

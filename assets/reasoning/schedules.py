@@ -10,7 +10,7 @@ from gristmill.corpora.raw.drops import AUDITS
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import ALIGNMENT, published_partitions
-from gristmill.reasoning.raw.ready import INBOX
+from gristmill.reasoning.raw import INBOX
 from resources import Lake
 
 COUNT: Final = 5

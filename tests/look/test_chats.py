@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.corpora.raw.chat.drops import account, chat_of
+from gristmill.corpora.raw.chat.messages import account, chat_of
 from gristmill.look.finding import Look, look, write
 from gristmill.look.report import lines
 from gristmill.synth.raw.files import TEXTS

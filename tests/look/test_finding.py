@@ -13,7 +13,7 @@ import pytest
 
 from gristmill.contract import GristmillError
 from gristmill.corpora.corpus import CORPORA
-from gristmill.corpora.raw.chat.drops import account as account_of_chat
+from gristmill.corpora.raw.chat.messages import account as account_of_chat
 from gristmill.corpora.raw.corpus_file import read_corpus_file
 from gristmill.corpora.raw.drops import account, corpus_of
 from gristmill.corpora.raw.reader import Reader

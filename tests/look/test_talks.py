@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from gristmill.corpora.raw.chat.drops import chat_of
-from gristmill.corpora.raw.chat.messages import Messages
+from gristmill.corpora.raw.chat.messages import Messages, chat_of
 from gristmill.look.finding import look, write
 from gristmill.look.report import lines
 from tests.look.test_chats import looked, put

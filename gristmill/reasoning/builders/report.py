@@ -17,7 +17,8 @@ from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.corpora.corpus import Corpus, corpus_and_split, ordered
 from gristmill.provenance import Record
 from gristmill.provenance.find_artifacts import artifacts_in
-from gristmill.reasoning.builders import invariance, report_datasets
+from gristmill.reasoning.builders import measured as invariance
+from gristmill.reasoning.builders import measured as report_datasets
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.published import corpus_of_record, published_datasets, recorded

@@ -22,7 +22,7 @@ from gristmill.families import Request
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import align, names, reports
 from gristmill.reasoning.format.published import splits_in
-from gristmill.reasoning.show.place import traced_token
+from gristmill.reasoning.show import traced_token
 from resources import Lake
 from tests.assets.helpers import metadata, not_built
 from tests.assets.reasoning.test_assets import (

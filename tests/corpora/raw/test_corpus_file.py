@@ -21,7 +21,7 @@ from gristmill.corpora.raw.corpus_file import read_corpus_file
 from gristmill.corpora.raw.drops import corpus_of
 from gristmill.reasoning.builders.normalize import NormalizeSummary, normalize
 from gristmill.reasoning.config import CorpusConfig
-from gristmill.reasoning.laws.normalized import normalized_laws
+from gristmill.reasoning.laws.texts import normalized_laws
 from tests.paths import CHECKOUT
 
 PAGE = (CHECKOUT / "docs/corpora.md").read_text()

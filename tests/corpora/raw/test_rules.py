@@ -23,7 +23,7 @@ from gristmill.corpora.raw.values import Names
 from gristmill.corpora.records import Record
 from gristmill.reasoning.builders.normalize import NormalizeSummary, normalize
 from gristmill.reasoning.config import CorpusConfig
-from gristmill.reasoning.laws.normalized import normalized_laws
+from gristmill.reasoning.laws.texts import normalized_laws
 from tests.reasoning.drops import unfit
 
 

@@ -56,8 +56,6 @@ NO_PARSERS = {
     "gristmill.puzzles.raw.hub": "a client of a server: tests/puzzles/raw/test_hub.py",
     "gristmill.puzzles.raw.known_recipes": "recipe files, which `puzzles_recipe` reads",
     "gristmill.puzzles.raw.samples": "writes the sample drops",
-    "gristmill.reasoning.raw.ready": "names of files, which `drops` finds",
-    "gristmill.corpora.raw.hub": "a client of a server: tests/corpora/raw/test_hub.py",
     "gristmill.synth.format.quarantine": "lines that a worker has just made",
     "gristmill.synth.raw.hub": "a client of a server: tests/synth/raw/test_hub.py",
 }

@@ -28,7 +28,7 @@ def normalized(data: bytes) -> None:
     from gristmill.corpora.corpus import CORPORA
     from gristmill.reasoning.builders.normalize import normalize
     from gristmill.reasoning.config import CLEANING, NormalizeConfig
-    from gristmill.reasoning.laws.normalized import normalized_laws
+    from gristmill.reasoning.laws.texts import normalized_laws
 
     corpus = list(CORPORA)[(data[:1] or b"0")[0] % len(CORPORA)]
     cleaning, ending = divmod((data[1:2] or b"0")[0] % 8, len(_ENDINGS))
@@ -134,7 +134,7 @@ def drop_names(data: bytes) -> None:
 def normalized_file(data: bytes) -> None:
     """A normalised file: its laws and its reader end with what they found."""
     from gristmill.corpora.records import records
-    from gristmill.reasoning.laws.normalized import normalized_laws
+    from gristmill.reasoning.laws.texts import normalized_laws
 
     with folder("lawful") as place:
         path = file("lawful/wiqa/test.jsonl", data)
@@ -145,7 +145,7 @@ def normalized_file(data: bytes) -> None:
 
 def raw_manifest(data: bytes) -> None:
     """A raw manifest: its laws end with what they found."""
-    from gristmill.reasoning.laws.raw_manifest import raw_manifest_laws
+    from gristmill.reasoning.laws.texts import raw_manifest_laws
 
     list(raw_manifest_laws(file("manifest/manifest.json", data).parent))
 
@@ -228,13 +228,13 @@ PARSERS = (
     Parser(
         "reasoning_normalized_file",
         normalized_file,
-        ("gristmill.reasoning.laws.normalized", "gristmill.corpora.records"),
+        ("gristmill.reasoning.laws.texts", "gristmill.corpora.records"),
         words=(*JSON, b'"cot_steps": [', b'"question": ', b'"source_dataset": "wiqa"', b"\n"),
     ),
     Parser(
         "reasoning_raw_manifest",
         raw_manifest,
-        ("gristmill.reasoning.laws.raw_manifest",),
+        ("gristmill.reasoning.laws.texts",),
         words=(*JSON, b'"files": {', b'"licence": {', b'"source_shape": {'),
     ),
 )

@@ -18,7 +18,7 @@ def corpus_file(data: bytes) -> None:
     from gristmill.corpora.raw import drops
     from gristmill.reasoning.builders.normalize import normalize
     from gristmill.reasoning.config import CorpusConfig
-    from gristmill.reasoning.laws.normalized import normalized_laws
+    from gristmill.reasoning.laws.texts import normalized_laws
 
     recipe, rows = split(data, 2)
     with folder("corpora") as place:
@@ -40,7 +40,7 @@ def corpus_file(data: bytes) -> None:
 
 def token_recipe(data: bytes) -> None:
     """The recipe of a token dataset."""
-    from gristmill.reasoning.raw.recipes import read_recipe
+    from gristmill.reasoning.raw import read_recipe
 
     recipe = read_recipe(file("mine.toml", data))
     assert recipe["corpora"] and recipe["tokenizer"]
@@ -59,11 +59,11 @@ def tokenizer_file(data: bytes) -> None:
 
 def chat_recipe(data: bytes) -> None:
     """A recipe of conversations, its template, and rows: what they become breaks no law."""
-    from gristmill.corpora.raw.chat import drops
+    from gristmill.corpora.raw.chat import messages as chats
     from gristmill.families import Subject
-    from gristmill.reasoning.builders.chat.conversations import normalize_conversations
+    from gristmill.reasoning.builders.conversations import normalize_conversations
     from gristmill.reasoning.config import ChatConfig
-    from gristmill.reasoning.laws.conversations import conversation_laws
+    from gristmill.reasoning.laws.texts import conversation_laws
     from gristmill.synth.raw.render import read_render
 
     recipe, template, rows = split(data, 3)
@@ -72,10 +72,10 @@ def chat_recipe(data: bytes) -> None:
         file("chats/mine/corpus.toml", recipe)
         file("chats/mine/t.jinja", template)
         file("chats/mine/train_sft.jsonl", rows)
-        chat = drops.chat_of(drop)
+        chat = chats.chat_of(drop)
         files = {
             name: [drop / each for each in names]
-            for name, names in drops.account(drop).taken.items()
+            for name, names in chats.account(drop).taken.items()
         }
         assert json.loads(read_render(drop).recorded)
         config = ChatConfig(bad_rows=10**6, recipe=chat.table)
@@ -140,7 +140,7 @@ PARSERS = (
     Parser(
         "reasoning_token_recipe",
         token_recipe,
-        ("gristmill.reasoning.raw.recipes",),
+        ("gristmill.reasoning.raw",),
         words=(b"corpora = [", b"tokenizer = ", b"seq_len = ", b"outputs = [", b'"gsm8k"', b"inf"),
     ),
     Parser(
@@ -152,7 +152,7 @@ PARSERS = (
     Parser(
         "chat_recipe",
         chat_recipe,
-        tuple(f"{_CHAT}.{name}" for name in ("drops", "lists", "messages", "recipe")),
+        tuple(f"{_CHAT}.{name}" for name in ("lists", "messages", "recipe")),
         covers=("gristmill.synth.raw.render",),
         inputs=TEN_THOUSAND,
         words=(*_TOML, *_ROWS, *_MESSAGES),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.corpora.raw.chat.drops import account, chat_of, keys_of
+from gristmill.corpora.raw.chat.messages import account, chat_of, keys_of
 from gristmill.corpora.raw.chat.recipe import Chat, Transcripts, chat_of_table
 from gristmill.corpora.raw.corpus_file import read_corpus_file
 from tests.reasoning.drops import unfit
