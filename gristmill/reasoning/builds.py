@@ -15,15 +15,11 @@ from gristmill import provenance
 from gristmill.asset import Wanted
 from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
 from gristmill.corpora.corpus import corpus_and_split
-from gristmill.corpora.raw.chat import messages
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Tokenizer, read_record
 from gristmill.publish.build import Attempt, Build, ManifestConfig
 from gristmill.publish.disk_space import bytes_of
 from gristmill.reasoning import raw
-from gristmill.reasoning.builders.conversations import normalize_conversations
-from gristmill.reasoning.builders.exports import write_exports
-from gristmill.reasoning.builders.spans import has_annotations, write_spans
 from gristmill.reasoning.config import (
     ALIGNED,
     AlignConfig,
@@ -58,7 +54,6 @@ from gristmill.reasoning.format.published import (
 )
 from gristmill.reasoning.raw import tokenizer_input
 from gristmill.vocabularies.pinned import GPT2, PLACE
-from gristmill.vocabularies.tokenizer import open_tokenizer
 
 if TYPE_CHECKING:
     from gristmill.publish.by_rank import Ranks
@@ -429,6 +424,9 @@ def _vocabulary_input(root: DataRoot) -> Input:
 
 def spans_build(wanted: Wanted) -> Build:
     """Returns the build of the spans of arithmetic of a split."""
+    from gristmill.reasoning.builders.spans import has_annotations, write_spans
+    from gristmill.vocabularies.tokenizer import open_tokenizer
+
     root, key, config = wanted.root, wanted.partition, wanted.config(SpansConfig)
     normalized = root.published(names.NORMALIZED, NORMALIZED, key)
     # Of a damaged file the run says what is wrong, once it has compared it with its record.
@@ -455,6 +453,8 @@ def spans_build(wanted: Wanted) -> Build:
 
 def exports_build(wanted: Wanted) -> Build:
     """Returns the build of a token dataset in the formats of other programs."""
+    from gristmill.reasoning.builders.exports import write_exports
+
     root, key, config = wanted.root, wanted.partition, wanted.config(ExportsConfig)
     if not config.formats:
         raise NothingToBuild("no format is asked for: set formats of [reasoning.exports]")
@@ -493,6 +493,9 @@ def wants_exports(root: DataRoot, _: str) -> bool:
 
 def conversations_build(wanted: Wanted) -> Build:
     """Returns the build of one shard of the conversations of a drop."""
+    from gristmill.corpora.raw.chat import messages
+    from gristmill.reasoning.builders.conversations import normalize_conversations
+
     root, key = wanted.root, wanted.partition
     folder, chat, files, account = messages.files_of(root, key)
     config = wanted.config(ConversationsConfig)

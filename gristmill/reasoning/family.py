@@ -334,7 +334,7 @@ CATALOG = Catalog(
     columns=call(f"{_SHOW}:columns"),
     facts=call(f"{_SHOW}:facts"),
     tables=call(f"{_SHOW}:tables"),
-    splits=call("gristmill.reasoning.read.trace:splits"),
+    splits=call("gristmill.reasoning.read.exported:splits"),
     options=[
         Option("corpus", str, "Reasoning: the corpus."),
         Option("split", str, "The split; train by default."),

@@ -19,7 +19,7 @@ from gristmill.exports.table import Split
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.config import ExportsConfig, SpansConfig
 from gristmill.reasoning.format.published import NORMALIZED, TOKENS
-from gristmill.reasoning.read import trace as exported
+from gristmill.reasoning.read import exported
 from gristmill.reasoning.render.annotations import (
     SCHEMA,
     VARIANTS,

@@ -20,7 +20,6 @@ from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.families import Subject
 from gristmill.laws import Few
-from gristmill.reasoning.builders.exports import CALIBRATION, EVALUATION
 from gristmill.reasoning.format import align, names, reports
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.names import MANIFEST, split_index
@@ -232,6 +231,8 @@ def span_laws(subject: Subject) -> Iterator[Violation]:
     The laws: `readable` (the form of a row), `order` (annotations of a record count from 0),
     `ranges` (of each unit, within the annotation), `parts` (all rows of a trace are in one part).
     """
+    from gristmill.reasoning.builders.exports import CALIBRATION, EVALUATION  # imports pyarrow
+
     keys = [subject.partition] if subject.partition else splits_in(subject.folder, _FILE)
     if not keys:
         yield Violation("files", ".", "there is no <corpus>/<split>.spans.jsonl")
@@ -240,7 +241,7 @@ def span_laws(subject: Subject) -> Iterator[Violation]:
         few, before = Few(where), ("", -1, "")
         try:
             for number, row in enumerate(rows_of(subject.folder / where), 1):
-                for law, what in _broken(row, before):
+                for law, what in _broken(row, before, (CALIBRATION, EVALUATION)):
                     few.add(law, f"{where}:{number}", what)
                 before = (row["example_id"], row["ann_idx"], row["part"])
         except GristmillError as error:
@@ -251,12 +252,15 @@ def span_laws(subject: Subject) -> Iterator[Violation]:
 _FILE: Final = "{split}.spans.jsonl"
 
 
-def _broken(row: dict[str, Any], before: tuple[str, int, str]) -> Iterator[tuple[str, str]]:
+def _broken(
+    row: dict[str, Any], before: tuple[str, int, str], parts: tuple[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the law that a row breaks, and how. before: id, number and part of the row before."""
     example, index, part = before
     is_same = row["example_id"] == example
     if row["example_id"] < example or row["ann_idx"] != (index + 1 if is_same else 0):
         yield "order", f"{row['example_id']} {row['ann_idx']} comes after {example} {index}"
-    if row["part"] not in (CALIBRATION, EVALUATION) or (is_same and row["part"] != part):
+    if row["part"] not in parts or (is_same and row["part"] != part):
         yield "parts", f"{row['part']!r} of {row['trace_id']}"
     for unit in _UNITS:
         ranges = row[unit]

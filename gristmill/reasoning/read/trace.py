@@ -1,53 +1,35 @@
-"""From a token or an id back to the row of the raw file, and records as other programs read them.
+"""From a token or an id of the index back to the row of the raw file.
 
-Documents of tokens come from the shards alone: those of a rank are one stream, padded at its end.
 Source: `docs/formats/reasoning.md#trace`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import orjson
-import pyarrow as pa
 
 from gristmill import contract
 from gristmill.contract import BadInput
 from gristmill.corpora import records
 from gristmill.corpora.corpus import corpus_and_split
 from gristmill.corpora.raw.rows import row_bytes
-from gristmill.exports.table import Array, Batches, Split, Tokens, lines, list_of, required
-from gristmill.families import columns_of
-from gristmill.provenance import RECORD, SHARED_RECORDS, read_record
-from gristmill.provenance.find_artifacts import artifacts_in
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
 from gristmill.reading.sorted_lines import lines_from
 from gristmill.reasoning.format import align, id_files, names, reports
-from gristmill.reasoning.format.index import below_tokenized, parsed
-from gristmill.reasoning.format.index import mapped as mapped_origins
+from gristmill.reasoning.format.index import below_tokenized, mapped, parsed
 from gristmill.reasoning.format.published import (
-    ALIGNMENT,
-    SHARDS,
-    SPANS,
     TOKENS,
-    corpus_of,
     corpus_of_record,
-    recorded,
-    shard_splits,
 )
-from gristmill.reasoning.format.published import (
-    NORMALIZED as NORMALIZED_KEY,
-)
-from gristmill.reasoning.format.shards import EOS, Meta, Shard, metas, read_meta
-from gristmill.reasoning.format.shards import TOKENS as IDS
+from gristmill.reasoning.format.shards import Shard, read_meta
 from gristmill.reasoning.render.annotations import rows_of
 from gristmill.reasoning.render.regions import Projection
 from gristmill.reasoning.render.text import text_of
@@ -433,7 +415,7 @@ def _record(normalized: Source, partition: str, record: int, line: int) -> Itera
     name = names.normalized(corpus.name, split)
     sha256 = next((each.sha256 for each in normalized.record.outputs if each.path == name), None)
     yield Origin({"normalized_file": name, "line": line, "normalized_sha256": sha256})
-    places = mapped_origins(normalized.folder / names.origins(partition))
+    places = mapped(normalized.folder / names.origins(partition))
     if record >= len(places):
         raise NotTraced(f"{names.origins(partition)} has no record {record}: build it again")
     number, row = places[record].tolist()
@@ -456,118 +438,3 @@ def record_at(folder: Path, partition: str, record: int) -> tuple[dict[str, Any]
         for row, line in islice(lines, record, None):
             return records.parse(line, path, row), row
     raise NotTraced(f"{path} has no record {record}")
-
-
-_LINES: Final[dict[str, Callable[[str, str], str]]] = {
-    NORMALIZED_KEY: names.normalized,
-    ALIGNMENT: names.alignment,
-    SPANS: names.spans,
-}
-_TOKENS: Final = required({"example_id": pa.string(), "input_ids": list_of(pa.int32())})
-_ROWS: Final = 1 << 13
-_PIECE: Final = 1 << 22
-
-
-def splits(asset: str, folder: Path) -> Iterator[Split]:
-    """Yield the splits of the corpora.
-
-    asset: its key. folder: that its partitions share, or of a dataset of tokens.
-    """
-    if asset == TOKENS:
-        record = read_record(folder / RECORD)
-        partitions = [f"{corpus}__{split}" for corpus, split in shard_splits(folder)]
-    elif asset in (*_LINES, SHARDS):
-        partitions = recorded(artifacts_in(folder))
-    else:
-        return
-    for partition in partitions:
-        if asset != TOKENS:
-            record = read_record(folder / SHARED_RECORDS / f"{partition}.json")
-        root = folder.absolute().parents[len(Path(record.artifact).parts) - 1]
-        yield split_of(asset, folder, partition, root)
-
-
-def split_of(asset: str, folder: Path, partition: str, root: Path) -> Split:
-    """A split of a corpus. asset, folder: as for `splits`. partition: its key. root: data root."""
-    licence = corpus_of(root, partition).licence.id
-    corpus, split = partition.split("__")
-    said: dict[str, Any] = {
-        "name": split,
-        "table": corpus,
-        "partition": "" if asset == TOKENS else partition,
-        "licence": "" if licence == "unknown" else licence.lower(),
-    }
-    if asset in _LINES:
-        file = _LINES[asset](corpus, split)
-        if asset == NORMALIZED_KEY:
-            said["texts"] = lambda: _texts(folder / file)
-        return lines(folder / file, columns_of(asset), file=file, **said)
-    listed = metas(folder, corpus, split)
-    end, ids = (listed[0].eod, listed[0].ids) if listed else (EOS, IDS)
-    return Split(
-        schema=lambda: _TOKENS,
-        batches=lambda: examples(folder, names.split_index(corpus, split)),
-        tokens=Tokens(end, ids, lambda: _documents(folder, listed)),
-        **said,
-    )
-
-
-def _texts(path: Path) -> Iterator[pa.Array]:
-    """The rendered texts of a normalised file, without those that are empty."""
-    rows = map(orjson.loads, path.open("rb"))
-    for first in rows:
-        taken = chain([first], islice(rows, _ROWS - 1))
-        yield pa.array(filter(None, map(text_of, taken)), pa.string())
-
-
-def _documents(folder: Path, listed: Sequence[Meta]) -> Iterator[tuple[Array, Array]]:
-    """Tokens of whole examples, and where each begins; those of one rank after another."""
-    for rank in sorted({each.rank for each in listed}):
-        rest, meta = np.empty(0, np.int32), listed[0]
-        for meta in (each for each in listed if each.rank == rank):
-            ids = id_files.of_meta(folder, meta).reshape(-1)
-            for first in range(0, used := meta.text_tokens + meta.eos_tokens, _PIECE):
-                tokens = ids[first : min(first + _PIECE, used)]
-                ends = np.flatnonzero(tokens == meta.eod) + 1
-                last = int(ends[-1]) if len(ends) else 0
-                if last:
-                    yield np.concatenate([rest, tokens[:last]]), np.r_[0, ends + len(rest)]
-                    rest = tokens[last:]
-                else:
-                    rest = np.concatenate([rest, tokens])
-        if len(rest):
-            rule = "has tokens behind its last document: build it again"
-            raise BadInput(folder / meta.path, rule)
-
-
-def examples(folder: Path, index: str) -> Batches:
-    """Yield the examples of a split with their tokens, the last one included.
-
-    folder: of all shards. index: path of the split's index in it.
-
-    Raises BadInput where the index names tokens that its shards do not have.
-    """
-    mapped = lru_cache(8)(id_files.of_path)
-    with (folder / index).open("rb") as file:
-        rows = enumerate(map(orjson.loads, file), start=1)
-        while taken := list(islice(rows, _ROWS)):
-            pieces, lengths = [], []
-            for number, row in taken:
-                length = 0
-                for span in row["spans"]:
-                    shard = mapped(folder / below_tokenized(span["shard_path"]))
-                    at, start, end = span["sequence_index"], span["start"], span["end"]
-                    if not (0 <= at < len(shard) and 0 <= start < end <= shard.shape[1]):
-                        rule = "names tokens that the shard does not have: build it again"
-                        raise BadInput(folder / index, rule, number)
-                    pieces.append(shard[at, start:end].astype(np.int32, copy=False))
-                    length += end - start
-                lengths.append(length)
-            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-            ids = pa.ListArray.from_arrays(
-                pa.array(offsets),
-                pa.array(np.concatenate(pieces)),
-                type=_TOKENS.field("input_ids").type,
-            )
-            texts = pa.array([row["example_id"] for _, row in taken])
-            yield pa.RecordBatch.from_arrays([texts, ids], schema=_TOKENS)

@@ -18,7 +18,7 @@ from gristmill.provenance.trace_inputs import NotTraced
 from gristmill.reasoning.format import index, names, pt_file
 from gristmill.reasoning.format.published import TOKENS
 from gristmill.reasoning.format.shards import EOS, metas
-from gristmill.reasoning.read import trace as exported
+from gristmill.reasoning.read import exported
 from gristmill.reasoning.read.trace import (
     example_origins,
     record_origins,
