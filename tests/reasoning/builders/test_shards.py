@@ -812,14 +812,14 @@ def test_a_build_that_is_killed_continues_with_its_parts(
     store.folder.mkdir()
     script = (
         "import os, pickle, signal, sys\n"
-        "from gristmill.reasoning.builders import shards, tokens\n"
+        "from gristmill.reasoning.builders import shards\n"
         "splits, out, config, form, store = pickle.load(sys.stdin.buffer)\n"
         "joined = shards.Joiner.add\n"
         "def add(self, *args):\n"
         "    joined(self, *args)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "shards.Joiner.add = add\n"
-        "tokens.tokenize_dataset(splits, out, config, form, store)\n"
+        "shards.tokenize_dataset(splits, out, config, form, store)\n"
     )
     given = pickle.dumps((splits, tmp_path / "killed", config, form, store))
     done = subprocess.run([sys.executable, "-c", script], input=given, cwd=CHECKOUT, check=False)
