@@ -22,13 +22,13 @@ from statistics import median
 from typing import Any, Final
 
 from bench import kit
+from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.reader import Reader
+from gristmill.corpora.raw.rows import rows
+from gristmill.corpora.raw.texts import text
+from gristmill.corpora.records import Record
 from gristmill.look.finding import look
 from gristmill.look.report import lines
-from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.format.records import Record
-from gristmill.reasoning.raw.flatten import text
-from gristmill.reasoning.raw.forms.reader import Reader
-from gristmill.reasoning.raw.rows import rows
 
 MOST_RATIO: Final = 2.5
 MOST_SECONDS: Final = 5.0

@@ -13,11 +13,11 @@ from typing import Final
 
 from bench import kit
 from gristmill.contract import GristmillError
+from gristmill.corpora.raw.corpus_file import read_corpus_file
+from gristmill.corpora.raw.reader import Reader
+from gristmill.corpora.raw.texts import Unfit
 from gristmill.look.finding import look
 from gristmill.look.report import lines
-from gristmill.reasoning.raw.flatten import Unfit
-from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
-from gristmill.reasoning.raw.forms.reader import Reader
 
 MOST_SECONDS: Final = 1.0
 _MB: Final = 1_000_000

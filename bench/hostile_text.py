@@ -26,14 +26,14 @@ from bench.hostile_corpora import corpora
 from gristmill.chess.raw import pgn
 from gristmill.chess.raw.drops import unpack_pgn
 from gristmill.contract import BadInput
+from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.rows import rows
 from gristmill.macroxue.raw.drops import RunFiles
 from gristmill.macroxue.raw.fast_scanner import scan
 from gristmill.macroxue.raw.read_run import read_run
 from gristmill.macroxue.raw.strict_parser import Names
 from gristmill.puzzles.raw.rated_csv import read_rows
 from gristmill.puzzles.raw.sudoku_bank import read_bank
-from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.raw.rows import rows
 
 MOST_RATIO: Final = 3.0
 ROUNDS: Final = 3

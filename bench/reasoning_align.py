@@ -20,11 +20,11 @@ from typing import Any
 
 from bench import kit
 from bench.distinct_text import Text
+from gristmill.corpora.records import records
 from gristmill.reasoning.builders.align import align
 from gristmill.reasoning.builders.normalize import normalize
 from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import AlignConfig, NormalizeConfig, TokenizeConfig
-from gristmill.reasoning.format.records import records
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.encode import Encoded, encoder
 from gristmill.vocabularies.pinned import GPT2, find

@@ -19,9 +19,8 @@ from gristmill.reasoning.builders.normalize import normalize
 from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import NormalizeConfig, TokenizeConfig
 from gristmill.reasoning.format import names
-from gristmill.reasoning.laws.manifest import manifest_laws
-from gristmill.reasoning.laws.normalized import normalized_laws
-from gristmill.reasoning.laws.shards import shard_laws
+from gristmill.reasoning.laws.shards import manifest_laws, shard_laws
+from gristmill.reasoning.laws.texts import normalized_laws
 
 DISTINCT = "openr1_math_220k"
 """Corpus whose place the distinct text takes."""

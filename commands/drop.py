@@ -15,6 +15,8 @@ from commands.graph import INBOXES
 from commands.terminal import say, shown
 from gristmill import keys
 from gristmill.contract import GristmillError
+from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.drops import CORPUS
 from gristmill.data_root.states import DropStates
 from gristmill.inbox import REFUSED
 from gristmill.inbox.account import Account
@@ -24,8 +26,6 @@ from gristmill.look.finding import OWN, look
 from gristmill.look.report import lines
 from gristmill.provenance.raw_inputs import DropHashes, stamp_of
 from gristmill.publish import atomic_fs
-from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.raw.drops import CORPUS
 from gristmill.run.progress import shown_on_stderr
 from gristmill.untrusted.files import LinkRule
 from resources.lake import Lake

@@ -12,11 +12,11 @@ import click
 
 from commands.checkout import CheckoutCommand, called
 from commands.terminal import say, shown
+from gristmill.corpora.corpus import CORPORA, Corpus
+from gristmill.corpora.raw import drops as reasoning
+from gristmill.corpora.raw.drops import CORPUS, corpus_of
 from gristmill.inbox.hub import HubError, Reached, Source, fetch_drop
 from gristmill.puzzles.raw import drops as puzzles
-from gristmill.reasoning.format.corpora import CORPORA, Corpus
-from gristmill.reasoning.raw import hub as reasoning
-from gristmill.reasoning.raw.drops import CORPUS, corpus_of
 from gristmill.run.progress import reporter, shown_on_stderr
 from gristmill.synth import raw as synth
 from gristmill.untrusted.files import LinkRule

@@ -36,7 +36,7 @@ def naming_the_extra() -> Iterator[None]:
 def lazy_exports(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
     """A module-level `__getattr__` for `package`, so that importing the package stays cheap.
 
-    names: module relative to the package -> the public names that it defines.
+    names: module, relative to the package or its whole name -> the public names that it defines.
 
     The result raises AttributeError for any other name. A loaded name is kept as an attribute of
     the package, so that the module is looked up once.
@@ -47,7 +47,9 @@ def lazy_exports(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         with naming_the_extra():
-            value = getattr(import_module(f"{package}.{home[name]}"), name)
+            is_whole = home[name].startswith("gristmill.")
+            module = import_module(home[name] if is_whole else f"{package}.{home[name]}")
+            value = getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 

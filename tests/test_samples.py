@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from gristmill import samples
 from gristmill.cli import main
 from gristmill.contract import GristmillError
+from gristmill.corpora.raw.drops import corpus_of, splits
 from gristmill.families import catalogs
 from gristmill.hashing import sha256_file
 from gristmill.inbox.marks import LEFT_OUT, is_newest, left_out_of, not_samples, sums_of
@@ -20,7 +21,6 @@ from gristmill.macroxue.samples import write_drop
 from gristmill.provenance import Input
 from gristmill.publish.publish import publish
 from gristmill.puzzles.raw.drops import source_files
-from gristmill.reasoning.raw.drops import corpus_of, splits
 from gristmill.synth import raw as synth
 from resources.lake import Lake
 from tests.publish.tiny import tiny_build

@@ -1,16 +1,19 @@
 """Reasoning corpora in Dagster: normalised records, token shards, alignment, daily reports."""
 
+import dagster as dg
+
 from assets.family import family_of
 from assets.reasoning.checks import reasoning_checks
-from assets.reasoning.partitions import reasoning_days
 from assets.reasoning.schedules import JOBS, SCHEDULES
+from gristmill.corpora.corpus import PARTITIONS
+from gristmill.corpora.raw.chat.messages import available as chats
+from gristmill.corpora.raw.chat.messages import keys_of as chat_keys_of
 from gristmill.data_root import DataRoot
 from gristmill.reasoning.builds import today
-from gristmill.reasoning.format.corpora import PARTITIONS
-from gristmill.reasoning.raw.chat.drops import available as chats
-from gristmill.reasoning.raw.chat.drops import keys_of as chat_keys_of
-from gristmill.reasoning.raw.ready import available, keys_of
-from gristmill.reasoning.raw.recipes import wanted
+from gristmill.reasoning.raw import available, keys_of, wanted
+
+reasoning_days = dg.DailyPartitionsDefinition(start_date="2026-01-01", timezone="UTC", end_offset=1)
+"""Days in UTC, the current one included: a report describes what is published now."""
 
 
 def _available(lake: DataRoot) -> set[str]:

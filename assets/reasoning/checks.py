@@ -108,7 +108,7 @@ def _partition_of(violation: Violation) -> tuple[str, str] | None:
 
 
 def _checksums(scope: Scope) -> Looked:
-    from gristmill.reasoning.read.verify import verify_shards
+    from gristmill.reasoning.read.shard_files import verify_shards
 
     found = verify_shards(scope.lake.root / names.TOKENIZED)
     # The record names the manifest as one of the records of its folder.

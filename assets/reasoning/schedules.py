@@ -6,11 +6,11 @@ from typing import Final
 import dagster as dg
 
 from gristmill import markdown
+from gristmill.corpora.raw.drops import AUDITS
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import ALIGNMENT, published_partitions
-from gristmill.reasoning.raw.drops import AUDITS
-from gristmill.reasoning.raw.ready import INBOX
+from gristmill.reasoning.raw import INBOX
 from resources import Lake
 
 COUNT: Final = 5

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets.family import family_of
-from gristmill.reasoning.raw.chat.drops import available as chats
+from gristmill.corpora.raw.chat.messages import available as chats
 from gristmill.synth.builders.drop_in_use import available
 from gristmill.synth.raw import NUMBERS
 

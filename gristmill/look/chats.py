@@ -7,14 +7,8 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from gristmill.look.columns import CHOSEN, MESSAGES, SPEAKERS, TEXT, TEXTS, message_keys, talk_of
-from gristmill.look.proposal import Part, Proposal, toml, value_at
-from gristmill.look.roles import CHAT, PREFERENCE, TREE
-from gristmill.look.splits import globs_of, literal, says_split, splits_of
-from gristmill.look.tags import around_of, ends_of, tags_of
-from gristmill.look.talks import other_talk
-from gristmill.reasoning.raw.chat.built_in import SYNTH
-from gristmill.reasoning.raw.chat.messages import (
+from gristmill.corpora.raw.chat.lists import Trees, is_nodes
+from gristmill.corpora.raw.chat.messages import (
     BROKEN_CURE,
     CHAT_CURES,
     GUESSED,
@@ -22,12 +16,15 @@ from gristmill.reasoning.raw.chat.messages import (
     Messages,
     Talk,
 )
-from gristmill.reasoning.raw.chat.nodes import is_nodes
-from gristmill.reasoning.raw.chat.recipe import ALIASES, SPLITS, Chat, chat_of_table
-from gristmill.reasoning.raw.chat.transcripts import CONTROL
-from gristmill.reasoning.raw.chat.trees import Trees
-from gristmill.reasoning.raw.drops import SPLIT_WORDS, words
-from gristmill.reasoning.raw.flatten import Unfit, is_left_out
+from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SPLITS, SYNTH, Chat, chat_of_table
+from gristmill.corpora.raw.drops import SPLIT_WORDS, words
+from gristmill.corpora.raw.texts import Unfit, is_left_out
+from gristmill.look.columns import CHOSEN, MESSAGES, SPEAKERS, TEXT, TEXTS, message_keys, talk_of
+from gristmill.look.proposal import Part, Proposal, toml, value_at
+from gristmill.look.roles import CHAT, PREFERENCE, TREE
+from gristmill.look.splits import globs_of, literal, says_split, splits_of
+from gristmill.look.tags import around_of, ends_of, tags_of
+from gristmill.look.talks import other_talk
 from gristmill.synth.raw import SHARDS
 from gristmill.synth.raw import TEXTS as SYNTH_TEXTS
 

@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gristmill.contract import GristmillError
-from gristmill.reasoning.raw.chat.contents import call_of
-from gristmill.reasoning.raw.chat.lists import message_list, with_thoughts
-from gristmill.reasoning.raw.chat.nodes import is_nodes, messages_of
-from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.corpora.raw.chat.lists import (
+    call_of,
+    is_nodes,
+    message_list,
+    messages_of,
+    with_thoughts,
+)
+from gristmill.corpora.raw.texts import Unfit
 
 TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
 TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"

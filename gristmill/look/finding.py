@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
+from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.corpus_file import absent, checked
+from gristmill.corpora.raw.drops import CORPUS, LEFT, corpus_of, kind, name_notes
+from gristmill.corpora.raw.reader import Reader
 from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints, task_hint, with_settings
@@ -28,11 +32,6 @@ from gristmill.look.proposal import (
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
 from gristmill.look.roles import CHAT, Guess, guess
 from gristmill.look.splits import globs_of, splits_of, takes
-from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.raw.drops import CORPUS, LEFT, corpus_of, kind, name_notes
-from gristmill.reasoning.raw.forms.absent import absent
-from gristmill.reasoning.raw.forms.corpus_file import checked
-from gristmill.reasoning.raw.forms.reader import Reader
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
 OWN: Final = "reasoning"

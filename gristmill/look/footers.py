@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.reasoning.raw.parquet import check_begin
+from gristmill.corpora.raw.parquet import check_begin
 from gristmill.untrusted import child
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.json_text import HEAD_BYTES

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from gristmill.corpora.raw.drops import SPLIT_WORDS
 from gristmill.look.chats import SYSTEMS
 from gristmill.look.columns import (
     CHOSEN,
@@ -32,7 +33,6 @@ from gristmill.look.roles import (
     is_content,
     words,
 )
-from gristmill.reasoning.raw.drops import SPLIT_WORDS
 
 _VERDICTS: Final = {"correct", "label", "verified", "valid"}
 _LAST: Final = re.compile(r".*(?:[0-9]|[ _-][A-Ha-h])")

@@ -10,6 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from gristmill.corpora.corpus import CORPORA, NAME, Corpus
+from gristmill.corpora.raw.chat.messages import THINK
+from gristmill.corpora.raw.corpus_file import checked
+from gristmill.corpora.raw.reader import Reader, with_columns
+from gristmill.corpora.raw.texts import Unfit
+from gristmill.corpora.raw.transforms import letter
 from gristmill.look.columns import (
     NUMBER,
     SPEAKERS,
@@ -23,12 +29,6 @@ from gristmill.look.columns import (
 from gristmill.look.roles import CHAT, INSTRUCT, PLAIN, PREFERENCE, Guess
 from gristmill.look.splits import literal
 from gristmill.look.tags import tags_of
-from gristmill.reasoning.format.corpora import CORPORA, NAME, Corpus
-from gristmill.reasoning.raw.chat.messages import THINK
-from gristmill.reasoning.raw.flatten import Unfit
-from gristmill.reasoning.raw.forms.corpus_file import checked
-from gristmill.reasoning.raw.forms.reader import Reader, with_columns
-from gristmill.reasoning.raw.forms.templates import letter
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")

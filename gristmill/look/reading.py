@@ -17,14 +17,13 @@ from typing import Any, Final
 import orjson
 
 from gristmill.contract import BadInput, GristmillError, os_reason
+from gristmill.corpora.corpus import Corpus, corpus_of_table
+from gristmill.corpora.raw.drops import kind
+from gristmill.corpora.raw.rows import held_under, rows, unpacked
+from gristmill.corpora.raw.tables import delimiter_of
+from gristmill.corpora.raw.texts import CURES, Unfit
 from gristmill.look.columns import Columns, message_keys
 from gristmill.look.footers import Footer, footer_of, footers_of
-from gristmill.reasoning.format.corpora import Corpus, corpus_of_table
-from gristmill.reasoning.raw.drops import kind
-from gristmill.reasoning.raw.flatten import CURES, Unfit
-from gristmill.reasoning.raw.json_files import held_under
-from gristmill.reasoning.raw.rows import rows, unpacked
-from gristmill.reasoning.raw.tables import delimiter_of
 from gristmill.untrusted.files import END, LinkRule, alike, ends, open_file
 from gristmill.untrusted.lines import lines
 from gristmill.untrusted.walk import is_hidden, list_files

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from gristmill.corpora.raw.drops import CORPUS
 from gristmill.look.columns import Column
 from gristmill.look.finding import OWN, Look
 from gristmill.printable import command, cut, plain, printable
-from gristmill.reasoning.raw.drops import CORPUS
 
 _MOST: Final = 40
 _NAMED: Final = 3

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from gristmill.reasoning.raw.drops import SPLIT_WORDS, stem, words
+from gristmill.corpora.raw.drops import SPLIT_WORDS, stem, words
 
 _NUMBERS: Final = re.compile(
     r"(?<![A-Za-z0-9.])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # of writers of tables

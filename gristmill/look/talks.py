@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL
 from gristmill.look.columns import (
     CHOSEN,
     LIST,
@@ -20,8 +21,6 @@ from gristmill.look.proposal import Part, texts_of, value_at
 from gristmill.look.roles import ASKED, INSTRUCT, PLAIN, PREFERENCE, QA, UNKNOWN, words
 from gristmill.look.tags import ends_of
 from gristmill.look.transcripts import marks_of
-from gristmill.reasoning.raw.chat.recipe import ALIASES
-from gristmill.reasoning.raw.chat.transcripts import CONTROL
 
 _TALKS: Final = {
     *("conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance", "data"),

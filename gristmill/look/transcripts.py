@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from gristmill.corpora.raw.chat.recipe import CONTROL, Transcripts, listed
+from gristmill.corpora.raw.texts import Unfit, canonical
 from gristmill.look.columns import SPEAKERS
-from gristmill.reasoning.raw.chat.transcripts import CONTROL, Transcripts, listed
-from gristmill.reasoning.raw.flatten import Unfit, canonical
 
 Marks = dict[str, Any]
 _MOST: Final = 0.8

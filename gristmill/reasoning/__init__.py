@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from gristmill.corpora.raw.texts import Unfit
+    from gristmill.corpora.raw.transforms import Transform
+    from gristmill.corpora.records import Record
     from gristmill.reasoning.builders.align import align
-    from gristmill.reasoning.builders.manifest import write_manifest
+    from gristmill.reasoning.builders.manifest import write_manifest, write_raw_manifest
     from gristmill.reasoning.builders.normalize import normalize
-    from gristmill.reasoning.builders.raw_manifest import write_raw_manifest
     from gristmill.reasoning.builders.report import coverage_report
     from gristmill.reasoning.builders.shards import tokenize
     from gristmill.reasoning.config import (
@@ -22,15 +24,11 @@ if TYPE_CHECKING:
         ReportConfig,
         TokenizeConfig,
     )
-    from gristmill.reasoning.format.records import Record
-    from gristmill.reasoning.raw.flatten import Unfit
-    from gristmill.reasoning.raw.forms.transforms import Transform
+    from gristmill.reasoning.read.shard_files import verify_shards
     from gristmill.reasoning.read.shard_reader import ShardReader
-    from gristmill.reasoning.read.shard_rows import by_step
     from gristmill.reasoning.read.stage import stage, unstage
-    from gristmill.reasoning.read.supervised import check_gate
+    from gristmill.reasoning.read.supervised import by_step, check_gate
     from gristmill.reasoning.read.trace import trace
-    from gristmill.reasoning.read.verify import verify_shards
 
 __all__ = [
     "AlignConfig",
@@ -59,28 +57,18 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "builders.align": ("align",),
-        "builders.manifest": ("write_manifest",),
+        "builders.manifest": ("write_manifest", "write_raw_manifest"),
         "builders.normalize": ("normalize",),
-        "builders.raw_manifest": ("write_raw_manifest",),
         "builders.report": ("coverage_report",),
         "builders.shards": ("tokenize",),
-        "config": (
-            "AlignConfig",
-            "NormalizeConfig",
-            "ReportConfig",
-            "TokenizeConfig",
-        ),
-        "format.records": ("Record",),
-        "raw.flatten": ("Unfit",),
-        "raw.forms.transforms": ("Transform",),
+        "config": ("AlignConfig", "NormalizeConfig", "ReportConfig", "TokenizeConfig"),
+        "gristmill.corpora.records": ("Record",),
+        "gristmill.corpora.raw.texts": ("Unfit",),
+        "gristmill.corpora.raw.transforms": ("Transform",),
         "read.shard_reader": ("ShardReader",),
-        "read.shard_rows": ("by_step",),
-        "read.stage": (
-            "stage",
-            "unstage",
-        ),
-        "read.supervised": ("check_gate",),
+        "read.supervised": ("by_step", "check_gate"),
+        "read.stage": ("stage", "unstage"),
         "read.trace": ("trace",),
-        "read.verify": ("verify_shards",),
+        "read.shard_files": ("verify_shards",),
     },
 )

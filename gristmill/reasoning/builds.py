@@ -1,10 +1,11 @@
-"""Reasoning: what splits, manifests and reports are built from, how, and where they go."""
+"""Reasoning: what its artifacts are built from, how, and where they go."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -13,26 +14,34 @@ from typing import TYPE_CHECKING, Any, Final
 from gristmill import provenance
 from gristmill.asset import Wanted
 from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
+from gristmill.corpora.corpus import corpus_and_split
 from gristmill.data_root import DataRoot
-from gristmill.provenance import Input, Tokenizer
+from gristmill.provenance import Input, Tokenizer, read_record
 from gristmill.publish.build import Attempt, Build, ManifestConfig, bytes_of
+from gristmill.reasoning import raw
 from gristmill.reasoning.config import (
     ALIGNED,
     AlignConfig,
+    ChatConfig,
+    ConversationsConfig,
     CorpusAlignConfig,
     CorpusConfig,
+    ExportsConfig,
     NormalizeConfig,
     ReportConfig,
+    SpansConfig,
     TokenizeConfig,
     TokensConfig,
 )
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.published import (
+    EXPORTS,
     NORMALIZED,
     REPORT,
     REPORTED,
     SHARDS,
+    SPANS,
+    TOKENS,
     corpus_of,
     is_published,
     published_inputs,
@@ -40,14 +49,14 @@ from gristmill.reasoning.format.published import (
     published_records,
     record_path,
     report_inputs,
+    shard_splits,
 )
-from gristmill.reasoning.raw import ready, recipes
+from gristmill.reasoning.raw import tokenizer_input
 from gristmill.vocabularies.pinned import GPT2, PLACE
 
 if TYPE_CHECKING:
     from gristmill.publish.by_rank import Ranks
-    from gristmill.reasoning.builders.shard_join import Form
-    from gristmill.reasoning.builders.shards import Split
+    from gristmill.reasoning.builders.shards import Form, Split
 
 # Ids take 1.3 times the text, the index 0.7 times; the parts take the same once more.
 _GROWTH = 4
@@ -59,17 +68,17 @@ _TOKENIZER: Final = Tokenizer(name=GPT2.name, path=VOCABULARY.as_posix(), sha256
 
 def normalized_build(wanted: Wanted) -> Build:
     """Returns the build of the normalised records of a split."""
+    from gristmill.corpora.raw.transforms import versions
     from gristmill.reasoning.builders.normalize import normalize
-    from gristmill.reasoning.raw.forms.transforms import versions
 
     root, key = wanted.root, wanted.partition
     corpus, split = corpus_and_split(key)
-    folder, corpus, files, account = ready.files_of(root, corpus.name, split)
+    folder, corpus, files, account = raw.files_of(root, corpus.name, split)
     config = wanted.config(NormalizeConfig, root.settings(NORMALIZED, folder))
     if corpus.table or corpus.version != "1":
         config = CorpusConfig(**vars(config), corpus=corpus.table, version=versions(corpus))
     links = root.link_rule()
-    inputs = ready.split_inputs(root, files, key)
+    inputs = raw.split_inputs(root, files, key)
 
     def make(attempt: Attempt) -> Summary:
         return normalize(
@@ -100,7 +109,7 @@ def shards_build(wanted: Wanted) -> Build:
     root, key = wanted.root, wanted.partition
     _, split = corpus_and_split(key)
     corpus, config = corpus_of(root.root, key), _shards_config(wanted)
-    ready.refuse_terms(corpus, config.allow)
+    raw.refuse_terms(corpus, config.allow)
     inputs = [root.published(names.NORMALIZED, NORMALIZED, key), _vocabulary_input(root)]
     jsonl = _jsonl(wanted)
     resolved = replace(config, vocabulary=root.root / VOCABULARY)
@@ -139,13 +148,11 @@ def shard_ranks(wanted: Wanted) -> Ranks:
 
 def tokens_build(wanted: Wanted) -> Build:
     """Returns the build of a dataset of any tokenizer."""
-    from gristmill.reasoning.builders.tokens import tokenize_dataset
+    from gristmill.reasoning.builders.shards import tokenize_dataset
 
     splits, config, form, inputs = _dataset(wanted)
     for each in splits:
-        ready.refuse_terms(
-            corpus_of(wanted.root.root, f"{each.corpus}__{each.split}"), config.allow
-        )
+        raw.refuse_terms(corpus_of(wanted.root.root, f"{each.corpus}__{each.split}"), config.allow)
 
     def make(attempt: Attempt) -> Summary:
         return tokenize_dataset(splits, attempt.out, config, form, attempt.parts, attempt.progress)
@@ -171,17 +178,16 @@ def tokens_ranks(wanted: Wanted) -> Ranks:
 
 
 def _dataset(wanted: Wanted) -> tuple[list[Split], TokensConfig, Form, list[Input]]:
-    from gristmill.reasoning.builders.shards import Split
-    from gristmill.reasoning.builders.tokens import dataset_form
+    from gristmill.reasoning.builders.shards import Split, dataset_form
     from gristmill.vocabularies.tokenizer import open_tokenizer
 
-    root, recipe = wanted.root.root, recipes.recipe_of(wanted.root, wanted.partition)
-    inputs = recipes.dataset_inputs(wanted.root, recipe)
+    root, recipe = wanted.root.root, raw.recipe_of(wanted.root, wanted.partition)
+    inputs = raw.dataset_inputs(wanted.root, recipe)
     tokenizer = open_tokenizer(root / PLACE / recipe["tokenizer"])
     config = wanted.config(TokensConfig, recipe, filled_in={"vocabulary": tokenizer.path})
     keys = [str(each.partition).split("__") for each in inputs[:-1]]
     if ALIGNED in config.outputs:
-        config = replace(config, steps=recipes.marks_of(recipe, tokenizer, root, keys))
+        config = replace(config, steps=raw.marks_of(recipe, tokenizer, root, keys))
     splits = [Split(root / names.NORMALIZED / names.normalized(*key), *key) for key in keys]
     return splits, config, dataset_form(config, tokenizer, wanted.partition), inputs
 
@@ -192,15 +198,13 @@ def alignment_build(wanted: Wanted) -> Build:
 
     root, key = wanted.root, wanted.partition
     if not is_published(root, names.TOKENIZED, key):
-        ready.refuse_terms(
-            corpus_of(root.root, key), ready.of_drop(SHARDS, root, key).get("allow", ())
-        )
+        raw.refuse_terms(corpus_of(root.root, key), raw.of_drop(SHARDS, root, key).get("allow", ()))
     inputs = [
         root.published(names.NORMALIZED, NORMALIZED, key),
         root.published(names.TOKENIZED, SHARDS, key),
         _vocabulary_input(root),
     ]
-    audits = ready.audit_inputs(root, key)
+    audits = raw.audit_inputs(root, key)
     jsonl = _jsonl(wanted)
     config = wanted.config(AlignConfig, filled_in={"vocabulary": VOCABULARY})
     if marks := corpus_of(root.root, key).steps:
@@ -231,7 +235,7 @@ def alignment_build(wanted: Wanted) -> Build:
 
 def raw_manifest_build(wanted: Wanted) -> Build:
     """Returns the build of the manifest of the normalised files."""
-    from gristmill.reasoning.builders.raw_manifest import write_raw_manifest
+    from gristmill.reasoning.builders.manifest import write_raw_manifest
 
     root = wanted.root
     records = published_records(root, names.NORMALIZED, "no split is normalised")
@@ -394,7 +398,7 @@ def _shards_config(wanted: Wanted) -> TokenizeConfig:
     corpus, _ = corpus_and_split(wanted.partition)
     config = wanted.config(
         TokenizeConfig,
-        ready.of_drop(SHARDS, wanted.root, wanted.partition),
+        raw.of_drop(SHARDS, wanted.root, wanted.partition),
         filled_in={"vocabulary": VOCABULARY},
     )
     return replace(config, allow=tuple(name for name in config.allow if name == corpus.name))
@@ -415,3 +419,101 @@ def _vocabulary_is_wanted(root: DataRoot) -> bool:
 def _vocabulary_input(root: DataRoot) -> Input:
     """The published vocabulary as an input. Raises NotBuilt if it is not published."""
     return root.published("tokenizer", f"tokenizers/{GPT2.name}", GPT2.name)
+
+
+def spans_build(wanted: Wanted) -> Build:
+    """Returns the build of the spans of arithmetic of a split."""
+    from gristmill.reasoning.builders.spans import has_annotations, write_spans
+    from gristmill.vocabularies.tokenizer import open_tokenizer
+
+    root, key, config = wanted.root, wanted.partition, wanted.config(SpansConfig)
+    normalized = root.published(names.NORMALIZED, NORMALIZED, key)
+    # Of a damaged file the run says what is wrong, once it has compared it with its record.
+    with suppress(OSError, BadInput):
+        if not has_annotations(root.root / names.NORMALIZED, key):
+            raise NothingToBuild("the split has no annotation as <<48/2=24>>")
+    inputs = [normalized, tokenizer_input(root, config.tokenizer)]
+    own = open_tokenizer(root.root / PLACE / config.tokenizer)
+
+    def make(attempt: Attempt) -> Summary:
+        folder = root.root / names.NORMALIZED
+        return write_spans(folder, key, attempt.out, config, own, attempt.progress)
+
+    path = own.path.relative_to(root.root).as_posix()
+    return wanted.build(
+        names.SPANS,
+        config,
+        inputs,
+        make,
+        shared=key,
+        tokenizer=Tokenizer(name=own.name, path=path, sha256=own.sha256),
+    )
+
+
+def exports_build(wanted: Wanted) -> Build:
+    """Returns the build of a token dataset in the formats of other programs."""
+    from gristmill.reasoning.builders.exports import write_exports
+
+    root, key, config = wanted.root, wanted.partition, wanted.config(ExportsConfig)
+    if not config.formats:
+        raise NothingToBuild("no format is asked for: set formats of [reasoning.exports]")
+    inputs = [root.published(f"{names.TOKENS}/{key}", TOKENS, key)]
+    dataset = root.root / names.TOKENS / key
+    inputs += [
+        root.published(names.NORMALIZED, NORMALIZED, f"{corpus}__{split}")
+        for corpus, split in shard_splits(dataset)
+    ]
+
+    def make(attempt: Attempt) -> Summary:
+        normalized = root.root / names.NORMALIZED
+        folders = (dataset, normalized, root.root)
+        return write_exports(*folders, attempt.out, config, attempt.progress)
+
+    size = bytes_of(*dataset.rglob("shard_*"))
+    return wanted.build(
+        f"{names.EXPORTS}/{key}",
+        config,
+        inputs,
+        make,
+        tokenizer=read_record(dataset / "provenance.json").tokenizer,
+        space=2 * len(config.formats) * size,
+    )
+
+
+def wants_spans(root: DataRoot, _: str) -> bool:
+    """Whether files ask for spans, for which all records of a split are read."""
+    return bool(root.settings(SPANS))
+
+
+def wants_exports(root: DataRoot, _: str) -> bool:
+    """Whether files ask for a format of token datasets."""
+    return bool(root.settings(EXPORTS).get("formats"))
+
+
+def conversations_build(wanted: Wanted) -> Build:
+    """Returns the build of one shard of the conversations of a drop."""
+    from gristmill.corpora.raw.chat import messages
+    from gristmill.reasoning.builders.conversations import normalize_conversations
+
+    root, key = wanted.root, wanted.partition
+    folder, chat, files, account = messages.files_of(root, key)
+    config = wanted.config(ConversationsConfig)
+    licence = chat.corpus.licence
+    if licence.training_allowed is False and not config.allow_terms:
+        raise NothingToBuild(
+            f"the terms of {folder.name} ({licence.id}, {licence.url}) forbid training: to build "
+            "it, set allow_terms = true in [chat.conversations]"
+        )
+    artifact, links = root.artifact(*messages.PLACE.split("/"), key), root.link_rule()
+    paths = list(dict.fromkeys(path for each in files.values() for path in each))
+    paths = [*chat.read_by(int(key.rpartition("__")[2]), paths)]
+    inputs = root.raw_inputs(artifact, paths, messages.RAW, key)
+    given = ChatConfig(**vars(config), recipe=chat.table)
+
+    def make(attempt: Attempt) -> Summary:
+        return normalize_conversations(
+            folder, files, attempt.out, key, given, links=links, progress=attempt.progress
+        )
+
+    space = sum(item.bytes or 0 for item in inputs)
+    return wanted.build(artifact, given, inputs, make, space=space, account=account)

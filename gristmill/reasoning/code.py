@@ -10,12 +10,12 @@ NORMALIZED = Code(
     compatible_with=("4e2968808bc9b06c0b77f603f61600f5ada19f0c53d448b1ba00d57135d6c0f2",),
 )
 CONVERSATIONS = Code(
-    entries=("gristmill.reasoning.builders.chat.conversations.normalize_conversations",),
+    entries=("gristmill.reasoning.builders.conversations.normalize_conversations",),
     libraries=("pyarrow",),
     compatible_with=("abf55bec9a90337afbfdbf22540ad9ef9546da0ebdc3f2cb8e403051bfafb094",),
 )
 RAW_MANIFEST = Code(
-    entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),
+    entries=("gristmill.reasoning.builders.manifest.write_raw_manifest",),
     compatible_with=(
         "36ea68f7e3aaa12a25a34e902e05331ab1f3c98e4fd2da3d38e319f4a35b5a70",
         "04d14155140f1603f4bf23a43cc0d4beb96acffb230ae32c6c30c165f15b7e58",
@@ -30,7 +30,7 @@ SHARDS = Code(
     ),
 )
 TOKENS = Code(
-    entries=("gristmill.reasoning.builders.tokens.tokenize_dataset",),
+    entries=("gristmill.reasoning.builders.shards.tokenize_dataset",),
     libraries=("tiktoken", "tokenizers"),
     compatible_with=("03557165627e56599c855d7022ffc3af28760ae55c122766b4641c42c62fe3f3",),
 )
@@ -53,14 +53,14 @@ REPORT = Code(
     compatible_with=("8a564c911fb376c982ad201a8d56bc1ce7665d7ff309387d4a5d3f3cbecefab7",),
 )
 SPANS = Code(
-    entries=("gristmill.reasoning.builders.exports.spans.write_spans",),
+    entries=("gristmill.reasoning.builders.spans.write_spans",),
     libraries=("tiktoken", "tokenizers"),
     compatible_with=("2a7f17e47b1063e8f4a984b75ee552ec75e7d54bd1a96b4976193a0ee47795d0",),
 )
 EXPORTS = Code(
     entries=(
-        "gristmill.reasoning.builders.exports.files.write_exports",
-        "gristmill.reasoning.show.columns.columns",
+        "gristmill.reasoning.builders.exports.write_exports",
+        "gristmill.reasoning.show.columns",
     ),
     libraries=("pyarrow",),
     compatible_with=("908f4749442a79b47134b07b9b26119fcd62a587069800cd1c124d70dd987e1a",),

@@ -10,14 +10,14 @@ from typing import Final
 import click
 
 from gristmill.contract import GristmillError
+from gristmill.corpora.corpus import CORPORA
 from gristmill.printable import printable
-from gristmill.reasoning.format import audits, names
-from gristmill.reasoning.format.audits import Audit
-from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import splits_in
-from gristmill.reasoning.read.alignment import Example, draw, example, place_of, week_of
+from gristmill.reasoning.read import alignment
+from gristmill.reasoning.read.alignment import Audit, Example, draw, example, place_of, week_of
 
-_ANSWERS: Final = {"r": audits.RIGHT, "w": audits.WRONG, "s": None}
+_ANSWERS: Final = {"r": alignment.RIGHT, "w": alignment.WRONG, "s": None}
 
 
 @click.command()
@@ -41,7 +41,7 @@ _ANSWERS: Final = {"r": audits.RIGHT, "w": audits.WRONG, "s": None}
 )
 @click.option("--list", "listed", is_flag=True, help="Only print the sample, a line an example.")
 @click.option("--example", "chosen", help="Record a verdict for this example without questions.")
-@click.option("--verdict", type=click.Choice(audits.VERDICTS), help="The verdict for --example.")
+@click.option("--verdict", type=click.Choice(alignment.VERDICTS), help="The verdict for --example.")
 @click.option("--by", default="", help="Who gives the verdicts.")
 @click.option("--notes", default="", help="A note that the audit of --example keeps.")
 def audit(
@@ -123,7 +123,7 @@ def _asked(found: Example) -> str:
     from rich.console import Console
 
     from gristmill.browse.shown import coloured
-    from gristmill.reasoning.show.steps import pieces
+    from gristmill.reasoning.show import pieces
 
     row, console = found.row, Console(highlight=False)
     click.echo(printable(f"{row.example_id} · confidence {row.confidence:g} · {row.notes}"))
@@ -140,7 +140,7 @@ def _record(data_root: Path, found: Example, verdict: str, by: str, notes: str) 
     corpus, split, _ = place_of(found.row.example_id)
     path = audits_path(data_root, f"{corpus}__{split}")
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    audits.append(path, Audit(found.row.example_id, found.text_sha256, verdict, by, at, notes))
+    alignment.append(path, Audit(found.row.example_id, found.text_sha256, verdict, by, at, notes))
     click.echo(printable(f"{found.row.example_id}: {verdict}, in {path}"))
 
 
@@ -206,7 +206,7 @@ def stage(
     copied. What is there already and right is used again, so the command may be repeated after
     a kill. `gristmill unstage` removes what this command put there.
     """
-    from gristmill.reasoning.format.staged import SHARDS
+    from gristmill.reasoning.format.published import STAGED_SHARDS as SHARDS
     from gristmill.reasoning.read.stage import stage as copy
     from gristmill.run.progress import shown_on_stderr
 

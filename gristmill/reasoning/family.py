@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gristmill.asset import Asset
+from gristmill.corpora.corpus import CORPORA
 from gristmill.families import Catalog, Law, Option, PartitionFile, Source
 from gristmill.inbox import TOML, DropKind, Shape
 from gristmill.lazy_exports import call
@@ -21,7 +22,6 @@ from gristmill.reasoning.config import (
     TokensConfig,
 )
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.settings.tables import Table
 from gristmill.vocabularies.pinned import PLACED, VOCABULARIES
 
@@ -37,12 +37,12 @@ _OF_RECIPE: Final = dict.fromkeys(
 ) | {"steps": "the file of a corpus says it"}
 _TOKENIZERS: Final = (PLACED, *(f"tokenizers/{each.name}" for each in VOCABULARIES))
 _BUILDS: Final = "gristmill.reasoning.builds"
-_EXPORTS: Final = "gristmill.reasoning.builders.exports.builds"
+_EXPORTS: Final = "gristmill.reasoning.builds"
 _LAWS: Final = "gristmill.reasoning.laws.of_subject"
-_RECIPES: Final = "gristmill.reasoning.raw.recipes"
-_READY: Final = "gristmill.reasoning.raw.ready"
+_RECIPES: Final = "gristmill.reasoning.raw"
+_READY: Final = "gristmill.reasoning.raw"
 _SHOW: Final = "gristmill.reasoning.show"
-_TRACE: Final = "gristmill.reasoning.show.place"
+_TRACE: Final = "gristmill.reasoning.show"
 _INPUTS = call("gristmill.provenance.trace_inputs:of_request", names.MANIFEST_RECORD)
 _MANIFEST_VERSION: Final = "1"
 """Code version of both manifests."""
@@ -51,7 +51,7 @@ _RAW = Source(
     asset="reasoning/raw",
     inbox="reasoning",
     drop=DropKind(
-        call("gristmill.reasoning.raw.drops:account"), Shape(reserved=("audits", "recipes"))
+        call("gristmill.corpora.raw.drops:account"), Shape(reserved=("audits", "recipes"))
     ),
     text="Records of a corpus in the folder `drops/reasoning/<corpus>/`, as JSONL, JSON, Parquet, "
     "CSV or TSV, with the split in the file's name; and the audits of its alignment, "
@@ -66,7 +66,7 @@ _RAW = Source(
 _CHAT = Source(
     asset="chat/raw",
     inbox="chat",
-    drop=DropKind(call("gristmill.reasoning.raw.chat.drops:account")),
+    drop=DropKind(call("gristmill.corpora.raw.chat.messages:account")),
     text="Conversations in the folder `drops/chat/<name>/`, as JSONL, JSON, Parquet or CSV, with a "
     "recipe `corpus.toml` that says where the messages are.",
     group=_CHATS,
@@ -119,7 +119,7 @@ _NORMALIZED = Asset(
 
 _CONVERSATIONS = Asset(
     "chat/conversations",
-    laws=[Law("conversations", call("gristmill.reasoning.laws.conversations:conversation_laws"))],
+    laws=[Law("conversations", call("gristmill.reasoning.laws.texts:conversation_laws"))],
     trace=call(f"{_TRACE}:traced_conversation"),
     set_aside={"rejected_by": "refused", "left_out_by": "left out"},
     listed=["ignored"],
@@ -134,9 +134,9 @@ _CONVERSATIONS = Asset(
     blocking=True,
     partitions="chat_shards",
     inputs=["chat/raw"],
-    build=call("gristmill.reasoning.builders.chat.builds:conversations_build"),
-    given=call("gristmill.reasoning.raw.chat.drops:settings_of"),
-    available=call("gristmill.reasoning.raw.chat.drops:available"),
+    build=call("gristmill.reasoning.builds:conversations_build"),
+    given=call("gristmill.corpora.raw.chat.messages:settings_of"),
+    available=call("gristmill.corpora.raw.chat.messages:available"),
 )
 
 _RAW_MANIFEST = Asset(
@@ -263,7 +263,7 @@ _ALIGNMENT = Asset(
 
 _SPANS = Asset(
     _SPANS_KEY,
-    laws=[Law("spans", call("gristmill.reasoning.laws.spans:span_laws"))],
+    laws=[Law("spans", call("gristmill.reasoning.laws.of_subject:span_laws"))],
     trace=call(f"{_TRACE}:traced_spans"),
     rows=("annotations",),
     code=code.SPANS,
@@ -286,7 +286,7 @@ _SPANS = Asset(
 
 _EXPORTED = Asset(
     _EXPORTS_KEY,
-    laws=[Law("files", call("gristmill.reasoning.laws.exports:file_laws"))],
+    laws=[Law("files", call("gristmill.reasoning.laws.of_subject:file_laws"))],
     trace=call(f"{_TRACE}:traced_export"),
     code=code.EXPORTS,
     table=Table(_EXPORTS_KEY, ExportsConfig),
@@ -331,9 +331,9 @@ CATALOG = Catalog(
     ],
     sources=[_RAW, _CHAT, _RECIPE],
     asset_of=call("gristmill.reasoning.format.reports:asset_of"),
-    columns=call(f"{_SHOW}.columns:columns"),
-    facts=call(f"{_SHOW}.facts:facts"),
-    tables=call(f"{_SHOW}.tables:tables"),
+    columns=call(f"{_SHOW}:columns"),
+    facts=call(f"{_SHOW}:facts"),
+    tables=call(f"{_SHOW}:tables"),
     splits=call("gristmill.reasoning.read.exported:splits"),
     options=[
         Option("corpus", str, "Reasoning: the corpus."),

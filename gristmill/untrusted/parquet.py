@@ -1,7 +1,7 @@
 """An untrusted Parquet file in a child process: its limits, and its damage as BadInput.
 
 Arrow decides itself how much memory a page takes, and a page of a few bytes may claim gigabytes.
-What becomes of the rows is in the families: `reasoning/raw/parquet.py`,
+What becomes of the rows is in the families: `corpora/raw/parquet.py`,
 `synth/format/untrusted_parquet.py`.
 """
 

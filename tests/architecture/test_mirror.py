@@ -20,6 +20,7 @@ ACROSS = {
     "assets/test_pictures.py": "the pictures of all assets, as the UI shows them",
     "assets/test_numbers_page.py": "the numbers of all builders, as docs/numbers.md says them",
     "assets/reasoning/test_assets.py": "the assets of the reasoning corpora in runs",
+    "assets/reasoning/test_partitions.py": "partitions of corpora, from the drop to the trace",
     "assets/reasoning/test_inbox.py": "drops of the reasoning corpora as runs",
     "assets/puzzles/test_assets.py": "the assets of puzzles in runs",
     "assets/puzzles/test_inbox.py": "the drops of puzzles and the runs that they start",

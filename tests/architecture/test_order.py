@@ -38,6 +38,7 @@ BELOW = {
     "families": BASE | {"code", "inbox", "laws", "run", "settings"},
     "inbox": BASE | {"run", "untrusted"},
     "asset": BASE | {"data_root", "families", "inbox", "provenance", "publish", "settings"},
+    "corpora": BASE | {"data_root", "inbox", "run", "settings", "untrusted"},
     "vocabularies": BASE | {"run", "settings", "untrusted"},
     "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},

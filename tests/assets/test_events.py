@@ -33,13 +33,14 @@ from gristmill.browse.columns import of_values
 from gristmill.browse.opening import open_stored
 from gristmill.browse.source import Stored
 from gristmill.contract import BadInput, GristmillError, Violation
+from gristmill.corpora import records
 from gristmill.inbox.hub import HubError
 from gristmill.macroxue.format import files as side_files
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.provenance import Input, Record
 from gristmill.publish.build import LawsBroken, Published
 from gristmill.puzzles import show as tables
-from gristmill.reasoning.format import align, index, records
+from gristmill.reasoning.format import align, index
 from gristmill.run.locks import Busy
 from gristmill.synth.builders.harmony import schema_of
 from gristmill.synth.config import HarmonyConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.corpora.corpus import CORPORA
 from gristmill.synth import raw
 from tests.commands.drops import Command, printed
 from tests.hub_server import COMMIT, Hub, server

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.corpora.raw.chat.messages import account, chat_of
 from gristmill.look.finding import Look, look, write
 from gristmill.look.report import lines
-from gristmill.reasoning.raw.chat.drops import account, chat_of
 from gristmill.synth.raw import TEXTS
 from gristmill.synth.samples import write_drop
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from gristmill.corpora.corpus import corpus_of_table
+from gristmill.corpora.raw.corpus_file import checked
+from gristmill.corpora.raw.reader import Reader
 from gristmill.look.columns import Columns
 from gristmill.look.proposal import Part, Proposal, name_of, proposal, toml, tried
 from gristmill.look.roles import guess
-from gristmill.reasoning.format.corpora import corpus_of_table
-from gristmill.reasoning.raw.forms.corpus_file import checked
-from gristmill.reasoning.raw.forms.reader import Reader
 from tests.look.cards import Card, cards
 
 CARDS = [card for card in cards() if "qa" in card.right["form"] or "chat" in card.right["form"]]

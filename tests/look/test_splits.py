@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.corpora.corpus import corpus_of_table
+from gristmill.corpora.raw.drops import assigned
 from gristmill.look.splits import globs_of, splits_of
-from gristmill.reasoning.format.corpora import corpus_of_table
-from gristmill.reasoning.raw.drops import assigned
 
 FOLDERS = {
     "one name": (["a-00000-of-00002.parquet", "a-00001-of-00002.parquet"], ["train"]),

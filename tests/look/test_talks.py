@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from gristmill.corpora.raw.chat.messages import Messages, chat_of
 from gristmill.look.finding import look, write
 from gristmill.look.report import lines
-from gristmill.reasoning.raw.chat.drops import chat_of
-from gristmill.reasoning.raw.chat.messages import Messages
 from tests.look.test_chats import looked, put
 
 ASKED, SAID = "What is it, and who has it?", "It is a plum, and Mira has it."

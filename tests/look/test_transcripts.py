@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from gristmill.corpora.raw.chat.recipe import Transcripts
 from gristmill.look.transcripts import marks_of
-from gristmill.reasoning.raw.chat.transcripts import Transcripts
 
 CHATML = "<|im_start|>user\nhi {}<|im_end|>\n<|im_start|>assistant\nyes {}<|im_end|>\n"
 LLAMA_3 = (

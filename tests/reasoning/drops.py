@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.rows import rows
+from gristmill.corpora.raw.texts import Unfit
 from gristmill.reasoning.builders.normalize import NormalizeSummary, normalize
 from gristmill.reasoning.config import NormalizeConfig
-from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.raw.flatten import Unfit
-from gristmill.reasoning.raw.rows import rows
 from gristmill.untrusted.limits import LIMITS, Limits
 
 Rows = Sequence[Mapping[str, Any]]

@@ -1,21 +1,33 @@
-"""Which corpora are tokenised by their terms, and which day has a report."""
+"""Which corpora are tokenised by their terms, and which day has a report.
+
+Published spans and exports are shown and traced to raw rows; what has nothing is not built.
+"""
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from gristmill.asset import Asset, Wanted
-from gristmill.contract import NothingToBuild
+from gristmill.asset import Asset, Wanted, declared
+from gristmill.cli import main
+from gristmill.contract import BadInput, GristmillError, NothingToBuild
+from gristmill.corpora.corpus import CORPORA, Corpus
 from gristmill.data_root import DataRoot
-from gristmill.reasoning import builds
+from gristmill.reasoning import ShardReader, builds
 from gristmill.reasoning.builds import report_build, today
 from gristmill.reasoning.family import CATALOG
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import CORPORA, Corpus
-from gristmill.reasoning.raw.ready import refuse_terms
+from gristmill.reasoning.format.align import rows
+from gristmill.reasoning.raw import refuse_terms
+from gristmill.reasoning.render.annotations import KEYS, rows_of
+from gristmill.vocabularies.pinned import FACTS
+from tests.reasoning.exported_root import broken, build_dataset
+from tests.reasoning.published_root import build_of, built
+from tests.tiny_tokenizer import put_recipe
 
 
 @pytest.mark.parametrize("corpus", CORPORA.values(), ids=lambda corpus: str(corpus.name))
@@ -56,3 +68,130 @@ def test_a_report_needs_the_vocabulary_where_it_is_or_has_shards(
     (tmp_path / record).parent.mkdir(parents=True)
     (tmp_path / record).touch()
     assert builds._vocabulary_is_wanted(DataRoot(tmp_path)) is is_wanted
+
+
+OWN = """\
+schema = 1
+name = "own"
+steps = { "H:" = "Hypothesis", "C:" = "Constraint" }
+
+[[form]]
+question = "q"
+cot = "c"
+answer = "a"
+"""
+
+
+def test_a_record_is_shown_with_its_annotations_and_traced_to_its_raw_row(tmp_path: Path) -> None:
+    build_dataset(tmp_path)
+    built(tmp_path, "reasoning/spans", "gsm8k__train", tokenizer="tiny")
+    built(tmp_path, "reasoning/exports", "mine", formats=("llm.c", "nanochat"))
+    folder = tmp_path / "reasoning/spans"
+    assert all(tuple(row) == KEYS for row in rows_of(folder / "gsm8k/train.spans.jsonl"))
+
+    def said(*words: object) -> str:
+        done = CliRunner().invoke(main, [*map(str, words)], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    shown = said("show", folder, "gsm8k_train_000004")
+    assert "ann_text: <<16/2=8>>" in shown
+    assert "others that fit" in shown
+    traced = said("trace", folder, "gsm8k_train_000004")
+    assert "drops/reasoning/gsm8k/train.jsonl" in traced
+    assert "<<16/2=8>>" in traced
+    exported = tmp_path / "reasoning/exports/mine"
+    assert "text: train 4?" in said("show", exported, "4")
+    traced = said("trace", exported, "gsm8k_train_000004")
+    assert "drops/reasoning/gsm8k/train.jsonl" in traced
+    for shard, split in (("00000", "train"), ("00001", "test")):
+        traced = said("trace", exported, "4", "--shard", shard)
+        assert f"drops/reasoning/gsm8k/{split}.jsonl" in traced
+        assert "raw_row: 5\n" in traced
+
+
+def test_a_split_without_annotations_has_no_spans(tmp_path: Path) -> None:
+    build_dataset(tmp_path)
+    path = tmp_path / "reasoning/raw/gsm8k/train.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"<<", b"<").replace(b"test", b"<<1+1"))
+    with pytest.raises(NothingToBuild, match="no annotation as <<48/2=24>>"):
+        build_of(tmp_path, "reasoning/spans", "gsm8k__train")
+
+
+@pytest.mark.parametrize("damage", ["missing", "no JSON"])
+@pytest.mark.parametrize(
+    ("asset", "partition", "chosen"),
+    [
+        ("reasoning/spans", "gsm8k__train", {"tokenizer": "tiny"}),
+        # Other outputs than those that are published.
+        ("reasoning/tokens", "mine", {"outputs": ["safetensors"]}),
+    ],
+)
+def test_a_damaged_split_is_refused_by_its_record_with_the_cure(
+    tmp_path: Path, asset: str, partition: str, chosen: dict[str, object], damage: str
+) -> None:
+    build_dataset(tmp_path)
+    path = tmp_path / "reasoning/raw/gsm8k/train.jsonl"
+    path.unlink() if damage == "missing" else path.write_bytes(b'{"a": <<\n')
+    with pytest.raises(GristmillError, match="materialize reasoning/normalized --partition gsm8k"):
+        built(tmp_path, asset, partition, **chosen)
+
+
+@pytest.mark.parametrize("asset", ["reasoning/spans", "reasoning/exports"])
+def test_only_settings_ask_for_an_asset_that_no_command_names(tmp_path: Path, asset: str) -> None:
+    lake, made = DataRoot(tmp_path), declared()[asset]
+    assert not made.is_asked(lake, "gsm8k__train")
+    (tmp_path / "gristmill.toml").write_text(
+        '[reasoning.spans]\ntokenizer = "gpt2"\n[reasoning.exports]\nformats = ["llm.c"]\n'
+    )
+    assert made.is_asked(lake, "gsm8k__train")
+
+
+def test_a_dataset_with_its_alignment_gives_steps_with_the_marks_of_its_corpus(
+    tmp_path: Path,
+) -> None:
+    build_dataset(tmp_path)
+    (tmp_path / "drops/reasoning/own").mkdir()
+    (tmp_path / "drops/reasoning/own/corpus.toml").write_text(OWN)
+    (tmp_path / "drops/reasoning/own/train.jsonl").write_text(
+        '{"q": "1+1?", "c": "H: one and one\\nC: is two", "a": "2"}\n'
+    )
+    (tmp_path / "drops/reasoning/own/.done").touch()
+    built(tmp_path, "reasoning/normalized", "own__train")
+    put_recipe(tmp_path, corpora=["own", "gsm8k"], outputs=["bin", "alignment"])
+    record = built(tmp_path, "reasoning/tokens", "mine")
+    dataset = tmp_path / "reasoning/tokens/mine"
+    marks = {"H:": "Hypothesis", "C:": "Constraint"}
+    assert json.loads(str(record.config["steps"])) == {"own__train": marks}
+    (row,) = rows(dataset / "own/train.align.jsonl")
+    assert row.step_labels == ["Hypothesis", "Constraint", "Answer"]
+    assert broken(tmp_path, record, shared=False) == []
+    batch = next(ShardReader(dataset, steps=dataset).batches(64))
+    assert batch["step_id"].max() >= 2
+    words = ("--rank", "0", "--world-size", "1", "--to", tmp_path, "--from", dataset, "--steps")
+    done = CliRunner().invoke(main, ["stage", "job", *map(str, words)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    copied = ShardReader(tmp_path / "job/shards", steps=tmp_path / "job/alignment")
+    assert (next(copied.batches(64))["step_id"] == batch["step_id"]).all()
+
+
+def test_an_alignment_of_another_dataset_or_none_is_refused_with_the_cure(tmp_path: Path) -> None:
+    build_dataset(tmp_path)
+    put_recipe(tmp_path, "two", outputs=["bin", "alignment"], seq_len=32, tokens_per_shard=320)
+    built(tmp_path, "reasoning/tokens", "two")
+    one, two = (tmp_path / "reasoning/tokens" / name for name in ("mine", "two"))
+    with pytest.raises(BadInput, match=r"is of other shards than .*mine"):
+        ShardReader(one, steps=two)
+    with pytest.raises(BadInput, match=r'write outputs = \["bin", "alignment"\] in the recipe'):
+        ShardReader(one, steps=one)
+    assert "step_id" in next(ShardReader(two, steps=two).batches(1))
+
+
+def test_an_alignment_needs_tokens_that_are_the_bytes_of_a_text(tmp_path: Path) -> None:
+    build_dataset(tmp_path)
+    put_recipe(tmp_path, outputs=["bin", "alignment"])
+    facts = tmp_path / "tokenizer/tiny" / FACTS
+    text = facts.read_text()
+    facts.write_text(text.replace('"no_offsets": ""', '"no_offsets": "it adds blanks"'))
+    with pytest.raises(BadInput, match='leave "alignment" out of outputs: tiny: it adds blanks'):
+        built(tmp_path, "reasoning/tokens", "mine")

@@ -13,8 +13,9 @@ from click.testing import CliRunner, Result
 from gristmill.contract import GristmillError
 from gristmill.reasoning import commands
 from gristmill.reasoning.commands import audit, audits_path
-from gristmill.reasoning.format import audits, names
+from gristmill.reasoning.format import names
 from gristmill.reasoning.format.align import rows
+from gristmill.reasoning.read import alignment
 from gristmill.reasoning.read.alignment import week_of
 from gristmill.reasoning.read.shard_reader import ShardReader
 from gristmill.vocabularies.pinned import GPT2, find
@@ -102,7 +103,7 @@ def _run(root: Path, *arguments: str, answers: str | None = None) -> Result:
 
 def _verdicts(root: Path) -> list[tuple[str, str, str, str]]:
     path = audits_path(root, "gsm8k__test")
-    found = audits.read(path) if path.exists() else ()
+    found = alignment.read(path) if path.exists() else ()
     return [(each.example_id, each.verdict, each.by, each.notes) for each in found]
 
 

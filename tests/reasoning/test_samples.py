@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.drops import splits_of
+from gristmill.corpora.records import records
 from gristmill.reasoning.builders.normalize import NormalizeSummary, normalize
 from gristmill.reasoning.config import NormalizeConfig
-from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.format.records import records
-from gristmill.reasoning.raw.drops import splits_of
 from gristmill.reasoning.samples import write_drop
 
 SHAPES = {

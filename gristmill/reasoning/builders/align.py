@@ -15,13 +15,13 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
+from gristmill.corpora.corpus import is_key
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.config import AlignConfig, CorpusAlignConfig
 from gristmill.reasoning.format import align as form
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.audits import Key, latest
-from gristmill.reasoning.format.corpora import is_key
-from gristmill.reasoning.render.projection import Projection
+from gristmill.reasoning.read.alignment import Key, latest
+from gristmill.reasoning.render.regions import Projection
 from gristmill.reasoning.render.steps import NO_STEPS, RULES, Steps, steps_of
 from gristmill.reasoning.render.text import Rendered, rendered
 from gristmill.run.parts import SHA256, PartStore, run_parts

@@ -1,39 +1,183 @@
-"""Raw files of a split to normalised ones. Source: `docs/formats/reasoning.md#normalised-files`."""
+"""Raw files of a split to normalised ones; records that are set aside, and when there are too many.
+
+A record that a stated rule of its corpus leaves out is listed, too, but is not damage.
+Source: `docs/formats/reasoning.md#normalised-files`, `docs/formats/reasoning.md#refused-records`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, Self, TextIO
 
 import orjson
 
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
+from gristmill.corpora.corpus import Corpus, corpus_of_table
+from gristmill.corpora.raw import drops
+from gristmill.corpora.raw.corpus_file import absent
+from gristmill.corpora.raw.reader import Reader, UnknownKeys, with_columns
+from gristmill.corpora.raw.rows import rows
+from gristmill.corpora.raw.rules import Drawn, Place, Rules
+from gristmill.corpora.raw.tables import named
+from gristmill.corpora.raw.texts import CURES, Unfit, flattened, is_left_out
+from gristmill.corpora.raw.transforms import Row
+from gristmill.corpora.raw.values import Names, text_of
+from gristmill.corpora.records import LineWriter, Record
 from gristmill.hashing import HashedFile
-from gristmill.reasoning.builders.refused import Refused, check_runs
+from gristmill.printable import cut, printable
 from gristmill.reasoning.config import REFUSE, CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import Corpus, corpus_of_table
-from gristmill.reasoning.format.origins import OriginsWriter
-from gristmill.reasoning.format.records import LineWriter, Record
-from gristmill.reasoning.raw import drops
-from gristmill.reasoning.raw.flatten import Unfit, flattened, is_left_out
-from gristmill.reasoning.raw.forms.absent import absent
-from gristmill.reasoning.raw.forms.groups import Place
-from gristmill.reasoning.raw.forms.reader import Reader, UnknownKeys, with_columns
-from gristmill.reasoning.raw.forms.rules import Drawn, Rules
-from gristmill.reasoning.raw.forms.templates import Row
-from gristmill.reasoning.raw.forms.values import Names, text_of
-from gristmill.reasoning.raw.rows import rows
-from gristmill.reasoning.raw.tables import named
+from gristmill.reasoning.format.index import OriginsWriter
 from gristmill.reasoning.render.text import HOOKS
 from gristmill.run.progress import SILENT, Progress, Stage
+from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from gristmill.vocabularies.encode import LONGEST_RUN
+from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE
+
+_MOST_NAMED: Final = 20
+_MOST_RULE: Final = 160
+_MOST_KEPT: Final = 1000
+_RUN: Final = re.compile(f"[{re.escape(WHITE_SPACE)}]+")
+
+
+class _Damage:
+    """Damaged records of a file or a split: their number by reason, and the first of them."""
+
+    def __init__(self) -> None:
+        self.reasons: Counter[str] = Counter()
+        self._cures: dict[str, None] = {}
+        self._first: list[tuple[Path, str, int, str]] = []
+
+    def add(self, raw: Path, name: str, row: int, reason: str, rule: str, cure: str) -> None:
+        self.reasons[reason] += 1
+        if cure and cure not in rule:
+            self._cures[cure] = None
+        if len(self._first) < _MOST_NAMED:
+            self._first.append((raw, name, row, rule))
+
+    def error(self, advice: str) -> BadInput:
+        """Names the first records. There is one at least."""
+        raw, _, row, rule = self._first[0]
+        advice = "; ".join([advice, *self._cures])
+        count = self.reasons.total()
+        if count == 1:
+            return BadInput(raw, f"{rule} ({advice})", row)
+        lines = [f"{count:,} records are refused ({_listed(self.reasons)}): {advice}:"]
+        lines += [
+            f"  {name}:{place}: {cut(text, _MOST_RULE)}" for _, name, place, text in self._first
+        ]
+        if more := count - len(self._first):
+            lines.append(f"  and {more:,} more")
+        return BadInput(raw, "\n".join(lines), row)
+
+
+class Refused:
+    """Writes the refused records of a split; the file begins with the first one.
+
+    most: how many damaged ones may be set aside; `table` of gristmill.toml says it.
+    cures: what helps against a reason; an error names those of its records.
+    left_out: number of records that a rule of the corpus leaves out, by reason.
+    listed: number of records in the file: of most rules the first 20.
+
+    Use it as a context manager. Memory does not grow with the number of records.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        most: int,
+        drop: Path,
+        table: str = "[reasoning.normalized]",
+        cures: Mapping[str, str] = CURES,
+    ) -> None:
+        self.left_out: Counter[str] = Counter()
+        self.listed = 0
+        self.path = path
+        self._most, self._table, self._cures = most, table, cures
+        self.drop = drop
+        self._file: TextIO | None = None
+        self._split, self._by_file = _Damage(), defaultdict[Path, _Damage](_Damage)
+
+    @property
+    def damaged(self) -> Mapping[str, int]:
+        """Number of damaged records by reason."""
+        return self._split.reasons
+
+    @property
+    def count(self) -> int:
+        """Number of records that were refused or left out."""
+        return self._split.reasons.total() + self.left_out.total()
+
+    def add(self, raw: Path, row: int, unfit: Unfit) -> None:
+        """Note a record."""
+        rule = cut(printable(" ".join(unfit.rule.split())), _MOST_KEPT)
+        is_rule = is_left_out(unfit.reason)
+        if is_rule:
+            self.left_out[unfit.reason] += 1
+            # A rule of a corpus may leave out most of it: the first rows show what it does.
+            if unfit.reason != "evidence" and self.left_out[unfit.reason] > _MOST_NAMED:
+                return
+        self.listed += 1
+        name = raw.relative_to(self.drop).as_posix()
+        entry = {"reason": unfit.reason, "file": name, "row": row, "rule": rule}
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("x", encoding="ascii")
+        self._file.write(json.dumps(entry) + "\n")
+        if is_rule:
+            return
+        for damage in (self._split, self._by_file[raw]):
+            damage.add(raw, name, row, unfit.reason, rule, self._cures.get(unfit.reason, ""))
+
+    def check_file(self, raw: Path, empty: int) -> None:
+        """Raise BadInput for a file without a good row, however many may be set aside.
+
+        raw: the file; none of its rows is a record with a text, or is left out by a rule.
+        """
+        advice = "no row of the file is good: correct the file, or take it out"
+        if raw in self._by_file:
+            raise self._by_file[raw].error(advice)
+        if empty:
+            raise BadInput(raw, f"has {empty:,} records, all without a text: {advice}")
+
+    def check(self, raw: Path, kept: int) -> None:
+        """Raise BadInput where too many records are damaged, or none is left."""
+        count = self._split.reasons.total()
+        if count > self._most:
+            raise self._split.error(
+                f"correct the drop, or set such records aside by `bad_rows = {count}` below "
+                f"{self._table} in {self.drop / FILE}; it is {self._most}"
+            )
+        if self.count and not kept:
+            reasons = _listed(Counter(self.damaged) + self.left_out)
+            advice = "correct the drop, or take the files of the split out"
+            raise BadInput(raw, f"no record of the split is left ({reasons}): {advice}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _listed(reasons: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
+
+
+def check_runs(texts: Iterable[str]) -> None:
+    """Raise Unfit for a text with more white space in a row than an encoder takes."""
+    for text in texts:
+        if any(run.end() - run.start() > LONGEST_RUN for run in _RUN.finditer(text)):
+            rule = f"a text has more than {LONGEST_RUN:,} white space characters in a row"
+            raise Unfit("white_space", rule)
+
 
 _FLUSHED: Final = 1 << 20
 _CLOSE: Final = "</think>"

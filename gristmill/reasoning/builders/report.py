@@ -14,12 +14,13 @@ from typing import Any, Final
 
 from gristmill import provenance
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
+from gristmill.corpora.corpus import Corpus, corpus_and_split, ordered
 from gristmill.provenance import Record
 from gristmill.provenance.find_artifacts import artifacts_in
-from gristmill.reasoning.builders import invariance, report_datasets
+from gristmill.reasoning.builders import measured as invariance
+from gristmill.reasoning.builders import measured as report_datasets
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.format.corpora import Corpus, corpus_and_split, ordered
 from gristmill.reasoning.format.published import corpus_of_record, published_datasets, recorded
 from gristmill.run.progress import SILENT, Progress
 from gristmill.vocabularies.encode import encoder

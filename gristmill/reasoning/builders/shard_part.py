@@ -18,8 +18,8 @@ import numpy.typing as npt
 import orjson
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.corpus import CORPORA
 from gristmill.hashing import HashedFile
-from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.index import SELECTORS, extras_of, extras_text
 from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import SHA256

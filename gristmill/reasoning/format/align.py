@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import Any, Final
 
 from gristmill.contract import BadInput
 
-LABEL: Final = re.compile("(?!Step$)[A-Z][A-Za-z]{0,39}")
-"""The label of a step that a corpus file names."""
 PENDING: Final = "pending manual audit"
 VERIFIED: Final = "verified"
 WRONG: Final = "found wrong by manual audit"

@@ -1,16 +1,67 @@
-"""The form of daily reports, and reading them. Source: `docs/formats/reasoning.md#reports`."""
+"""A day's report on what is published, and shards of normalised conversations.
+
+SYNTH reads the first two columns of a shard of conversations as those of a Harmony shard.
+Source: `docs/formats/reasoning.md#reports`, `docs/formats/chat.md#conversations`.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput
-from gristmill.reasoning.format import conversations
-from gristmill.reasoning.format.corpora import PARTITIONS
+from gristmill.corpora.corpus import PARTITIONS
+from gristmill.hashing import HashedFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+REJECTED: Final = "rejected.jsonl"
+"""Rows that were set aside."""
+GROUP_ROWS: Final = 1000
+TEXTS: Final = ("messages_json", "synth_id", "spans", "split", "file")
+ROW: Final = "row"
+
+
+def shard_name(number: str) -> str:
+    """The file of a shard. number: in two digits."""
+    return f"shard_{number}.parquet"
+
+
+def shards(folder: Path) -> list[Path]:
+    """The shards in a folder, sorted."""
+    return sorted(folder.glob("shard_[0-9][0-9].parquet"))
+
+
+def schema(kept: Sequence[str] = ()) -> pa.Schema:
+    """The columns: texts, the number of the row in its file, from 1, and those that are kept."""
+    import pyarrow as pa
+
+    texts = [*((name, pa.string()) for name in TEXTS), (ROW, pa.int64())]
+    return pa.schema([*texts, *((name, pa.string()) for name in kept)])
+
+
+def opened_writer(file: HashedFile, kept: Sequence[str] = ()) -> pq.ParquetWriter:
+    """A writer of row groups. file: open for writing. kept: columns beside the others."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(file, schema(kept), compression="zstd")
+
+
+def batch(
+    values: Sequence[tuple[str | None, ...]], rows: Sequence[int], kept: Sequence[str] = ()
+) -> pa.RecordBatch:
+    """Rows as a batch. values: of `TEXTS`, then of `kept`. rows: their numbers."""
+    import pyarrow as pa
+
+    columns = [pa.array(each, pa.string()) for each in zip(*values, strict=True)]
+    columns.insert(len(TEXTS), pa.array(rows, pa.int64()))
+    return pa.RecordBatch.from_arrays(columns, schema=schema(kept))
+
 
 SCHEMA_VERSION: Final = 1
 KEYS: Final = (
@@ -237,7 +288,7 @@ def asset_of(folder: Path) -> str | None:
                 return f"reasoning/{asset}"
     if first is not None:
         return "reasoning/gpt2_shards"  # the original's scripts write no index
-    if conversations.shards(folder):
+    if shards(folder):
         return "chat/conversations"
     if any((folder / each).is_dir() for each in ("llm.c", "litdata", "nanochat")):
         return "reasoning/exports"

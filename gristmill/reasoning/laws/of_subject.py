@@ -1,20 +1,340 @@
-"""The laws of reasoning asked about a subject, which may be a folder of another program."""
+"""The laws of reasoning asked about a subject, which may be a folder of another program.
+
+Those of alignments, reports, spans and exports are here; exported files are read by the rules of
+the programs, `docs/consumers.md`. Source: `docs/formats/reasoning.md#alignment`,
+`docs/formats/reasoning.md#reports`, `docs/formats/reasoning.md#spans`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
 
-from gristmill.contract import Violation
+import numpy as np
+
+from gristmill.contract import BadInput, GristmillError, Violation
+from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.families import Subject
+from gristmill.laws import Few
+from gristmill.reasoning.format import align, names, reports
+from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.names import MANIFEST, split_index
 from gristmill.reasoning.format.published import shard_splits, splits_in
 from gristmill.reasoning.format.reports import dates
+from gristmill.reasoning.read.alignment import Example, examples
+from gristmill.reasoning.render.annotations import rows_of
+from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label
+
+_OF_ROWS: Final = "{more:,} more of {count:,} rows"
+_STATES: Final = (align.PENDING, align.VERIFIED, align.WRONG)
+_NOTES: Final = frozenset(
+    {NO_STEPS, *(f"{rule}; {state}" for rule in RULES[:-1] for state in _STATES)}
+)
+
+
+def alignment_laws(
+    folder: Path, partition: str | None = None, labels: Collection[str] = ()
+) -> Iterator[Violation]:
+    """Yield what the rows of alignments break, without other artifacts.
+
+    labels: those that the file of the corpus names; default none.
+
+    The laws: `readable` (the form of a row), `order` (ids ascend, each once), `lengths` (three
+    lists of equal length), `ranges` (text ranges ascend without overlap; token ranges ascend),
+    `labels`, `confidence` (from 0 to 1; below 0.9 where the rule is a heuristic), `notes`. Of each
+    law the first 20 offenders are given, and their number. Memory does not grow with the rows.
+    """
+    for corpus, split in _splits(folder, partition):
+        where = names.alignment(corpus, split)
+        found = Few(where, _OF_ROWS)
+        record = -1
+        try:
+            for number, row in enumerate(align.rows(folder / where), 1):
+                place = f"{where}:{number}"
+                record = _order(row, corpus, split, record, place, found)
+                _row(row, place, found, labels)
+        except GristmillError as error:
+            found.add("readable", where, str(error))
+        yield from found.added()
+
+
+def index_laws(
+    folder: Path, normalized: Path, tokenized: Path, partition: str | None = None
+) -> Iterator[Violation]:
+    """Yield what alignments break of the index of their shards and of the normalised records.
+
+    The laws: `one row each` (rows, index and records are of the same examples in the same order,
+    and of the same texts), `index` (shard and sequence are those of the index), `bounds` (ranges
+    end within text and tokens). Of each law the first 20 offenders are given, and their number.
+    Memory does not grow with the rows.
+    """
+    for corpus, split in _splits(folder, partition):
+        where = names.alignment(corpus, split)
+        found = Few(where, _OF_ROWS)
+        try:
+            each = examples(normalized, tokenized, folder, corpus, split)
+            for number, example in enumerate(each, 1):
+                _of_index(example, f"{where}:{number}", found)
+        except GristmillError as error:
+            found.add("one row each", where, str(error))
+        yield from found.added()
+
+
+def _splits(folder: Path, partition: str | None) -> Iterator[tuple[str, str]]:
+    for key in splits_in(folder, "{split}.align.jsonl") if partition is None else (partition,):
+        corpus, split = corpus_and_split(key)
+        yield corpus.name, split
+
+
+def _order(row: AlignRow, corpus: str, split: str, before: int, place: str, found: Few) -> int:
+    """Check the id of a row; return its record. before: record of the row before, or -1."""
+    digits = row.example_id.rpartition("_")[2]
+    record = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else -1
+    if record < 0 or row.example_id != names.example_id(corpus, split, record):
+        found.add("order", place, f"{row.example_id!r} is no id of {corpus} {split}")
+        return before
+    if record <= before:
+        found.add("order", place, f"{row.example_id} comes after record {before}")
+    return record
+
+
+def _row(row: AlignRow, place: str, found: Few, labels: Collection[str]) -> None:
+    """Check a row without looking at anything else."""
+    texts, tokens = row.text_offset_ranges, row.token_offset_ranges
+    sizes = (len(texts), len(tokens), len(row.step_labels))
+    if len(set(sizes)) > 1:
+        found.add("lengths", place, f"{sizes[0]} text ranges, {sizes[1]} token ranges, "
+                  f"{sizes[2]} labels")  # fmt: skip
+    if not _ascend(texts, 0):
+        found.add("ranges", place, f"text ranges {texts} overlap or do not ascend")
+    # Two steps can share the token that has bytes of both.
+    if not _ascend(tokens, 1):
+        found.add("ranges", place, f"token ranges {tokens} overlap or do not ascend")
+    if unknown := [
+        label for label in row.step_labels if not is_label(label) and label not in labels
+    ]:
+        found.add("labels", place, f"unknown: {unknown!r}")
+    if not 0.0 <= row.confidence <= 1.0:
+        found.add("confidence", place, f"{row.confidence} is not from 0 to 1")
+    elif row.rule.startswith(align.HEURISTIC) and row.confidence >= align.UNSURE:
+        found.add("confidence", place, f"{row.confidence} for {row.rule}")
+    if row.notes not in _NOTES:
+        found.add("notes", place, f"unknown: {row.notes!r}")
+    nothing = (row.notes == NO_STEPS, not texts, row.confidence == 0.0)
+    if any(nothing) and not all(nothing):
+        found.add("notes", place, f"{len(texts)} steps, confidence {row.confidence}: {row.notes}")
+
+
+def _ascend(ranges: list[list[int]], shared: int) -> bool:
+    """Whether ranges are not empty, begin at 0 or later and ascend."""
+    if any(start < 0 or start >= end for start, end in ranges):
+        return False
+    return all(a[1] <= b[0] + shared and a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(ranges))
+
+
+def _of_index(example: Example, place: str, found: Few) -> None:
+    """Check a row with its line in the index and its text."""
+    row = example.row
+    for key, value in (("sequence_index", row.sequence_index), ("shard_path", row.shard_path)):
+        if value != example.index[key]:
+            rule = f"{key} is {value!r}, the index has {example.index[key]!r}"
+            found.add("index", place, f"{row.example_id}: {rule}")
+    for ranges, end, what in (
+        (row.text_offset_ranges, len(example.rendered.text), "characters"),
+        (row.token_offset_ranges, example.index["num_tokens"], "tokens"),
+    ):
+        if bad := [pair for pair in ranges if not 0 <= pair[0] < pair[1] <= end]:
+            rule = f"ranges {bad} are not within {end} {what}"
+            found.add("bounds", place, f"{row.example_id}: {rule}")
+            return
+
+
+def report_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
+    """Yield what reports break.
+
+    The laws: `readable` (the form of a report), `date` (that of its name), `splits` (known ones),
+    `totals` (sums over the splits, of all and of each token dataset), `ratios` (shares are those of
+    the counts), `gate` (it passed where nothing drifted, and names the baseline of the drift). A
+    gate that did not pass breaks no law: the check `drift` fails.
+    """
+    for date in [partition] if partition is not None else reports.dates(folder):
+        path = reports.path(folder, date)
+        try:
+            report = reports.read(path)
+        except GristmillError as error:
+            yield Violation("readable", path.name, str(error))
+            continue
+        yield from _report(report, date, path.name)
+
+
+def _report(report: Mapping[str, Any], date: str, where: str) -> Iterator[Violation]:
+    if report["date"] != date:
+        yield Violation("date", where, f"says {report['date']}")
+    splits = report["splits"]
+    if unknown := sorted(key for key in splits if not is_key(key)):
+        yield Violation("splits", where, f"unknown: {', '.join(unknown)}")
+    for key in reports.COUNTS:
+        total = sum(split[key] for split in splits.values())
+        if report["totals"].get(key) != total:
+            yield Violation(
+                "totals", where, f"{key} is {report['totals'].get(key)!r}, the splits have {total}"
+            )
+    for name, dataset in report.get(reports.DATASETS, {}).items():
+        yield from _dataset(dataset, f"{where}: {name}")
+    for name, split in reports.all_splits(report).items():
+        yield from _split(split, f"{where}: {name}")
+    if report["gate"].get("baseline") != report["drift"].get("baseline"):
+        yield Violation("gate", where, "its baseline is not that of the drift")
+
+
+def _dataset(dataset: Mapping[str, Any], where: str) -> Iterator[Violation]:
+    """What the splits and totals of a token dataset break; a count that is null is not summed."""
+    splits, totals = dataset["splits"], dataset["totals"]
+    if unknown := sorted(key for key in splits if not is_key(key)):
+        yield Violation("splits", where, f"unknown: {', '.join(unknown)}")
+    for key in (*reports.DATASET_COUNTS, *reports.ALIGNED_COUNTS):
+        counts = [split.get(key) for split in splits.values()]
+        if counts and None not in counts and totals.get(key) != sum(counts):
+            yield Violation(
+                "totals", where, f"{key} is {totals.get(key)!r}, the splits have {sum(counts)}"
+            )
+
+
+def _split(split: Mapping[str, Any], where: str) -> Iterator[Violation]:
+    examples = split["examples"]
+    for key, part in (
+        ("pct_with_cot", "with_cot"),
+        ("avg_seq_len", "total_tokens"),
+        ("alignment_coverage", "aligned"),
+    ):
+        expected = reports.ratio(split.get(part), examples, 100 if part == "with_cot" else 1)
+        if (split[key] is None) != (expected is None) or (
+            expected is not None and not math.isclose(split[key], expected, abs_tol=1e-6)
+        ):
+            yield Violation("ratios", where, f"{key} is {split[key]}, the counts give {expected}")
+    for key in ("mean_confidence", "low_confidence_share"):
+        if split.get(key) is not None and not 0 <= split[key] <= 1:
+            yield Violation("ratios", where, f"{key} is {split[key]}, expected 0 to 1")
+
+
+_WITHIN: Final = ("expression", "result", "inner_eq")
+_UNITS: Final = ("characters", "bytes", "tokens")
+
+
+def span_laws(subject: Subject) -> Iterator[Violation]:
+    """Yields what rows break by themselves.
+
+    The laws: `readable` (the form of a row), `order` (annotations of a record count from 0),
+    `ranges` (of each unit, within the annotation), `parts` (all rows of a trace are in one part).
+    """
+    from gristmill.reasoning.builders.exports import CALIBRATION, EVALUATION  # imports pyarrow
+
+    keys = [subject.partition] if subject.partition else splits_in(subject.folder, _FILE)
+    if not keys:
+        yield Violation("files", ".", "there is no <corpus>/<split>.spans.jsonl")
+    for key in keys:
+        where = names.spans(*key.split("__"))
+        few, before = Few(where), ("", -1, "")
+        try:
+            for number, row in enumerate(rows_of(subject.folder / where), 1):
+                for law, what in _broken(row, before, (CALIBRATION, EVALUATION)):
+                    few.add(law, f"{where}:{number}", what)
+                before = (row["example_id"], row["ann_idx"], row["part"])
+        except GristmillError as error:
+            few.add("readable", where, str(error))
+        yield from few.added()
+
+
+_FILE: Final = "{split}.spans.jsonl"
+
+
+def _broken(
+    row: dict[str, Any], before: tuple[str, int, str], parts: tuple[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the law that a row breaks, and how. before: id, number and part of the row before."""
+    example, index, part = before
+    is_same = row["example_id"] == example
+    if row["example_id"] < example or row["ann_idx"] != (index + 1 if is_same else 0):
+        yield "order", f"{row['example_id']} {row['ann_idx']} comes after {example} {index}"
+    if row["part"] not in parts or (is_same and row["part"] != part):
+        yield "parts", f"{row['part']!r} of {row['trace_id']}"
+    for unit in _UNITS:
+        ranges = row[unit]
+        begin, end = ranges["whole"]
+        inside = [ranges[name] for name in _WITHIN] + ranges["operands"] + ranges["operators"]
+        if not all(begin <= first <= last <= end for first, last in inside):
+            yield "ranges", f"{unit}: {ranges} are not within {begin} to {end}"
+    begin, end = row["tokens"]["result"]
+    if row["result_token_count"] != end - begin:
+        yield "ranges", f"result_token_count is {row['result_token_count']}, not {end - begin}"
+
+
+_HEADERS: Final = {20240520: (1, "<u2"), 20240801: (7, "<u4")}
+_AGAIN: Final = "build it again"
+
+
+def file_laws(subject: Subject) -> Iterator[Violation]:
+    """Yields what the files of each format break that their program demands: `format`."""
+    there = [name for name in _CHECKS if (subject.folder / name).is_dir()]
+    asked = subject.config.get("formats", there)
+    if not asked:
+        yield Violation("files", ".", f"there is no folder of {', '.join(_CHECKS)}")
+    for name in asked:
+        try:
+            _CHECKS[name](subject.folder / name)
+        except (OSError, ValueError, KeyError, TypeError, BadInput) as error:
+            yield Violation("format", name, str(error))
+
+
+def _token_files(folder: Path) -> None:
+    for path in sorted(folder.glob("tokens_*_*.bin")):
+        with path.open("rb") as file:
+            header = np.frombuffer(file.read(1024), "<i4")
+        version, dtype = _HEADERS.get(int(header[0]), (0, "<u2"))
+        size = 1024 + int(header[2]) * np.dtype(dtype).itemsize
+        if header[1] != version or header[3:].any() or path.stat().st_size != size:
+            raise BadInput(path, f"has not the header of its tokens: {_AGAIN}")
+
+
+def _chunks(folder: Path) -> None:
+    for index in sorted(folder.glob("*/index.json")):
+        for said in json.loads(index.read_bytes())["chunks"]:
+            path, count = index.with_name(said["filename"]), said["chunk_size"]
+            with path.open("rb") as file:
+                head = np.frombuffer(file.read(4 * (count + 2)), "<u4").astype(np.int64)
+            size = 4 * (count + 2 + said["dim"])
+            facts = [head[0], head[1], head[-1], path.stat().st_size, said["chunk_bytes"]]
+            if facts != [count, 4 * (count + 2), size, size, size] or (np.diff(head[1:]) < 4).any():
+                raise BadInput(path, f"has not the places of its documents: {_AGAIN}")
+
+
+def _text_files(folder: Path) -> None:
+    import pyarrow.parquet as pq
+
+    files = sorted(folder.glob("shard_*.parquet"))
+    if len(files) < 2:
+        raise BadInput(folder, f"has not two files, of which the last is validation: {_AGAIN}")
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=["text"]):
+                batch["text"].cast("string")
+
+
+_CHECKS: Final[dict[str, Callable[[Path], None]]] = {
+    "llm.c": _token_files,
+    "litdata": _chunks,
+    "nanochat": _text_files,
+}
+"""Of each format what raises for a folder that its program does not read."""
 
 
 def normalized(subject: Subject) -> Iterator[Violation]:
     """Yields what normalised records break."""
-    from gristmill.reasoning.laws.normalized import normalized_laws
+    from gristmill.reasoning.laws.texts import normalized_laws
 
     missing = subject.missing({"origins": "origins"})
     subject.leaves(MANIFEST, "reasoning/raw_manifest")
@@ -29,7 +349,7 @@ def normalized(subject: Subject) -> Iterator[Violation]:
 
 def raw_manifest(subject: Subject) -> Iterable[Violation]:
     """Yields what the manifest of the normalised files breaks."""
-    from gristmill.reasoning.laws.raw_manifest import raw_manifest_laws
+    from gristmill.reasoning.laws.texts import raw_manifest_laws
 
     return raw_manifest_laws(subject.folder, subject.config.get("records", {}))
 
@@ -60,8 +380,6 @@ def tokens(subject: Subject) -> Iterator[Violation]:
 
 def token_steps(subject: Subject) -> Iterator[Violation]:
     """Yields what the alignments in the dataset of a tokenizer break, where it has some."""
-    from gristmill.reasoning.laws.alignment import alignment_laws, index_laws
-
     folder = subject.folder
     marks = json.loads(str(subject.config.get("steps") or "{}"))
     for key in splits_in(folder, "{split}.align.jsonl"):
@@ -71,7 +389,7 @@ def token_steps(subject: Subject) -> Iterator[Violation]:
 
 def manifest(subject: Subject) -> Iterable[Violation]:
     """Yields what the manifest of the token shards breaks."""
-    from gristmill.reasoning.laws.manifest import manifest_laws
+    from gristmill.reasoning.laws.shards import manifest_laws
 
     folder = subject.inputs[0] if subject.inputs else None
     return manifest_laws(subject.folder, subject.partition, folder)
@@ -79,8 +397,6 @@ def manifest(subject: Subject) -> Iterable[Violation]:
 
 def alignment(subject: Subject) -> Iterator[Violation]:
     """Yields what an alignment breaks by itself."""
-    from gristmill.reasoning.laws.alignment import alignment_laws
-
     yield from _nothing(subject, "{split}.align.jsonl")
     labels = json.loads(str(subject.config.get("steps") or "{}")).values()
     yield from alignment_laws(subject.folder, subject.partition, labels)
@@ -88,16 +404,12 @@ def alignment(subject: Subject) -> Iterator[Violation]:
 
 def aligned_index(subject: Subject) -> Iterable[Violation]:
     """Yields where an alignment is not one of its records and of the index of their shards."""
-    from gristmill.reasoning.laws.alignment import index_laws
-
     normalized, tokenized, *_ = subject.inputs
     return index_laws(subject.folder, normalized, tokenized, subject.partition)
 
 
 def report(subject: Subject) -> Iterator[Violation]:
     """Yields what a daily report breaks."""
-    from gristmill.reasoning.laws.report import report_laws
-
     if not subject.has_record and not dates(subject.folder):
         yield Violation("files", ".", "there is no report <date>.json")
     yield from report_laws(subject.folder, subject.partition)

@@ -1,4 +1,4 @@
-"""Files of shards in one generation: two of them mapped, the others ready to be.
+"""Files of shards in one generation, two of them mapped, the others ready to be; their checksums.
 
 An artifact may have more files than a process may hold open: those are compared when the dataset
 is opened, and opened again when they are read. Source: `docs/formats/reasoning.md#reader`.
@@ -6,10 +6,12 @@ is opened, and opened again when they are read. Source: `docs/formats/reasoning.
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +19,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import BadInput
-from gristmill.provenance import RECORD, SHARED_RECORDS
+from gristmill.contract import BadInput, Violation, os_reason
+from gristmill.hashing import sha256_file
+from gristmill.provenance import RECORD, SHARED_RECORDS, record_path
 from gristmill.reading.folder import (
     DESCRIPTORS,
     HeldFile,
@@ -30,7 +33,8 @@ from gristmill.reading.folder import (
 )
 from gristmill.reading.generation import FileIdentity, Generation, Verify
 from gristmill.reasoning.format import foreign_pt, id_files, names
-from gristmill.reasoning.format.shard_list import Shard
+from gristmill.reasoning.format.shards import CONTRACT, Shard
+from gristmill.run.progress import SILENT, Progress, Stage
 
 MOST_HELD: Final = 128
 """Shards that a reader holds open, so that it goes on with them after a rebuild."""
@@ -189,3 +193,174 @@ def _same(path: Path, identity: FileIdentity) -> int | None:
         return descriptor
     os.close(descriptor)
     return None
+
+
+_RAW: Final = "raw"
+"""Folder of the normalised files, two levels above the shards and down again."""
+
+
+def verify_shards(root: Path, *, progress: Progress = SILENT) -> list[Violation]:
+    """Hash every shard, and compare hashes, shapes and paths with metas and manifest.
+
+    root: the folder of all shards. Where `../../raw/manifest.json` is there, the normalised files
+        are compared with the hashes in it.
+    progress: gets the stage "verify", in files.
+
+    Returns all differences: a shard that is missing or has other bytes, a shard without a meta
+    file, a meta file that the manifest lacks, an entry of the manifest without files, and
+    normalised files that differ. Files are read 1 MiB at a time, in a thread for each core.
+    """
+    metas, found = _metas(root, [root])
+    found += _orphans(root, [root], metas)
+    found += _against_manifest(root, metas)
+    present = [path for path in metas if (root / path).is_file()]
+    normalized = list(_normalized(root.parent.parent / _RAW, found))
+    total = len(present) + len(normalized)
+    with (
+        progress.stage("verify", "files", total) as stage,
+        ThreadPoolExecutor(os.cpu_count() or 1) as threads,
+    ):
+        for some in threads.map(lambda path: _shard(root, path, metas[path], stage), present):
+            found += some
+        for some in threads.map(lambda each: _raw_file(each[0], each[1], stage), normalized):
+            found += some
+    return found
+
+
+def refuse_other_metas(root: Path, partitions: Sequence[str], needed: Collection[str]) -> None:
+    """Raise BadInput where metas, manifest and the names of shards differ; no shard is read.
+
+    needed: the shards of the manifest that must be there, POSIX below `root`.
+    """
+    folders = [root / partition.replace("__", "/") for partition in partitions]
+    metas, found = _metas(root, folders)
+    found += _orphans(root, folders, metas)
+    found += _against_manifest(root, metas, needed)
+    if found:
+        raise BadInput(
+            root / found[0].where,
+            f"{found[0].found} (the first of {len(found)} differences between manifest, metas and"
+            " shards): build shards and manifest again, or copy them again; nothing was staged",
+        )
+
+
+def _metas(
+    root: Path, folders: Iterable[Path]
+) -> tuple[dict[str, dict[str, Any]], list[Violation]]:
+    """The metas below some folders by the paths of their shards; and those that are none."""
+    metas, found = {}, []
+    for path in sorted(path for each in folders for path in each.rglob("shard_*.meta.json")):
+        where = path.relative_to(root).as_posix()
+        try:
+            meta = _object(path)
+            suffix = Path(str(meta["path"])).suffix
+            suffix = suffix if suffix in id_files.SUFFIXES else ".pt"
+            metas[where.removesuffix(".meta.json") + suffix] = meta
+        except BadInput as error:
+            found.append(Violation("meta", where, error.rule))
+    return metas, found
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """A meta file. Raises BadInput where it lacks one of the seed's keys."""
+    try:
+        meta = json.loads(path.read_bytes())
+    except OSError as error:
+        raise BadInput(path, f"cannot be read: {os_reason(error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"is no JSON: {error}") from error
+    if not isinstance(meta, dict) or tuple(meta)[: len(CONTRACT)] != CONTRACT:
+        raise BadInput(path, f"its first keys must be {', '.join(CONTRACT)}")
+    return meta
+
+
+def _orphans(root: Path, folders: Iterable[Path], metas: Mapping[str, Any]) -> Iterator[Violation]:
+    known = set(map(names.meta, metas))
+    for path in sorted(path for each in folders for path in each.rglob("shard_*")):
+        where = path.relative_to(root).as_posix()
+        if path.suffix in (".pt", *id_files.SUFFIXES) and names.meta(where) not in known:
+            known.add(names.meta(where))  # its twin of another form is the same shard
+            yield Violation("orphan", where, "has no meta file that can be read")
+    for where, meta in metas.items():
+        if meta["path"] != where:
+            yield Violation("path", names.meta(where), f"is that of {meta['path']!r}")
+        if not (root / where).is_file():
+            yield Violation("orphan", names.meta(where), "its shard is missing")
+
+
+def _against_manifest(
+    root: Path, metas: Mapping[str, Any], needed: Collection[str] | None = None
+) -> Iterator[Violation]:
+    """The manifest lists each meta as it is, and nothing else."""
+    try:
+        entries = json.loads((root / names.MANIFEST).read_bytes())
+        listed = {str(entry["path"]): entry for entry in entries}
+    except FileNotFoundError:
+        yield Violation("manifest", names.MANIFEST, "is missing")
+        return
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        yield Violation("manifest", names.MANIFEST, f"is no list of shards: {error!r}")
+        return
+    if len(listed) != len(entries):
+        yield Violation("manifest", names.MANIFEST, "lists a shard twice")
+    for where, meta in metas.items():
+        if where not in listed:
+            yield Violation("manifest", names.MANIFEST, f"does not list {where}")
+        elif listed[where] != meta:
+            yield Violation("manifest", names.MANIFEST, f"differs from {names.meta(where)}")
+    for where in listed if needed is None else sorted(needed):
+        if where not in metas:
+            yield Violation("manifest", names.MANIFEST, f"lists {where!r}, which is not there")
+
+
+def _shard(root: Path, where: str, meta: Mapping[str, Any], stage: Stage) -> list[Violation]:
+    """What differs between a shard and its meta."""
+    found = []
+    try:
+        shape = id_files.of_path(root / where).shape
+        tensor_sha256, file_sha256 = id_files.hashes(root / where)
+    except (BadInput, OSError) as error:
+        found.append(Violation("shard", where, str(error)))
+    else:
+        expected = (meta["num_sequences"], meta["seq_len"])
+        if shape != expected or meta["token_count"] != shape[0] * shape[1]:
+            found.append(Violation("shape", where, f"is {shape}, its meta file has {expected}"))
+        if tensor_sha256 != meta["sha256"]:
+            rule = f"its tensor has {tensor_sha256}, its meta file {meta['sha256']}"
+            found.append(Violation("sha256", where, rule))
+        if meta.get("file_sha256", file_sha256) != file_sha256:
+            rule = f"the file has {file_sha256}, its meta file {meta['file_sha256']}"
+            found.append(Violation("file_sha256", where, rule))
+    stage.advance(1)
+    return found
+
+
+def _normalized(folder: Path, found: list[Violation]) -> Iterator[tuple[Path, str]]:
+    """Yield the normalised files that the raw manifest lists, with the hash of each."""
+    path = folder / names.MANIFEST
+    if not path.is_file():
+        return
+    try:
+        for name, corpus in json.loads(path.read_bytes()).items():
+            for split, file in corpus.get("files", {}).items():
+                if not _was_removed(folder, str(file["path"]), f"{name}__{split}"):
+                    yield folder / str(file["path"]), str(file["sha256"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        found.append(Violation("raw manifest", str(path), f"cannot be read: {error!r}"))
+
+
+def _was_removed(folder: Path, path: str, partition: str) -> bool:
+    """Whether a split was taken away on purpose, with its record; the manifest still lists it."""
+    records = record_path(folder, partition, shared=True)
+    return records.parent.is_dir() and not (folder / path).exists() and not records.exists()
+
+
+def _raw_file(path: Path, sha256: str, stage: Stage) -> list[Violation]:
+    stage.advance(1)
+    try:
+        digest = sha256_file(path)
+    except OSError as error:
+        return [Violation("normalised file", str(path), f"cannot be read: {os_reason(error)}")]
+    if digest == sha256:
+        return []
+    return [Violation("normalised file", str(path), f"has {digest}, the raw manifest {sha256}")]

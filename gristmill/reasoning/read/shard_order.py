@@ -292,14 +292,8 @@ def _dealt(
 
 def _check(state: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """Refuse what is not a state of this reading."""
-    if not isinstance(state, Mapping) or state.get("version") not in (1, VERSION):
+    if not isinstance(state, Mapping) or state.get("version") != VERSION:
         raise GristmillError(f"not a state of version {VERSION} of a ShardReader: {state!r:.100}")
-    if state["version"] == 1:
-        raise GristmillError(
-            "the state has version 1, whose order this version of Gristmill does not read: restart"
-            " from the step of the checkpoint with a new reader, or use the version of Gristmill"
-            " that wrote the state"
-        )
     for name in _NUMBERS:
         if type(state.get(name)) is not int or state[name] < 0:
             raise GristmillError(f"the state is damaged: {name} is {state.get(name)!r:.50}")

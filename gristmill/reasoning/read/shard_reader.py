@@ -20,13 +20,12 @@ from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.index import Selection
-from gristmill.reasoning.format.shard_list import Shard, ShardList, shard_list
+from gristmill.reasoning.format.shards import Shard, ShardList, shard_list
 from gristmill.reasoning.read import shard_order
-from gristmill.reasoning.read.origins import sequence_origins
 from gristmill.reasoning.read.shard_files import record_in
 from gristmill.reasoning.read.shard_order import UNEVEN, Order, Piece, Uneven, Walk
 from gristmill.reasoning.read.supervised import Held, Supervision, open_held, refuse_drift
-from gristmill.reasoning.read.trace import traces_of_row
+from gristmill.reasoning.read.trace import sequence_origins, traces_of_row
 from gristmill.vocabularies.pinned import GPT2
 
 if TYPE_CHECKING:

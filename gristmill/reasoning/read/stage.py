@@ -20,13 +20,18 @@ from gristmill.hashing import HashedFile, sha256_file
 from gristmill.provenance import read_record
 from gristmill.publish.build import DiskFull, is_disk_full
 from gristmill.reading.folder import opened
-from gristmill.reasoning.format import id_files, names, staged
-from gristmill.reasoning.format.shard_list import Shard, ShardList, shard_list
-from gristmill.reasoning.format.staged import Entry, Journal, Staged
-from gristmill.reasoning.read.shard_files import partition_folder, record_in
+from gristmill.reasoning.format import id_files, names, published
+from gristmill.reasoning.format.published import (
+    STAGED_ALIGNMENT,
+    STAGED_SHARDS,
+    Entry,
+    Journal,
+    Staged,
+)
+from gristmill.reasoning.format.shards import Shard, ShardList, shard_list
+from gristmill.reasoning.read.shard_files import partition_folder, record_in, refuse_other_metas
 from gristmill.reasoning.read.shard_reader import ShardReader
 from gristmill.reasoning.read.supervised import refuse_drift
-from gristmill.reasoning.read.verify import refuse_other_metas
 from gristmill.run.locks import locked
 from gristmill.run.progress import SILENT, Progress, Stage
 
@@ -121,7 +126,7 @@ def _present(copy: Copy, target: Path, known: Entry | None) -> Entry | None:
 def _copied(copy: Copy, target: Path, journal: Journal, stage: Stage) -> Entry:
     """Copy one file. Raises BadInput where it is not the expected one."""
     path = target / copy.path
-    temporary = staged.temporary(path)
+    temporary = published.temporary(path)
     journal.begin(copy.path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -224,12 +229,12 @@ def stage(
     )
     _refuse_another(tokenized, alignment, listed, wanted)
     target.mkdir(parents=True, exist_ok=True)
-    with locked(target / staged.LOCK, f"the staging of {job}", wait=True):
-        before = _joined(staged.read(target), wanted, target)
+    with locked(target / published.LOCK, f"the staging of {job}", wait=True):
+        before = _joined(published.read(target), wanted, target)
         copies = list(_copies(tokenized, alignment, listed, wanted, index))
         done = replace(before, entries=copy_all(copies, target, before.entries, progress))
-        _open(target / staged.SHARDS, alignment and target / staged.ALIGNMENT, wanted)
-        staged.write(target, done)
+        _open(target / STAGED_SHARDS, alignment and target / STAGED_ALIGNMENT, wanted)
+        published.write(target, done)
         Journal(target).close()
     return done
 
@@ -242,22 +247,22 @@ def unstage(target: Path) -> list[str]:
     Returns the paths of files that were changed since; they stay, and so does `staged.json`, which
     lists only them then. Raises GristmillError where nothing is staged.
     """
-    if not (target / staged.STAGED).exists() and not (target / staged.JOURNAL).exists():
+    if not (target / published.STAGED).exists() and not (target / published.JOURNAL).exists():
         raise GristmillError(f"{target}: nothing is staged there")
-    with locked(target / staged.LOCK, f"the staging in {target}", wait=True):
-        known = staged.read(target)
+    with locked(target / published.LOCK, f"the staging in {target}", wait=True):
+        known = published.read(target)
         begun, ended = Journal(target).read()
         entries = (dict(known.entries) if known else {}) | ended
         for path in begun:
             if is_below(target, path):
-                staged.temporary(target / path).unlink(missing_ok=True)
+                published.temporary(target / path).unlink(missing_ok=True)
         changed = {p: e for p, e in sorted(entries.items()) if e.own and not _removed(target, e)}
         Journal(target).close()
         if changed and known is not None:
-            staged.write(target, replace(known, entries=changed))
+            published.write(target, replace(known, entries=changed))
         else:
-            (target / staged.STAGED).unlink(missing_ok=True)
-        (target / staged.LOCK).unlink()
+            (target / published.STAGED).unlink(missing_ok=True)
+        (target / published.LOCK).unlink()
     folders = {folder for path in {*begun, *entries} for folder in Path(path).parents}
     for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
         _remove_empty(target / folder)
@@ -328,7 +333,7 @@ def _copies(
     partitions = listed.partitions() if index else listed.partitions(numbers)
     for partition in partitions:
         corpus, split = partition.split("__")
-        folder = _Folder(tokenized, partition, staged.SHARDS)
+        folder = _Folder(tokenized, partition, STAGED_SHARDS)
         own = [listed.shards[n] for n in numbers if listed.shards[n].partition == partition]
         for shard in own:
             yield folder.copy(shard.path, shard)
@@ -337,10 +342,10 @@ def _copies(
             yield folder.copy(names.split_index(corpus, split))
         yield from folder.record()
         if alignment is not None:
-            aligned = _Folder(alignment, partition, staged.ALIGNMENT)
+            aligned = _Folder(alignment, partition, STAGED_ALIGNMENT)
             yield aligned.copy(names.alignment(corpus, split))
             yield from aligned.record()
-    manifest = _Folder(tokenized, names.MANIFEST_RECORD, staged.SHARDS)
+    manifest = _Folder(tokenized, names.MANIFEST_RECORD, STAGED_SHARDS)
     yield from manifest.record()
     yield replace(manifest.copy(names.MANIFEST), sha256=wanted.manifest_sha256)
 

@@ -1,31 +1,340 @@
-"""What a reader keeps open, the columns of a batch that it reads there, and the gate of reports."""
+"""Examples and steps of one shard as arrays, what a reader keeps open, and the gate of reports.
+
+Source: `docs/formats/reasoning.md#reader`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.loading.packing import segmented
 from gristmill.loading.source import Columns
 from gristmill.reading.folder import HeldFile, OpenFolder, Opening, made_from_another
-from gristmill.reasoning.format import names, reports, staged
+from gristmill.reasoning.format import align, index, names, published, reports
 from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.format.published import TOKENS
-from gristmill.reasoning.format.shard_list import Shard
-from gristmill.reasoning.read.shard_files import (
-    MOST_HELD,
-    ShardFiles,
-    partition_folder,
-    record_in,
-)
-from gristmill.reasoning.read.shard_rows import ShardRows, SplitRows, fill, kept_rows
+from gristmill.reasoning.format.shards import Shard
+from gristmill.reasoning.read.shard_files import MOST_HELD, ShardFiles, partition_folder, record_in
+from gristmill.settings.fields import shown
+
+_CHUNK: Final = 1 << 22
+_DIGITS: Final = re.compile("[0-9]{1,18}")
+_REBUILD: Final = "build reasoning/gpt2_shards and reasoning/alignment again"
+
+
+class Ranges(NamedTuple):
+    """Tokens of a shard that have a value, in ascending order.
+
+    row, start, stop: int64 [N], sequence and columns, half-open.
+    """
+
+    row: npt.NDArray[np.int64]
+    start: npt.NDArray[np.int64]
+    stop: npt.NDArray[np.int64]
+    value: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ShardRows:
+    """What the tokens of one shard belong to.
+
+    examples: value is the row of the example in the index of its split, from 0. steps: value is
+        the number of the step in its example, from 1.
+    """
+
+    examples: Ranges
+    steps: Ranges
+    selected: Ranges
+
+
+class Lines:
+    """The lines of a file by number, from 0."""
+
+    def __init__(self, file: HeldFile) -> None:
+        self.file = file
+
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.int64]:
+        """Where each line starts, and the end of the last, int64 [lines + 1]."""
+        found, at = [np.zeros(1, np.int64)], 0
+        with self.file.reading() as path, path.open("rb", buffering=0) as file:
+            while data := file.read(_CHUNK):
+                found.append(np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + (at + 1))
+                at += len(data)
+        starts = np.concatenate(found)
+        if int(starts[-1]) != at:
+            raise BadInput(self.file.path, f"its last line has no newline: {_REBUILD}")
+        return starts
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def between(self, first: int, stop: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines from `first` up to `stop`, with their numbers."""
+        begin, end = int(self._starts[first]), int(self._starts[stop])
+        if begin == end:
+            return
+        with self.file.reading() as path, path.open("rb") as file:
+            file.seek(begin)
+            data = file.read(end - begin)
+        yield from enumerate(data.split(b"\n")[:-1], first)
+
+
+class SplitRows:
+    """Index and alignment of one split. align_file: its alignment; None to do without steps."""
+
+    def __init__(
+        self, index_file: HeldFile, align_file: HeldFile | None, least_confidence: float = 0.0
+    ) -> None:
+        self._index = Lines(index_file)
+        self._align = None if align_file is None else Lines(align_file)
+        self._least = least_confidence
+
+    def of(self, shard: Shard, selection: Selection) -> ShardRows:
+        """What the tokens of a shard belong to.
+
+        Raises BadInput where index, alignment and shard do not belong together.
+        """
+        examples, steps, selected = _Gathered(), _Gathered(), _Gathered()
+        first, stop = self._lines_of(shard)
+        aligned = self._aligned(first, stop)
+        for number, text in self._index.between(first, stop):
+            row = index.parsed(text, self._index.file.path, number + 1)
+            ranges = next(aligned)
+            spans = [s for s in row["spans"] if s["shard_path"].endswith(f"/{shard.path}")]
+            if not spans:
+                continue
+            chosen = selection.takes(row)
+            if ranges is not None and ranges[0] != row["example_id"]:
+                raise self._apart(number, str(ranges[0]))
+            offsets = _offsets(row, shard, self._index.file.path, number + 1)
+            bounds = [bound for pair in ranges[1] for bound in pair] if ranges else []
+            if bounds != sorted(bounds) or not _inside(bounds, row["num_tokens"]):
+                raise self._apart(number, f"token ranges {bounds}")
+            for offset, span in offsets:
+                place = (span["sequence_index"], span["start"], span["end"])
+                examples.add(*place, number)
+                if chosen:
+                    selected.add(*place, 1)
+                for step, (begin, end) in enumerate(ranges[1] if ranges else (), 1):
+                    # Columns of the step's tokens in this sequence.
+                    shift = span["start"] - offset
+                    left, right = max(begin + shift, place[1]), min(end + shift, place[2])
+                    if left < right:
+                        steps.add(place[0], left, right, step)
+        return ShardRows(examples.ranges(), steps.ranges(), selected.ranges())
+
+    def _lines_of(self, shard: Shard) -> tuple[int, int]:
+        """The lines of the index with all examples of a shard, and perhaps of other ranks."""
+        if shard.first_example is None or shard.last_example is None:
+            return 0, len(self._index)
+        first, last = _record(shard.first_example), _record(shard.last_example)
+        if first is None or last is None:
+            return 0, len(self._index)
+        return self._search(first), self._search(last + 1)
+
+    def _search(self, record: int) -> int:
+        """The first line of a record or a later one."""
+        low, high = 0, len(self._index)
+        while low < high:
+            middle = (low + high) // 2
+            ((number, text),) = self._index.between(middle, middle + 1)
+            row = index.parsed(text, self._index.file.path, number + 1)
+            found = _record(row["example_id"])
+            if found is None:
+                raise BadInput(
+                    self._index.file.path,
+                    f"example_id {shown(row['example_id'])} does not end in the number of a record:"
+                    f" {_REBUILD}",
+                    number + 1,
+                )
+            if found < record:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _aligned(self, first: int, stop: int) -> Iterator[tuple[str, list[list[int]]] | None]:
+        """Yield the id and the token ranges of each line; None where there is no alignment."""
+        if self._align is None:
+            while True:
+                yield None
+        if len(self._align) != len(self._index):
+            raise self._apart(len(self._align) - 1, f"{len(self._align)} lines")
+        for number, text in self._align.between(first, stop):
+            row = align.parsed(text, self._align.file.path, number + 1)
+            sure = row.confidence >= self._least
+            yield row.example_id, row.token_offset_ranges if sure else []
+
+    def _apart(self, number: int, found: str) -> BadInput:
+        assert self._align is not None
+        return BadInput(
+            self._align.file.path,
+            f"{found}: does not belong to the index {self._index.file.path}: {_REBUILD}",
+            number + 1,
+        )
+
+
+class _Gathered:
+    """Ranges while they are found."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, int, int, int]] = []
+
+    def add(self, row: int, start: int, stop: int, value: int) -> None:
+        self._found.append((row, start, stop, value))
+
+    def ranges(self) -> Ranges:
+        """The ranges in ascending order."""
+        found = np.array(self._found, np.int64).reshape(-1, 4)
+        found = found[np.lexsort((found[:, 1], found[:, 0]))]
+        return Ranges(*(np.ascontiguousarray(column) for column in found.T))
+
+
+def _offsets(
+    row: Mapping[str, Any], shard: Shard, file: Path, number: int
+) -> list[tuple[int, dict[str, Any]]]:
+    """The spans of an example in a shard, each with the number of its first token."""
+    found, at = [], 0
+    for span in row["spans"]:
+        inside = span["shard_path"].endswith(f"/{shard.path}")
+        if not 0 <= span["start"] < span["end"] <= shard.seq_len or (
+            inside and not 0 <= span["sequence_index"] < shard.sequences
+        ):
+            raise BadInput(file, f"the span {span} is outside of {shard.path}: {_REBUILD}", number)
+        if inside:
+            found.append((at, span))
+        at += span["end"] - span["start"]
+    if at != row["num_tokens_with_eos"]:
+        raise BadInput(file, f"its spans have {at} tokens: {_REBUILD}", number)
+    return found
+
+
+def _inside(bounds: list[int], tokens: int) -> bool:
+    return not bounds or (bounds[0] >= 0 and bounds[-1] <= tokens)
+
+
+def _record(example_id: str) -> int | None:
+    """The number of the record in an id; None where it has none."""
+    digits = example_id.rpartition("_")[2]
+    return int(digits) if _DIGITS.fullmatch(digits) else None
+
+
+def kept_rows(
+    file: HeldFile, selection: Selection, shards: Mapping[str, tuple[int, int]]
+) -> dict[int, npt.NDArray[np.int64]]:
+    """The sequences of each shard that hold a selected example, ascending.
+
+    Shards without any are left out. Raises BadInput for an example that is not in its shard.
+    """
+    found: dict[int, list[int]] = {}
+    with file.reading() as path, path.open("rb") as lines:
+        for line, text in enumerate(lines, 1):
+            # The form of the other lines is checked when their shard is read.
+            if not selection.takes(orjson.loads(text)):
+                continue
+            for span in index.parsed(text, file.path, line)["spans"]:
+                name = "/".join(span["shard_path"].split("/")[-3:])
+                if name not in shards:
+                    continue
+                number, sequences = shards[name]
+                if not 0 <= span["sequence_index"] < sequences:
+                    raise BadInput(
+                        file.path, f"the span {span} is outside of {name}: {_REBUILD}", line
+                    )
+                found.setdefault(number, []).append(span["sequence_index"])
+    return {number: np.unique(np.array(rows, np.int64)) for number, rows in found.items()}
+
+
+class StepValues(NamedTuple):
+    """A value for each step of each example of each sequence of a batch, in their order.
+
+    sequence: int64 [M], row of the batch.
+    tokens: int64 [M], tokens of the step in this sequence.
+    value: float64 [M], or [M, ...] for values with further dimensions.
+    """
+
+    sequence: npt.NDArray[np.int64]
+    example: npt.NDArray[np.int64]
+    step: npt.NDArray[np.int64]
+    tokens: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+
+
+def by_step(
+    values: Any, batch: Mapping[str, Any], how: Literal["mean", "sum"] = "mean"
+) -> StepValues:
+    """Sum any value of tokens by the steps that the tokens belong to.
+
+    values: numbers [n, seq_len] or [n, seq_len, ...], array or tensor; for example the activations
+        of features, or losses.
+    batch: of a ShardReader with steps: `step_id` and `example` are [n, seq_len].
+    how: "mean" over the tokens of a step, the default, or "sum".
+
+    A step that goes on in the next sequence has a value for each: weigh means by `tokens` to join
+    them. Tokens outside of steps count nowhere.
+
+    Raises ValueError for values of another shape, or another `how`.
+    """
+    if how not in ("mean", "sum"):
+        raise ValueError(f'how must be "mean" or "sum", not {how!r}')
+    numbers, steps, examples = map(_array, (values, batch["step_id"], batch["example"]))
+    if numbers.shape[:2] != steps.shape:
+        raise ValueError(f"values are {numbers.shape}, the batch has {steps.shape} tokens")
+    inside = np.flatnonzero(steps.ravel())
+    key = np.stack(
+        [inside // max(steps.shape[1], 1), examples.ravel()[inside], steps.ravel()[inside]]
+    ).astype(np.int64)
+    begins = np.flatnonzero(np.append(True, (key[:, 1:] != key[:, :-1]).any(0))[: key.shape[1]])
+    tokens = np.diff(np.append(begins, key.shape[1]))
+    flat = numbers.reshape(-1, *numbers.shape[2:])[inside].astype(np.float64)
+    sums = np.add.reduceat(flat, begins) if len(begins) else flat
+    if how == "mean":
+        sums = sums / tokens.reshape(-1, *[1] * (sums.ndim - 1))
+    sequence, example, step = key[:, begins]
+    return StepValues(sequence, example, step, tokens, sums)
+
+
+def fill(out: npt.NDArray[Any], rows: npt.NDArray[np.int64], ranges: Ranges, missing: int) -> None:
+    """Write the values of ranges beside the tokens of sequences.
+
+    rows: int64 [n], sequences of the shard.
+    """
+    count, seq_len = out.shape
+    first = np.searchsorted(ranges.row, rows, "left")
+    number = np.searchsorted(ranges.row, rows, "right") - first
+    # The number of each range that lies in one of the sequences, and which sequence that is.
+    place = np.repeat(np.arange(count), number)
+    within = np.arange(len(place)) - np.repeat(np.cumsum(number) - number, number)
+    chosen = np.repeat(first, number) + within
+    change = np.zeros(count * seq_len + 1, out.dtype if out.dtype.kind == "i" else np.int8)
+    value = (ranges.value[chosen] - missing).astype(change.dtype)
+    np.add.at(change, place * seq_len + ranges.start[chosen], value)
+    np.subtract.at(change, place * seq_len + ranges.stop[chosen], value)
+    np.cumsum(change[:-1], out=change[:-1])
+    out[:] = change[:-1].reshape(count, seq_len)
+    if missing:
+        out += missing
+
+
+def _array(values: Any) -> npt.NDArray[Any]:
+    """Numbers as an array, tensors of torch on any device and with a gradient included."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        if values.is_floating_point():
+            values = values.double()
+    return np.asarray(values)
 
 
 class GateClosed(GristmillError):
@@ -204,7 +513,7 @@ def open_held(
     """Open the shards of a rank, and index and alignment where they are needed."""
     if opening.first:
         paths = (shards[number].path for number in own)
-        staged.refuse_missing(root, paths, own.start, own.step)
+        published.refuse_missing(root, paths, own.start, own.step)
     files = ShardFiles(opening, root, shards, own)
     needed = {shards[number].partition for number in own} if supervision else set()
     if supervision.selection:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from gristmill.reasoning.format.records import Record
+from gristmill.corpora.records import Record
 
 HEADER: Final = "Answer:\n"
 """Begins the answer block."""

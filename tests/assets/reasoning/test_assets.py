@@ -22,7 +22,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.reasoning import builds
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.format.audits import Audit, append
+from gristmill.reasoning.read.alignment import Audit, append
 from gristmill.reasoning.read.supervised import check_gate
 from resources import Lake
 from tests.assets.helpers import (

@@ -11,10 +11,10 @@ import pytest
 import definitions
 from assets.reasoning import FAMILY
 from commands.arrivals import register
+from gristmill.corpora.corpus import PARTITIONS
 from gristmill.inbox import READY
 from gristmill.reasoning.builds import today
-from gristmill.reasoning.format.corpora import PARTITIONS
-from gristmill.reasoning.raw.ready import available, keys_of
+from gristmill.reasoning.raw import available, keys_of
 from resources import Lake
 from tests.assets.helpers import built
 from tests.sensors.run_requests import partitions_of

@@ -16,13 +16,13 @@ from gristmill import provenance
 from gristmill.browse.opening import open_table, tables_of
 from gristmill.browse.shown import show
 from gristmill.contract import BadInput
+from gristmill.corpora.corpus import PARTITIONS
+from gristmill.corpora.raw import drops
 from gristmill.families import Request
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import align, names, reports
-from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.format.published import splits_in
-from gristmill.reasoning.raw import drops
-from gristmill.reasoning.show.place import traced_token
+from gristmill.reasoning.show import traced_token
 from resources import Lake
 from tests.assets.helpers import metadata, not_built
 from tests.assets.reasoning.test_assets import (

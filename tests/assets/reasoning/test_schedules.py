@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.reasoning.partitions import reasoning_days
+from assets.reasoning import reasoning_days
 from assets.reasoning.schedules import (
     reasoning_audit_sample,
     reasoning_daily_report,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gristmill.reasoning.builders.exports.controls import write_controls
+from gristmill.reasoning.builders.exports import write_controls
 from gristmill.reasoning.config import SpansConfig
 from tests.consumers.rl_decoder import RL_DECODER
 from tests.sample_root import SampleRoot

@@ -42,7 +42,5 @@ NO_PARSERS = {
     "gristmill.provenance.record": "values of its caller, by way of JSON",
     "gristmill.publish.doctor": "what a process says that it has just started",
     "gristmill.puzzles.raw.samples": "writes the sample drops",
-    "gristmill.reasoning.raw.ready": "names of files, which `drops` finds",
-    "gristmill.reasoning.raw.hub": "a client of a server: tests/reasoning/raw/test_hub.py",
     "gristmill.synth.format.quarantine": "lines that a worker has just made",
 }

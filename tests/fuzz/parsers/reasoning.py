@@ -16,7 +16,7 @@ from tests.fuzz.parser import (
     folder,
 )
 
-_RAW = "gristmill.reasoning.raw"
+_RAW = "gristmill.corpora.raw"
 _ENDINGS = ("jsonl", "json", "csv", "tsv")
 
 
@@ -25,10 +25,10 @@ def normalized(data: bytes) -> None:
 
     The first byte chooses the corpus, the second the format and whether hooks clean the records.
     """
+    from gristmill.corpora.corpus import CORPORA
     from gristmill.reasoning.builders.normalize import normalize
     from gristmill.reasoning.config import CLEANING, NormalizeConfig
-    from gristmill.reasoning.format.corpora import CORPORA
-    from gristmill.reasoning.laws.normalized import normalized_laws
+    from gristmill.reasoning.laws.texts import normalized_laws
 
     corpus = list(CORPORA)[(data[:1] or b"0")[0] % len(CORPORA)]
     cleaning, ending = divmod((data[1:2] or b"0")[0] % 8, len(_ENDINGS))
@@ -42,8 +42,8 @@ def normalized(data: bytes) -> None:
 
 def json_rows(data: bytes) -> None:
     """A JSON file: its rows have the values that the standard library reads."""
-    from gristmill.reasoning.format.corpora import CORPORA
-    from gristmill.reasoning.raw.rows import rows
+    from gristmill.corpora.corpus import CORPORA
+    from gristmill.corpora.raw.rows import rows
 
     path = file("x.jsonl", data)
     found = list(rows(path, CORPORA["gsm8k"]))
@@ -81,7 +81,7 @@ def _standard(text: bytes) -> Any:
 
 def packed(data: bytes) -> None:
     """A packed file: the text is that of the standard library. The first byte chooses how."""
-    from gristmill.reasoning.raw.rows import unpacked
+    from gristmill.corpora.raw.rows import unpacked
 
     which = (data[:1] or b"0")[0] % 4
     path = file(f"x.jsonl.{('gz', 'bz2', 'xz', 'zst')[which]}", data[1:])
@@ -99,7 +99,7 @@ def packed(data: bytes) -> None:
 
 def parquet_rows(data: bytes) -> None:
     """A Parquet file, as the child process reads it."""
-    from gristmill.reasoning.raw.parquet import read
+    from gristmill.corpora.raw.parquet import read
 
     path = file("x.parquet", data)
     with path.open("rb") as opened:
@@ -110,8 +110,8 @@ def parquet_rows(data: bytes) -> None:
 
 def drop_names(data: bytes) -> None:
     """The names of files in a drop, one a line; the first line is the corpus."""
-    from gristmill.reasoning.format.corpora import CORPORA
-    from gristmill.reasoning.raw import drops
+    from gristmill.corpora.corpus import CORPORA
+    from gristmill.corpora.raw import drops
     from tests.refusal import refusal
 
     first, *lines = data.split(b"\n")[:20]
@@ -133,8 +133,8 @@ def drop_names(data: bytes) -> None:
 
 def normalized_file(data: bytes) -> None:
     """A normalised file: its laws and its reader end with what they found."""
-    from gristmill.reasoning.format.records import records
-    from gristmill.reasoning.laws.normalized import normalized_laws
+    from gristmill.corpora.records import records
+    from gristmill.reasoning.laws.texts import normalized_laws
 
     with folder("lawful") as place:
         path = file("lawful/wiqa/test.jsonl", data)
@@ -145,7 +145,7 @@ def normalized_file(data: bytes) -> None:
 
 def raw_manifest(data: bytes) -> None:
     """A raw manifest: its laws end with what they found."""
-    from gristmill.reasoning.laws.raw_manifest import raw_manifest_laws
+    from gristmill.reasoning.laws.texts import raw_manifest_laws
 
     list(raw_manifest_laws(file("manifest/manifest.json", data).parent))
 
@@ -181,8 +181,8 @@ PARSERS = (
         "reasoning_normalized",
         normalized,
         (
-            *(f"{_RAW}.{name}" for name in ("flatten", "tables", "rows")),
-            *(f"{_RAW}.forms.{name}" for name in ("absent", "reader", "transforms", "trip")),
+            *(f"{_RAW}.{name}" for name in ("texts", "tables", "rows", "corpus_file")),
+            *(f"{_RAW}.{name}" for name in ("reader", "transforms", "trip")),
             "gristmill.reasoning.render.text",
         ),
         covers=(f"{_RAW}.drops",),
@@ -192,7 +192,7 @@ PARSERS = (
     Parser(
         "reasoning_json",
         json_rows,
-        (f"{_RAW}.rows", f"{_RAW}.json_files", "gristmill.untrusted.lines"),
+        (f"{_RAW}.rows", "gristmill.untrusted.lines"),
         words=(*JSON, b'{"0":{', b"\n", b"\r", b"[{", b'"train":[', b'{"question":', b'"answer":'),
     ),
     Parser(
@@ -228,13 +228,13 @@ PARSERS = (
     Parser(
         "reasoning_normalized_file",
         normalized_file,
-        ("gristmill.reasoning.laws.normalized", "gristmill.reasoning.format.records"),
+        ("gristmill.reasoning.laws.texts", "gristmill.corpora.records"),
         words=(*JSON, b'"cot_steps": [', b'"question": ', b'"source_dataset": "wiqa"', b"\n"),
     ),
     Parser(
         "reasoning_raw_manifest",
         raw_manifest,
-        ("gristmill.reasoning.laws.raw_manifest",),
+        ("gristmill.reasoning.laws.texts",),
         words=(*JSON, b'"files": {', b'"licence": {', b'"source_shape": {'),
     ),
 )

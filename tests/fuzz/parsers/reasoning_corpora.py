@@ -6,8 +6,8 @@ import json
 
 from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, split
 
-_FORMS = "gristmill.reasoning.raw.forms"
-_CHAT = "gristmill.reasoning.raw.chat"
+_RAW = "gristmill.corpora.raw"
+_CHAT = "gristmill.corpora.raw.chat"
 _LOOK = "gristmill.look"
 _ENDINGS = ("jsonl", "json", "csv", "tsv")
 
@@ -15,10 +15,10 @@ _ENDINGS = ("jsonl", "json", "csv", "tsv")
 def corpus_file(data: bytes) -> None:
     """A corpus file, and rows: what it makes of them breaks no law, and its counters add up."""
     from gristmill.contract import NothingToBuild
+    from gristmill.corpora.raw import drops
     from gristmill.reasoning.builders.normalize import normalize
     from gristmill.reasoning.config import CorpusConfig
-    from gristmill.reasoning.laws.normalized import normalized_laws
-    from gristmill.reasoning.raw import drops
+    from gristmill.reasoning.laws.texts import normalized_laws
 
     recipe, rows = split(data, 2)
     with folder("corpora") as place:
@@ -40,7 +40,7 @@ def corpus_file(data: bytes) -> None:
 
 def token_recipe(data: bytes) -> None:
     """The recipe of a token dataset."""
-    from gristmill.reasoning.raw.recipes import read_recipe
+    from gristmill.reasoning.raw import read_recipe
 
     recipe = read_recipe(file("mine.toml", data))
     assert recipe["corpora"] and recipe["tokenizer"]
@@ -59,11 +59,11 @@ def tokenizer_file(data: bytes) -> None:
 
 def chat_recipe(data: bytes) -> None:
     """A recipe of conversations, its template, and rows: what they become breaks no law."""
+    from gristmill.corpora.raw.chat import messages as chats
     from gristmill.families import Subject
-    from gristmill.reasoning.builders.chat.conversations import normalize_conversations
+    from gristmill.reasoning.builders.conversations import normalize_conversations
     from gristmill.reasoning.config import ChatConfig
-    from gristmill.reasoning.laws.conversations import conversation_laws
-    from gristmill.reasoning.raw.chat import drops
+    from gristmill.reasoning.laws.texts import conversation_laws
     from gristmill.synth.raw import read_render
 
     recipe, template, rows = split(data, 3)
@@ -72,10 +72,10 @@ def chat_recipe(data: bytes) -> None:
         file("chats/mine/corpus.toml", recipe)
         file("chats/mine/t.jinja", template)
         file("chats/mine/train_sft.jsonl", rows)
-        chat = drops.chat_of(drop)
+        chat = chats.chat_of(drop)
         files = {
             name: [drop / each for each in names]
-            for name, names in drops.account(drop).taken.items()
+            for name, names in chats.account(drop).taken.items()
         }
         assert json.loads(read_render(drop).recorded)
         config = ChatConfig(bad_rows=10**6, recipe=chat.table)
@@ -89,8 +89,8 @@ def look(data: bytes) -> None:
 
     The first byte chooses the endings of both.
     """
+    from gristmill.corpora.raw.corpus_file import read_corpus_file
     from gristmill.look import finding, report
-    from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
 
     first, second = divmod((data[:1] or b"0")[0] % 16, len(_ENDINGS))
     one, other = split(data[1:], 2)
@@ -131,17 +131,16 @@ PARSERS = (
         "reasoning_corpus_file",
         corpus_file,
         tuple(
-            f"{_FORMS}.{name}"
-            for name in ("corpus_file", "values", "templates", "rules", "reader", "groups")
+            f"{_RAW}.{name}" for name in ("corpus_file", "values", "transforms", "rules", "reader")
         ),
-        covers=("gristmill.reasoning.format.corpora",),
+        covers=("gristmill.corpora.corpus",),
         inputs=TEN_THOUSAND,
         words=(*_TOML, *_ROWS),
     ),
     Parser(
         "reasoning_token_recipe",
         token_recipe,
-        ("gristmill.reasoning.raw.recipes",),
+        ("gristmill.reasoning.raw",),
         words=(b"corpora = [", b"tokenizer = ", b"seq_len = ", b"outputs = [", b'"gsm8k"', b"inf"),
     ),
     Parser(
@@ -153,13 +152,7 @@ PARSERS = (
     Parser(
         "chat_recipe",
         chat_recipe,
-        tuple(
-            f"{_CHAT}.{name}"
-            for name in (
-                *("built_in", "contents", "drops", "lists", "messages", "nodes", "recipe"),
-                *("transcripts", "trees"),
-            )
-        ),
+        tuple(f"{_CHAT}.{name}" for name in ("lists", "messages", "recipe")),
         covers=("gristmill.synth.raw",),
         inputs=TEN_THOUSAND,
         words=(*_TOML, *_ROWS, *_MESSAGES),

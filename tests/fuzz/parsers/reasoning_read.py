@@ -9,7 +9,7 @@ _FORMAT = "gristmill.reasoning.format"
 
 def shard_list(data: bytes) -> None:
     """A manifest of shards, as the reader chooses from it: no path leads out of its folder."""
-    from gristmill.reasoning.format.shard_list import shard_list as chosen
+    from gristmill.reasoning.format.shards import shard_list as chosen
 
     for shard in chosen(data, file("manifest.json", data)).shards:
         assert shard.sequences * shard.seq_len > 0
@@ -43,7 +43,7 @@ def index(data: bytes) -> None:
 
 def staged(data: bytes) -> None:
     """`staged.json`, or with 1 as its first byte the journal of a staging."""
-    from gristmill.reasoning.format import staged as form
+    from gristmill.reasoning.format import published as form
 
     with folder("staged") as place:
         name = form.JOURNAL if data[:1] == b"1" else form.STAGED
@@ -67,7 +67,7 @@ def origins(data: bytes) -> None:
     """The origins of a split: all of its rows are there."""
     import numpy as np
 
-    from gristmill.reasoning.format.origins import mapped
+    from gristmill.reasoning.format.index import mapped
 
     found = mapped(file("origins.npy", data))
     assert found.nbytes == 16 * len(found) <= len(data)
@@ -80,7 +80,7 @@ _META = tuple(
 )
 
 PARSERS = (
-    Parser("reasoning_shard_list", shard_list, (f"{_FORMAT}.shard_list",), words=(*JSON, *_META)),
+    Parser("reasoning_shard_list", shard_list, (f"{_FORMAT}.shards",), words=(*JSON, *_META)),
     Parser(
         "reasoning_shards",
         shards,
@@ -96,13 +96,13 @@ PARSERS = (
     Parser(
         "reasoning_staged",
         staged,
-        (f"{_FORMAT}.staged", "gristmill.provenance.record"),
+        (f"{_FORMAT}.published", "gristmill.provenance.record"),
         words=(*JSON, b'"entries": [', b'"path": "', b'"own": true', b'"ranks": [', b"../"),
     ),
     Parser(
         "reasoning_origins",
         origins,
-        (f"{_FORMAT}.origins", "gristmill.untrusted.npy_header", "numpy.lib._format_impl"),
+        (f"{_FORMAT}.index", "gristmill.untrusted.npy_header", "numpy.lib._format_impl"),
         words=(
             *(b"\x93NUMPY\x01\x00", b"'descr':", b"'shape':", b"(0, 2)", b"(2, 2)", b"<i8"),
             *(b"'fortran_order':", b"True", b"(-1, 2)", b"|O", b"1e9", b"\x93NUMPY\x03\x00"),

@@ -10,7 +10,7 @@ _RENDER = "gristmill.reasoning.render"
 
 def audits(data: bytes) -> None:
     """A file of audits: the last verdict of an example and text counts."""
-    from gristmill.reasoning.format import audits
+    from gristmill.reasoning.read import alignment as audits
 
     path = file("audits.jsonl", data)
     assert set(audits.latest(path)) == {audit.key for audit in audits.read(path)}
@@ -19,7 +19,7 @@ def audits(data: bytes) -> None:
 def alignment(data: bytes) -> None:
     """An alignment: its laws end with what they found, and a row is written as it was read."""
     from gristmill.reasoning.format import align
-    from gristmill.reasoning.laws.alignment import alignment_laws
+    from gristmill.reasoning.laws.of_subject import alignment_laws
 
     with folder("aligned") as place:
         path = file("aligned/gsm8k/test.align.jsonl", data)
@@ -35,7 +35,7 @@ def alignment(data: bytes) -> None:
 def report(data: bytes) -> None:
     """A daily report: its laws and the gate end with what they found."""
     from gristmill.reasoning.format import reports
-    from gristmill.reasoning.laws.report import report_laws
+    from gristmill.reasoning.laws.of_subject import report_laws
     from gristmill.reasoning.read.supervised import check_gate
 
     with folder("reports") as place:
@@ -52,7 +52,7 @@ def steps(data: bytes) -> None:
 
     The first byte chooses the corpus.
     """
-    from gristmill.reasoning.format.corpora import CORPORA
+    from gristmill.corpora.corpus import CORPORA
     from gristmill.reasoning.render.steps import is_label, steps_of
     from gristmill.reasoning.render.text import rendered
 
@@ -73,19 +73,19 @@ PARSERS = (
     Parser(
         "reasoning_audits",
         audits,
-        (f"{_FORMAT}.audits",),
+        ("gristmill.reasoning.read.alignment",),
         words=(*JSON, b'"verdict": "right"', b'"wrong"', b'"text_sha256": "', b"\n"),
     ),
     Parser(
         "reasoning_alignment",
         alignment,
-        (f"{_FORMAT}.align", "gristmill.reasoning.laws.alignment"),
+        (f"{_FORMAT}.align", "gristmill.reasoning.laws.of_subject"),
         words=(*JSON, b"gsm8k_test_", b"no-steps", b"; verified", b'"Step 1"', b"\n", b"0.89"),
     ),
     Parser(
         "reasoning_report",
         report,
-        (f"{_FORMAT}.reports", "gristmill.reasoning.laws.report"),
+        (f"{_FORMAT}.reports", "gristmill.reasoning.laws.of_subject"),
         words=(*JSON, b'"gsm8k__test": {', b'"breaches": ["', b"2026-11-22", b"false"),
         most_bytes=8192,
     ),

@@ -11,9 +11,10 @@ from gristmill.contract import BadInput
 from gristmill.reasoning.builders import align as build
 from gristmill.reasoning.builders.align import AlignSummary, align
 from gristmill.reasoning.config import AlignConfig
-from gristmill.reasoning.format import audits, names
+from gristmill.reasoning.format import names
 from gristmill.reasoning.format.align import AlignRow, rows
-from gristmill.reasoning.format.audits import Audit
+from gristmill.reasoning.read import alignment
+from gristmill.reasoning.read.alignment import Audit
 from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import PartStore
 from gristmill.vocabularies.engine import tiktoken_encoding
@@ -178,8 +179,8 @@ def test_audits_mark_examples_with_the_same_text(tmp_path: Path, vocabulary: Pat
         (99, "right", hashes[4]),
     ):
         key = names.example_id("gsm8k", "test", number)
-        audits.append(path, Audit(key, sha256, verdict, "", "", ""))
-    audits.append(path, Audit("another", hashes[4], "right", "", "", ""))
+        alignment.append(path, Audit(key, sha256, verdict, "", "", ""))
+    alignment.append(path, Audit("another", hashes[4], "right", "", "", ""))
     for out in ("first", "second"):  # a rebuild keeps them
         summary, found = _align(tmp_path, jsonl, vocabulary, audits=path, out=out)
         states = [row.notes.partition("; ")[2] for row in found]
@@ -195,8 +196,8 @@ def test_audits_reach_the_examples_of_every_part(
     path = tmp_path / "audits.jsonl"
     for line in (tmp_path / INDEX).read_text().splitlines():
         row = json.loads(line)
-        audits.append(path, Audit(row["example_id"], row["text_sha256"], "right", "", "", ""))
-    audits.append(path, Audit("no number", "", "right", "", "", ""))
+        alignment.append(path, Audit(row["example_id"], row["text_sha256"], "right", "", "", ""))
+    alignment.append(path, Audit("no number", "", "right", "", "", ""))
     summary, _ = _align(tmp_path, jsonl, vocabulary, audits=path)
     assert summary.verified == summary.aligned == 40
 
@@ -217,7 +218,7 @@ def test_an_audit_of_an_example_without_steps_changes_nothing(
     (line,) = (tmp_path / INDEX.replace("gsm8k", "wiqa")).read_text().splitlines()
     path = tmp_path / "audits.jsonl"
     sha256 = json.loads(line)["text_sha256"]
-    audits.append(path, Audit("wiqa_test_000000", sha256, "right", "", "", ""))
+    alignment.append(path, Audit("wiqa_test_000000", sha256, "right", "", "", ""))
     summary, (row,) = _align(tmp_path, jsonl, vocabulary, audits=path)
     assert row.notes == "no-steps" and summary.verified == 0
 

@@ -18,7 +18,7 @@ from gristmill.contract import BadInput, NothingToBuild, counts_of
 from gristmill.families import kind_of_asset
 from gristmill.reasoning.builders.normalize import normalize
 from gristmill.reasoning.config import CorpusConfig, NormalizeConfig
-from gristmill.reasoning.format.origins import mapped
+from gristmill.reasoning.format.index import mapped
 from tests.paths import REAL_DATA
 from tests.reasoning.drops import built, packed, text_of, write
 

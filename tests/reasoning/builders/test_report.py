@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput, NothingToBuild
-from gristmill.reasoning.builders import invariance
+from gristmill.reasoning.builders import measured
 from gristmill.reasoning.builders.report import ReportSummary, breaches, changes, coverage_report
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.laws.report import report_laws
+from gristmill.reasoning.laws.of_subject import report_laws
 from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.published_root import SEQ_LEN, change_counts, publish_split
 
@@ -230,7 +230,7 @@ def test_invariance_is_measured_by_split(root: Path, vocabulary: Path) -> None:
 def test_a_change_that_normalising_must_absorb_closes_the_gate(
     root: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(invariance.GATED, "crlf", lambda text, _: f"{text} and more {text}")
+    monkeypatch.setitem(measured.GATED, "crlf", lambda text, _: f"{text} and more {text}")
     summary, report = _report(root, vocabulary, invariance_sample=7)
     assert summary.invariance_breaches == len(report["invariance"]["breaches"]) > 0
     assert "crlf changes" in report["invariance"]["breaches"][0]

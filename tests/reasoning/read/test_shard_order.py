@@ -308,7 +308,7 @@ ORDER = Order(np.array([3, 3, 3], np.int64), 2)
         ({"rotate": 1}, "another order: its rotate"),
         ({"uneven": "pad"}, "another order: its uneven"),
         ({"version": 3}, "not a state of version 2"),
-        ({"version": 1}, "version 1, whose .* restart from the step .* or use the version"),
+        ({"version": 1}, "not a state of version 2"),
         ({"epoch": -1}, "damaged: epoch"),
         ({"epoch": "0"}, "damaged: epoch"),
         ({"epoch": True}, "damaged: epoch"),

@@ -16,11 +16,11 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import HashedFile
 from gristmill.publish.build import DiskFull
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.staged import JOURNAL, STAGED
+from gristmill.reasoning.format.published import JOURNAL, STAGED
 from gristmill.reasoning.read import stage as staging
+from gristmill.reasoning.read.shard_files import verify_shards
 from gristmill.reasoning.read.shard_reader import ShardReader
 from gristmill.reasoning.read.stage import stage, unstage
-from gristmill.reasoning.read.verify import verify_shards
 from tests.chess.laws.damage import flip
 from tests.publish.tiny import snapshot
 from tests.reading.readers import publish_part

@@ -1,10 +1,27 @@
-import time
+"""Control pairs: what an expression does step by step, and what each variant changes.
 
+Control pairs: what an expression does step by step, and what each variant changes.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gristmill.contract import GristmillError
 from gristmill.reasoning.render import regions
+from gristmill.reasoning.render.regions import Projection, byte_offsets
+from gristmill.reasoning.render.steps import steps_of
+from gristmill.reasoning.render.text import rendered
+from gristmill.vocabularies.encode import encoder
+from gristmill.vocabularies.pinned import GPT2, find, load_gpt2
+from gristmill.vocabularies.tokenizer import of_pinned
+from tests.reasoning.indexed_splits import real_records
 
 
 def _texts(text: str, ranges: list[regions.Range]) -> list[str]:
@@ -103,3 +120,148 @@ def test_no_text_takes_more_than_linear_time(text: str) -> None:
     for cut in _CUTS:
         cut(text, 0, len(text))
     assert time.thread_time() - began < 5  # quadratic time is minutes
+
+
+@pytest.fixture(scope="module")
+def vocabulary(vocabulary_root: Path) -> Path:
+    return find(GPT2, vocabulary_root)
+
+
+def _encoded(texts: list[str], vocabulary: Path) -> tuple[np.ndarray, list[int]]:
+    ids = encoder(GPT2, vocabulary).encode(texts).ids
+    return np.frombuffer(b"".join(ids), np.int32), [each.nbytes // 4 for each in ids]
+
+
+def _lengths(vocabulary: Path) -> np.ndarray:
+    return of_pinned(GPT2, vocabulary).token_lengths
+
+
+def _projection(texts: list[str], vocabulary: Path) -> Projection:
+    return Projection(texts, *_encoded(texts, vocabulary), _lengths(vocabulary))
+
+
+def _slow(text: str, start: int, end: int, pieces: list[bytes]) -> tuple[int, int]:
+    """The tokens that share a byte with some characters, one byte after the other."""
+    first, last = len(text[:start].encode()), len(text[:end].encode())
+    owners = [token for token, piece in enumerate(pieces) for _ in piece]
+    owned = sorted(set(owners[first:last]))
+    assert owned == list(range(owned[0], owned[-1] + 1))
+    return owned[0], owned[-1] + 1
+
+
+def test_the_lengths_are_the_bytes_of_every_token(vocabulary: Path, vocabulary_root: Path) -> None:
+    gpt2 = load_gpt2(vocabulary_root)
+    table = _lengths(vocabulary)
+    expected = [len(gpt2.decode_single_token_bytes(token)) for token in range(50_256)]
+    assert table.tolist() == [*expected, 0]
+
+
+def test_byte_offsets_of_characters() -> None:
+    assert byte_offsets("abc") is None
+    offsets = byte_offsets("aé€😀z")
+    assert offsets is not None and offsets.tolist() == [0, 1, 3, 6, 10, 11]
+
+
+def test_byte_offsets_change_where_utf8_needs_a_byte_more() -> None:
+    for last in (0x7F, 0x7FF, 0xFFFF):
+        text = chr(last) + chr(last + 1) + "\U0010ffff"
+        offsets = byte_offsets(text)
+        expected = [len(text[:place].encode()) for place in range(4)]
+        assert offsets is not None and offsets.tolist() == expected
+
+
+def test_a_character_that_is_split_over_tokens_has_all_of_them(vocabulary: Path) -> None:
+    text = "Don\u2019t"
+    ids, counts = _encoded([text], vocabulary)
+    assert counts == [4] and _lengths(vocabulary)[ids].tolist() == [3, 2, 1, 1]
+    made = Projection([text], ids, counts, _lengths(vocabulary))
+    ranges = made.tokens(np.array([0, 0, 0]), np.array([3, 0, 4]), np.array([4, 3, 5]))
+    assert ranges.tolist() == [[1, 3], [0, 1], [3, 4]]
+    assert made.characters(0, 1, 2) == (3, 4)
+    assert made.characters(0, 2, 4) == (3, 5)
+
+
+def test_a_space_in_a_token_belongs_to_the_word(vocabulary: Path) -> None:
+    made = _projection(["one two three"], vocabulary)
+    assert made.tokens(np.array([0]), np.array([4]), np.array([7])).tolist() == [[1, 2]]
+
+
+def test_each_text_has_its_own_tokens(vocabulary: Path) -> None:
+    texts = ["one two", "", "drei é vier", "five six"]
+    made = _projection(texts, vocabulary)
+    alone = [
+        _projection([text], vocabulary).tokens(*np.array([[0], [0], [len(text)]])).tolist()[0]
+        for text in texts
+        if text
+    ]
+    where = np.array([0, 2, 3])
+    ends = np.array([len(texts[place]) for place in where])
+    assert made.tokens(where, np.zeros(3, np.int64), ends).tolist() == alone
+
+
+_TEXT = st.text(
+    st.one_of(st.sampled_from("ab \n’é€😀'\u0301<|>"), st.characters(exclude_categories=["Cs"])),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(deadline=None)
+@given(st.lists(_TEXT, min_size=1, max_size=4), st.data())
+def test_ranges_are_those_of_a_slow_projection(
+    vocabulary: Path, vocabulary_root: Path, texts: list[str], data: st.DataObject
+) -> None:
+    ids, counts = _encoded(texts, vocabulary)
+    made = Projection(texts, ids, counts, _lengths(vocabulary))
+    place = data.draw(st.integers(0, len(texts) - 1))
+    text = texts[place]
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    first = sum(counts[:place])
+    decode = encoder(GPT2, vocabulary).reference.token_bytes().__getitem__
+    pieces = [decode(int(token)) for token in ids[first : first + counts[place]]]
+    found = made.tokens(np.array([place]), np.array([start]), np.array([end])).tolist()[0]
+    assert tuple(found) == _slow(text, start, end, pieces)
+    covered = made.characters(place, *found)
+    assert covered[0] <= start and covered[1] >= end
+    again = made.tokens(np.array([place]), *np.array(covered).reshape(2, 1)).tolist()[0]
+    assert set(range(*found)) <= set(range(*again))
+
+
+def test_tokens_of_another_text_are_refused(vocabulary: Path) -> None:
+    ids, counts = _encoded(["one two"], vocabulary)
+    for texts, of in ((["one tw"], counts), (["one", " two"], [2, 0]), (["one two"], [1])):
+        with pytest.raises(GristmillError, match="not as many bytes"):
+            Projection(texts, ids, of, _lengths(vocabulary))
+
+
+def test_tokens_behind_the_last_text_are_refused(vocabulary: Path) -> None:
+    ids, counts = _encoded(["one two"], vocabulary)
+    eos = np.array([50_256], np.int32)  # it has no bytes
+    with pytest.raises(GristmillError, match="not as many bytes"):
+        Projection(["one two"], np.concatenate((ids, eos)), counts, _lengths(vocabulary))
+
+
+def test_token_by_token_decoding_drifts_on_gsm8k_and_this_does_not(vocabulary: Path) -> None:
+    records = real_records("gsm8k", "test")
+    texts = [rendered(record) for record in records]
+    ids, counts = _encoded([each.text for each in texts], vocabulary)
+    decode = encoder(GPT2, vocabulary).reference.token_bytes().__getitem__
+    drifted, first = 0, 0
+    for text, count in zip(texts, counts, strict=True):
+        pieces = [decode(int(token)) for token in ids[first : first + count]]
+        drifted += sum(len(piece.decode(errors="replace")) for piece in pieces) != len(text.text)
+        first += count
+    assert drifted == 79
+    made = Projection([each.text for each in texts], ids, counts, _lengths(vocabulary))
+    pairs = [
+        (place, *pair)
+        for place, (record, text) in enumerate(zip(records, texts, strict=True))
+        for pair in steps_of(record, text, "gsm8k").ranges
+    ]
+    found = made.tokens(*np.array(pairs).T)
+    for (place, start, end), (low, high) in zip(pairs, found.tolist(), strict=True):
+        covered = made.characters(place, low, high)
+        # What a token has beyond the step is white space, as in " The" and ".\n".
+        whole = texts[place].text
+        assert whole[covered[0] : covered[1]].strip() == whole[start:end]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.contract import counts_of
+from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.records import Record
 from gristmill.reasoning.config import CLEANING, NormalizeConfig
-from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.format.records import Record
 from gristmill.reasoning.render.text import HOOKS, unboxed
 from tests.reasoning.drops import built
 

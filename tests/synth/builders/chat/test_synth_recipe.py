@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.corpora.raw.chat.messages import account, chat_of
 from gristmill.families import Subject
-from gristmill.reasoning.builders.chat.conversations import normalize_conversations
+from gristmill.reasoning.builders.conversations import normalize_conversations
 from gristmill.reasoning.config import ChatConfig
-from gristmill.reasoning.laws.conversations import conversation_laws
-from gristmill.reasoning.raw.chat.drops import account, chat_of
+from gristmill.reasoning.laws.texts import conversation_laws
 from gristmill.synth.builders.chat import build_chat_shard
 from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.kd_shard import build_kd_shard

@@ -1,0 +1,1 @@
+"""Drops of conversations: their recipes, and the messages of a row."""

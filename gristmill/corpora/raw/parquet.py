@@ -1,0 +1,214 @@
+"""Rows of Parquet, read in a child process as JSON. Source: `docs/formats/reasoning.md#drops`."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from gristmill.contract import BadInput
+from gristmill.corpora.raw.texts import Unfit
+from gristmill.untrusted import child
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.json_text import HEAD_BYTES, has_more_values, refuse_pointer
+from gristmill.untrusted.limits import LIMITS
+from gristmill.untrusted.parquet import Reading, check_once, cut, opened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROW_BYTES: Final = 64 << 20
+"""Bytes of one row as JSON, at most."""
+_BATCH: Final = 64
+_BATCH_BYTES: Final = 16 << 20
+_SECONDS: Final = 120
+_BYTES_PER_SECOND: Final = 1 << 20
+
+
+def rows(
+    path: Path, links: LinkRule = REFUSE_LINKS, columns: Collection[str] | None = None
+) -> Iterator[tuple[int, dict[str, Any] | Unfit]]:
+    """Yield the rows of a Parquet file, numbered from 1.
+
+    path: the file, in its drop.
+    columns: that are read; default None: all. The others are null in every row.
+
+    Raises BadInput if it is no regular file, is damaged, or breaks a limit.
+    """
+    with open_file(path, root=path.parent, links=links) as file:
+        size = os.fstat(file.fileno()).st_size
+        check_begin(os.pread(file.fileno(), HEAD_BYTES, 0), path)
+        batches = child.stream(
+            read,
+            path,
+            None if columns is None else frozenset(columns),
+            file=path,
+            descriptors=[file.fileno()],
+            seconds=_SECONDS + size / _BYTES_PER_SECOND,
+        )
+        number = 0
+        for batch in batches:
+            for row in batch:
+                number += 1
+                if isinstance(row, str):
+                    yield number, Unfit("utf8", row)
+                else:
+                    yield number, _row(row)
+
+
+def check_begin(head: bytes, path: Path) -> None:
+    """Raise BadInput for what is no Parquet file by its first bytes."""
+    refuse_pointer(head, path)
+    if head.startswith(b"PARE"):
+        raise BadInput(path, "is encrypted: write it again without encryption")
+    if not b"PAR1".startswith(head[:4]):
+        raise BadInput(path, "is no Parquet file: give it the ending of what it is")
+
+
+def _row(octets: bytes) -> dict[str, Any]:
+    """A row of the child; it names NaN and infinities, which orjson does not read."""
+    value: dict[str, Any]
+    try:
+        value = orjson.loads(octets)
+    except orjson.JSONDecodeError:
+        value = json.loads(octets)
+    return value
+
+
+def read(
+    descriptor: int, path: Path, wanted: Collection[str] | None = None
+) -> Iterator[list[bytes | str]]:
+    """Yield the rows in order, some at a time: of each its JSON object, or why it has none.
+
+    wanted: names of the columns to read, which must hold what JSON has; default None: all. The
+        others are null in every row, whatever they hold.
+
+    A child process runs it.
+
+    Raises BadInput for a file that is damaged or breaks a limit.
+    """
+    with Reading(descriptor, path) as reading:
+        parquet = opened(descriptor, path)
+        names = parquet.schema_arrow.names
+        columns = [name for name in names if wanted is None or name in wanted]
+        if wanted is not None:
+            _check_types(parquet.schema_arrow, columns, path)
+        empty = dict.fromkeys(names) if len(columns) < len(names) else {}
+        for batch in parquet.iter_batches(_BATCH, columns=columns, use_threads=False):
+            made: list[bytes | str] = []
+            size = 0
+            for item in _as_json(batch, empty):
+                if len(item) > ROW_BYTES:
+                    rule = f"a row of more than {ROW_BYTES:,} bytes"
+                    raise BadInput(path, rule, reading.row + 1)
+                if isinstance(item, bytes) and has_more_values(item, LIMITS.values):
+                    rule = f"a row of more than {LIMITS.values:,} values"
+                    raise BadInput(path, rule, reading.row + 1)
+                reading.takes(len(item))
+                reading.row += 1
+                made.append(item)
+                size += len(item)
+                if size > _BATCH_BYTES:
+                    yield made
+                    made, size = [], 0
+            yield made
+
+
+def _as_json(batch: pa.RecordBatch, empty: Mapping[str, None]) -> Iterator[bytes | str]:
+    """The rows of a batch, one by one: a text that is not UTF-8 refuses its row alone."""
+    has_floats = _has_floats(batch.schema)
+    for at in range(len(batch)):
+        try:
+            value = _value(batch.slice(at, 1))
+            if empty:
+                value = {**empty, **value}
+            octets = orjson.dumps(value, default=_plain)
+            if has_floats and b"null" in octets:
+                octets = _with_odd_numbers(value, octets)
+            yield octets
+        except UnicodeDecodeError as error:
+            yield f"is not UTF-8: {error}"
+        except orjson.JSONEncodeError as error:
+            yield f"holds a value that JSON does not have: {cut(error)}"
+
+
+def _value(one: pa.RecordBatch) -> dict[str, Any]:
+    """The only row of a batch, with texts for times that Python's have no digits for."""
+    import pyarrow as pa
+
+    types, names = pa.types, one.schema.names
+    value: dict[str, Any]
+    try:
+        (value,) = one.to_pylist()
+    except ValueError as error:
+        # pandas writes times in nanoseconds; a text that is not UTF-8 is another matter.
+        kinds = one.schema.types
+        times = {name for name, kind in zip(names, kinds, strict=True) if types.is_timestamp(kind)}
+        texts = [pa.string() if types.is_timestamp(k) or types.is_time(k) else k for k in kinds]
+        if isinstance(error, UnicodeError) or texts == kinds:
+            raise
+        (value,) = one.cast(pa.schema(zip(names, texts, strict=True))).to_pylist()
+        value |= {name: value[name].replace(" ", "T") for name in times if value[name]}
+    return value
+
+
+def _has_floats(schema: pa.Schema) -> bool:
+    """Whether a column, or one inside of it, has numbers that may not be finite."""
+    import pyarrow as pa
+
+    # Arrow makes dictionaries of texts and bytes alone.
+    kinds = list(schema.types)
+    while kinds:
+        kind = kinds.pop()
+        if isinstance(kind, pa.BaseExtensionType):
+            kind = kind.storage_type
+        if pa.types.is_floating(kind):
+            return True
+        kinds += [kind.field(at).type for at in range(kind.num_fields)]
+    return False
+
+
+def _with_odd_numbers(value: dict[str, Any], octets: bytes) -> bytes:
+    """The JSON of a row with NaN and infinities by name, which orjson writes as null."""
+    plain = orjson.loads(octets)
+    restored = _restored(value, plain)
+    return octets if restored is plain else json.dumps(restored, ensure_ascii=False).encode()
+
+
+def _restored(value: Any, plain: Any) -> Any:
+    """What a value is as JSON, `plain`, but its numbers that are not finite stay."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return value
+    made: Any = plain
+    if isinstance(value, dict):
+        made = {name: _restored(item, plain[name]) for name, item in value.items()}
+    elif isinstance(value, list | tuple):
+        made = [_restored(item, of) for item, of in zip(value, plain, strict=True)]
+    return made if made != plain else plain
+
+
+def _plain(value: Any) -> str:
+    """Decimals and times as texts."""
+    if isinstance(value, bytes):
+        raise TypeError("bytes")
+    return str(value)
+
+
+def _check_types(schema: pa.Schema, columns: Sequence[str], path: Path) -> None:
+    """Raise BadInput for a column that is there twice, or holds bytes that nobody calls a text."""
+    import pyarrow as pa
+
+    check_once(columns, columns, path)
+    for name in columns:
+        kind = schema.field(name).type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        if is_binary or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
+            rule = f"has the column {name}, which is {kind} and not a string: write it as strings"
+            raise BadInput(path, rule)

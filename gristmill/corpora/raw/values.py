@@ -1,0 +1,445 @@
+"""A value of a corpus file, compiled once. Source: `docs/formats/reasoning.md#corpus-files`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gristmill.corpora.corpus import Value
+from gristmill.corpora.raw.texts import Unfit, chain, flattened, items, text
+from gristmill.corpora.raw.transforms import Get, Row, filled, letter, pieces
+from gristmill.settings.fields import did_you_mean
+
+_OPEN, _CLOSE = "<think>", "</think>"
+_MOST_PATH: Final = 16
+_SHOWN: Final = 40
+_FROM_ONE: Final = ': where the first one is 1, say labels = ["1", "2", ..]'
+_LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?")
+_MOST_PARTS: Final = 200
+
+
+@dataclass
+class Names:
+    """What values may name.
+
+    columns: that compiled values read, the first part of a path beside the whole.
+    busy: parts that are being compiled. parts_read: how often a template names one.
+    """
+
+    parts: Mapping[str, Value] = field(default_factory=dict)
+    file: str = ""
+    columns: set[str] = field(default_factory=set)
+    busy: set[str] = field(default_factory=set)
+    parts_read: int = 0
+
+
+def column(path: str, names: Names) -> Get:
+    """What reads a column, or the place `a.b.0` in one; a column with that very name wins.
+
+    Raises ValueError for an empty name, and for a path with more than 16 steps.
+    """
+    if not isinstance(path, str) or not path:
+        raise ValueError(f"{path!r} is no name of a column")
+    steps = path.split(".")
+    if len(steps) > _MOST_PATH:
+        raise ValueError(f"the path has more than {_MOST_PATH} steps")
+    names.columns |= {path, steps[0]}
+    if len(steps) == 1:
+        return lambda row: row.get(path)
+
+    def read(row: Row) -> Any:
+        if path in row:
+            return row[path]
+        value: Any = row
+        for step in steps:
+            if isinstance(value, Mapping):
+                value = value.get(step)
+            elif isinstance(value, list) and step.isdecimal() and len(step) < 10:
+                value = value[int(step)] if int(step) < len(value) else None
+            else:
+                return None
+        return value
+
+    return read
+
+
+def read_of(value: Value, names: Names) -> Get:
+    """What reads a value of a row: a JSON value of a column, else a text, a list of texts or None.
+
+    Raises ValueError for a table with an unknown or a wrong key.
+    """
+    if isinstance(value, str):
+        return column(value, names)
+    if not isinstance(value, Mapping):
+        raise ValueError('must be the name of a column, or a table as { column = "name" }')
+    for kind, (make, keys) in _KINDS.items():
+        if kind not in value:
+            continue
+        for key in value:
+            if key != kind and key not in keys:
+                known = ", ".join((kind, *keys))
+                raise ValueError(f"unknown key {key!r}{did_you_mean(key, keys)}; known: {known}")
+        return make(value, names)
+    known = ", ".join(_KINDS)
+    first = str(next(iter(value), ""))
+    if first in _CUTS:
+        raise ValueError(f'`{first}` needs a column: write {{ column = "name", {first} = .. }}')
+    raise ValueError(f"has none of the keys {known}{did_you_mean(first, _KINDS)}")
+
+
+def text_of(value: Value, names: Names) -> Callable[[Row], str]:
+    """What reads a value as a text, empty where there is none. Raises ValueError as `read_of`."""
+    read = read_of(value, names)
+    return lambda row: text(read(row))
+
+
+def _texts(value: object, what: str, count: int | None = None) -> list[str]:
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(each, str) for each in value)
+        or (count is not None and len(value) != count)
+    ):
+        raise ValueError(f"`{what}` must be a list of {count or 'one or more'} texts")
+    return value
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"`{what}` must be a text that is not empty")
+    return value
+
+
+def _named(name: str, names: Names) -> Callable[[Row], str]:
+    """What reads the text of a name in a template: a part of the form, else a column."""
+    if name not in names.parts:
+        return text_of(name, names)
+    # Parts that name parts twice would double the text, and the work, with each of them.
+    names.parts_read += 1
+    if names.parts_read > _MOST_PARTS:
+        raise ValueError(f"templates name parts more than {_MOST_PARTS} times, one in another")
+    if name in names.busy:
+        raise ValueError(f"the part {name!r} names itself")
+    names.busy.add(name)
+    read = text_of(names.parts[name], names)
+    names.busy.discard(name)
+    return read
+
+
+def _template(value: Mapping[str, Any], names: Names) -> Get:
+    template = _text(value["template"], "template")
+    if not any(is_name for _, is_name in pieces(template)):
+        raise ValueError('the template names no column: write "{column}", or { constant = "text" }')
+    fill = filled(template, lambda name: _named(name, names))
+    return lambda row: fill(row) or None
+
+
+def _cut(value: Mapping[str, Any], names: Names) -> Get:
+    """A column, whole or cut at a mark, or with its values mapped to texts."""
+    cuts = [key for key in _CUTS if key in value]
+    if len(cuts) > 1:
+        raise ValueError(f"has both `{cuts[0]}` and `{cuts[1]}`: leave one")
+    if (which := value.get("which")) and which not in ("first", "last"):
+        raise ValueError("`which` must be first or last")
+    if not cuts:
+        return column(value["column"], names)
+    if cuts[0] == "map":
+        return _mapped(value, names)
+    read, cut = text_of(value["column"], names), _CUTS[cuts[0]](value)
+    return lambda row: cut(read(row))
+
+
+def _mapped(value: Mapping[str, Any], names: Names) -> Get:
+    read, table, other = column(value["column"], names), value["map"], value.get("else")
+    if not isinstance(table, dict) or not all(isinstance(each, str) for each in table.values()):
+        raise ValueError("`map` must be a table of texts")
+
+    def mapped(row: Row) -> Any:
+        found = flattened(read(row))
+        if found is None or found in table:
+            return None if found is None else table[found]
+        if other is None:
+            raise Unfit("value", f"{value['column']} is {found[:_SHOWN]!r}, which `map` has not")
+        return other
+
+    return mapped
+
+
+Cut = Callable[[str], str | None]
+
+
+def _line(value: Mapping[str, Any], key: str) -> Callable[[str], tuple[str, str | None]]:
+    """What divides a text at the last line that begins with a mark: before it, and behind it."""
+    mark = _text(value[key], key)
+    if "\n" in mark:
+        raise ValueError(f"`{key}` must be in one line")
+
+    def divided(whole: str) -> tuple[str, str | None]:
+        place = whole.rfind("\n" + mark)
+        begin = place + 1 if place >= 0 else 0 if whole.startswith(mark) else None
+        return (whole, None) if begin is None else (whole[:begin], whole[begin + len(mark) :])
+
+    return divided
+
+
+def _before_line(value: Mapping[str, Any]) -> Cut:
+    divided = _line(value, "before_line")
+
+    def cut(whole: str) -> str | None:
+        before, after = divided(whole)
+        return whole if after is None else before.strip() or None
+
+    return cut
+
+
+def _after_line(value: Mapping[str, Any]) -> Cut:
+    divided = _line(value, "after_line")
+    return lambda whole: (divided(whole)[1] or "").strip()
+
+
+def _before(value: Mapping[str, Any]) -> Cut:
+    mark, is_last = _text(value["before"], "before"), value.get("which") == "last"
+
+    def cut(whole: str) -> str | None:
+        place = whole.rfind(mark) if is_last else whole.find(mark)
+        return whole if place < 0 else whole[:place].strip() or None
+
+    return cut
+
+
+def _after(value: Mapping[str, Any]) -> Cut:
+    mark, is_last = _text(value["after"], "after"), value.get("which") == "last"
+
+    def cut(whole: str) -> str:
+        place = whole.rfind(mark) if is_last else whole.find(mark)
+        return "" if place < 0 else whole[place + len(mark) :].strip()
+
+    return cut
+
+
+def _between(value: Mapping[str, Any]) -> Cut:
+    begin, end = _texts(value["between"], "between", 2)
+    if not begin or not end:
+        raise ValueError("`between` must be two texts that are not empty")
+    is_last, has_braces = value.get("which") == "last", value.get("braces", False)
+
+    def cut(whole: str) -> str:
+        place = whole.rfind(begin) if is_last else whole.find(begin)
+        if place < 0:
+            return ""
+        place += len(begin)
+        stop = _closing(whole, place) if has_braces else whole.find(end, place)
+        return "" if stop < 0 else whole[place:stop].strip()
+
+    return cut
+
+
+def _closing(whole: str, place: int) -> int:
+    """Where the brace that is open at a place closes; -1 where it does not."""
+    depth = 1
+    for index in range(place, len(whole)):
+        depth += (whole[index] == "{") - (whole[index] == "}")
+        if not depth:
+            return index
+    return -1
+
+
+_CUTS: Final[Mapping[str, Callable[[Mapping[str, Any]], Cut]]] = {
+    "before_line": _before_line,
+    "after_line": _after_line,
+    "before": _before,
+    "after": _after,
+    "between": _between,
+    "map": _before,
+}
+
+
+def _join(value: Mapping[str, Any], names: Names) -> Get:
+    """The items of a list, each by a template if there is one: a list where a line joins them."""
+    read, by = column(value["join"], names), value.get("by", "\n")
+    if not isinstance(by, str):
+        raise ValueError("`by` must be a text")
+    item = value.get("item")
+    fill = (
+        None if item is None else filled(_text(item, "item"), lambda name: text_of(name, Names()))
+    )
+
+    def joined(row: Row) -> list[str] | str | None:
+        found = read(row)
+        if found is None:
+            return None
+        if not isinstance(found, list):
+            found = [found]
+        if fill is not None:
+            found = [
+                fill(
+                    {"letter": letter(place), "number": place + 1}
+                    | (each if isinstance(each, dict) else {"text": each})
+                )
+                for place, each in enumerate(found)
+            ]
+        texts = items(found)
+        return texts if by == "\n" else by.join(texts)
+
+    return joined
+
+
+def _choice(value: Mapping[str, Any], names: Names) -> Get:
+    """One of a list, or of several columns: by number from 0, letter, label or text."""
+    read, of, label = column(value["choice"], names), _choices(value, names), value.get("labels")
+    labels = column(label, names) if isinstance(label, str) else None
+    fixed = None if label is None or labels else _texts(label, "labels")
+    shown = value.get("as", "text")
+    if shown not in ("letter", "text", "both"):
+        raise ValueError("`as` must be letter, text or both")
+
+    def chosen(row: Row) -> str | None:
+        found, choices = read(row), of(row)
+        if found is None:
+            return None
+        if not isinstance(choices, list):
+            raise Unfit("value", f"{value['of']} is no list of choices")
+        texts = [_unlettered(each, place) for place, each in enumerate(choices)]
+        if label is None:
+            place = _place(found, texts, choices)
+        else:
+            place = _labelled(found, labels(row) if labels else fixed, texts)
+        if place is None:
+            rule = f"{value['choice']} is {str(found)[:_SHOWN]!r}, none of {len(texts)} choices"
+            is_last = label is None and _stripped(found) == str(len(texts))
+            raise Unfit("value", rule + _FROM_ONE * is_last)
+        if not texts[place]:
+            raise Unfit("value", f"{value['choice']} is {str(found)[:_SHOWN]!r}, an empty choice")
+        both = f"{letter(place)}) {texts[place]}"
+        return {"letter": letter(place), "text": texts[place], "both": both}[shown]
+
+    return chosen
+
+
+def _choices(value: Mapping[str, Any], names: Names) -> Get:
+    """What reads the choices of a row as texts: a list of one column, or a column each."""
+    if isinstance(value.get("of"), list):
+        reads = [column(each, names) for each in _texts(value["of"], "of")]
+        return lambda row: [_stripped(get(row)) for get in reads]
+    if not isinstance(value.get("of"), str):
+        raise ValueError('`of` is missing: write of = "column", that of the choices')
+    read = column(value["of"], names)
+    # An empty choice keeps its place: numbers and letters count it.
+    return lambda row: (
+        list(map(_stripped, found)) if isinstance(found := read(row), list) else found
+    )
+
+
+def _stripped(value: Any) -> str:
+    return (flattened(value) or "").strip()
+
+
+def _labelled(found: Any, labels: Any, texts: Sequence[str]) -> int | None:
+    """The place of a choice by its label, else by its text."""
+    said = _stripped(found)
+    known = list(map(_stripped, labels)) if isinstance(labels, list) else []
+    for places in (known[: len(texts)], texts):
+        if said and said in places:
+            return list(places).index(said)
+    return None
+
+
+def _unlettered(choice: str, place: int) -> str:
+    """A choice without the letter that it may begin with: `A) x`, `(A) x`, `A. x`."""
+    mark = letter(place)
+    for begin in (f"({mark})", f"{mark})", f"{mark}."):
+        if choice.startswith(begin):
+            return choice[len(begin) :].strip()
+    return choice
+
+
+def _place(found: Any, texts: Sequence[str], choices: Sequence[str]) -> int | None:
+    """The place of a choice by number, letter or text; `choices` may begin with their letters."""
+    if isinstance(found, int) and not isinstance(found, bool):
+        return found if 0 <= found < len(texts) else None
+    said = _stripped(found)
+    known = [letter(place) for place in range(len(texts))]
+    for places in (known, texts, [str(place) for place in range(len(texts))], choices):
+        if said and said in places:
+            return list(places).index(said)
+    marked = _LETTER.fullmatch(said)
+    return known.index(marked[1].upper()) if marked and marked[1].upper() in known else None
+
+
+def thought(generation: str) -> str | None:
+    """The thought of a generation, None where it is incomplete.
+
+    generation: a text with `<think>`, the thought, `</think>` and the solution. A text without
+        the first begins in the thought; one without the last is incomplete. Of an empty
+        thought, the text after it counts.
+    """
+    before, closed, after = generation.partition(_CLOSE)
+    if not closed:
+        return None
+    inner = before.rpartition(_OPEN)[2] if _OPEN in before else before
+    return inner.strip() or after.strip() or None
+
+
+def _think(value: Mapping[str, Any], names: Names) -> Get:
+    read = text_of(value["think"], names)
+    return lambda row: thought(read(row))
+
+
+def _pick(value: Mapping[str, Any], names: Names) -> Get:
+    """The first item whose verdicts in parallel lists are all true, else another column."""
+    read, is_thought, name = column(value["pick"], names), value.get("think", False), value["pick"]
+    wanted = value.get("where", [])
+    if not isinstance(wanted, list) or not wanted:
+        raise ValueError("`where` must be a list of lists of columns")
+    verdicts = [[column(each, names) for each in _texts(one, "where")] for one in wanted]
+    other = None if "else" not in value else read_of(value["else"], names)
+
+    def picked(row: Row) -> str | None:
+        if (found := read(row)) is None:
+            found = []
+        if not isinstance(found, list):
+            raise Unfit("generations", f"its {name} are no list")
+        for columns in verdicts:
+            lists = [said if isinstance(said := get(row), list) else [] for get in columns]
+            for item, *said in zip(found, *lists, strict=False):
+                if all(each is True for each in said):
+                    made = thought(text(item)) if is_thought else text(item)
+                    if made is not None:
+                        return made
+        made, _ = (None, None) if other is None else chain(other(row))
+        return made if made and made.strip() else None
+
+    return picked
+
+
+def _first(value: Mapping[str, Any], names: Names) -> Get:
+    reads = [read_of(each, names) for each in _texts(value["first"], "first")]
+    return lambda row: next((made for get in reads if flattened(made := get(row))), None)
+
+
+def _constant(value: Mapping[str, Any], names: Names) -> Get:
+    constant = value["constant"]
+    if not isinstance(constant, str | int | float | bool):
+        raise ValueError("`constant` must be a text, a number or a truth value")
+    return lambda row: constant
+
+
+def _file(value: Mapping[str, Any], names: Names) -> Get:
+    if value["from"] != "file":
+        raise ValueError('`from` must be "file"')
+    return lambda row: names.file or None
+
+
+_KINDS: Final[Mapping[str, tuple[Callable[[Mapping[str, Any], Names], Get], tuple[str, ...]]]] = {
+    "template": (_template, ()),
+    "join": (_join, ("by", "item")),
+    "choice": (_choice, ("of", "as", "labels")),
+    "pick": (_pick, ("where", "think", "else")),
+    "think": (_think, ()),
+    "first": (_first, ()),
+    "constant": (_constant, ()),
+    "from": (_file, ()),
+    "column": (_cut, (*_CUTS, "which", "braces", "else")),
+}

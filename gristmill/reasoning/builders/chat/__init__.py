@@ -1,1 +1,0 @@
-"""Builders of the conversations of a drop."""

@@ -1,0 +1,277 @@
+"""A drop to a Parquet shard of conversations. Source: `docs/formats/chat.md#conversations`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.corpora.raw.chat.lists import Trees
+from gristmill.corpora.raw.chat.messages import CHAT_CURES, Messages, Talk
+from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
+from gristmill.corpora.raw.rows import rows
+from gristmill.corpora.raw.rules import Drawn, Place, Rules
+from gristmill.corpora.raw.texts import Unfit, flattened
+from gristmill.corpora.raw.transforms import Row
+from gristmill.corpora.raw.values import Names, column
+from gristmill.corpora.records import Record
+from gristmill.hashing import HashedFile
+from gristmill.inbox.division import is_valid, threshold
+from gristmill.reasoning.builders.normalize import Refused, check_runs
+from gristmill.reasoning.config import ChatConfig
+from gristmill.reasoning.format import reports as form
+from gristmill.run.progress import SILENT, Progress, Stage
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.vocabularies.encode import LONGEST_RUN
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_GROUP_BYTES: Final = 32 << 20
+_NO_ROW: Final[Mapping[str, Any]] = {}
+
+
+@dataclass(frozen=True)
+class ConversationsSummary(Summary):
+    """What was normalised, of the rows that belong to the shard."""
+
+    rows: int
+    raw_rows: int
+    held: int
+    from_trees: int
+    validation: int
+    messages: int
+    thoughts: int
+    masked: int
+    rejected: int
+    rejected_by: Mapping[str, int]
+    left_out_by: Mapping[str, int]
+    ignored: Mapping[str, int]
+
+
+def normalize_conversations(
+    source: Path,
+    files: Mapping[str, Sequence[Path]],
+    out: Path,
+    partition: str,
+    config: ChatConfig,
+    *,
+    links: LinkRule = REFUSE_LINKS,
+    progress: Progress = SILENT,
+) -> ConversationsSummary:
+    """Write the conversations of one shard: `shard_NN.parquet`, and the rows that are set aside.
+
+    source: the drop. files: its files by split; with a rule for splits, all are in each.
+    partition: `<name>__NN`: row k of the drop, from 0, belongs to the shard k modulo their number;
+        by the recipe of SYNTH, the rows of some files do.
+    config: with the recipe. progress: gets the stage "normalise", in rows.
+
+    Raises BadInput for files that are damaged, for a file without a good row, for too many damaged
+    rows, and where no conversation is left.
+    """
+    chat = chat_of_table(json.loads(config.recipe))
+    out.mkdir(parents=True)
+    number = partition.rpartition("__")[2]
+
+    def written(folder: Path, last: Drawn | None) -> tuple[_Work, ConversationsSummary]:
+        target, rejected = folder / form.shard_name(number), folder / form.REJECTED
+        with (
+            HashedFile(target) as file,
+            Refused(
+                rejected, config.bad_rows, source, "[chat.conversations]", CHAT_CURES
+            ) as refused,
+            ExitStack() as stack,
+        ):
+            sink = form.opened_writer(file, chat.kept)
+            stack.callback(sink.close)
+            work = _Work(source, chat, int(number), Rules(chat.corpus, None, last), sink, refused)
+            work.run(files, links, progress)
+            stack.close()
+            note = FileNote(rows=work.counts["rows"], sha256=file.sha256, bytes=file.bytes)
+        notes = {target.name: note}
+        if refused.count:
+            notes[rejected.name] = FileNote(rows=refused.listed)
+        return work, work.summary(notes)
+
+    last = None
+    if chat.corpus.sample is not None and "cap" in chat.corpus.sample:
+        # The number of the last conversation that stays is known once all are read.
+        with TemporaryDirectory(dir=out) as scratch:
+            last = written(Path(scratch), None)[0].rules.last
+    return written(out, last)[1]
+
+
+class _Work:
+    """One shard under way: takes rows, writes conversations."""
+
+    def __init__(
+        self,
+        drop: Path,
+        chat: Chat,
+        number: int,
+        rules: Rules,
+        sink: pq.ParquetWriter,
+        refused: Refused,
+    ) -> None:
+        self._drop = drop
+        self.rules = rules
+        self.counts: Counter[str] = Counter()
+        self.ignored: Counter[str] = Counter()
+        self._chat, self._number, self._sink, self._refused = chat, number, sink, refused
+        self._messages = Messages(chat)
+        self._trees = None if chat.tree is None else Trees(chat)
+        self._id = None if chat.corpus.id is None else column(chat.corpus.id, Names())
+        self._limit = threshold((chat.corpus.split or {}).get("validation", 0))
+        # By files, or every so many rows.
+        self._among = (0, 1) if chat.is_synth else (number, chat.shards)
+        # These rules compare a row with the rows of all shards.
+        self._needs_all = bool(chat.corpus.dedup) or "cap" in (chat.corpus.sample or {})
+        self._paths: list[Path] = []
+        self._splits: list[str | None] = []
+        self._waiting: list[tuple[str | None, ...]] = []
+        self._places: list[Place] = []
+        self._bytes = self._row = 0
+
+    def run(self, files: Mapping[str, Sequence[Path]], links: LinkRule, progress: Progress) -> None:
+        """Write the conversations of all files."""
+        for split, paths in files.items():
+            for path in paths:
+                if path not in self._paths:
+                    self._paths.append(path)
+                    self._splits.append(None if self._chat.corpus.split else split)
+        read = self._chat.read_by(self._number, self._paths)
+        with progress.stage("normalise", "rows") as stage:
+            for number, path in enumerate(self._paths):
+                if path in read:
+                    self._file(number, path, links, stage)
+            if self._trees is not None:
+                self._read_trees(self._trees)
+            self._flush()
+        self._refused.check(self._paths[0], self.counts["rows"])
+        if not self.counts["rows"]:
+            rule = f"its rows give shard {self._number:02d} no conversation: lower `shards`"
+            raise BadInput(self._paths[0], f"{rule} in corpus.toml, which is {self._chat.shards}")
+
+    def summary(self, notes: Mapping[str, FileNote]) -> ConversationsSummary:
+        """What was done. notes: of each file."""
+        names = ("rows", "raw_rows", "held", "from_trees", "validation", "messages", "thoughts")
+        return ConversationsSummary(
+            files=notes,
+            **{name: self.counts[name] for name in (*names, "masked")},
+            rejected=self._refused.count,
+            rejected_by=dict(self._refused.damaged),
+            left_out_by=dict(self._refused.left_out),
+            ignored=dict(self.ignored),
+        )
+
+    def _file(self, number: int, path: Path, links: LinkRule, stage: Stage) -> None:
+        """Write the conversations of a file. Raises BadInput where no row is good.
+
+        A shard that has few rows of a file says nothing of the file.
+        """
+        row, held, good = 0, self.counts["held"], self._good
+        found = rows(path, self._chat.corpus, links, columns=self._messages.columns)
+        for row, value in found:
+            is_own = self._row % self._among[1] == self._among[0]
+            self._row += 1
+            if self._trees is None and not (is_own or self._needs_all):
+                continue
+            if is_own:
+                self.counts["raw_rows"] += 1
+            try:
+                if isinstance(value, Unfit):
+                    raise value
+                self.rules.check_row(value)
+                if self._trees is not None:
+                    self._trees.add(value, (number, row))
+                    self.counts["held"] += is_own
+                else:
+                    self._take(self._messages.read(value), (number, row), value, is_own)
+            except Unfit as unfit:
+                if is_own:
+                    self._refused.add(path, row, unfit)
+            if self._bytes > _GROUP_BYTES or len(self._waiting) >= form.GROUP_ROWS:
+                stage.advance(self._flush())
+        if not row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
+            raise BadInput(path, "holds no row: take it out, or get it again if it had some")
+        if good == self._good and held == self.counts["held"] and row >= self._among[1]:
+            self._refused.check_file(path, 0)
+
+    def _read_trees(self, trees: Trees) -> None:
+        """Write the conversations of the trees."""
+        for at, (place, items) in enumerate(trees.conversations()):
+            is_own = at % self._chat.shards == self._number
+            if not (is_own or self._needs_all):
+                continue
+            self.counts["from_trees"] += is_own
+            try:
+                self._take(self._messages.talk(items), place, _NO_ROW, is_own)
+            except Unfit as unfit:
+                if is_own:
+                    self._refused.add(self._paths[place[0]], place[1], unfit)
+            if self._bytes > _GROUP_BYTES or len(self._waiting) >= form.GROUP_ROWS:
+                self._flush()
+        for file, row in trees.lost() if self._number == 0 else ():
+            rule = "no message that begins a tree leads to it: its parent is not there"
+            self._refused.add(self._paths[file], row, Unfit("tree:parent", rule))
+
+    @property
+    def _good(self) -> int:
+        return self.counts["rows"] + self._refused.left_out.total()
+
+    def _take(self, talk: Talk, place: Place, row: Row, is_own: bool) -> None:
+        """Write a conversation, if it is the shard's. Raises Unfit for one that must not be."""
+        whole = talk.json
+        if len(whole) > LONGEST_RUN:
+            check_runs([each.content for each in talk.messages])
+        record = Record(whole, "", None)
+        self.rules.check(record, row)
+        if not is_own:
+            return
+        own_id = self._id_of(row, whole)
+        split = self._splits[place[0]]
+        if split is None and self._chat.is_synth:
+            split = "validation" if is_valid(own_id, self._limit) else "train"
+        split = split or self.rules.split_of(record, row)
+        name = self._paths[place[0]].relative_to(self._drop).as_posix()
+        kept = [None if (said := row.get(each)) is None else str(said) for each in self._chat.kept]
+        self._waiting.append((whole, own_id, talk.spans, split, name, *kept))
+        self._places.append(place)
+        self._bytes += len(whole)
+        self.ignored.update(dict.fromkeys(talk.ignored, 1))
+        self.counts["rows"] += 1
+        self.counts["validation"] += split == "validation"
+        self.counts["messages"] += len(talk.messages)
+        for each in talk.messages:
+            self.counts["thoughts"] += each.channel == "analysis"
+            self.counts["masked"] += each.role == "assistant" and each.span == "0"
+
+    def _id_of(self, row: Row, whole: str) -> str:
+        """The id of a conversation. Raises Unfit for one of SYNTH without it."""
+        found = None if self._id is None else self._id(row)
+        if not self._chat.is_synth:
+            own_id = (flattened(found) or "").strip()
+            return own_id or blake2b(whole.encode(), digest_size=8).hexdigest()
+        if found is None or not str(found).strip():
+            rule = "give the row an id, which chooses its split"
+            raise Unfit("value", f"its {self._chat.corpus.id} is {found!r}: {rule}")
+        return str(found)
+
+    def _flush(self) -> int:
+        """Write what waits as a row group; return the number of conversations."""
+        count = len(self._waiting)
+        if count:
+            places = [row for _, row in self._places]
+            batch = form.batch(self._waiting, places, self._chat.kept)
+            self._sink.write_batch(batch, row_group_size=count)
+        self._waiting.clear()
+        self._places.clear()
+        self._bytes = 0
+        return count

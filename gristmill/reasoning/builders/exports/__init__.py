@@ -1,1 +1,0 @@
-"""What is made for other programs: their own formats, and the spans of arithmetic."""

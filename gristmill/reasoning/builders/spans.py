@@ -1,0 +1,218 @@
+"""The spans of arithmetic of one split. Source: `docs/formats/reasoning.md#spans`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import orjson
+
+from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.corpora import records
+from gristmill.hashing import HashedFile
+from gristmill.reasoning.builders.exports import (
+    CALIBRATION,
+    EVALUATION,
+    calibration,
+    write_controls,
+)
+from gristmill.reasoning.config import SpansConfig
+from gristmill.reasoning.format import index, names
+from gristmill.reasoning.render.annotations import (
+    Annotation,
+    annotations_of,
+    facts,
+    text_with_answer,
+)
+from gristmill.reasoning.render.regions import Projection, byte_offsets
+from gristmill.run.progress import SILENT, Progress
+from gristmill.vocabularies.tokenizer import Tokenizer
+
+_BATCH: Final = 256
+
+
+@dataclass(frozen=True)
+class SpansSummary(Summary):
+    """What was found."""
+
+    annotations: int
+    traces: int
+    records: int
+    calibration: int
+    skipped_by: Mapping[str, int]
+    controls: int
+
+
+class _Example(NamedTuple):
+    """A record with annotations. head: the first values of its rows."""
+
+    head: dict[str, Any]
+    text: str
+    found: list[Annotation]
+
+
+def write_spans(
+    normalized: Path,
+    partition: str,
+    out: Path,
+    config: SpansConfig,
+    tokenizer: Tokenizer,
+    progress: Progress = SILENT,
+) -> SpansSummary:
+    """Write `<corpus>/<split>.spans.jsonl`, a row for each annotation, and control pairs if asked.
+
+    normalized: the folder of the normalised files. partition: key of the split.
+    out: folder to write, which must not exist. tokenizer: whose tokens the spans name.
+    progress: gets the stage `spans`, in rows; default: nothing.
+
+    Memory grows with the ids of records that have an annotation, and with the rows of the traces
+    that get control pairs. Raises BadInput for a tokenizer whose tokens are not the bytes of the
+    text, and for damage.
+    """
+    corpus, split = partition.split("__")
+    path = out / names.spans(corpus, split)
+    path.parent.mkdir(parents=True)
+    counts, traces, parts = Counter[str](), set[str](), Counter[str]()
+    with HashedFile(path) as file, progress.stage("spans", "rows") as stage:
+        for row in rows(normalized, partition, config, tokenizer):
+            file.write(orjson.dumps(row) + b"\n")
+            stage.advance(1)
+            counts[row["skipped"]] += 1
+            if row["trace_id"] not in traces:
+                traces.add(row["trace_id"])
+                parts[row["part"]] += 1
+    total = counts.total()
+    files = {names.spans(corpus, split): FileNote(rows=total, sha256=file.sha256, bytes=file.bytes)}
+    if config.control_traces:
+        name = names.controls(corpus, split)
+        files[name] = write_controls(out / name, path, split, config)
+    del counts[""]
+    return SpansSummary(
+        files=files,
+        annotations=total,
+        traces=len(traces),
+        records=len(index.mapped(normalized / names.origins(partition))),
+        calibration=parts[CALIBRATION],
+        skipped_by=dict(sorted(counts.items())),
+        controls=sum(each.rows or 0 for each in files.values()) - total,
+    )
+
+
+def rows(
+    normalized: Path, partition: str, config: SpansConfig, tokenizer: Tokenizer
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a split; arguments and errors as of `write_spans`."""
+    if tokenizer.no_offsets:
+        raise BadInput(
+            tokenizer.path,
+            f"has no places of tokens in a text ({tokenizer.no_offsets}): name another tokenizer "
+            "in [reasoning.spans]",
+        )
+    chosen = calibration(
+        [each.head["trace_id"] for each in _examples(normalized, partition)], config
+    )
+    examples = _examples(normalized, partition)
+    while batch := list(islice(examples, _BATCH)):
+        texts = [each.text for each in batch]
+        encoded = [np.frombuffer(ids, "<i4") for ids in tokenizer.encode(texts).ids]
+        sizes = [len(ids) for ids in encoded]
+        made = Projection(texts, np.concatenate(encoded), sizes, tokenizer.token_lengths)
+        for at, each in enumerate(batch):
+            part = CALIBRATION if each.head["trace_id"] in chosen else EVALUATION
+            yield from _rows(each, made, at, encoded[at], config, part)
+
+
+def has_annotations(normalized: Path, partition: str) -> bool:
+    """Whether a split has an annotation; arguments as of `write_spans`."""
+    path = normalized / names.normalized(*partition.split("__"))
+    with path.open("rb") as file:
+        return any(
+            b"<<" in line
+            and any(annotations_of(text_with_answer(records.parse(line, path, number))))
+            for number, line in enumerate(file, 1)
+        )
+
+
+def _examples(normalized: Path, partition: str) -> Iterator[_Example]:
+    corpus, split = partition.split("__")
+    places = index.mapped(normalized / names.origins(partition))
+    files = int(places[:, 0].max()) + 1 if len(places) else 0
+    jsonl = normalized / names.normalized(corpus, split)
+    for number, record in records.records(jsonl):
+        text = text_with_answer(record)
+        if not (found := list(annotations_of(text))):
+            continue
+        if number >= len(places):
+            raise BadInput(jsonl, "has more records than origins: build it again", number + 1)
+        file, row = places[number].tolist()
+        inside = f"{file}_" if files > 1 else ""
+        head = {
+            "trace_id": f"{corpus}_{split}_{inside}{row - 1:05d}",
+            "example_id": names.example_id(corpus, split, number),
+            "example_idx": row - 1,
+            "raw_file": file,
+        }
+        yield _Example(head, text, found)
+
+
+def _rows(
+    each: _Example, made: Projection, at: int, ids: Any, config: SpansConfig, part: str
+) -> Iterator[dict[str, Any]]:
+    offsets = byte_offsets(each.text)
+    for number, found in enumerate(each.found):
+        characters = _named(found)
+        ranges = [pair for pairs in characters.values() for pair in pairs]
+        places = np.array(ranges, np.int64).reshape(-1, 2)
+        octets = places if offsets is None else offsets[places]
+        some = places[:, 0] < places[:, 1]
+        tokens = np.zeros_like(places)
+        which = np.full(int(some.sum()), at, np.int64)
+        tokens[some] = made.tokens(which, places[some, 0], places[some, 1])
+        of_tokens = _shaped(characters, tokens.tolist())
+        begin, end = of_tokens["result"]
+        yield {
+            **each.head,
+            "ann_idx": number,
+            **facts(each.text, found),
+            "characters": _shaped(characters, places.tolist()),
+            "bytes": _shaped(characters, octets.tolist()),
+            "tokens": of_tokens,
+            "result_token_count": end - begin,
+            "result_token_id": int(ids[begin]),
+            "skipped": _skipped(begin, end, config.most_tokens),
+            "part": part,
+        }
+
+
+def _named(found: Annotation) -> dict[str, list[tuple[int, int]]]:
+    """The ranges of an annotation by their names; several of operands and operators."""
+    return {
+        "whole": [found.whole],
+        "expression": [found.expression],
+        "result": [found.result],
+        "inner_eq": [found.inner],
+        "outer_eq": [found.outer] if found.outer else [],
+        "operands": [*found.operands],
+        "operators": [*found.operators],
+    }
+
+
+def _shaped(named: Mapping[str, Sequence[Any]], ranges: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """Ranges by the names of `named`: one, None, or a list of several."""
+    left = iter(ranges)
+    taken = {name: list(islice(left, len(pairs))) for name, pairs in named.items()}
+    return {
+        name: pairs if name in ("operands", "operators") else next(iter(pairs), None)
+        for name, pairs in taken.items()
+    }
+
+
+def _skipped(begin: int, end: int, most: int) -> str:
+    """Why RL-Decoder skips an annotation, by the tokens of its result; empty where it does not."""
+    seen = min(end, most) - begin
+    return "token_alignment" if seen < 1 else "multi_token_result" if seen > 1 else ""

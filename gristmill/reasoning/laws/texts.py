@@ -1,0 +1,368 @@
+"""Laws of normalised files and their manifest, and of conversations.
+
+Source: `docs/formats/reasoning.md#normalised-files`, `docs/formats/reasoning.md#raw-manifest`,
+`docs/formats/chat.md#conversations`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+import orjson
+
+from gristmill.contract import BadInput, Violation, os_reason
+from gristmill.corpora.corpus import CORPORA, Corpus, corpus_and_split
+from gristmill.corpora.raw.chat.recipe import KEPT
+from gristmill.corpora.raw.texts import BETWEEN, flattened, is_reason
+from gristmill.corpora.records import STEPS, LineWriter, Record, keys
+from gristmill.families import Subject
+from gristmill.inbox.division import is_valid, threshold
+from gristmill.laws import Few
+from gristmill.provenance import SHARED_RECORDS, read_record
+from gristmill.provenance import Record as BuildRecord
+from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, nine
+from gristmill.reasoning.format import names
+from gristmill.reasoning.format import reports as form
+from gristmill.reasoning.format.index import mapped
+from gristmill.reasoning.format.published import splits_in
+
+_REFUSED_KEYS: Final = {"reason", "file", "row", "rule"}
+
+
+def normalized_laws(
+    folder: Path,
+    partition: str | None = None,
+    has_origins: bool = True,
+    table: str = "",
+) -> Iterator[Violation]:
+    """Yield what the normalised files of a folder break.
+
+    Of each law and file the first 20 violations are yielded, and the number of the others.
+    """
+    found = splits_in(folder, "{split}.jsonl") if partition is None else [partition]
+    for each in found:
+        corpus, split = corpus_and_split(each, table)
+        path = names.normalized(corpus.name, split)
+        yield from _file_violations(folder, each, corpus, path, has_origins)
+
+
+def _file_violations(
+    folder: Path, partition: str, corpus: Corpus, path: str, has_origins: bool
+) -> Iterator[Violation]:
+    laws, offenders = _RecordLaws(corpus), Few(path, "{more:,} more of {count:,} rows")
+    count = 0
+    try:
+        with (folder / path).open("rb") as file:
+            for row, line in enumerate(file, 1):
+                count += 1
+                if (broken := laws.broken(line)) is not None:
+                    law, found = broken
+                    offenders.add(law, f"{path}:{row}", found)
+    except OSError as error:
+        yield Violation("readable", path, f"cannot be read: {os_reason(error)}")
+        return
+    yield from offenders.added()
+    if has_origins:
+        yield from _origin_violations(folder, names.origins(partition), count)
+    yield from _refused_violations(folder, names.rejected(partition))
+
+
+class _RecordLaws:
+    """The laws of one record."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._keys = keys(corpus)
+        self._all_keys = (*self._keys, STEPS)
+        self._line = LineWriter(corpus).line
+
+    def broken(self, line: bytes) -> tuple[str, str] | None:
+        """The first law that a line breaks, and what is found; None for a line that is right."""
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            return "json", f"not JSON: {error}"
+        if not isinstance(record, dict):
+            return "json", "is no JSON object"
+        found = tuple(record)
+        if found not in (self._keys, self._all_keys):
+            return "keys", f"has the keys {', '.join(found)}"
+        question, answer, cot = record["question"], record["answer"], record["cot"]
+        if (
+            type(question) is not str
+            or type(answer) is not str
+            or not (cot is None or type(cot) is str)
+        ):
+            return "types", "question and answer must be texts, cot a text or null"
+        if record["source_dataset"] != self._corpus.name:
+            return "source", f"source_dataset is {record['source_dataset']!r}"
+        return (
+            self._broken_values(record)
+            or self._broken_texts(question, answer, cot or "", record)
+            or self._broken_form(line, record)
+        )
+
+    def _broken_values(self, record: Mapping[str, Any]) -> tuple[str, str] | None:
+        for name in self._corpus.extra_columns:
+            if isinstance(record[name], dict | list):
+                return "types", f"{name} is a list or an object"
+        steps = record.get(STEPS)
+        if STEPS not in record:
+            return None
+        if (
+            not isinstance(steps, list)
+            or not steps
+            or not all(isinstance(step, str) and step and step == step.strip() for step in steps)
+        ):
+            return "steps", "cot_steps must be a list of stripped texts"
+        if BETWEEN.join(steps) != record["cot"]:
+            return "steps", "cot is not the joined cot_steps"
+        return None
+
+    def _broken_texts(
+        self, question: str, answer: str, cot: str, record: Mapping[str, Any]
+    ) -> tuple[str, str] | None:
+        for text in (question, answer, cot):
+            if "\r" in text or text[:1] == "\ufeff":
+                return "canonical", "a text has CR, or begins with a byte order mark"
+        has_answer = bool(answer.strip()) or bool(cot.strip())
+        if not question.strip():
+            return ("question", "the question is empty") if has_answer else None
+        if not has_answer:
+            return None if self._corpus.is_text else ("answer", "neither answer nor cot is there")
+        needed = self._corpus.evidence
+        if needed and not any((flattened(record[name]) or "").strip() for name in needed):
+            return "evidence", f"neither {' nor '.join(needed)} is there"
+        return None
+
+    def _broken_form(self, line: bytes, record: Mapping[str, Any]) -> tuple[str, str] | None:
+        extras = tuple(record[name] for name in self._corpus.extra_columns)
+        made = Record(
+            record["question"], record["answer"], record["cot"], extras, record.get(STEPS)
+        )
+        # Numbers of more than 64 bits are floats here.
+        if self._line(made) != line and json.dumps(json.loads(line), ensure_ascii=False) != (
+            line.decode("utf-8").removesuffix("\n")
+        ):
+            return "form", "is not the line that json.dumps writes"
+        return None if line.endswith(b"\n") else ("form", "the last line has no newline")
+
+
+def _origin_violations(folder: Path, path: str, records: int) -> Iterator[Violation]:
+    try:
+        places = mapped(folder / path)
+    except BadInput as error:
+        yield Violation("origins", path, error.rule)
+        return
+    if len(places) != records:
+        yield Violation("origins", path, f"{len(places)} origins of {records} records")
+    elif records and (places[:, 0].min() < 0 or places[:, 1].min() < 1):
+        yield Violation("origins", path, "a file below 0, or a row below 1")
+
+
+def _refused_violations(folder: Path, path: str) -> Iterator[Violation]:
+    if not (folder / path).exists():
+        return
+    with (folder / path).open("rb") as file:
+        for row, line in enumerate(file, 1):
+            try:
+                # The name of a file need not be UTF-8.
+                entry = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                yield Violation("refused", f"{path}:{row}", f"not JSON: {error}")
+                return
+            if not isinstance(entry, dict) or set(entry) != _REFUSED_KEYS:
+                yield Violation("refused", f"{path}:{row}", "is no refused record")
+                return
+            if not is_reason(entry["reason"]):
+                yield Violation("refused", f"{path}:{row}", f"the reason {entry['reason']!r}")
+                return
+
+
+_FILE_KEYS: Final = ("path", "sha256", "bytes", "records", "rejected")
+_LICENCE_KEYS: Final = ("id", "url", "redistributable", "training_allowed", "confirmed")
+_FOLDER: Final = PurePosixPath(names.NORMALIZED).name
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+
+def raw_manifest_laws(
+    folder: Path, records: Mapping[str, str] | None = None
+) -> Iterator[Violation]:
+    """Yield what a raw manifest breaks.
+
+    records: digests of the records that it was written from, by partition; default: not known.
+    """
+    path = folder / names.MANIFEST
+    try:
+        text = path.read_bytes().decode("utf-8")
+        manifest = json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        yield Violation("readable", names.MANIFEST, f"cannot be read: {error}")
+        return
+    if not isinstance(manifest, dict):
+        yield Violation("readable", names.MANIFEST, "is no JSON object")
+        return
+    if text != json.dumps(manifest, indent=2, ensure_ascii=False):
+        yield Violation("form", names.MANIFEST, "is not JSON with indent 2 and no final newline")
+    for name, entry in manifest.items():
+        own = _recorded(folder, name)
+        has_recipe = any(record.config.get("corpus") for record in own)
+        yield from _entry_violations(name, entry, name in CORPORA and not has_recipe)
+        for record in own:
+            # The record of a split that was built since is not what the manifest is made from.
+            if (records or {}).get(str(record.partition)) == record.digest:
+                yield from _as_recorded(entry, record)
+
+
+def _recorded(folder: Path, name: str) -> list[BuildRecord]:
+    """The records of the splits of a corpus."""
+    places = [folder, *(each / _FOLDER for each in folder.absolute().parents)]
+    place = next((each for each in places if (each / SHARED_RECORDS).is_dir()), folder)
+    return [*map(read_record, (place / SHARED_RECORDS).glob(f"{name}__*.json"))]
+
+
+def _as_recorded(entry: Any, record: BuildRecord) -> Iterator[Violation]:
+    """Yield where the file of a split is another one than in the record of that split."""
+    split = str(record.partition).rpartition("__")[2]
+    files = entry.get("files") if isinstance(entry, dict) else None
+    file = files.get(split) if isinstance(files, dict) else None
+    named = tuple(file.get(key) for key in _FILE_KEYS) if isinstance(file, dict) else ()
+    counts = tuple(record.counts.get(key) for key in _FILE_KEYS[3:])
+    if named not in {(each.path, each.sha256, each.bytes, *counts) for each in record.outputs}:
+        yield Violation("files", f"{names.MANIFEST}: {record.partition}", "is not as recorded")
+
+
+def _entry_violations(name: str, entry: Any, is_built_in: bool) -> Iterator[Violation]:
+    where = f"{names.MANIFEST}: {name}"
+    if not isinstance(entry, dict):
+        yield Violation("keys", where, "is no object")
+        return
+    keys = (*NINE_KEYS, *MORE_KEYS)
+    if tuple(entry)[: len(NINE_KEYS)] != NINE_KEYS or tuple(entry) != keys:
+        yield Violation("keys", where, f"has the keys {', '.join(map(str, entry))}")
+        return
+    if entry["name"] != name:
+        yield Violation("corpus", where, f"its name is {entry['name']!r}")
+    if is_built_in:
+        corpus = CORPORA[name]
+        known = {**nine(corpus), "licence": asdict(corpus.licence)}
+        for key, value in known.items():
+            if entry[key] != value:
+                yield Violation("corpus", where, f"{key} is {entry[key]!r}, expected {value!r}")
+    licence = entry["licence"]
+    if not isinstance(licence, dict) or tuple(licence) != _LICENCE_KEYS:
+        yield Violation("licence", where, f"the licence is {licence!r}")
+    yield from _paths_violations(where, name, entry)
+
+
+def _paths_violations(where: str, name: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
+    files, shapes, splits = entry["files"], entry["source_shape"], entry["splits"]
+    if not isinstance(files, dict) or not isinstance(shapes, dict):
+        yield Violation("files", where, "files or source_shape is no object")
+        return
+    known = splits if isinstance(splits, list) else []
+    if list(files) != [split for split in known if isinstance(split, str) and split in files]:
+        yield Violation("files", where, f"files has {', '.join(files)}")
+    if list(shapes) != list(files):
+        yield Violation("shapes", where, f"source_shape has {', '.join(shapes)}")
+        return
+    for split, file in files.items():
+        place = f"{where}: {split}"
+        if not isinstance(file, dict) or tuple(file) != _FILE_KEYS:
+            yield Violation("files", place, f"is {file!r}")
+            continue
+        if file["path"] != names.normalized(name, split):
+            yield Violation("files", place, f"the path is {file['path']!r}")
+        if not isinstance(file["sha256"], str) or not _SHA256.fullmatch(file["sha256"]):
+            yield Violation("files", place, f"the sha256 is {file['sha256']!r}")
+        for key in ("bytes", "records", "rejected"):
+            if type(file[key]) is not int or file[key] < 0:
+                yield Violation("files", place, f"{key} is {file[key]!r}")
+        counts = shapes[split]
+        numbers = counts.values() if isinstance(counts, dict) else [None]
+        if not all(type(number) is int for number in numbers) or sum(numbers) != file["records"]:
+            yield Violation("shapes", place, f"{counts!r} for {file['records']} records")
+
+
+_BATCH: Final = 1000
+_CHANNELS: Final = {"analysis": "01", "final": "02"}
+_ROLES: Final = ("system", "developer", "user", "assistant")
+
+
+def conversation_laws(subject: Subject) -> Iterator[Violation]:
+    """Yields what a shard of conversations breaks: columns, messages, spans, splits, ids.
+
+    By the recipe of SYNTH, also whose split is not that of the hash of its id.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    limit = _limit(subject.config)
+    paths = form.shards(subject.folder)
+    if not paths:
+        yield Violation("shards", ".", "there is no shard_NN.parquet")
+    for path in paths:
+        few = Few(path.name, "{more:,} more rows")
+        try:
+            with pq.ParquetFile(path) as file:
+                if file.schema_arrow not in (form.schema(), form.schema(KEPT)):
+                    yield Violation("columns", path.name, f"are not {', '.join(form.TEXTS)}, row")
+                    continue
+                number = 0
+                for batch in file.iter_batches(_BATCH):
+                    for row in batch.to_pylist():
+                        number += 1
+                        if (broken := _broken(row, limit)) is not None:
+                            law, what = broken
+                            few.add_all(law, 1, [(f"{path.name}: row {number}", what)])
+        except (pa.ArrowException, OSError) as error:
+            yield Violation("readable", path.name, str(error))
+        yield from few.added()
+
+
+def _limit(config: Mapping[str, Any]) -> int | None:
+    """The hash below which an id is valid; None where hashes of ids do not divide the rows."""
+    table = json.loads(config.get("recipe") or "{}")
+    is_by_hash = "recipe" in table and "split" in table
+    return threshold(table["split"].get("validation", 0)) if is_by_hash else None
+
+
+def _broken(row: dict[str, Any], limit: int | None) -> tuple[str, str] | None:
+    """The law that a row breaks, and what is there; None for a good row."""
+    needed = (*form.TEXTS, form.ROW)
+    if any(row[name] is None for name in needed) or not row["synth_id"].strip():
+        return "no nulls", "has a column that is null, or an empty id"
+    if row["split"] not in ("train", "validation"):
+        return "split", row["split"]
+    if limit is not None and is_valid(row["synth_id"], limit) != (row["split"] == "validation"):
+        return "split rule", f"{row['synth_id']} is in {row['split']}"
+    try:
+        messages = orjson.loads(row["messages_json"])["messages"]
+        codes = [_codes(each) for each in messages]
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        return "messages", f"{type(error).__name__}: {error}"
+    if len(codes) != len(row["spans"]):
+        return "spans", f"{len(row['spans'])} for {len(codes)} messages"
+    if any(code not in allowed for code, allowed in zip(row["spans"], codes, strict=True)):
+        return "spans", f"{row['spans']} are not those of its roles"
+    speakers = [each["role"] for each in messages if each.get("channel") != "analysis"]
+    turns = [role for role in speakers if role in ("user", "assistant")]
+    is_turn = turns == ["user", "assistant"] * (len(turns) // 2)
+    if not turns or not is_turn or speakers[-len(turns) :] != turns:
+        return "turns", " ".join(speakers)
+    return None
+
+
+def _codes(message: dict[str, str]) -> str:
+    """The span codes that a message may have."""
+    role, channel, content = message["role"], message.get("channel"), message["content"]
+    if not isinstance(content, str) or len(message) != 2 + (channel is not None):
+        raise ValueError("a message has other keys than role, content and channel")
+    if role not in _ROLES or (channel in _CHANNELS) != (role == "assistant"):
+        raise ValueError(f"{role} has the channel {channel}")
+    return _CHANNELS[channel] if channel is not None else "02"

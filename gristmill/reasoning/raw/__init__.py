@@ -1,1 +1,0 @@
-"""Drops of reasoning corpora: find, fetch, parse, normalise."""

@@ -1,1 +1,0 @@
-"""Rows of a corpus to records, as its file `corpus.toml` says."""

@@ -1,0 +1,486 @@
+"""Columns, facts and tables of artifacts, and where a row comes from, for `show` and `/browse`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from gristmill import markdown
+from gristmill.browse.columns import of_parquet
+from gristmill.browse.lines import Form, json_row
+from gristmill.browse.source import Record, Stored
+from gristmill.browse.table import Picture, Token
+from gristmill.contract import GristmillError, Trace
+from gristmill.corpora.corpus import is_key
+from gristmill.corpora.raw.chat.recipe import KEPT
+from gristmill.families import Column, Misuse, Request
+from gristmill.printable import printable
+from gristmill.reading.reader import Ranges, counted, file_facts
+from gristmill.reasoning.format import align, id_files, names, reports
+from gristmill.reasoning.format import reports as conversations
+from gristmill.reasoning.format.align import AlignRow
+from gristmill.reasoning.format.names import example_id
+from gristmill.reasoning.format.published import (
+    ALIGNMENT,
+    EXPORTS,
+    NORMALIZED,
+    SHARDS,
+    TOKENS,
+    shard_splits,
+    splits_in,
+)
+from gristmill.reasoning.render.text import text_of
+from gristmill.svg import SOFT, small_card, small_text
+
+if TYPE_CHECKING:
+    from gristmill.browse.opening import Files
+    from gristmill.vocabularies.tokenizer import Tokenizer
+
+_EXAMPLE = Column("example_id", "string", "<corpus>_<split>_<record>")
+_SHARD = Column("shard_path", "string", "shard with the first token of the example")
+_SEQUENCE = Column("sequence_index", "integer", "row of that token in the shard")
+
+_INDEX = (
+    _EXAMPLE,
+    _SHARD,
+    _SEQUENCE,
+    Column("token_start", "integer", "column of that token"),
+    Column("num_tokens", "integer", "tokens of the text"),
+    Column("num_tokens_with_eos", "integer", "one more"),
+    Column("spans", "array of object", "where all its tokens are: shard, row, columns"),
+    Column("rank", "integer", "the rank that packed it"),
+    Column("text_sha256", "string", "of the rendered text in UTF-8"),
+    Column("extras", "object", "difficulty, subject, dataset, source, where there are any"),
+)
+
+_COLUMNS = {
+    "reasoning/normalized": (
+        Column("question", "string", "never blank"),
+        Column("answer", "string", "the final answer; may be empty where there is a cot"),
+        Column("cot", "string or null", "the chain of thought"),
+        Column("source_dataset", "string", "name of the corpus"),
+        Column("cot_steps", "array of string", "only where the cot was a list"),
+        Column("(extras)", "string or null", "further keys of the corpus, as difficulty"),
+    ),
+    "chat/conversations": (
+        Column("messages_json", "string", "JSON with the messages: role, content, channel"),
+        Column("synth_id", "string", "id of the row, else a hash of the messages"),
+        Column("spans", "string", "a code for each message: 0 prompt, 1 reasoning, 2 final"),
+        Column("split", "string", "train or validation"),
+        Column("file", "string", "raw file, by its path in the drop"),
+        Column("row", "int64", "row in it, from 1"),
+        *(Column(name, "string or null", "of the row, by the recipe of SYNTH") for name in KEPT),
+    ),
+    "reasoning/gpt2_shards": (
+        Column("input_ids", "int32[seq_len]", "the sequences of shard_NNNNN.pt"),
+        *_INDEX,
+    ),
+    "reasoning/tokens": (
+        Column("input_ids", "uint16 or int32[seq_len]", "the sequences of shard_NNNNN.bin"),
+        *_INDEX,
+    ),
+    "reasoning/spans": (
+        Column("trace_id", "string", "<corpus>_<split>_<row of the raw file, from 0>"),
+        _EXAMPLE,
+        Column("example_idx", "integer", "row of the raw file, from 0"),
+        Column("raw_file", "integer", "number of the raw file, from 0"),
+        Column("ann_idx", "integer", "number of the annotation in its record, from 0"),
+        Column("ann_text", "string", "the annotation with its brackets"),
+        Column("expr_str", "string", "its expression"),
+        Column("C", "number", "its result"),
+        Column("log_abs_C", "number", "logarithm of one more than the size of the result"),
+        Column("magnitude", "string", "[0,10) [10,100) [100,1000) [1000+)"),
+        Column("characters", "object", "ranges of characters of its parts, half-open"),
+        Column("bytes", "object", "the same in bytes of UTF-8"),
+        Column("tokens", "object", "the same in tokens"),
+        Column("result_token_count", "integer", "tokens that the result shares a byte with"),
+        Column("result_token_id", "integer", "the first of these"),
+        Column("skipped", "string", "multi_token_result, token_alignment, or empty"),
+        Column("part", "string", "calibration or evaluation, by trace"),
+    ),
+    "reasoning/exports": (Column("text", "string", "of nanochat: a rendered record"),),
+    "reasoning/alignment": (
+        _EXAMPLE,
+        _SEQUENCE,
+        _SHARD,
+        Column("text_offset_ranges", "array of [int, int]", "characters of each step, half-open"),
+        Column("token_offset_ranges", "array of [int, int]", "tokens of each step, half-open"),
+        Column("step_labels", "array of string", "label of each step"),
+        Column("confidence", "number", "of the least certain step, from 0 to 1"),
+        Column("notes", "string", "the rule that found the steps, and the state of the audit"),
+    ),
+}
+
+
+def columns(asset: str) -> Sequence[Column]:
+    """Returns the columns of an asset's artifacts; none where it has no tables."""
+    return _COLUMNS.get(asset, ())
+
+
+def facts(asset: str, folder: Path) -> Iterator[str]:
+    """Yield the files of each split with their lines, or its shards with shape and ids.
+
+    Raises BadInput where a file cannot be read.
+    """
+    for corpus, split in shard_splits(folder) if asset in (SHARDS, TOKENS) else ():
+        ranges, shapes = Ranges(), dict[tuple[int, ...], int]()
+        inside = folder / corpus / split
+        endings = (".pt", *id_files.SUFFIXES)
+        several = (sorted(inside.glob(f"shard_*{ending}")) for ending in endings)
+        for shard in next(filter(None, several), []):
+            ids = id_files.of_path(shard)
+            shapes[ids.shape] = shapes.get(ids.shape, 0) + 1
+            ranges.add(ids, "ids")
+        listed = [f"{counted(count, 'shard')} of {list(each)}" for each, count in shapes.items()]
+        yield f"{corpus}/{split}: {'; '.join([*listed, *ranges.lines()])}"
+    for path in conversations.shards(folder) if asset == "chat/conversations" else ():
+        import pyarrow.parquet as pq
+
+        yield f"{path.name}: {counted(pq.read_metadata(path).num_rows, 'conversation')}"
+    for path in sorted(folder.glob("*/**/*")) if asset == EXPORTS else ():
+        if path.suffix in (".bin", ".parquet"):
+            yield f"{path.relative_to(folder).as_posix()}: {path.stat().st_size:,} bytes"
+    if asset == "reasoning/qc_report":
+        yield f"reports of {', '.join(reports.dates(folder))}"
+    found = {path.relative_to(folder).as_posix() for path in folder.glob("*/*.jsonl")}
+    yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST))
+
+
+_ID: Final = re.compile(r"(.+)_([a-z0-9]+)_([0-9]{6,12})")
+
+
+class Place(NamedTuple):
+    """An example. record: line of the normalised file that is not blank, from 0."""
+
+    corpus: str
+    split: str
+    record: int
+
+    @property
+    def partition(self) -> str:
+        """Key of the partition."""
+        return f"{self.corpus}__{self.split}"
+
+    @property
+    def example_id(self) -> str:
+        """Id of the example."""
+        return example_id(*self)
+
+
+def parsed(sample: str) -> Place | None:
+    """The example of an id, None for a text that is no id."""
+    found = _ID.fullmatch(sample)
+    if found is None or not is_key(f"{found[1]}__{found[2]}"):
+        return None
+    return Place(found[1], found[2], int(found[3]))
+
+
+def chosen(request: Request, published: Collection[str]) -> Place:
+    """The example that a command names.
+
+    request: its sample is an id, or a number beside the options `corpus` and `split`.
+    published: partitions of the folder.
+
+    Without the options the first published split is taken. Raises Misuse for a sample that is
+    neither, and for a split that is not published.
+    """
+    if (place := parsed(request.sample)) is None:
+        if not request.sample.isdigit():
+            raise Misuse(f"{request.sample!r} is neither a number nor an id as gsm8k_test_000012")
+        place = Place(*split_of(request, published), request.number)
+    if place.partition not in published:
+        raise Misuse(f"{place.partition} is not in {request.path}: {_named(published)}")
+    return place
+
+
+def split_of(request: Request, published: Collection[str]) -> tuple[str, str]:
+    """Corpus and split by the options of a command; the first published ones without them."""
+    corpus, split = request.options.get("corpus"), request.options.get("split")
+    for key in published:
+        name, other = key.rsplit("__", 1)
+        if corpus in (None, name) and split in (None, other):
+            return name, other
+    wanted = " ".join(word for word in (corpus, split) if word)
+    raise Misuse(f"no split {wanted} in {request.path}: {_named(published)}".replace("  ", " "))
+
+
+def normalized_beside(folder: Path) -> Path:
+    """The folder of the normalised files, beside the folder of the alignments."""
+    return folder.absolute().parent / Path(names.NORMALIZED).name
+
+
+def _named(published: Collection[str]) -> str:
+    return f"it has {', '.join(published)}" if published else "it has none"
+
+
+def traced_token(request: Request) -> Iterable[Trace]:
+    """Where a token, or the first token of an example, came from.
+
+    request: path is the folder of the token shards. The sample is the id of an example; the
+        option `token` is then the number of a token of it. Or the sample is a row of the shard that
+        the options `corpus`, `split` and `shard` name, and `token` is a column, 0 by default.
+    """
+    from gristmill.reasoning.read import trace
+
+    keys = splits_in(request.path, "{split}/index.jsonl")
+    token = request.options.get("token") or 0
+    if parsed(request.sample) is not None:
+        place = chosen(request, keys)
+        return trace.example_origins(request.path, place.partition, place.example_id, token)
+    shard = str(request.options.get("shard") or "0")
+    if not (shard.isascii() and shard.isdigit() and len(shard) < 10):
+        raise Misuse(f"--shard {shard}: must be the number of a shard")
+    partition = "__".join(split_of(request, keys))
+    return trace.token_origins(request.path, partition, int(shard), request.number, token)
+
+
+def traced_record(request: Request) -> Iterable[Trace]:
+    """Which raw row a normalised record is from."""
+    from gristmill.reasoning.read import trace
+
+    place = chosen(request, splits_in(request.path, "{split}.jsonl"))
+    return trace.record_origins(request.path, place.partition, place.record)
+
+
+def traced_conversation(request: Request) -> Iterable[Trace]:
+    """Which raw row a conversation is from; the sample is its number, from 0."""
+    from gristmill.reasoning.read import trace
+
+    return trace.conversation_origins(request.path, request.number)
+
+
+def traced_alignment(request: Request) -> Iterable[Trace]:
+    """Which normalised record and raw row the steps of an example are from."""
+    from gristmill.reasoning.read import trace
+
+    place = chosen(request, splits_in(request.path, "{split}.align.jsonl"))
+    return trace.alignment_origins(request.path, place.partition, place.record)
+
+
+def traced_spans(request: Request) -> Iterable[Trace]:
+    """Which normalised record and raw row the annotations of an example are from."""
+    from gristmill.reasoning.read import trace
+
+    place = chosen(request, splits_in(request.path, "{split}.spans.jsonl"))
+    return trace.span_origins(request.path, place.partition, place.record)
+
+
+def traced_export(request: Request) -> Iterable[Trace]:
+    """Where a token of an example of an exported dataset came from, or a text of nanochat.
+
+    request: the sample is the id of an example, with the option `token`; or the number of a text,
+        with the option `shard`, the number of its file.
+    """
+    from gristmill.reasoning.read import trace
+
+    if (place := parsed(request.sample)) is None:
+        shard = str(request.options.get("shard") or "0")
+        if not (shard.isascii() and shard.isdigit() and len(shard) < 10):
+            raise Misuse(f"--shard {shard}: must be the number of a file")
+        return trace.text_origins(request.path, int(shard), request.number)
+    token = request.options.get("token") or 0
+    return trace.export_origins(request.path, place.partition, place.example_id, token)
+
+
+_COLOURS = ("#ffe3a3", "#cfe6c9", "#cbdff5", "#f6d0c8", "#e2d4f0", "#c8ebe6")
+_MOST = 9
+"""Steps of a picture."""
+
+
+def pieces(row: AlignRow, text: str) -> Iterator[Token]:
+    """Yield a text in pieces of a line at most, each with the label of its step.
+
+    Ranges that the text does not have are left out.
+    """
+    for start, end, label in _parts(row, len(text)):
+        *lines, last = text[start:end].split("\n")
+        yield from (Token(f"{printable(line)}\n", span=label) for line in lines)
+        if last:
+            yield Token(printable(last), span=label)
+
+
+def picture(row: AlignRow, text: str) -> Picture:
+    """The first steps of an example, a line each: as many as Dagster shows inline."""
+    steps = [part for part in _parts(row, len(text)) if part[2]]
+    head = [
+        small_text(10, 20, row.example_id, " font-weight='700'"),
+        small_text(10, 37, f"{row.confidence:g} · {row.notes}", f" fill='{SOFT}'"),
+    ]
+    for count in range(min(_MOST, len(steps)), -1, -1):
+        lines = [
+            small_text(
+                10, 56 + 17 * at, f"{label}: {text[start:end]}", f" fill='{_COLOURS[at % 6]}'"
+            )
+            for at, (start, end, label) in enumerate(steps[:count])
+        ]
+        drawing = small_card(48 + 17 * count, [*head, *lines])
+        if len(markdown.image("steps", drawing)) <= markdown.INLINE:
+            break
+    return Picture("steps", drawing)
+
+
+def _parts(row: AlignRow, length: int) -> Iterator[tuple[int, int, str]]:
+    """Yield consecutive ranges of a text up to `length`, with the label of the step or nothing."""
+    place = 0
+    for (first, last), label in zip(row.text_offset_ranges, row.step_labels, strict=False):
+        start, end = max(first, place), min(last, length)
+        if start < end:
+            yield place, start, ""
+            yield start, end, printable(label)
+            place = end
+    yield place, length, ""
+
+
+_FILES: Final = {
+    "reasoning/normalized": "{split}.jsonl",
+    "reasoning/gpt2_shards": "{split}/index.jsonl",
+    "reasoning/tokens": "{split}/index.jsonl",
+    "reasoning/alignment": "{split}.align.jsonl",
+    "reasoning/spans": "{split}.spans.jsonl",
+}
+_SEARCHABLE: Final = (
+    *("question", "answer", "cot", "cot_steps", "source_dataset", "example_id", "subject"),
+    *("step_labels", "notes", "text", "extras.subject", "extras.source", "extras.dataset"),
+    *("messages_json", "synth_id", "trace_id", "ann_text", "expr_str", "skipped", "part"),
+)
+
+
+def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
+    """Returns a table for each split; none for manifests and reports, which are JSON files."""
+    if asset == "chat/conversations":
+        return [_parquet(files, path.name) for path in reports.shards(folder)]
+    if asset == EXPORTS:
+        texts = sorted(folder.glob("nanochat/*.parquet"))
+        return [_parquet(files, f"nanochat/{path.name}") for path in texts]
+    found = splits_in(folder, _FILES[asset]) if asset in _FILES else ()
+    return [_table(asset, folder, files, *key.rsplit("__", 1)) for key in found]
+
+
+def _parquet(files: Files, path: str) -> Stored:
+    shard = {"shard": Path(path).stem.removeprefix("shard_")}
+    return Stored(
+        path if "/" in path else shard["shard"],
+        lambda: of_parquet(files.checked(path)),
+        _SEARCHABLE,
+        sample=lambda row: (str(row.number), shard if "/" in path else {}),
+        chosen=shard,
+        ids=() if "/" in path else ("synth_id",),
+    )
+
+
+def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> Stored:
+    name = f"{corpus}/{_FILES[asset].format(split=split)}"
+    form, shown = Form(json_row), dict[str, Any]()
+    if asset == ALIGNMENT:
+        shown = {"pictures": _drawn(folder), "tokens": _pieces(folder)}
+    if _FILES[asset].endswith(names.INDEX) and (decode := _decoder(folder)) is not None:
+        held = _Tokens(folder, decode)
+        form, shown = Form(json_row, more={"text": held.text}), {"tokens": held.shown}
+    chosen = {"corpus": corpus, "split": split}
+
+    def sample(row: Record) -> tuple[str, Mapping[str, Any]]:
+        by_id = str(row.values.get("example_id", ""))
+        return (by_id or str(row.number)), chosen
+
+    def named(sample: str) -> int | Sequence[str]:
+        place = parsed(sample)
+        if place is None or place[:2] != (corpus, split):
+            return ()
+        return place.record if asset == NORMALIZED else ("example_id",)
+
+    return Stored(
+        f"{corpus}__{split}",
+        lambda: files.lines(name, form),
+        _SEARCHABLE,
+        slow=[*form.more],
+        partition="" if asset == TOKENS else f"{corpus}__{split}",
+        sample=sample,
+        chosen=chosen,
+        ids=() if asset == NORMALIZED else ("example_id",),
+        named=named,
+        **shown,
+    )
+
+
+def _decoder(folder: Path) -> Callable[[], Tokenizer] | None:
+    """Gives the tokenizer of the shards when it is needed; None where it is not to be had."""
+    from gristmill.reasoning.read.trace import tokenizer_of
+
+    try:
+        tokenizer = tokenizer_of(folder, data_root(folder))
+    except GristmillError:
+        return None
+    return lambda: tokenizer
+
+
+class _Tokens:
+    """The tokens of the examples of a split, as its shards hold them."""
+
+    def __init__(self, folder: Path, decode: Callable[[], Tokenizer]) -> None:
+        self._folder, self._decode = folder, decode
+        self._mapped = lru_cache(64)(id_files.of_path)
+
+    def ids(self, values: Mapping[str, Any]) -> list[int]:
+        """The tokens of a row of the index, the last one apart."""
+        found: list[int] = []
+        for span in values["spans"]:
+            corpus, split = Path(span["shard_path"]).parts[-3:-1]
+            shard = self._mapped(self._folder / corpus / split / Path(span["shard_path"]).name)
+            found += shard[span["sequence_index"], span["start"] : span["end"]].tolist()
+        tokenizer = self._decode()
+        known = range(tokenizer.size)
+        return [token for token in found if token in known and token != tokenizer.eod]
+
+    def text(self, values: Mapping[str, Any]) -> str:
+        """The text of a row of the index."""
+        pieces = self._decode().token_bytes
+        return b"".join(pieces[token] for token in self.ids(values)).decode("utf-8", "replace")
+
+    def shown(self, row: Record) -> Sequence[Token]:
+        """The tokens of a row, each with its text."""
+        one = self._decode().token_bytes
+        return [Token(_visible(one[token]), token) for token in self.ids(row.values)]
+
+
+def _visible(octets: bytes) -> str:
+    try:
+        return octets.decode()
+    except UnicodeDecodeError:
+        return f"‹{octets.hex()}›"
+
+
+def _example(folder: Path, row: Record) -> tuple[align.AlignRow, str] | None:
+    """A row of an alignment with its text, None where its normalised record is not there."""
+    from gristmill.reasoning.read.trace import record_at
+
+    place = parsed(str(row.values["example_id"]))
+    normalized = normalized_beside(folder)
+    if place is None or not (normalized / names.normalized(place.corpus, place.split)).is_file():
+        return None
+    found = align.AlignRow(**{key: row.values[key] for key in align.KEYS})
+    return found, text_of(record_at(normalized, place.partition, place.record)[0])
+
+
+def _drawn(folder: Path) -> Callable[[Record], Sequence[Picture]]:
+    def pictures(row: Record) -> Sequence[Picture]:
+        example = _example(folder, row)
+        return [picture(*example)] if example is not None else ()
+
+    return pictures
+
+
+def _pieces(folder: Path) -> Callable[[Record], Sequence[Token]]:
+    def tokens(row: Record) -> Sequence[Token]:
+        example = _example(folder, row)
+        return [*pieces(*example)] if example is not None else ()
+
+    return tokens
+
+
+def data_root(path: Path) -> Path:
+    """The data root above an artifact: the nearest folder with a vocabulary, else its parent."""
+    above = path.absolute().parents
+    return next((folder for folder in above if (folder / "tokenizer").is_dir()), above[0])

@@ -1,1 +1,0 @@
-"""Artifacts for people: terminal, previews."""

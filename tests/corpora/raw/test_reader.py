@@ -1,0 +1,216 @@
+"""Which form a row has, and what a record takes from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.corpora.corpus import CORPORA, corpus_of_table
+from gristmill.corpora.raw.drops import splits
+from gristmill.corpora.raw.reader import Reader, UnknownKeys, columns_of, with_columns
+from gristmill.corpora.raw.rows import rows
+from gristmill.corpora.raw.texts import Unfit
+from gristmill.corpora.records import Record
+from gristmill.reasoning.samples import write_drop
+from tests.reasoning.drops import unfit
+
+
+def read(corpus: str, row: dict[str, Any]) -> Record:
+    """The record of a row."""
+    record = Reader(CORPORA[corpus]).read(row, (0, 1))
+    assert record is not None
+    return record
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_the_seed_s_columns_of_every_corpus_are_read(corpus: str) -> None:
+    spec = CORPORA[corpus]
+    row = {spec.question_column: "q", spec.answer_column: "a", "more": 1}
+    if spec.cot_column is None:
+        assert read(corpus, row) == Record("q", "a", None)
+        return
+    nulls = (None,) * len(spec.extra_columns)
+    assert read(corpus, row) == Record("q", "a", None, nulls)
+    extras = {name: name.upper() for name in spec.extra_columns}
+    full = row | extras | {spec.cot_column: ["x", "", "y"]}
+    assert read(corpus, full) == Record("q", "a", "x\ny", tuple(extras.values()), ["x", "y"])
+    assert read(corpus, full | {spec.cot_column: " x "}).cot == " x "
+    del row[spec.answer_column]
+    assert read(corpus, row).answer == ""
+
+
+class _Asked(dict[str, Any]):
+    """A row that notes the columns that it is asked for."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        super().__init__(row)
+        self.names: set[object] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        self.names.add(name)
+        return super().__contains__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names.add(name)
+        return super().get(name, default)
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_the_columns_of_a_corpus_are_those_that_are_read(corpus: str, tmp_path: Path) -> None:
+    write_drop(tmp_path / corpus, corpus)
+    names: set[object] = set()
+    for paths in splits(tmp_path / corpus, CORPORA[corpus]).values():
+        reader = Reader(CORPORA[corpus])
+        for path in paths:
+            for place in rows(path, CORPORA[corpus]):
+                assert isinstance(place[1], dict)
+                asked = _Asked(place[1])
+                reader.read(asked, (0, place[0]))
+                names |= asked.names
+    # What only a release has, and no sample.
+    rest = {"http_link", "evidence_link", "breakpoint", "confl_pairs", "confl_sents", "output"}
+    rest |= {"pair_entities", "pair_states", "pair_confl_pairs", "inv_question_pred_answer"}
+    assert names <= columns_of(CORPORA[corpus]) <= names | rest
+
+
+def test_a_row_that_nearly_has_a_form_names_what_it_lacks() -> None:
+    with pytest.raises(Unfit) as error:
+        read("openr1_math_220k", {"problem": "p", "answer": "a", "solution": "s"})
+    assert error.value.rule == (
+        "has the columns problem, answer, solution; the known forms of openr1_math_220k are public "
+        "(problem, answer, generations), seed (prompt); of public it lacks generations"
+    )
+
+
+@pytest.mark.parametrize(
+    ("corpus", "row", "record"),
+    [
+        (
+            "cot_collection",
+            {"source": "q", "target": "a", "rationale": "r", "task": "t", "type": "CoT"},
+            Record("q", "a", "r", ("t", "CoT"), None, "public"),
+        ),
+        (
+            "cot_collection",
+            {"question": "q", "answer": "a", "rationale": "r", "source": "s", "target": "x"},
+            Record("q", "a", "r", (None, "s"), None, "seed"),
+        ),
+        (
+            "reasoning_traces",
+            {"query": "q", "response": "one\ntwo\nThe answer is: 3", "type": "MATH"},
+            Record("q", "3", "one\ntwo", ("MATH",), None, "public"),
+        ),
+        (
+            "reasoning_traces",
+            {"question": "q", "answer": 3, "inv_question_pred_answer": "c"},
+            Record("q", "3", "c", (None,), None, "backward"),
+        ),
+        (
+            "reasoning_traces",
+            {"question": "q", "answer": "3", "output": "\nc\nThe answer is: 3"},
+            Record("q", "3", "c", (None,), None, "backward"),
+        ),
+        (
+            "wiqa",
+            {"question_stem": "q", "question_para_step": ["a", ""], "answer_label": "more"},
+            Record("q", "more", "a", (None, None, None), ["a"], "public"),
+        ),
+        (
+            "wiqa",
+            {
+                "question": {"stem": "q", "para_steps": ["a", "b"], "answer_label": "less"},
+                "metadata": {},
+            },
+            Record("q", "less", "a\nb", (None, None, None), ["a", "b"], "nested"),
+        ),
+    ],
+)
+def test_a_public_form_is_read(corpus: str, row: dict[str, Any], record: Record) -> None:
+    assert read(corpus, row) == record
+
+
+@pytest.mark.parametrize(
+    ("corpus", "public"),
+    [
+        ("cot_collection", {"source": "x", "target": "x"}),
+        ("openr1_math_220k", {"problem": "x", "answer": "x", "generations": []}),
+        ("reasoning_traces", {"query": "x", "response": "x"}),
+        ("reasoning_traces", {"question": "x", "answer": "x", "output": "x"}),
+        ("reasoning_traces", {"question": "x", "answer": "x", "inv_question_pred_answer": "x"}),
+        ("reveal", {"answer_id": "x", "step_idx": "1", "step": "x"}),
+        ("trip", {"stories": [["x"], ["y"]], "label": 1}),
+        ("trip", {"stories": [["x"], ["y"]], "pair_plausible_story": 1}),
+        ("wiqa", {"question_para_step": ["x"]}),
+        ("wiqa", {"question": {"stem": "x"}, "metadata": {}}),
+    ],
+)
+def test_the_seed_s_columns_win_over_a_public_form(corpus: str, public: dict[str, Any]) -> None:
+    spec = CORPORA[corpus]
+    own = {spec.question_column: "q", spec.answer_column: "a", str(spec.cot_column): "c"}
+    record = read(corpus, public | own)
+    assert (record.question, record.answer, record.cot, record.shape) == ("q", "a", "c", "seed")
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_an_unknown_form_is_refused_with_the_known_ones(corpus: str) -> None:
+    with unfit("shape", f"has the columns foo, bar; the known forms of {corpus} ") as refused:
+        read(corpus, {"foo": 1, "bar": 2})
+    assert f"seed ({CORPORA[corpus].question_column})" in refused.value.rule
+
+
+def test_a_nested_row_without_a_stem_is_refused() -> None:
+    for question in ("q", {}, None):
+        with pytest.raises(Unfit):
+            read("wiqa", {"question": question, "metadata": {}})
+
+
+def test_keys_that_nothing_reads_are_counted_by_name_or_refused() -> None:
+    table = {
+        "schema": 1,
+        "name": "mine",
+        "question": "q.a",
+        "keep": [{"column": "lang", "in": ["en"]}],
+    }
+    corpus = corpus_of_table(table)
+    counted, refused = UnknownKeys(corpus), UnknownKeys(corpus, is_refused=True)
+    rows: list[dict[str, Any]] = [{"q": {"a": 1}, "lang": "en"}, {"q": 1, "x": 1}, {"x": 2, "y": 0}]
+    for row in rows:
+        counted.check(row)
+    assert counted.counts == {"x": 2, "y": 1}
+    refused.check(rows[0])
+    with pytest.raises(Unfit, match=r"has the keys x, y, which nothing reads") as raised:
+        refused.check(rows[2])
+    assert raised.value.reason == "unknown_keys"
+    for number in range(1500):
+        counted.check({f"k{number}": 1})
+    assert len(counted.counts) == 1000 and counted.counts["x"] == 2
+
+
+def own(**table: Any) -> Reader:
+    return Reader(corpus_of_table({"schema": 1, "name": "mine", **table}))
+
+
+def test_a_column_with_dots_in_its_name_is_read_as_a_place_is() -> None:
+    reader = own(question="a.b", answer="c.0")
+    for row in ({"a.b": "Why?", "c.0": "so"}, {"a": {"b": "Why?"}, "c": ["so"]}):
+        record = reader.read(row, (0, 1))
+        assert record is not None and (record.question, record.answer) == ("Why?", "so")
+    first = own(question="a.0").read({"a": ["Why?"]}, (0, 1))
+    assert first is not None and first.question == "Why?"
+    forms = [{"when": ["m.kind"], "question": "q"}, {"question": "p", "name": "other"}]
+    record = own(form=forms).read({"m": {"other": 1}, "q": 1, "p": "Who?"}, (0, 1))
+    assert record is not None and (record.question, record.shape) == ("Who?", "other")
+
+
+def test_a_row_without_the_columns_of_a_corpus_of_a_drop_names_the_keys_to_write() -> None:
+    reader = own(question="q", answer="a")
+    with pytest.raises(Unfit, match=r'question = "column" with one of these.*`headerless`'):
+        reader.read({"Why?": 1, "so": 2}, (0, 1))
+    empty = with_columns(Unfit("answer", "its answer is empty"), reader.corpus, {"q": 1, "a": ""})
+    assert empty.rule.endswith('keep = [{ column = "a", present = true }] leaves such rows out')

@@ -1,0 +1,238 @@
+"""Which generation of a problem is its chain of thought."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gristmill.corpora.raw.texts import Unfit
+from gristmill.corpora.raw.values import Names, read_of, thought
+from tests.corpora.raw.test_reader import read
+
+
+def _cot(generations: Any, complete: Any, verified: Any, judged: Any, solution: Any = "s") -> Any:
+    record = read(
+        "openr1_math_220k",
+        {
+            "problem": "p",
+            "answer": "a",
+            "solution": solution,
+            "generations": generations,
+            "is_reasoning_complete": complete,
+            "correctness_math_verify": verified,
+            "correctness_llama": judged,
+        },
+    )
+    assert (record.question, record.answer, record.extras) == ("p", "a", (None,))
+    assert (record.shape, record.steps) == ("public", None)
+    return record.cot
+
+
+@pytest.mark.parametrize(
+    ("generation", "expected"),
+    [
+        ("<think>\na\n</think>\nb", "a"),
+        ("a</think>b", "a"),
+        ("x<think>a</think>b", "a"),
+        ("<think>a</think>b</think>c", "a"),
+        ("<think> </think>\nb\n", "b"),
+        ("<think></think> ", None),
+        ("<think>a", None),
+        ("a", None),
+        ("", None),
+    ],
+)
+def test_the_thought_of_a_generation(generation: str, expected: str | None) -> None:
+    assert thought(generation) == expected
+
+
+@pytest.mark.parametrize(
+    ("complete", "verified", "judged", "expected"),
+    [
+        ([True, True], [True, True], None, "0"),
+        ([False, True], [True, True], None, "1"),
+        ([True, True], [False, True], [True, True], "1"),
+        ([True, True], [False, False], [False, True], "1"),
+        ([True, True], [None, None], [True, True], "0"),
+        ([False, False], [True, True], [True, True], "s"),
+        ([True, True], [False, False], None, "s"),
+        ([True], [False, True], [], "s"),
+        (None, [True, True], [True, True], "s"),
+        ([1, "true"], [True, True], None, "s"),
+    ],
+)
+def test_the_first_verified_generation_is_taken(
+    complete: Any, verified: Any, judged: Any, expected: str
+) -> None:
+    generations = [f"<think>{number}</think>" for number in range(2)]
+    assert _cot(generations, complete, verified, judged) == expected
+
+
+def test_an_incomplete_thought_is_passed_over() -> None:
+    yes = [True, True]
+    assert _cot(["<think>0", "<think>1</think>"], yes, yes, yes) == "1"
+    assert _cot(["<think>0", "<think>1"], yes, yes, yes) == "s"
+
+
+@pytest.mark.parametrize("solution", [None, "", " \n"])
+def test_without_generation_and_solution_there_is_no_chain(solution: Any) -> None:
+    assert _cot([], [], [], [], solution) is None
+    assert _cot(None, None, None, None, solution) is None
+
+
+def test_generations_that_are_no_list_are_refused() -> None:
+    with pytest.raises(Unfit, match="generations"):
+        _cot("text", [True], [True], [True])
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("a\nThe answer is: 3", ("a", "3")),
+        ("a\n\nThe answer is:3\n", ("a", "3")),
+        ("The answer is: 1\nb\nThe answer is: 2", ("The answer is: 1\nb", "2")),
+        ("a\nThe answer is: \\begin{x}\n1\n\\end{x}", ("a", "\\begin{x}\n1\n\\end{x}")),
+        ("The answer is: 3", (None, "3")),
+        ("So The answer is: 3", ("So The answer is: 3", "")),
+        ("a\nThe answer is:", ("a", "")),
+        ("", ("", "")),
+    ],
+)
+def test_the_last_line_with_a_mark_divides(response: str, expected: tuple[str, str]) -> None:
+    cuts = [{"column": "a", key: "The answer is:"} for key in ("before_line", "after_line")]
+    assert tuple(read_of(cut, Names())({"a": response}) for cut in cuts) == expected
+
+
+def value(spec: object, **row: object) -> object:
+    """What a value reads of a row."""
+    return read_of(spec, Names())(row)  # type: ignore[arg-type]
+
+
+def test_a_path_leads_into_objects_and_lists_and_a_column_of_that_name_wins() -> None:
+    row: dict[str, object] = {"a": {"b": ["x", "y"]}}
+    assert read_of("a.b.1", Names())(row) == "y"
+    assert read_of("a.b.2", Names())(row) is None and read_of("a.c.d", Names())(row) is None
+    assert read_of("a.b", Names())({**row, "a.b": 3}) == 3
+
+
+def test_a_text_is_cut_at_its_first_or_last_mark() -> None:
+    cut = {"column": "a", "after": "|", "which": "last"}
+    assert value(cut, a="x|y| z ") == "z" and value(cut, a="x") == ""
+    assert value({"column": "a", "before": "|"}, a=" x |y|z") == "x"
+    boxed = {"column": "a", "between": ["\\boxed{", "}"], "which": "last", "braces": True}
+    assert value(boxed, a="\\boxed{1} \\boxed{\\frac{1}{2}}.") == "\\frac{1}{2}"
+    assert value(boxed, a="\\boxed{1") == ""
+    assert value({"think": "a"}, a="<think>t</think>s") == "t"
+
+
+def test_a_choice_is_known_by_the_labels_that_the_rows_or_the_file_give() -> None:
+    rule = {"choice": "c", "of": "o", "labels": "l"}
+    texts, numbers = ["2", "3", "4"], ["1", "2", "3"]
+    assert value(rule, c="2", o=texts, l=numbers) == "3"
+    assert value(rule, c="4", o=texts, l=numbers) == "4"
+    assert value({**rule, "labels": numbers}, c=3, o=texts) == "4"
+    for labels in (None, ["x"]):  # neither a letter nor a number counts beside labels
+        with pytest.raises(Unfit, match="c is '0', none of 3 choices"):
+            value(rule, c=0, o=texts, l=labels)
+    with pytest.raises(ValueError, match="`labels` must be a list"):
+        value({**rule, "labels": [1]}, c=1, o=texts)
+
+
+def test_an_empty_choice_keeps_its_place_and_is_none_itself() -> None:
+    choices = ["A) x", "", None, "D) y"]
+    for said in (3, "3", "D", "y"):
+        assert value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices) == "D) y"
+    for rule in ({"of": "o"}, {"of": "o", "labels": ["1", "", "", "4"]}):
+        with pytest.raises(Unfit, match="c is '', none of 4 choices"):
+            value({"choice": "c", **rule}, c="", o=choices)
+    for said in (1, "1", "B"):
+        with pytest.raises(Unfit, match="an empty choice"):
+            value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices)
+
+
+def test_choices_in_columns_of_their_own_keep_their_places() -> None:
+    rule = {"choice": "c", "of": ["A", "B", "o.C"], "as": "both"}
+    row = {"A": "ten", "B": None, "o": {"C": 12}}
+    assert value(rule, c="C", **row) == "C) 12"
+    assert value(rule, c="ten", **row) == "A) ten"
+    with pytest.raises(ValueError, match="`of` must be a list"):
+        value({**rule, "of": []}, c="C", **row)
+
+
+def test_a_choice_is_a_number_a_letter_or_a_text_and_outside_is_refused() -> None:
+    choices = ["A)21", "B) 3"]
+    for said in (1, "B", "3", "1"):
+        assert value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices) == "B) 3"
+    assert value({"choice": "c", "of": "o", "as": "letter"}, c=0, o=choices) == "A"
+    for wrong in (2, -1, "C", True):
+        with pytest.raises(Unfit, match="none of 2 choices"):
+            value({"choice": "c", "of": "o"}, c=wrong, o=choices)
+
+
+@pytest.mark.parametrize("said", ["(B)", "B.", "B)", "b", "(b)", "B) sea", "sea"])
+def test_a_choice_may_have_its_letter_with_marks_or_be_whole(said: str) -> None:
+    rule = {"choice": "c", "of": "o", "as": "both"}
+    assert value(rule, c=said, o=["A) oak", "B) sea"]) == "B) sea"
+    with pytest.raises(Unfit, match="none of 1 choices"):
+        value(rule, c=said, o=["A) oak"])
+
+
+def test_a_text_of_one_letter_comes_before_a_letter_with_marks() -> None:
+    assert value({"choice": "c", "of": "o", "as": "both"}, c="b", o=["b", "c"]) == "A) b"
+
+
+@pytest.mark.parametrize("said", [3, "3"])
+def test_the_number_of_choices_is_refused_with_the_labels_to_write(said: Any) -> None:
+    with pytest.raises(
+        Unfit, match=r'none of 3 choices: where the first one is 1, say labels = \["1"'
+    ):
+        value({"choice": "c", "of": "o"}, c=said, o=["x", "y", "z"])
+
+
+def test_a_map_refuses_what_it_has_not() -> None:
+    spec = {"column": "a", "map": {"true": "yes", "0": "no"}}
+    assert value(spec, a=True) == "yes" and value(spec, a=0) == "no" and value(spec) is None
+    with pytest.raises(Unfit, match="a is '2', which `map` has not"):
+        value(spec, a=2)
+    assert value({**spec, "else": "?"}, a=2) == "?"
+
+
+def test_a_list_is_joined_and_its_items_are_filled_in() -> None:
+    spec = {"join": "a", "item": "({letter}) {text}"}
+    assert value(spec, a=["x", {"text": "y"}]) == ["(A) x", "(B) y"]
+    assert value({"join": "a", "by": ", "}, a=["x", "", 3]) == "x, 3"
+    assert value({"first": ["a", "b"]}, a="", b="c") == "c"
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule"),
+    [
+        ({"colum": "a"}, "did you mean column"),
+        ({"column": "a", "befor": "x"}, "did you mean before"),
+        ({"column": "a", "before": "x", "after": "y"}, "has both `before` and `after`: leave one"),
+        ({"column": "a", "before": ""}, "`before` must be a text that is not empty"),
+        ({"template": "{a"}, "a brace without a name"),
+        ({"template": "{a}" * 65}, "names more than 64 columns"),
+        ({"pick": "a"}, "`where` must be a list of lists"),
+        (".".join("a" * 17), "more than 16 steps"),
+        (3, "must be the name of a column"),
+    ],
+)
+def test_a_wrong_value_names_what_is_wrong(spec: object, rule: str) -> None:
+    with pytest.raises(ValueError, match=rule):
+        value(spec)
+
+
+def test_a_part_that_names_itself_is_refused() -> None:
+    names = Names(parts={"a": {"template": "{b}"}, "b": {"template": "{a}"}})
+    with pytest.raises(ValueError, match="the part 'a' names itself"):
+        read_of({"template": "{a}"}, names)
+
+
+def test_parts_that_double_the_text_are_refused() -> None:
+    parts = {f"p{n}": {"template": f"{{p{n + 1}}}{{p{n + 1}}}"} for n in range(60)}
+    with pytest.raises(ValueError, match="name parts more than 200 times"):
+        read_of({"template": "{p0}"}, Names(parts))
+    few = {"a": {"template": "{b}{b}"}, "b": "x"}
+    assert read_of({"template": "{a}{a}"}, Names(few))({"x": "1"}) == "1111"

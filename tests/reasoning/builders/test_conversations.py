@@ -1,0 +1,192 @@
+"""Drops of conversations to shards: counts that add up, splits, caps, damage, and the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.corpora.raw.chat import messages
+from gristmill.families import Subject
+from gristmill.reasoning.builders.conversations import ConversationsSummary, normalize_conversations
+from gristmill.reasoning.config import ChatConfig
+from gristmill.reasoning.laws.texts import conversation_laws
+from tests.paths import CHECKOUT
+
+PAGE = (CHECKOUT / "docs/chat.md").read_text()
+RECIPE = re.compile(r"`(\w+)/corpus\.toml`[^\n]*\n\n```toml\n(.*?)```.*?```json\n(.*?)```", re.S)
+HEAD = 'schema = 1\nkind = "chat"\nname = "mine"\nmessages = "m"\n'
+
+
+def talk(text: str, answer: str = "yes", **more: Any) -> dict[str, Any]:
+    """A row with one turn."""
+    turn = [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
+    return {"m": turn, **more}
+
+
+def write(folder: Path, recipe: str, rows: list[Any], name: str = "a.jsonl") -> Path:
+    """A drop `mine` with a file."""
+    drop = folder / "mine"
+    drop.mkdir(exist_ok=True)
+    (drop / "corpus.toml").write_text(recipe)
+    (drop / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return drop
+
+
+def build(
+    drop: Path, out: Path, number: int = 0, bad_rows: int = 0
+) -> tuple[ConversationsSummary, list[dict[str, Any]]]:
+    """One shard of a drop: its summary and its rows; its laws hold."""
+    chat = messages.chat_of(drop)
+    taken = messages.account(drop).taken
+    files = {split: [drop / name for name in names] for split, names in taken.items()}
+    config = ChatConfig(bad_rows=bad_rows, recipe=chat.table)
+    key = f"{drop.name}__{number:02d}"
+    made = normalize_conversations(drop, files, out, key, config)
+    assert list(conversation_laws(Subject(out, None, []))) == []
+    return made, pq.read_table(out / f"shard_{number:02d}.parquet").to_pylist()
+
+
+def test_the_recipes_of_the_page_read_the_rows_that_it_shows(tmp_path: Path) -> None:
+    recipes = RECIPE.findall(PAGE)
+    assert len(recipes) == 12
+    for name, recipe, rows in recipes:
+        drop = tmp_path / name
+        drop.mkdir()
+        (drop / "corpus.toml").write_text(recipe + "shards = 1\n" * (name == "synth_like"))
+        (drop / "train_sft.jsonl").write_text(rows)
+        made, found = build(drop, tmp_path / f"{name}_out")
+        assert made.rejected == (name in ("synth_like", "thoughts_like"))
+        assert not made.rejected_by
+        texts = [each["content"] for each in json.loads(found[0]["messages_json"])["messages"]]
+        assert texts[-1] in ("Hello.", "house"), name
+
+
+def test_each_row_is_in_one_shard_and_the_counters_add_up(tmp_path: Path) -> None:
+    rows: list[Any] = []
+    random = Random(3)
+    for number in range(200):
+        rows.append(talk(f"q{random.randrange(120)}", lang=random.choice(["en", "fr"]), n=number))
+    for at in (7, 50):
+        rows[at]["m"].pop()
+    recipe = HEAD + 'shards = 3\nid = "n"\nkeep = [{ column = "lang", equals = "en" }]\n'
+    recipe += "split = { validation = 0.3 }\ndedup = ['m.0.content']\n"
+    drop = write(tmp_path, recipe, rows)
+    made = [build(drop, tmp_path / str(at), at, bad_rows=2) for at in range(3)]
+    ids = [row["synth_id"] for _, found in made for row in found]
+    assert len(ids) == len(set(ids))
+    assert sum(each.raw_rows for each, _ in made) == 200
+    for number, (each, found) in enumerate(made):
+        assert each.raw_rows == each.rows + each.rejected
+        assert all(row["row"] % 3 == (number + 1) % 3 for row in found)
+        assert each.validation == sum(row["split"] == "validation" for row in found) > 0
+    # What is a double is decided over all shards.
+    first: dict[str, str] = {}
+    for row in rows:
+        if row["lang"] == "en" and len(row["m"]) == 2:
+            first.setdefault(row["m"][0]["content"], str(row["n"]))
+    assert sorted(ids) == sorted(first.values())
+
+
+def test_a_cap_holds_over_all_shards_and_is_drawn_by_hashes(tmp_path: Path) -> None:
+    rows = [talk(f"q{number}", n=str(number)) for number in range(60)]
+    recipe = HEAD + 'shards = 2\nid = "n"\nsample = { cap = 10 }\n'
+    drop = write(tmp_path, recipe, rows)
+    made = [build(drop, tmp_path / str(at), at) for at in range(2)]
+    kept = {row["synth_id"] for _, found in made for row in found}
+    assert len(kept) == 10
+    assert sum(each.left_out_by["cap"] for each, _ in made) == 50
+    assert not (tmp_path / "0" / "shard_00.parquet.tmp").exists()
+    drop = write(tmp_path, recipe, rows[::-1])
+    again = [build(drop, tmp_path / f"again{at}", at) for at in range(2)]
+    assert {row["synth_id"] for _, found in again for row in found} == kept
+
+
+def test_files_say_their_split_and_a_conversation_has_an_id_by_its_text(tmp_path: Path) -> None:
+    recipe = HEAD + 'files = { train = "a*", validation = "b*" }\n'
+    write(tmp_path, recipe, [talk("one"), talk("one")])
+    drop = write(tmp_path, recipe, [talk("two")], "b.jsonl")
+    made, found = build(drop, tmp_path / "out")
+    assert [(row["split"], row["file"], row["row"]) for row in found] == [
+        ("train", "a.jsonl", 1),
+        ("train", "a.jsonl", 2),
+        ("validation", "b.jsonl", 1),
+    ]
+    assert found[0]["synth_id"] == found[1]["synth_id"] != found[2]["synth_id"]
+    assert (made.messages, made.thoughts, made.masked) == (6, 0, 0)
+
+
+def test_damaged_rows_are_named_listed_and_bounded(tmp_path: Path) -> None:
+    rows = [talk("one"), {"m": [{"role": "bot", "content": "x"}]}, talk("two", "<think>")]
+    drop = write(tmp_path, HEAD, rows)
+    with pytest.raises(BadInput, match=r"2 records .* below \[chat.conversations\] in ") as refused:
+        build(drop, tmp_path / "no")
+    assert refused.value.row == 2
+    made, found = build(drop, tmp_path / "out", bad_rows=2)
+    assert (made.rows, dict(made.rejected_by)) == (1, {"role": 1, "thinking": 1})
+    listed = [json.loads(line) for line in (tmp_path / "out/rejected.jsonl").open()]
+    assert [(each["reason"], each["file"], each["row"]) for each in listed] == [
+        ("role", "a.jsonl", 2),
+        ("thinking", "a.jsonl", 3),
+    ]
+    assert [row["row"] for row in found] == [1]
+
+
+def test_broken_conversations_are_refused_with_the_cure_or_left_out_and_counted(
+    tmp_path: Path,
+) -> None:
+    rows = [talk("one"), talk(""), {"m": [{"role": "user", "content": "x"}]}, {"m": []}]
+    drop = write(tmp_path, HEAD, rows[:-1])
+    cure = r'it is 0; broken = "drop" in corpus\.toml leaves such conversations out:'
+    with pytest.raises(BadInput, match=cure) as refused:
+        build(drop, tmp_path / "no")
+    assert refused.value.row == 2
+    assert refused.value.rule.count("broken =") == 1
+    made, found = build(write(tmp_path, HEAD + 'broken = "drop"\n', rows), tmp_path / "out")
+    assert [row["row"] for row in found] == [1]
+    left = {"drop:question": 1, "drop:turns": 1, "drop:messages": 1}
+    assert (dict(made.rejected_by), dict(made.left_out_by)) == ({}, left)
+    listed = [json.loads(line) for line in (tmp_path / "out/rejected.jsonl").open()]
+    assert [each["row"] for each in listed] == [2, 3, 4]
+
+
+def test_a_row_that_is_no_object_is_refused_with_the_form_to_write(tmp_path: Path) -> None:
+    drop = write(tmp_path, HEAD, [talk("one"), 3])
+    with pytest.raises(BadInput, match=r"is no JSON object .*it is 0; write an object a line, as "):
+        build(drop, tmp_path / "no")
+
+
+def test_trees_are_counted_by_their_messages(tmp_path: Path) -> None:
+    tree = 'schema = 1\nkind = "chat"\nname = "mine"\ntree = { id = "i", parent = "p" }\n'
+    rows = [
+        {"i": "a", "p": None, "role": "prompter", "text": "q"},
+        {"i": "b", "p": "a", "role": "assistant", "text": "x"},
+        {"i": "c", "p": "a", "role": "assistant", "text": "y"},
+        {"i": "d", "p": "gone", "role": "assistant", "text": "z"},
+    ]
+    made, found = build(write(tmp_path, tree, rows), tmp_path / "out")
+    assert (made.raw_rows, made.held, made.from_trees, made.rows) == (4, 4, 2, 2)
+    assert made.left_out_by == {"tree:parent": 1}
+    assert [row["row"] for row in found] == [2, 3]
+
+
+def test_a_shard_without_a_conversation_and_an_empty_file_are_refused(tmp_path: Path) -> None:
+    drop = write(tmp_path, HEAD + "shards = 4\n", [talk("one")])
+    with pytest.raises(BadInput, match=r"give shard 03 no conversation: lower `shards`.*is 4"):
+        build(drop, tmp_path / "out", 3)
+    with pytest.raises(BadInput, match="holds no row"):
+        build(write(tmp_path, HEAD, []), tmp_path / "none")
+    pq.write_table(pa.table({"m": pa.array([], pa.string())}), drop / "b.parquet")
+    made, _ = build(write(tmp_path, HEAD, [talk("one")]), tmp_path / "beside")
+    assert (made.rows, made.raw_rows) == (1, 1)
+    (drop / "b.parquet").unlink()
+    blanks = [talk("one"), talk(" " * 100_001 + "x")]
+    with pytest.raises(BadInput, match="more than 100,000 white space characters in a row"):
+        build(write(tmp_path, HEAD, blanks), tmp_path / "blanks")

@@ -1,0 +1,457 @@
+"""The laws of normalised conversations see each thing that breaks them.
+
+The laws of normalised conversations see each thing that breaks them.
+Laws of spans: rows of another form, order or part, and wrong ranges are found.
+Laws of exports: damage of every format is found.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tracemalloc
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from gristmill.contract import Violation
+from gristmill.corpora.corpus import CORPORA, PARTITIONS, corpus_and_split
+from gristmill.provenance import Record
+from gristmill.reasoning.builders.report import coverage_report
+from gristmill.reasoning.config import ReportConfig
+from gristmill.reasoning.format import names, reports
+from gristmill.reasoning.format.align import rows
+from gristmill.reasoning.laws.of_subject import alignment_laws, index_laws, report_laws
+from gristmill.reasoning.render.steps import MARKED, RULES
+from gristmill.reasoning.samples import write_drop
+from gristmill.vocabularies.pinned import GPT2, find
+from tests.reasoning.exported_root import FORMATS, broken, build_dataset
+from tests.reasoning.format.test_reports import REPORT
+from tests.reasoning.indexed_splits import write_aligned
+from tests.reasoning.published_root import built as built_asset
+from tests.reasoning.published_root import publish_dropped
+
+Row = dict[str, Any]
+
+_RECORDS = [
+    {"question": f"Why, {number}?", "answer": "1+1=<<1+1=2>>2.\nSo\u2019s it.\n#### 2", "cot": None}
+    for number in range(30)
+]
+_RECORDS[3] = {"question": "Why?", "answer": "#### 2", "cot": None}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
+    root = tmp_path_factory.mktemp("built")
+    write_aligned(root, "gsm8k", "test", _RECORDS, find(GPT2, vocabulary_root))
+    return root
+
+
+@pytest.fixture
+def root(built: Path, tmp_path: Path) -> Path:
+    """A copy, to be damaged."""
+    return Path(shutil.copytree(built, tmp_path / "root"))
+
+
+def _broken(root: Path, partition: str | None = "gsm8k__test") -> list[Violation]:
+    folder = root / names.ALIGNMENT
+    return [
+        *alignment_laws(folder, partition),
+        *index_laws(folder, root / names.NORMALIZED, root / names.TOKENIZED, partition),
+    ]
+
+
+def _change(path: Path, change: Callable[[list[Row]], object]) -> None:
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    change(rows)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def _aligned(root: Path) -> Path:
+    return root / names.ALIGNMENT / "gsm8k/test.align.jsonl"
+
+
+def test_an_alignment_obeys_all_laws(built: Path) -> None:
+    assert _broken(built) == _broken(built, None) == []
+
+
+def _set(key: str, value: Any, at: int = 7) -> Callable[[list[Row]], object]:
+    return lambda rows: rows[at].__setitem__(key, value)
+
+
+def _add(key: str, number: float) -> Callable[[list[Row]], object]:
+    def change(rows: list[Row]) -> None:
+        rows[7][key] += number
+
+    return change
+
+
+def _move(key: str, step: int, end: int, number: int) -> Callable[[list[Row]], object]:
+    def change(rows: list[Row]) -> None:
+        rows[7][key][step][end] += number
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (_set("step_labels", ["Step 1"]), {"lengths"}),
+        (_move("text_offset_ranges", 0, 0, -1000), {"ranges", "bounds"}),
+        (_move("text_offset_ranges", 0, 1, 3), {"ranges"}),
+        (_move("text_offset_ranges", 2, 1, 1), {"bounds"}),
+        (_move("text_offset_ranges", 2, 0, 1000), {"ranges", "bounds"}),
+        (_move("token_offset_ranges", 0, 1, 3), {"ranges"}),
+        (_move("token_offset_ranges", 1, 0, -3), {"ranges"}),
+        (_move("token_offset_ranges", 2, 1, 1), {"bounds"}),
+        (_move("token_offset_ranges", 2, 0, 100), {"ranges", "bounds"}),
+        (_set("step_labels", ["Step 1", "Step 02", "Answer"]), {"labels"}),
+        (_set("confidence", 1.5), {"confidence"}),
+        (_set("confidence", -0.1), {"confidence"}),
+        (_set("confidence", float("nan")), {"confidence"}),
+        (_set("confidence", 0.9), {"confidence"}),
+        (_set("confidence", 0.8), set()),
+        (_set("confidence", 0.0), {"notes"}),
+        (_set("notes", "explicit:cot_steps; verified"), set()),
+        (_set("notes", "heuristic:lines; seen"), {"notes"}),
+        (_set("notes", "guess; verified"), {"notes"}),
+        (_set("notes", "no-steps"), {"notes"}),
+        (_set("notes", "no-steps; verified", 3), {"notes"}),
+        (_set("example_id", "gsm8k_test_000006"), {"order", "one row each"}),
+        (_set("example_id", "gsm8k_test_7"), {"order", "one row each"}),
+        (_set("example_id", "gsm8k_train_000007"), {"order", "one row each"}),
+        (_set("example_id", "gsm8k_test_000009"), {"order", "one row each"}),
+        (_set("example_id", "none"), {"order", "one row each"}),
+        (_add("sequence_index", 1), {"index"}),
+        (_set("shard_path", "x"), {"index"}),
+        (_set("confidence", 1), {"readable", "one row each"}),
+        (lambda rows: rows.pop(), {"one row each"}),
+        (lambda rows: rows.pop(7), {"one row each"}),
+        (lambda rows: rows.append(rows[-1]), {"order", "one row each"}),
+    ],
+)
+def test_a_broken_row_is_found(
+    root: Path, change: Callable[[list[Row]], object], expected: set[str]
+) -> None:
+    _change(_aligned(root), change)
+    assert {violation.law for violation in _broken(root)} == expected
+
+
+def test_a_range_of_no_characters_is_found(root: Path) -> None:
+    def change(rows: list[Row]) -> None:
+        rows[7]["text_offset_ranges"][0] = [0, 0]
+
+    _change(_aligned(root), change)
+    assert {violation.law for violation in _broken(root)} == {"ranges", "bounds"}
+
+
+def test_neighbours_may_share_one_token(root: Path) -> None:
+    def change(rows: list[Row]) -> None:
+        rows[7]["token_offset_ranges"] = [[0, 2], [1, 3], [3, 5]]
+
+    _change(_aligned(root), change)
+    assert list(alignment_laws(root / names.ALIGNMENT, "gsm8k__test")) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "value", "expected"),
+    [
+        (f"{names.TOKENIZED}/gsm8k/test/index.jsonl", "num_tokens", 3, {"bounds"}),
+        (f"{names.TOKENIZED}/gsm8k/test/index.jsonl", "text_sha256", "0", {"one row each"}),
+        (f"{names.NORMALIZED}/gsm8k/test.jsonl", "answer", "another", {"one row each"}),
+    ],
+)
+def test_inputs_of_another_split_are_found(
+    root: Path, file: str, key: str, value: Any, expected: set[str]
+) -> None:
+    _change(root / file, _set(key, value))
+    assert {violation.law for violation in _broken(root)} == expected
+
+
+@pytest.mark.parametrize("name", ["raw/gsm8k/test.jsonl", "tokenized/gpt2/gsm8k/test/index.jsonl"])
+def test_a_missing_or_broken_input_is_found(root: Path, name: str) -> None:
+    path = root / "reasoning" / name
+    path.write_bytes(path.read_bytes()[:-20])
+    assert {violation.law for violation in _broken(root)} == {"one row each"}
+    path.unlink()
+    (violation,) = _broken(root)
+    assert violation.law == "one row each" and "is not there: build" in violation.found
+
+
+def test_a_missing_alignment_is_found(root: Path) -> None:
+    _aligned(root).unlink()
+    assert {violation.law for violation in _broken(root)} == {"readable", "one row each"}
+
+
+def test_the_first_twenty_offenders_are_given_and_the_rest_counted(root: Path) -> None:
+    _change(_aligned(root), lambda rows: [row.update(sequence_index=99) for row in rows])
+    violations = _broken(root)
+    assert len(violations) == 21
+    assert violations[0].where == "gsm8k/test.align.jsonl:1"
+    assert violations[0].found.startswith("gsm8k_test_000000: ")
+    assert violations[-1].found == "10 more of 30 rows"
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path, vocabulary_root: Path) -> None:
+    peaks = []
+    for split, repeat in (("test", 1), ("test", 20), ("train", 160)):
+        root = tmp_path / f"{split}-{repeat}"
+        write_aligned(root, "gsm8k", split, _RECORDS * repeat, find(GPT2, vocabulary_root))
+        tracemalloc.start()
+        assert _broken(root, f"gsm8k__{split}") == []
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.25 * peaks[1]
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
+    """All sample drops, normalised, tokenised and aligned."""
+    root, vocabulary = tmp_path_factory.mktemp("root"), find(GPT2, vocabulary_root)
+    for corpus in CORPORA.values():
+        write_drop(root / "drops/reasoning" / corpus.name, corpus.name)
+        for split in corpus.splits:
+            publish_dropped(root, corpus.name, split, vocabulary)
+    return root
+
+
+@pytest.fixture(scope="module")
+def report(samples: Path) -> dict[str, Any]:
+    out = samples / names.REPORTS
+    config = ReportConfig(samples / "tokenizer" / GPT2.relative, invariance_sample=5)
+    coverage_report(samples, out, config, date="2026-11-22")
+    return reports.read(out / "2026-11-22.json")
+
+
+def test_all_samples_obey_all_laws(samples: Path) -> None:
+    assert _broken(samples, None) == []
+
+
+def test_the_samples_reach_every_rule_and_every_label(samples: Path) -> None:
+    rules, labels, sure = set[str](), set[str](), set[float]()
+    for key in PARTITIONS:
+        corpus, split = corpus_and_split(key)
+        for row in rows(samples / names.ALIGNMENT / names.alignment(corpus.name, split)):
+            rules.add(row.rule)
+            labels.update(label.partition(" ")[0] for label in row.step_labels)
+            sure.add(row.confidence)
+    assert rules == {*RULES} - {MARKED}
+    assert labels == {"Step", "Answer", "Choice", "Conflict", "Effect", "Precondition"}
+    assert sure == {0.0, 0.5, 0.6, 0.7, 0.8, 0.85, 0.89, 1.0}
+
+
+def test_every_sample_split_is_in_the_report(samples: Path, report: dict[str, Any]) -> None:
+    assert list(report["splits"]) == list(PARTITIONS)
+    assert list(report_laws(samples / names.REPORTS)) == []
+    assert report["invariance"]["breaches"] == []
+    assert set(report["invariance"]["splits"]) == set(PARTITIONS)
+
+
+def test_the_report_warns_of_terms_that_are_unknown_or_forbid(report: dict[str, Any]) -> None:
+    warned = {warning.partition("__")[0] for warning in report["warnings"] if "terms" in warning}
+    assert warned == {"reasoning_traces", "reveal", "trip"}
+
+
+_SPLIT: dict[str, Any] = {
+    **dict.fromkeys(reports.COUNTS, 4),
+    **dict.fromkeys(reports.SHARES, 0.5),
+    **dict.fromkeys(reports.HASHES),
+    "examples": 8,
+    "pct_with_cot": 50.0,
+}
+
+
+def _report() -> dict[str, Any]:
+    splits = {"gsm8k__test": dict(_SPLIT), "gsm8k__train": dict(_SPLIT)}
+    totals = {key: 2 * _SPLIT[key] for key in reports.COUNTS}
+    return deepcopy(REPORT) | {"splits": splits, "totals": totals}
+
+
+def _with_dataset(
+    change: Callable[[dict[str, Any]], object],
+) -> Callable[[dict[str, Any]], object]:
+    """Adds a dataset of two splits behind the totals, and changes it."""
+
+    def add(report: dict[str, Any]) -> None:
+        keys = (*reports.DATASET_COUNTS, *reports.ALIGNED_COUNTS, *reports.MEASURED)
+        split = {key: _SPLIT[key] for key in keys}
+        unknown = dict.fromkeys((*reports.UNSPLIT, "pct_with_cot"))
+        splits = {"gsm8k__test": dict(split), "gsm8k__train": split | unknown}
+        counts = (*reports.DATASET_COUNTS, *reports.ALIGNED_COUNTS)
+        totals = {key: 2 * _SPLIT[key] for key in counts}
+        dataset = {"tokenizer": "a", "tokenizer_sha256": "b", "splits": splits, "totals": totals}
+        change(dataset)
+        rest = {key: report.pop(key) for key in reports.KEYS[reports.KEYS.index("totals") + 1 :]}
+        report.update({"datasets": {"mine": dataset}} | rest)
+
+    return add
+
+
+def _broken_of_report(folder: Path, change: Callable[[dict[str, Any]], object]) -> set[str]:
+    report = _report()
+    change(report)
+    reports.path(folder, "2026-11-22").write_bytes(reports.to_bytes(report))
+    found = {violation.law for violation in report_laws(folder)}
+    assert found == {violation.law for violation in report_laws(folder, "2026-11-22")}
+    return found
+
+
+def _split(key: str, value: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda report: report["splits"]["gsm8k__test"].__setitem__(key, value)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda report: None, set()),
+        (lambda report: report.update(date="2026-11-21"), {"date"}),
+        (lambda report: report["splits"].update(gsm8k_dev=_SPLIT), {"splits", "totals"}),
+        (lambda report: report["totals"].update(shards=9), {"totals"}),
+        (lambda report: report["totals"].pop("shards"), {"totals"}),
+        (_split("with_cot", 5), {"totals", "ratios"}),
+        (_split("pct_with_cot", 50.1), {"ratios"}),
+        (_split("avg_seq_len", None), {"ratios"}),
+        (_split("alignment_coverage", 0.6), {"ratios"}),
+        (_split("mean_confidence", 1.1), {"ratios"}),
+        (_split("low_confidence_share", -0.1), {"ratios"}),
+        (_split("mean_confidence", None), set()),
+        (lambda report: report["gate"].update(baseline="2026-11-01"), {"gate"}),
+        (lambda report: report["gate"].update(passed=False, breaches=["a"]), set()),
+        (lambda report: report["gate"].update(passed=False), {"readable"}),
+    ],
+)
+def test_a_broken_report_is_found(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], expected: set[str]
+) -> None:
+    assert _broken_of_report(tmp_path, change) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda dataset: None, set()),
+        (lambda dataset: dataset["totals"].update(with_cot=99), set()),  # one split has null
+        (lambda dataset: dataset["totals"].update(shards=9), {"totals"}),
+        (lambda dataset: dataset["totals"].pop("spans"), {"totals"}),
+        (lambda dataset: dataset["splits"]["gsm8k__test"].update(pad_tokens=5), {"totals"}),
+        (lambda dataset: dataset["splits"]["gsm8k__test"].update(avg_seq_len=0.6), {"ratios"}),
+        (lambda dataset: dataset["splits"]["gsm8k__test"].update(pct_with_cot=None), {"ratios"}),
+        (
+            lambda dataset: dataset["splits"].update(more=dataset["splits"].pop("gsm8k__test")),
+            {"splits"},
+        ),
+    ],
+)
+def test_a_broken_dataset_of_a_report_is_found(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], expected: set[str]
+) -> None:
+    assert _broken_of_report(tmp_path, _with_dataset(change)) == expected
+
+
+def test_a_split_without_examples_has_no_shares(tmp_path: Path) -> None:
+    def change(report: dict[str, Any]) -> None:
+        report["splits"]["gsm8k__test"].update(
+            dict.fromkeys(reports.SHARES), examples=0, total_tokens=0
+        )
+        for key in ("examples", "total_tokens"):
+            report["totals"][key] -= _SPLIT[key]
+
+    assert _broken_of_report(tmp_path, change) == set()
+
+
+def test_a_missing_report_is_found(tmp_path: Path) -> None:
+    assert [violation.law for violation in report_laws(tmp_path, "2026-11-22")] == ["readable"]
+    assert list(report_laws(tmp_path)) == []
+
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Record]:
+    root = tmp_path_factory.mktemp("data")
+    build_dataset(root)
+    chosen = {"tokenizer": "tiny"}
+    return root, built_asset(root, "reasoning/spans", "gsm8k__train", **chosen)
+
+
+def _changed(number: int, **values: object) -> Callable[[Rows], object]:
+    return lambda rows: rows[number].update(values)
+
+
+def _range(unit: str, name: str, value: object) -> Callable[[Rows], object]:
+    return lambda rows: rows[0][unit].update({name: value})
+
+
+@pytest.mark.parametrize(
+    ("change", "laws"),
+    [
+        (lambda _: None, []),
+        (lambda rows: rows.append(dict(rows[-1])), ["order"]),
+        (lambda rows: rows.reverse(), ["order"]),
+        (lambda rows: rows[0].pop("C"), ["readable"]),
+        (_changed(0, ann_idx="0"), ["readable"]),
+        (_changed(1, part="neither"), ["parts"]),
+        (_changed(0, result_token_count=9), ["ranges"]),
+        (_range("tokens", "result", [900, 901]), ["ranges"]),
+        (_range("characters", "operands", [[0, 1]]), ["ranges"]),
+        (_range("bytes", "outer_eq", [1]), ["readable"]),
+    ],
+)
+def test_rows_that_break_a_law_are_found(
+    change: Callable[[Rows], object], laws: list[str], published: tuple[Path, Record]
+) -> None:
+    root, record = published
+    path = root / "reasoning/spans/gsm8k/train.spans.jsonl"
+    before = path.read_bytes()
+    rows = [orjson.loads(line) for line in before.splitlines()]
+    change(rows)
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    try:
+        found = broken(root, record, shared=True)
+    finally:
+        path.write_bytes(before)
+    assert sorted({each.partition(":")[0] for each in found}) == laws
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Record]:
+    root = tmp_path_factory.mktemp("data")
+    build_dataset(root)
+    return root, built_asset(root, "reasoning/exports", "mine", formats=FORMATS, file_tokens=400)
+
+
+def _longer(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\0\0")
+
+
+def _other_dim(path: Path) -> None:
+    index = json.loads(path.read_bytes())
+    index["chunks"][0]["dim"] += 1
+    path.write_text(json.dumps(index))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("llm.c/tokens_train_000000.bin", _longer),
+        ("litdata/train/chunk-0-0.bin", _longer),
+        ("litdata/train/index.json", _other_dim),
+        ("nanochat/shard_00001.parquet", Path.unlink),
+        ("nanochat/shard_00001.parquet", _longer),
+    ],
+)
+def test_damage_is_found(
+    name: str, damage: Callable[[Path], object], exported: tuple[Path, Record], tmp_path: Path
+) -> None:
+    root = tmp_path / "data"
+    shutil.copytree(exported[0], root)
+    assert broken(root, exported[1], shared=False) == []
+    damage(root / "reasoning/exports/mine" / name)
+    (found,) = broken(root, exported[1], shared=False)
+    assert found.startswith("format: ")

@@ -1,0 +1,291 @@
+"""Every law of normalised files finds what it is for.
+
+Every law of the raw manifest finds what it is for.
+The laws of normalised conversations see each thing that breaks them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.chat.recipe import KEPT
+from gristmill.corpora.raw.drops import splits_of
+from gristmill.families import Subject
+from gristmill.inbox import division
+from gristmill.reasoning.builders.manifest import write_raw_manifest
+from gristmill.reasoning.builders.normalize import normalize
+from gristmill.reasoning.config import NormalizeConfig
+from gristmill.reasoning.format import reports as form
+from gristmill.reasoning.laws.texts import conversation_laws, normalized_laws, raw_manifest_laws
+from gristmill.reasoning.samples import write_drop
+from tests.reasoning.builders.test_manifest import record
+from tests.reasoning.drops import write
+
+RECORD: dict[str, Any] = {
+    "question": "q",
+    "answer": "a",
+    "cot": "x\ny",
+    "source_dataset": "reveal",
+    "context": "c",
+    "citation": None,
+    "cot_steps": ["x", "y"],
+}
+PLAIN = {key: value for key, value in RECORD.items() if key != "cot_steps"} | {"cot": None}
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_the_samples_break_no_law(corpus: str, tmp_path: Path) -> None:
+    write_drop(tmp_path / corpus, corpus)
+    for split in splits_of(tmp_path / corpus):
+        out = tmp_path / "out" / split
+        normalize(tmp_path / corpus, out, NormalizeConfig(), split=split)
+        assert list(normalized_laws(out, f"{corpus}__{split}")) == []
+        assert list(normalized_laws(out)) == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A normalised split of reveal with one record, and one refused record."""
+    rows = [{**RECORD, "rationale": ["x", "y"]}, {"x": 1}]
+    write(tmp_path / "reveal", "test.jsonl", rows)
+    normalize(tmp_path / "reveal", tmp_path / "out", NormalizeConfig(bad_rows=1), split="test")
+    return tmp_path / "out"
+
+
+def _laws(folder: Path) -> set[str]:
+    return {violation.law for violation in normalized_laws(folder, "reveal__test")}
+
+
+@pytest.mark.parametrize(
+    ("line", "law"),
+    [
+        (b"{", "json"),
+        (b"\n", "json"),
+        (b"[]\n", "json"),
+        (json.dumps({**RECORD, "more": 1}).encode() + b"\n", "keys"),
+        (json.dumps(dict(reversed(RECORD.items()))).encode() + b"\n", "keys"),
+        (json.dumps({**RECORD, "answer": 1}).encode() + b"\n", "types"),
+        (json.dumps({**RECORD, "question": None}).encode() + b"\n", "types"),
+        (json.dumps({**RECORD, "cot": ["x"]}).encode() + b"\n", "types"),
+        (json.dumps({**RECORD, "citation": []}).encode() + b"\n", "types"),
+        (json.dumps({**RECORD, "source_dataset": "trip"}).encode() + b"\n", "source"),
+        (json.dumps({**RECORD, "cot_steps": ["x"]}).encode() + b"\n", "steps"),
+        (json.dumps({**RECORD, "cot_steps": ["x", " y"]}).encode() + b"\n", "steps"),
+        (json.dumps({**RECORD, "cot_steps": None}).encode() + b"\n", "steps"),
+        (json.dumps({**RECORD, "question": "a\rb"}).encode() + b"\n", "canonical"),
+        (json.dumps({**RECORD, "answer": "\ufeffb"}).encode() + b"\n", "canonical"),
+        (json.dumps({**RECORD, "question": " "}).encode() + b"\n", "question"),
+        (json.dumps({**PLAIN, "answer": " "}).encode() + b"\n", "answer"),
+        (json.dumps({**RECORD, "context": " "}).encode() + b"\n", "evidence"),
+        (json.dumps({**RECORD, "answer": "ä"}).encode() + b"\n", "form"),
+        (json.dumps(RECORD, separators=(",", ":")).encode() + b"\n", "form"),
+        (json.dumps(RECORD).encode(), "form"),
+    ],
+)  # fmt: skip
+def test_a_changed_line_breaks_its_law(folder: Path, line: bytes, law: str) -> None:
+    path = folder / "reveal/test.jsonl"
+    assert _laws(folder) == set()
+    assert path.read_bytes() == json.dumps(RECORD).encode() + b"\n"
+    path.write_bytes(line)
+    assert _laws(folder) == {law}
+
+
+def test_a_number_is_evidence(tmp_path: Path) -> None:
+    given = ({"context": 5}, {"citation": 0.5}, {"context": " ", "citation": False})
+    rows = [{"question": "q", "answer": "a", **evidence} for evidence in given]
+    write(tmp_path / "reveal", "test.jsonl", [*rows, {**rows[0], "context": " "}])
+    summary = normalize(tmp_path / "reveal", tmp_path / "out", NormalizeConfig(), split="test")
+    assert (summary.records, summary.left_out_by) == (3, {"evidence": 1})
+    lines = (tmp_path / "out/reveal/test.jsonl").read_text().splitlines()
+    assert [json.loads(line)["context"] for line in lines] == [5, None, " "]
+    assert _laws(tmp_path / "out") == set()
+
+
+@pytest.mark.parametrize(
+    "places", [[[0, 1], [0, 2]], [[0, 0]], [[-1, 1]], [0, 1], [[0, 1, 2]], [[0.0, 1.0]]]
+)
+def test_other_origins_break_their_law(folder: Path, places: list[Any]) -> None:
+    np.save(folder / "origins/reveal__test.npy", np.array(places))
+    assert _laws(folder) == {"origins"}
+
+
+def test_missing_files_are_found(folder: Path) -> None:
+    (folder / "origins/reveal__test.npy").unlink()
+    assert _laws(folder) == {"origins"}
+    (folder / "reveal/test.jsonl").unlink()
+    assert _laws(folder) == {"readable"}
+    assert list(normalized_laws(folder)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"{\n", b"[]\n", b'{"reason": "json"}\n', b'{"reason":"x","file":"","row":1,"rule":""}'],
+)
+def test_a_changed_list_of_refused_records_is_found(folder: Path, line: bytes) -> None:
+    (folder / "rejected/reveal__test.jsonl").write_bytes(line)
+    assert _laws(folder) == {"refused"}
+
+
+def test_names_and_columns_that_are_no_utf8_break_no_law(tmp_path: Path) -> None:
+    drop = tmp_path / "gsm8k"
+    drop.mkdir()
+    path = os.fsencode(drop) + b"/a\xff.jsonl"
+    with open(path, "wb") as file:  # noqa: PTH123 - a name that is not UTF-8
+        file.write(b'{"\\ud800": 1}\n{"a\\nb": "\\u0007"}\n{"question": "q", "answer": "a"}\n')
+    summary = normalize(drop, tmp_path / "out", NormalizeConfig(bad_rows=2), split="train")
+    assert summary.rejected_by == {"shape": 2}
+    assert list(normalized_laws(tmp_path / "out", "gsm8k__train")) == []
+
+
+def test_many_violations_are_counted(folder: Path) -> None:
+    (folder / "reveal/test.jsonl").write_bytes(b"{}\n" * 50)
+    found = [str(violation) for violation in normalized_laws(folder, "reveal__test")]
+    assert len([text for text in found if "keys" in text]) == 21
+    assert "reveal/test.jsonl: keys: 30 more of 50 rows" in found
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    """A manifest with one corpus."""
+    records = [record("gsm8k__train"), record("gsm8k__test")]
+    write_raw_manifest(records, None, tmp_path / "out", generated_at="1")
+    return tmp_path / "out" / "manifest.json"
+
+
+def _laws_of_raw_manifest(path: Path) -> set[str]:
+    return {violation.law for violation in raw_manifest_laws(path.parent)}
+
+
+@pytest.mark.parametrize(
+    ("change", "law"),
+    [
+        (lambda entry: entry.pop("notes"), "keys"),
+        (lambda entry: entry.update(more=1), "keys"),
+        (lambda entry: entry.update(name=entry.pop("name")), "keys"),
+        (lambda entry: entry.update(hf_path="x"), "corpus"),
+        (lambda entry: entry.update(name="x"), "corpus"),
+        (lambda entry: entry["licence"].pop("id"), "licence"),
+        (lambda entry: entry["licence"].update(id="x"), "corpus"),
+        (lambda entry: entry.update(licence=None), "licence"),
+        (lambda entry: entry["files"]["test"].update(path="x"), "files"),
+        (lambda entry: entry["files"]["test"].update(sha256="0"), "files"),
+        (lambda entry: entry["files"]["test"].update(bytes=-1), "files"),
+        (lambda entry: entry["files"]["test"].update(rejected=True), "files"),
+        (lambda entry: entry["files"]["test"].update(records=4), "shapes"),
+        (lambda entry: entry["files"].update(test=None), "files"),
+        (lambda entry: entry["files"].update(other={}), "files"),
+        (lambda entry: entry.update(files=[]), "files"),
+        (lambda entry: entry["source_shape"].pop("test"), "shapes"),
+        (lambda entry: entry["source_shape"].update(test=3), "shapes"),
+    ],
+)
+def test_a_changed_entry_breaks_its_law(
+    manifest: Path, change: Callable[[dict[str, Any]], None], law: str
+) -> None:
+    assert _laws_of_raw_manifest(manifest) == set()
+    content = json.loads(manifest.read_text())
+    change(content["gsm8k"])
+    manifest.write_text(json.dumps(content, indent=2))
+    assert law in _laws_of_raw_manifest(manifest)
+
+
+@pytest.mark.parametrize(
+    ("text", "law"),
+    [("", "readable"), ("[]", "readable"), ("{}\n", "form"), ('{"x": 1}', "keys")],
+)
+def test_a_file_that_is_no_manifest_is_found(manifest: Path, text: str, law: str) -> None:
+    manifest.write_text(text)
+    assert law in _laws_of_raw_manifest(manifest)
+
+
+def test_a_missing_manifest_is_found(manifest: Path) -> None:
+    manifest.unlink()
+    assert _laws_of_raw_manifest(manifest) == {"readable"}
+
+
+USER = '{"role":"user","content":"q"}'
+THOUGHT = '{"role":"assistant","content":"t","channel":"analysis"}'
+FINAL = '{"role":"assistant","content":"a","channel":"final"}'
+
+
+def row(*messages: str, **changed: Any) -> dict[str, Any]:
+    """A row with these messages."""
+    text = '{"messages":[' + ",".join(messages) + "]}"
+    good = {"messages_json": text, "synth_id": "i", "spans": "012", "split": "train"}
+    return {**good, "file": "a", "row": 1, **changed}
+
+
+def laws(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = None) -> list[str]:
+    """The laws that rows break."""
+    table = pa.Table.from_pylist(rows, schema or form.schema())
+    pq.write_table(table, folder / "shard_00.parquet")
+    return [each.law for each in conversation_laws(Subject(folder, None, []))]
+
+
+GOOD = row(USER, THOUGHT, FINAL)
+
+
+def test_good_rows_break_nothing(tmp_path: Path) -> None:
+    masked = row(USER, THOUGHT, FINAL, spans="000", split="validation")
+    assert laws(tmp_path, [GOOD, masked, row(USER, FINAL, spans="22")]) == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "law"),
+    [
+        (row(USER, THOUGHT, FINAL, synth_id=" "), "no nulls"),
+        (row(USER, THOUGHT, FINAL, file=None), "no nulls"),
+        (row(USER, THOUGHT, FINAL, row=None), "no nulls"),
+        (row(USER, THOUGHT, FINAL, messages_json=None), "no nulls"),
+        (row(USER, THOUGHT, FINAL, split="test"), "split"),
+        (row(USER, THOUGHT, FINAL, spans="01"), "spans"),
+        (row(USER, THOUGHT, FINAL, spans="022"), "spans"),
+        (row(USER, FINAL, FINAL, spans="022"), "turns"),
+        (row(THOUGHT, FINAL, spans="12"), "turns"),
+        (row(USER, THOUGHT, spans="01"), "turns"),
+        (row(USER, FINAL.replace('"channel":"final"', '"x":1'), spans="02"), "messages"),
+        (row(USER.replace("user", "tool"), FINAL, spans="02"), "messages"),
+        (row(USER, FINAL, messages_json="{", spans="02"), "messages"),
+    ],
+)
+def test_a_broken_row_is_found(tmp_path: Path, broken: dict[str, Any], law: str) -> None:
+    assert laws(tmp_path, [GOOD, broken]) == [law]
+
+
+def test_columns_of_synth_may_be_null_and_its_ids_say_the_split(tmp_path: Path) -> None:
+    kept = [{**GOOD, "language": None, "exercise": "x"}]
+    assert laws(tmp_path, kept, form.schema(KEPT)) == []
+    assert laws(tmp_path, [GOOD], form.schema(KEPT[:1])) == ["columns"]
+    valid, train = (row(USER, FINAL, spans="02", synth_id=each) for each in ("id4", "id0"))
+    assert division.value("id4") < division.threshold(0.3) < division.value("id0")
+    for rows, broken in (([train, {**valid, "split": "validation"}], 0), ([valid, train], 1)):
+        laws(tmp_path, rows)
+        table = {"recipe": "synth", "split": {"validation": 0.3}}
+        for said, expected in (
+            (table, broken),
+            ({**table, "split": {}}, 1 - broken),
+            ({"recipe": "synth", "files": {"train": "*"}}, 0),
+            ({"split": {"validation": 0.3}}, 0),
+        ):
+            subject = Subject(tmp_path, config={"recipe": json.dumps(said)})
+            found = [each.law for each in conversation_laws(subject)]
+            assert found == ["split rule"] * expected, (said, broken)
+
+
+def test_other_columns_damage_and_no_shard_are_found(tmp_path: Path) -> None:
+    assert laws(tmp_path, [{"a": "b"}], pa.schema([("a", pa.string())])) == ["columns"]
+    (tmp_path / "shard_00.parquet").write_bytes(b"PAR1")
+    subject = Subject(tmp_path, None, [])
+    assert [each.law for each in conversation_laws(subject)] == ["readable"]
+    (tmp_path / "shard_00.parquet").unlink()
+    assert [each.law for each in conversation_laws(subject)] == ["shards"]
