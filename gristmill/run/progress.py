@@ -311,12 +311,8 @@ def shown_on_stderr() -> Iterator[Progress]:
 
     Gives a progress without a name. Work that takes its progress from `reporter` is shown, too.
     """
-    from rich.console import Console
-
     with _stderr() as stream:
-        console = Console(file=stream)
-        # A dumb terminal cannot move its cursor up to a bar.
-        if console.is_terminal and not console.is_dumb_terminal:
+        if console := _console(stream):
             with TerminalBar(console) as bar, reporting_to(bar):
                 yield reporter()
         else:
@@ -324,6 +320,16 @@ def shown_on_stderr() -> Iterator[Progress]:
                 LogLines(lambda line: print(line, file=stream, flush=True), named=True)
             ):
                 yield reporter()
+
+
+def _console(stream: TextIO) -> Console | None:
+    """The terminal at the end of a stream; None for another end, and one that cannot move a bar."""
+    if not stream.isatty() and "FORCE_COLOR" not in os.environ:
+        return None  # without rich, which takes longer to import than a small command works
+    from rich.console import Console
+
+    console = Console(file=stream)
+    return console if console.is_terminal and not console.is_dumb_terminal else None
 
 
 @contextmanager

@@ -178,7 +178,6 @@ PARSERS = (
         (
             f"{_PROVENANCE}.record",
             f"{_PROVENANCE}.verification",
-            f"{_PROVENANCE}.check_artifact",
             f"{_PROVENANCE}.find_artifacts",
         ),
         words=(*JSON, *_record_words(), b"\xff\xfe", b"macroxue/pack", b"rows.bin"),
