@@ -121,7 +121,7 @@ lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of 
 		--all-extras --no-emit-package torch -o requirements/engines.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -o requirements/lock.txt requirements/lock.in
 
-# With uv's pin and hash; a target of its own, so that `make run` goes on without it.
+# With uv's pin and hash; a target of its own, so that `make run` continues without it.
 $(LOCKER)/uv: requirements/lock.txt | $(BIN)/python
 	$(PYTHON) -m venv --without-pip .venv-lock
 	$(BIN)/python -m pip --quiet --disable-pip-version-check --python $(LOCKER)/python \

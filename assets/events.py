@@ -405,7 +405,7 @@ _CURES: Final[tuple[tuple[type[Exception], str | Callable[[Exception, Target], s
         "wait until that build ends, then build again; if its run hangs, end the process and run "
         "`gristmill prune`",
     ),
-    (HubError, "build again later: it goes on with the bytes that are here"),
+    (HubError, "build again later: it continues with the bytes that are here"),
     (GristmillError, ""),  # the text of any other error of the library says what to do
     (
         PermissionError,

@@ -68,7 +68,7 @@ def played() -> tuple[np.ndarray, np.ndarray]:
     for step in range(STEPS):
         legal = legal_moves(boards)
         stuck = np.flatnonzero(legal == 0)
-        # A stuck board is cleared of its small tiles, so that games go on; bench, not play.
+        # A stuck board is cleared of its small tiles, so that games continue; bench, not play.
         boards[stuck] = np.where(boards[stuck] < 8, 0, boards[stuck])
         boards[stuck, 15] = 1
         legal = legal_moves(boards)

@@ -54,8 +54,8 @@ def build(
 ) -> None:
     """Build and publish PARTITION of ASSET in this process, without a Dagster run.
 
-    Without PARTITION it takes every partition whose inputs are there, goes on after one that fails,
-    and names each drop of the asset that nothing is built from.
+    Without PARTITION it takes every partition whose inputs are there, continues after one that
+    fails, and names each drop of the asset that nothing is built from.
 
     With --rank and --world-size it makes the parts of one rank, for array jobs on one file system.
     Ranks may run at once, in any order, and again. The one that finds the parts of all ranks

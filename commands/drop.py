@@ -46,7 +46,7 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     """Copy PATH, a folder or a file, into an inbox, so that the drop is taken whole.
 
     It appears there in one step, with a list of its sums, by which it is verified. A copy that was
-    interrupted goes on where it stopped when the command is run again. A drop that is there with
+    interrupted continues where it stopped when the command is run again. A drop that is there with
     the same contents is left alone; one with others needs --replace. The last line is the state
     that the drop is in now; status 1 if it is refused, and the copy stays. Of a folder that is no
     known corpus and has no recipe, the command says what `gristmill look` says, with status 1.
@@ -66,7 +66,7 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     except OSError as error:
         raise GristmillError(
             f"{error.filename or place}: {error.strerror or error}: when that is mended, run the "
-            "command again; the copy goes on where it stopped"
+            "command again; the copy continues where it stopped"
         ) from error
     counted = f"{copied.files:,} file{'' if copied.files == 1 else 's'}, {copied.bytes:,} bytes"
     kept = copied.bytes - copied.written

@@ -1,6 +1,6 @@
 """The sensor `alerts`: posts to a webhook which runs failed, all of a tick in one message.
 
-It is not made with `run_failure_sensor`, which calls its function for each run and goes on where
+It is not made with `run_failure_sensor`, which calls its function for each run and continues where
 that fails: a backfill that fails would send hundreds of messages, and a dead webhook lose them. No
 error has the address of the webhook, which is a secret. Source: docs/deployment.md#alerts.
 """

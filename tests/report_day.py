@@ -1,6 +1,6 @@
 """The day of the reports of reasoning, which only the current day can be built for.
 
-A run of the tests that goes on after midnight has samples of the day before.
+A run of the tests that continues after midnight has samples of the day before.
 """
 
 from __future__ import annotations

@@ -340,7 +340,7 @@ class VerdictFile:
         self.is_lost = True
         self._remove()
         self._warn(
-            f"what the checks find cannot be kept in {self._path}: {error}. They go on without it; "
+            f"what the checks find cannot be kept in {self._path}: {error}. They work without it; "
             "what was checked before counts as not checked"
         )
         return _prepared(":memory:")

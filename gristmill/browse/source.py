@@ -217,7 +217,7 @@ class Table:
     ) -> Found:
         """Returns the first rows that a query finds.
 
-        token: of the answer before, to go on after it; "" (default) from the first row on. It is
+        token: of the answer before, to continue after it; "" (default) from the first row on. It is
             short, and stays valid in a link as long as the artifact stays. most: rows at most.
         seconds: how long rows are looked at.
 
@@ -372,7 +372,7 @@ class _Sort:
 
 
 def _place(token: str, is_sorted: bool) -> Place:
-    """Where a token goes on. Raises GristmillError for one of another query."""
+    """Where a token continues. Raises GristmillError for one of another query."""
     if not token:
         return Place()
     found = _TOKEN.fullmatch(token)

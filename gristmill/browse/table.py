@@ -25,7 +25,7 @@ SECONDS: Final = 2.0
 class StillCounting(GristmillError):
     """A row is asked for by its number, and the lines before it are not counted yet.
 
-    Ask again: each time goes on where the last one stopped.
+    Ask again: each time continues where the last one stopped.
     """
 
     def __init__(self, file: Path, done: float) -> None:
@@ -143,8 +143,8 @@ class Found:
     """A page of the rows that a query found.
 
     rows: at most as many as were asked for. looked: rows of the table that were looked at so far.
-    token: goes on after these; "" where nothing is left. `rows` may be fewer, or none, though there
-    is a token: the time was over.
+    token: continues after these; "" where nothing is left. `rows` may be fewer, or none, though
+    there is a token: the time was over.
     """
 
     rows: Sequence[Row]

@@ -1,6 +1,6 @@
 """Copy a folder or a file into an inbox so that it appears there whole, or not at all.
 
-The copy grows in a hidden folder or file beside its place, and a copy that was killed goes on
+The copy grows in a hidden folder or file beside its place, and a copy that was killed continues
 there: what it has is compared with the source byte by byte, and kept as far as it is equal. At the
 end one rename brings it to its place, with a list of its sums, by which the sensor verifies it.
 Source: docs/drops.md#gristmill-drop.

@@ -48,7 +48,7 @@ class Loader:
     workers: processes that read ahead, by torch's DataLoader; default 0.
     start_method: of the workers: "fork", "spawn" or "forkserver"; default torch's.
     ends: of the last step where samples are too few: "short" (default), "drop", or "pad", which
-        goes on with the plan and marks in `real` what is beyond the end.
+        continues with the plan and marks in `real` what is beyond the end.
     uneven: whether ranks that do not divide the batch may have shares that differ by one.
     form: of the columns: "torch" (default) tensors, "numpy" arrays.
     collate: takes the columns, returns what is given instead; default None.

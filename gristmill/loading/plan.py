@@ -169,7 +169,7 @@ class Plan:
         return Order(cuts, self.seed, source.identity.text, self.window)
 
     def _quotas(self, mixture: Mixture, begins: Sequence[int]) -> tuple[int, ...]:
-        """The quotas of a mixture whose sources go on at these draws."""
+        """The quotas of a mixture whose sources continue at these draws."""
         if mixture.tokens is None:
             return mixture.quotas
         return tuple(
@@ -243,7 +243,7 @@ class Plan:
     def changed(self, position: int, mixture: Mixture) -> Plan:
         """The same run with another mixture from a position on.
 
-        A source goes on at its next draw; one that is left out keeps its draws. Sources may be
+        A source continues at its next draw; one that is left out keeps its draws. Sources may be
         added. Raises GristmillError for a position before the last change.
         """
         last = self.segments[-1][0]
@@ -364,7 +364,7 @@ def step_at(changes: list[Change], number: int, length: int, ends: Ends) -> Step
         raise IndexError(f"no step {number}: steps count from 0")
     position = change.position + (number - change.step) * change.size
     following = next((each for each in changes if each.step > change.step), None)
-    # A change may follow on a short step: where the run was at its end, and goes on.
+    # A change may follow on a short step: where the run was at its end, and continues.
     end = following.position if following else length
     rest = end - position
     size = change.size if ends == "pad" and not following else min(change.size, rest)

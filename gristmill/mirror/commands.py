@@ -49,7 +49,7 @@ def push(url: str, names: tuple[str, ...], data_root: Path, **options: Any) -> N
     dataset repository, hf://datasets/OWNER/NAME, which gets commits. NAME is an artifact's path in
     the data root, a folder above some, PATH@PARTITION, or an asset; without one all artifacts are
     pushed. Each file is compared with its record while it is sent.
-    What the mirror has is not sent again, so a push that was stopped goes on.
+    What the mirror has is not sent again, so a push that was stopped continues.
     """
     from gristmill.mirror import pushing
     from gristmill.run.progress import shown_on_stderr

@@ -342,7 +342,7 @@ def transferring(
 ) -> Iterator[tuple[Transfer, ThreadPoolExecutor]]:
     """A transfer of so many files at once, and the threads of the artifacts that share it.
 
-    After an interrupt no thread begins a file, or goes on with one.
+    After an interrupt no thread begins a file, or continues with one.
     """
     with ThreadPoolExecutor(parallel) as files, ThreadPoolExecutor(_ARTIFACTS) as artifacts:
         transfer = Transfer(store, files, stage)
@@ -361,7 +361,7 @@ class Transfer:
 
     threads: each takes one file at a time.
     stage: advanced by the bytes of what is at its end.
-    stopped: set where no thread shall go on with its file.
+    stopped: set where no thread shall continue with its file.
     """
 
     store: Store
@@ -434,7 +434,7 @@ class Transfer:
 
     def _advance(self, size: int) -> None:
         if self.stopped.is_set():
-            raise MirrorError(f"{self.store.url}: was interrupted: do it again to go on")
+            raise MirrorError(f"{self.store.url}: was interrupted: do it again to continue")
         self.stage.advance(size)
 
     def _each(self, work: Callable[[Output], T], files: Sequence[Output]) -> list[T]:

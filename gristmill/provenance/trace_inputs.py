@@ -194,7 +194,7 @@ def _of(partition: str | None) -> str:
 
 
 def notes(steps: Iterator[contract.Trace]) -> Iterator[contract.Trace]:
-    """The steps of a trace; where they cannot go on, a last one says why."""
+    """The steps of a trace; where they cannot continue, a last one says why."""
     try:
         yield from steps
     except (GristmillError, OSError) as error:

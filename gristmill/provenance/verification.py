@@ -293,7 +293,7 @@ def broken_by(asset: str, subject: families.Subject) -> list[Violation]:
             Violation(broken.law, f"{subject.folder}: {broken.where}", broken.found)
             for broken in families.check(asset, subject)
         ]
-    except Exception as error:  # noqa: BLE001  verification goes on with the other artifacts
+    except Exception as error:  # noqa: BLE001  verification continues with the other artifacts
         # A sealed record can say anything of the partition, the config and the inputs.
         error = in_words(error)
         reason = str(error) if isinstance(error, GristmillError | OSError) else repr(error)

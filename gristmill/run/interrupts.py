@@ -2,8 +2,8 @@
 
 Python raises an exception wherever the main thread is, which may be in a callback or a finalizer:
 there it is printed and dropped. A library may also turn it into an error of its own, and the work
-goes on with the next part. So the signals are counted beside their handlers, and an exception waits
-for a moment while the main thread is in a database library, which would print a stack trace.
+continues with the next part. So the signals are counted beside their handlers, and an exception
+waits for a moment while the main thread is in a database library, which would print a stack trace.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ class PartStore:
     def begin(self, maker: str, inputs: str) -> None:
         """Note what a maker of parts reads, until `end`. Call it before a part is looked up.
 
-        maker: its name, such as that of a rank; one that goes on has the name that it had.
+        maker: its name, such as that of a rank; one that continues has the name that it had.
 
         A maker without `end` was killed or failed, so nobody knows whether its inputs stayed as
         they were. Where it noted another digest, or none that can be read, all parts are removed.
@@ -249,7 +249,7 @@ class PartStore:
         return self.home / f"{name}.json"
 
     def remove_unfinished(self) -> None:
-        """Remove what killed writers left, so that no writer goes on in such a file.
+        """Remove what killed writers left, so that no writer continues in such a file.
 
         A half-written SQLite file and its journal would be taken for a database.
         """

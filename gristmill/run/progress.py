@@ -82,7 +82,7 @@ class Stage:
                 self._deliver(self._done, (self._total or 0) + amount)
 
     def move_to(self, done: int, total: int | None) -> None:
-        """Note how far the work is, as for a download that goes on or begins again."""
+        """Note how far the work is, as for a download that continues or begins again."""
         if self._sink is not None:
             with self._lock:
                 self._deliver(done, total)

@@ -109,7 +109,7 @@ def _start(workers: int) -> ProcessPoolExecutor | None:
             workers, mp_context=context, initializer=die_with, initargs=(os.getpid(),)
         )
     except (ImportError, OSError, PermissionError) as error:
-        log.warning("no worker processes here (%s): going on in one process", error)
+        log.warning("no worker processes here (%s): continuing in one process", error)
         return None
 
 

@@ -184,7 +184,7 @@ class _Window:
                     depth = self._deeper(depth, nested.group(1))
                     place = nested.end()
                 else:
-                    # A string goes on behind what was read, or the value does.
+                    # A string continues behind what was read, or the value does.
                     place = self._after_more(place)
                 continue
             match = _TOKEN.search(self.text, place)

@@ -18,7 +18,7 @@ def _listed() -> Iterator[str]:
     for line in _TREE.strip("\n").splitlines():
         indent = len(line) - len(line.lstrip())
         if indent > 8:
-            continue  # it goes on with the text of the line before
+            continue  # it continues with the text of the line before
         names = re.split(r" {2,}", line.strip())[0].split(" ")
         parent = next((above[at] for at in sorted(above, reverse=True) if at < indent), "")
         above = {at: path for at, path in above.items() if at < indent}

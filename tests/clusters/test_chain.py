@@ -53,7 +53,7 @@ def known(records: list[Record]) -> dict[tuple[str, str], object]:
 def test_a_killed_chain_on_ray_and_postgres_has_the_bytes_of_the_default(
     sample_root: SampleRoot, tmp_path: Path, family: str
 ) -> None:
-    """A SIGKILL in the middle of a run; run monitoring closes it, and the next one goes on."""
+    """A SIGKILL in the middle of a run; run monitoring closes it, and the next one continues."""
     needs_ray()
     home, data = tmp_path / "home", tmp_path / "data"
     home.mkdir()

@@ -144,7 +144,7 @@ def test_a_migrated_instance_knows_what_it_knew(
 def test_a_server_that_goes_away_during_a_run_costs_nothing_published(
     on_postgres: Command, server: Postgres, data: Path, tmp_path: Path
 ) -> None:
-    """The run fails, says that the server is gone, and the next one goes on."""
+    """The run fails, says that the server is gone, and the next one continues."""
     land(data, "one")
     assert on_postgres("materialize", "macroxue/pack").exit_code == 0
     stood = provenance.read_record(data / PACKS / "one/provenance.json")

@@ -1,4 +1,4 @@
-"""A push or a pull that is killed at any step leaves whole versions, and the next one goes on."""
+"""A push or a pull that is killed at any step leaves whole versions, and the next one continues."""
 
 from __future__ import annotations
 

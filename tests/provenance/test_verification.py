@@ -312,7 +312,7 @@ def _meanwhile(happen: Callable[[], object], times: int = 1) -> Progress:
     def sink(report: Report) -> None:
         nonlocal left, asked, known
         if report.total == known:
-            # A hash goes on: what is asked for after it belongs to the next pass.
+            # A hash continues: what is asked for after it belongs to the next pass.
             asked = False
         elif left and not asked:
             asked = True

@@ -11,7 +11,7 @@ from sensors.raw_drops import raw_drop_sensor
 
 
 class Ticks:
-    """Looks of the sensor of an inbox; each goes on where the last one ended.
+    """Looks of the sensor of an inbox; each continues where the last one ended.
 
     defs: what the sensor sees; by default the definitions of all families.
     adds: whether the instance gets the partitions that a look asks for.

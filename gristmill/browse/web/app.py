@@ -102,7 +102,7 @@ class _Pages:
         try:
             return page(asked(path, request.query_params.multi_items()))
         except StillCounting as error:
-            # The count goes on where it stopped, each time that the page is asked for.
+            # The count continues where it stopped, each time that the page is asked for.
             page_shown = self._page("wait.html", done=error.done)
             page_shown.headers["Refresh"] = "1"
             return page_shown

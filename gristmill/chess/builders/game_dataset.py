@@ -192,7 +192,7 @@ def build_game_dataset(
     out: folder to make; its files are those of docs/formats/chess.md#folders. An empty
         split is a file of 0 bytes.
     config: which games there are, and the split.
-    parts: store of finished parts, from which a killed build goes on; None for no store.
+    parts: store of finished parts, from which a killed build continues; None for no store.
     published: folder where the dataset will be, for stats.json; `out` by default.
     progress: gets the stage `games`, in bytes of rows; with the shuffle `split` before it.
 
@@ -366,7 +366,7 @@ def build_splice_cache(
     dataset_dir: folder of the game dataset.
     out: folder to make; its files are those of docs/formats/chess.md#folders.
     config: which samples there are.
-    parts: store of finished parts, from which a killed build goes on; None for no store.
+    parts: store of finished parts, from which a killed build continues; None for no store.
     published: folder where the cache will be, inside its dataset's folder, for the absolute
         paths in paths.json; by default they are those of `dataset_dir`.
     progress: gets the stage `samples`, in games; without a sidecar there is no total.

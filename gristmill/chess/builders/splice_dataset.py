@@ -216,7 +216,7 @@ def build_splice_dataset(
     out: folder to make; its files are those of docs/formats/chess.md#folders. An empty
         split is a file of 0 bytes.
     config: which games and samples there are, and the split.
-    parts: store of finished parts, from which a killed build goes on; None for no store.
+    parts: store of finished parts, from which a killed build continues; None for no store.
     published: folder where the dataset will be, for stats.json; `out` by default.
     progress: gets the stage `splices`, in bytes of rows; with the shuffle `split` before it.
 

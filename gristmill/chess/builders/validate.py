@@ -91,7 +91,7 @@ def validate(
     pgn_paths: the PGN files, in the order of the rows.
     out: folder to make; its files are those of docs/formats/chess.md#folders.
     config: rules and filters. `compat="reference"` writes the files of the original code.
-    parts: store of finished parts, from which a killed build goes on; None for no store.
+    parts: store of finished parts, from which a killed build continues; None for no store.
     progress: gets the stages `validate` and `hash`, in bytes of PGN.
 
     Raises BadInput for no input, for a file that cannot be PGN, for files without one game, and

@@ -64,7 +64,7 @@ class _TryAgain(Exception):
 
 @dataclass(frozen=True)
 class Fetched:
-    """The facts of a download; resumed_bytes: the size from which the last request went on."""
+    """The facts of a download; resumed_bytes: the size from which the last request continued."""
 
     url: str
     bytes: int
@@ -201,7 +201,7 @@ def _length(headers: Any) -> int | None:
 
 
 def _check_range(answer: Any, part_file: Path, have: int, state: dict[str, str]) -> None:
-    """Raise _TryAgain, and drop the stored bytes, where a 206 does not go on from them."""
+    """Raise _TryAgain, and drop the stored bytes, where a 206 does not continue from them."""
     content_range = answer.headers.get("Content-Range", "")
     if not content_range.startswith(f"bytes {have}-"):
         part_file.unlink(missing_ok=True)
@@ -261,7 +261,7 @@ def fetch(
     *,
     progress: Progress = SILENT,
 ) -> Fetched:
-    """Download a file whole, and go on from the bytes of an earlier attempt.
+    """Download a file whole, and continue from the bytes of an earlier attempt.
 
     url: an http or https address.
     part_file: where the bytes go; the server's validators go to the same name with the
@@ -369,7 +369,7 @@ def fetch_month(
     month: `YYYY-MM`, from 2020-06 on.
     out: the folder to make.
     config: address, timeouts and limits.
-    parts: where an unfinished download stays, so that the next attempt goes on from
+    parts: where an unfinished download stays, so that the next attempt continues from
         it; None (the default) keeps nothing.
     sleep: waits so many seconds; `time.sleep` by default.
     progress: gets the stages "download" and "unpack", in bytes.

@@ -33,7 +33,7 @@ _ONE_TAG = re.compile(_TAG.pattern + r'([^\r]*)"[ \t]*\]\s*')
 _SOME_TAGS = re.compile(_NAME + r'((?:[^"\\]|\\.)*)"[ \t]*\]')
 # What may lie between moves and means nothing: blanks, lines of comments, byte order marks.
 _NO_TEXT = re.compile(rb"(?:[ \t\r\n]+|;[^\r\n]*|(?<=[\r\n])%[^\r\n]*|\xef\xbb\xbf)*+")
-# What shows that a game goes on, besides the number of its next move: a comment, a variation, a
+# What shows that a game continues, besides the number of its next move: a comment, a variation, a
 # NAG, a result that ends its line, a move.
 _MOVETEXT = re.compile(
     rb"[{($]|(?:1-0|0-1|1/2-1/2|\*)[ \t]*(?:[\r\n{;]|\Z)"
@@ -186,7 +186,7 @@ class PgnLines:
         return "" if self.in_comment else "\n"
 
     def _goes_on(self) -> bool:
-        """Whether the game goes on behind a blank line; inside a comment the answer is one."""
+        """Whether the game continues behind a blank line; inside a comment the answer is one."""
         number = self.expected() if self.current else None
         if number is None:
             return False
@@ -365,7 +365,7 @@ class _Visitor:
 def read_game(data: bytes, pos: int, *, current: bool = True) -> tuple[ParsedGame | None, bool]:
     """Read one game.
 
-    current: the rules of the mode `current`; True by default. False lets a comment go on to the
+    current: the rules of the mode `current`; True by default. False lets a comment continue to the
         next `}`, and two blank lines part tags from moves, as in python-chess alone.
 
     Returns the game, or None at the end of the text; and whether the reader touched the

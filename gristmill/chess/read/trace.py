@@ -337,7 +337,7 @@ def _line(file: Path, number: int) -> dict[str, Any]:
 
 
 def _rows_of(games: Path, game_id: str, played: list[str]) -> Iterator[int]:
-    """The rows of valid games with an id whose moves go on from the start as `played`."""
+    """The rows of valid games with an id whose moves continue from the start as `played`."""
     needle = f'"game_id": {json.dumps(game_id)}'.encode()
     recorded = folders.Sidecar.open(games, "games")
     with (

@@ -314,7 +314,7 @@ class Repeats:
         """Yield each row that repeats one, and the number of the first of them.
 
         first: number of the first row of a batch. marks: of its rows; none where nothing can be
-            said of the batch. Batches come in their order: the rows of a group that goes on are
+            said of the batch. Batches come in their order: the rows of a group that continues are
             kept for the next one.
         """
         if not len(marks):

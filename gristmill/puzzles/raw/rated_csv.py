@@ -107,7 +107,7 @@ def read_rows(
 
     Blank lines are passed over. Raises BadInput with the line for a row that has not the columns of
     the header, or a question or answer of another length; for other names, a quoted field that
-    goes on in the next line, and a file that breaks a limit. Memory: some MiB.
+    continues in the next line, and a file that breaks a limit. Memory: some MiB.
     """
     reader = _Reader(path, length, limits, columns or {})
     with open_file(path, root=path.parent, links=links, buffering=0) as file:

@@ -37,7 +37,7 @@ from gristmill.reasoning.format.shards import CONTRACT, Shard
 from gristmill.run.progress import SILENT, Progress, Stage
 
 MOST_HELD: Final = 128
-"""Shards that a reader holds open, so that it goes on with them after a rebuild."""
+"""Shards that a reader holds open, so that it continues with them after a rebuild."""
 MOST_MAPPED: Final = 2
 """The current shard and the next, where one is read after the other."""
 

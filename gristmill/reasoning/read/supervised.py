@@ -282,7 +282,7 @@ def by_step(
     batch: of a ShardReader with steps: `step_id` and `example` are [n, seq_len].
     how: "mean" over the tokens of a step, the default, or "sum".
 
-    A step that goes on in the next sequence has a value for each: weigh means by `tokens` to join
+    A step that continues in the next sequence has a value for each: weigh means by `tokens` to join
     them. Tokens outside of steps count nowhere.
 
     Raises ValueError for values of another shape, or another `how`.

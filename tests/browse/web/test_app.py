@@ -143,7 +143,7 @@ def test_pages_lead_forth_and_back(client: TestClient) -> None:
 def test_a_search_goes_on_by_a_link(client: TestClient, table: Hostile) -> None:
     page = address(more="?q=a+b&column=x&rule=from&value=%263&sort=x&desc=1&column=&rule=is&value=")
     text = client.get(page).text
-    assert "1 row of 20 that were looked at; the search goes on with next" in text
+    assert "1 row of 20 that were looked at; the search continues with next" in text
     (following,) = re.findall(r'href="([^"]*)" rel="next"', text)[:1]
     assert "these are the last" in client.get(html.unescape(following)).text
     query = Query("a b", (Filter("x", "from", "&3"),), "x", True)

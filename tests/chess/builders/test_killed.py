@@ -1,4 +1,4 @@
-"""A validation that is killed goes on from its finished parts, to the same bytes."""
+"""A validation that is killed continues from its finished parts, to the same bytes."""
 
 import os
 import signal

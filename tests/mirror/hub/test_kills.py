@@ -1,4 +1,4 @@
-"""A push to a dataset repository that is killed shows nothing half, and the next one goes on."""
+"""A push to a dataset repository that is killed shows nothing half, and the next one continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A build of shards that is killed leaves nothing or all of it, and goes on with its parts."""
+"""A build of shards that is killed leaves nothing or all of it, and continues with its parts."""
 
 from __future__ import annotations
 

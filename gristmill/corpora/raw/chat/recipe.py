@@ -67,7 +67,7 @@ class Transcripts:
         ends = [each.start() for each in found[1:]] + [len(whole)]
         for mark, end in zip(found, ends, strict=True):
             role, said = self._roles[mark[0]], self.bare(whole[mark.end() : end])
-            # What a person does not go on to say is no question, and no rules are no system.
+            # An empty last text of a user is not a question; empty rules are not a message.
             is_none = role in ("system", "developer") or (role == "user" and end == len(whole))
             if said or not is_none:
                 yield role, said
