@@ -29,8 +29,7 @@ from gristmill.publish.build import Published
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.raw.recipes import BUILT_IN
 from gristmill.reasoning.config import NormalizeConfig, TokenizeConfig
-from gristmill.run.progress import Unit
-from gristmill.settings.fields import Help, equal, rules_of
+from gristmill.settings.fields import Help, Unit, equal, rules_of
 from gristmill.settings.tables import Settings, resolve
 from gristmill.synth.config import KDConfig
 from resources import Lake

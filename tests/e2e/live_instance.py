@@ -52,6 +52,9 @@ _RUNS = """{ runsOrError {
 _BACKFILL = """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(
   backfillParams: $params) { __typename ... on LaunchBackfillSuccess { backfillId }
   ... on PythonError { message } } }"""
+_ADD = """mutation($code: RepositorySelector!, $name: String!, $key: String!) {
+  addDynamicPartition(repositorySelector: $code, partitionsDefName: $name, partitionKey: $key) {
+    __typename } }"""
 _BACKFILL_STATUS = """query($id: String!) { partitionBackfillOrError(backfillId: $id) {
   ... on PartitionBackfill { status runs { runId status tags { key value } } } } }"""
 
@@ -211,6 +214,12 @@ class LiveInstance:
 
         signature: str = until(f"the run is at work in {folder.name}", process)
         return int(signature.split(":")[1])
+
+    def add_partition(self, name: str, key: str) -> None:
+        """Add a key to dynamic partitions, as the UI's dialog does."""
+        answer = self.server.ask(_ADD, code=self.server.selector, name=name, key=key)
+        added = answer["addDynamicPartition"]
+        assert added == {"__typename": "AddDynamicPartitionSuccess"}, added
 
     def backfill(self, keys: list[str], assets: Sequence[list[str]] = (PACK,)) -> str:
         """Start a backfill as the UI's dialog does; its id."""

@@ -22,8 +22,8 @@ from gristmill.chess.raw.drops import available
 from gristmill.chess.read.trace import cache_origins, game_origins, pgn_origins
 from gristmill.chess.samples import make_games, write_month
 from gristmill.families import Request
-from gristmill.macroxue.format.files import run_of
 from resources import Lake
+from tests.assets.chess.test_assets import run_of
 from tests.assets.helpers import built_by, failure, not_built
 from tests.sensors.ticks import Ticks
 
