@@ -10,23 +10,37 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import click
 import dagster as dg
 
 import definitions
-from assets import choices, ranges, worker
-from assets.inbox import add_partitions
+from assets import choices, ranges, versions, worker
+from assets.checking.arrivals import changed_evaluation, out_of_order
+from assets.checking.evaluations import PLANNED
+from assets.inbox import Inbox, add_partitions
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
+from assets.publishing import STATUS as NOT_PUSHED
+from assets.ranges import PARTITION
 from commands import dagster_private
 from commands.outcomes import Outcome, named_in, outcomes_of
 from gristmill.asset import declared
+from gristmill.contract import NothingToBuild
+from gristmill.inbox import REFUSED, present_drops
+from gristmill.inbox import Standing as Drop
+from gristmill.layout import DROPS
+from gristmill.printable import plain
+from gristmill.provenance import Record
+from gristmill.publish.publish import reason_to_build, standing_record
 from gristmill.run import interrupts
+from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import nearest
-from gristmill.untrusted.limits import explained
-from resources.lake import Lake
+from gristmill.untrusted.limits import explained, unreadable
+from resources.lake import Lake, NotBuilt, NotRebuilt
+from sensors.reports import arrival_events, changes_of
 
 log = logging.getLogger(__name__)
 
@@ -516,14 +530,14 @@ def strangers(lake: Lake) -> Iterator[str]:
         yield f"{DROPS}/{name} is no inbox: {hint}"
 
 
-def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Standing]:
+def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Drop]:
     """Report new and replaced drops of an inbox to the instance, and add their partitions."""
     links, _, wrong = lake.rules(inbox.folder)
-    settings = [Standing("", REFUSED, 0, wrong)] if wrong else []
+    settings = [Drop("", REFUSED, 0, wrong)] if wrong else []
     try:
         present = present_drops(lake.inbox(inbox.folder), lake.asked(inbox.folder), inbox.shape)
     except OSError as error:
-        return [*settings, Standing("", REFUSED, 0, unreadable(error))]
+        return [*settings, Drop("", REFUSED, 0, unreadable(error))]
     settled = [arrival.key for arrival in present.arrivals]
     starts = [
         start
@@ -534,11 +548,11 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Sta
         add_partitions(instance, name, new)
     partitions = {arrival.key: inbox.partitions_of(arrival) for arrival in present.arrivals}
     keys = {key for of_drop in partitions.values() for key in of_drop}
-    known = latest(instance, inbox.raw_drop, sorted(keys))
+    known = versions.latest(instance, inbox.raw_drop, sorted(keys))
     for arrival in present.arrivals:
         of_drop = partitions[arrival.key]
-        versions = {known.get(key, (None, 0))[0] for key in of_drop}
-        if versions != {arrival.signature}:
+        reported = {known.get(key, (None, 0))[0] for key in of_drop}
+        if reported != {arrival.signature}:
             changes = changes_of(instance, inbox, arrival, of_drop, links)
             for event in arrival_events(inbox, arrival, of_drop, changes):
                 instance.report_runless_asset_event(event)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from commands.checkout import CheckoutCommand, open_instance
-from commands.instance.files import dagster_home
+from commands.instance import dagster_home
 
 ADDRESS = "127.0.0.1"
 PORT = 3000

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from assets import worker
 from commands import checkout
 from commands.adopt import adopt
-from commands.instance.state import instance_state
+from commands.instance import instance_state
 from commands.serving import other_daemons
 from gristmill import provenance
 from resources.lake import CHECKOUT

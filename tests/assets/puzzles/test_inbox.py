@@ -10,7 +10,7 @@ import pytest
 import definitions
 from assets import ranges
 from assets.puzzles import FAMILY
-from commands.arrivals import register
+from commands.graph import register
 from gristmill.inbox import REFUSED
 from gristmill.puzzles.builds import wanted
 from resources import Lake

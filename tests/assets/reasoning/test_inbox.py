@@ -10,7 +10,7 @@ import pytest
 
 import definitions
 from assets.reasoning import FAMILY
-from commands.arrivals import register
+from commands.graph import register
 from gristmill.corpora.corpus import PARTITIONS
 from gristmill.inbox import READY
 from gristmill.reasoning.builds import today
