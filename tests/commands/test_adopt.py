@@ -84,7 +84,7 @@ def test_after_the_instance_was_deleted_nothing_needs_doing(
         assert pointers
         wanted = {tag: value for tag, value in old.tags.items() if tag not in pointers}
         assert wanted.items() <= new.tags.items()
-        assert new.metadata["provenance"] == old.metadata["provenance"]
+        assert new.metadata["path"] == old.metadata["path"]
         assert new.metadata["bytes"] == old.metadata["bytes"]
     again = run("materialize", "macroxue/pack", "macroxue/values")
     assert "nothing needed doing (4 artifacts" in again.output, again.output
@@ -116,7 +116,7 @@ def test_a_drop_that_nothing_is_built_from_is_named_with_its_state(
     pools.mkdir()
     (pools / "some.toml").write_text('members = ["one", "three"]')
     lines = adopted("--all").output.splitlines()
-    assert any(line.startswith("waits pools/some: ") for line in lines), lines
+    assert any(line.startswith("ready pools/some: ") for line in lines), lines
 
 
 def test_a_drop_that_is_gone_leaves_its_partition(built: Path, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def known(home: Path) -> dict[tuple[str, str | None], tuple[Any, Any]]:
                     for tag, value in (made.tags or {}).items()
                     if not tag.startswith(_INPUTS)
                 }
-                facts = {name: made.metadata.get(name) for name in ("provenance", "bytes")}
+                facts = {name: made.metadata.get(name) for name in ("path", "bytes")}
                 facts["stale"] = [
                     (str(cause.category), str(cause.dependency))
                     for cause in state.get_stale_causes(asset, made.partition)
