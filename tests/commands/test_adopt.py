@@ -84,7 +84,7 @@ def test_after_the_instance_was_deleted_nothing_needs_doing(
         assert pointers
         wanted = {tag: value for tag, value in old.tags.items() if tag not in pointers}
         assert wanted.items() <= new.tags.items()
-        assert new.metadata["path"] == old.metadata["path"]
+        assert new.metadata["rows"] == old.metadata["rows"]
         assert new.metadata["bytes"] == old.metadata["bytes"]
     again = run("materialize", "macroxue/pack", "macroxue/values")
     assert "nothing needed doing (4 artifacts" in again.output, again.output
@@ -211,7 +211,7 @@ def known(home: Path) -> dict[tuple[str, str | None], tuple[Any, Any]]:
                     for tag, value in (made.tags or {}).items()
                     if not tag.startswith(_INPUTS)
                 }
-                facts = {name: made.metadata.get(name) for name in ("path", "bytes")}
+                facts = {name: made.metadata.get(name) for name in ("dagster/row_count", "bytes")}
                 facts["stale"] = [
                     (str(cause.category), str(cause.dependency))
                     for cause in state.get_stale_causes(asset, made.partition)
