@@ -2,7 +2,7 @@
 
 Which of them need no run: the records on disk say what is published, and from what; the instance
 says what its pages show. A target whose build needs what failed earlier in the same call waits for
-it: it has no error of its own. Drops that nobody has reported are told to the instance here, too.
+it: it has no error of its own. Drops that no sensor has taken are reported to the instance.
 """
 
 from __future__ import annotations

@@ -113,18 +113,13 @@ HELPED = {
     "test_budget.py",
     "test_dagster_caches.py",
     "test_dealing.py",
+    "test_helpers.py",
     "test_measured.py",
     "facts/test_facts.py",
     "planted/test_base_line.py",
     "planted/test_faults.py",
-    "test_later.py",
     "test_definitions.py",
     "test_operate.py",
-    "test_paths.py",
-    "test_report_day.py",
-    "test_reports.py",
-    "test_requirements.py",
-    "test_run_folder.py",
 }
 """Tests of modules outside the packages, and of the tests' own helpers."""
 
