@@ -75,7 +75,7 @@ async def _sent(folder: Path, name: str, request: Request) -> Response | None:
         answer = await StaticFiles(directory=folder, check_dir=False).get_response(
             name, request.scope
         )
-    except (HTTPException, ValueError):  # a path may hold any character
+    except HTTPException:
         return None
     answer.headers["Content-Security-Policy"] = _POLICY
     if name.endswith(".md"):

@@ -303,30 +303,36 @@ def test_an_error_of_the_build_itself_is_no_follow_on(failures_of: Graph, error:
     assert (own.status, own.reason) == ("failed", "shard_00.parquet:9: bad")
 
 
-def test_an_asset_that_is_not_built_from_the_failed_one_does_not_wait(failures_of: Graph) -> None:
+@pytest.mark.parametrize(
+    ("failed", "target", "error", "waits_for"),
+    [
+        ("macroxue/pack 00", f"{SHARDS} 00", ("settings", "NotBuilt"), ""),
+        (
+            "macroxue/pack one two",
+            "macroxue/pool both",
+            ("macroxue/pack two is not built", "NotBuilt"),
+            "macroxue/pack two",
+        ),
+        ("macroxue/pack one two", "macroxue/pool other", ("no pool", "NotBuilt"), ""),
+        (
+            f"{SHARDS} 00 01 02 03",
+            f"{MANIFEST} ",
+            ("rebuilt since", "NotRebuilt"),
+            "synth/kd_shards 00, synth/kd_shards 01, synth/kd_shards 02 and 1 more",
+        ),
+    ],
+)
+def test_a_target_waits_for_those_that_its_error_names_and_that_it_is_built_from(
+    failures_of: Graph, failed: str, target: str, error: tuple[str, str], waits_for: str
+) -> None:
     failures = Failures(failures_of)
-    _judged(failures, "macroxue/pack", "00", "bad", "BadInput")
-    assert _judged(failures, SHARDS, "00", "settings", "NotBuilt").status == "failed"
-
-
-def test_a_pool_waits_for_the_packs_that_its_error_names(failures_of: Graph) -> None:
-    failures = Failures(failures_of)
-    for pack in ("one", "two"):
-        _judged(failures, "macroxue/pack", pack, "bad", "BadInput")
-    pool = _judged(failures, "macroxue/pool", "both", "macroxue/pack two is not built", "NotBuilt")
-    assert pool.reason == "waits for macroxue/pack two"
-    own = _judged(failures, "macroxue/pool", "other", "no pool", "NotBuilt")
-    assert own.status == "failed"
-
-
-def test_many_failures_are_counted_behind_the_first(failures_of: Graph) -> None:
-    failures = Failures(failures_of)
-    for shard in ("00", "01", "02", "03"):
-        _judged(failures, SHARDS, shard, "bad", "BadInput")
-    manifest = _judged(failures, MANIFEST, "", "rebuilt since", "NotRebuilt")
-    assert manifest.reason == (
-        "waits for synth/kd_shards 00, synth/kd_shards 01, synth/kd_shards 02 and 1 more"
-    )
+    above, *keys = failed.split()
+    for key in keys:
+        _judged(failures, above, key, "bad", "BadInput")
+    asset, partition = target.split(" ")
+    found = _judged(failures, asset, partition, *error)
+    expected = ("not built", f"waits for {waits_for}") if waits_for else ("failed", error[0])
+    assert (found.status, found.reason) == expected
 
 
 @pytest.mark.parametrize("everything", [pytest.param(True, marks=pytest.mark.slow), False])
