@@ -16,9 +16,7 @@ ACROSS = {
     "assets/synth/test_assets.py": "the assets of SYNTH in runs",
     "assets/synth/test_inbox.py": "what the sensors ask for after drops of SYNTH",
     "assets/test_damaged_inputs.py": "all edges of the graph with damaged inputs",
-    "assets/test_progress.py": "what the builders of all samples report",
-    "assets/test_pictures.py": "the pictures of all assets, as the UI shows them",
-    "assets/test_numbers_page.py": "the numbers of all builders, as docs/numbers.md says them",
+    "assets/test_builders.py": "what all builders report, show and count",
     "assets/reasoning/test_assets.py": "the assets of the reasoning corpora in runs",
     "assets/reasoning/test_partitions.py": "partitions of corpora, from the drop to the trace",
     "assets/reasoning/test_inbox.py": "drops of the reasoning corpora as runs",
@@ -111,7 +109,6 @@ ACROSS = {
 HELPED = {
     "test_bench.py",
     "test_budget.py",
-    "test_dagster_caches.py",
     "test_dealing.py",
     "test_helpers.py",
     "test_measured.py",

@@ -39,7 +39,7 @@ from tests.commands.inbox_cases import (
     Case,
 )
 from tests.run_folder import RunFolder
-from tests.sensors.run_requests import partitions_of
+from tests.sensors.ticks import partitions_of
 
 TOGETHER = tuple(case for case in CASES if case is not READY_SYNTH)
 """The cases that fit into one data root: there is one Harmony dataset."""

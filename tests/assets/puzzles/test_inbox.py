@@ -15,8 +15,7 @@ from gristmill.inbox import REFUSED
 from gristmill.puzzles.builds import wanted
 from resources import Lake
 from tests.assets.puzzles.drops import put_recipe, put_tasks
-from tests.sensors.run_requests import partitions_of
-from tests.sensors.ticks import Ticks
+from tests.sensors.ticks import Ticks, partitions_of
 
 Tick = Callable[[], list[tuple[str, str | None]]]
 

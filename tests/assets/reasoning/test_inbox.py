@@ -17,8 +17,7 @@ from gristmill.reasoning.builds import today
 from gristmill.reasoning.raw import available, keys_of
 from resources import Lake
 from tests.assets.helpers import built
-from tests.sensors.run_requests import partitions_of
-from tests.sensors.ticks import Ticks
+from tests.sensors.ticks import Ticks, partitions_of
 
 INBOX, *_ = FAMILY.inboxes
 RECORD = {"question": "One and one?", "answer": "1+1 = <<1+1=2>>2\n#### 2"}
