@@ -265,6 +265,8 @@ def _is_gone(world: World, case: Case) -> None:
     else:
         assert named.exit_code == 1 and "not built" in named.output, named.output
         assert "failed" not in named.output
+        cure = f"bring it back, or forget it with `gristmill retire {case.key}`"
+        assert case is not PACK or cure in one_line(named.output)
     assert world.button(case).success
     checks = world.evaluated(case)
     assert [checks.get(name) for name in ("built", "intact", "lawful")] == [True, True, True]
