@@ -156,7 +156,7 @@ def test_a_vocabulary_that_is_not_there_says_what_to_do(run: Command, data: Path
     assert f"run `gristmill tokenizers --data-root {data}` to download it" in said
 
 
-def test_partitions_share_a_run_and_each_has_its_own_outcome(
+def test_a_partition_that_fails_is_named_with_its_reason_and_the_others_stand(
     run: Command, data: Path, instance: dg.DagsterInstance
 ) -> None:
     for number, key in enumerate(("a", "b", "c", "d")):
