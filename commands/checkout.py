@@ -18,8 +18,8 @@ from rich.markup import escape
 
 from assets import choices, worker
 from commands import dagster_private
-from commands.instance import files as instance_files
-from commands.instance.files import CONFIG, HISTORIES, STATE
+from commands import instance as instance_files
+from commands.instance import CONFIG, HISTORIES, STATE
 from gristmill.contract import BadInput, GristmillError
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import is_utf8, plain, printable

@@ -14,12 +14,19 @@ from rich.markup import escape
 
 from assets import choices
 from assets.inbox import Inbox
-from commands.arrivals import register, strangers
+from commands import outcomes as table
 from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, settings_of
-from commands.graph import INBOXES, Graph, first_and_last
-from commands.runs import outcomes as table
-from commands.runs.outcomes import BUILDS, MAY_FOLLOW, TO_BUILD, Outcome
-from commands.runs.standing import Failures, Plan, Standing
+from commands.graph import (
+    INBOXES,
+    Failures,
+    Graph,
+    Plan,
+    Standing,
+    first_and_last,
+    register,
+    strangers,
+)
+from commands.outcomes import BUILDS, MAY_FOLLOW, TO_BUILD, Outcome
 from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED

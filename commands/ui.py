@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from commands.checkout import CheckoutCommand, open_instance
-from commands.instance.files import dagster_home
+from commands.instance import dagster_home
 
 ADDRESS = "127.0.0.1"
 PORT = 3000
@@ -35,7 +35,7 @@ def ui(port: int, verbose: bool) -> None:
     What pages of other sites send is refused. The log has a line for each run that ended and for
     what the sensors find.
     """
-    from commands.serving import other_daemons, services
+    from commands.serving import services
 
     checkout = Path.cwd()
     with services.instance_lock(_lock_file(checkout)) as lock:
@@ -47,19 +47,19 @@ def ui(port: int, verbose: bool) -> None:
             services.serve(checkout, ADDRESS, port, lock, is_verbose=verbose)
         finally:
             with open_instance() as instance:
-                other_daemons.forget_heartbeats(instance)
+                services.forget_heartbeats(instance)
 
 
 def _make_ready() -> None:
     """Say what is served, and close runs whose process is gone."""
     from commands.prune import close_dead_runs
-    from commands.serving import other_daemons
+    from commands.serving import services
     from commands.terminal import say, shown
     from gristmill.provenance import find_artifacts
     from resources.lake import Lake
 
     with open_instance() as instance:
-        other_daemons.refuse_other_daemons(instance, say)
+        services.refuse_other_daemons(instance, say)
         for line in close_dead_runs(instance):
             say(f"closed {shown(line)}")
     root = Lake().root

@@ -13,6 +13,7 @@ from gristmill import families, provenance
 from gristmill.cli import main
 from gristmill.hashing import sha256_file
 from gristmill.provenance import trace_inputs
+from tests.commands.drops import printed
 from tests.sample_root import SampleRoot
 
 ASSETS = [kind.asset for each in families.catalogs() for kind in each.kinds]
@@ -21,9 +22,8 @@ VOCABULARIES = ["tokenizers/gpt2", "tokenizers/o200k_harmony"]
 
 def traced(*words: str | Path) -> list[tuple[str, str]]:
     """Names and values that the command prints."""
-    done = CliRunner().invoke(main, ["trace", *map(str, words)])
-    assert done.exit_code == 0, done.output
-    pairs = (line.partition(": ") for line in done.output.splitlines())
+    said = printed(CliRunner().invoke(main, ["trace", *map(str, words)]))
+    pairs = (line.partition(": ") for line in said.splitlines())
     return [(name, value) for name, _, value in pairs]
 
 
@@ -120,11 +120,9 @@ def test_what_does_not_lead_further_is_said_and_leads_to_no_wrong_row(
     assert "raw_row" in dict(traced(data / "synth_harmony", "3", "--shard", "01"))
     shutil.move(pack, tmp_path / "moved")
     assert "was moved out of its data root" in dict(traced(tmp_path / "moved", "1"))["not_traced"]
-    done = CliRunner().invoke(main, ["trace", str(data / "macroxue/values/sample_d7"), "1"])
-    assert done.exit_code == 1
-    assert "macroxue/pack sample_d7, which macroxue/values sample_d7 was made from, is gone" in (
-        done.output
-    )
+    call = ["trace", str(data / "macroxue/values/sample_d7"), "1"]
+    gone = "macroxue/pack sample_d7, which macroxue/values sample_d7 was made from, is gone"
+    assert gone in printed(CliRunner().invoke(main, call), 1)
 
 
 def test_raw_files_are_hashed_only_where_their_time_changed(

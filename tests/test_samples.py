@@ -23,6 +23,7 @@ from gristmill.publish.publish import publish
 from gristmill.puzzles.raw.drops import source_files
 from gristmill.synth import raw as synth
 from resources.lake import Lake
+from tests.commands.drops import printed
 from tests.publish.tiny import tiny_build
 
 pytestmark = pytest.mark.usefixtures("games_played_once")
@@ -173,9 +174,11 @@ def test_the_done_of_a_sample_says_nothing_of_real_files(root: Path) -> None:
 
 
 def test_nothing_is_written_twice_and_nothing_that_a_person_removed(root: Path) -> None:
-    before = tree(root)
-    assert run(root).exit_code == 0
+    before, times = tree(root), {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    folders = [Path(line) for line in printed(run(root)).splitlines() if line.startswith("/")]
+    assert folders and all(each.exists() and root in each.parents for each in folders)
     assert tree(root) == before
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == times
     shutil.rmtree(root / "drops" / GSM8K)
     (root / "drops/chess/sample_2024-02.pgn").unlink()
     last = run(root).output.splitlines()[-1]

@@ -1,13 +1,17 @@
-"""What tests of assets share: the reason of a failed run, the digest of a file."""
+"""What tests of assets share: runs and the reason of a failed one, artifacts of one text."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
+from gristmill.contract import FileNote, Summary
+from gristmill.provenance import Input
+from gristmill.publish.build import Attempt, Build
 from resources import Lake
 
 MOST_BYTES = 100_000
@@ -92,3 +96,26 @@ def built_by(family: str) -> dict[str, dg.AssetsDefinition]:
     assets = import_module(f"assets.{family}").FAMILY.assets
     built = (each for each in assets if isinstance(each, dg.AssetsDefinition))
     return {each.key.to_user_string(): each for each in built}
+
+
+@dataclass(frozen=True)
+class Config:
+    """Nothing to choose."""
+
+
+def words_build(
+    root: Path,
+    artifact: str,
+    asset: str,
+    key: str | None,
+    text: Callable[[], str],
+    inputs: Sequence[Input] = (),
+) -> Build:
+    """A build of `words.txt`, whose text is asked for when it is written."""
+
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        (attempt.out / "words.txt").write_text(text())
+        return Summary(files={"words.txt": FileNote(rows=1)})
+
+    return Build(root, artifact, asset, key, "1", Config(), list(inputs), make)

@@ -20,7 +20,7 @@ from gristmill.printable import unbroken
 from gristmill.provenance import verification
 from gristmill.publish.build import Build
 from resources import Lake
-from tests.assets.words import words_build
+from tests.assets.helpers import words_build
 from tests.sample_root import SampleRoot
 
 KEYS = [f"k{number}" for number in range(5)]

@@ -26,9 +26,8 @@ from dagster._daemon.monitoring.run_monitoring import monitor_started_run
 
 import definitions
 from assets import ranges, worker
-from commands.arrivals import register
 from commands.dagster_private import gone
-from commands.graph import INBOXES, Graph
+from commands.graph import INBOXES, Graph, register
 from commands.prune import why_dead
 from gristmill.layout import WORK
 from resources.lake import CHECKOUT, Lake

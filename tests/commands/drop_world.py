@@ -128,10 +128,7 @@ class World:
 
     def built_check(self, case: Case) -> bool | None:
         """Whether the check `built` of the asset passes; None where nobody evaluated it."""
-        return self._check(case, "built")
-
-    def _check(self, case: Case, name: str) -> bool | None:
-        key = dg.AssetCheckKey(dg.AssetKey.from_user_string(case.asset), name)
+        key = dg.AssetCheckKey(dg.AssetKey.from_user_string(case.asset), "built")
         with self.instance() as instance:
             storage = instance.event_log_storage
             found = storage.get_latest_asset_check_execution_by_key([key]).get(key)
@@ -142,7 +139,8 @@ class World:
         asset = dg.AssetKey.from_user_string(case.asset)
         chosen = dg.AssetSelection.checks_for_assets(asset)
         with self.instance() as instance, watched():
-            job = dg.define_asset_job("checks", chosen).resolve(asset_graph=_graph())
+            graph = _definitions().resolve_asset_graph()
+            job = dg.define_asset_job("checks", chosen).resolve(asset_graph=graph)
             result = job.execute_in_process(instance=instance, resources={"lake": self.lake})
         return {each.check_name: each.passed for each in result.get_asset_check_evaluations()}
 
@@ -213,11 +211,6 @@ def _arrivals_job(inbox: str) -> Any:
 @cache
 def _definitions() -> dg.Definitions:
     return definitions.build_defs()
-
-
-@cache
-def _graph() -> Any:
-    return _definitions().resolve_asset_graph()
 
 
 @cache

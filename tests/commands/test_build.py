@@ -209,6 +209,11 @@ def test_what_must_be_there_before_a_build_is_named(run: Command, data: Path) ->
             "is no asset: did you mean reasoning/gpt2_shards?",
         ),
         (["x/y", PARTITION], "'x/y' is none of reasoning/gpt2_shards, reasoning/normalized"),
+        ([ASSET, ""], f"{ASSET}: the partition is empty: name one, or leave it out"),
+        (
+            [ASSET, "gsm8k_dev"],
+            "'gsm8k_dev' is no <corpus>__<split>: the built-in ones are gsm8k__train",
+        ),
         ([ASSET, PARTITION, "--rank", "1"], "--rank and --world-size belong together"),
         ([ASSET, PARTITION, "--world-size", "3"], "--rank and --world-size belong together"),
         ([ASSET, PARTITION, "--rank", "3", "--world-size", "3"], "must be below --world-size 3"),
@@ -266,12 +271,6 @@ def test_the_command_builds_splits_of_the_family_by_rank(
     assert record.counts["shards"] >= 2
 
 
-def test_an_empty_partition_is_refused(run: Command, data: Path) -> None:
-    for asset in (ASSET, "puzzles/sudoku"):
-        said = printed(run("build", asset, ""), 2)
-        assert f"{asset}: the partition is empty: name one, or leave it out" in said
-
-
 def test_a_recipe_that_is_unknown_yet_fails_with_the_state_of_its_file(
     run: Command, data: Path
 ) -> None:
@@ -288,8 +287,3 @@ def test_a_recipe_that_is_unknown_yet_fails_with_the_state_of_its_file(
         done = run("build", f"puzzles/{asset}", name)
         assert done.exit_code == 1
         assert reason in str(done.exception)
-
-
-def test_an_unknown_partition_is_refused(run: Command, data: Path) -> None:
-    said = " ".join(printed(run("build", ASSET, "gsm8k_dev"), 2).split())
-    assert "'gsm8k_dev' is no <corpus>__<split>: the built-in ones are gsm8k__train" in said

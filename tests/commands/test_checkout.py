@@ -20,8 +20,8 @@ from click.testing import CliRunner
 from rich.text import Text
 
 from commands import checkout
+from commands import instance as instance_files
 from commands.checkout import CheckoutCommand
-from commands.instance import files as instance_files
 from gristmill.contract import GristmillError
 from gristmill.run import locks
 from resources import lake

@@ -20,9 +20,10 @@ from tests import dagster_caches
 from tests.paths import CHECKOUT
 
 
-def test_this_release_of_dagster_has_health_checks_of_launchers() -> None:
-    """If this fails: find where `CheckRunHealthResult` went, and import it from there."""
-    assert dagster_private.HAS_HEALTH
+@pytest.mark.parametrize("has", ["HAS_HEALTH", "HAS_ORIGIN", "HAS_ENGINES"])
+def test_this_release_of_dagster_has_the_names_that_are_taken(has: str) -> None:
+    """If this fails: find where the names went, and import them from there."""
+    assert getattr(dagster_private, has)
 
 
 def test_a_process_that_is_gone_is_a_failed_worker() -> None:
@@ -76,7 +77,6 @@ def _ran(instance: dg.DagsterInstance) -> dg.DagsterRun:
 
 def test_a_run_of_this_process_names_its_code_location_and_its_job() -> None:
     """The timeline of the UI leaves out runs without an origin."""
-    assert dagster_private.HAS_ORIGIN, "find out where Dagster has these names now"
     with dg.DagsterInstance.local_temp() as instance:
         run = _ran(instance)
     assert run.remote_job_origin is not None
@@ -143,11 +143,6 @@ def test_dagsters_handlers_and_tails_are_as_they_were_after_a_run() -> None:
         _ran(instance)
         assert compute_logs.execute_posix_tail is tail
         assert of_dagster._replace_interrupt_signal is replace
-
-
-def test_this_release_of_dagster_makes_engines_by_a_name_that_can_be_replaced() -> None:
-    """If this fails: find what makes the engines of the storages on SQLite, and name it."""
-    assert dagster_private.HAS_ENGINES
 
 
 def test_an_engine_of_a_database_is_made_once_and_few_are_kept() -> None:

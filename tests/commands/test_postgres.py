@@ -18,8 +18,8 @@ from click.testing import CliRunner
 from assets import worker
 from commands import checkout
 from commands.adopt import adopt
-from commands.instance.state import instance_state
-from commands.serving import other_daemons
+from commands.serving import services
+from commands.state import instance_state
 from gristmill import provenance
 from resources.lake import CHECKOUT
 from tests.commands.drops import PACKS, Command, land, printed
@@ -104,9 +104,9 @@ def test_heartbeats_are_seen_and_forgotten(on_postgres: Command) -> None:
         now = time.time()
         instance.add_daemon_heartbeat(DaemonHeartbeat(now, "SENSOR", "one", []))
         said: list[str] = []
-        other_daemons.refuse_other_daemons(instance, said.append, sleep=lambda _: None)
+        services.refuse_other_daemons(instance, said.append, sleep=lambda _: None)
         assert len(said) == 1
-        other_daemons.forget_heartbeats(instance)
+        services.forget_heartbeats(instance)
         assert instance.get_daemon_heartbeats() == {}
 
 

@@ -9,8 +9,7 @@ import dagster as dg
 import pytest
 
 from assets.checking.vanished import taken
-from commands.arrivals import register
-from commands.graph import INBOXES
+from commands.graph import INBOXES, register
 from gristmill import provenance
 from gristmill.provenance import Input
 from gristmill.publish.publish import publish

@@ -14,12 +14,12 @@ import pytest
 from dagster._daemon.types import DaemonHeartbeat
 
 from assets import worker
-from commands.serving import other_daemons, services
+from commands.serving import services
 from tests.commands.drops import Command, land, printed
 from tests.commands.test_prune import gone, started
 
 Served = list[tuple[Path, str, int]]
-_REFUSE = other_daemons.refuse_other_daemons
+_REFUSE = services.refuse_other_daemons
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_daemon_at_work_is_refused_and_changes_nothing(
     def sleep(_: float) -> None:
         instance.add_daemon_heartbeat(DaemonHeartbeat(time.time(), "SENSOR", "other"))
 
-    monkeypatch.setattr(other_daemons, "refuse_other_daemons", partial(_REFUSE, sleep=sleep))
+    monkeypatch.setattr(services, "refuse_other_daemons", partial(_REFUSE, sleep=sleep))
     assert "another Dagster daemon works on this instance" in printed(run("ui"), 1)
     assert served == []
     run_of = instance.get_run_by_id(dead)
@@ -152,5 +152,5 @@ def test_an_interrupt_before_it_serves_is_one_line(
     def refuse(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(other_daemons, "refuse_other_daemons", refuse)
+    monkeypatch.setattr(services, "refuse_other_daemons", refuse)
     assert printed(run("ui"), 130) == "interrupted; nothing is served\n"

@@ -193,8 +193,7 @@ def write_states(folder: Path, vocabularies: Path, assets: Sequence[str]) -> Non
     """
     import dagster as dg
 
-    from commands.arrivals import register
-    from commands.graph import INBOXES, Graph
+    from commands.graph import INBOXES, Graph, register
     from resources.lake import Lake
 
     root = folder / "root"

@@ -33,8 +33,7 @@ def build_of(request: dict[str, Any]) -> Any:
     import dagster as dg
 
     from assets import publishing
-    from commands.arrivals import register
-    from commands.graph import INBOXES, Graph
+    from commands.graph import INBOXES, Graph, register
     from resources.lake import Lake
 
     os.environ["GRISTMILL_DATA"] = request["root"]

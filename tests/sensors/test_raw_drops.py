@@ -12,8 +12,7 @@ from assets.publishing import FAILS_ALONE
 from gristmill.inbox import present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
-from tests.sensors.run_requests import partitions_of
-from tests.sensors.ticks import Ticks
+from tests.sensors.ticks import Ticks, partitions_of
 from tests.toy_inbox import add_inboxes, asked, toy_kind
 
 partitions = dg.DynamicPartitionsDefinition(name="toy_drops")

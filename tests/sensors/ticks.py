@@ -1,4 +1,4 @@
-"""Looks of the sensors of inboxes, in this process."""
+"""Looks of the sensors of inboxes, in this process, and what runs are for that they request."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dagster as dg
 
 import definitions
 from assets.inbox import Inbox
+from assets.ranges import RANGE
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 
@@ -47,3 +48,9 @@ class Ticks:
             name, keys = str(request.partitions_def_name), request.partition_keys or []
             self._instance.add_dynamic_partitions(name, keys)
         return result
+
+
+def partitions_of(request: dg.RunRequest) -> list[str]:
+    """The partition of a run; first and last of a run of several."""
+    ends = [request.tags[name] for name in RANGE if name in request.tags]
+    return ends or [str(request.partition_key)]

@@ -13,7 +13,7 @@ from assets.checking.arrivals import NAME, arrivals_check, changed_evaluation, o
 from assets.checking.vanished import retire, taken
 from assets.inbox import Inbox
 from assets.versions import DATA_VERSION
-from commands.arrivals import register
+from commands.graph import register
 from gristmill.inbox import Look, Standing, present_drops
 from resources import Lake
 from tests.sensors.ticks import Ticks

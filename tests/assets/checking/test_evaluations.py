@@ -44,7 +44,7 @@ from resources import Lake
 from tests.architecture.graph import imports
 from tests.assets.checking.findings import findings_in
 from tests.assets.checking.test_verdicts import locked
-from tests.assets.words import words_build
+from tests.assets.helpers import words_build
 from tests.paths import CHECKOUT
 
 ASSET = "test/tiny"

@@ -18,7 +18,7 @@ from gristmill.provenance import RECORD, Input, Record, raw_inputs
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from resources import Lake
-from tests.assets.words import words_build
+from tests.assets.helpers import words_build
 
 KEYS = ["one", "two"]
 partitions = dg.StaticPartitionsDefinition(KEYS)

@@ -15,7 +15,7 @@ import pytest
 
 from assets.chess import FAMILY
 from assets.versions import latest
-from commands.arrivals import register
+from commands.graph import register
 from gristmill import provenance
 from gristmill.chess import GameSpliceDataset
 from gristmill.chess.raw.drops import available

@@ -10,13 +10,12 @@ import pytest
 import definitions
 from assets import ranges
 from assets.puzzles import FAMILY
-from commands.arrivals import register
+from commands.graph import register
 from gristmill.inbox import REFUSED
 from gristmill.puzzles.builds import wanted
 from resources import Lake
 from tests.assets.puzzles.drops import put_recipe, put_tasks
-from tests.sensors.run_requests import partitions_of
-from tests.sensors.ticks import Ticks
+from tests.sensors.ticks import Ticks, partitions_of
 
 Tick = Callable[[], list[tuple[str, str | None]]]
 

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from assets.puzzles import FAMILY
-from commands.arrivals import register
+from commands.graph import register
 from gristmill import provenance
 from resources import Lake
 from tests.assets.helpers import built, failure, materialized

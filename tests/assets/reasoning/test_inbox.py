@@ -10,15 +10,14 @@ import pytest
 
 import definitions
 from assets.reasoning import FAMILY
-from commands.arrivals import register
+from commands.graph import register
 from gristmill.corpora.corpus import PARTITIONS
 from gristmill.inbox import READY
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.raw import available, keys_of
 from resources import Lake
 from tests.assets.helpers import built
-from tests.sensors.run_requests import partitions_of
-from tests.sensors.ticks import Ticks
+from tests.sensors.ticks import Ticks, partitions_of
 
 INBOX, *_ = FAMILY.inboxes
 RECORD = {"question": "One and one?", "answer": "1+1 = <<1+1=2>>2\n#### 2"}

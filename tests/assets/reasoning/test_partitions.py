@@ -11,7 +11,7 @@ import pytest
 
 from assets.reasoning import FAMILY
 from assets.versions import latest
-from commands.arrivals import register
+from commands.graph import register
 from gristmill import provenance
 from gristmill.browse.opening import open_table, tables_of
 from gristmill.browse.shown import show

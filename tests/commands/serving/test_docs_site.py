@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import subprocess
@@ -11,21 +10,23 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import griffe
 import pytest
 import uvicorn
+from markdown_it import MarkdownIt
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from assets.family import GROUPS
 from bench.servers import plain_environment
-from commands.serving import docs_pages
-from commands.serving.docs_site import PACKAGES, navigation
+from commands.serving import web_server
+from commands.serving.docs_site import PACKAGES, Arguments, anchor, navigation, with_headings
 from gristmill.browse.web.local_requests import LocalRequests
 from tests.architecture.test_public_names import PUBLIC
 from tests.e2e.browser import opened
@@ -52,6 +53,94 @@ def missing(docs: Path) -> list[str]:
     """The pages that no section of docs/README.md lists, as `- [Title](page.md): sentence`."""
     found = {str(file.relative_to(docs)) for file in docs.rglob("*.md")}
     return sorted(found - set(listed(docs)))
+
+
+# --- docstrings -------------------------------------------------------------
+
+SOURCE = '''
+"""A module."""
+from typing import Annotated, ClassVar
+from dataclasses import dataclass
+
+
+def read(folder: str, first: int, last: int = 9) -> None:
+    """Read a folder.
+
+    folder: of the artifact,
+        with its record.
+    first, last: rows.
+
+    note: this is text.
+    """
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is read.
+
+    rows: how many.
+    """
+
+    VERSION: ClassVar = "1"
+    rows: Annotated[int, "at least 1"] = 3
+'''
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> griffe.Module:
+    (tmp_path / "read.py").write_text(SOURCE)
+    loaded = griffe.load(
+        "read",
+        search_paths=[tmp_path],
+        extensions=griffe.load_extensions(Arguments),
+        docstring_parser="google",
+    )
+    assert isinstance(loaded, griffe.Module)
+    return loaded
+
+
+def sections(named: griffe.Object) -> list[tuple[str, object]]:
+    assert named.docstring is not None
+    return [
+        (
+            part.kind.value,
+            part.value
+            if part.kind.value == "text"
+            else [(each.name, each.description) for each in part.value],
+        )
+        for part in named.docstring.parsed
+    ]
+
+
+def test_each_argument_of_a_function_has_its_line(module: griffe.Module) -> None:
+    assert sections(module["read"]) == [
+        ("text", "Read a folder."),
+        (
+            "parameters",
+            [
+                ("folder", "of the artifact,\nwith its record."),
+                ("first", "rows."),
+                ("last", "rows."),
+            ],
+        ),
+        ("text", "note: this is text."),
+    ]
+
+
+def test_fields_of_a_dataclass_are_its_arguments(module: griffe.Module) -> None:
+    assert sections(module["Config"])[1] == ("parameters", [("rows", "how many.")])
+
+
+def test_the_signature_of_a_config_has_types_without_rules_and_no_constants(
+    module: griffe.Module,
+) -> None:
+    shown = [(each.name, str(each.annotation)) for each in module["Config"].parameters]
+    assert shown == [("self", "None"), ("rows", "int")]
+
+
+def test_indented_code_is_fenced() -> None:
+    text = "A.\n\n    for x in y:\n        x()\n\nEnd."
+    assert with_headings(text, {}) == "A.\n\n```python\nfor x in y:\n    x()\n```\n\nEnd."
 
 
 # --- the navigation ----------------------------------------------------------
@@ -126,6 +215,16 @@ def shown_in(html: str) -> Counter[str]:
     return Counter([*SHOWN.findall(html), *HEADING.findall(html)])
 
 
+def alone(text: str) -> str:
+    """A page as a reader of Markdown shows it that knows nothing of the site."""
+    markdown = MarkdownIt("commonmark").enable("table")
+    tokens = markdown.parse(text)
+    for opening, content in pairwise(tokens):
+        if opening.type == "heading_open":
+            opening.attrSet("id", anchor(content.content))
+    return str(markdown.renderer.render(tokens, markdown.options, {}))
+
+
 def dead_links(site: Path) -> list[tuple[str, str]]:
     """The links between pages that lead to no file, or to no place in it."""
     anchors: dict[Path, set[str]] = {}
@@ -167,12 +266,12 @@ def test_the_site_shows_what_a_page_shows_by_itself(site: Path) -> None:
     """Two readers of Markdown take the same lists, tables, blocks and anchors from it."""
     other = {}
     for page in listed(DOCS):
-        alone = shown_in(docs_pages.rendered((DOCS / page).read_text()))
+        by_itself = shown_in(alone((DOCS / page).read_text()))
         found = ARTICLE.search(text_of(html_of(site, page)))
         assert found is not None, page
         on_site = shown_in(found[1])
-        if alone != on_site:
-            other[page] = (alone - on_site, on_site - alone)
+        if by_itself != on_site:
+            other[page] = (by_itself - on_site, on_site - by_itself)
     assert other == {}
 
 
@@ -200,20 +299,18 @@ def test_a_search_shows_guides_before_formats_and_names(site: Path) -> None:
     assert boosts == {0.5}
 
 
-@pytest.mark.slow
-def test_pages_of_assets_lead_into_the_site(site: Path) -> None:
-    for group in GROUPS.values():
-        scope = {"type": "http", "method": "GET", "headers": []}
-        answer = asyncio.run(docs_pages.answer(DOCS, site, group.page, scope))
-        place = (Path(group.page).parent / answer.headers["location"]).as_posix()
-        assert (answer.status_code, (site / place).is_file()) == (307, True)
-
-
 @pytest.fixture
 def application(site: Path, monkeypatch: pytest.MonkeyPatch) -> Starlette:
-    monkeypatch.setattr(docs_pages, "SITE", site)
-    routes = [Route(path, docs_pages.page) for path in ("/docs", "/docs/{path:path}")]
-    return Starlette(routes=routes, middleware=[Middleware(LocalRequests)])
+    monkeypatch.setattr(web_server, "SITE", site)
+    return Starlette(routes=web_server.docs_routes(), middleware=[Middleware(LocalRequests)])
+
+
+@pytest.mark.slow
+def test_pages_of_assets_lead_into_the_site(application: Starlette) -> None:
+    client = TestClient(application, base_url="http://127.0.0.1:3000")
+    for group in GROUPS.values():
+        answer = client.get(f"/docs/{group.page}")
+        assert (answer.status_code, answer.url.path.endswith(".html")) == (200, True)
 
 
 @pytest.mark.slow

@@ -15,17 +15,12 @@ from commands.serving import launcher
 from tests.commands.test_prune import gone, idle
 from tests.paths import CHECKOUT
 
+BLOCK = {"module": launcher.__name__, "class": "LocalHealthLauncher"}
+
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test(
-        overrides={
-            "run_launcher": {
-                "module": "commands.serving.launcher",
-                "class": "LocalHealthLauncher",
-            }
-        }
-    ) as made:
+    with dg.instance_for_test(overrides={"run_launcher": BLOCK}) as made:
         yield made
 
 
@@ -94,7 +89,6 @@ def test_a_later_process_with_the_same_id_is_another_one(
 def test_a_block_of_dagster_yaml_that_an_earlier_version_took_is_taken(
     config: dict[str, bool],
 ) -> None:
-    block = {"module": launcher.__name__, "class": "LocalHealthLauncher", "config": config}
-    with dg.instance_for_test(overrides={"run_launcher": block}) as instance:
+    with dg.instance_for_test(overrides={"run_launcher": BLOCK | {"config": config}}) as instance:
         assert type(instance.run_launcher) is launcher.LocalHealthLauncher
         assert started(instance, (dead_process(),)) == "FAILED"

@@ -1,4 +1,4 @@
-"""An instance is known to open without Dagster, and only where nothing says otherwise."""
+"""An instance says what keeps its runs, and is known to open without Dagster where it is so."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from commands import checkout
-from commands.instance import files as instance_files
-from commands.instance.state import instance_state
+from commands import instance as instance_files
+from commands.state import instance_state
+from gristmill.publish import doctor
+from gristmill.publish.doctor import Verdict
 from tests.paths import CHECKOUT
 
 _CONFIG = "telemetry: {enabled: false}\n"
@@ -37,7 +39,7 @@ def _run(folder: Path, name: str, statement: str) -> None:
 def test_an_instance_that_was_opened_answers_without_dagster(home: Path) -> None:
     assert instance_files.answers(CHECKOUT, home)
     code = (
-        "import sys\nfrom commands.instance.state import main\nmain()\n"
+        "import sys\nfrom commands.state import main\nmain()\n"
         "print({'dagster', 'sqlalchemy', 'pydantic'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -46,7 +48,7 @@ def test_an_instance_that_was_opened_answers_without_dagster(home: Path) -> None
 
 def test_a_storage_in_another_folder_answers(home: Path) -> None:
     (home / "dagster.yaml").write_text(f"storage: {{sqlite: {{base_dir: {home / 'other'}}}}}\n")
-    assert instance_state()["refusal"] is None
+    assert instance_state() == {"storage": "SqliteRunStorage", "refusal": None}
     assert instance_files.answers(CHECKOUT, home)
     (home / "other/history/runs.db").unlink()
     assert not instance_files.answers(CHECKOUT, home)
@@ -119,3 +121,31 @@ def test_a_folder_that_cannot_be_written_has_no_note(home: Path) -> None:
     (home / "opened.sha256").mkdir()
     instance_files.note_opened(CHECKOUT, home)
     assert not instance_files.answers(CHECKOUT, home)
+
+
+def test_an_instance_that_does_not_answer_says_why(home: Path) -> None:
+    (home / "dagster.yaml").write_text("storage: {nothing: {}}\n")
+    refusal = instance_state()["refusal"]
+    assert refusal is not None
+    assert "nothing" in refusal
+    assert "\n" not in refusal
+
+
+def test_the_doctor_asks_in_a_process_of_its_own(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = doctor.of_instance()
+    assert (found.found, found.verdict) == ("SqliteRunStorage, reachable", Verdict.OK)
+    monkeypatch.setattr(doctor, "_INSTANCE_SECONDS", 0.01)
+    found = doctor.of_instance()
+    assert "no answer" in found.found
+    assert found.verdict is Verdict.NOTE
+
+
+def test_a_folder_of_the_user_is_not_taken_for_the_commands(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "commands").mkdir()
+    (tmp_path / "commands/__init__.py").write_text("raise SystemExit('not this one')")
+    monkeypatch.chdir(tmp_path)
+    assert doctor.of_instance().verdict is Verdict.OK

@@ -1,7 +1,7 @@
 """One line of JSON about the Dagster instance, for `gristmill doctor`.
 
-A process of its own runs this (`python -m commands.instance.state`): a database may hang. Dagster
-is imported where an instance in SQLite has changed since it was opened, or does not answer.
+A process of its own runs this (`python -m commands.state`): a database may hang. Dagster is
+imported where an instance in SQLite has changed since it was opened, or does not answer.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
-from commands.instance import files as instance_files
+from commands.instance import answers, dagster_home
 from gristmill.contract import GristmillError
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
-_MOST = 300
-_SQLITE = "SqliteRunStorage"
+_CHECKOUT: Final = Path(__file__).resolve().parents[1]
+_MOST: Final = 300
 
 
 def instance_state() -> dict[str, str | None]:
@@ -26,8 +26,8 @@ def instance_state() -> dict[str, str | None]:
     The instance is that of DAGSTER_HOME, else that of the current folder.
     """
     with suppress(GristmillError):
-        if instance_files.answers(_CHECKOUT, instance_files.dagster_home()):
-            return {"storage": _SQLITE, "refusal": None}
+        if answers(_CHECKOUT, dagster_home()):
+            return {"storage": "SqliteRunStorage", "refusal": None}
     from commands.checkout import open_instance
 
     storage = "unknown"

@@ -1,1 +1,0 @@
-"""The Dagster instance: where it keeps its state, and whether it opens."""
