@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from unittest import mock
@@ -14,8 +14,9 @@ import pytest
 
 from gristmill.mirror import store as module
 from gristmill.mirror.store import PIECE, MirrorError, Store
-from gristmill.mirror.versions import listed
+from gristmill.mirror.versions import Transfer, listed, transferring
 from gristmill.provenance.inventory import Entry
+from gristmill.run.progress import SILENT
 from tests.mirror.roots import built, clean, files, pulled, pushed
 from tests.mirror.s3 import S3, CuttingProxy, served
 
@@ -170,3 +171,24 @@ def test_an_empty_url_is_not_the_current_folder(
     with pytest.raises(MirrorError, match=r"the URL of the mirror is '.*': name a folder"):
         Store(url, make=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_after_an_interrupt_no_thread_goes_on_with_its_file(tmp_path: Path) -> None:
+    def endless(transfer: Transfer) -> None:
+        while True:
+            transfer._advance(1)
+
+    begun: list[Future[None]] = []
+
+    def interrupted() -> None:
+        with (
+            SILENT.stage("pull", "bytes", 0) as stage,
+            transferring(Store(str(tmp_path)), 2, stage) as (transfer, artifacts),
+        ):
+            begun.extend(transfer.threads.submit(endless, transfer) for _ in range(3))
+            begun.append(artifacts.submit(begun[0].result))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert all(each.cancelled() or isinstance(each.exception(), MirrorError) for each in begun)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sqlite3
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.provenance import RECORD, read_record
 from gristmill.reading import StaleDataset, Verify
-from gristmill.reading.folder import OpenFolder, made_from_another
+from gristmill.reading.folder import OpenFolder, Opening, damage_named, made_from_another
+from gristmill.reading.folder import opened as together
 from gristmill.reading.generation import Generation
 from tests.paths import open_below
 from tests.reading.tiny import Tiny, tiny
@@ -168,3 +172,105 @@ def test_an_artifact_knows_whether_it_was_made_from_another_version(tiny: Tiny) 
     assert made_from_another(derived, opened(tiny.folder))
     (tiny.folder / RECORD).unlink()
     assert not made_from_another(derived, opened(tiny.folder))
+
+
+NAMES = {7: Path("data/p/a.npy"), 71: Path("data/p/b.npy")}
+
+
+def raised(error: BaseException) -> BaseException:
+    kind = type(error) if isinstance(error, GristmillError) else BadInput
+    with (
+        pytest.raises(kind) as caught,
+        damage_named(lambda: Path("data/p/now"), lambda: NAMES),
+    ):
+        raise error
+    return caught.value
+
+
+def test_descriptors_become_real_paths() -> None:
+    error = raised(BadInput("/proc/self/fd/71/x", "not as /proc/self/fd/7", 3))
+    assert isinstance(error, BadInput)
+    assert (error.file, error.rule, error.row) == ("data/p/b.npy/x", "not as data/p/a.npy", 3)
+    assert str(error) == "data/p/b.npy/x:3: not as data/p/a.npy"
+    assert str(raised(GristmillError("/proc/self/fd/8: no"))) == "/proc/self/fd/8: no"
+
+
+def test_errors_of_the_system_keep_their_reason() -> None:
+    error = raised(OSError(errno.EIO, "Input/output error", "/proc/self/fd/7"))
+    assert str(error).startswith("data/p/a.npy: cannot be read (Input/output error)")
+    assert str(raised(OSError("strange"))).startswith(
+        "data/p/now: cannot be read (OSError('strange')"
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("x"), IndexError(), sqlite3.DatabaseError("x"), struct.error("x"), EOFError()],
+)
+def test_errors_of_libraries_name_the_file_that_was_opened_last(error: Exception) -> None:
+    assert str(raised(error)).startswith("data/p/now: cannot be read, it is damaged (")
+
+
+def test_an_artifact_that_is_replaced_meanwhile_is_opened_again(tiny: Tiny) -> None:
+    seen = []
+
+    def read(opening: Opening) -> tuple[bytes, bytes]:
+        folder = opening.folder(tiny.folder)
+        first = folder.file("a.bin").read_bytes()
+        seen.append(first)
+        if len(seen) == 1:
+            tiny.publish(1)
+        return first, folder.file("b.json").read_bytes()
+
+    descriptors = open_below(tiny.root)
+    result, generations = together(read, "sizes")
+    assert seen == [b"0000", b"1111"]
+    assert result == (b"1111", b"[1]")
+    assert open_below(tiny.root) == descriptors
+    assert together(read, "sizes", generations)[0] == result
+    tiny.publish(0)
+    with pytest.raises(StaleDataset, match="now there is data version"):
+        together(read, "sizes", generations)
+
+
+def test_an_artifact_that_is_always_replaced_is_given_up(tiny: Tiny) -> None:
+    calls = []
+
+    def read(opening: Opening) -> None:
+        opening.folder(tiny.folder)
+        calls.append(0)
+        tiny.folder.rename(tiny.root / f"old{len(calls)}")
+        tiny.folder.mkdir()
+
+    with pytest.raises(StaleDataset, match=r"tiny/p.* was replaced 20 times while it was opened"):
+        together(read, "none")
+    assert len(calls) == 20
+
+
+def test_errors_name_the_real_files_and_are_of_gristmill(tiny: Tiny) -> None:
+    def read(error: type[Exception]) -> None:
+        def failing(opening: Opening) -> None:
+            path = opening.folder(tiny.folder).file("a.bin")
+            raise error(f"{path}: broken")
+
+        together(failing, "sizes")
+
+    for kind in (ValueError, KeyError, AssertionError, OverflowError):
+        with pytest.raises(BadInput) as caught:
+            read(kind)
+        assert str(caught.value).startswith(f"{tiny.folder / 'a.bin'}: cannot be read")
+        assert "/proc/" not in str(caught.value)
+        assert caught.value.file == str(tiny.folder / "a.bin")
+    with pytest.raises(KeyboardInterrupt):
+        read(KeyboardInterrupt)  # type: ignore[arg-type]
+
+
+def test_a_first_opening_knows_that_it_is_first(tiny: Tiny) -> None:
+    def read(opening: Opening) -> bool:
+        opening.folder(tiny.folder)
+        assert opening.folder(tiny.folder) is opening.folder(Path(tiny.folder))
+        return opening.first
+
+    first, generations = together(read, "sizes")
+    again, _ = together(read, "sizes", generations)
+    assert (first, again) == (True, False)

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
+import os
 import pickle
 import random
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import FAMILIES
-from gristmill.reading import StaleDataset, Verify
+from gristmill.mirror import push
+from gristmill.mirror.pulling import CACHE
+from gristmill.mirror.store import MirrorError
+from gristmill.reading import StaleDataset, Verify, reader
+from gristmill.reading.reader import (
+    Ranges,
+    array_fact,
+    file_facts,
+    lines_from,
+    located,
+    refuse_other_stream,
+    stream_of,
+)
 from tests.later import later
 from tests.paths import CHECKOUT
 from tests.reading.readers import READERS, Reader, publish_part
@@ -435,3 +454,224 @@ def test_values_of_another_version_of_the_pack_are_refused(
         reader.open(tmp_path, "none")
     publish_part(tmp_path, reader.parts, 1, 1)
     assert len(reader.open(tmp_path, "hash"))
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 1 << 20])
+def test_the_range_of_a_column_is_that_of_all_rows_of_all_arrays(
+    batch_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_BATCH_BYTES", batch_bytes)
+    rows = np.zeros(4, [("run", "<u4"), ("ev", "<f4", (2,))])
+    rows["run"] = [7, 3, 4, 2_000]
+    rows["ev"][2] = [-0.25, 1 / 3]
+    ranges = Ranges()
+    ranges.add(rows)
+    rows["run"], rows["ev"] = 5, 1e9
+    ranges.add(rows[:1])
+    assert list(ranges.lines()) == ["run: uint32, 3 to 2,000", "ev: float32, -0.25 to 1e+09"]
+
+
+def test_an_array_has_its_type_its_shape_and_its_range() -> None:
+    tokens = np.arange(2_400, dtype=np.uint16).reshape(1_200, 2)
+    assert array_fact("inputs.npy", tokens) == "inputs.npy: uint16 [1,200, 2], 0 to 2,399"
+    assert array_fact("empty.npy", tokens[:0]) == "empty.npy: uint16 [0, 2]"
+
+
+def test_text_files_have_lines_and_bytes_and_a_missing_one_has_no_line(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("a\n")
+    (tmp_path / "many").write_text("a\n" * 2_000 + "b")
+    (tmp_path / "folder").mkdir()
+    assert list(file_facts(tmp_path, ["one", "gone", "folder", "many"])) == [
+        "one: 1 line, 2 bytes",
+        "many: 2,000 lines, 4,001 bytes",
+    ]
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Gives addresses where a data root gives paths: `addresses / PATH`.
+
+    mirror: URL.
+    reader: what is in it.
+    """
+
+    mirror: str
+    reader: Reader
+
+    def __truediv__(self, path: str) -> str:
+        artifacts = [part.artifact for part in self.reader.parts]
+        outer = [name for name in artifacts if path.startswith(f"{name}/")]
+        inside = (
+            f"{outer[0]}//{path[len(outer[0]) + 1 :]}" if path not in artifacts and outer else path
+        )
+        return f"mirror+{self.mirror}!{inside}"
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the cache, which the environment names."""
+    monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def _pushed(reader: Reader, folder: Path, version: int = 0) -> tuple[Path, Any]:
+    reader.publish(folder / "data", version)
+    done = push(folder / "data", str(folder / "m"))
+    assert not any(each.error for each in done)
+    return folder / "data", Addresses(str(folder / "m"), reader)
+
+
+def test_a_mirror_is_read_as_the_data_root(reader: Reader, tmp_path: Path) -> None:
+    root, addresses = _pushed(reader, tmp_path)
+    expected = all_samples(reader.open(root, "hash"))
+    opened = reader.open(addresses, "hash")
+    assert all_samples(opened) == expected and sum(expected.values()) > 0
+    # A pickle holds local paths: who loads it needs no mirror, and keeps the version.
+    kept = pickle.dumps(opened)
+    _pushed(reader, tmp_path, 1)
+    shutil.rmtree(tmp_path / "m")
+    assert all_samples(pickle.loads(kept)) == expected
+
+
+def test_a_wrong_byte_in_the_cache_is_refused_by_its_hash(
+    reader_of: Callable[[str], Reader], tmp_path: Path, kept: Path
+) -> None:
+    reader = reader_of("StepDataset")
+    _, addresses = _pushed(reader, tmp_path)
+    reader.open(addresses, "hash")
+    (file,) = kept.rglob("macroxue/packs/p/steps-00001.npy")
+    data, found = file.read_bytes(), file.stat()
+    file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns))
+    with pytest.raises(BadInput, match="does not have the sha256"):
+        reader.open(addresses, "hash")
+    # A time that is not that of the record has it fetched again.
+    os.utime(file)
+    reader.open(addresses, "hash")
+    assert file.read_bytes() == data
+
+
+@pytest.mark.slow
+def test_spawned_workers_read_the_version_of_their_parent(
+    reader_of: Callable[[str], Reader], tmp_path: Path
+) -> None:
+    reader = reader_of("StepDataset")
+    root, addresses = _pushed(reader, tmp_path)
+    expected = all_samples(reader.open(root, "sizes"))
+    opened = reader.open(addresses, "sizes")
+    _pushed(reader, tmp_path, 1)
+    loader = loader_of(opened, 7, num_workers=2, multiprocessing_context="spawn")
+    found = [sample for batch in loader for sample in samples_in(batch)]
+    assert sorted(found) == sorted(expected.elements())
+
+
+def test_an_address_as_a_path_is_refused() -> None:
+    for text in ("mirror://a/b", "mirror+s3://b/p!a"):
+        with pytest.raises(BadInput, match="give it as text"):
+            located(Path(text))
+    assert located("/a/b") == located(Path("/a/b")) == Path("/a/b")
+
+
+def test_a_relative_path_is_absolute_from_its_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert located("a/b") == located(Path("a/b")) == tmp_path / "a/b"
+    # The place of `..` behind a link is not that of its text.
+    assert located("a/../b") == tmp_path / "a/../b"
+
+
+def test_errors_name_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MirrorError, match="is no address in a mirror"):
+        located("mirror+file:///x")
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    with pytest.raises(MirrorError, match=r"gristmill\[mirror\]"):
+        located(f"mirror+{tmp_path}/m!a")
+
+
+def test_a_server_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setattr("gristmill.mirror.store._RETRIES", {"max_retries": 0})
+    with pytest.raises(MirrorError, match="s3://b/p: artifacts/a"):
+        located("mirror+s3://b/p!a")
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 40))), st.integers(-1, 31))
+def test_the_lines_from_a_key_on_are_those_of_a_scan(
+    made: list[tuple[int, int]], wanted: int
+) -> None:
+    lines = [json.dumps([key, "x" * size]).encode() + b"\n" for key, size in sorted(made)]
+    found = lines_from(io.BytesIO(b"".join(lines)), lambda line: json.loads(line)[0], wanted)
+    assert list(found) == [line for line in lines if json.loads(line)[0] >= wanted]
+
+
+def test_few_lines_of_many_are_read() -> None:
+    asked = []
+
+    def key(line: bytes) -> int:
+        asked.append(line)
+        return int(line)
+
+    file = io.BytesIO(b"".join(b"%d\n" % number for number in range(100_000)))
+    assert next(lines_from(file, key, 77_777)) == b"77777\n"
+    assert len(asked) < 40
+
+
+def pcg64(*seed: int) -> Any:
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def philox(seed: int) -> Any:
+    return np.random.Generator(np.random.Philox(seed=seed))
+
+
+class Changed:
+    """A generator of a NumPy that shuffles or draws otherwise in one place."""
+
+    def __init__(self, method: str, place: int) -> None:
+        self._real, self._method, self._place = pcg64(7, 0, 0), method, place
+
+    def __getattr__(self, name: str) -> Any:
+        def draw(*arguments: Any, **keywords: Any) -> Any:
+            drawn = getattr(self._real, name)(*arguments, **keywords)
+            if name == self._method:
+                drawn[self._place] ^= 1
+            return drawn
+
+        return draw
+
+
+def test_the_digits_are_those_of_the_pinned_numpy() -> None:
+    """Where another NumPy draws otherwise, states of this one are refused."""
+    assert stream_of(pcg64(7, 0, 0)) == {"stream": "0555ac74", "numpy": np.__version__}
+    assert stream_of(philox(7)) == {"stream": "3535c881", "numpy": np.__version__}
+    assert len({stream_of(pcg64(seed, 0, 0))["stream"] for seed in range(50)}) == 50
+
+
+@pytest.mark.parametrize(
+    ("method", "place"),
+    [("permutation", 0), ("permutation", -1), ("integers", 5), ("integers", -1)],
+)
+def test_a_stream_that_differs_in_any_draw_is_refused_with_the_cure(
+    method: str, place: int
+) -> None:
+    state = stream_of(pcg64(7, 0, 0))
+    refuse_other_stream(state, pcg64(7, 0, 0))
+    with pytest.raises(GristmillError) as caught:
+        refuse_other_stream(state | {"numpy": "1.0"}, Changed(method, place))
+    here = stream_of(Changed(method, place))["stream"]
+    assert str(caught.value) == (
+        f"the state is of another random stream: its digits are '{state['stream']}', drawn by NumPy"
+        f" '1.0'; here NumPy '{np.__version__}' draws '{here}': continue with the NumPy that wrote"
+        " it, or begin a new pass"
+    )
+
+
+def test_a_state_without_digits_is_taken_and_one_with_others_is_not() -> None:
+    refuse_other_stream({}, pcg64(7))
+    refuse_other_stream({"numpy": "1.0"} | stream_of(pcg64(7)), pcg64(7))
+    for wrong in (None, 5, "", "x" * 1000, stream_of(philox(7))["stream"]):
+        with pytest.raises(GristmillError, match="another random stream: its digits are"):
+            refuse_other_stream({"stream": wrong}, pcg64(7))

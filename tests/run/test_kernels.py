@@ -9,15 +9,21 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import zipfile
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from bench.servers import copy_checkout, plain_environment
 from gristmill.macroxue.samples import write_drop
 from gristmill.run import kernels
+from gristmill.run.kernels import CACHE_DIR
 from tests.paths import CHECKOUT
 from tests.read_only import read_only
+from tests.run.ship_kernels import pack
 
 MODULE = """
 from gristmill.run.kernels import kernel
@@ -326,3 +332,281 @@ def test_one_process_at_a_time_compiles_a_kernel(tmp_path: Path) -> None:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with lock.open() as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+SHARED = """
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+FACTOR = 3
+TABLE = np.arange(4, dtype=np.int32)
+UNUSED = 1
+
+@njit
+def helper(number):
+    return number * FACTOR + TABLE[number]
+
+def plain(number):
+    return number + 1
+
+@intrinsic
+def low(context, value):
+    def generate(context, builder, signature, arguments):
+        return builder.trunc(arguments[0], context.get_value_type(types.uint8))
+    return types.uint8(types.int64), generate
+"""
+CODE = """
+from numba import njit
+import shared
+from shared import helper, low
+
+PAIR = (1, (2.0, "x"))
+
+def closed(step):
+    @njit(nogil=True)
+    def outer(number, more=5):
+        '''What it does.'''
+        if number in {"a", "b"}:
+            return 0
+        return helper(number) + low(number) + shared.plain(number) + PAIR[0] + step
+    return outer
+
+outer = closed(7)
+"""
+
+
+def _module(name: str, text: str, file: Path) -> ModuleType:
+    module = ModuleType(name)
+    sys.modules[name] = module
+    exec(compile(text, str(file), "exec"), module.__dict__)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def _no_modules_stay() -> Iterator[None]:
+    yield
+    for name in ("shared", "family"):
+        sys.modules.pop(name, None)
+
+
+def _key(shared: str = SHARED, code: str = CODE, folder: Path = Path("/one")) -> str:
+    _module("shared", shared, folder / "shared.py")
+    return kernels.kernel_key(_module("family", code, folder / "family.py").outer)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("FACTOR = 3", "FACTOR = 4"),
+        ("FACTOR = 3", "FACTOR = 3.0"),
+        ("FACTOR = 3", "FACTOR = True"),
+        ("arange(4", "arange(5"),
+        ("arange(4", "arange(1, 5"),
+        ("np.int32", "np.int64"),
+        ("np.int32", "np.float32"),
+        ("arange(4, dtype=np.int32)", "arange(8, dtype=np.int32)[::2]"),
+        ("number * FACTOR", "number + FACTOR"),
+        ("number + 1", "number + 2"),
+        ("@njit\ndef helper", "@njit(fastmath=True)\ndef helper"),
+        ("builder.trunc", "builder.zext"),
+        ("types.uint8)", "types.int8)"),
+        ("2.0", "2.5"),
+        ('"x"', '"y"'),
+        ("+ step", "- step"),
+        ("closed(7)", "closed(8)"),
+        ("more=5", "more=6"),
+        ("nogil=True", "nogil=False"),
+        ('{"a", "b"}', '{"a", "c"}'),
+    ],
+)
+def test_a_change_of_a_kernel_or_of_what_it_calls_elsewhere_changes_its_key(
+    old: str, new: str
+) -> None:
+    assert SHARED.count(old) + CODE.count(old) == 1
+    assert _key(SHARED.replace(old, new), CODE.replace(old, new)) != _key()
+
+
+def test_equal_code_has_the_same_key_wherever_it_is() -> None:
+    elsewhere = "# A comment.\n\n" + SHARED.replace("UNUSED = 1", "UNUSED = 2\nOTHER = object()")
+    assert _key(elsewhere, "\n\n" + CODE, Path("/two")) == _key()
+    assert _key(SHARED, CODE.replace("What it does.", "Its docstring.")) == _key()
+
+
+def test_a_name_of_a_module_is_part_of_the_key() -> None:
+    """numba names machine code by module and function: two of one name would be mixed up."""
+    _module("shared", SHARED, Path("/one/shared.py"))
+    one, two = (_module(name, CODE, Path("/one/x.py")).outer for name in ("family", "other"))
+    del sys.modules["other"]
+    assert kernels.kernel_key(one) != kernels.kernel_key(two)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("FACTOR = 3", "FACTOR = object()", "<object object"),
+        ("FACTOR = 3", "FACTOR = {'a': 1}", "{'a': 1}"),
+        ("def generate", "import json\n    def generate", "low imports within the function"),
+    ],
+)
+def test_a_kernel_with_values_that_nobody_can_compare_has_no_key(
+    old: str, new: str, named: str
+) -> None:
+    with pytest.raises(kernels.NoKey, match=named):
+        _key(SHARED.replace(old, new))
+
+
+def test_functions_that_call_each_other_have_a_key() -> None:
+    both = "\n@njit\ndef helper(n): return other(n)\n@njit\ndef other(n): return helper(n) + {}\n"
+    assert _key(SHARED + both.format(1)) != _key(SHARED + both.format(2))
+
+
+@pytest.mark.parametrize(
+    "name", ["numba.__version__", "llvmlite.__version__", "numpy.__version__", "sys.abiflags"]
+)
+def test_another_version_changes_the_key(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    before = kernels._surroundings.__wrapped__()
+    monkeypatch.setattr(name, "0.0")
+    assert kernels._surroundings.__wrapped__() != before
+
+
+@pytest.mark.parametrize("name", ["get_host_cpu_name", "get_host_cpu_features"])
+def test_another_processor_changes_the_key(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    from llvmlite import binding
+
+    class Features(str):
+        def flatten(self) -> str:
+            return self
+
+    before = kernels._surroundings.__wrapped__()
+    monkeypatch.setattr(binding, name, lambda: Features("other"))
+    assert kernels._surroundings.__wrapped__() != before
+
+
+def test_a_processor_that_numba_is_given_takes_the_place_of_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import numba
+
+    here = kernels._surroundings.__wrapped__()
+    monkeypatch.setattr(numba.config, "CPU_NAME", "x86-64-v3")
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", "")
+    named = kernels._surroundings.__wrapped__()
+    assert named == kernels._surroundings.__wrapped__(("x86-64-v3", "")) != here
+
+
+def test_a_setting_of_the_compiler_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kernels._surroundings.__wrapped__()
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    assert kernels._surroundings.__wrapped__() != before
+
+
+def test_what_surrounds_a_kernel_is_part_of_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = _key()
+    monkeypatch.setattr(kernels, "_surroundings", lambda _: (b"another",))
+    assert _key() != before
+
+
+def test_every_kernel_of_the_checkout_has_a_key_of_its_own() -> None:
+    """Else it would be compiled in each process."""
+    found = {}
+    for file in sorted((CHECKOUT / "gristmill").rglob("*.py")):
+        if "import kernel\n" in file.read_text():
+            parts = file.relative_to(CHECKOUT).with_suffix("").parts
+            for value in vars(import_module(".".join(parts))).values():
+                if hasattr(value, "py_func"):
+                    name = f"{value.__module__}.{value.__qualname__}"
+                    found[name] = kernels.kernel_key(value)
+    assert len(found) > 100
+    assert len(set(found.values())) == len(found)
+    assert "gristmill.chess.kernels.scan.scan_games" in found
+
+
+_NAME, _FEATURES = kernels.PROCESSOR
+_WITH = """
+from pathlib import Path
+from gristmill.run import kernels
+kernels.ARCHIVE = Path({archive!r})
+"""
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kernels of `code`, compiled for the processor of an archive."""
+    if not kernels._runs_here():
+        pytest.skip("the archive is for x86-64-v3 on Linux")
+    code = put_code(tmp_path_factory.mktemp("shipped"))
+    folder = code / "compiled"
+    folder.mkdir(mode=0o700)
+    variables = {CACHE_DIR: folder, "NUMBA_CPU_NAME": _NAME, "NUMBA_CPU_FEATURES": _FEATURES}
+    assert python(code, CALL.format(value=5), **variables) == "17 Counter()"
+    return folder
+
+
+@pytest.fixture
+def archive(code: Path, shipped: Path) -> Path:
+    assert pack(shipped, code / "kernels.zip") == 3
+    return code / "kernels.zip"
+
+
+def _call(code: Path, archive: Path, **variables: str | Path) -> str:
+    return python(code, _WITH.format(archive=str(archive)) + CALL.format(value=5), **variables)
+
+
+def test_a_shipped_kernel_is_not_compiled(code: Path, archive: Path) -> None:
+    assert _call(code, archive) == "17 Counter({(int64,): 1})"
+    assert machine_code(home_cache(code)) == []
+
+
+def test_the_archive_is_the_same_for_the_same_kernels(
+    code: Path, shipped: Path, archive: Path
+) -> None:
+    assert pack(shipped, code / "again.zip") == 3
+    assert (code / "again.zip").read_bytes() == archive.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "result"),
+    [("FACTOR = 3", "FACTOR = 4", 22), ("inner(number) + 1", "inner(number) + 2", 18)],
+)
+def test_another_kernel_is_compiled(
+    code: Path, archive: Path, old: str, new: str, result: int
+) -> None:
+    (code / "code/family/kernels/code.py").write_text(MODULE.replace(old, new))
+    assert _call(code, archive) == f"{result} Counter()"
+    assert machine_code(home_cache(code)) != []
+
+
+def test_a_signature_that_is_not_shipped_is_compiled(code: Path, archive: Path) -> None:
+    text = _WITH.format(archive=str(archive)) + CALL.format(value=5.0)
+    assert python(code, text) == "17.0 Counter()"
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[: len(data) // 2]])
+def test_a_damaged_archive_is_no_reason_to_stop(code: Path, archive: Path, damage: object) -> None:
+    archive.write_bytes(damage(archive.read_bytes()))  # type: ignore[operator]
+    assert _call(code, archive) == "17 Counter()"
+
+
+def test_an_entry_with_a_wrong_byte_is_compiled(code: Path, archive: Path) -> None:
+    octets = bytearray(archive.read_bytes())
+    middle = len(octets) // 2
+    octets[middle : middle + 64] = bytes(64)
+    archive.write_bytes(octets)
+    assert _call(code, archive).startswith("17 ")
+
+
+def test_another_processor_gets_nothing(code: Path, archive: Path) -> None:
+    assert _call(code, archive, NUMBA_CPU_NAME="generic") == "17 Counter()"
+
+
+def test_a_machine_that_lacks_an_instruction_gets_nothing(code: Path, archive: Path) -> None:
+    lacking = 'kernels._FEATURES = ("no-such-feature",)\n'
+    text = _WITH.format(archive=str(archive)) + lacking + CALL.format(value=5)
+    assert python(code, text) == "17 Counter()"
+
+
+def test_the_archive_of_the_package_holds_kernels() -> None:
+    with zipfile.ZipFile(kernels.ARCHIVE) as archive:
+        assert archive.testzip() is None
+        assert len(archive.namelist()) > 30

@@ -12,14 +12,12 @@ import pytest
 
 from gristmill.mirror import push
 from tests.hub_server import TOKEN, Hub
-from tests.mirror.hub.test_push import URL, hub, repository
 from tests.mirror.roots import built, in_repository
+from tests.mirror.test_hub import URL, hub, repository
 from tests.paths import CHECKOUT
 
 __all__ = ["hub"]
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning")
 
 
 def _killed(hub: Hub, root: Path, moment: str, number: int) -> None:
@@ -37,7 +35,7 @@ def _killed(hub: Hub, root: Path, moment: str, number: int) -> None:
     setattr(hub, moment, kill)
     environment = {"HF_ENDPOINT": hub.address, "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_XET": "1"}
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.mirror.hub.once", str(root), URL],
+        [sys.executable, "-m", "tests.mirror.hub_once", str(root), URL],
         cwd=CHECKOUT,
         env={**os.environ, **environment},
         stderr=subprocess.PIPE,

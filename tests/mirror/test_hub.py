@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
+import re
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub
 import pyarrow as pa
@@ -14,17 +18,20 @@ from click.testing import CliRunner
 
 from gristmill import provenance
 from gristmill.cli import main
+from gristmill.contract import BadInput
 from gristmill.exports.table import Split, required
+from gristmill.hashing import sha256_file
 from gristmill.inbox.hub import HubError
 from gristmill.mirror import MirrorError, pull, push
+from gristmill.mirror.hub import neutral, readme
 from gristmill.provenance.find_artifacts import artifacts
+from gristmill.reading.folder import OpenFolder
 from tests.hub_server import TOKEN, Hub, Repository, Stored, running
 from tests.mirror.roots import built, in_repository
+from tests.sample_root import SampleRoot
 
 # The library's own call of its HTTP client.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning")
 URL = "hf://datasets/me/corpus"
 
 
@@ -335,3 +342,154 @@ def test_a_hub_that_does_not_answer_ends_in_one_line(
     done = CliRunner().invoke(main, ["push", URL, "--data-root", str(tmp_path)])
     assert done.exit_code == 1 and "Traceback" not in done.output
     assert "Error: hf://datasets/me/corpus: " in done.output
+
+
+def placed(root: Path, text: str) -> dict[str, bytes]:
+    """What is pushed of an artifact whose `place.json` has this text."""
+    built(root)
+    folder, name = root / "family/tiny", provenance.RECORD
+    (folder / "place.json").write_text(text)
+    record = provenance.read_record(folder / name)
+    outputs = [
+        each.model_copy(update={"sha256": sha256_file(folder / each.path)})
+        for each in record.outputs
+    ]
+    opened = OpenFolder(folder, "none", name)
+    try:
+        return neutral(opened, name, record.model_copy(update={"outputs": outputs}))[1]
+    finally:
+        opened.close()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("/data/family/tiny", "/family/tiny"),
+        ("/data/family/tiny/a b.jsonl", "/family/tiny/a b.jsonl"),
+        ("/family/tiny/family/tiny/x", "/family/tiny/x"),
+        (r"/d\"/family/tiny/\u00e9", r"/family/tiny/\u00e9"),
+    ],
+)
+def test_a_place_in_a_data_root_is_written_from_the_root(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    said = placed(tmp_path, f'{{"a": ["x", "{before}"], "b": "/"}}')
+    assert said["place.json"].decode() == f'{{"a": ["x", "{after}"], "b": "/"}}'
+    record = provenance.Record.model_validate_json(said[provenance.RECORD])
+    assert record.digest == record.computed_digest()
+    (listed,) = (each for each in record.outputs if each.path == "place.json")
+    assert listed.bytes == len(said["place.json"])
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": "/family/tiny/x", "b": "family/tiny"}', '["/d/family/tiny2", "x/family/tiny"]']
+)
+def test_a_file_without_such_a_place_goes_as_it_stands(text: str, tmp_path: Path) -> None:
+    assert placed(tmp_path, text) == {}
+
+
+def test_a_file_that_is_not_the_recorded_one_is_refused(tmp_path: Path) -> None:
+    built(tmp_path)
+    folder = tmp_path / "family/tiny"
+    (folder / "place.json").write_text('{"place": "/elsewhere/family/tiny"}')
+    opened = OpenFolder(folder, "none", provenance.RECORD)
+    with pytest.raises(BadInput, match="not the file that its provenance record lists"):
+        neutral(opened, provenance.RECORD, provenance.read_record(folder / provenance.RECORD))
+    opened.close()
+
+
+@pytest.mark.slow
+def test_what_all_families_push_names_nothing_of_this_machine_and_verifies(
+    hub: Hub, sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    assert not any(each.error for each in push(sample_root.data, URL))
+    places = {str(sample_root.data), str(sample_root.home.parent), f"/{getpass.getuser()}/"}
+    host = re.compile(rb"\b" + re.escape(socket.gethostname().encode()) + rb"\b")
+    copy = tmp_path / "copy"
+    for path, data in repository(hub).files.items():
+        assert [place for place in places if place.encode() in data] == [], path
+        assert not (path.endswith((".json", ".md")) and host.search(data)), path
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        (copy / path).write_bytes(data)
+    assert list(provenance.verify(copy, check_inputs=False)) == []
+    assert not any(each.created for each in push(sample_root.data, URL))
+
+
+def rows(name: str, path: str, **said: object) -> dict[str, Any]:
+    """What is said of one artifact with one file of rows."""
+    files = [{"split": "train", "path": [f"{name}/{path}"]}]
+    infos = {"dataset_info": [{"config_name": name, "features": [{"name": "a", "dtype": "int64"}]}]}
+    configs = [{"config_name": name, "data_files": files}]
+    return {"configs": configs, **(infos if path.endswith("jsonl") else {}), **said}
+
+
+def head(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(text.split("---\n")[1])
+    return found
+
+
+def test_a_new_one_has_a_config_for_each_artifact_and_what_all_share() -> None:
+    found = {
+        "a": rows("a", "x.jsonl", license="cc0-1.0", size_categories=["1K<n<10K"], language=["en"]),
+        "b": rows("b", "x.jsonl", license="cc0-1.0", size_categories=["n<1K"], language=["de"]),
+    }
+    text, notes = readme("", found, (), "corpus")
+    assert notes == {} and "# corpus\n" in text
+    said = head(text)
+    assert [each["config_name"] for each in said["configs"]] == ["a", "b"]
+    assert len(said["dataset_info"]) == 2
+    assert (said["license"], said["language"]) == ("cc0-1.0", ["de", "en"])
+    assert said["size_categories"] == ["1K<n<10K"]
+    again, _ = readme(text, found, (), "corpus")
+    assert again == text
+
+
+def test_a_licence_that_not_all_rows_have_is_not_stated() -> None:
+    found = {"a": rows("a", "x.jsonl", license="cc0-1.0"), "b": rows("b", "x.jsonl")}
+    assert "license" not in head(readme("", found, (), "corpus")[0])
+    text, _ = readme("", {"a": found["a"]}, (), "corpus")
+    _, notes = readme(text, {"b": found["b"]}, (), "corpus")
+    assert notes == {"b": "its licence is not known, and README.md says cc0-1.0"}
+
+
+def test_partitions_of_one_artifact_are_files_of_one_config() -> None:
+    text, _ = readme("", {"a@0": rows("a", "0.jsonl")}, (), "corpus")
+    text, _ = readme(text, {"a@1": rows("a", "1.jsonl")}, (), "corpus")
+    (config,) = head(text)["configs"]
+    assert config["data_files"] == [{"split": "train", "path": ["a/0.jsonl", "a/1.jsonl"]}]
+    text, _ = readme(text, {}, {"a/0.jsonl"}, "corpus")
+    (config,) = head(text)["configs"]
+    assert config["data_files"] == [{"split": "train", "path": ["a/1.jsonl"]}]
+    assert "configs" not in (said := head(readme(text, {}, {"a/1.jsonl"}, "corpus")[0]))
+    assert "dataset_info" not in said
+
+
+def test_rows_of_another_format_are_left_out_and_said() -> None:
+    found = {"a": rows("a", "x.jsonl"), "b": rows("b", "x.parquet")}
+    text, notes = readme("", found, (), "corpus")
+    assert [each["config_name"] for each in head(text)["configs"]] == ["a"]
+    assert notes == {"b": "load_dataset does not open it: its rows are .parquet, others .jsonl"}
+
+
+@pytest.mark.parametrize(
+    "files", ["mine.jsonl", ["mine.jsonl"], [{"split": "train", "path": "mine.jsonl"}]]
+)
+def test_what_a_person_wrote_is_kept(files: object) -> None:
+    own = yaml.safe_dump({"configs": [{"config_name": "mine", "data_files": files}]})
+    before = f"---\nlicense: mit  # ours\n{own}pretty_name: Ours\n---\n# Ours\n\n---\ntext\n"
+    text, notes = readme(before, {"a": rows("a", "x.jsonl", license="mit")}, {"other"}, "corpus")
+    assert notes == {}
+    assert text.startswith("---\nlicense: mit  # ours\npretty_name: Ours\n")
+    assert text.endswith("---\n# Ours\n\n---\ntext\n")
+    assert [each["config_name"] for each in head(text)["configs"]] == ["mine", "a"]
+    assert head(text)["configs"][0]["data_files"] == files
+
+
+@pytest.mark.parametrize("before", ["", "# Mine\n", "---\nlicense: mit\n---\n"])
+def test_without_rows_it_stays(before: str) -> None:
+    assert readme(before, {}, {"gone"}, "corpus") == (before, {})
+
+
+def test_a_head_that_is_no_yaml_is_refused() -> None:
+    with pytest.raises(BadInput, match="mend it"):
+        readme("---\na: [\n---\n", {}, (), "corpus")
