@@ -329,15 +329,15 @@ def test_a_drop_without_a_list_costs_no_hash_when_it_is_judged(lake, read):
     ],
 )
 def test_a_mirror_in_a_folder_is_found_from_the_data_root_and_an_address_stays(
-    tmp_path: Path, push: str, means: str
-) -> None:
+    tmp_path, push, means
+):
     root = tmp_path / "data"
     root.mkdir()
     (root / "gristmill.toml").write_text(f'[mirror]\npush = "{push}"\n')
     assert RootSettings(root).mirror().push == means.format(above=tmp_path)
 
 
-def test_a_mirror_for_an_asset_that_is_none_is_refused_with_the_nearest(tmp_path: Path) -> None:
+def test_a_mirror_for_an_asset_that_is_none_is_refused_with_the_nearest(tmp_path):
     (tmp_path / "gristmill.toml").write_text('[mirror]\nassets = ["macroxue/pck"]\n')
     with pytest.raises(BadInput) as caught:
         RootSettings(tmp_path).mirror()
@@ -349,8 +349,8 @@ def test_a_mirror_for_an_asset_that_is_none_is_refused_with_the_nearest(tmp_path
 
 @pytest.mark.parametrize("name", ["sudoku-sample", "grid-sample"])
 def test_a_changed_file_of_a_sample_is_the_reason_and_no_split_that_is_there(
-    lake: DataRoot, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+    lake, monkeypatch, name
+):
     monkeypatch.undo()  # the real inboxes
     drop = lake.inbox("puzzles") / name
     drop.parent.mkdir(parents=True)
@@ -365,7 +365,7 @@ def test_a_changed_file_of_a_sample_is_the_reason_and_no_split_that_is_there(
         path.write_bytes(before)
 
 
-def test_the_partitions_of_an_asset_are_not_those_of_another_in_its_folder(lake: DataRoot) -> None:
+def test_the_partitions_of_an_asset_are_not_those_of_another_in_its_folder(lake):
     for name, asset in (("b", "a/x"), ("a", "a/x"), ("c", "a/y")):
         publish(tiny_build(lake.root, f"tokens/{name}", partition=name, asset=asset))
     assert lake.partitions_of("a/x", "tokens") == ["a", "b"]
@@ -382,8 +382,8 @@ LISTING: dict[str, Callable[[DataRoot], object]] = {
 
 @pytest.mark.parametrize("place", LISTING)
 def test_a_folder_that_stands_without_a_record_is_named_and_what_lists_others_warns_once(
-    lake: DataRoot, caplog: pytest.LogCaptureFixture, place: str
-) -> None:
+    lake, caplog, place
+):
     top = lake.root / place
     for name in ("whole", "lost", "deep/lost", "deep/whole", ".hidden/lost", "whole/part", "empty"):
         (top / name).mkdir(parents=True)

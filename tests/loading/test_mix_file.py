@@ -18,7 +18,6 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.loading import mix_file as module
 from gristmill.loading.mix_file import raw_text, read_mix, read_state
 from gristmill.macroxue import StepDataset
-from tests.sample_root import SampleRoot
 
 D6 = 'path = "macroxue/packs/sample_d6"'
 SOURCES = {
@@ -41,9 +40,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("path", SOURCES)
-def test_a_source_of_each_family_is_opened(
-    sample_root: SampleRoot, tmp_path: Path, path: str
-) -> None:
+def test_a_source_of_each_family_is_opened(sample_root, tmp_path, path):
     text = f'seed = 3\n[source.one]\npath = "{path}"\nepochs = 2\n{SOURCES[path]}\n'
     plan = read_mix(written(tmp_path, text), sample_root.data)
     (source,) = plan.sources
@@ -53,7 +50,7 @@ def test_a_source_of_each_family_is_opened(
     assert plan.at(plan.length - 1 + 0 * source.cuts)[0].tolist() == [0] * len(source.cuts)
 
 
-def test_a_side_of_a_split_is_that_of_the_reader(sample_root: SampleRoot, tmp_path: Path) -> None:
+def test_a_side_of_a_split_is_that_of_the_reader(sample_root, tmp_path):
     sides = []
     for side in ("train", "held_out"):
         text = f'[source.a]\n{D6}\nepochs = 1\nheld_out = 0.3\nside = "{side}"\n'
@@ -62,7 +59,7 @@ def test_a_side_of_a_split_is_that_of_the_reader(sample_root: SampleRoot, tmp_pa
     assert [plan.length for plan in sides] == [len(train), len(held_out)]
 
 
-def test_several_months_are_one_source(sample_root: SampleRoot, tmp_path: Path) -> None:
+def test_several_months_are_one_source(sample_root, tmp_path):
     months = [f"chess/dataset/elite_2024-0{month}_game" for month in (1, 2)]
     plan = read_mix(
         written(tmp_path, f"[source.a]\npath = {months}\nepochs = 1\n"), sample_root.data
@@ -94,15 +91,13 @@ def test_several_months_are_one_source(sample_root: SampleRoot, tmp_path: Path) 
         (f"[source.a]\n{D6}\nepochs = 1\n[source.b]\n{D6}\nepochs = 1", "is the same data as"),
     ],
 )
-def test_what_is_no_mix_is_refused(
-    sample_root: SampleRoot, tmp_path: Path, text: str, words: str
-) -> None:
+def test_what_is_no_mix_is_refused(sample_root, tmp_path, text, words):
     with pytest.raises(GristmillError, match=words):
         read_mix(written(tmp_path, text), sample_root.data)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"batches": []}'])
-def test_a_file_that_is_no_state_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_no_state_is_refused(tmp_path, text):
     (tmp_path / "state.json").write_text(text)
     with pytest.raises(GristmillError, match=r"state\.json"):
         read_state(tmp_path / "state.json")
@@ -120,9 +115,7 @@ PACKED = {
 
 @pytest.mark.parametrize("name", PACKED)
 @pytest.mark.parametrize("read", [7, 1 << 20])
-def test_bytes_of_a_file_are_those_of_its_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, read: int
-) -> None:
+def test_bytes_of_a_file_are_those_of_its_text(tmp_path, monkeypatch, name, read):
     monkeypatch.setattr(module, "_READ", read)
     (tmp_path / name).write_bytes(PACKED[name])
     for begin, end in ((0, 6), (3, 3), (695, 720), (len(TEXT) - 3, len(TEXT))):
@@ -133,7 +126,7 @@ def test_bytes_of_a_file_are_those_of_its_text(
     assert raw_text(tmp_path, {"raw_file": name, "raw_bytes": 4, "raw_meta_bytes": "0-4"}) is None
 
 
-def test_bytes_of_a_member_are_those_of_its_text(tmp_path: Path) -> None:
+def test_bytes_of_a_member_are_those_of_its_text(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("b.pgn", b"another")
         archive.writestr("a.pgn", TEXT)
@@ -141,7 +134,7 @@ def test_bytes_of_a_member_are_those_of_its_text(tmp_path: Path) -> None:
     assert raw_text(tmp_path, facts) == TEXT[7:13].decode()
 
 
-def test_a_row_of_parquet_is_an_object(tmp_path: Path) -> None:
+def test_a_row_of_parquet_is_an_object(tmp_path):
     table = pa.table({"query": [f"é{number}" for number in range(10)]})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=4)
     facts = {"raw_file": "a.parquet", "raw_row": 6, "raw_row_group": 1, "raw_row_in_group": 2}
@@ -149,18 +142,18 @@ def test_a_row_of_parquet_is_an_object(tmp_path: Path) -> None:
     assert "é" in (raw_text(tmp_path, facts) or "")
 
 
-def test_where_no_file_is_named_there_is_no_text(tmp_path: Path) -> None:
+def test_where_no_file_is_named_there_is_no_text(tmp_path):
     assert raw_text(tmp_path, {"row": 3, "raw_line_bytes": "0-3"}) is None
 
 
-def test_a_file_that_is_gone_or_changed_since_gives_no_text(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_or_changed_since_gives_no_text(tmp_path):
     facts = {"raw_file": "a.jsonl", "raw_row_bytes": "0-3", "raw_note": "the file is gone"}
     assert raw_text(tmp_path, facts) is None
     (tmp_path / "a.jsonl").write_bytes(TEXT)
     assert raw_text(tmp_path, facts) is None
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(TEXT)[:50])
     with pytest.raises(BadInput, match=r"a\.gz"):
         raw_text(tmp_path, {"raw_file": "a.gz", "raw_row_bytes": "0-9000"})

@@ -39,7 +39,7 @@ def _python(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_golden_numbers_are_those_of_the_oldest_numpy() -> None:
+def test_the_golden_numbers_are_those_of_the_oldest_numpy():
     if not FOLDER.is_dir():
         cannot_run("oldest-numpy", f"{FOLDER} is missing: make engines")
     version = _python("-c", "import numpy; print(numpy.__version__)").stdout.strip()

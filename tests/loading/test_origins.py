@@ -29,7 +29,6 @@ from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.pinned import GPT2, O200K
 from tests import budget
 from tests.loading.test_mix_file import SOURCES, written
-from tests.sample_root import SampleRoot
 
 pytestmark = pytest.mark.slow
 SAMPLES = 1000
@@ -219,9 +218,7 @@ REMADE: dict[str, Remake] = {
 
 
 @pytest.mark.parametrize("path", SOURCES)
-def test_samples_of_random_batches_are_what_their_raw_bytes_give(
-    sample_root: SampleRoot, tmp_path: Path, path: str
-) -> None:
+def test_samples_of_random_batches_are_what_their_raw_bytes_give(sample_root, tmp_path, path):
     root, samples = sample_root.data, budget.count(SAMPLES, 1 / EACH.get(path, 0.01) / len(SOURCES))
     text = f'seed = 3\nmax_epochs = 999\n[source.one]\npath = "{path}"\nepochs = 999\n'
     plan = read_mix(written(tmp_path, text + SOURCES[path]), root)

@@ -20,7 +20,6 @@ from tests import budget
 from tests.loading import training_run
 from tests.loading.test_mix_file import SOURCES
 from tests.loading.training_run import DONE, STATE, STEPS, Run
-from tests.sample_root import SampleRoot
 
 pytestmark = pytest.mark.slow
 KILLS = 100
@@ -76,9 +75,7 @@ def is_as_without_kills(run: Run, text: str, data: Path) -> bool:
 
 
 @pytest.mark.parametrize("path", SOURCES)
-def test_a_killed_run_gives_each_step_once(
-    sample_root: SampleRoot, tmp_path: Path, path: str
-) -> None:
+def test_a_killed_run_gives_each_step_once(sample_root, tmp_path, path):
     kills = budget.count(KILLS, 1 / (SECONDS * len(SOURCES)))
     dice, done = random.Random(path), 0
     for seed in itertools.count():
@@ -92,9 +89,7 @@ def test_a_killed_run_gives_each_step_once(
 
 
 @pytest.mark.parametrize("steps", [-1, 1])
-def test_a_state_of_another_step_is_found(
-    sample_root: SampleRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
+def test_a_state_of_another_step_is_found(sample_root, tmp_path, monkeypatch, steps):
     """A state that is saved too early or too late gives a step twice or never."""
     (path,) = (each for each in SOURCES if "pools" in each)
     text = mix(path, 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from gristmill.loading import Loader
 from gristmill.loading.mix_file import read_mix
 from gristmill.mirror import pull, push
 from tests.loading.test_mix_file import SOURCES, written
-from tests.sample_root import SampleRoot
 
 pytestmark = pytest.mark.slow
 BATCH, STEPS = 8, 3
@@ -45,8 +43,8 @@ def _is_part(part: Arrays, whole: Arrays, rank: int, world: int) -> bool:
 
 @pytest.mark.parametrize("path", SOURCES)
 def test_a_replay_from_a_mirror_has_the_same_bytes_at_any_number_of_ranks(
-    sample_root: SampleRoot, tmp_path: Path, path: str
-) -> None:
+    sample_root, tmp_path, path
+):
     mix = f'seed = 3\nmax_epochs = 99\n[source.one]\npath = "{path}"\nepochs = 99\n'
     mix += SOURCES[path]
     here = Loader(read_mix(written(tmp_path, mix), sample_root.data), BATCH, form="numpy")
@@ -68,7 +66,7 @@ def test_a_replay_from_a_mirror_has_the_same_bytes_at_any_number_of_ranks(
                 assert _is_part(part, whole, rank, world), (world, rank, step)
 
 
-def test_workers_read_the_same_bytes(sample_root: SampleRoot, tmp_path: Path) -> None:
+def test_workers_read_the_same_bytes(sample_root, tmp_path):
     path = "macroxue/pools/samples"
     mix = f'[source.one]\npath = "{path}"\nepochs = 1\n'
     plan = read_mix(written(tmp_path, mix), sample_root.data)

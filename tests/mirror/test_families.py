@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from gristmill import provenance
 from tests.mirror.roots import clean, files, pulled, pushed
 from tests.mirror.s3 import served
-from tests.sample_root import SampleRoot
 
 
 @pytest.mark.parametrize("kind", ["folder", pytest.param("s3", marks=pytest.mark.engines)])
-def test_all_samples_go_there_and_back(kind: str, sample_root: SampleRoot, tmp_path: Path) -> None:
+def test_all_samples_go_there_and_back(kind, sample_root, tmp_path):
     root, got = sample_root.data, tmp_path / "b"
 
     def there_and_back(url: str) -> None:

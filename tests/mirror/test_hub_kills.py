@@ -57,7 +57,7 @@ def _killed(hub: Hub, root: Path, moment: str, number: int) -> None:
         ("after_commit", 1),
     ],
 )
-def test_a_push_that_is_killed(hub: Hub, tmp_path: Path, moment: str, number: int) -> None:
+def test_a_push_that_is_killed(hub, tmp_path, moment, number):
     built(tmp_path, "family/a", seed=1)
     push(tmp_path, URL)
     before, sent = repository(hub).files, len(hub.uploads)

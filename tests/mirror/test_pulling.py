@@ -33,7 +33,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "PIECE", 64)
 
 
-def test_a_pulled_artifact_is_the_pushed_one(tmp_path: Path) -> None:
+def test_a_pulled_artifact_is_the_pushed_one(tmp_path):
     sent = posted(tmp_path)
     assert sent.created
     (got,) = pulled(tmp_path / "b", tmp_path / "m")
@@ -46,7 +46,7 @@ def test_a_pulled_artifact_is_the_pushed_one(tmp_path: Path) -> None:
     assert not got.changed and str(got).startswith("unchanged  family/tiny: data version ")
 
 
-def test_another_local_artifact_is_replaced_only_if_asked_to(tmp_path: Path) -> None:
+def test_another_local_artifact_is_replaced_only_if_asked_to(tmp_path):
     posted(tmp_path, seed=1)
     built(tmp_path / "b", seed=5)
     before = files(tmp_path / "b")
@@ -68,7 +68,7 @@ def test_another_local_artifact_is_replaced_only_if_asked_to(tmp_path: Path) -> 
     assert (tmp_path / "d/family/tiny/mine").read_text() == "mine"
 
 
-def test_partitions_of_a_shared_folder_are_artifacts_of_their_own(tmp_path: Path) -> None:
+def test_partitions_of_a_shared_folder_are_artifacts_of_their_own(tmp_path):
     for seed, key in enumerate(("p1", "p2", "p3")):
         posted(tmp_path, "family/shared", seed, partition=key, shared=True)
     pulled(tmp_path / "b", tmp_path / "m", "family/shared@p2")
@@ -88,7 +88,7 @@ def inside(root: Path, seed: int) -> None:
     built(root, "family/outer/in/inner", seed, outer="family/outer", inputs=given)
 
 
-def test_a_nested_version_stays_with_the_data_version_around_it(tmp_path: Path) -> None:
+def test_a_nested_version_stays_with_the_data_version_around_it(tmp_path):
     """It was made from that one: the next one has none until it is built again."""
     a, b, fresh, mirror = (tmp_path / name for name in ("a", "b", "fresh", "m"))
     built(a, "family/outer", 1)
@@ -119,7 +119,7 @@ def test_a_nested_version_stays_with_the_data_version_around_it(tmp_path: Path) 
     assert files(fresh) == files(a)
 
 
-def test_a_wrong_byte_on_the_store_is_never_published(tmp_path: Path) -> None:
+def test_a_wrong_byte_on_the_store_is_never_published(tmp_path):
     posted(tmp_path, seed=1)
     pulled(tmp_path / "b", tmp_path / "m")
     before, old = files(tmp_path / "b"), set(objects(tmp_path / "m"))
@@ -144,8 +144,8 @@ def test_a_wrong_byte_on_the_store_is_never_published(tmp_path: Path) -> None:
 
 
 def test_a_pull_goes_on_in_the_middle_of_a_file_and_a_wrong_beginning_is_fetched_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     posted(tmp_path)
     data = (tmp_path / "a/family/tiny/train/steps.npy").read_bytes()
     (gone,) = (path for path in objects(tmp_path / "m") if path.read_bytes() == data)
@@ -177,7 +177,7 @@ def test_a_pull_goes_on_in_the_middle_of_a_file_and_a_wrong_beginning_is_fetched
     assert files(tmp_path / "c") == files(tmp_path / "a") and garbage(tmp_path / "c") == []
 
 
-def test_reading_makes_no_folder_and_an_empty_mirror_is_named(tmp_path: Path) -> None:
+def test_reading_makes_no_folder_and_an_empty_mirror_is_named(tmp_path):
     for read in (
         lambda: pulled(tmp_path / "b", tmp_path / "m"),
         lambda: list(lines(str(tmp_path / "m"))),
@@ -191,7 +191,7 @@ def test_reading_makes_no_folder_and_an_empty_mirror_is_named(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("damaged", ["provenance.json", "inputs.jsonl", "train/steps.npy"])
-def test_what_was_edited_or_lost_is_fetched_again(tmp_path: Path, damaged: str) -> None:
+def test_what_was_edited_or_lost_is_fetched_again(tmp_path, damaged):
     posted(tmp_path, inputs=many_inputs(tmp_path / "a"))
     pulled(tmp_path / "b", tmp_path / "m")
     right, file = files(tmp_path / "b"), tmp_path / "b/family/tiny" / damaged
@@ -208,7 +208,7 @@ def test_what_was_edited_or_lost_is_fetched_again(tmp_path: Path, damaged: str) 
     assert not stands(tmp_path / "b", Version(Entry("family/tiny"), "", ""))
 
 
-def test_inputs_that_are_not_here_are_counted(tmp_path: Path) -> None:
+def test_inputs_that_are_not_here_are_counted(tmp_path):
     given = made_from(built(tmp_path / "a", "family/source").record)
     posted(tmp_path, "family/made", inputs=[given])
     (got,) = pulled(tmp_path / "b", tmp_path / "m", "family/made")
@@ -220,9 +220,7 @@ def test_inputs_that_are_not_here_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_the_record_of_another_host_tells_nothing_of_raw_files_here(
-    tmp_path: Path, shared: bool
-) -> None:
+def test_the_record_of_another_host_tells_nothing_of_raw_files_here(tmp_path, shared):
     for root in ("a", "b"):
         os.utime(raw_file(tmp_path / root, data=b"raw " + root.encode()), ns=(0, 0))
 
@@ -263,9 +261,7 @@ def pinned(address: str, tmp_path: Path, seed: int) -> str:
     return f"{address}#{version[:12]}"
 
 
-def test_the_newest_or_a_pinned_version_which_needs_no_mirror_again(
-    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_or_a_pinned_version_which_needs_no_mirror_again(tmp_path, address, monkeypatch):
     newest, first = fetched(address), fetched(pinned(address, tmp_path, 1))
     held = files(newest)
     assert held == files(tmp_path / "a2/family/tiny")
@@ -286,7 +282,7 @@ def test_the_newest_or_a_pinned_version_which_needs_no_mirror_again(
     assert not (tmp_path / "m").exists()
 
 
-def test_partitions_of_a_shared_folder(tmp_path: Path) -> None:
+def test_partitions_of_a_shared_folder(tmp_path):
     for number in (1, 2):
         posted(tmp_path, "family/shared", number, partition=f"p{number}", shared=True)
     whole = fetched(f"mirror+{tmp_path}/m!family/shared")
@@ -297,9 +293,7 @@ def test_partitions_of_a_shared_folder(tmp_path: Path) -> None:
         fetched(f"mirror+{tmp_path}/m!family/shared#{'a' * 12}")
 
 
-def test_a_number_is_refused_with_the_data_version_that_replaces_it(
-    tmp_path: Path, address: str
-) -> None:
+def test_a_number_is_refused_with_the_data_version_that_replaces_it(tmp_path, address):
     for number, seed in (("1", 1), ("2", 2), ("3", 2)):
         version = pinned(address, tmp_path, seed).partition("#")[2]
         with pytest.raises(MirrorError, match=f"'{number}' names no version: .* {version} for"):
@@ -310,7 +304,7 @@ def test_a_number_is_refused_with_the_data_version_that_replaces_it(
         fetched(address.replace("tiny", "other"))
 
 
-def test_a_read_only_mount_is_a_cache(tmp_path: Path, address: str) -> None:
+def test_a_read_only_mount_is_a_cache(tmp_path, address):
     newest, kept = fetched(address), tmp_path / "cache"
     code = f"from gristmill.mirror.pulling import fetched; print(fetched({address!r}))"
     done = subprocess.run(
@@ -323,7 +317,7 @@ def test_a_read_only_mount_is_a_cache(tmp_path: Path, address: str) -> None:
     assert done.stdout.strip() == str(newest), done.stderr
 
 
-def test_what_is_damaged_or_lost_is_fetched_again_and_the_rest_is_not(address: str) -> None:
+def test_what_is_damaged_or_lost_is_fetched_again_and_the_rest_is_not(address):
     folder = fetched(address)
     held = files(folder)
     inode = (folder / "train/steps.npy").stat().st_ino
@@ -334,7 +328,7 @@ def test_what_is_damaged_or_lost_is_fetched_again_and_the_rest_is_not(address: s
     assert fetched(address) == folder and files(folder) == held
 
 
-def test_a_wrong_byte_in_the_mirror_does_not_enter(tmp_path: Path, address: str) -> None:
+def test_a_wrong_byte_in_the_mirror_does_not_enter(tmp_path, address):
     for wrong in objects(tmp_path / "m"):
         data = wrong.read_bytes()
         wrong.write_bytes(bytes([data[0] ^ 1]) + data[1:])
@@ -343,7 +337,7 @@ def test_a_wrong_byte_in_the_mirror_does_not_enter(tmp_path: Path, address: str)
     assert list((tmp_path / "cache").glob("*/family/tiny")) == []
 
 
-def test_of_eight_at_once_one_fetches(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_eight_at_once_one_fetches(address, monkeypatch):
     pieces, keys = Store.pieces, list[str]()
 
     def counting(store: Store, key: str, *rest: int) -> object:
@@ -357,7 +351,7 @@ def test_of_eight_at_once_one_fetches(address: str, monkeypatch: pytest.MonkeyPa
     assert keys and len(keys) == len(set(keys)) and Version.of(keys[0])
 
 
-def test_the_folder_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_the_cache(tmp_path, monkeypatch):
     assert pulling.cache_folder() == tmp_path / "cache"
     monkeypatch.delenv(pulling.CACHE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
@@ -378,7 +372,7 @@ def test_the_folder_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("mirror://a", "set GRISTMILL_MIRROR"),
     ],
 )
-def test_another_form_is_refused(text: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_form_is_refused(text, says, monkeypatch):
     monkeypatch.delenv(MIRROR, raising=False)
     with pytest.raises(MirrorError, match=says):
         fetched(text)

@@ -51,7 +51,7 @@ def proxy(s3: S3) -> Iterator[CuttingProxy]:
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE, PIECE + 1, 2 * PIECE + 5])
-def test_an_object_is_written_whole_or_not_at_all_and_read_by_pieces(url: str, size: int) -> None:
+def test_an_object_is_written_whole_or_not_at_all_and_read_by_pieces(url, size):
     store, data = Store(url), os.urandom(size)
     pieces = [data[at : at + 3_000_000] for at in range(0, size, 3_000_000)]
 
@@ -77,7 +77,7 @@ def test_an_object_is_written_whole_or_not_at_all_and_read_by_pieces(url: str, s
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "device"])
-def test_of_a_folder_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
+def test_of_a_folder_only_regular_files_are_read(tmp_path, kind):
     store, path = Store(str(tmp_path / "m")), tmp_path / "m/a/b"
     path.parent.mkdir()
     (tmp_path / "secret").write_bytes(b"secret")
@@ -93,7 +93,7 @@ def test_of_a_folder_only_regular_files_are_read(tmp_path: Path, kind: str) -> N
         list(store.pieces("a/b", 6))
 
 
-def test_versions_of_two_pushers_at_once_go_there_and_back(url: str, tmp_path: Path) -> None:
+def test_versions_of_two_pushers_at_once_go_there_and_back(url, tmp_path):
     for seed in range(3):
         built(tmp_path / str(seed), seed=seed)
         built(tmp_path / str(seed), "family/shared", seed, partition="p1", shared=True)
@@ -114,9 +114,7 @@ def test_versions_of_two_pushers_at_once_go_there_and_back(url: str, tmp_path: P
 @pytest.mark.engines
 @pytest.mark.parametrize("answers", [True, False], ids=["answers", "requests"])
 @pytest.mark.parametrize("after", [0, 100, 700])
-def test_cut_connections_are_made_again(
-    s3: S3, proxy: CuttingProxy, tmp_path: Path, answers: bool, after: int
-) -> None:
+def test_cut_connections_are_made_again(s3, proxy, tmp_path, answers, after):
     built(tmp_path / "a")
     proxy.cuts, proxy.after, proxy.answers = 3, after, answers
     (sent,) = pushed(tmp_path / "a", s3.url)
@@ -130,9 +128,7 @@ def test_cut_connections_are_made_again(
 
 
 @pytest.mark.engines
-def test_a_server_that_is_gone_is_an_error_with_its_name(
-    s3: S3, proxy: CuttingProxy, tmp_path: Path
-) -> None:
+def test_a_server_that_is_gone_is_an_error_with_its_name(s3, proxy, tmp_path):
     built(tmp_path / "a")
     proxy.cuts = 10_000
     with pytest.raises(MirrorError, match="s3://bucket/some/prefix: artifacts"):
@@ -140,9 +136,7 @@ def test_a_server_that_is_gone_is_an_error_with_its_name(
 
 
 @pytest.mark.engines
-def test_a_wrong_byte_on_the_way_is_fetched_again(
-    s3: S3, proxy: CuttingProxy, tmp_path: Path
-) -> None:
+def test_a_wrong_byte_on_the_way_is_fetched_again(s3, proxy, tmp_path):
     built(tmp_path / "a")
     built(tmp_path / "b", seed=9)
     pushed(tmp_path / "a", s3.url)
@@ -164,16 +158,14 @@ def test_a_wrong_byte_on_the_way_is_fetched_again(
 
 
 @pytest.mark.parametrize("url", ["", "file://"])
-def test_an_empty_url_is_not_the_current_folder(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_url_is_not_the_current_folder(url, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MirrorError, match=r"the URL of the mirror is '.*': name a folder"):
         Store(url, make=True)
     assert not list(tmp_path.iterdir())
 
 
-def test_after_an_interrupt_no_thread_goes_on_with_its_file(tmp_path: Path) -> None:
+def test_after_an_interrupt_no_thread_goes_on_with_its_file(tmp_path):
     def endless(transfer: Transfer) -> None:
         while True:
             transfer._advance(1)

@@ -366,7 +366,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "stamps/source.json"
 
 
-def test_notes_are_replaced(file: Path) -> None:
+def test_notes_are_replaced(file):
     raw_inputs.write_stamps(file, ONE)
     raw_inputs.write_stamps(file, TWO)
     assert raw_inputs.read_stamps(file) == TWO
@@ -380,7 +380,7 @@ def test_notes_are_replaced(file: Path) -> None:
         *(b'{"a": [1, 2, "3", 4, 5]}', b'{"a": [1e400]}', b'{"a": [1, 2, 3, 4, 1e400]}'),
     ],
 )
-def test_notes_that_cannot_be_read_are_none_and_are_replaced(file: Path, notes: bytes) -> None:
+def test_notes_that_cannot_be_read_are_none_and_are_replaced(file, notes):
     assert raw_inputs.read_stamps(file) == {}
     file.parent.mkdir()
     file.write_bytes(notes)
@@ -389,7 +389,7 @@ def test_notes_that_cannot_be_read_are_none_and_are_replaced(file: Path, notes: 
     assert raw_inputs.read_stamps(file) == ONE
 
 
-def test_what_a_killed_process_left_is_written_over(file: Path) -> None:
+def test_what_a_killed_process_left_is_written_over(file):
     file.parent.mkdir()
     file.with_name("source.json.new").write_bytes(b'{"a": [1, 2' + b" " * 100)
     raw_inputs.write_stamps(file, ONE)
@@ -397,7 +397,7 @@ def test_what_a_killed_process_left_is_written_over(file: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_notes_that_another_process_writes_are_left_to_it(file: Path) -> None:
+def test_notes_that_another_process_writes_are_left_to_it(file):
     raw_inputs.write_stamps(file, ONE)
     new = file.with_name("source.json.new")
     with new.open("a") as other:
@@ -409,9 +409,7 @@ def test_notes_that_another_process_writes_are_left_to_it(file: Path) -> None:
     assert raw_inputs.read_stamps(file) == ONE
 
 
-def test_notes_that_were_renamed_meanwhile_are_left(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_notes_that_were_renamed_meanwhile_are_left(file, monkeypatch):
     lock = fcntl.flock
 
     def late(target: int, kind: int) -> None:
@@ -425,7 +423,7 @@ def test_notes_that_were_renamed_meanwhile_are_left(
     assert raw_inputs.read_stamps(file) == ONE
 
 
-def test_a_failed_write_leaves_the_notes(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_notes(file, monkeypatch):
     def refuse(self: Path, target: Path) -> Path:
         raise OSError("no")
 

@@ -51,7 +51,6 @@ from tests.publish.killing import FORMS, State
 from tests.publish.tiny import TinyConfig, garbage, tiny_build
 from tests.requirements import cannot_run
 from tests.run import tiny_work
-from tests.sample_root import SampleRoot
 
 ENTRIES = ("gristmill.macroxue.builders.pool.merge",)
 
@@ -74,7 +73,7 @@ def _undigested(record: Record, **changes: object) -> Record:
     return record.model_copy(update=fields | changes).sealed()
 
 
-def test_a_record_of_the_same_code_is_current(tmp_path: Path, code: pytest.MonkeyPatch) -> None:
+def test_a_record_of_the_same_code_is_current(tmp_path, code):
     _set(code)
     record = publish(tiny_build(tmp_path)).record
     assert record.code_digest == Code(ENTRIES).digest
@@ -82,9 +81,7 @@ def test_a_record_of_the_same_code_is_current(tmp_path: Path, code: pytest.Monke
     assert not tiny_build(tmp_path, config=TinyConfig(seed=2)).made(record)
 
 
-def test_a_record_of_other_code_is_current_only_if_it_is_listed(
-    tmp_path: Path, code: pytest.MonkeyPatch
-) -> None:
+def test_a_record_of_other_code_is_current_only_if_it_is_listed(tmp_path, code):
     _set(code)
     record = publish(tiny_build(tmp_path)).record
     other = ("gristmill.chess.raw.download.take_drop",)
@@ -95,9 +92,7 @@ def test_a_record_of_other_code_is_current_only_if_it_is_listed(
     assert tiny_build(tmp_path).made(record)
 
 
-def test_another_version_of_a_declared_library_is_another_fingerprint(
-    tmp_path: Path, code: pytest.MonkeyPatch
-) -> None:
+def test_another_version_of_a_declared_library_is_another_fingerprint(tmp_path, code):
     _set(code)
     record = publish(tiny_build(tmp_path)).record
     installed = environment.libraries() | {"numpy": "0.1"}
@@ -107,9 +102,7 @@ def test_another_version_of_a_declared_library_is_another_fingerprint(
     assert tiny_build(tmp_path).made(record)
 
 
-def test_a_record_without_a_digest_counts_as_built_by_the_code_of_0_2_0(
-    tmp_path: Path, code: pytest.MonkeyPatch
-) -> None:
+def test_a_record_without_a_digest_counts_as_built_by_the_code_of_0_2_0(tmp_path, code):
     first = _set(code)
     build = tiny_build(tmp_path)
     record = _undigested(publish(build).record, fingerprint=build.recipe)
@@ -122,9 +115,7 @@ def test_a_record_without_a_digest_counts_as_built_by_the_code_of_0_2_0(
     assert not tiny_build(tmp_path).made(record)
 
 
-def test_a_record_without_a_digest_is_of_its_recipe_and_its_libraries(
-    tmp_path: Path, code: pytest.MonkeyPatch
-) -> None:
+def test_a_record_without_a_digest_is_of_its_recipe_and_its_libraries(tmp_path, code):
     _set(code)
     build = tiny_build(tmp_path)
     record = _undigested(publish(build).record, fingerprint=build.recipe)
@@ -134,7 +125,7 @@ def test_a_record_without_a_digest_is_of_its_recipe_and_its_libraries(
     assert build.made(_undigested(record, libraries=without))
 
 
-def test_an_edited_builder_is_built_again(tmp_path: Path, code: pytest.MonkeyPatch) -> None:
+def test_an_edited_builder_is_built_again(tmp_path, code):
     """The number of the code version is the same: a person forgot it."""
     _set(code)
     publish(tiny_build(tmp_path))
@@ -144,7 +135,7 @@ def test_an_edited_builder_is_built_again(tmp_path: Path, code: pytest.MonkeyPat
     assert again.rebuilt and again.record.replaced is None
 
 
-def test_what_differs_from_a_record_is_named(tmp_path: Path, code: pytest.MonkeyPatch) -> None:
+def test_what_differs_from_a_record_is_named(tmp_path, code):
     _set(code)
     assert reason_to_build(tiny_build(tmp_path)) == "not published"
     raw = [Input(asset="raw", path=f"drops/{name}", sha256=name) for name in ("a", "b", "c")]
@@ -168,7 +159,7 @@ def test_what_differs_from_a_record_is_named(tmp_path: Path, code: pytest.Monkey
     assert reason_to_build(tiny_build(tmp_path, inputs=raw[:2])) == newest
 
 
-def test_what_stands_and_is_not_whole_is_named(tmp_path: Path) -> None:
+def test_what_stands_and_is_not_whole_is_named(tmp_path):
     build = tiny_build(tmp_path)
     folder = publish(build).folder
     next(folder.glob("train/*.npy")).write_bytes(b"")
@@ -193,9 +184,7 @@ class _NotCounted(TinyConfig):
     fraction: float = 1.0
 
 
-def test_a_record_stays_current_when_a_field_no_longer_counts(
-    tmp_path: Path, code: pytest.MonkeyPatch
-) -> None:
+def test_a_record_stays_current_when_a_field_no_longer_counts(tmp_path, code):
     _set(code)
     record = publish(tiny_build(tmp_path, config=_Counted())).record
     assert record.config["fraction"] == 1
@@ -208,7 +197,7 @@ def test_a_record_stays_current_when_a_field_no_longer_counts(
     assert not publish(tiny_build(tmp_path, config=_NotCounted())).rebuilt
 
 
-def test_a_field_that_never_counted_takes_no_value_of_a_record(tmp_path: Path) -> None:
+def test_a_field_that_never_counted_takes_no_value_of_a_record(tmp_path):
     config = _NotCounted(workers=2)
     recorded = {"bound": 9, "fraction": 1, "workers": 5, "gone": 1, "seed": 0, "rows": True}
     assert recorded_values(config, recorded) == {"bound": 9, "fraction": 1}
@@ -272,7 +261,7 @@ def small_disk(form: None, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("filler", FILLERS)
-def test_a_disk_that_fills_up(small_disk: Path, filler: str) -> None:
+def test_a_disk_that_fills_up(small_disk, filler):
     publish(tiny_build(small_disk))
     before = State.of(small_disk)
     build = tiny_build(small_disk, config=TinyConfig(seed=2), make=FILLERS[filler])
@@ -284,7 +273,7 @@ def test_a_disk_that_fills_up(small_disk: Path, filler: str) -> None:
     assert publish(tiny_build(small_disk, config=TinyConfig(seed=2))).rebuilt
 
 
-def test_a_build_that_cannot_fit_is_not_begun(small_disk: Path) -> None:
+def test_a_build_that_cannot_fit_is_not_begun(small_disk):
     publish(tiny_build(small_disk))
     before = State.of(small_disk)
     build = tiny_build(small_disk, config=TinyConfig(seed=2), make=_fill, space=100 << 20)
@@ -294,7 +283,7 @@ def test_a_build_that_cannot_fit_is_not_begun(small_disk: Path) -> None:
     assert garbage(small_disk) == []
 
 
-def test_a_disk_that_is_full_already(small_disk: Path) -> None:
+def test_a_disk_that_is_full_already(small_disk):
     publish(tiny_build(small_disk))
     before = State.of(small_disk)
     with pytest.raises(OSError, match="No space"), (small_disk / "full").open("wb", 0) as file:
@@ -319,7 +308,7 @@ def build_under_limit(root: str, filler: str) -> None:
 
 
 @pytest.mark.parametrize("filler", FILLERS)
-def test_a_limit_on_the_size_of_files(form: None, tmp_path: Path, filler: str) -> None:
+def test_a_limit_on_the_size_of_files(form, tmp_path, filler):
     publish(tiny_build(tmp_path))
     before = State.of(tmp_path)
     code = "import sys; from tests.publish.test_build import *; build_under_limit(*sys.argv[1:])"
@@ -337,7 +326,7 @@ def test_a_limit_on_the_size_of_files(form: None, tmp_path: Path, filler: str) -
     assert garbage(tmp_path) == []
 
 
-def test_other_errors_are_not_reported_as_a_full_disk(tmp_path: Path) -> None:
+def test_other_errors_are_not_reported_as_a_full_disk(tmp_path):
     def deny(attempt: Attempt) -> Summary:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "drops/a")
 
@@ -380,9 +369,7 @@ MACHINE: dict[str, tuple[Callable[[Path, Path], None], str]] = {
 
 
 @pytest.mark.parametrize("how", MACHINE)
-def test_an_error_of_the_disk_names_the_file_and_a_cure(
-    form: None, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_the_disk_names_the_file_and_a_cure(form, tmp_path, how, monkeypatch):
     publish(tiny_build(tmp_path))
     before = State.of(tmp_path)
     fail, says = MACHINE[how]
@@ -406,7 +393,7 @@ def _broken(_: int) -> None:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def test_bytes_of_files_and_folders_count_nothing_for_what_is_missing(tmp_path: Path) -> None:
+def test_bytes_of_files_and_folders_count_nothing_for_what_is_missing(tmp_path):
     (tmp_path / "deep").mkdir()
     for name, size in (("a", 3), ("b", 5), ("deep/c", 7)):
         (tmp_path / name).write_bytes(bytes(size))
@@ -415,9 +402,7 @@ def test_bytes_of_files_and_folders_count_nothing_for_what_is_missing(tmp_path: 
 
 
 @pytest.mark.parametrize(("missing", "fits"), [(0, True), (1, False)])
-def test_a_build_needs_its_own_space_and_1_mib(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: int, fits: bool
-) -> None:
+def test_a_build_needs_its_own_space_and_1_mib(tmp_path, monkeypatch, missing, fits):
     free = 1000 + (1 << 20) - missing
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     build = tiny_build(tmp_path, space=1000)
@@ -428,7 +413,7 @@ def test_a_build_needs_its_own_space_and_1_mib(
             check_space(build, tmp_path)
 
 
-def test_what_a_build_needs_fits_what_it_makes(sample_root: SampleRoot) -> None:
+def test_what_a_build_needs_fits_what_it_makes(sample_root):
     """Manifests, reports and samples of samples need what is spare."""
     checked = Counter[str]()
     for item in find_artifacts.artifacts(sample_root.data):

@@ -79,9 +79,7 @@ DAMAGES += [_take_one_from_elsewhere, _add_a_file]
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("order", [("p0", "p1"), ("p1", "p0")])
 @pytest.mark.parametrize("removes", [False, True], ids=["rebuild", "remove"])
-def test_building_what_is_damaged_again_mends_the_folder(
-    root: Path, damage: Callable[[Path], None], order: tuple[str, str], removes: bool
-) -> None:
+def test_building_what_is_damaged_again_mends_the_folder(root, damage, order, removes):
     before = payload(root / FOLDER)
     damage(root)
     assert provenance.verify(root) != []
@@ -99,7 +97,7 @@ def test_building_what_is_damaged_again_mends_the_folder(
     assert garbage(root) == []
 
 
-def test_a_file_of_no_record_is_kept_beside_the_folder_and_named(root: Path) -> None:
+def test_a_file_of_no_record_is_kept_beside_the_folder_and_named(root):
     _add_a_file(root)
     (root / KEPT).mkdir(parents=True)
     (root / KEPT / ".DS_Store").write_bytes(b"earlier junk")
@@ -110,9 +108,7 @@ def test_a_file_of_no_record_is_kept_beside_the_folder_and_named(root: Path) -> 
 
 
 @pytest.mark.parametrize("names", [("a", "a/b/c"), ("a/b/c", "a"), ("a/b", "a/b/c")])
-def test_a_folder_may_be_kept_where_a_file_was_and_a_file_where_a_folder_was(
-    root: Path, names: tuple[str, str]
-) -> None:
+def test_a_folder_may_be_kept_where_a_file_was_and_a_file_where_a_folder_was(root, names):
     for name in names:
         file = root / FOLDER / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +118,7 @@ def test_a_folder_may_be_kept_where_a_file_was_and_a_file_where_a_folder_was(
         assert provenance.verify(root) == []
 
 
-def test_files_that_may_be_of_a_damaged_partition_stay_while_another_is_built(root: Path) -> None:
+def test_files_that_may_be_of_a_damaged_partition_stay_while_another_is_built(root):
     _cut(root)
     before = payload(root / FOLDER)
     publish(_build(root, "p0"), rebuild=True)
@@ -130,7 +126,7 @@ def test_files_that_may_be_of_a_damaged_partition_stay_while_another_is_built(ro
     assert not (root / KEPT).exists()
 
 
-def test_removing_a_copied_record_leaves_the_files_of_the_original(root: Path) -> None:
+def test_removing_a_copied_record_leaves_the_files_of_the_original(root):
     before = payload(root / FOLDER)
     (_records(root) / "p3.json").write_bytes((_records(root) / "p2.json").read_bytes())
     remove_published(root, Entry(FOLDER, "p3"))
@@ -163,8 +159,8 @@ def _replaced_while_listed(
 
 
 def test_a_folder_that_another_partition_replaces_is_one_with_records_all_the_while(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    root, monkeypatch
+):
     happened = _replaced_while_listed(root, "provenance", monkeypatch)
     commit.check_place(_build(root, "p3"))
     assert happened()
@@ -177,8 +173,8 @@ def test_a_folder_that_another_partition_replaces_is_one_with_records_all_the_wh
 
 
 def test_an_empty_folder_in_which_another_partition_is_published_meanwhile_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     (tmp_path / FOLDER).mkdir(parents=True)
     real, calls = provenance.holds_record, list[Path]()
 

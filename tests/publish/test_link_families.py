@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,12 +39,8 @@ def _without_paths_of_versions(root: SampleRoot) -> bool:
 
 
 def test_all_samples_in_the_link_form(
-    sample_root: SampleRoot,
-    vocabulary_root: Path,
-    sample_drops: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    sample_root, vocabulary_root, sample_drops, tmp_path, monkeypatch
+):
     monkeypatch.setenv(storage.VARIABLE, "link")
     day = day_of(sample_root.data)
     linked = SampleRoot.build(tmp_path, vocabulary_root, sample_drops, day)

@@ -63,7 +63,7 @@ def _commit_kills(killer: Killer, scenario: str) -> list[Kill]:
     return list(kills_at_every_place(scenario, calls[first:], every=False))
 
 
-def test_a_kill_at_each_step_of_a_rebuild(link_killer: Killer) -> None:
+def test_a_kill_at_each_step_of_a_rebuild(link_killer):
     kills = _commit_kills(link_killer, "replace")
     assert len(kills) > 8
     found = in_two_threads(lambda kill: link_killer.kill(kill, 1), kills)
@@ -72,7 +72,7 @@ def test_a_kill_at_each_step_of_a_rebuild(link_killer: Killer) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_kill_at_every_place(link_killer: Killer, scenario: str) -> None:
+def test_a_kill_at_every_place(link_killer, scenario):
     kills = list(kills_at_every_place(scenario, link_killer.trace(scenario, 1), every=False))
     sampled = budget.some(kills, each=0.3, share=1 / len(SCENARIOS), least=4)
     found = set(in_two_threads(lambda kill: link_killer.kill(kill, 1), sampled))
@@ -82,7 +82,7 @@ def test_a_kill_at_every_place(link_killer: Killer, scenario: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("fault", [errno.EIO, errno.ENOSPC], ids=errno.errorcode.__getitem__)
-def test_a_call_that_fails(link_killer: Killer, scenario: str, fault: int) -> None:
+def test_a_call_that_fails(link_killer, scenario, fault):
     places = sorted({call.place for call in link_killer.trace(scenario, 1)})
     kills = [Kill(scenario, place, how=str(fault)) for place in places]
     sampled = budget.some(kills, each=0.3, share=0.5 / len(SCENARIOS), least=4)
@@ -92,13 +92,13 @@ def test_a_call_that_fails(link_killer: Killer, scenario: str, fault: int) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", CONVERTED)
 @pytest.mark.parametrize("how", ["before", str(errno.EIO)])
-def test_a_real_folder_becomes_a_version(converter: Killer, scenario: str, how: str) -> None:
+def test_a_real_folder_becomes_a_version(converter, scenario, how):
     kills = [Kill(k.scenario, k.place, how=how) for k in _commit_kills(converter, scenario)]
     assert set(in_two_threads(lambda k: converter.kill(k, 1), kills)) == {"old", "new"}
 
 
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "nested fresh"])
-def test_all_is_flushed_before_the_link_names_it(link_killer: Killer, scenario: str) -> None:
+def test_all_is_flushed_before_the_link_names_it(link_killer, scenario):
     disk, version, flips = Disk(), "", 0
     for call in link_killer.trace(scenario, 2):
         into_store = "/versions/tiny/" in call.path
@@ -125,9 +125,7 @@ def _convert_half(root: Path) -> None:
 
 
 @pytest.mark.parametrize("ended_by", ["prune", "build", "other partition", "removal"])
-def test_a_killed_conversion_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended_by: str
-) -> None:
+def test_a_killed_conversion_is_ended(tmp_path, monkeypatch, ended_by):
     shared = ended_by == "other partition"
     monkeypatch.setenv(storage.VARIABLE, "exchange")
     publish(tiny_build(tmp_path, partition="p0", shared=shared))
@@ -155,9 +153,7 @@ def test_a_killed_conversion_is_ended(
 
 
 @pytest.mark.parametrize("there", ["nothing", "folder", "link"])
-def test_no_link_is_flipped_and_no_version_swept_under_a_lost_lock(
-    tmp_path: Path, there: str
-) -> None:
+def test_no_link_is_flipped_and_no_version_swept_under_a_lost_lock(tmp_path, there):
     folder, staged, lock = tmp_path / "it", tmp_path / "staged", tmp_path / "locks" / "it"
     for path in (folder, staged):
         path.mkdir()
@@ -179,7 +175,7 @@ def test_no_link_is_flipped_and_no_version_swept_under_a_lost_lock(
     assert there == "nothing" or (folder / "file").read_text() == "it"
 
 
-def test_a_folder_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+def test_a_folder_that_came_meanwhile_is_not_replaced(tmp_path):
     folder = tmp_path / "family/tiny"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(storage.VARIABLE, "exchange")
@@ -190,7 +186,7 @@ def test_a_folder_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     assert str(folder.readlink()) == "elsewhere"
 
 
-def test_the_link_of_a_killed_partition_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_the_link_of_a_killed_partition_is_in_nobodys_way(tmp_path):
     publish(tiny_build(tmp_path, partition="p0", shared=True))
     store = storage.store_of(tmp_path / "family/tiny")
     (store / "next").symlink_to("nowhere")
@@ -199,7 +195,7 @@ def test_the_link_of_a_killed_partition_is_in_nobodys_way(tmp_path: Path) -> Non
     assert _is_well(tmp_path)
 
 
-def test_the_first_version_of_a_killed_partition_is_not_missed(tmp_path: Path) -> None:
+def test_the_first_version_of_a_killed_partition_is_not_missed(tmp_path):
     publish(tiny_build(tmp_path, partition="p0", shared=True))
     if (child := os.fork()) == 0:  # killed before the link names the version
         storage._link = lambda *_: os._exit(9)
@@ -219,7 +215,7 @@ def _is_well(root: Path) -> bool:
     return wrong == [] and garbage(root) == []
 
 
-def test_both_forms_hold_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_forms_hold_the_same_bytes(tmp_path, monkeypatch):
     states, digests = [], []
     for form in ("exchange", "link"):
         monkeypatch.setenv(storage.VARIABLE, form)
@@ -233,7 +229,7 @@ def test_both_forms_hold_the_same_bytes(tmp_path: Path, monkeypatch: pytest.Monk
     assert states[0].built_as(states[1]) and digests[0] == digests[1]
 
 
-def test_forms_may_change_between_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forms_may_change_between_builds(tmp_path, monkeypatch):
     for seed, form in enumerate(("link", "exchange", "link", "link"), start=1):
         monkeypatch.setenv(storage.VARIABLE, form)
         published = publish(tiny_build(tmp_path, config=TinyConfig(seed=seed)))
@@ -259,9 +255,7 @@ def _published(root: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_root_of_both_forms_goes_through_a_mirror(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_root_of_both_forms_goes_through_a_mirror(tmp_path, monkeypatch):
     held = _root_of_both_forms(tmp_path / "a", monkeypatch)
     listed = [item.folder.name for item in find_artifacts.artifacts(tmp_path / "a")]
     assert sorted(listed) == ["folder", "linked"]
@@ -274,9 +268,7 @@ def test_a_root_of_both_forms_goes_through_a_mirror(
 
 
 @pytest.mark.parametrize("symlinks", [True, False], ids=["links as links", "links followed"])
-def test_a_copy_of_a_root_needs_no_build_and_takes_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, symlinks: bool
-) -> None:
+def test_a_copy_of_a_root_needs_no_build_and_takes_the_next(tmp_path, monkeypatch, symlinks):
     _root_of_both_forms(tmp_path / "a", monkeypatch)
     copy = tmp_path / "copy"
     shutil.copytree(tmp_path / "a", copy, symlinks=symlinks)
@@ -290,7 +282,7 @@ def test_a_copy_of_a_root_needs_no_build_and_takes_the_next(
     assert _is_well(copy)
 
 
-def test_removal_takes_the_version_along(tmp_path: Path) -> None:
+def test_removal_takes_the_version_along(tmp_path):
     publish(tiny_build(tmp_path))
     publish(_nested(tmp_path, TinyConfig()))
     publish(_nested(tmp_path, TinyConfig(seed=2)))
@@ -301,7 +293,7 @@ def test_removal_takes_the_version_along(tmp_path: Path) -> None:
     assert _is_well(tmp_path)
 
 
-def test_a_partition_of_a_shared_folder_is_removed(tmp_path: Path) -> None:
+def test_a_partition_of_a_shared_folder_is_removed(tmp_path):
     for partition in ("p0", "p1"):
         publish(tiny_build(tmp_path, partition=partition, shared=True))
     for partition, links in (("p0", True), ("p1", False)):
@@ -317,7 +309,7 @@ STORE = ".gristmill/versions/tiny"
 @pytest.mark.parametrize(
     "target", ["{aside}", "../aside", f"{STORE}/../aside", f"{STORE}/{'a' * 33}"]
 )
-def test_a_link_of_another_kind_is_not_built(tmp_path: Path, target: str) -> None:
+def test_a_link_of_another_kind_is_not_built(tmp_path, target):
     aside = tmp_path / "aside"
     (tmp_path / "root/family").mkdir(parents=True)
     publish(tiny_build(tmp_path / "root"))
@@ -329,7 +321,7 @@ def test_a_link_of_another_kind_is_not_built(tmp_path: Path, target: str) -> Non
     assert folder.is_symlink()
 
 
-def test_a_link_to_the_version_of_another_name_is_not_ours(tmp_path: Path) -> None:
+def test_a_link_to_the_version_of_another_name_is_not_ours(tmp_path):
     publish(tiny_build(tmp_path))
     own = tmp_path / "family/tiny"
     assert storage.version_of(own) is not None
@@ -338,7 +330,7 @@ def test_a_link_to_the_version_of_another_name_is_not_ours(tmp_path: Path) -> No
     assert storage.version_of(other) is None
 
 
-def test_a_renamed_artifact_keeps_its_version(tmp_path: Path) -> None:
+def test_a_renamed_artifact_keeps_its_version(tmp_path):
     folder, kept = tmp_path / "family/tiny", tmp_path / "family/kept"
     publish(tiny_build(tmp_path, config=TinyConfig(seed=1)))
     before = snapshot(folder)
@@ -374,7 +366,7 @@ def _versions(folder: Path) -> int:
     return len(list(storage.store_of(folder).iterdir()))
 
 
-def test_only_a_link_that_was_renamed_names_the_version_of_another(tmp_path: Path) -> None:
+def test_only_a_link_that_was_renamed_names_the_version_of_another(tmp_path):
     folder, kept = _renamed(tmp_path)
     assert storage.renamed_from(kept) == folder
     assert storage.renamed_from(folder) is None
@@ -386,7 +378,7 @@ def test_only_a_link_that_was_renamed_names_the_version_of_another(tmp_path: Pat
 
 
 @pytest.mark.parametrize("stands", [True, False])
-def test_a_renamed_artifact_that_is_removed_frees_its_version(tmp_path: Path, stands: bool) -> None:
+def test_a_renamed_artifact_that_is_removed_frees_its_version(tmp_path, stands):
     folder, kept = _renamed(tmp_path)
     if not stands:
         remove_published(tmp_path, Entry("family/tiny"))
@@ -399,7 +391,7 @@ def test_a_renamed_artifact_that_is_removed_frees_its_version(tmp_path: Path, st
         assert not storage.store_of(folder).exists()
 
 
-def test_a_version_of_what_is_being_built_stays_until_its_build_ends(tmp_path: Path) -> None:
+def test_a_version_of_what_is_being_built_stays_until_its_build_ends(tmp_path):
     folder, kept = _renamed(tmp_path)
     with locks.locked(lock_of_folder(folder), "tiny"):
         remove_published(tmp_path, Entry("family/kept"))
@@ -413,9 +405,7 @@ def test_a_version_of_what_is_being_built_stays_until_its_build_ends(tmp_path: P
     assert list(remove.abandoned_versions(tmp_path)) == []
 
 
-def test_a_link_that_goes_while_it_is_looked_at_harms_no_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_that_goes_while_it_is_looked_at_harms_no_build(tmp_path, monkeypatch):
     folder, kept = _renamed(tmp_path)
     read = Path.readlink
 
@@ -429,7 +419,7 @@ def test_a_link_that_goes_while_it_is_looked_at_harms_no_build(
     assert _versions(folder) == 1
 
 
-def test_a_reader_in_parallel_sees_old_or_new(tmp_path: Path) -> None:
+def test_a_reader_in_parallel_sees_old_or_new(tmp_path):
     publish(tiny_build(tmp_path))
     record = tmp_path / "family/tiny" / provenance.RECORD
     seen: set[str] = set()
@@ -456,9 +446,7 @@ def test_a_reader_in_parallel_sees_old_or_new(tmp_path: Path) -> None:
     assert seen and seen <= {*made, first}
 
 
-def test_the_form_is_tried_once_and_may_be_forced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_form_is_tried_once_and_may_be_forced(tmp_path, monkeypatch):
     monkeypatch.setattr(storage, "_exchanges", {})
     monkeypatch.delenv(storage.VARIABLE)
     tried: list[Path] = []
@@ -537,7 +525,7 @@ def refused(found: Abilities) -> set[str]:
     return {field.name for field in fields(found) if getattr(found, field.name) is not None}
 
 
-def test_a_local_file_system_gives_all_and_keeps_nothing(tmp_path: Path) -> None:
+def test_a_local_file_system_gives_all_and_keeps_nothing(tmp_path):
     assert refused(storage.abilities(tmp_path)) == set()
     storage.state(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -545,9 +533,7 @@ def test_a_local_file_system_gives_all_and_keeps_nothing(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("number", NUMBERS, ids=errno.errorcode.get)
 @pytest.mark.parametrize("ability", REFUSALS)
-def test_a_refused_call_is_one_ability_less(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ability: str, number: int
-) -> None:
+def test_a_refused_call_is_one_ability_less(tmp_path, monkeypatch, ability, number):
     REFUSALS[ability](monkeypatch, number)
     found = storage.abilities(tmp_path)
     monkeypatch.undo()
@@ -556,16 +542,12 @@ def test_a_refused_call_is_one_ability_less(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lock_that_a_second_holder_gets_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_that_a_second_holder_gets_is_none(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
     assert storage.abilities(tmp_path).locks == "a second holder gets the lock, too"
 
 
-def test_calls_that_answer_and_do_nothing_are_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calls_that_answer_and_do_nothing_are_seen(tmp_path, monkeypatch):
     symlink_to = Path.symlink_to
     monkeypatch.setattr(atomic_fs, "_renameat2", lambda *_: None)
     monkeypatch.setattr(Path, "replace", lambda *_: None)
@@ -575,22 +557,20 @@ def test_calls_that_answer_and_do_nothing_are_seen(
     assert found == {"place", "exchange", "rename_over", "hard_links", "links"}
 
 
-def test_names_that_differ_in_case_alone_may_be_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_that_differ_in_case_alone_may_be_one(tmp_path, monkeypatch):
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda path: exists(path) or path.name == "NAME")
     assert refused(storage.abilities(tmp_path)) == {"case"}
 
 
-def test_a_file_system_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_is_tried_once(tmp_path, monkeypatch):
     first = storage.abilities(tmp_path)
     refuse_renameat2(monkeypatch, errno.EINVAL, 2)
     (tmp_path / "below").mkdir()
     assert storage.abilities(tmp_path / "below") is first
 
 
-def test_a_folder_that_a_killed_process_left_is_removed_when_it_is_old(tmp_path: Path) -> None:
+def test_a_folder_that_a_killed_process_left_is_removed_when_it_is_old(tmp_path):
     for name, age in (("old", 2 * 3600), ("new", 60)):
         left = tmp_path / f".gristmill-probe-{name}"
         (left / "exchange").mkdir(parents=True)
@@ -601,24 +581,20 @@ def test_a_folder_that_a_killed_process_left_is_removed_when_it_is_old(tmp_path:
 
 
 @pytest.mark.parametrize("ahead", [-100.0, 0.0, 100.0])
-def test_the_clock_of_the_file_system_is_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: float
-) -> None:
+def test_the_clock_of_the_file_system_is_compared(tmp_path, monkeypatch, ahead):
     clock = storage.time.time_ns
     monkeypatch.setattr(storage.time, "time_ns", lambda: clock() - int(ahead * 1e9))
     assert storage.state(tmp_path).ahead_seconds == pytest.approx(ahead, abs=5)
 
 
-def test_the_free_room_is_that_of_the_file_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_free_room_is_that_of_the_file_system(tmp_path, monkeypatch):
     room = os.statvfs_result((4096, 512, 100, 90, 80, 0, 0, 0, 0, 143))
     monkeypatch.setattr(os, "statvfs", lambda _: room)
     found = storage.state(tmp_path)
     assert (found.free_bytes, found.free_inodes, found.longest_name) == (80 * 512, None, 143)
 
 
-def test_the_mount_is_the_deepest_and_the_last_one(tmp_path: Path) -> None:
+def test_the_mount_is_the_deepest_and_the_last_one(tmp_path):
     inside = tmp_path / "a b" / "data"
     inside.mkdir(parents=True)
     here = str((tmp_path / "a b").resolve())

@@ -18,7 +18,7 @@ from gristmill.reading.folder import OpenFolder, Opening, damage_named, made_fro
 from gristmill.reading.folder import opened as together
 from gristmill.reading.generation import Generation
 from tests.paths import open_below
-from tests.reading.tiny import Tiny, tiny
+from tests.reading.tiny import tiny
 
 __all__ = ["tiny"]
 
@@ -39,7 +39,7 @@ def opened(path: Path, level: Verify = "sizes", known: Generation | None = None)
     return folder
 
 
-def test_files_stay_those_of_the_version_that_was_opened(tiny: Tiny) -> None:
+def test_files_stay_those_of_the_version_that_was_opened(tiny):
     folder = opened(tiny.folder)
     held = folder.keep("a.bin")
     assert not folder.replaced()
@@ -57,7 +57,7 @@ def test_files_stay_those_of_the_version_that_was_opened(tiny: Tiny) -> None:
     assert open_below(tiny.root) == descriptors - 1
 
 
-def test_a_folder_that_is_gone_is_replaced(tiny: Tiny) -> None:
+def test_a_folder_that_is_gone_is_replaced(tiny):
     folder = opened(tiny.folder)
     tiny.folder.rename(tiny.root / "elsewhere")
     assert folder.replaced()
@@ -67,7 +67,7 @@ def test_a_folder_that_is_gone_is_replaced(tiny: Tiny) -> None:
         opened(tiny.folder, known=folder.generation())
 
 
-def test_sizes_and_hashes_are_those_of_the_record(tiny: Tiny) -> None:
+def test_sizes_and_hashes_are_those_of_the_record(tiny):
     file = tiny.folder / "a.bin"
     for octets, refusing in (
         (b"0001", {"hash"}),
@@ -85,14 +85,14 @@ def test_sizes_and_hashes_are_those_of_the_record(tiny: Tiny) -> None:
                 assert folder.file("a.bin").read_bytes() == octets
 
 
-def test_a_file_that_the_record_does_not_list_is_refused_from_sizes_on(tiny: Tiny) -> None:
+def test_a_file_that_the_record_does_not_list_is_refused_from_sizes_on(tiny):
     (tiny.folder / "c.bin").write_bytes(b"x")
     assert opened(tiny.folder, "none").file("c.bin").read_bytes() == b"x"
     with pytest.raises(BadInput, match=r"c\.bin: is not in the provenance record"):
         opened(tiny.folder).file("c.bin")
 
 
-def test_a_record_that_was_changed_is_refused_from_sizes_on(tiny: Tiny) -> None:
+def test_a_record_that_was_changed_is_refused_from_sizes_on(tiny):
     path = tiny.folder / RECORD
     path.write_bytes(read_record(path).model_copy(update={"asset": "other"}).to_bytes())
     assert opened(tiny.folder, "none").record is not None
@@ -100,7 +100,7 @@ def test_a_record_that_was_changed_is_refused_from_sizes_on(tiny: Tiny) -> None:
         opened(tiny.folder)
 
 
-def test_pipes_and_folders_are_no_files(tiny: Tiny) -> None:
+def test_pipes_and_folders_are_no_files(tiny):
     os.mkfifo(tiny.folder / "pipe")
     (tiny.folder / "sub").mkdir()
     folder = opened(tiny.folder, "none")
@@ -112,7 +112,7 @@ def test_pipes_and_folders_are_no_files(tiny: Tiny) -> None:
     assert not folder.has("nothing")
 
 
-def test_a_known_file_is_hashed_again_only_if_it_is_another(tiny: Tiny) -> None:
+def test_a_known_file_is_hashed_again_only_if_it_is_another(tiny):
     first = opened(tiny.folder, "hash")
     first.file("a.bin")
     known = first.finish()
@@ -126,7 +126,7 @@ def test_a_known_file_is_hashed_again_only_if_it_is_another(tiny: Tiny) -> None:
         opened(tiny.folder, "hash", known).file("a.bin")
 
 
-def test_another_record_of_the_known_payload_is_proven_before_it_is_trusted(tiny: Tiny) -> None:
+def test_another_record_of_the_known_payload_is_proven_before_it_is_trusted(tiny):
     first = opened(tiny.folder)
     first.file("a.bin")
     known = first.finish()
@@ -145,7 +145,7 @@ def test_another_record_of_the_known_payload_is_proven_before_it_is_trusted(tiny
         opened(tiny.folder, known=known)
 
 
-def test_without_a_record_the_files_are_the_generation(tiny: Tiny) -> None:
+def test_without_a_record_the_files_are_the_generation(tiny):
     (tiny.folder / RECORD).unlink()
     folder = opened(tiny.folder)
     folder.file("a.bin")
@@ -163,7 +163,7 @@ def test_without_a_record_the_files_are_the_generation(tiny: Tiny) -> None:
         opened(tiny.folder, "hash").finish()
 
 
-def test_an_artifact_knows_whether_it_was_made_from_another_version(tiny: Tiny) -> None:
+def test_an_artifact_knows_whether_it_was_made_from_another_version(tiny):
     derived = opened(tiny.derive())
     source = opened(tiny.folder)
     assert not made_from_another(derived, source)
@@ -187,7 +187,7 @@ def raised(error: BaseException) -> BaseException:
     return caught.value
 
 
-def test_descriptors_become_real_paths() -> None:
+def test_descriptors_become_real_paths():
     error = raised(BadInput("/proc/self/fd/71/x", "not as /proc/self/fd/7", 3))
     assert isinstance(error, BadInput)
     assert (error.file, error.rule, error.row) == ("data/p/b.npy/x", "not as data/p/a.npy", 3)
@@ -195,7 +195,7 @@ def test_descriptors_become_real_paths() -> None:
     assert str(raised(GristmillError("/proc/self/fd/8: no"))) == "/proc/self/fd/8: no"
 
 
-def test_errors_of_the_system_keep_their_reason() -> None:
+def test_errors_of_the_system_keep_their_reason():
     error = raised(OSError(errno.EIO, "Input/output error", "/proc/self/fd/7"))
     assert str(error).startswith("data/p/a.npy: cannot be read (Input/output error)")
     assert str(raised(OSError("strange"))).startswith(
@@ -207,11 +207,11 @@ def test_errors_of_the_system_keep_their_reason() -> None:
     "error",
     [ValueError("x"), IndexError(), sqlite3.DatabaseError("x"), struct.error("x"), EOFError()],
 )
-def test_errors_of_libraries_name_the_file_that_was_opened_last(error: Exception) -> None:
+def test_errors_of_libraries_name_the_file_that_was_opened_last(error):
     assert str(raised(error)).startswith("data/p/now: cannot be read, it is damaged (")
 
 
-def test_an_artifact_that_is_replaced_meanwhile_is_opened_again(tiny: Tiny) -> None:
+def test_an_artifact_that_is_replaced_meanwhile_is_opened_again(tiny):
     seen = []
 
     def read(opening: Opening) -> tuple[bytes, bytes]:
@@ -233,7 +233,7 @@ def test_an_artifact_that_is_replaced_meanwhile_is_opened_again(tiny: Tiny) -> N
         together(read, "sizes", generations)
 
 
-def test_an_artifact_that_is_always_replaced_is_given_up(tiny: Tiny) -> None:
+def test_an_artifact_that_is_always_replaced_is_given_up(tiny):
     calls = []
 
     def read(opening: Opening) -> None:
@@ -247,7 +247,7 @@ def test_an_artifact_that_is_always_replaced_is_given_up(tiny: Tiny) -> None:
     assert len(calls) == 20
 
 
-def test_errors_name_the_real_files_and_are_of_gristmill(tiny: Tiny) -> None:
+def test_errors_name_the_real_files_and_are_of_gristmill(tiny):
     def read(error: type[Exception]) -> None:
         def failing(opening: Opening) -> None:
             path = opening.folder(tiny.folder).file("a.bin")
@@ -265,7 +265,7 @@ def test_errors_name_the_real_files_and_are_of_gristmill(tiny: Tiny) -> None:
         read(KeyboardInterrupt)  # type: ignore[arg-type]
 
 
-def test_a_first_opening_knows_that_it_is_first(tiny: Tiny) -> None:
+def test_a_first_opening_knows_that_it_is_first(tiny):
     def read(opening: Opening) -> bool:
         opening.folder(tiny.folder)
         assert opening.folder(tiny.folder) is opening.folder(Path(tiny.folder))

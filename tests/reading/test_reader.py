@@ -137,7 +137,7 @@ def root(reader: Reader, tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_every_reader_is_registered() -> None:
+def test_every_reader_is_registered():
     found = set()
     for file in (CHECKOUT / "gristmill").glob("*/read/*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
@@ -155,7 +155,7 @@ def test_every_reader_is_registered() -> None:
 
 
 @pytest.mark.parametrize("reader", BY_NUMBER, indirect=True)
-def test_a_plain_data_loader_delivers_every_sample_once(reader: Reader, root: Path) -> None:
+def test_a_plain_data_loader_delivers_every_sample_once(reader, root):
     dataset = reader.open(root, "sizes")
     expected = all_samples(dataset)
     loader = torch_data.DataLoader(dataset, batch_size=16, shuffle=True, num_workers=2)
@@ -166,7 +166,7 @@ def test_a_plain_data_loader_delivers_every_sample_once(reader: Reader, root: Pa
 
 
 @pytest.mark.parametrize("reader", BY_NUMBER, indirect=True)
-def test_numbers_ask_for_the_same_samples_in_every_reader(reader: Reader, root: Path) -> None:
+def test_numbers_ask_for_the_same_samples_in_every_reader(reader, root):
     dataset = reader.open(root, "sizes")
     of = partial(samples_of, dataset)
     no_numbers = [torch.tensor([False, True]), *NO_NUMBERS.values()]
@@ -198,9 +198,7 @@ def test_numbers_ask_for_the_same_samples_in_every_reader(reader: Reader, root: 
 
 @pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("reader", WITH_WORKERS, indirect=True)
-def test_a_rebuild_under_running_workers_never_mixes(
-    reader: Reader, root: Path, context: str
-) -> None:
+def test_a_rebuild_under_running_workers_never_mixes(reader, root, context):
     dataset = reader.open(root, "sizes")
     expected = set(samples := all_samples(dataset))
     count = samples.total()
@@ -224,9 +222,7 @@ def test_a_rebuild_under_running_workers_never_mixes(
 
 @pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("reader", WITH_WORKERS, indirect=True)
-def test_a_rebuild_before_the_first_batch_never_mixes(
-    reader: Reader, root: Path, context: str
-) -> None:
+def test_a_rebuild_before_the_first_batch_never_mixes(reader, root, context):
     dataset = reader.open(root, "sizes")
     expected = set(samples := all_samples(dataset))
     loader = loader_of(dataset, 16, num_workers=2, multiprocessing_context=context)
@@ -236,7 +232,7 @@ def test_a_rebuild_before_the_first_batch_never_mixes(
     assert (stale, len(found)) == ((True, 0) if context == "spawn" else (False, samples.total()))
 
 
-def test_a_rebuild_of_each_artifact_is_seen_after_a_pickle(reader: Reader, root: Path) -> None:
+def test_a_rebuild_of_each_artifact_is_seen_after_a_pickle(reader, root):
     for number, part in enumerate(reader.parts):
         dataset = reader.open(root, "sizes")
         expected = all_samples(dataset)
@@ -256,7 +252,7 @@ def test_a_rebuild_of_each_artifact_is_seen_after_a_pickle(reader: Reader, root:
         reader.publish(root, 0)
 
 
-def test_a_rebuild_with_an_equal_payload_is_read_on(reader: Reader, root: Path) -> None:
+def test_a_rebuild_with_an_equal_payload_is_read_on(reader, root):
     dataset = reader.open(root, "hash")
     expected = all_samples(dataset)
     unread = pickle.dumps(dataset)
@@ -270,8 +266,8 @@ def test_a_rebuild_with_an_equal_payload_is_read_on(reader: Reader, root: Path) 
 
 
 def test_a_pickle_of_a_relative_path_is_read_in_another_working_directory(
-    reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
-) -> None:
+    reader, root, monkeypatch, tmp_path_factory
+):
     monkeypatch.chdir(root.parent)
     dataset = reader.open(Path(root.name), "sizes")
     kept = pickle.dumps(dataset)
@@ -285,7 +281,7 @@ def _records(root: Path) -> list[Path]:
     return [*root.rglob("provenance.json"), *root.rglob("provenance/*.json")]
 
 
-def test_files_without_a_record_are_one_generation_too(reader: Reader, root: Path) -> None:
+def test_files_without_a_record_are_one_generation_too(reader, root):
     for record in _records(root):
         record.unlink()
     dataset = reader.open(root, "sizes")
@@ -302,7 +298,7 @@ def test_files_without_a_record_are_one_generation_too(reader: Reader, root: Pat
         all_samples(unread)
 
 
-def test_a_file_that_is_cut_short_is_refused_at_every_level(reader: Reader, root: Path) -> None:
+def test_a_file_that_is_cut_short_is_refused_at_every_level(reader, root):
     for name in reader.used:
         file = root / name
         octets = file.read_bytes()
@@ -314,7 +310,7 @@ def test_a_file_that_is_cut_short_is_refused_at_every_level(reader: Reader, root
     assert all_samples(reader.open(root, "hash"))
 
 
-def test_one_flipped_bit_of_any_file_is_refused_by_its_hash(reader: Reader, root: Path) -> None:
+def test_one_flipped_bit_of_any_file_is_refused_by_its_hash(reader, root):
     for name in reader.used:
         file = root / name
         octets = file.read_bytes()
@@ -352,7 +348,7 @@ DAMAGES: list[Callable[[bytes, random.Random], bytes | None]] = [
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_random_damage_ends_in_errors_of_gristmill(reader: Reader, root: Path, seed: int) -> None:
+def test_random_damage_ends_in_errors_of_gristmill(reader, root, seed):
     chance = random.Random(seed)
     expected = all_samples(reader.open(root, "hash"))
     records = [p for p in root.rglob("*.json") if "provenance" in p.as_posix()]
@@ -414,9 +410,7 @@ def _other_value(octets: bytes, chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_other_values_in_json_end_in_errors_of_gristmill(
-    reader: Reader, root: Path, seed: int
-) -> None:
+def test_other_values_in_json_end_in_errors_of_gristmill(reader, root, seed):
     chance = random.Random(seed)
     for record in _records(root):
         record.unlink()  # it would refuse a file of another size
@@ -444,9 +438,7 @@ def _changed(octets: bytes, damaged: bytes) -> str:
     return b"\n".join(changed).decode()[:2000]
 
 
-def test_values_of_another_version_of_the_pack_are_refused(
-    reader_of: Callable[[str], Reader], tmp_path: Path
-) -> None:
+def test_values_of_another_version_of_the_pack_are_refused(reader_of, tmp_path):
     reader = reader_of("StepDataset")
     reader.publish(tmp_path, 0)
     publish_part(tmp_path, reader.parts, 0, 1)
@@ -457,9 +449,7 @@ def test_values_of_another_version_of_the_pack_are_refused(
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 1 << 20])
-def test_the_range_of_a_column_is_that_of_all_rows_of_all_arrays(
-    batch_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_range_of_a_column_is_that_of_all_rows_of_all_arrays(batch_bytes, monkeypatch):
     monkeypatch.setattr(reader, "_BATCH_BYTES", batch_bytes)
     rows = np.zeros(4, [("run", "<u4"), ("ev", "<f4", (2,))])
     rows["run"] = [7, 3, 4, 2_000]
@@ -471,13 +461,13 @@ def test_the_range_of_a_column_is_that_of_all_rows_of_all_arrays(
     assert list(ranges.lines()) == ["run: uint32, 3 to 2,000", "ev: float32, -0.25 to 1e+09"]
 
 
-def test_an_array_has_its_type_its_shape_and_its_range() -> None:
+def test_an_array_has_its_type_its_shape_and_its_range():
     tokens = np.arange(2_400, dtype=np.uint16).reshape(1_200, 2)
     assert array_fact("inputs.npy", tokens) == "inputs.npy: uint16 [1,200, 2], 0 to 2,399"
     assert array_fact("empty.npy", tokens[:0]) == "empty.npy: uint16 [0, 2]"
 
 
-def test_text_files_have_lines_and_bytes_and_a_missing_one_has_no_line(tmp_path: Path) -> None:
+def test_text_files_have_lines_and_bytes_and_a_missing_one_has_no_line(tmp_path):
     (tmp_path / "one").write_text("a\n")
     (tmp_path / "many").write_text("a\n" * 2_000 + "b")
     (tmp_path / "folder").mkdir()
@@ -521,7 +511,7 @@ def _pushed(reader: Reader, folder: Path, version: int = 0) -> tuple[Path, Any]:
     return folder / "data", Addresses(str(folder / "m"), reader)
 
 
-def test_a_mirror_is_read_as_the_data_root(reader: Reader, tmp_path: Path) -> None:
+def test_a_mirror_is_read_as_the_data_root(reader, tmp_path):
     root, addresses = _pushed(reader, tmp_path)
     expected = all_samples(reader.open(root, "hash"))
     opened = reader.open(addresses, "hash")
@@ -533,9 +523,7 @@ def test_a_mirror_is_read_as_the_data_root(reader: Reader, tmp_path: Path) -> No
     assert all_samples(pickle.loads(kept)) == expected
 
 
-def test_a_wrong_byte_in_the_cache_is_refused_by_its_hash(
-    reader_of: Callable[[str], Reader], tmp_path: Path, kept: Path
-) -> None:
+def test_a_wrong_byte_in_the_cache_is_refused_by_its_hash(reader_of, tmp_path, kept):
     reader = reader_of("StepDataset")
     _, addresses = _pushed(reader, tmp_path)
     reader.open(addresses, "hash")
@@ -552,9 +540,7 @@ def test_a_wrong_byte_in_the_cache_is_refused_by_its_hash(
 
 
 @pytest.mark.slow
-def test_spawned_workers_read_the_version_of_their_parent(
-    reader_of: Callable[[str], Reader], tmp_path: Path
-) -> None:
+def test_spawned_workers_read_the_version_of_their_parent(reader_of, tmp_path):
     reader = reader_of("StepDataset")
     root, addresses = _pushed(reader, tmp_path)
     expected = all_samples(reader.open(root, "sizes"))
@@ -565,23 +551,21 @@ def test_spawned_workers_read_the_version_of_their_parent(
     assert sorted(found) == sorted(expected.elements())
 
 
-def test_an_address_as_a_path_is_refused() -> None:
+def test_an_address_as_a_path_is_refused():
     for text in ("mirror://a/b", "mirror+s3://b/p!a"):
         with pytest.raises(BadInput, match="give it as text"):
             located(Path(text))
     assert located("/a/b") == located(Path("/a/b")) == Path("/a/b")
 
 
-def test_a_relative_path_is_absolute_from_its_opening(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_is_absolute_from_its_opening(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert located("a/b") == located(Path("a/b")) == tmp_path / "a/b"
     # The place of `..` behind a link is not that of its text.
     assert located("a/../b") == tmp_path / "a/../b"
 
 
-def test_errors_name_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_name_the_address(tmp_path, monkeypatch):
     with pytest.raises(MirrorError, match="is no address in a mirror"):
         located("mirror+file:///x")
     monkeypatch.setitem(sys.modules, "obstore.store", None)
@@ -589,7 +573,7 @@ def test_errors_name_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         located(f"mirror+{tmp_path}/m!a")
 
 
-def test_a_server_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_is_named(monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
         monkeypatch.setenv(name, "x")
@@ -599,15 +583,13 @@ def test_a_server_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 40))), st.integers(-1, 31))
-def test_the_lines_from_a_key_on_are_those_of_a_scan(
-    made: list[tuple[int, int]], wanted: int
-) -> None:
+def test_the_lines_from_a_key_on_are_those_of_a_scan(made, wanted):
     lines = [json.dumps([key, "x" * size]).encode() + b"\n" for key, size in sorted(made)]
     found = lines_from(io.BytesIO(b"".join(lines)), lambda line: json.loads(line)[0], wanted)
     assert list(found) == [line for line in lines if json.loads(line)[0] >= wanted]
 
 
-def test_few_lines_of_many_are_read() -> None:
+def test_few_lines_of_many_are_read():
     asked = []
 
     def key(line: bytes) -> int:
@@ -643,7 +625,7 @@ class Changed:
         return draw
 
 
-def test_the_digits_are_those_of_the_pinned_numpy() -> None:
+def test_the_digits_are_those_of_the_pinned_numpy():
     """Where another NumPy draws otherwise, states of this one are refused."""
     assert stream_of(pcg64(7, 0, 0)) == {"stream": "0555ac74", "numpy": np.__version__}
     assert stream_of(philox(7)) == {"stream": "3535c881", "numpy": np.__version__}
@@ -654,9 +636,7 @@ def test_the_digits_are_those_of_the_pinned_numpy() -> None:
     ("method", "place"),
     [("permutation", 0), ("permutation", -1), ("integers", 5), ("integers", -1)],
 )
-def test_a_stream_that_differs_in_any_draw_is_refused_with_the_cure(
-    method: str, place: int
-) -> None:
+def test_a_stream_that_differs_in_any_draw_is_refused_with_the_cure(method, place):
     state = stream_of(pcg64(7, 0, 0))
     refuse_other_stream(state, pcg64(7, 0, 0))
     with pytest.raises(GristmillError) as caught:
@@ -669,7 +649,7 @@ def test_a_stream_that_differs_in_any_draw_is_refused_with_the_cure(
     )
 
 
-def test_a_state_without_digits_is_taken_and_one_with_others_is_not() -> None:
+def test_a_state_without_digits_is_taken_and_one_with_others_is_not():
     refuse_other_stream({}, pcg64(7))
     refuse_other_stream({"numpy": "1.0"} | stream_of(pcg64(7)), pcg64(7))
     for wrong in (None, 5, "", "x" * 1000, stream_of(philox(7))["stream"]):
