@@ -1,7 +1,5 @@
 """`gristmill browse`: what it refuses, and that it answers at the address that it says."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

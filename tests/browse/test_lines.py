@@ -1,7 +1,5 @@
 """Rows of files of lines: pages, places that are kept, searches, and damage."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

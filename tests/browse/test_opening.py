@@ -1,7 +1,5 @@
 """The tables of artifacts of every kind: rows, pictures, tokens, origins, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Rows in a terminal: which row, what is printed of it, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from io import StringIO

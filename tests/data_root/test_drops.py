@@ -1,7 +1,5 @@
 """Drops that may be built from: each state, and how often a file is hashed."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """The file that says how a partition is built, as `ls` and `verify` see it beside the artifact."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The head of a card, and a README of the person's own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files of the writer are read as pyarrow and polars read any Parquet."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows of an artifact as Parquet: how files are cut and named, and what a failure leaves."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

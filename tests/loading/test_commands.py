@@ -1,7 +1,5 @@
 """The commands of training, over runs of the samples."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

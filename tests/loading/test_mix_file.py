@@ -1,7 +1,5 @@
 """Mix files: every family by its folder, and what is refused with file, key and cure."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -1,7 +1,5 @@
 """From words to whole numbers of samples, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

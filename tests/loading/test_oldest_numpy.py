@@ -1,7 +1,5 @@
 """The numbers of version 1 with the oldest NumPy that the package takes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every sample of random batches, made again from the raw bytes that its origin names."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import gzip

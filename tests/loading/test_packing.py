@@ -1,7 +1,5 @@
 """Packed rows: each token once, no label of another document, the golden rule."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from itertools import groupby, pairwise

@@ -1,7 +1,5 @@
 """A run as a function of the position, and its inverse."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

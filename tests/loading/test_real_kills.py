@@ -1,7 +1,5 @@
 """Training loops of every family, killed for real and started again at another number of ranks."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import multiprocessing

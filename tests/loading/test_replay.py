@@ -1,7 +1,5 @@
 """Steps of a run, read again from a copy that a mirror gave: the same bytes for any ranks."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from typing import Any

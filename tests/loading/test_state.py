@@ -1,7 +1,5 @@
 """States: what they hold, what a resume refuses with both values, and going on with other data."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Iterator

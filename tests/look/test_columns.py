@@ -1,7 +1,5 @@
 """The columns of rows are counted: types, shares of empty values, examples."""
 
-from __future__ import annotations
-
 from gristmill.look.columns import Columns, joined, kind_of, message_keys
 
 

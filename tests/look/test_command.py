@@ -1,7 +1,5 @@
 """`gristmill look` prints what is in files."""
 
-from __future__ import annotations
-
 import json
 
 from click.testing import CliRunner

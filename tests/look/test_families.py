@@ -1,7 +1,5 @@
 """Each family is asked whether it reads files as they are."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

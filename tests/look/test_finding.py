@@ -1,7 +1,5 @@
 """A look says what is in files, and writes a recipe where that is asked for."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tomllib

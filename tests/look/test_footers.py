@@ -1,7 +1,5 @@
 """Footers of Parquet files are read together, and one that is broken spoils no other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

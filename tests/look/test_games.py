@@ -1,7 +1,5 @@
 """What a look says of games of chess."""
 
-from __future__ import annotations
-
 import bz2
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The recipe that a look proposes reads the rows that were looked at."""
 
-from __future__ import annotations
-
 import tomllib
 from typing import Any
 

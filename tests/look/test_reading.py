@@ -1,7 +1,5 @@
 """Files are read by heads, tails and footers, or whole; what is wrong with one is said of it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A look is printed a line each, and no terminal obeys what is in the files."""
 
-from __future__ import annotations
-
 import json
 
 from gristmill.look import reading

@@ -1,7 +1,5 @@
 """What columns mean is guessed by their names and values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest

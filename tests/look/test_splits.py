@@ -1,7 +1,5 @@
 """Files belong to the splits that their names say."""
 
-from __future__ import annotations
-
 import pytest
 
 from gristmill.contract import BadInput

@@ -1,7 +1,5 @@
 """Tags around thoughts are found by their words, whatever their brackets."""
 
-from __future__ import annotations
-
 import pytest
 
 from gristmill.look.tags import around_of, ends_of, tags_of

@@ -1,7 +1,5 @@
 """Conversations that are no list of messages with roles get a recipe that reads them."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from typing import Any

@@ -1,7 +1,5 @@
 """Marks of conversations in one text are found by their words, or as those of a template."""
 
-from __future__ import annotations
-
 import pytest
 
 from gristmill.corpora.raw.chat.recipe import Transcripts

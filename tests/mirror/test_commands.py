@@ -1,7 +1,5 @@
 """The commands `push` and `pull`: what they print, and their exit status."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner, Result
 

@@ -1,7 +1,5 @@
 """What each family publishes goes through a mirror and back."""
 
-from __future__ import annotations
-
 import pytest
 
 from gristmill import provenance

@@ -1,7 +1,5 @@
 """Publishing in a dataset repository, against a hub on this machine."""
 
-from __future__ import annotations
-
 import getpass
 import re
 import socket

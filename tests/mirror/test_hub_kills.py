@@ -1,7 +1,5 @@
 """A push to a dataset repository that is killed shows nothing half, and the next one goes on."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A push or a pull that is killed at any step leaves whole versions, and the next one goes on."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

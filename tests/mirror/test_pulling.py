@@ -1,7 +1,5 @@
 """A pulled artifact is the pushed one; nothing else is ever published in its place."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

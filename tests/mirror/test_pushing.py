@@ -1,7 +1,5 @@
 """A version in a mirror is what its record says, whole, and of one generation."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """What a store gives: whole objects and errors with a name; over S3 also cut lines."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

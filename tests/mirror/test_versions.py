@@ -1,7 +1,5 @@
 """What is a version, which one is meant, and what others wrote into a mirror is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What a record says of the machine."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Recipes and fingerprints: what changes them, and what does not."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The inventory says what should be there; its file names carry any name of an artifact."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

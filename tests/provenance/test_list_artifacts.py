@@ -1,7 +1,5 @@
 """What `gristmill ls` lists: every artifact with a record, and whether it is current."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

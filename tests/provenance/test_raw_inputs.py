@@ -1,7 +1,5 @@
 """Raw files as inputs: what is recorded of them, and which are read again."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

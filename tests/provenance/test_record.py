@@ -1,7 +1,5 @@
 """The record: its bytes, digests, and what changes which of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Every difference between an artifact and its record is reported with its path and law."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """What is renamed into place is on disk before, and its name is on disk after."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

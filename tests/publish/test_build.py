@@ -1,7 +1,5 @@
 """Builds and the records that they are current by: recipe, code digest, libraries."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

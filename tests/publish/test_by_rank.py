@@ -3,8 +3,6 @@
 Ranks are tested in `tests/reasoning/builders/test_shards.py`, where a builder has them.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

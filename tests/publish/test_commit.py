@@ -1,7 +1,5 @@
 """A shared folder whose records or files are not as publishing left them: each has a way out."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`gristmill doctor`: what is said of a file system, of libraries and of the instance."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import fields, replace

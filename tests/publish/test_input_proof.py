@@ -1,7 +1,5 @@
 """Inputs that differ from their records: refused before a builder reads them, and after."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import shutil

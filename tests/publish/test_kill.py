@@ -1,7 +1,5 @@
 """A build killed at any call leaves the old artifact or the new one, whole."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What each family publishes in the link form: the bytes of the other form."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Publishing: what is built, what is left alone, what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import hashlib

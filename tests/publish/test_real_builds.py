@@ -1,7 +1,5 @@
 """Builds of every asset, killed or with failing calls: the old artifact or the new one, whole."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Removal: published artifacts go in one rename; slots of killed builds are cleaned up."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A file of a shared folder is not hashed only because a commit of another partition linked it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

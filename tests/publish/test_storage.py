@@ -1,7 +1,5 @@
 """Where renameat2 is refused, a commit flips a link: old or new, whole, at every kill."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl

@@ -1,7 +1,5 @@
 """One folder through one handle: files of one version, compared with the record."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Generations are compared by their records, and named in errors."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Interrupts that are handled, dropped in a callback, or turned into another error."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

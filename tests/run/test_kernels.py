@@ -1,7 +1,5 @@
 """Machine code of kernels: where it is kept, by what it is keyed, and who may fill it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

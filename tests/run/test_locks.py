@@ -1,7 +1,5 @@
 """Two builders at once: one wins, the other says who holds the lock."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

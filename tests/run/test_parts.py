@@ -1,7 +1,5 @@
 """Parts come in task order, from the store where it has them; broken and foreign ones do not."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

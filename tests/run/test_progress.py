@@ -1,7 +1,5 @@
 """Progress: reports of a stage reach the sink, few of them, and the last one always."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -1,7 +1,5 @@
 """The engine of Ray tasks, on a Ray that runs each task here. tests/clusters has a real one."""
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle

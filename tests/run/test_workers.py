@@ -1,7 +1,5 @@
 """Results in order, errors as they are, and no worker that outlives its parent."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

@@ -1,7 +1,5 @@
 """What a field may hold, for every type of field that configs have."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table `[alerts]`: one address, in the file or in a variable, that no error shows."""
 
-from __future__ import annotations
-
 import pytest
 
 from gristmill.settings.root_tables import AlertSettings, InboxSettings, MirrorSettings

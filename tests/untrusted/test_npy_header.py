@@ -1,7 +1,5 @@
 """The header of an npy file is read, or refused by a ValueError; nothing is unpickled."""
 
-from __future__ import annotations
-
 import io
 import pickle
 

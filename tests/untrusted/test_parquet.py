@@ -1,7 +1,5 @@
 """What helps with a file that Arrow does not read, and where it is damaged."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """The sample: its share, its seed, and the error for two encodings that differ."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Each engine, and both behind one encoder, give the ids of tiktoken's own patterns."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

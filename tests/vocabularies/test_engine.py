@@ -1,7 +1,5 @@
 """When gigatoken is used, and that its memory is bounded."""
 
-from __future__ import annotations
-
 import mmap
 import pickle
 from importlib import metadata

@@ -1,7 +1,5 @@
 """The pins are tiktoken's own, and `place` publishes exactly the pinned bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Tokenizers from a person's file: declared, proved, placed, and refused."""
 
-from __future__ import annotations
-
 import hashlib
 import http.server
 import io

@@ -1,7 +1,5 @@
 """The tables of unproven characters are those that the comparison gave."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One object for every tokenizer: ids, bytes, control tokens, types."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from pathlib import Path

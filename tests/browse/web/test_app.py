@@ -1,7 +1,5 @@
 """The pages over artifacts, asked as a browser asks: what they show, escape and refuse."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """Which requests reach the web server, by Host, Origin, form and what the browser says."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Mapping
