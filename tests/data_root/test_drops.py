@@ -47,9 +47,7 @@ def needs(drop: Path, _root: Path, is_there: IsThere) -> None:
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
     add_inboxes(
-        monkeypatch,
-        toy=toy_kind(refuse, needs=needs),
-        **{"toy/recipes": toy_kind(shape=TOML)},
+        monkeypatch, toy=toy_kind(refuse, needs=needs), **{"toy/recipes": toy_kind(shape=TOML)}
     )
 
 

@@ -138,9 +138,7 @@ def test_what_cannot_be_packed_or_mixed_is_refused():
 
 @given(
     st.lists(
-        st.lists(st.sampled_from([-1, 3, 4, 5, 9]), min_size=6, max_size=6),
-        min_size=1,
-        max_size=5,
+        st.lists(st.sampled_from([-1, 3, 4, 5, 9]), min_size=6, max_size=6), min_size=1, max_size=5
     )
 )
 def test_rows_that_hold_documents_get_the_columns_of_packed_rows(rows):

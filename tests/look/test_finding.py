@@ -113,11 +113,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], None], tuple[str, ...]]] = {
     "05": ("gsm8k", other_columns, ("train-1.jsonl: the corpus gsm8k reads none of 9 rows",)),
     "09": ("openr1_math_220k", missing_column, ("lacks the column response",)),
     "12": ("gsm8k", splits_in_a_file, ("gsm8k.json: holds the splits train, test",)),
-    "16": (
-        "gsm8k",
-        cut_gzip,
-        ("train.jsonl.gz: ", "gzip", "read once it is mended"),
-    ),
+    "16": ("gsm8k", cut_gzip, ("train.jsonl.gz: ", "gzip", "read once it is mended")),
     "31": ("gsm8k", links, ("train.jsonl: is a link", "follow_links")),
     "32": (
         "gsm8k",
@@ -333,12 +329,7 @@ LONG = "A long story about the number {n} and the people of a small town."
             '{ template = "{Document}\\n\\n.." }',
         ),
         (
-            {
-                "goal": "How do I open jar number {n}?",
-                "one": "twist {n}",
-                "two": "hit",
-                "label": 0,
-            },
+            {"goal": "How do I open jar number {n}?", "one": "twist {n}", "two": "hit", "label": 0},
             'if they name a choice, write { choice = "label", of = ["one", "two"] }',
         ),
         (

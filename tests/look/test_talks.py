@@ -17,11 +17,7 @@ HUMAN = f"\n\nHuman: {ASKED}\n\nAssistant:"
 FOUND = {"messages": "m"}
 THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "I think."}]}
 PLAIN = {"role": "assistant", "content": SAID}
-GAVE = {
-    "type": "message",
-    "role": "assistant",
-    "content": [{"type": "output_text", "text": SAID}],
-}
+GAVE = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": SAID}]}
 
 
 @pytest.mark.parametrize(
@@ -101,10 +97,7 @@ GAVE = {
                 "marks": {"control": ["<|Human|>:", "<eoh>", "<|MOSS|>:", "<eom>"]},
             },
         ),
-        (
-            {"input": [{"role": "user", "content": ASKED}, THOUGHT, GAVE]},
-            {"messages": "input"},
-        ),
+        ({"input": [{"role": "user", "content": ASKED}, THOUGHT, GAVE]}, {"messages": "input"}),
         (
             {"input": [{"role": "user", "content": ASKED}], "output": [THOUGHT, GAVE]},
             {"prompt": "input", "completion": "output"},
@@ -113,10 +106,7 @@ GAVE = {
             {"messages": [json.dumps({"role": "user", "content": ASKED}), json.dumps(PLAIN)]},
             {"messages": "messages"},
         ),
-        (
-            {"input": ASKED, "output": [THOUGHT, GAVE]},
-            {"prompt": "input", "completion": "output"},
-        ),
+        ({"input": ASKED, "output": [THOUGHT, GAVE]}, {"prompt": "input", "completion": "output"}),
     ],
 )
 def test_every_form_of_a_conversation_gets_a_recipe_that_reads_it(tmp_path, row, expected):

@@ -21,10 +21,7 @@ LLAMA_3 = (
             {"user": "\n\nHuman:", "assistant": "\n\nAssistant:"},
         ),
         ("Q: hi {}\nA: yes {}", {"user": "\nQ:", "assistant": "\nA:"}),
-        (
-            "Q: a\nA: b\n\nQ: c\nA: d\nQ: hi {}\nA: yes {}",
-            {"user": "\nQ:", "assistant": "\nA:"},
-        ),
+        ("Q: a\nA: b\n\nQ: c\nA: d\nQ: hi {}\nA: yes {}", {"user": "\nQ:", "assistant": "\nA:"}),
         ("<human>: hi {}\n<bot>: yes {}", {"user": "\n<human>:", "assistant": "\n<bot>:"}),
         (
             "### Human: hi {}### Assistant: yes {}",
@@ -114,10 +111,7 @@ LLAMA_3 = (
         ("**Q**: hi {}\n**A**: yes {}", {"user": "\n**Q**:", "assistant": "\n**A**:"}),
         ("[Human] hi {} [AI] yes {}", None),
         ("User: hi {} Assistant: yes {}", None),
-        (
-            "User: hi User: {}\nAssistant: yes {}",
-            {"user": "\nUser:", "assistant": "\nAssistant:"},
-        ),
+        ("User: hi User: {}\nAssistant: yes {}", {"user": "\nUser:", "assistant": "\nAssistant:"}),
         ("hi {}: yes {}", None),
         ("A talk {} of none.\nHuman: hi {}\nAssistant: yes", None),
         ("Human: hi {}\nHuman: yes {}", None),

@@ -94,11 +94,7 @@ def test_a_rebuild_is_one_commit_that_removes_what_is_gone(hub, tmp_path):
     (done,) = push(tmp_path, URL)
     assert done.error is None and done.created
     assert repository(hub).files == {**in_repository(tmp_path), "README.md": b"mine"}
-    assert repository(hub).titles == [
-        "Publish family/tiny",
-        "by hand",
-        "Publish family/tiny",
-    ]
+    assert repository(hub).titles == ["Publish family/tiny", "by hand", "Publish family/tiny"]
 
 
 def test_what_was_nested_in_the_version_before_goes_with_it(hub, tmp_path):

@@ -24,14 +24,7 @@ from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.run.progress import Progress, Report
 from tests.publish.scenarios import NESTED, OUTER
-from tests.publish.tiny import (
-    TinyConfig,
-    made_from,
-    many_inputs,
-    raw_file,
-    raw_input,
-    tiny_build,
-)
+from tests.publish.tiny import TinyConfig, made_from, many_inputs, raw_file, raw_input, tiny_build
 
 
 @pytest.fixture
@@ -148,18 +141,13 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], list[tuple[str, str]]]] = {
         lambda root: (root / "megatron/kd/provenance/p1.inputs.jsonl").unlink(),
         [("megatron/kd/provenance/p1.inputs.jsonl", "inputs list")],
     ),
-    "raw input changed": (
-        lambda root: _flip(root / "drops/100"),
-        [("drops/100", "input")],
-    ),
+    "raw input changed": (lambda root: _flip(root / "drops/100"), [("drops/100", "input")]),
     "raw input gone": (
         lambda root: (root / "drops/1").unlink(),
         [("drops/1", "input"), ("drops/1", "input")],
     ),
     "upstream artifact built again": (
-        lambda root: publish(
-            tiny_build(root, partition="p1", config=TinyConfig(seed=2)),
-        ),
+        lambda root: publish(tiny_build(root, partition="p1", config=TinyConfig(seed=2))),
         [(OUTER, "input")],
     ),
     "upstream artifact gone": (
@@ -430,10 +418,7 @@ MALFORMED: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "record",
-    [RECORD, "megatron/kd/provenance/p0.json"],
-)
+@pytest.mark.parametrize("record", [RECORD, "megatron/kd/provenance/p0.json"])
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_malformed_record_ends_in_a_finding_and_verification_goes_on(root, name, record):
     change, law = MALFORMED[name]

@@ -352,8 +352,7 @@ def _mend_in_place(root: Path) -> None:
 
 @pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
 @pytest.mark.parametrize(
-    ("during", "ended"),
-    [(_fail, "ValueError"), (_be_killed, "killed"), (_end, "InputDamaged")],
+    ("during", "ended"), [(_fail, "ValueError"), (_be_killed, "killed"), (_end, "InputDamaged")]
 )
 def test_parts_of_a_damaged_input_are_not_used_once_it_is_mended(tmp_path, during, ended, shared):
     item = _input(tmp_path, shared)

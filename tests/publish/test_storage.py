@@ -25,14 +25,7 @@ from gristmill.publish.storage import Abilities
 from gristmill.run import locks
 from tests import budget
 from tests.mirror.roots import pulled, pushed
-from tests.publish.killing import (
-    REFUSED,
-    Kill,
-    Killer,
-    State,
-    in_two_threads,
-    kills_at_every_place,
-)
+from tests.publish.killing import REFUSED, Kill, Killer, State, in_two_threads, kills_at_every_place
 from tests.publish.scenarios import SCENARIOS, _nested
 from tests.publish.test_atomic_fs import Disk
 from tests.publish.tiny import TinyConfig, garbage, snapshot, tiny_build

@@ -177,10 +177,7 @@ NAMES = {7: Path("data/p/a.npy"), 71: Path("data/p/b.npy")}
 
 def raised(error: BaseException) -> BaseException:
     kind = type(error) if isinstance(error, GristmillError) else BadInput
-    with (
-        pytest.raises(kind) as caught,
-        damage_named(lambda: Path("data/p/now"), lambda: NAMES),
-    ):
+    with pytest.raises(kind) as caught, damage_named(lambda: Path("data/p/now"), lambda: NAMES):
         raise error
     return caught.value
 

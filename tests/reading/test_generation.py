@@ -45,11 +45,7 @@ def test_a_file_is_known_by_place_size_and_time(tmp_path):
     assert first == FileIdentity.of(file.stat())
     os.utime(file, ns=(0, first.mtime_ns + 1))
     assert FileIdentity.of(file.stat()) == first._replace(mtime_ns=first.mtime_ns + 1)
-    assert (first.size, first.inode, first.device) == (
-        3,
-        file.stat().st_ino,
-        file.stat().st_dev,
-    )
+    assert (first.size, first.inode, first.device) == (3, file.stat().st_ino, file.stat().st_dev)
 
 
 def test_levels_stay_and_truth_values_have_one():

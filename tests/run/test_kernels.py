@@ -304,12 +304,7 @@ def test_everything_is_built_where_neither_code_nor_home_can_be_written(tmp_path
     ):
         command = read_only(folders, words)
         done = subprocess.run(
-            command,
-            cwd=checkout,
-            env=surroundings,
-            capture_output=True,
-            text=True,
-            check=False,
+            command, cwd=checkout, env=surroundings, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
     assert machine_code(data / "cache")

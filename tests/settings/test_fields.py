@@ -76,11 +76,7 @@ HUGE = 10**400
         ("share", [0, 1, 0.0, 1.0, 0.25], [-1e-9, 1.0000001, "0.5", True, None, HUGE]),
         ("factor", [1e-300, 5, 1.7e308], [0, 0.0, -1, HUGE]),
         ("free", [-1e300, 3], [-HUGE]),
-        (
-            "text",
-            ["", "a\nb", "x" * LONGEST_TEXT],
-            [b"a", 1, None, "x" * (LONGEST_TEXT + 1)],
-        ),
+        ("text", ["", "a\nb", "x" * LONGEST_TEXT], [b"a", 1, None, "x" * (LONGEST_TEXT + 1)]),
         ("word", ["one", "two"], ["three", "One", 1, None, ["one"]]),
         ("mode", ["a", "b"], ["c", "", {}]),
         ("names", [(), ("a",), ["a", "b"]], ["ab", ("a", 1), {"a": 1}, None, [["a"]]]),

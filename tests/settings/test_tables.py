@@ -241,10 +241,7 @@ def test_values_come_from_the_run_then_the_file_then_the_asset():
 def test_a_value_that_the_asset_fills_in_is_not_read_from_the_file():
     settings = Settings({"names": ("x", "y"), "drop": "d"}, Path("x.toml"))
     filled = {"names": ("a", "b")}
-    assert resolve(MergeConfig, settings, {}, filled_in=filled).names == (
-        "a",
-        "b",
-    )
+    assert resolve(MergeConfig, settings, {}, filled_in=filled).names == ("a", "b")
 
 
 def test_values_that_do_not_fit_together_name_their_file():

@@ -25,12 +25,7 @@ def test_another_file_has_another_sample():
 
 @pytest.mark.parametrize(
     ("fast", "reference", "place"),
-    [
-        ([1, 2, 3], [1, 9, 3], 1),
-        ([1, 2], [1, 2, 3], 2),
-        ([1, 2, 3], [1, 2], 2),
-        ([], [7], 0),
-    ],
+    [([1, 2, 3], [1, 9, 3], 1), ([1, 2], [1, 2, 3], 2), ([1, 2, 3], [1, 2], 2), ([], [7], 0)],
 )
 def test_the_error_names_the_place_and_both_encodings(fast, reference, place):
     arrays = np.array(fast, np.int32), np.array(reference, np.int32)
