@@ -1,7 +1,5 @@
 """Pushes once to a dataset repository, as a program that may be killed: `hub_once ROOT URL`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -6,8 +6,6 @@ process as everywhere else. Reads one JSON request a line, answers with the
 process id and the exit status of the building process.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

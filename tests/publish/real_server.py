@@ -4,8 +4,6 @@ As `kill_server.py`, for the definitions. What is to be built is asked from the 
 in the building process: `assets.publishing.publish` is caught, so that `publish` runs armed.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import pkgutil

@@ -4,8 +4,6 @@ A new reader is covered by the tests of this folder once it is in READERS; `test
 for a reader that is not.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
