@@ -81,7 +81,7 @@ def test_a_file_that_vanishes_after_it_was_listed_has_no_size(tmp_path, monkeypa
     listing = list_files(tmp_path, root=tmp_path)
     scandir = os.scandir
 
-    def then_remove(folder: int) -> os._ScandirIterator[str]:
+    def then_remove(folder):
         entries = scandir(folder)
         (tmp_path / "a").unlink(missing_ok=True)
         return entries
