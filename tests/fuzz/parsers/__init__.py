@@ -39,6 +39,7 @@ PARSERS: dict[str, Parser] = {
 
 # Modules of the same folders that parse nothing which a fuzzer could give them.
 NO_PARSERS = {
+    "gristmill.provenance.record": "values of its caller, by way of JSON",
     "gristmill.publish.doctor": "what a process says that it has just started",
     "gristmill.puzzles.raw.samples": "writes the sample drops",
     "gristmill.synth.format.quarantine": "lines that a worker has just made",
