@@ -12,6 +12,7 @@ from gristmill.mirror.store import Store
 from gristmill.mirror.versions import Transfer
 from gristmill.reading.folder import OpenFolder
 from tests.mirror.roots import built, clean, files, objects, posted, pulled, pushed, versions
+from tests.mirror.s3 import served
 
 
 @pytest.fixture(autouse=True)
@@ -169,3 +170,28 @@ def test_a_damaged_version_is_followed_by_a_whole_one(tmp_path, wrong):
     assert sent.created
     assert pulled(tmp_path / "b", tmp_path / "m")[0].changed
     assert files(tmp_path / "b") == files(tmp_path / "a")
+
+
+@pytest.mark.parametrize("kind", ["folder", pytest.param("s3", marks=pytest.mark.engines)])
+def test_all_samples_go_there_and_back(kind, sample_root, tmp_path):
+    root, got = sample_root.data, tmp_path / "b"
+
+    def there_and_back(url: str) -> None:
+        assert not any(each.error for each in pushed(root, url))
+        assert not any(each.created for each in pushed(root, url))
+        done = pulled(got, url)
+        assert not any(each.error or each.skipped for each in done)
+        assert len(done) == len(list(sample_root.records()))
+        assert not any(each.changed for each in pulled(got, url))
+
+    if kind == "folder":
+        there_and_back(str(tmp_path / "m"))
+    else:
+        with served() as s3:
+            there_and_back(s3.url)
+    for _, record in sample_root.records():
+        paths = [each.path for each in record.outputs] + [provenance.RECORD]
+        for path in (f"{record.artifact}/{each}" for each in paths):
+            if (root / path).exists():
+                assert (got / path).read_bytes() == (root / path).read_bytes(), path
+    assert clean(got) and len(files(got)) > 100
