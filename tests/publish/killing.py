@@ -88,11 +88,11 @@ def _walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 class Server:
-    """A process of `kill_server`, or of another module that serves, with more variables."""
+    """A process that serves as `kill_server` does, with more variables."""
 
-    def __init__(self, shim: Path, module: str = "kill_server", **more: str) -> None:
+    def __init__(self, shim: Path, serves: str = "serve", **more: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", f"from tests.publish.{module} import serve; serve()"],
+            [sys.executable, "-c", f"from tests.publish.kill_server import {serves}; {serves}()"],
             cwd=CHECKOUT,
             env={**os.environ, **more, "LD_PRELOAD": str(shim)},
             stdin=subprocess.PIPE,
