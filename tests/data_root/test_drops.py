@@ -243,28 +243,19 @@ def test_a_drop_whose_sums_the_copy_kept_is_never_hashed_again(lake, read, tmp_p
     assert (made[0].sha256, read) == (digest("oats"), [])
 
 
-def test_sums_that_no_note_could_be_made_of_are_compared_nevertheless(lake):
+@pytest.mark.parametrize("why", ["a moment ago", "no note", "a name that no record can hold"])
+def test_a_sum_without_a_note_is_compared_nevertheless(lake, monkeypatch, why):
     """On a full disk, and while another process writes the notes of the drop."""
-    drop = land(lake, "d1", grain="oats")
+    drop, name = land(lake, "d1", grain="oats"), os.fsdecode(b"\xff")
     listed(drop, grain=digest("wheat"))
-    (lake.root / ".gristmill").write_text("a file in the place of the folder")
-    with pytest.raises(GristmillError, match="its sha256 is"):
-        lake.ready_drop("toy", "d1")
-
-
-def test_a_file_that_came_a_moment_ago_is_compared(lake, monkeypatch):
-    monkeypatch.setattr(raw_inputs, "CLOCK_TICK_NS", 60_000_000_000)
-    listed(land(lake, "d1"), grain=digest("wheat"))
-    with pytest.raises(GristmillError, match="its sha256 is"):
-        lake.ready_drop("toy", "d1")
-
-
-def test_a_name_that_no_record_can_hold_does_not_hide_a_wrong_sum(lake):
-    drop = land(lake, "d1", grain="oats")
-    name = os.fsdecode(b"\xff")
-    (drop / name).write_text("x")
-    text = f"{digest('wheat')}  grain\n{digest('x')}  {name}\n"
-    (drop / "SHA256SUMS").write_bytes(text.encode(errors="surrogateescape"))
+    if why == "a moment ago":
+        monkeypatch.setattr(raw_inputs, "CLOCK_TICK_NS", 60_000_000_000)
+    elif why == "no note":
+        (lake.root / ".gristmill").write_text("a file in the place of the folder")
+    else:
+        (drop / name).write_text("x")
+        text = f"{digest('wheat')}  grain\n{digest('x')}  {name}\n"
+        (drop / "SHA256SUMS").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(GristmillError, match="grain: its sha256 is"):
         lake.ready_drop("toy", "d1")
 

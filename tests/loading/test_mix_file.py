@@ -166,11 +166,8 @@ def test_a_row_of_parquet_is_an_object(tmp_path):
     assert "é" in (raw_text(tmp_path, facts) or "")
 
 
-def test_where_no_file_is_named_there_is_no_text(tmp_path):
+def test_where_no_file_is_named_or_it_is_gone_or_changed_there_is_no_text(tmp_path):
     assert raw_text(tmp_path, {"row": 3, "raw_line_bytes": "0-3"}) is None
-
-
-def test_a_file_that_is_gone_or_changed_since_gives_no_text(tmp_path):
     facts = {"raw_file": "a.jsonl", "raw_row_bytes": "0-3", "raw_note": "the file is gone"}
     assert raw_text(tmp_path, facts) is None
     (tmp_path / "a.jsonl").write_bytes(TEXT)

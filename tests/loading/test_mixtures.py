@@ -14,8 +14,10 @@ from tests.loading.numbered import Numbered
 SOURCES: Any = {"a": Numbered("a", [0, 10]), "b": Numbered("b", [0, 25])}
 
 
-def test_epochs_are_rounded_to_samples():
+def test_epochs_are_rounded_to_samples_and_facts_say_what_each_source_gives():
     assert mixture(SOURCES, epochs={"a": 1.5, "b": 0.5}).quotas == (15, 12)
+    facts = Plan(mixture(SOURCES, epochs={"a": 2, "b": 0.8})).facts()
+    assert facts[0] == {"source": "a", "samples": 20, "tokens": 110, "epochs": 2.0, "share": 0.5}
 
 
 @pytest.mark.parametrize("window", [0, 1, 2])
@@ -49,11 +51,6 @@ def test_weights_share_the_samples_to_one(weights, samples):
         assert abs(quota - weight / sum(weights) * samples) < 1.001
 
 
-def test_facts_say_what_each_source_gives():
-    facts = Plan(mixture(SOURCES, epochs={"a": 2, "b": 0.8})).facts()
-    assert facts[0] == {"source": "a", "samples": 20, "tokens": 110, "epochs": 2.0, "share": 0.5}
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -73,13 +70,9 @@ def test_what_makes_no_mixture_is_refused(given, words):
         mixture(SOURCES, **given)
 
 
-def test_the_same_data_by_two_paths_is_refused():
-    copy = Numbered("a", [0, 10])
+def test_the_same_data_by_two_paths_and_a_source_without_samples_are_refused():
     with pytest.raises(GristmillError, match="is the same data as a: name it once"):
-        Mixture((SOURCES["a"], copy), (1, 1))
-
-
-def test_a_source_without_samples_is_refused():
+        Mixture((SOURCES["a"], Numbered("a", [0, 10])), (1, 1))
     with pytest.raises(GristmillError, match="empty: a quota of 1 of 0 samples"):
         Mixture((Numbered("empty", [0, 0]),), (1,))
 

@@ -83,9 +83,11 @@ def test_the_samples_of_version_1_never_change():
     assert bits.tolist()[:2] == GOLDEN[2]
 
 
-def test_a_window_below_0_is_refused():
+def test_a_window_below_0_and_a_dataset_as_a_source_are_refused():
     with pytest.raises(ValueError, match="window -1"):
         Plan(A, window=-1)
+    with pytest.raises(TypeError, match=r"list is no source: give its `source\(\)`"):
+        Plan([1, 2])
 
 
 QUOTAS = [5_000, 2_500, 2_499, 1, 0]
@@ -145,11 +147,6 @@ def test_any_stretch_has_the_shares_to_some_samples():
     sources, _ = Schedule([50_000, 50_000], 3).at(np.arange(90_000))
     halves = (sources.reshape(-1, 100) == 0).sum(axis=1)
     assert 44 <= halves.min() <= halves.max() <= 56
-
-
-def test_a_dataset_is_no_source():
-    with pytest.raises(TypeError, match=r"list is no source: give its `source\(\)`"):
-        Plan([1, 2])  # type: ignore[arg-type]
 
 
 CHANGES = [Change(0, 0, 10), Change(3, 30, 7)]

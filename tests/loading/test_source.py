@@ -53,9 +53,13 @@ def test_files_without_a_record_are_refused():
         identity_of("a/b", opened("1", None))
 
 
-def test_a_selection_is_named_by_its_numbers():
+def test_a_selection_is_named_by_its_numbers_and_another_one_is_another_order():
     assert digest_of(np.array([1, 2], np.int32)) == digest_of(np.array([1, 2]))
     assert digest_of(np.array([1, 2])) != digest_of(np.array([2, 1]))
+    texts = {Picked(SOURCE, np.array(chosen)).identity.text for chosen in ([1, 2], [2, 1], [1, 3])}
+    assert len(texts | {SOURCE.identity.text}) == 4
+    ranges = Picked(SOURCE, np.array([1, 3])).identity.text
+    assert ranges == Picked(SOURCE, np.array([1, 3]), np.array([1, 1])).identity.text
 
 
 def test_a_source_is_known_by_what_it_has():
@@ -111,13 +115,6 @@ def test_groups_of_chosen_samples_name_those_of_the_whole():
     assert view.chosen(np.array([0, 1, 1]), BITS[:3]).tolist() == [70, 30, 20]
     assert [view.place(number) for number in (70, 20, 30)] == [0, 1, 1]
     assert set(view.identity.numbering) == {"name", "picked", "grouped"}
-
-
-def test_another_selection_is_another_order():
-    texts = {Picked(SOURCE, np.array(chosen)).identity.text for chosen in ([1, 2], [2, 1], [1, 3])}
-    assert len(texts | {SOURCE.identity.text}) == 4
-    ranges = Picked(SOURCE, np.array([1, 3])).identity.text
-    assert ranges == Picked(SOURCE, np.array([1, 3]), np.array([1, 1])).identity.text
 
 
 @pytest.mark.parametrize("chosen", [[], [100], [-1], [5, 5], [3, 9, 3]])

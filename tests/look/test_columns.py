@@ -19,17 +19,15 @@ def test_types_have_the_words_of_a_table():
     assert {kind_of(value) for value in empty} == {"empty"}
 
 
-def test_empty_values_and_columns_that_a_row_lacks_are_not_filled():
+def test_values_and_places_of_rows_are_counted():
     columns = counted({"a": "x", "b": None}, {"a": ""}, {"a": "yy"})
     assert columns.rows == 3
     assert (columns.by_name["a"].filled, columns.by_name["b"].filled) == (2, 0)
-    assert columns.by_name["a"].mean == 1.5
-    assert columns.by_name["a"].example == "x"
-
-
-def test_places_in_objects_are_columns_to_the_second_level():
-    columns = counted({"a": {"b": {"c": 1}}})
-    assert list(columns.by_name) == ["a", "a.b"]
+    assert (columns.by_name["a"].mean, columns.by_name["a"].example) == (1.5, "x")
+    assert list(counted({"a": {"b": {"c": 1}}}).by_name) == ["a", "a.b"]
+    assert len(counted({str(number): 1 for number in range(2000)}).by_name) == 500
+    columns = counted({"a": "['x', 'y']"}, {"a": "plain"}, {"a": '[{"role": "user"}]'})
+    assert columns.by_name["a"].is_written == 2
 
 
 def test_columns_of_files_are_counted_together():
@@ -39,11 +37,6 @@ def test_columns_of_files_are_counted_together():
     assert columns.by_name["b"].kind == "truth value"
 
 
-def test_a_hostile_row_has_at_most_five_hundred_columns():
-    columns = counted({str(number): 1 for number in range(2000)})
-    assert len(columns.by_name) == 500
-
-
 def test_messages_are_objects_with_a_known_speaker_and_a_text():
     assert message_keys([{"role": "user", "content": "a"}]) == ("role", "content")
     assert message_keys([{"from": "gpt", "value": "a", "weight": 1}]) == ("from", "value")
@@ -51,11 +44,6 @@ def test_messages_are_objects_with_a_known_speaker_and_a_text():
     assert message_keys([{"role": "noun", "content": "a"}]) == ("role", "content")
     for other in ([{"speaker": "noun", "text": "a"}], [{"role": "user"}], [], "user", [1]):
         assert message_keys(other) is None
-
-
-def test_lists_that_are_written_as_text_are_counted():
-    columns = counted({"a": "['x', 'y']"}, {"a": "plain"}, {"a": '[{"role": "user"}]'})
-    assert columns.by_name["a"].is_written == 2
 
 
 def test_the_first_of_some_names_is_found_in_their_order():

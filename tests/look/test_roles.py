@@ -126,12 +126,8 @@ def test_words_of_names_are_divided_at_capitals_and_marks():
     assert words("CoT") == ["cot"]
 
 
-def test_texts_of_few_values_are_no_question():
-    rows = [
-        {"source": ("math", "web")[place % 2], "target": f"{place} plums"} for place in range(9)
-    ]
+def test_texts_of_few_values_are_no_question_and_no_rows_have_no_form():
+    sources = ("math", "web") * 5
+    rows = [{"source": sources[n], "target": f"{n} plums"} for n in range(9)]
     assert guessed(rows).question is None
-
-
-def test_no_form_is_guessed_of_no_rows():
     assert guessed([]) == Guess("unknown")

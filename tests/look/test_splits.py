@@ -47,12 +47,9 @@ def test_names_say_splits_and_the_globs_take_the_same_files(case):
     assert taken == {split: sorted(found[split]) for split in found}
 
 
-def test_numbers_of_parts_are_a_star():
+def test_numbers_of_parts_are_a_star_and_a_file_alone_needs_no_glob():
     names = ["train-00000-of-00002.jsonl", "train-00001-of-00002.jsonl", "test.jsonl"]
     assert globs_of(splits_of(names)) == {"train": ["train-*.jsonl"], "test": ["test.jsonl"]}
-
-
-def test_a_file_alone_whose_name_says_no_split_needs_no_glob():
     assert globs_of(splits_of(["problems.jsonl"])) == {}
     assert globs_of(splits_of(["train.jsonl"])) == {"train": ["train.jsonl"]}
     assert globs_of(splits_of(["data-0.jsonl", "data-1.jsonl"])) == {"train": ["data-*.jsonl"]}

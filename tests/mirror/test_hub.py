@@ -281,9 +281,22 @@ def test_rows_in_arrays_are_pushed_as_parquet_where_it_is_asked_for(hub, tmp_pat
     assert name in found["README.md"].decode() and "00002" not in found["README.md"].decode()
 
 
-def test_a_mirror_takes_no_parquet(tmp_path):
-    with pytest.raises(MirrorError, match="--parquet is for dataset repositories"):
-        push(tmp_path, str(tmp_path / "mirror"), parquet=True)
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda root: push(root, str(root / "mirror"), parquet=True), "--parquet is for dataset"),
+        (lambda root: push(root, "hf://me/corpus"), r"hf://datasets/OWNER/NAME\[@BRANCH\]"),
+        (lambda root: push(root, "hf://datasets/corpus"), "OWNER"),
+        (lambda root: push(root, "hf://datasets/me/corpus/x"), "OWNER"),
+        (lambda root: push(root, "hf://models/a/b"), "OWNER"),
+        (lambda root: push(root, URL), "HF_TOKEN"),
+        (lambda root: pull(root, URL), "hf download --repo-type dataset me/corpus"),
+    ],
+)
+def test_what_no_repository_takes_is_refused_in_words(hub, tmp_path, monkeypatch, act, words):
+    monkeypatch.setattr(huggingface_hub, "get_token", lambda: None)
+    with pytest.raises(MirrorError, match=words):
+        act(tmp_path)
 
 
 def test_many_artifacts_are_several_commits(hub, tmp_path, monkeypatch):
@@ -294,26 +307,6 @@ def test_many_artifacts_are_several_commits(hub, tmp_path, monkeypatch):
     assert [each.created for each in done] == [True] * 3
     assert repository(hub).titles == ["Publish family/0, family/1", "Publish family/2"]
     assert repository(hub).files == in_repository(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["hf://me/corpus", "hf://datasets/corpus", "hf://datasets/me/corpus/x", "hf://models/a/b"],
-)
-def test_another_url_is_refused(hub, tmp_path, url):
-    with pytest.raises(MirrorError, match=r"hf://datasets/OWNER/NAME\[@BRANCH\]"):
-        push(tmp_path, url)
-
-
-def test_without_a_token_the_error_says_how_to_get_one(hub, tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface_hub, "get_token", lambda: None)
-    with pytest.raises(MirrorError, match="HF_TOKEN"):
-        push(tmp_path, URL)
-
-
-def test_a_repository_is_no_mirror_to_pull(tmp_path):
-    with pytest.raises(MirrorError, match="hf download --repo-type dataset me/corpus"):
-        pull(tmp_path, URL)
 
 
 def test_the_command_says_what_it_did(hub, tmp_path):

@@ -268,14 +268,10 @@ def test_json_has_the_same_artifacts(root):
     assert second["sources"] == ["words/pack one"]
 
 
-def test_an_empty_root_is_said_to_be_empty(tmp_path):
+def test_an_empty_root_is_said_to_be_empty_and_one_that_is_not_there_is_a_usage_error(tmp_path):
     assert ls(tmp_path) == [f"{tmp_path}: no artifact with a record"]
     assert json.loads("\n".join(ls(tmp_path, "--json"))) == []
-
-
-def test_a_root_that_is_not_there_is_a_usage_error(tmp_path):
-    done = CliRunner().invoke(main, ["ls", str(tmp_path / "none")])
-    assert done.exit_code == 2
+    assert CliRunner().invoke(main, ["ls", str(tmp_path / "none")]).exit_code == 2
 
 
 def test_a_thousand_artifacts_are_listed_and_each_record_is_read_once(tmp_path, monkeypatch):

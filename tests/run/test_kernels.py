@@ -478,16 +478,12 @@ def test_a_processor_that_numba_is_given_takes_the_place_of_this_one(monkeypatch
     assert named == kernels._surroundings.__wrapped__(("x86-64-v3", "")) != here
 
 
-def test_a_setting_of_the_compiler_changes_the_key(monkeypatch):
-    before = kernels._surroundings.__wrapped__()
+def test_a_setting_of_the_compiler_and_what_else_surrounds_a_kernel_changes_its_key(monkeypatch):
+    before, key = kernels._surroundings.__wrapped__(), _key()
     monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
     assert kernels._surroundings.__wrapped__() != before
-
-
-def test_what_surrounds_a_kernel_is_part_of_its_key(monkeypatch):
-    before = _key()
     monkeypatch.setattr(kernels, "_surroundings", lambda _: (b"another",))
-    assert _key() != before
+    assert _key() != key
 
 
 def test_every_kernel_of_the_checkout_has_a_key_of_its_own():
@@ -556,9 +552,19 @@ def test_another_kernel_is_compiled(code, archive, old, new, result):
     assert machine_code(home_cache(code)) != []
 
 
-def test_a_signature_that_is_not_shipped_is_compiled(code, archive):
-    text = _WITH.format(archive=str(archive)) + CALL.format(value=5.0)
-    assert python(code, text) == "17.0 Counter()"
+@pytest.mark.parametrize(
+    ("before", "value", "processor", "answer"),
+    [
+        *(("", 5.0, {}, "17.0"), ("", 5, {"NUMBA_CPU_NAME": "generic"}, "17")),
+        ('kernels._FEATURES = ("no-such-feature",)\n', 5, {}, "17"),
+    ],
+    ids=["signature", "processor", "instruction"],
+)
+def test_another_signature_and_another_machine_get_nothing(
+    code, archive, before, value, processor, answer
+):
+    text = _WITH.format(archive=str(archive)) + before + CALL.format(value=value)
+    assert python(code, text, **processor) == f"{answer} Counter()"
 
 
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[: len(data) // 2]])
@@ -573,16 +579,6 @@ def test_an_entry_with_a_wrong_byte_is_compiled(code, archive):
     octets[middle : middle + 64] = bytes(64)
     archive.write_bytes(octets)
     assert _call(code, archive).startswith("17 ")
-
-
-def test_another_processor_gets_nothing(code, archive):
-    assert _call(code, archive, NUMBA_CPU_NAME="generic") == "17 Counter()"
-
-
-def test_a_machine_that_lacks_an_instruction_gets_nothing(code, archive):
-    lacking = 'kernels._FEATURES = ("no-such-feature",)\n'
-    text = _WITH.format(archive=str(archive)) + lacking + CALL.format(value=5)
-    assert python(code, text) == "17 Counter()"
 
 
 def test_the_archive_of_the_package_holds_kernels():

@@ -200,14 +200,15 @@ def test_a_value_is_shown_on_one_line_and_a_long_one_with_a_count():
     assert (shown(True), shown(0.5), shown(2**63 - 1)) == ("true", "0.5", "2**63 - 1")
 
 
-def test_the_nearest_name_is_found_if_one_is_near():
-    assert nearest("layuot", ["layout", "shard_rows"]) == "layout"
-    assert nearest("zzz", ["layout", "shard_rows"]) is None
-
-
-@pytest.mark.parametrize(("name", "known"), [("SHARD_ROWS", "shard_rows"), ("layuot", "LAYOUT")])
-def test_the_case_of_names_does_not_count(name, known):
-    assert nearest(name, ["zzz", known]) == known
+@pytest.mark.parametrize(
+    ("name", "known", "found"),
+    [
+        *(("layuot", "layout", "layout"), ("zz", "layout", None)),
+        *(("SHARD_ROWS", "shard_rows", "shard_rows"), ("layuot", "LAYOUT", "LAYOUT")),
+    ],
+)
+def test_the_nearest_name_is_found_if_one_is_near_in_any_case(name, known, found):
+    assert nearest(name, ["xxxxxxxxx", known]) == found
 
 
 CONFIGS = [table.config for table in families.tables().values()]

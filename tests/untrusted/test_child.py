@@ -96,10 +96,19 @@ def test_what_an_earlier_call_left_mapped_counts_for_no_later_one():
     assert wait_for_death(child)
 
 
-def test_too_much_time_names_the_file_and_the_limit():
-    with pytest.raises(BadInput, match="takes more than 1 seconds to read") as error:
-        run(hostile.take_time, file=FILE, seconds=1)
-    assert error.value.file == str(FILE)
+@pytest.mark.parametrize(
+    ("error", "says", "asked"),
+    [
+        (BadInput, f"^{FILE}: takes more than 1 seconds to read", [hostile.take_time]),
+        (ChildDied, r"was ended \(SIGKILL\): start again", [hostile.die, signal.SIGKILL]),
+        (ChildDied, r"file.parquet: .* was ended \(status 7\)", [hostile.leave]),
+        (ChildFailed, r"(?s)in fail.*KeyError: 'an error of ours'", [hostile.fail]),
+    ],
+)
+def test_what_ends_a_child_is_said(error, says, asked):
+    """Too much time names the file; a kill says nothing about it, and an error of ours has all."""
+    with pytest.raises(error, match=says):
+        run(*asked, file=FILE, seconds=1)
 
 
 def test_a_child_that_waits_without_end_is_given_up(monkeypatch):
@@ -115,18 +124,6 @@ def test_a_child_that_waits_without_end_is_given_up(monkeypatch):
 def test_a_crash_is_bad_input(name):
     with pytest.raises(BadInput, match=rf"crashes the library that reads it \({name}\): write it"):
         run(hostile.die, signal.Signals[name], file=FILE)
-
-
-def test_a_child_that_was_killed_says_nothing_about_the_file():
-    with pytest.raises(ChildDied, match=r"file.parquet: .* was ended \(SIGKILL\): start again"):
-        run(hostile.die, signal.SIGKILL, file=FILE)
-    with pytest.raises(ChildDied, match=r"was ended \(status 7\)"):
-        run(hostile.leave, file=FILE)
-
-
-def test_an_error_of_ours_has_its_traceback():
-    with pytest.raises(ChildFailed, match=r"(?s)in fail.*KeyError: 'an error of ours'"):
-        run(hostile.fail, file=FILE)
 
 
 def test_closing_the_stream_ends_the_child():

@@ -29,13 +29,10 @@ def test_a_pinned_vocabulary_is_a_tokenizer(gpt2):
     assert gpt2.token_lengths[[15496, gpt2.eod]].tolist() == [5, 0]
 
 
-def test_harmony_has_more_ids_than_two_bytes_hold(vocabulary_root):
+def test_two_bytes_hold_65536_ids_and_harmony_has_more(vocabulary_root, gpt2):
     found = of_pinned(O200K, drop(vocabulary_root, O200K))
     assert found.dtype == np.dtype("<i4")
     assert [found.special_id(text) for text in ("<|start|>", "<|endoftext|>")] == [200006, 199999]
-
-
-def test_two_bytes_hold_65536_ids(gpt2):
     assert replace(gpt2, size=65_536).dtype == np.dtype("<u2")
     assert replace(gpt2, size=65_537).dtype == np.dtype("<i4")
 
