@@ -68,7 +68,9 @@ class State:
     @staticmethod
     def of(root: Path) -> State:
         state = State()
-        below = (Path(here, name) for here, _, names in _walk(root) for name in names)
+        below = (
+            Path(here, name) for here, _, names in os.walk(root, followlinks=True) for name in names
+        )
         for path in sorted(below):
             name = path.relative_to(root).as_posix()
             if f"{WORK}/" in name:
@@ -81,10 +83,6 @@ class State:
     def built_as(self, other: State) -> bool:
         """Whether the files are the same, and records, which carry times, lie alike."""
         return self.files == other.files and self.records.keys() == other.records.keys()
-
-
-def _walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    return os.walk(root, followlinks=True)
 
 
 class Server:

@@ -35,10 +35,6 @@ def _records(root: Path) -> Path:
     return root / FOLDER / "provenance"
 
 
-def _lose(root: Path) -> None:
-    (_records(root) / "p1.json").unlink()
-
-
 def _cut(root: Path) -> None:
     (_records(root) / "p1.json").write_bytes(b"{")
 
@@ -56,10 +52,6 @@ def _exchange(root: Path) -> None:
     right.write_bytes(data)
 
 
-def _copy_over(root: Path) -> None:
-    (_records(root) / "p1.json").write_bytes((_records(root) / "p2.json").read_bytes())
-
-
 def _take_one_from_elsewhere(root: Path) -> None:
     other = tiny_build(root, "megatron/other", partition="p1", shared=True)
     publish(other)
@@ -70,8 +62,11 @@ def _add_a_file(root: Path) -> None:
     (root / FOLDER / ".DS_Store").write_bytes(b"junk")
 
 
-DAMAGES = [_lose, _cut, _take_an_output_out, _exchange, _copy_over]
-DAMAGES += [_take_one_from_elsewhere, _add_a_file]
+DAMAGES: list[Callable[[Path], object]] = [
+    lambda root: (_records(root) / "p1.json").unlink(),
+    lambda root: shutil.copy(_records(root) / "p2.json", _records(root) / "p1.json"),
+    *(_cut, _take_an_output_out, _exchange, _take_one_from_elsewhere, _add_a_file),
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

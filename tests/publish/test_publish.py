@@ -177,49 +177,34 @@ def test_a_published_folder_may_be_a_link_that_is_read_but_not_built_again(tmp_p
     assert garbage(root) == []
 
 
-def _with_link(attempt: Attempt) -> Summary:
-    summary = build_tiny(attempt, TinyConfig(), "")
-    (attempt.out / "link").symlink_to("train")
-    return summary
+def _other_bytes(out: Path) -> dict[str, FileNote]:
+    path = out / "train/steps.npy"
+    return {"train/steps.npy": FileNote(sha256="0" * 64, bytes=path.stat().st_size - 1)}
 
 
-def _with_pipe(attempt: Attempt) -> Summary:
-    summary = build_tiny(attempt, TinyConfig(), "")
-    os.mkfifo(attempt.out / "pipe")
-    return summary
-
-
-def _with_record(attempt: Attempt) -> Summary:
-    summary = build_tiny(attempt, TinyConfig(), "")
-    (attempt.out / "provenance.json").write_bytes(b"{}")
-    return summary
-
-
-def _with_stray_note(attempt: Attempt) -> Summary:
-    attempt.out.mkdir()
-    return Summary(files={"manifest.json": FileNote(payload=False)})
-
-
-def _with_other_bytes(attempt: Attempt) -> Summary:
-    summary = build_tiny(attempt, TinyConfig(), "")
-    path = attempt.out / "train/steps.npy"
-    note = FileNote(sha256="0" * 64, bytes=path.stat().st_size - 1)
-    return replace(summary, files={**summary.files, "train/steps.npy": note})
+REGULAR = "an artifact holds regular files and folders only"
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("spoil", "message"),
     [
-        (_with_other_bytes, r"train/steps.npy: has \d+ bytes, and the builder hashed \d+"),
-        (_with_link, r"staging/link: an artifact holds regular files and folders only"),
-        (_with_pipe, r"staging/pipe: an artifact holds regular files and folders only"),
-        (_with_record, r"staging/provenance.json: this name is reserved for the provenance record"),
-        (_with_stray_note, r"names files that were not written: \['manifest.json'\]"),
+        (_other_bytes, r"train/steps.npy: has \d+ bytes, and the builder hashed \d+"),
+        (lambda out: (out / "link").symlink_to("train"), f"staging/link: {REGULAR}"),
+        (lambda out: os.mkfifo(out / "pipe"), f"staging/pipe: {REGULAR}"),
+        (
+            lambda out: (out / "provenance.json").touch(),
+            r"staging/provenance.json: this name is re",
+        ),
+        (lambda _: {"x": FileNote(payload=False)}, r"names files that were not written: \['x'\]"),
     ],
 )
 def test_a_link_a_pipe_a_record_or_a_stray_note_of_the_builder_stops_the_commit(
-    tmp_path, make, message
+    tmp_path, spoil, message
 ):
+    def make(attempt: Attempt) -> Summary:
+        summary = build_tiny(attempt, TinyConfig(), "")
+        return replace(summary, files={**summary.files, **(spoil(attempt.out) or {})})
+
     publish(tiny_build(tmp_path))
     before = State.of(tmp_path)
     with pytest.raises(GristmillError, match=message):
