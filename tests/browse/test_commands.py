@@ -1,13 +1,10 @@
 """`gristmill browse`: what it refuses, and that it answers at the address that it says."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +13,7 @@ from gristmill.cli import main
 from tests.free_port import HOST, free_port
 
 
-def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_refused(tmp_path):
     with socket.create_server((HOST, free_port())) as server:
         port = server.getsockname()[1]
         done = CliRunner().invoke(main, ["browse", str(tmp_path), "--port", str(port)])
@@ -25,15 +22,13 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
     assert "open http" not in done.output
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_none_is_refused(tmp_path):
     done = CliRunner().invoke(main, ["browse", str(tmp_path / "none")])
     assert done.exit_code == 2
     assert "does not exist" in done.output
 
 
-def test_a_library_that_is_missing_is_named_with_its_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "gristmill.browse.web.app", raising=False)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = CliRunner().invoke(main, ["browse", str(tmp_path)])
@@ -42,7 +37,7 @@ def test_a_library_that_is_missing_is_named_with_its_extra(
     assert "jinja2" in done.output
 
 
-def test_it_answers_at_the_address_that_it_says(tmp_path: Path) -> None:
+def test_it_answers_at_the_address_that_it_says(tmp_path):
     port = free_port()
     command = [sys.executable, "-m", "gristmill.cli", "browse", str(tmp_path)]
     with subprocess.Popen(

@@ -1,7 +1,5 @@
 """Rows of files of lines: pages, places that are kept, searches, and damage."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -36,7 +34,7 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_CHUNK", 256)
 
 
-def test_a_page_has_the_rows_from_any_number_on(tmp_path: Path) -> None:
+def test_a_page_has_the_rows_from_any_number_on(tmp_path):
     source = jsonl(numbered(tmp_path / "a.jsonl", 5 * EVERY + 3), None, None, None)
     for start in (0, 1, EVERY - 1, EVERY, 3 * EVERY + 7, 5 * EVERY + 1):
         rows = source.read(start, 3, 60)
@@ -46,16 +44,14 @@ def test_a_page_has_the_rows_from_any_number_on(tmp_path: Path) -> None:
     assert source.count() == 5 * EVERY + 3
 
 
-def test_a_row_says_where_its_bytes_are(tmp_path: Path) -> None:
+def test_a_row_says_where_its_bytes_are(tmp_path):
     path = numbered(tmp_path / "a.jsonl", 3)
     (row,) = jsonl(path, None, None, None).read(1, 1, 60)
     begin, end = (int(each) for each in row.raw.place.split()[1].split("-"))
     assert path.read_bytes()[begin:end] == row.raw.text.encode() == b'{"name": "row 1", "n": 1}'
 
 
-def test_the_first_page_counts_nothing_and_a_late_one_goes_on_where_the_time_ended(
-    tmp_path: Path,
-) -> None:
+def test_the_first_page_counts_nothing_and_a_late_one_goes_on_where_the_time_ended(tmp_path):
     source = jsonl(numbered(tmp_path / "a.jsonl", 1000), None, None, None)
     assert source.count() is None
     assert len(source.read(0, 5, 0)) == 5
@@ -71,7 +67,7 @@ def test_the_first_page_counts_nothing_and_a_late_one_goes_on_where_the_time_end
     assert tries > 10
 
 
-def test_the_number_of_rows_is_that_of_the_record_until_the_file_was_passed(tmp_path: Path) -> None:
+def test_the_number_of_rows_is_that_of_the_record_until_the_file_was_passed(tmp_path):
     source = jsonl(numbered(tmp_path / "a.jsonl", 20), 21, None, None)
     assert source.count() == 21
     source.read(19, 1, 60)
@@ -79,7 +75,7 @@ def test_the_number_of_rows_is_that_of_the_record_until_the_file_was_passed(tmp_
     assert source.count() == 20
 
 
-def test_places_are_kept_for_other_processes_and_only_for_the_same_file(tmp_path: Path) -> None:
+def test_places_are_kept_for_other_processes_and_only_for_the_same_file(tmp_path):
     path, keep = numbered(tmp_path / "a.jsonl", 500), tmp_path / "keep"
     jsonl(path, None, None, keep).read(499, 1, 60)
     (kept,) = keep.iterdir()
@@ -93,7 +89,7 @@ def test_places_are_kept_for_other_processes_and_only_for_the_same_file(tmp_path
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["a.jsonl"]
 
 
-def test_a_folder_that_takes_no_places_costs_nothing_else(tmp_path: Path) -> None:
+def test_a_folder_that_takes_no_places_costs_nothing_else(tmp_path):
     (tmp_path / "keep").write_text("a file")
     source = jsonl(numbered(tmp_path / "a.jsonl", 500), None, None, tmp_path / "keep")
     assert source.read(499, 1, 60)[0].number == 499
@@ -102,7 +98,7 @@ def test_a_folder_that_takes_no_places_costs_nothing_else(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "text", ["Ärger", 'a "b" c', "C:\\new\\table", "one\ttwo", "e2e4 c7c5", "日本"]
 )
-def test_a_search_finds_a_text_however_json_writes_it(tmp_path: Path, text: str) -> None:
+def test_a_search_finds_a_text_however_json_writes_it(tmp_path, text):
     rows: list[object] = [{"name": "other", "n": 0}, {"name": f"x {text} y", "n": 1}]
     written(tmp_path / "escaped.jsonl", rows)
     plain = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -112,19 +108,19 @@ def test_a_search_finds_a_text_however_json_writes_it(tmp_path: Path, text: str)
         assert found(source, Query(text)) == found(source, Query(text.upper())) == [1]
 
 
-def test_a_search_finds_words_of_a_list_and_an_escaped_letter(tmp_path: Path) -> None:
+def test_a_search_finds_words_of_a_list_and_an_escaped_letter(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"name": ["e2e4", "c7c5"]}\n{"name": "\\u0061bc"}\n{"name": "c7c5 e2e4"}\n')
     assert found(jsonl(path, None, None, None), Query("e2e4 c7c5")) == [0]
     assert found(jsonl(path, None, None, None), Query("abc")) == [1]
 
 
-def test_a_word_of_another_column_is_no_hit(tmp_path: Path) -> None:
+def test_a_word_of_another_column_is_no_hit(tmp_path):
     path = written(tmp_path / "a.jsonl", [{"name": "x", "other": "sought"}, {"name": "sought"}])
     assert found(jsonl(path, None, None, None), Query("sought")) == [1]
 
 
-def test_a_search_goes_on_from_a_place_and_refuses_one_within_a_row(tmp_path: Path) -> None:
+def test_a_search_goes_on_from_a_place_and_refuses_one_within_a_row(tmp_path):
     source = jsonl(numbered(tmp_path / "a.jsonl", 300), None, None, None)
     where = where_of(Query("row 29"), COLUMNS)
     looked = next(each for each in source.look(Place(), where) if each.numbers)
@@ -135,7 +131,7 @@ def test_a_search_goes_on_from_a_place_and_refuses_one_within_a_row(tmp_path: Pa
         next(source.look(Place(after.row, after.byte + 1), where))
 
 
-def test_a_bad_row_says_file_row_and_rule_and_leaves_the_others(tmp_path: Path) -> None:
+def test_a_bad_row_says_file_row_and_rule_and_leaves_the_others(tmp_path):
     path = tmp_path / "a.jsonl"
     deep = "[" * 100_000 + "]" * 100_000
     path.write_bytes(
@@ -150,9 +146,7 @@ def test_a_bad_row_says_file_row_and_rule_and_leaves_the_others(tmp_path: Path) 
     assert found(jsonl(path, None, None, None), Query("z")) == [5]
 
 
-def test_values_of_another_type_than_the_first_ones_are_shown_and_fit_no_range(
-    tmp_path: Path,
-) -> None:
+def test_values_of_another_type_than_the_first_ones_are_shown_and_fit_no_range(tmp_path):
     rows: list[object] = [{"n": 1}] * 70
     path = written(tmp_path / "a.jsonl", [*rows, {"n": "x"}, {"n": 1 << 70}, {"n": True}, {"n": 2}])
     source = jsonl(path, None, None, None)
@@ -162,7 +156,7 @@ def test_values_of_another_type_than_the_first_ones_are_shown_and_fit_no_range(
     assert [row.values["n"] for row in source.read(70, 2, 60)] == ["x", 1 << 70]
 
 
-def test_the_members_of_an_object_are_columns(tmp_path: Path) -> None:
+def test_the_members_of_an_object_are_columns(tmp_path):
     path = written(tmp_path / "a.jsonl", [{"h": {"White": "w", "n": 1}, "x": {}}])
     assert dict(jsonl(path, None, None, None).types) == {
         "h.White": "text",
@@ -171,9 +165,7 @@ def test_the_members_of_an_object_are_columns(tmp_path: Path) -> None:
     }
 
 
-def test_columns_that_are_made_are_looked_through_though_the_bytes_do_not_have_them(
-    tmp_path: Path,
-) -> None:
+def test_columns_that_are_made_are_looked_through_though_the_bytes_do_not_have_them(tmp_path):
     path = numbered(tmp_path / "a.jsonl", 20)
     form = Form(json_row, more={"name": lambda values: f"made {values['n']}"})
     source = Lines(path, form)
@@ -181,7 +173,7 @@ def test_columns_that_are_made_are_looked_through_though_the_bytes_do_not_have_t
     assert source.read(13, 1, 60)[0].values["name"] == "made 13"
 
 
-def test_a_game_of_a_pgn_is_a_row(tmp_path: Path) -> None:
+def test_a_game_of_a_pgn_is_a_row(tmp_path):
     path = tmp_path / "a.pgn"
     path.write_bytes(b'[Event "a"]\n\n1. e4\n\n[Event "b"]\n\n1. d4 {\n[Event}\n\n[Event "c"]\n')
     source = Lines(path, Form(lambda octets: {"name": octets.decode()}, begin=b"[Event "))
@@ -189,7 +181,7 @@ def test_a_game_of_a_pgn_is_a_row(tmp_path: Path) -> None:
     assert source.read(2, 1, 60)[0].values["name"] == '[Event "c"]'
 
 
-def test_a_table_with_a_heading_has_its_names_and_counts_cells(tmp_path: Path) -> None:
+def test_a_table_with_a_heading_has_its_names_and_counts_cells(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('name,n\n"x, y",1\nz\n')
     rows = csv_table(path, None, None, None).read(0, 5, 60)
@@ -197,14 +189,14 @@ def test_a_table_with_a_heading_has_its_names_and_counts_cells(tmp_path: Path) -
     assert "has 1 cells, and the table has 2 columns" in rows[1].error
 
 
-def test_a_row_longer_than_a_chunk_and_than_the_limit(tmp_path: Path) -> None:
+def test_a_row_longer_than_a_chunk_and_than_the_limit(tmp_path):
     path = written(tmp_path / "a.jsonl", [{"name": "x" * 1000}, {"name": "sought"}])
     source = jsonl(path, None, None, None)
     assert [len(row.raw.text) for row in source.read(0, 5, 60)] == [1012, 18]
     assert found(source, Query("sought")) == [1]
 
 
-def test_a_file_of_another_size_than_recorded_and_a_missing_one_are_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_size_than_recorded_and_a_missing_one_are_refused(tmp_path):
     path = numbered(tmp_path / "a.jsonl", 3)
     with pytest.raises(BadInput, match=r"a\.jsonl: has .* bytes, and 5 were recorded"):
         jsonl(path, None, 5, None)
@@ -212,7 +204,7 @@ def test_a_file_of_another_size_than_recorded_and_a_missing_one_are_refused(tmp_
         jsonl(tmp_path / "b.jsonl", None, None, None)
 
 
-def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
+def test_an_empty_file_has_no_rows(tmp_path):
     (tmp_path / "a.jsonl").touch()
     source = jsonl(tmp_path / "a.jsonl", None, None, None)
     assert (source.count(), source.read(0, 5, 60), found(source, Query("x"))) == (0, [], [])

@@ -1,7 +1,5 @@
 """The tables of artifacts of every kind: rows, pictures, tokens, origins, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -22,7 +20,6 @@ from gristmill.families import catalogs
 from gristmill.macroxue.format.rows import VALUE_ROW_DTYPE
 from gristmill.provenance import read_record
 from gristmill.provenance.find_artifacts import artifacts
-from tests.sample_root import SampleRoot
 
 _opened = list[str]()
 sys.addaudithook(lambda event, given: _opened.append(str(given[0])) if event == "open" else None)
@@ -52,7 +49,7 @@ def numbers(folder: Path, query: Query, most: int = 7) -> list[int]:
             return found
 
 
-def test_pages_go_over_the_files_of_a_table(values: Path) -> None:
+def test_pages_go_over_the_files_of_a_table(values):
     table = open_table(values)
     assert (table.count, tables_of(values), table.kind) == (100, ["values"], "macroxue/values")
     assert [row.cells["step_index"] for row in table.rows(38, 4)] == [38, 39, 40, 41]
@@ -60,7 +57,7 @@ def test_pages_go_over_the_files_of_a_table(values: Path) -> None:
     assert table.rows(41, 1)[0].raw.place == "row 1 of 60"
 
 
-def test_filters_hold_together_and_pages_of_hits_go_on(values: Path) -> None:
+def test_filters_hold_together_and_pages_of_hits_go_on(values):
     both = Query(filters=(Filter("reward", "is", "3"), Filter("step_index", "to", "60")))
     assert numbers(values, both, 2) == [n for n in range(61) if n % 7 == 3]
     assert numbers(values, Query(filters=(Filter("reward", "is not", "3.0"),))) == [
@@ -73,14 +70,14 @@ def test_filters_hold_together_and_pages_of_hits_go_on(values: Path) -> None:
     ]
 
 
-def test_sorted_rows_with_equal_cells_keep_their_order(values: Path) -> None:
+def test_sorted_rows_with_equal_cells_keep_their_order(values):
     every = range(100)
     assert numbers(values, Query(sort="reward")) == sorted(every, key=lambda n: n % 7)
     down = Query(sort="reward", descending=True, filters=(Filter("step_index", "from", "50"),))
     assert numbers(values, down) == sorted(range(50, 100), key=lambda n: -(n % 7))
 
 
-def test_a_search_ends_with_its_time_and_its_token_goes_on(tmp_path: Path) -> None:
+def test_a_search_ends_with_its_time_and_its_token_goes_on(tmp_path):
     folder = tmp_path / "games"
     folder.mkdir()
     row = json.dumps({"game_id": "x", "moves": "e2e4 " * 1000})
@@ -94,7 +91,7 @@ def test_a_search_ends_with_its_time_and_its_token_goes_on(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["a " * 500, "é" * 1000, "(" * 1000, "\\u00e9 " * 140, "ſ" * 999])
-def test_a_text_of_any_form_is_looked_for(tmp_path: Path, text: str) -> None:
+def test_a_text_of_any_form_is_looked_for(tmp_path, text):
     texts = [text.strip(), text[:-2], "other"]
     rows = [
         json.dumps({"game_id": each, "n": 1}, ensure_ascii=at > 0) for at, each in enumerate(texts)
@@ -108,7 +105,7 @@ def test_a_text_of_any_form_is_looked_for(tmp_path: Path, text: str) -> None:
         assert [row.number for row in found.rows][-2:] == [0, 3]
 
 
-def test_a_sort_goes_on_where_its_time_ended(tmp_path: Path) -> None:
+def test_a_sort_goes_on_where_its_time_ended(tmp_path):
     row = {"game_id": "x", "moves": "e2e4 " * 1000}
     lines = (json.dumps({**row, "n": n * 7 % 4001}) for n in range(4001))
     (tmp_path / "valid_games.jsonl").write_text("\n".join(lines))
@@ -125,9 +122,7 @@ def test_a_sort_goes_on_where_its_time_ended(tmp_path: Path) -> None:
     assert [each.cells["n"] for each in after.rows] == list(range(25, 50))
 
 
-def test_a_sort_whose_look_failed_leaves_no_rows_out(
-    values: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sort_whose_look_failed_leaves_no_rows_out(values, monkeypatch):
     table = open_table(values)
 
     def broken(*_: object) -> Iterator[object]:
@@ -141,9 +136,7 @@ def test_a_sort_whose_look_failed_leaves_no_rows_out(
             table.find(Query(sort="reward"))
 
 
-def test_a_column_that_is_too_large_is_not_sorted(
-    values: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_column_that_is_too_large_is_not_sorted(values, monkeypatch):
     monkeypatch.setattr(source, "SORTED_BYTES", 1000)
     with pytest.raises(GristmillError, match=r"column reward takes more than .* narrow the rows"):
         numbers(values, Query(sort="reward"))
@@ -169,16 +162,12 @@ def test_a_column_that_is_too_large_is_not_sorted(
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_in_words(
-    values: Path, query: Query, token: str, rule: str
-) -> None:
+def test_what_does_not_fit_is_refused_in_words(values, query, token, rule):
     with pytest.raises(GristmillError, match=rule):
         open_table(values).find(query, token)
 
 
-def test_unknown_folders_tables_and_sizes_of_pages_are_refused(
-    values: Path, tmp_path: Path
-) -> None:
+def test_unknown_folders_tables_and_sizes_of_pages_are_refused(values, tmp_path):
     with pytest.raises(GristmillError, match="not an artifact"):
         tables_of(tmp_path)
     with pytest.raises(GristmillError, match="has no table x: it has values"):
@@ -189,14 +178,14 @@ def test_unknown_folders_tables_and_sizes_of_pages_are_refused(
         open_table(values).rows(-1, 5)
 
 
-def test_a_damaged_file_names_itself(values: Path) -> None:
+def test_a_damaged_file_names_itself(values):
     path = values / "values-00001.npy"
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(GristmillError, match=r"values-00001\.npy"):
         open_table(values)
 
 
-def test_a_row_that_cannot_be_drawn_says_so_with_its_file(tmp_path: Path) -> None:
+def test_a_row_that_cannot_be_drawn_says_so_with_its_file(tmp_path):
     folder = tmp_path / "games"
     folder.mkdir()
     (folder / "valid_games.jsonl").write_text(
@@ -209,9 +198,7 @@ def test_a_row_that_cannot_be_drawn_says_so_with_its_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_every_published_artifact_has_rows_with_pictures_and_origins(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_every_published_artifact_has_rows_with_pictures_and_origins(sample_root, tmp_path):
     data = sample_root.data
     shown: dict[str, set[str]] = {}
     for place in {found.folder for found in artifacts(data)}:
@@ -246,7 +233,7 @@ def test_every_published_artifact_has_rows_with_pictures_and_origins(
 
 
 @pytest.mark.slow
-def test_a_search_finds_players_texts_ids_and_labels(sample_root: SampleRoot) -> None:
+def test_a_search_finds_players_texts_ids_and_labels(sample_root):
     searches = {
         ("chess/validated/elite_2024-01", "games", "vienna game"): "headers.Opening",
         ("chess/raw/elite/2024-01", None, "höhle"): "White",
@@ -269,9 +256,7 @@ def test_a_search_finds_players_texts_ids_and_labels(sample_root: SampleRoot) ->
 
 
 @pytest.mark.slow
-def test_opening_and_reading_writes_nothing_beside_the_artifacts(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_opening_and_reading_writes_nothing_beside_the_artifacts(sample_root, tmp_path):
     place = sample_root.data / "chess/validated/elite_2024-01"
     before = sorted((path, path.stat().st_mtime_ns) for path in place.rglob("*"))
     open_table(place, keep=tmp_path / "keep").find(Query("sought"))
@@ -280,9 +265,7 @@ def test_opening_and_reading_writes_nothing_beside_the_artifacts(
 
 
 @pytest.mark.slow
-def test_a_file_that_differs_from_its_record_is_refused(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_a_file_that_differs_from_its_record_is_refused(sample_root, tmp_path):
     places = {
         "chess/validated/elite_2024-01": "valid_games.jsonl",
         "macroxue/packs/sample_d6": "steps.npy",
@@ -303,8 +286,8 @@ def test_a_file_that_differs_from_its_record_is_refused(
 @pytest.mark.parametrize("place", ["chess/validated/elite_2024-01", "reasoning/tokens/mine"])
 @pytest.mark.parametrize("how", ["above", "absolute", "link", "record", "input"])
 def test_nothing_outside_of_the_folder_is_opened_whatever_its_record_names(
-    sample_root: SampleRoot, tmp_path: Path, place: str, how: str
-) -> None:
+    sample_root, tmp_path, place, how
+):
     folder, secret = tmp_path / "data" / place, tmp_path / "secret.json"
     shutil.copytree(sample_root.data / place, folder)
     path = folder / "provenance.json"
@@ -337,7 +320,7 @@ def test_nothing_outside_of_the_folder_is_opened_whatever_its_record_names(
     assert bool(listed[0].error) == (how == "record")
 
 
-def test_documents_of_a_template_of_ones_own_show_mask_and_span(sample_root: SampleRoot) -> None:
+def test_documents_of_a_template_of_ones_own_show_mask_and_span(sample_root):
     table = open_table(sample_root.data / "megatron/chat/talks__00", name="train/00")
     (row,) = table.rows(0, 1)
     tokens = row.tokens()

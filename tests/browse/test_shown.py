@@ -1,7 +1,5 @@
 """Rows in a terminal: which row, what is printed of it, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from io import StringIO
@@ -21,7 +19,6 @@ from gristmill.cli import main
 from gristmill.contract import GristmillError
 from gristmill.families import Misuse, Request
 from gristmill.provenance.find_artifacts import artifacts
-from tests.sample_root import SampleRoot
 
 ROWS = [
     {
@@ -73,7 +70,7 @@ def heads(text: str) -> list[int]:
     return [int(line.split()[2]) for line in text.splitlines() if " of 200" in line]
 
 
-def test_a_row_is_named_by_number_id_value_or_options(folder: Path) -> None:
+def test_a_row_is_named_by_number_id_value_or_options(folder):
     assert heads(printed(folder)) == [0]
     assert heads(printed(folder, "199")) == [199]
     assert heads(printed(folder, "r42")) == [42]
@@ -84,9 +81,7 @@ def test_a_row_is_named_by_number_id_value_or_options(folder: Path) -> None:
     assert printed(folder, table="val", ply=None) == printed(folder, split="val")
 
 
-def test_a_table_is_named_in_the_place_of_a_row(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_is_named_in_the_place_of_a_row(folder, monkeypatch):
     assert printed(folder, "val") == printed(folder, table="val")
     of_day = Stored("a.b", lambda: of_values(folder, ROWS), partition="2026-11-22")
     of_shard = Stored("x/07", lambda: of_values(folder, ROWS), partition="07")
@@ -95,9 +90,7 @@ def test_a_table_is_named_in_the_place_of_a_row(
     assert printed(folder, "07").startswith("x/07: row 7 of 200")  # a number is one of a row
 
 
-def test_an_id_that_says_its_row_is_not_looked_for(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_id_that_says_its_row_is_not_looked_for(folder, monkeypatch):
     def never() -> Source:
         raise AssertionError
 
@@ -114,7 +107,7 @@ def test_an_id_that_says_its_row_is_not_looked_for(
         printed(folder, "n200")
 
 
-def test_a_drawing_comes_with_its_options_else_tokens_in_colours(folder: Path) -> None:
+def test_a_drawing_comes_with_its_options_else_tokens_in_colours(folder):
     assert "a board of 5 at ply 3" in printed(folder, "5", ply=3)
     text = printed(folder, split="val")
     assert "reasoning" in text.split("text: ")[1].splitlines()[1]
@@ -132,7 +125,7 @@ def test_a_drawing_comes_with_its_options_else_tokens_in_colours(folder: Path) -
     ]
 
 
-def test_text_of_data_is_neither_markup_nor_obeyed(folder: Path) -> None:
+def test_text_of_data_is_neither_markup_nor_obeyed(folder):
     escaped = "[bold]\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}\n  run: 3\n"
     assert escaped in printed(folder, "7")
     assert "a[red]\N{REPLACEMENT CHARACTER}" in printed(folder, split="val")
@@ -157,14 +150,12 @@ def test_text_of_data_is_neither_markup_nor_obeyed(folder: Path) -> None:
         ("3", {"run": 1}, Misuse, "3 and --run: name a row by one of them"),
     ],
 )
-def test_what_is_not_there_is_said(
-    folder: Path, sample: str, options: dict[str, Any], kind: type[Exception], rule: str
-) -> None:
+def test_what_is_not_there_is_said(folder, sample, options, kind, rule):
     with pytest.raises(kind, match=rule):
         printed(folder, sample, **options)
 
 
-def test_a_damaged_row_ends_the_command_with_one_line(tmp_path: Path) -> None:
+def test_a_damaged_row_ends_the_command_with_one_line(tmp_path):
     games = tmp_path / "valid_games.jsonl"
     games.write_text('{"game_id": "x"}\n{"game_id": "y"\n')
     with pytest.raises(GristmillError, match=r"valid_games\.jsonl:2: "):
@@ -173,7 +164,7 @@ def test_a_damaged_row_ends_the_command_with_one_line(tmp_path: Path) -> None:
     assert "origin: " in printed(tmp_path, "0", table="games")
 
 
-def test_a_json_file_is_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_json_file_is_shown_whole(tmp_path, monkeypatch):
     rows = [{"key": f"a.{n}", "value": "\x1b[2J" if n else "[bold]x"} for n in range(1_002)]
     stored = Stored("2026-11-22.json", lambda: of_values(tmp_path, rows), ids=("key",))
     monkeypatch.setattr(shown, "declared_tables", lambda _: [("reasoning/qc_report", stored)])
@@ -184,7 +175,7 @@ def test_a_json_file_is_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
-def test_every_table_of_every_artifact_is_shown(sample_root: SampleRoot) -> None:
+def test_every_table_of_every_artifact_is_shown(sample_root):
     for place in sorted({found.folder for found in artifacts(sample_root.data)}):
         for name in tables_of(place):
             table = open_table(place, name=name)
@@ -209,7 +200,7 @@ def test_every_table_of_every_artifact_is_shown(sample_root: SampleRoot) -> None
                 assert printed(place, **stored.chosen, **given)
 
 
-def test_the_command_shows_what_no_family_draws(tmp_path: Path) -> None:
+def test_the_command_shows_what_no_family_draws(tmp_path):
     (tmp_path / "rejected_games.csv").write_text("game_id,reason\nx,short\n")
     (tmp_path / "valid_games.jsonl").write_text('{"game_id": "x", "moves": "e2e4"}\n')
     done = CliRunner().invoke(main, ["show", str(tmp_path), "moves=e2e4", "--table", "games"])

@@ -1,7 +1,5 @@
 """Drops that may be built from: each state, and how often a file is hashed."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os
@@ -49,9 +47,7 @@ def needs(drop: Path, _root: Path, is_there: IsThere) -> None:
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
     add_inboxes(
-        monkeypatch,
-        toy=toy_kind(refuse, needs=needs),
-        **{"toy/recipes": toy_kind(shape=TOML)},
+        monkeypatch, toy=toy_kind(refuse, needs=needs), **{"toy/recipes": toy_kind(shape=TOML)}
     )
 
 
@@ -247,28 +243,19 @@ def test_a_drop_whose_sums_the_copy_kept_is_never_hashed_again(lake, read, tmp_p
     assert (made[0].sha256, read) == (digest("oats"), [])
 
 
-def test_sums_that_no_note_could_be_made_of_are_compared_nevertheless(lake):
+@pytest.mark.parametrize("why", ["a moment ago", "no note", "a name that no record can hold"])
+def test_a_sum_without_a_note_is_compared_nevertheless(lake, monkeypatch, why):
     """On a full disk, and while another process writes the notes of the drop."""
-    drop = land(lake, "d1", grain="oats")
+    drop, name = land(lake, "d1", grain="oats"), os.fsdecode(b"\xff")
     listed(drop, grain=digest("wheat"))
-    (lake.root / ".gristmill").write_text("a file in the place of the folder")
-    with pytest.raises(GristmillError, match="its sha256 is"):
-        lake.ready_drop("toy", "d1")
-
-
-def test_a_file_that_came_a_moment_ago_is_compared(lake, monkeypatch):
-    monkeypatch.setattr(raw_inputs, "CLOCK_TICK_NS", 60_000_000_000)
-    listed(land(lake, "d1"), grain=digest("wheat"))
-    with pytest.raises(GristmillError, match="its sha256 is"):
-        lake.ready_drop("toy", "d1")
-
-
-def test_a_name_that_no_record_can_hold_does_not_hide_a_wrong_sum(lake):
-    drop = land(lake, "d1", grain="oats")
-    name = os.fsdecode(b"\xff")
-    (drop / name).write_text("x")
-    text = f"{digest('wheat')}  grain\n{digest('x')}  {name}\n"
-    (drop / "SHA256SUMS").write_bytes(text.encode(errors="surrogateescape"))
+    if why == "a moment ago":
+        monkeypatch.setattr(raw_inputs, "CLOCK_TICK_NS", 60_000_000_000)
+    elif why == "no note":
+        (lake.root / ".gristmill").write_text("a file in the place of the folder")
+    else:
+        (drop / name).write_text("x")
+        text = f"{digest('wheat')}  grain\n{digest('x')}  {name}\n"
+        (drop / "SHA256SUMS").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(GristmillError, match="grain: its sha256 is"):
         lake.ready_drop("toy", "d1")
 
@@ -329,15 +316,15 @@ def test_a_drop_without_a_list_costs_no_hash_when_it_is_judged(lake, read):
     ],
 )
 def test_a_mirror_in_a_folder_is_found_from_the_data_root_and_an_address_stays(
-    tmp_path: Path, push: str, means: str
-) -> None:
+    tmp_path, push, means
+):
     root = tmp_path / "data"
     root.mkdir()
     (root / "gristmill.toml").write_text(f'[mirror]\npush = "{push}"\n')
     assert RootSettings(root).mirror().push == means.format(above=tmp_path)
 
 
-def test_a_mirror_for_an_asset_that_is_none_is_refused_with_the_nearest(tmp_path: Path) -> None:
+def test_a_mirror_for_an_asset_that_is_none_is_refused_with_the_nearest(tmp_path):
     (tmp_path / "gristmill.toml").write_text('[mirror]\nassets = ["macroxue/pck"]\n')
     with pytest.raises(BadInput) as caught:
         RootSettings(tmp_path).mirror()
@@ -349,8 +336,8 @@ def test_a_mirror_for_an_asset_that_is_none_is_refused_with_the_nearest(tmp_path
 
 @pytest.mark.parametrize("name", ["sudoku-sample", "grid-sample"])
 def test_a_changed_file_of_a_sample_is_the_reason_and_no_split_that_is_there(
-    lake: DataRoot, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+    lake, monkeypatch, name
+):
     monkeypatch.undo()  # the real inboxes
     drop = lake.inbox("puzzles") / name
     drop.parent.mkdir(parents=True)
@@ -365,7 +352,7 @@ def test_a_changed_file_of_a_sample_is_the_reason_and_no_split_that_is_there(
         path.write_bytes(before)
 
 
-def test_the_partitions_of_an_asset_are_not_those_of_another_in_its_folder(lake: DataRoot) -> None:
+def test_the_partitions_of_an_asset_are_not_those_of_another_in_its_folder(lake):
     for name, asset in (("b", "a/x"), ("a", "a/x"), ("c", "a/y")):
         publish(tiny_build(lake.root, f"tokens/{name}", partition=name, asset=asset))
     assert lake.partitions_of("a/x", "tokens") == ["a", "b"]
@@ -382,8 +369,8 @@ LISTING: dict[str, Callable[[DataRoot], object]] = {
 
 @pytest.mark.parametrize("place", LISTING)
 def test_a_folder_that_stands_without_a_record_is_named_and_what_lists_others_warns_once(
-    lake: DataRoot, caplog: pytest.LogCaptureFixture, place: str
-) -> None:
+    lake, caplog, place
+):
     top = lake.root / place
     for name in ("whole", "lost", "deep/lost", "deep/whole", ".hidden/lost", "whole/part", "empty"):
         (top / name).mkdir(parents=True)

@@ -1,8 +1,5 @@
 """The file that says how a partition is built, as `ls` and `verify` see it beside the artifact."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,7 +71,7 @@ def _listed(root: Path, name: str) -> Listed:
     return found
 
 
-def test_a_file_that_did_not_change_is_a_drop_of_its_artifact(root: Path) -> None:
+def test_a_file_that_did_not_change_is_a_drop_of_its_artifact(root):
     for name, file in (("both", POOL), ("dots", DOTS), ("tasks", TASKS)):
         found = _listed(root, name)
         assert (found.state, found.why) == ("current", "")
@@ -111,8 +108,8 @@ def test_a_file_that_did_not_change_is_a_drop_of_its_artifact(root: Path) -> Non
     ],
 )
 def test_a_file_that_says_another_build_changes_an_input_of_its_artifact(
-    root: Path, name: str, file: str, text: str, change: str
-) -> None:
+    root, name, file, text, change
+):
     (root / file).write_text(text)
     found = _listed(root, name)
     assert (found.state, found.why) == ("input changed", f"{file}: {change}")
@@ -122,7 +119,7 @@ def test_a_file_that_says_another_build_changes_an_input_of_its_artifact(
     assert not DropStates(root).is_taken(root / file)
 
 
-def test_fields_that_change_no_output_and_equal_values_are_no_change(root: Path) -> None:
+def test_fields_that_change_no_output_and_equal_values_are_no_change(root):
     (root / POOL).write_text(_pool('"one", "two"', "shard_rows = 9\nworkers = 1"))
     (root / DOTS).write_text('kind = "domino"\n')
     (root / "gristmill.toml").write_text("[puzzles.domino]\nnum_aug = 3\n")
@@ -130,7 +127,7 @@ def test_fields_that_change_no_output_and_equal_values_are_no_change(root: Path)
     assert of_artifacts(root) == ([], [])
 
 
-def test_settings_of_the_data_root_that_are_refused_are_named(root: Path) -> None:
+def test_settings_of_the_data_root_that_are_refused_are_named(root):
     (root / "gristmill.toml").write_text("[macroxue.pool]\nshard_rows = -1\n")
     found = _listed(root, "both")
     assert found.state == "input changed"
@@ -162,14 +159,7 @@ def test_settings_of_the_data_root_that_are_refused_are_named(root: Path) -> Non
         ),
     ],
 )
-def test_the_state_of_the_file_is_that_of_its_artifact(
-    root: Path,
-    name: str,
-    file: str,
-    spoil: Callable[[Path], object],
-    state: str,
-    reason: str,
-) -> None:
+def test_the_state_of_the_file_is_that_of_its_artifact(root, name, file, spoil, state, reason):
     spoil(root / file)
     found = _listed(root, name)
     shown = {"gone": "current (inputs gone)", "waits": "waits"}.get(state, f"drop {state}")
@@ -185,9 +175,7 @@ def test_the_state_of_the_file_is_that_of_its_artifact(
         assert note.startswith(f"{file}: {of_drop}: ") and reason in note and violations == []
 
 
-def test_a_built_in_recipe_needs_no_file_and_is_compared_with_one_that_replaces_it(
-    root: Path,
-) -> None:
+def test_a_built_in_recipe_needs_no_file_and_is_compared_with_one_that_replaces_it(root):
     config = DominoConfig(num_games=9)
     _publish(root, "puzzles/domino-optimal-play", "puzzles/domino", config)
     assert _listed(root, "domino-optimal-play").state == "current"
@@ -200,7 +188,7 @@ def test_a_built_in_recipe_needs_no_file_and_is_compared_with_one_that_replaces_
     assert _listed(root, "domino-optimal-play").why == why
 
 
-def test_a_partition_that_is_no_key_names_no_file(root: Path) -> None:
+def test_a_partition_that_is_no_key_names_no_file(root):
     """A record may say anything: `..` must not lead out of the inbox."""
     from gristmill.families import Kind, PartitionFile
 

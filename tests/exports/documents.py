@@ -1,7 +1,5 @@
 """Splits of made documents, for tests of the formats that they are written in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 

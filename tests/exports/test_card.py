@@ -1,7 +1,5 @@
 """The head of a card, and a README of the person's own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -19,7 +17,7 @@ def written(path: Path, rows: list[object]) -> Path:
     return path
 
 
-def test_features_are_the_columns_of_all_lines(tmp_path: Path) -> None:
+def test_features_are_the_columns_of_all_lines(tmp_path):
     rows = [{"a": None, "n": 1}, {"a": "x", "n": 2, "words": ["y"], "tags": {"k": 1}}]
     path = written(tmp_path / "a.jsonl", list(rows))
     columns = [Column("n", "integer", ""), Column("tags", "object", "")]
@@ -38,7 +36,7 @@ def test_features_are_the_columns_of_all_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("last", "rule"), [({"a": 1}, "a is int"), ([1], "no object")])
-def test_a_line_that_breaks_the_columns_is_named(last: object, rule: str, tmp_path: Path) -> None:
+def test_a_line_that_breaks_the_columns_is_named(last, rule, tmp_path):
     path = written(tmp_path / "a.jsonl", [{"a": "x"}, last])
     with pytest.raises(BadInput, match=rule) as found:
         lines(path, [], name="train").schema()
@@ -57,11 +55,11 @@ def test_a_line_that_breaks_the_columns_is_named(last: object, rule: str, tmp_pa
         (10**12, "n>1T"),
     ],
 )
-def test_the_size_is_that_of_the_hub(rows: int, category: str) -> None:
+def test_the_size_is_that_of_the_hub(rows, category):
     assert size_category(rows) == category
 
 
-def test_a_readme_isparted_as_it_stands() -> None:
+def test_a_readme_isparted_as_it_stands():
     assert parted("# Mine\n", Path()) == ("", "# Mine\n")
     head, body = parted("---\nlicense: mit # ours\n---\n# Mine\n---\n", Path())
     assert yaml.safe_load(head) == {"license": "mit"}
@@ -69,6 +67,6 @@ def test_a_readme_isparted_as_it_stands() -> None:
 
 
 @pytest.mark.parametrize("text", ["---\na: [\n---\n", "---\na: 1\n", "---\n- a\n---\n"])
-def test_a_head_that_cannot_be_completed_is_refused(text: str) -> None:
+def test_a_head_that_cannot_be_completed_is_refused(text):
     with pytest.raises(BadInput, match="mend it"):
         parted(text, Path("place"))

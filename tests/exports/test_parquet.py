@@ -1,8 +1,5 @@
 """Files of the writer are read as pyarrow and polars read any Parquet."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,9 +63,7 @@ def batch(rows: int, begin: int = 0) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("sizes", [[2], [1000], [9, 300, 2], []])
-def test_what_is_written_is_read_with_types_and_row_groups(
-    sizes: list[int], tmp_path: Path
-) -> None:
+def test_what_is_written_is_read_with_types_and_row_groups(sizes, tmp_path):
     path = tmp_path / "a.parquet"
     batches = [batch(rows, 3 * at) for at, rows in enumerate(sizes)]
     file = writer(path, SCHEMA)
@@ -85,7 +80,7 @@ def test_what_is_written_is_read_with_types_and_row_groups(
     assert pl.read_parquet(path).to_dicts() == expected.to_pylist()
 
 
-def test_a_part_of_a_batch_is_written_as_that_part(tmp_path: Path) -> None:
+def test_a_part_of_a_batch_is_written_as_that_part(tmp_path):
     part = batch(40).slice(11, 17)
     file = writer(tmp_path / "a.parquet", SCHEMA)
     file.write(part)
@@ -105,9 +100,7 @@ def test_a_part_of_a_batch_is_written_as_that_part(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("first", [0, 3])
-def test_long_texts_are_a_dictionary_where_half_are_repeated(
-    texts: list[str], distinct: int, first: int, tmp_path: Path
-) -> None:
+def test_long_texts_are_a_dictionary_where_half_are_repeated(texts, distinct, first, tmp_path):
     schema = pa.schema([required("text", pa.string())])
     array = pa.array(["before"] * first + texts + ["behind"]).slice(first, len(texts))
     with_file = PlainWriter(tmp_path / "made.parquet", schema)
@@ -119,7 +112,7 @@ def test_long_texts_are_a_dictionary_where_half_are_repeated(
     assert chunk.has_dictionary_page == (2 * distinct <= len(texts))
 
 
-def test_many_lists_of_one_length_take_few_bytes_more_than_their_values(tmp_path: Path) -> None:
+def test_many_lists_of_one_length_take_few_bytes_more_than_their_values(tmp_path):
     kind = listed(pa.uint8(), 900)
     cells = pa.array(np.arange(900_000, dtype=np.uint32).astype(np.uint8))
     schema = pa.schema([required("inputs", kind)])
@@ -132,7 +125,7 @@ def test_many_lists_of_one_length_take_few_bytes_more_than_their_values(tmp_path
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.string()), pa.list_(pa.list_(pa.int64()))])
-def test_other_schemas_are_written_by_pyarrow(kind: pa.DataType, tmp_path: Path) -> None:
+def test_other_schemas_are_written_by_pyarrow(kind, tmp_path):
     schema = pa.schema([pa.field("a", kind), pa.field("b", pa.string())])
     table = pa.table({"a": [[], None], "b": ["x", None]}, schema)
     file = writer(tmp_path / "a.parquet", schema)
@@ -142,7 +135,7 @@ def test_other_schemas_are_written_by_pyarrow(kind: pa.DataType, tmp_path: Path)
     assert pq.read_table(tmp_path / "a.parquet").equals(table)
 
 
-def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
+def test_a_file_that_is_there_is_not_replaced(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"mine")
     for schema in (SCHEMA, pa.schema([pa.field("a", pa.string())])):
         with pytest.raises(FileExistsError):

@@ -1,7 +1,5 @@
 """Rows of an artifact as Parquet: how files are cut and named, and what a failure leaves."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -37,9 +35,7 @@ def found(out: Path) -> dict[str, list[int]]:
     }
 
 
-def test_a_split_is_cut_into_files_and_partitions_share_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_split_is_cut_into_files_and_partitions_share_them(tmp_path, monkeypatch):
     monkeypatch.setattr("gristmill.exports.project._FILE_BYTES", 1)
     splits = [
         numbers([1, 2], [3], partition="x"),
@@ -58,13 +54,13 @@ def test_a_split_is_cut_into_files_and_partitions_share_them(
     }
 
 
-def test_one_partition_has_files_of_its_own(tmp_path: Path) -> None:
+def test_one_partition_has_files_of_its_own(tmp_path):
     splits = [numbers([1], partition="x"), numbers([2], partition="y")]
     written(splits, tmp_path, "parquet/a", "y")
     assert found(tmp_path) == {"parquet/a/train-y-00000-of-00001.parquet": [2]}
 
 
-def test_all_files_of_a_table_have_its_columns(tmp_path: Path) -> None:
+def test_all_files_of_a_table_have_its_columns(tmp_path):
     rows = {"train": {"a": 1, "b": None}, "test": {"a": None, "c": "x"}}
     splits = []
     for name, row in rows.items():
@@ -78,7 +74,7 @@ def test_all_files_of_a_table_have_its_columns(tmp_path: Path) -> None:
     assert columns_of(splits).types == [pa.int64(), pa.string(), pa.string()]
 
 
-def test_a_column_with_two_types_is_named(tmp_path: Path) -> None:
+def test_a_column_with_two_types_is_named(tmp_path):
     splits = []
     for name, row in {"train": {"a": 1}, "test": {"a": "x"}}.items():
         (tmp_path / name).write_text(json.dumps(row) + "\n")
@@ -87,9 +83,7 @@ def test_a_column_with_two_types_is_named(tmp_path: Path) -> None:
         columns_of(splits)
 
 
-def test_what_is_there_is_not_replaced_and_a_failure_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_there_is_not_replaced_and_a_failure_leaves_nothing(tmp_path, monkeypatch):
     out = tmp_path / "out"
     out.mkdir()
     with pytest.raises(BadInput, match="give a folder that does not"):
@@ -111,9 +105,7 @@ def test_what_is_there_is_not_replaced_and_a_failure_leaves_nothing(
     ("to", "rule"),
     [("llm.c", "no documents of tokens"), ("litdata", "tokens"), ("nanochat", "has no texts")],
 )
-def test_rows_that_a_format_does_not_hold_are_refused(
-    to: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_a_format_does_not_hold_are_refused(to, rule, tmp_path, monkeypatch):
     splits = [Split("train", lambda: SCHEMA, lambda: iter(()))]
     monkeypatch.setattr("gristmill.exports.project.splits_at", lambda _: splits)
     with pytest.raises(GristmillError, match=rule):
@@ -142,9 +134,7 @@ def files_of(
         (99, [[END, 1, 2, END, END, 3]]),
     ],
 )
-def test_a_file_ends_with_a_whole_document(
-    tokens: int, files: list[list[int]], tmp_path: Path
-) -> None:
+def test_a_file_ends_with_a_whole_document(tokens, files, tmp_path):
     batches = [[[1, 2, END], [END]], [], [[3, END]]]
     found = files_of(batches, tmp_path, tokens)
     assert list(found.values()) == files
@@ -158,12 +148,12 @@ def test_a_file_ends_with_a_whole_document(
         *(([END + 1, END], "outside of 50257 ids"), ([-1], "outside")),
     ],
 )
-def test_other_documents_are_refused(document: list[int], rule: str, tmp_path: Path) -> None:
+def test_other_documents_are_refused(document, rule, tmp_path):
     with pytest.raises(GristmillError, match=rule):
         files_of([[[1, END]], [document]], tmp_path, 1)
 
 
-def test_more_ids_than_16_bits_hold_have_the_header_of_llama_3(tmp_path: Path) -> None:
+def test_more_ids_than_16_bits_hold_have_the_header_of_llama_3(tmp_path):
     assert [*files_of([[[1 << 16, END]]], tmp_path, 9, 1 << 17).values()] == [[END, 1 << 16]]
     (path,) = tmp_path.iterdir()
     assert np.fromfile(path, "<i4", 3).tolist() == [20240801, 7, 2]
@@ -176,9 +166,7 @@ BATCHES = [[[1, 2, END], [END]], [], [[3, END]]]
     ("most", "files"),
     [(1, [[[1, 2, END]], [[END]], [[3, END]]]), (4, [[[1, 2, END], [END]], [[3, END]]])],
 )
-def test_a_chunk_holds_whole_documents(
-    most: int, files: list[list[list[int]]], tmp_path: Path
-) -> None:
+def test_a_chunk_holds_whole_documents(most, files, tmp_path):
     counts = chunks("train", [split(BATCHES)], tmp_path, most)
     index = json.loads((tmp_path / "train/index.json").read_bytes())
     assert [each["filename"] for each in index["chunks"]] == [
@@ -197,7 +185,7 @@ def test_a_chunk_holds_whole_documents(
     assert not counts
 
 
-def test_the_index_differs_where_the_tokens_do(tmp_path: Path) -> None:
+def test_the_index_differs_where_the_tokens_do(tmp_path):
     for name, documents in (("a", BATCHES), ("b", BATCHES), ("c", [[[4, END]]])):
         chunks(name, [split(documents)], tmp_path, 9)
     one, same, other = ((tmp_path / name / "index.json").read_bytes() for name in "abc")
@@ -220,17 +208,13 @@ def read(out: Path) -> list[list[str]]:
         ([texts("test", ["t"]), texts("validation", ["v"], ["w"])], ["v", "w"]),
     ],
 )
-def test_the_last_file_is_validation_or_test(
-    others: list[Split], last: list[str], tmp_path: Path
-) -> None:
+def test_the_last_file_is_validation_or_test(others, last, tmp_path):
     counts = text_files([*others, TRAIN], tmp_path)
     assert read(tmp_path) == [["a", "b", "c"], last]
     assert counts == {"shard_00000.parquet": 3, "shard_00001.parquet": len(last)}
 
 
-def test_files_of_train_end_and_row_groups_are_small(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_train_end_and_row_groups_are_small(tmp_path, monkeypatch):
     monkeypatch.setattr("gristmill.exports.project._FILE_BYTES", 1)
     monkeypatch.setattr("gristmill.exports.project._GROUP", 1)
     text_files([TRAIN, texts("validation", ["v", "w"])], tmp_path)
@@ -241,6 +225,6 @@ def test_files_of_train_end_and_row_groups_are_small(
 @pytest.mark.parametrize(
     ("splits", "of"), [([TRAIN], "validation"), ([texts("test", ["t"])], "train")]
 )
-def test_texts_of_one_part_alone_are_refused(splits: list[Split], of: str, tmp_path: Path) -> None:
+def test_texts_of_one_part_alone_are_refused(splits, of, tmp_path):
     with pytest.raises(GristmillError, match=f"no text of {of}: nanochat trains"):
         text_files(splits, tmp_path)

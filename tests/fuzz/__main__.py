@@ -7,8 +7,6 @@ finding is written to the parser's corpus as
 kept in `.fuzz/<name>/`, which git ignores; `--merge` adds the smallest set of them to the corpus.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

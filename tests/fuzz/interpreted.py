@@ -1,7 +1,5 @@
 """Lets the kernels of chess run in Python, where the fuzzer sees their branches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -4,8 +4,6 @@ libFuzzer changes bytes, which rarely gives JSON with a field of another type. P
 are separated as `parser.split` separates them, and lines are documents of their own.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

@@ -4,8 +4,6 @@ Prints `inputs: N` at the end. A finding is written below `-artifact_prefix=`, a
 ends with a code that is not 0.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

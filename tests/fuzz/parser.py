@@ -1,7 +1,5 @@
 """What is registered for a parser, and what a fuzzer may not see."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os

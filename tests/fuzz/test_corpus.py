@@ -1,7 +1,5 @@
 """The inputs of all corpora are read without a foreign exception; no parser is forgotten."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

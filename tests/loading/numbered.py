@@ -1,7 +1,5 @@
 """A source whose samples say their own number, and the order written a second time, by scalars."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import cycle, pairwise
 from math import isqrt

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections import Counter
 from math import factorial
 
@@ -40,7 +38,7 @@ BITS = [1346066267577507604, 17866957139361321409, 14316338740382112881]
 
 
 @pytest.mark.parametrize("length", [*range(1, 200), 1023, 1024, 1025, 65_536, 65_537])
-def test_it_is_a_permutation_with_its_inverse(length: int) -> None:
+def test_it_is_a_permutation_with_its_inverse(length):
     made = Bijection(length, key("test", length))
     numbers = made(np.arange(length))
     assert np.array_equal(np.sort(numbers), np.arange(length))
@@ -48,7 +46,7 @@ def test_it_is_a_permutation_with_its_inverse(length: int) -> None:
 
 
 @pytest.mark.parametrize("length", [2**40 + 7, MOST - 1])
-def test_long_ones_stay_inside_and_have_an_inverse(length: int) -> None:
+def test_long_ones_stay_inside_and_have_an_inverse(length):
     made, places = Bijection(length, 5), np.arange(0, length, length // 1000)
     numbers = made(places)
     assert int(numbers.min()) >= 0
@@ -58,7 +56,7 @@ def test_long_ones_stay_inside_and_have_an_inverse(length: int) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 97, 1024, 1025, 10**6, 2**50 + 1])
-def test_it_is_the_permutation_as_scalars_have_it(length: int) -> None:
+def test_it_is_the_permutation_as_scalars_have_it(length):
     seed = key("scalars", length)
     places = [0, length // 3, length // 2, length - 1]
     assert Bijection(length, seed)(np.array(places)).tolist() == [
@@ -66,17 +64,17 @@ def test_it_is_the_permutation_as_scalars_have_it(length: int) -> None:
     ]
 
 
-def test_the_numbers_of_version_1_never_change() -> None:
+def test_the_numbers_of_version_1_never_change():
     for length, expected in GOLDEN.items():
         places = np.arange(min(length, 8))
         assert Bijection(length, key("golden", length))(places).tolist() == expected
 
 
-def test_random_bits_never_change(way: str) -> None:
+def test_random_bits_never_change(way):
     assert drawn_bits(np.array([0, 1, 2**40]), 7).tolist() == BITS
 
 
-def test_kernels_give_what_numpy_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_give_what_numpy_gives(monkeypatch):
     chance = np.random.default_rng(0)
     for length in (65_537, 10**9, 10**12 + 39, 2**61 + 1):
         made, places = Bijection(length, key("both", length)), chance.integers(0, length, 1000)
@@ -87,9 +85,7 @@ def test_kernels_give_what_numpy_gives(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(map(np.array_equal, found[:3], found[3:]))
 
 
-def test_kernels_are_used_once_they_pay_and_where_numba_compiles(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_kernels_are_used_once_they_pay_and_where_numba_compiles(monkeypatch):
     made = Bijection(10**6, 1)
     monkeypatch.setattr(compiled, "_ordered", 0)
     monkeypatch.setattr(compiled, "PAYS", 100)
@@ -103,13 +99,13 @@ def test_kernels_are_used_once_they_pay_and_where_numba_compiles(
 
 
 @pytest.mark.parametrize("values", [[], [5], [3, 3, 3], [9, 7, 9, 8], [0, 2**40, 0], [-4, -6, -4]])
-def test_distinct_values_are_each_there_once(values: list[int]) -> None:
+def test_distinct_values_are_each_there_once(values):
     assert distinct(np.array(values, np.int64)) == sorted(set(values))
 
 
 # The bounds of chi square with 5 and 23 degrees of freedom that one set of keys in 10,000 passes.
 @pytest.mark.parametrize(("length", "bound"), [(3, 25.7), (4, 54.5)])
-def test_each_permutation_of_a_few_is_as_likely(length: int, bound: float) -> None:
+def test_each_permutation_of_a_few_is_as_likely(length, bound):
     trials = 600
     counts = Counter(
         tuple(Bijection(length, key("few", each))(np.arange(length)).tolist())
@@ -121,17 +117,17 @@ def test_each_permutation_of_a_few_is_as_likely(length: int, bound: float) -> No
     assert deviation < bound
 
 
-def test_neighbours_are_not_alike() -> None:
+def test_neighbours_are_not_alike():
     numbers = Bijection(10**6, key("neighbours"))(np.arange(10**5))
     assert abs(np.corrcoef(numbers[:-1], numbers[1:])[0, 1]) < 0.02
 
 
-def test_other_parts_make_another_key() -> None:
+def test_other_parts_make_another_key():
     assert len({key("a", 1), key("a1"), key("a", "1"), key("a", 1, None), key("a", 2)}) == 5
 
 
 @pytest.mark.parametrize("length", [-1, MOST])
-def test_a_length_outside_is_refused(length: int) -> None:
+def test_a_length_outside_is_refused(length):
     with pytest.raises(ValueError, match="2\\^62"):
         Bijection(length, 1)
 
@@ -140,7 +136,7 @@ CUTS = [0, 7, 10, 11, 30]
 
 
 @pytest.mark.parametrize("window", [0, 1, 2, 9])
-def test_draws_are_as_scalars_have_them_and_places_lead_back(window: int) -> None:
+def test_draws_are_as_scalars_have_them_and_places_lead_back(window):
     source = Numbered("a", CUTS)
     order = Order(source.cuts, 7, source.identity.text, window)
     numbers = order.numbers(np.arange(90))
@@ -152,7 +148,7 @@ def test_draws_are_as_scalars_have_them_and_places_lead_back(window: int) -> Non
         assert order.place(draw // 30, int(numbers[draw])) == draw % 30
 
 
-def test_the_numbers_of_version_1_never_change_of_order() -> None:
+def test_the_numbers_of_version_1_never_change_of_order():
     source = Numbered("a", [0, 7, 10])
     orders = [Order(source.cuts, 7, source.identity.text, window) for window in (0, 1)]
     whole, windowed = (order.numbers(np.arange(12)).tolist() for order in orders)
@@ -160,18 +156,18 @@ def test_the_numbers_of_version_1_never_change_of_order() -> None:
     assert windowed[:10] == [8, 7, 9, 6, 3, 5, 1, 0, 2, 4]
 
 
-def test_a_window_reads_few_shards_at_a_time() -> None:
+def test_a_window_reads_few_shards_at_a_time():
     cuts = np.arange(0, 1001, 10)
     shards = Order(cuts, 1, "a", 3).numbers(np.arange(1000)) // 10
     assert all(len(set(part.tolist())) == 3 for part in np.split(shards[:990], 33))
 
 
-def test_empty_shards_are_passed_over() -> None:
+def test_empty_shards_are_passed_over():
     numbers = Order(np.array([0, 0, 4, 4, 4, 6, 6]), 1, "a", 2).numbers(np.arange(6))
     assert sorted(numbers.tolist()) == list(range(6))
 
 
-def test_without_a_seed_samples_come_by_number() -> None:
+def test_without_a_seed_samples_come_by_number():
     order = Order(np.array(CUTS), None, "a", 2)
     assert order.numbers(np.arange(28, 33)).tolist() == [28, 29, 0, 1, 2]
     assert order.place(1, 5) == 5

@@ -1,7 +1,5 @@
 """The commands of training, over runs of the samples."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -73,7 +71,7 @@ def loader(folder: Path, root: SampleRoot) -> Loader:
     return Loader(read_mix(folder / "mix.toml", root.data), 50, form="numpy")
 
 
-def test_a_mix_says_what_each_source_gives(folder: Path, sample_root: SampleRoot) -> None:
+def test_a_mix_says_what_each_source_gives(folder, sample_root):
     lines = run(folder, sample_root, "mix", "mix.toml").output.splitlines()
     plan = loader(folder, sample_root).plan
     first, second = plan.segments[0][1]
@@ -82,16 +80,14 @@ def test_a_mix_says_what_each_source_gives(folder: Path, sample_root: SampleRoot
     assert lines[2] == f"{first + second:,} samples in the run"
 
 
-def test_the_same_data_by_two_paths_is_refused(folder: Path, sample_root: SampleRoot) -> None:
+def test_the_same_data_by_two_paths_is_refused(folder, sample_root):
     (folder / "twice.toml").write_text(MIX.replace(D7, D6))
     done = run(folder, sample_root, "mix", "twice.toml")
     assert done.exit_code == 1
     assert "is the same data as" in done.output
 
 
-def test_a_batch_has_the_samples_of_the_step_with_their_raw_files(
-    folder: Path, sample_root: SampleRoot
-) -> None:
+def test_a_batch_has_the_samples_of_the_step_with_their_raw_files(folder, sample_root):
     words = [
         "batch",
         "state.json",
@@ -112,9 +108,7 @@ def test_a_batch_has_the_samples_of_the_step_with_their_raw_files(
 
 
 @pytest.mark.parametrize("path", SOURCES)
-def test_a_batch_shows_its_samples_and_their_raw_text(
-    sample_root: SampleRoot, tmp_path: Path, path: str
-) -> None:
+def test_a_batch_shows_its_samples_and_their_raw_text(sample_root, tmp_path, path):
     mix = f'[source.one]\npath = "{path}"\nepochs = 1\n{SOURCES[path]}\n'
     plan = read_mix(written(tmp_path, mix), sample_root.data)
     (tmp_path / "state.json").write_text(json.dumps(Loader(plan, 1, form="numpy").state_dict()))
@@ -130,9 +124,7 @@ def test_a_batch_shows_its_samples_and_their_raw_text(
     assert all(part in "\n".join(pictures) for part in SHOWN[path])
 
 
-def test_samples_of_packed_rows_are_shown_document_by_document(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_samples_of_packed_rows_are_shown_document_by_document(sample_root, tmp_path):
     path = "megatron/synth_kd_v1"
     mix = f'[source.one]\npath = "{path}"\nepochs = 1\nseq_len = 1024\n'
     plan = read_mix(written(tmp_path, mix), sample_root.data)
@@ -145,13 +137,11 @@ def test_samples_of_packed_rows_are_shown_document_by_document(
     assert output.count("italic: masked, not in the loss") == documents
 
 
-def test_a_source_of_ones_own_shows_nothing(sample_root: SampleRoot) -> None:
+def test_a_source_of_ones_own_shows_nothing(sample_root):
     commands._show(Numbered("one", [0, 3]), 1)
 
 
-def test_a_replay_writes_the_arrays_of_the_step_each_time_the_same(
-    folder: Path, sample_root: SampleRoot
-) -> None:
+def test_a_replay_writes_the_arrays_of_the_step_each_time_the_same(folder, sample_root):
     words = ("replay", "state.json", "--mix", "mix.toml", "--step", "3", "--out")
     for name in ("one.npz", "two.npz"):
         assert run(folder, sample_root, *words, name).exit_code == 0
@@ -166,7 +156,7 @@ def test_a_replay_writes_the_arrays_of_the_step_each_time_the_same(
         assert f"{name}: {reason}: name a new file" in refused.output
 
 
-def test_seen_names_the_steps_that_gave_a_sample(folder: Path, sample_root: SampleRoot) -> None:
+def test_seen_names_the_steps_that_gave_a_sample(folder, sample_root):
     made = loader(folder, sample_root)
     source, number = made.numbers(4)[7]
     words = ("seen", "state.json", (D6, D7)[source], str(number), "--mix", "mix.toml")
@@ -177,7 +167,7 @@ def test_seen_names_the_steps_that_gave_a_sample(folder: Path, sample_root: Samp
     assert run(folder, sample_root, *words).output == "no step of the first 12 gave it\n"
 
 
-def test_consumed_needs_the_state_alone(folder: Path, sample_root: SampleRoot) -> None:
+def test_consumed_needs_the_state_alone(folder, sample_root):
     lines = run(folder, sample_root, "consumed", "state.json").output.splitlines()
     drawn = loader(folder, sample_root).plan.drawn(600)
     assert sum(drawn) == 600
@@ -185,9 +175,7 @@ def test_consumed_needs_the_state_alone(folder: Path, sample_root: SampleRoot) -
         assert line.startswith(f"{name}: {count:,} samples, 0.0")
 
 
-def test_two_corpora_of_one_folder_have_names_of_their_own(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_two_corpora_of_one_folder_have_names_of_their_own(sample_root, tmp_path):
     shards = "reasoning/tokenized/gpt2"
     (tmp_path / "mix.toml").write_text(
         "".join(
@@ -220,9 +208,7 @@ def test_two_corpora_of_one_folder_have_names_of_their_own(
         (("seen", "state.json", D6, "99999999", "--mix", "mix.toml"), "no sample 99999999"),
     ],
 )
-def test_what_is_not_in_the_run_is_refused(
-    folder: Path, sample_root: SampleRoot, words: tuple[str, ...], text: str
-) -> None:
+def test_what_is_not_in_the_run_is_refused(folder, sample_root, words, text):
     done = run(folder, sample_root, *words)
     assert done.exit_code == 2
     assert text in done.output

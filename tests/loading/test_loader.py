@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import functools
 import json
 import operator
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,18 +24,18 @@ def numbers_of(batches: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", budget.some(range(300), each=0.5))
-def test_nothing_is_lost_or_doubled_by_kills_and_resizes(seed: int) -> None:
+def test_nothing_is_lost_or_doubled_by_kills_and_resizes(seed):
     Trial(seed).run()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hundred", budget.some(range(3, 100), each=8))
-def test_ten_thousand_trials(hundred: int) -> None:
+def test_ten_thousand_trials(hundred):
     for seed in range(hundred * 100, hundred * 100 + 100):
         Trial(seed).run()
 
 
-def test_the_trials_find_equal_slices_without_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trials_find_equal_slices_without_a_rest(monkeypatch):
     def equal(step: Any, rank: int, world: int) -> Any:
         size = step.size // world
         return np.arange(step.position + rank * size, step.position + (rank + 1) * size)
@@ -47,7 +44,7 @@ def test_the_trials_find_equal_slices_without_a_rest(monkeypatch: pytest.MonkeyP
     assert fails(20)
 
 
-def test_the_trials_find_ranks_that_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trials_find_ranks_that_take_turns(monkeypatch):
     def strided(step: Any, rank: int, world: int) -> Any:
         return np.arange(step.position + rank, step.position + step.size, world)
 
@@ -55,7 +52,7 @@ def test_the_trials_find_ranks_that_take_turns(monkeypatch: pytest.MonkeyPatch) 
     assert fails(20)
 
 
-def test_the_trials_find_a_position_that_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trials_find_a_position_that_is_rounded(monkeypatch):
     resumed = loading_loader.resumed
 
     def rounded(plan: Plan, state: Any, changed: str) -> Any:
@@ -66,9 +63,7 @@ def test_the_trials_find_a_position_that_is_rounded(monkeypatch: pytest.MonkeyPa
     assert fails(60)
 
 
-def test_the_trials_find_a_mixture_from_the_first_position(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_trials_find_a_mixture_from_the_first_position(monkeypatch):
     def from_zero(plan: Plan, position: int, mixed: Mixture) -> Plan:
         return Plan(mixed, seed=plan.seed, window=plan.window)
 
@@ -76,7 +71,7 @@ def test_the_trials_find_a_mixture_from_the_first_position(
     assert fails(60)
 
 
-def test_a_step_is_read_again_at_any_number_of_ranks() -> None:
+def test_a_step_is_read_again_at_any_number_of_ranks():
     steps = [batch["number"].tolist() for batch in Loader(one(), 24, form="numpy")]
     assert [len(step) for step in steps] == [24, 24, 24, 24, 4]
     for world in (1, 2, 3, 24):
@@ -88,7 +83,7 @@ def test_a_step_is_read_again_at_any_number_of_ranks() -> None:
         Loader(one(), 24, form="numpy")[5]
 
 
-def test_a_step_of_before_a_changed_batch_is_read_again() -> None:
+def test_a_step_of_before_a_changed_batch_is_read_again():
     first = Loader(one(), 10, form="numpy")
     batches = [batch for _, batch in zip(range(3), first, strict=False)]
     second = Loader(one(), 35, form="numpy")
@@ -101,7 +96,7 @@ def test_a_step_of_before_a_changed_batch_is_read_again() -> None:
 @pytest.mark.parametrize(
     ("ends", "sizes"), [("short", [40, 40, 20]), ("drop", [40, 40]), ("pad", [40, 40, 40])]
 )
-def test_all_ranks_have_as_many_steps(ends: Any, sizes: list[int]) -> None:
+def test_all_ranks_have_as_many_steps(ends, sizes):
     for world in (1, 2, 4, 5, 8):
         ranks = [
             Loader(one(), 40, rank=r, world=world, ends=ends, form="numpy") for r in range(world)
@@ -113,7 +108,7 @@ def test_all_ranks_have_as_many_steps(ends: Any, sizes: list[int]) -> None:
         assert real == min(sum(sizes), 100)
 
 
-def test_micro_batches_are_a_step_whose_state_moves_at_its_end() -> None:
+def test_micro_batches_are_a_step_whose_state_moves_at_its_end():
     made, positions, sizes = Loader(one(), 40, micro=16, form="numpy"), [], []
     for batch in made:
         positions.append(made.position)
@@ -123,7 +118,7 @@ def test_micro_batches_are_a_step_whose_state_moves_at_its_end() -> None:
     assert len(made[0]["number"]) == 40
 
 
-def test_ranks_that_do_not_divide_the_batch_are_refused_with_those_that_do() -> None:
+def test_ranks_that_do_not_divide_the_batch_are_refused_with_those_that_do():
     with pytest.raises(GristmillError, match="use 1, 2, 3, 4, 6 or 12 ranks"):
         Loader(one(), 12, world=5)
     assert len(Loader(one(), 12, world=5, uneven=True)) == 9
@@ -136,13 +131,13 @@ def test_ranks_that_do_not_divide_the_batch_are_refused_with_those_that_do() -> 
         *({"micro": 0}, {"workers": -1}),
     ],
 )
-def test_an_argument_outside_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_argument_outside_is_refused(wrong):
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=rf"^{name}={value!r}: must be \S"):
         Loader(one(), **{"batch": 4, **wrong})
 
 
-def test_a_batch_is_tensors_by_default() -> None:
+def test_a_batch_is_tensors_by_default():
     torch = pytest.importorskip("torch")
     batch = next(iter(Loader(one(), 8)))
     assert {name: batch[name].dtype for name in ("value", "number", "source", "key", "real")} == {
@@ -153,7 +148,7 @@ def test_a_batch_is_tensors_by_default() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
-def test_workers_give_the_same_and_the_state_is_of_what_was_given(start_method: str) -> None:
+def test_workers_give_the_same_and_the_state_is_of_what_was_given(start_method):
     pytest.importorskip("torch")
     alone = list(Loader(one(), 10))
     made = Loader(one(), 10, workers=2, start_method=start_method)
@@ -168,13 +163,13 @@ def test_workers_give_the_same_and_the_state_is_of_what_was_given(start_method: 
     assert numbers_of(rest) == numbers_of(alone[4:])
 
 
-def test_a_collate_function_has_the_columns() -> None:
+def test_a_collate_function_has_the_columns():
     made = Loader(one(), 8, form="numpy", collate=lambda batch: int(batch["value"].sum()))
     assert sum(made) == sum(range(100))
     assert made[0] == int(Loader(one(), 8, form="numpy")[0]["value"].sum())
 
 
-def test_the_ledger_gets_a_line_a_start_from_rank_0(tmp_path: Path) -> None:
+def test_the_ledger_gets_a_line_a_start_from_rank_0(tmp_path):
     file = tmp_path / "ledger.jsonl"
     for rank in (0, 1):
         made = Loader(one(), 10, rank=rank, world=2, form="numpy", ledger=file)
@@ -187,7 +182,7 @@ def test_the_ledger_gets_a_line_a_start_from_rank_0(tmp_path: Path) -> None:
     ]
 
 
-def test_keys_are_of_the_draw_and_differ_between_epochs() -> None:
+def test_keys_are_of_the_draw_and_differ_between_epochs():
     plan = Plan(mixture({"a": Numbered("a", [0, 50])}, epochs={"a": 2}), seed=3)
     (whole,) = Loader(plan, 100, form="numpy")
     halves = [batch["key"].tolist() for batch in Loader(plan, 25, world=1, form="numpy")]
@@ -195,7 +190,7 @@ def test_keys_are_of_the_draw_and_differ_between_epochs() -> None:
     assert len(set(whole["key"].tolist())) == 100
 
 
-def test_sources_with_other_columns_are_refused_by_name() -> None:
+def test_sources_with_other_columns_are_refused_by_name():
     class Other(Numbered):
         def read(self, numbers: Any) -> dict[str, Any]:
             return {"other": numbers}
@@ -206,7 +201,7 @@ def test_sources_with_other_columns_are_refused_by_name() -> None:
         list(made)
 
 
-def test_sources_of_other_vocabularies_are_refused_by_name() -> None:
+def test_sources_of_other_vocabularies_are_refused_by_name():
     sources = {name: Numbered(name, [0, 9]) for name in ("first", "second")}
     for name, source in sources.items():
         source.words = name  # type: ignore[attr-defined]
@@ -221,7 +216,7 @@ def test_sources_of_other_vocabularies_are_refused_by_name() -> None:
     assert len(list(Loader(Plan(mixture(sources, epochs=epochs)), 18, form="numpy"))) == 1
 
 
-def test_narrower_columns_are_filled_behind() -> None:
+def test_narrower_columns_are_filled_behind():
     class Wide(Numbered):
         def __init__(self, name: str, width: int) -> None:
             super().__init__(name, [0, 9])
@@ -238,7 +233,7 @@ def test_narrower_columns_are_filled_behind() -> None:
     assert np.array_equal(narrow[:, 0], batch["number"][batch["source"] == 0] + 1)
 
 
-def test_a_sampler_gives_lists_and_counts_what_the_loop_was_given() -> None:
+def test_a_sampler_gives_lists_and_counts_what_the_loop_was_given():
     sampler = BatchSampler(one(), 30)
     lists = list(sampler)
     assert functools.reduce(operator.iadd, lists, []) == numbers_of(Loader(one(), 30, form="numpy"))
@@ -250,13 +245,13 @@ def test_a_sampler_gives_lists_and_counts_what_the_loop_was_given() -> None:
         sampler.state_dict(5)
 
 
-def test_numbers_of_a_sampler_count_on_over_sources() -> None:
+def test_numbers_of_a_sampler_count_on_over_sources():
     sources = {"a": Numbered("a", [0, 10]), "b": Numbered("b", [0, 20])}
     lists = list(BatchSampler(Plan(mixture(sources, epochs={"a": 1, "b": 1})), 7))
     assert sorted(functools.reduce(operator.iadd, lists, [])) == list(range(30))
 
 
-def test_ten_to_the_twelve_samples_take_no_memory() -> None:
+def test_ten_to_the_twelve_samples_take_no_memory():
     plan = Plan(Numbered("long", [0, 10**12]), seed=1)
     made = Loader(plan, 256, form="numpy")
     batch = made[3 * 10**9]
@@ -264,9 +259,7 @@ def test_ten_to_the_twelve_samples_take_no_memory() -> None:
     assert plan.seen(0, int(batch["number"][0]), plan.length) == [768 * 10**9]
 
 
-def test_without_torch_the_error_names_the_extra_and_the_arrays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_torch_the_error_names_the_extra_and_the_arrays(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ModuleNotFoundError, match=r'the extra `train` brings it.*form="numpy"'):
         next(iter(Loader(one(), 30)))

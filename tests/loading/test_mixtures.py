@@ -1,7 +1,5 @@
 """From words to whole numbers of samples, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -16,16 +14,16 @@ from tests.loading.numbered import Numbered
 SOURCES: Any = {"a": Numbered("a", [0, 10]), "b": Numbered("b", [0, 25])}
 
 
-def test_epochs_are_rounded_to_samples() -> None:
+def test_epochs_are_rounded_to_samples_and_facts_say_what_each_source_gives():
     assert mixture(SOURCES, epochs={"a": 1.5, "b": 0.5}).quotas == (15, 12)
+    facts = Plan(mixture(SOURCES, epochs={"a": 2, "b": 0.8})).facts()
+    assert facts[0] == {"source": "a", "samples": 20, "tokens": 110, "epochs": 2.0, "share": 0.5}
 
 
 @pytest.mark.parametrize("window", [0, 1, 2])
 @given(st.lists(st.integers(0, 600), min_size=2, max_size=2), st.integers(0, 60), st.integers(0))
 @settings(max_examples=25)
-def test_a_budget_of_tokens_is_given_to_one_sample(
-    window: int, budgets: list[int], before: int, seed: int
-) -> None:
+def test_a_budget_of_tokens_is_given_to_one_sample(window, budgets, before, seed):
     """Samples have 1, 2, 3, ... tokens, so that the first ones have far fewer than others."""
     sources: Any = {"a": Numbered("a", [0, 4, 10]), "b": Numbered("b", [0, 9, 16, 25])}
     if not sum(budgets):
@@ -43,7 +41,7 @@ def test_a_budget_of_tokens_is_given_to_one_sample(
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=2, max_size=2), st.integers(1, 10**6))
-def test_weights_share_the_samples_to_one(weights: list[float], samples: int) -> None:
+def test_weights_share_the_samples_to_one(weights, samples):
     if not sum(weights):
         return
     named = dict(zip(SOURCES, weights, strict=True))
@@ -51,11 +49,6 @@ def test_weights_share_the_samples_to_one(weights: list[float], samples: int) ->
     assert sum(mixed.quotas) == samples
     for weight, quota in zip(weights, mixed.quotas, strict=True):
         assert abs(quota - weight / sum(weights) * samples) < 1.001
-
-
-def test_facts_say_what_each_source_gives() -> None:
-    facts = Plan(mixture(SOURCES, epochs={"a": 2, "b": 0.8})).facts()
-    assert facts[0] == {"source": "a", "samples": 20, "tokens": 110, "epochs": 2.0, "share": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -72,23 +65,19 @@ def test_facts_say_what_each_source_gives() -> None:
         ({"epochs": {"a": 0, "b": 0}}, "a mixture without samples"),
     ],
 )
-def test_what_makes_no_mixture_is_refused(given: dict[str, Any], words: str) -> None:
+def test_what_makes_no_mixture_is_refused(given, words):
     with pytest.raises(GristmillError, match=words):
         mixture(SOURCES, **given)
 
 
-def test_the_same_data_by_two_paths_is_refused() -> None:
-    copy = Numbered("a", [0, 10])
+def test_the_same_data_by_two_paths_and_a_source_without_samples_are_refused():
     with pytest.raises(GristmillError, match="is the same data as a: name it once"):
-        Mixture((SOURCES["a"], copy), (1, 1))
-
-
-def test_a_source_without_samples_is_refused() -> None:
+        Mixture((SOURCES["a"], Numbered("a", [0, 10])), (1, 1))
     with pytest.raises(GristmillError, match="empty: a quota of 1 of 0 samples"):
         Mixture((Numbered("empty", [0, 0]),), (1,))
 
 
-def test_samples_without_length_are_mixed_by_other_measures() -> None:
+def test_samples_without_length_are_mixed_by_other_measures():
     class Plain(Numbered):
         lengths: Any = None
 

@@ -1,7 +1,5 @@
 """The numbers of version 1 with the oldest NumPy that the package takes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -39,7 +37,7 @@ def _python(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_golden_numbers_are_those_of_the_oldest_numpy() -> None:
+def test_the_golden_numbers_are_those_of_the_oldest_numpy():
     if not FOLDER.is_dir():
         cannot_run("oldest-numpy", f"{FOLDER} is missing: make engines")
     version = _python("-c", "import numpy; print(numpy.__version__)").stdout.strip()

@@ -1,7 +1,5 @@
 """Packed rows: each token once, no label of another document, the golden rule."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from itertools import groupby, pairwise
@@ -44,7 +42,7 @@ class Documents:
 
 
 @given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 16), st.integers(1, 20))
-def test_every_token_is_in_one_row(lengths: list[int], seq_len: int, window: int) -> None:
+def test_every_token_is_in_one_row(lengths, seq_len, window):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "_WINDOW", window)
         firsts, pieces = packed_rows(np.array(lengths, np.int64), seq_len)
@@ -59,7 +57,7 @@ def test_every_token_is_in_one_row(lengths: list[int], seq_len: int, window: int
         assert all(a + b > seq_len for a, b in pairwise(sorted(sizes)))
 
 
-def test_the_rule_is_golden() -> None:
+def test_the_rule_is_golden():
     firsts, pieces = packed_rows(np.array([3, 9, 2, 0, 5, 8, 1, 3]), 8)
     assert firsts.tolist() == [0, 1, 2, 4, 8]
     assert pieces.tolist() == [
@@ -70,7 +68,7 @@ def test_the_rule_is_golden() -> None:
     ]
 
 
-def test_rows_of_many_documents_are_nearly_full() -> None:
+def test_rows_of_many_documents_are_nearly_full():
     lengths = np.random.default_rng(5).lognormal(6, 1, 20_000).astype(np.int64) + 1
     firsts, pieces = packed_rows(lengths, 4096)
     assert pieces[:, 2].sum() == lengths.sum()
@@ -78,7 +76,7 @@ def test_rows_of_many_documents_are_nearly_full() -> None:
 
 
 @pytest.mark.parametrize("masked", [True, False])
-def test_a_row_has_its_documents_apart(masked: bool) -> None:
+def test_a_row_has_its_documents_apart(masked):
     rows = Packed(Documents([3, 9, 2, 5], masked), 8)
     found = rows.read(np.array([1, 0, 2]))
     assert found["tokens"].tolist() == [
@@ -108,7 +106,7 @@ def test_a_row_has_its_documents_apart(masked: bool) -> None:
     assert list(rows.origin(1)) == ["document 3", "document 0"]
 
 
-def test_rows_of_fewer_segments_end_with_the_row_in_a_mixture() -> None:
+def test_rows_of_fewer_segments_end_with_the_row_in_a_mixture():
     many, one = Documents([1] * 8), Documents([8] * 3)
     one.identity = Identity("test/documents", ("2",))
     plan = Plan(mixture({"a": Packed(many, 8), "b": Packed(one, 8)}, epochs={"a": 1, "b": 1}))
@@ -117,7 +115,7 @@ def test_rows_of_fewer_segments_end_with_the_row_in_a_mixture() -> None:
         assert bounds[segments:].tolist() == [8] * (len(bounds) - segments)
 
 
-def test_rows_are_a_source_of_the_loader() -> None:
+def test_rows_are_a_source_of_the_loader():
     rows = Packed(Documents([5, 30, 7, 9, 2] * 9), 8)
     loader = Loader(Plan(pickle.loads(pickle.dumps(rows)), seed=3), 4, form="numpy")
     seen = np.concatenate([batch["tokens"].ravel() for batch in loader])
@@ -128,7 +126,7 @@ def test_rows_are_a_source_of_the_loader() -> None:
     assert len(rows.read(np.zeros(0, np.int64))["tokens"]) == 0
 
 
-def test_what_cannot_be_packed_or_mixed_is_refused() -> None:
+def test_what_cannot_be_packed_or_mixed_is_refused():
     documents = Documents([5, 3])
     with pytest.raises(GristmillError, match="rows of 0 tokens: give"):
         Packed(documents, 0)
@@ -140,12 +138,10 @@ def test_what_cannot_be_packed_or_mixed_is_refused() -> None:
 
 @given(
     st.lists(
-        st.lists(st.sampled_from([-1, 3, 4, 5, 9]), min_size=6, max_size=6),
-        min_size=1,
-        max_size=5,
+        st.lists(st.sampled_from([-1, 3, 4, 5, 9]), min_size=6, max_size=6), min_size=1, max_size=5
     )
 )
-def test_rows_that_hold_documents_get_the_columns_of_packed_rows(rows: list[list[int]]) -> None:
+def test_rows_that_hold_documents_get_the_columns_of_packed_rows(rows):
     documents = np.array(rows, np.int64)
     tokens = np.arange(1, documents.size + 1, dtype=np.int32).reshape(documents.shape)
     found = packing.segmented(tokens, documents)

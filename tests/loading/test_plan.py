@@ -1,7 +1,5 @@
 """A run as a function of the position, and its inverse."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -13,7 +11,6 @@ from gristmill.contract import GristmillError
 from gristmill.loading import Grouped, Mixture, Picked, Plan
 from gristmill.loading.plan import (
     Change,
-    Ends,
     Schedule,
     Step,
     count_of,
@@ -35,7 +32,7 @@ def changed() -> Plan:
     return plan.changed(33, Mixture((B, Numbered("c", [0, 9])), (70, 20)))
 
 
-def test_seen_finds_all_positions_of_a_sample() -> None:
+def test_seen_finds_all_positions_of_a_sample():
     plan = changed()
     sources, numbers = plan.at(np.arange(plan.length))
     assert plan.length == 33 + 90
@@ -51,7 +48,7 @@ def test_seen_finds_all_positions_of_a_sample() -> None:
 @pytest.mark.parametrize(
     "view", [Picked(B, np.array([4, 30, 9, 10])), Grouped(B, np.array([0, 1, 20, 50]))]
 )
-def test_seen_finds_the_samples_of_a_view(view: Picked | Grouped) -> None:
+def test_seen_finds_the_samples_of_a_view(view):
     plan = Plan(Mixture((A, view), (5, 40)), seed=2)
     sources, numbers = plan.at(np.arange(45))
     for number in set(numbers[sources == 1].tolist()):
@@ -59,7 +56,7 @@ def test_seen_finds_the_samples_of_a_view(view: Picked | Grouped) -> None:
         assert plan.seen(1, number, 45) == found
 
 
-def test_a_source_goes_on_at_its_next_draw_in_another_mixture() -> None:
+def test_a_source_goes_on_at_its_next_draw_in_another_mixture():
     plan, first = changed(), Plan(Mixture((A, B), (20, 60)), seed=7)
     sources, numbers = plan.at(np.arange(plan.length))
     given = numbers[sources == 1].tolist()
@@ -71,7 +68,7 @@ def test_a_source_goes_on_at_its_next_draw_in_another_mixture() -> None:
         plan.changed(32, Mixture((A,), (1,)))
 
 
-def test_a_plan_that_was_pickled_gives_the_same() -> None:
+def test_a_plan_that_was_pickled_gives_the_same():
     plan = changed()
     again = pickle.loads(pickle.dumps(plan))
     for one, other in zip(
@@ -80,15 +77,17 @@ def test_a_plan_that_was_pickled_gives_the_same() -> None:
         assert np.array_equal(one, other)
 
 
-def test_the_samples_of_version_1_never_change() -> None:
+def test_the_samples_of_version_1_never_change():
     sources, numbers, bits = Plan(Mixture((A, B), (4, 6)), seed=1).drawn_at(np.arange(6))
     assert (sources.tolist(), numbers.tolist()) == GOLDEN[:2]
     assert bits.tolist()[:2] == GOLDEN[2]
 
 
-def test_a_window_below_0_is_refused() -> None:
+def test_a_window_below_0_and_a_dataset_as_a_source_are_refused():
     with pytest.raises(ValueError, match="window -1"):
         Plan(A, window=-1)
+    with pytest.raises(TypeError, match=r"list is no source: give its `source\(\)`"):
+        Plan([1, 2])
 
 
 QUOTAS = [5_000, 2_500, 2_499, 1, 0]
@@ -101,7 +100,7 @@ GOLDEN_of_schedule = (
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=60), st.data())
-def test_shares_never_fall_and_are_exact_at_the_end(quotas: list[int], data: st.DataObject) -> None:
+def test_shares_never_fall_and_are_exact_at_the_end(quotas, data):
     total = sum(quotas)
     places = sorted(data.draw(st.lists(st.integers(0, total), max_size=5)))
     before = [0] * len(quotas)
@@ -114,7 +113,7 @@ def test_shares_never_fall_and_are_exact_at_the_end(quotas: list[int], data: st.
 
 
 @pytest.mark.parametrize("quotas", [QUOTAS, [3], [1, 1], [4095, 4097]])
-def test_each_source_gives_its_quota_with_ascending_draws(quotas: list[int]) -> None:
+def test_each_source_gives_its_quota_with_ascending_draws(quotas):
     schedule, total = Schedule(quotas, 5), sum(quotas)
     sources, draws = schedule.at(np.arange(2 * total))
     for source, quota in enumerate(quotas):
@@ -127,7 +126,7 @@ def test_each_source_gives_its_quota_with_ascending_draws(quotas: list[int]) -> 
         assert schedule.position(source, draw) == position
 
 
-def test_the_positions_of_version_1_never_change() -> None:
+def test_the_positions_of_version_1_never_change():
     sources, draws = Schedule([4, 6, 2], 11).at(np.arange(12))
     assert sources.tolist() == GOLDEN_of_schedule[0]
     assert draws.tolist() == GOLDEN_of_schedule[1]
@@ -137,29 +136,24 @@ def test_the_positions_of_version_1_never_change() -> None:
 
 
 @pytest.mark.parametrize("world", [2, 4])
-def test_every_rank_has_the_shares(world: int) -> None:
+def test_every_rank_has_the_shares(world):
     sources, _ = Schedule([50_000, 25_000, 25_000], 3).at(np.arange(96_000))
     by_rank = sources.reshape(-1, world)  # micro-batches of one sample
     for rank in range(world):
         assert abs(float((by_rank[:, rank] == 0).mean()) - 0.5) < 0.01
 
 
-def test_any_stretch_has_the_shares_to_some_samples() -> None:
+def test_any_stretch_has_the_shares_to_some_samples():
     sources, _ = Schedule([50_000, 50_000], 3).at(np.arange(90_000))
     halves = (sources.reshape(-1, 100) == 0).sum(axis=1)
     assert 44 <= halves.min() <= halves.max() <= 56
-
-
-def test_a_dataset_is_no_source() -> None:
-    with pytest.raises(TypeError, match=r"list is no source: give its `source\(\)`"):
-        Plan([1, 2])  # type: ignore[arg-type]
 
 
 CHANGES = [Change(0, 0, 10), Change(3, 30, 7)]
 
 
 @pytest.mark.parametrize(("ends", "last"), [("short", 3), ("drop", 7), ("pad", 7)])
-def test_steps_cover_the_run_in_the_sizes_of_their_time(ends: Ends, last: int) -> None:
+def test_steps_cover_the_run_in_the_sizes_of_their_time(ends, last):
     steps = [step_at(CHANGES, number, 47, ends) for number in range(5)]
     assert steps == [
         Step(0, 0, 10),
@@ -174,18 +168,18 @@ def test_steps_cover_the_run_in_the_sizes_of_their_time(ends: Ends, last: int) -
     assert count_of(CHANGES, 44, 47, ends) == len(rest)
 
 
-def test_positions_of_ranks_are_the_step_without_gaps() -> None:
+def test_positions_of_ranks_are_the_step_without_gaps():
     for world in (1, 2, 3, 7, 12):
         parts = [share(Step(0, 5, 7), rank, world) for rank in range(world)]
         assert np.concatenate(parts).tolist() == list(range(5, 12))
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-def test_a_position_is_the_beginning_of_a_step() -> None:
+def test_a_position_is_the_beginning_of_a_step():
     assert [step_after(CHANGES, position) for position in (30, 37, 47)] == [3, 4, 6]
 
 
 @pytest.mark.parametrize("number", [-1, 6])
-def test_a_step_outside_is_refused(number: int) -> None:
+def test_a_step_outside_is_refused(number):
     with pytest.raises(IndexError, match=f"no step {number}"):
         step_at(CHANGES, number, 47, "short")

@@ -1,7 +1,5 @@
 """States: what they hold, what a resume refuses with both values, and going on with other data."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Iterator
@@ -46,7 +44,7 @@ def numbers_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
             yield from numbers_in(inner, (*path, key))
 
 
-def test_a_state_is_a_small_object_of_json_that_names_the_data() -> None:
+def test_a_state_is_a_small_object_of_json_that_names_the_data():
     state = state_at(3, "1", "1")
     assert len(json.dumps(state)) < 1_500
     assert {name: state[name] for name in ("position", "step", "seed", "batches", "segments")} == {
@@ -77,9 +75,7 @@ def test_a_state_is_a_small_object_of_json_that_names_the_data() -> None:
         ({"segments": [[0, [30, 29]]]}, "quotas are .30, 29., here they are .30, 30."),
     ],
 )
-def test_a_state_of_another_run_is_refused_with_both_values(
-    change: dict[str, Any], words: str
-) -> None:
+def test_a_state_of_another_run_is_refused_with_both_values(change, words):
     with pytest.raises(OtherData, match=words):
         loader("1", "1").load_state_dict(edited(state_at(3, "1", "1"), **change))
 
@@ -94,9 +90,7 @@ def test_a_state_of_another_run_is_refused_with_both_values(
         ("numbering", {"name": "x"}, "for numbering {'name': 'x'}, here it is {'name': 's1'}"),
     ],
 )
-def test_a_state_of_other_data_is_refused_with_both_values(
-    part: str, value: Any, words: str
-) -> None:
+def test_a_state_of_other_data_is_refused_with_both_values(part, value, words):
     state = state_at(3, "1", "1")
     state["sources"][1][part] = value
     with pytest.raises(OtherData, match=words):
@@ -104,7 +98,7 @@ def test_a_state_of_other_data_is_refused_with_both_values(
 
 
 @pytest.mark.parametrize("name", ["position", "batches", "segments", "sources", "seed"])
-def test_a_damaged_state_is_refused(name: str) -> None:
+def test_a_damaged_state_is_refused(name):
     state = state_at(3, "1")
     del state[name]
     state = edited(state)
@@ -137,7 +131,7 @@ def test_a_damaged_state_is_refused(name: str) -> None:
         ("sources", [{"samples": "many"}]),
     ],
 )
-def test_a_state_with_a_value_that_no_loader_writes_is_refused(name: str, value: Any) -> None:
+def test_a_state_with_a_value_that_no_loader_writes_is_refused(name, value):
     state = edited(state_at(3, "1"), **{name: value})
     for read in (loader("1").load_state_dict, consumed, batch_of):
         with pytest.raises(GristmillError, match="the state"):
@@ -146,7 +140,7 @@ def test_a_state_with_a_value_that_no_loader_writes_is_refused(name: str, value:
             read(None)  # a checkpoint without one
 
 
-def test_every_edit_of_a_number_and_every_flipped_digit_is_damage() -> None:
+def test_every_edit_of_a_number_and_every_flipped_digit_is_damage():
     made = loader("1", "1")
     made.load_state_dict(state_at(3, "1", "1"))
     made.mix(Mixture(made.plan.sources, (40, 8)))
@@ -171,7 +165,7 @@ def test_every_edit_of_a_number_and_every_flipped_digit_is_damage() -> None:
                     loader("1", "1").load_state_dict(flipped)
 
 
-def test_a_state_of_an_earlier_version_is_read_and_said_to_have_no_digest() -> None:
+def test_a_state_of_an_earlier_version_is_read_and_said_to_have_no_digest():
     state = state_at(3, "1")
     del state["sha256"]
     made = loader("1")
@@ -180,7 +174,7 @@ def test_a_state_of_an_earlier_version_is_read_and_said_to_have_no_digest() -> N
     assert made.position == 12
 
 
-def test_a_copy_with_another_path_is_accepted() -> None:
+def test_a_copy_with_another_path_is_accepted():
     state = state_at(3, "1")
     state["sources"][0]["artifact"] = "elsewhere"
     made = loader("1")
@@ -188,7 +182,7 @@ def test_a_copy_with_another_path_is_accepted() -> None:
     assert made.position == 12
 
 
-def test_other_data_goes_on_from_the_position_as_a_new_source() -> None:
+def test_other_data_goes_on_from_the_position_as_a_new_source():
     state = state_at(3, "1", "1")
     made = loader("1", "2")
     made.load_state_dict(state, changed="continue")
@@ -204,7 +198,7 @@ def test_other_data_goes_on_from_the_position_as_a_new_source() -> None:
         again[0]
 
 
-def test_a_source_that_the_state_has_not_is_added_by_a_mixture() -> None:
+def test_a_source_that_the_state_has_not_is_added_by_a_mixture():
     with pytest.raises(OtherData, match=r"s1: the state has no such source: .*loader.mix"):
         loader("1", "1").load_state_dict(state_at(3, "1"))
     made = loader("1")
@@ -214,7 +208,7 @@ def test_a_source_that_the_state_has_not_is_added_by_a_mixture() -> None:
     assert sum(len(batch["number"]) for batch in made) == 8
 
 
-def test_a_budget_of_tokens_counts_on_where_its_segment_began() -> None:
+def test_a_budget_of_tokens_counts_on_where_its_segment_began():
     """After another mixture, after a restart by a script with that mixture, and with other data."""
     state = state_at(3, "1", "1")
     made = loader("1", "1")
@@ -235,7 +229,7 @@ def test_a_budget_of_tokens_counts_on_where_its_segment_began() -> None:
     assert again.state_dict()["segments"][1][1][:2] == [made.plan.segments[1][1][0], 0]
 
 
-def test_what_is_gone_is_never_named_nor_read() -> None:
+def test_what_is_gone_is_never_named_nor_read():
     made = loader("1", "2", window=1)
     made.load_state_dict(edited(state_at(3, "1", "1"), window=1), changed="continue")
     gone = made.plan.sources[1]
@@ -249,7 +243,7 @@ def test_what_is_gone_is_never_named_nor_read() -> None:
 
 
 @pytest.mark.parametrize("ends", ["short", "pad"])
-def test_a_mixture_begins_behind_a_short_step_and_loses_nothing(ends: Any) -> None:
+def test_a_mixture_begins_behind_a_short_step_and_loses_nothing(ends):
     plan = Plan(Numbered("s0", [0, 10]), seed=7)
     made = Loader(plan, 4, form="numpy", ends=ends)
     given = [number for batch in made for number in batch["number"][batch["real"]].tolist()]

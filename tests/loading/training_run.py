@@ -1,7 +1,5 @@
 """A training loop that can be killed anywhere: it notes each step, and saves its state."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """One trial of kill and resume: three runs at other ranks, workers and batches, then compared."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -103,13 +101,7 @@ class Trial:
         ranks, plan = [], self.plan()
         for rank in range(world):
             loader = Loader(
-                plan,
-                batch,
-                rank=rank,
-                world=world,
-                ends=self.ends,
-                uneven=True,
-                form="numpy",
+                plan, batch, rank=rank, world=world, ends=self.ends, uneven=True, form="numpy"
             )
             if state is not None:
                 loader.load_state_dict(json.loads(state))

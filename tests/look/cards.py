@@ -4,8 +4,6 @@ Each line of `cards.txt` is a dataset: form, question, answer, thought, messages
 several are right they stand with `/` between; `*` is any.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache

@@ -40,9 +40,7 @@ def looked(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") 
         ),
     ],
 )
-def test_conversations_get_a_recipe_that_reads_them(
-    tmp_path: Path, row: dict[str, Any], expected: dict[str, str]
-) -> None:
+def test_conversations_get_a_recipe_that_reads_them(tmp_path, row, expected):
     drop = tmp_path / "mine"
     plain = {"messages": HI} if "tools" in expected else row
     found = looked(drop, [{**row, "n": 0}, *({**plain, "n": number} for number in range(1, 9))])
@@ -66,9 +64,7 @@ def test_conversations_get_a_recipe_that_reads_them(
         ({"row": "{}"}, None),
     ],
 )
-def test_a_column_of_ids_that_no_two_rows_share_is_proposed(
-    tmp_path: Path, ids: dict[str, str], expected: str | None
-) -> None:
+def test_a_column_of_ids_that_no_two_rows_share_is_proposed(tmp_path, ids, expected):
     drop = tmp_path / "mine"
     rows = [{name: said.format(at) for name, said in ids.items()} for at in range(4)]
     write(looked(drop, [{"messages": HI, **row} for row in rows]))
@@ -77,9 +73,7 @@ def test_a_column_of_ids_that_no_two_rows_share_is_proposed(
 
 
 @pytest.mark.parametrize(("files", "shards"), [(2, 2), (5, 4)])
-def test_the_columns_of_synth_get_the_built_in_recipe(
-    tmp_path: Path, files: int, shards: int
-) -> None:
+def test_the_columns_of_synth_get_the_built_in_recipe(tmp_path, files, shards):
     drop = tmp_path / "mine"
     write_drop(drop, files=files, done=False)
     found = look(drop)
@@ -97,7 +91,7 @@ def test_the_columns_of_synth_get_the_built_in_recipe(
     assert set(account(drop).taken) == {"train", "validation"}
 
 
-def test_files_of_synth_that_name_two_splits_keep_them(tmp_path: Path) -> None:
+def test_files_of_synth_that_name_two_splits_keep_them(tmp_path):
     drop = tmp_path / "mine"
     first, second = write_drop(drop, files=2, done=False)
     first.rename(drop / "train.parquet")
@@ -106,7 +100,7 @@ def test_files_of_synth_that_name_two_splits_keep_them(tmp_path: Path) -> None:
     assert account(drop).taken == {"train": ["train.parquet"], "validation": ["validation.parquet"]}
 
 
-def test_messages_of_trees_get_a_recipe(tmp_path: Path) -> None:
+def test_messages_of_trees_get_a_recipe(tmp_path):
     drop = tmp_path / "mine"
     rows = [
         {"message_id": f"{at}{role}", "parent_id": parent, "text": f"text {at}", "role": role}
@@ -118,7 +112,7 @@ def test_messages_of_trees_get_a_recipe(tmp_path: Path) -> None:
     assert chat_of(drop).tree == {"id": "message_id", "parent": "parent_id", "best": "rank"}
 
 
-def test_files_of_another_split_are_left_and_other_rows_get_no_such_recipe(tmp_path: Path) -> None:
+def test_files_of_another_split_are_left_and_other_rows_get_no_such_recipe(tmp_path):
     drop = tmp_path / "mine"
     put(drop, [{"messages": HI}] * 4)
     write(looked(drop, [{"messages": HI}] * 5, "test.jsonl"))
@@ -177,16 +171,14 @@ def proposed(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl"
         ),
     ],
 )
-def test_what_messages_say_besides_their_texts_is_proposed(
-    tmp_path: Path, row: dict[str, Any], stated: dict[str, Any]
-) -> None:
+def test_what_messages_say_besides_their_texts_is_proposed(tmp_path, row, stated):
     table = proposed(tmp_path / "mine", [row])
     assert {
         key: table[key] for key in ("keys", "roles", "system", "thinking") if key in table
     } == stated
 
 
-def test_a_completion_is_the_answer_to_all_of_its_prompt(tmp_path: Path) -> None:
+def test_a_completion_is_the_answer_to_all_of_its_prompt(tmp_path):
     prompt = [SYSTEM, ASKED, SAID, {"role": "user", "content": "And now?"}]
     end = [{"role": "assistant", "content": "The end."}]
     table = proposed(tmp_path / "mine", [{"prompt": prompt, "completion": end}])
@@ -194,15 +186,13 @@ def test_a_completion_is_the_answer_to_all_of_its_prompt(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("begin", [[], [SYSTEM]])
-def test_a_conversation_that_an_assistant_begins_gets_no_question(
-    tmp_path: Path, begin: list[dict[str, str]]
-) -> None:
+def test_a_conversation_that_an_assistant_begins_gets_no_question(tmp_path, begin):
     found = looked(tmp_path / "mine", [{"messages": [*begin, SAID, ASKED, SAID]}] * 8)
     assert not found.proposal.good
     assert "assistant speaks after nothing" in str([*found.proposal.refused])
 
 
-def test_files_whose_names_say_no_split_are_all_train(tmp_path: Path) -> None:
+def test_files_whose_names_say_no_split_are_all_train(tmp_path):
     put(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(4)], "code.jsonl")
     table = proposed(tmp_path / "mine", [{"messages": HI}], "math.jsonl")
     assert "leave" not in table
@@ -226,14 +216,12 @@ def test_files_whose_names_say_no_split_are_all_train(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_messages_state_twice_is_read_once(
-    tmp_path: Path, row: dict[str, Any], left: str
-) -> None:
+def test_what_messages_state_twice_is_read_once(tmp_path, row, left):
     assert left not in proposed(tmp_path / "mine", [row])
 
 
 @pytest.mark.parametrize("name", ["eval.jsonl", "train_eval.jsonl"])
-def test_a_file_of_another_split_is_never_train(tmp_path: Path, name: str) -> None:
+def test_a_file_of_another_split_is_never_train(tmp_path, name):
     put(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(8)], name)
     table = tomllib.loads(look(tmp_path / "mine").proposal.text)
     assert "train" not in table.get("files", {})
@@ -249,15 +237,13 @@ def test_a_file_of_another_split_is_never_train(tmp_path: Path, name: str) -> No
         {"role": ["user", "assistant"], "content": ["Hi there", "Hello to you."]},
     ],
 )
-def test_messages_in_a_text_or_an_object_get_a_recipe_that_reads_them(
-    tmp_path: Path, talk: object
-) -> None:
+def test_messages_in_a_text_or_an_object_get_a_recipe_that_reads_them(tmp_path, talk):
     found = looked(tmp_path / "mine", [{"id": str(n), "messages": talk} for n in range(5)])
     assert (found.proposal.inbox, found.proposal.good) == ("chat", 5)
     assert not any("written as text" in note for note in found.notes)
 
 
-def test_a_speaker_that_nobody_knows_is_named_with_the_key_to_write(tmp_path: Path) -> None:
+def test_a_speaker_that_nobody_knows_is_named_with_the_key_to_write(tmp_path):
     odd = [{"from": "human", "value": "Hi there"}, {"from": "oracle", "value": "Hello."}]
     found = looked(tmp_path / "mine", [{"conversations": SHARE if n else odd} for n in range(5)])
     assert found.proposal.good == 4
@@ -265,7 +251,7 @@ def test_a_speaker_that_nobody_knows_is_named_with_the_key_to_write(tmp_path: Pa
     assert "the role 'oracle': write roles = {" in rule
 
 
-def test_broken_turns_are_left_out_where_others_are_whole(tmp_path: Path) -> None:
+def test_broken_turns_are_left_out_where_others_are_whole(tmp_path):
     found = looked(tmp_path / "mine", [{"messages": HI if n else [ASKED, *HI]} for n in range(5)])
     assert found.proposal.good == 4
     assert tomllib.loads(found.proposal.text)["broken"] == "drop"
@@ -276,7 +262,7 @@ def test_broken_turns_are_left_out_where_others_are_whole(tmp_path: Path) -> Non
     assert rule.endswith('broken = "drop" in corpus.toml leaves such conversations out')
 
 
-def test_an_answer_beside_messages_that_end_in_a_question_completes_them(tmp_path: Path) -> None:
+def test_an_answer_beside_messages_that_end_in_a_question_completes_them(tmp_path):
     row = {"input": [ASKED, SAID, ASKED], "output": "The end.", "system_prompt": "Be kind."}
     table = proposed(tmp_path / "mine", [row])
     assert [table[key] for key in ("prompt", "completion", "system")] == [
@@ -288,7 +274,7 @@ def test_an_answer_beside_messages_that_end_in_a_question_completes_them(tmp_pat
     assert whole["messages"] == "input"
 
 
-def test_of_pairs_for_preferences_the_chosen_conversation_is_read(tmp_path: Path) -> None:
+def test_of_pairs_for_preferences_the_chosen_conversation_is_read(tmp_path):
     whole = {"prompt": "Hi there", "chosen": HI, "rejected": [ASKED, {**SAID, "content": "No."}]}
     assert proposed(tmp_path / "mine", [whole])["messages"] == "chosen"
     answers = {"prompt": "Hi there", "chosen": [SAID], "rejected": [{**SAID, "content": "No."}]}
@@ -311,9 +297,7 @@ def test_of_pairs_for_preferences_the_chosen_conversation_is_read(tmp_path: Path
         (["all/train-0.jsonl", "more/code.jsonl"], [0, 1], []),
     ],
 )
-def test_a_file_is_left_only_where_it_names_another_split(
-    tmp_path: Path, names: list[str], train: list[int], left: list[int]
-) -> None:
+def test_a_file_is_left_only_where_it_names_another_split(tmp_path, names, train, left):
     drop = tmp_path / "mine"
     for name in names:
         (drop / name).parent.mkdir(parents=True, exist_ok=True)
@@ -330,7 +314,7 @@ def test_a_file_is_left_only_where_it_names_another_split(
     assert "# " in found.proposal.text
 
 
-def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_path: Path) -> None:
+def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_path):
     rows = [{"prompt": f"{n}?", "messages": HI} for n in range(4)]
     for name in ("train_sft.jsonl", "train_gen.jsonl", "test_sft.jsonl"):
         put(tmp_path / "mine", [{**row, "n": name} for row in rows], name)
@@ -341,21 +325,21 @@ def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_pat
     assert "have the same questions" in "\n".join(look(tmp_path / "other").notes)
 
 
-def test_a_conversation_that_a_tool_answers_gets_no_answer_of_it(tmp_path: Path) -> None:
+def test_a_conversation_that_a_tool_answers_gets_no_answer_of_it(tmp_path):
     talk = [ASKED, {"role": "function_call", "content": "{}"}, SAID]
     found = looked(tmp_path / "mine", [{"messages": talk}] * 8)
     assert (found.proposal.inbox, found.proposal.good) == ("chat", 0)
     assert "uses tools (a message of function_call)" in str([*found.proposal.refused])
 
 
-def test_a_recipe_that_leaves_every_file_out_is_refused_with_the_key(tmp_path: Path) -> None:
+def test_a_recipe_that_leaves_every_file_out_is_refused_with_the_key(tmp_path):
     write(looked(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(3)], "eval.jsonl"))
     with pytest.raises(BadInput, match="leaves out every data file: name in `files` what"):
         account(tmp_path / "mine")
 
 
 @pytest.mark.parametrize("name", ["train", "loss", "trainable"])
-def test_a_key_that_says_what_is_trained_on_is_the_weight(tmp_path: Path, name: str) -> None:
+def test_a_key_that_says_what_is_trained_on_is_the_weight(tmp_path, name):
     found = proposed(tmp_path / "mine", [{"messages": [ASKED, {**SAID, name: False}]}] * 4)
     assert found["keys"] == {"weight": name}
     # Other numbers are no choice between the two.
@@ -363,7 +347,7 @@ def test_a_key_that_says_what_is_trained_on_is_the_weight(tmp_path: Path, name: 
     assert "keys" not in found
 
 
-def test_what_nothing_reads_of_messages_is_said(tmp_path: Path) -> None:
+def test_what_nothing_reads_of_messages_is_said(tmp_path):
     more = {"id": "x", "type": "message", "reasoning_details": [{"text": "I think."}]}
     thought = {"role": "assistant", "content": "See. <think>A plum.</think> It is."}
     put(tmp_path / "mine", [{"messages": [ASKED, {**SAID, **more}], "n": n} for n in range(3)])
@@ -377,9 +361,7 @@ def test_what_nothing_reads_of_messages_is_said(tmp_path: Path) -> None:
     assert what.startswith("<|Inner Thoughts|> in a message, which stays text")
 
 
-def test_pictures_and_other_conversations_beside_those_that_are_read_are_noted(
-    tmp_path: Path,
-) -> None:
+def test_pictures_and_other_conversations_beside_those_that_are_read_are_noted(tmp_path):
     put(tmp_path / "mine", [{"messages": HI, "images": ["a.png"], "n": n} for n in range(3)])
     assert "images: not text, and not read; the texts are" in look(tmp_path / "mine").notes
     rows = [{("messages" if n % 2 else "conversations"): HI, "n": n} for n in range(4)]
@@ -390,21 +372,21 @@ def test_pictures_and_other_conversations_beside_those_that_are_read_are_noted(
     assert not any("alone is read" in n or "not text" in n for n in look(tmp_path / "both").notes)
 
 
-def test_why_no_row_is_a_conversation_is_said_beside_another_recipe(tmp_path: Path) -> None:
+def test_why_no_row_is_a_conversation_is_said_beside_another_recipe(tmp_path):
     found = looked(tmp_path / "mine", [{"messages": [*HI, SYSTEM, *HI], "n": n} for n in range(3)])
     assert found.proposal.inbox == "reasoning"
     (note,) = [each for each in found.notes if each.startswith("as conversations no row is read")]
     assert "a system speaks after assistant" in note
 
 
-def test_parts_of_a_dataset_that_are_not_there_are_noted(tmp_path: Path) -> None:
+def test_parts_of_a_dataset_that_are_not_there_are_noted(tmp_path):
     put(tmp_path / "mine", [{"messages": HI}] * 3, "train-00000-of-00002.jsonl")
     assert "1 of the 2 files train-*-of-00002.jsonl are there" in "\n".join(
         look(tmp_path / "mine").notes
     )
 
 
-def test_files_without_conversations_beside_those_that_are_most_are_left(tmp_path: Path) -> None:
+def test_files_without_conversations_beside_those_that_are_most_are_left(tmp_path):
     drop = tmp_path / "mine"
     put(drop, [{"messages": HI, "n": n} for n in range(9)], "conversations.json")
     put(drop, [{"id": "u", "email": "x@y.z"}], "user.json")
@@ -419,16 +401,14 @@ def test_files_without_conversations_beside_those_that_are_most_are_left(tmp_pat
     )
 
 
-def test_conversations_in_a_column_a_file_are_noted(tmp_path: Path) -> None:
+def test_conversations_in_a_column_a_file_are_noted(tmp_path):
     put(tmp_path / "mine", [{"messages": HI}] * 3, "train-a.jsonl")
     put(tmp_path / "mine", [{"conversations": SHARE}] * 3, "train-b.jsonl")
     note = "conversations are in messages and conversations: make a folder of each"
     assert any(each.startswith(note) for each in look(tmp_path / "mine").notes)
 
 
-def test_conversations_of_pictures_alone_get_no_recipe_that_leaves_these_out(
-    tmp_path: Path,
-) -> None:
+def test_conversations_of_pictures_alone_get_no_recipe_that_leaves_these_out(tmp_path):
     parts = [{"type": "text", "text": "What is it?"}, {"type": "image", "text": None}]
     rows = [{"messages": [{"role": "user", "content": parts}, SAID], "n": n} for n in range(3)]
     found = looked(tmp_path / "mine", rows)
@@ -436,7 +416,7 @@ def test_conversations_of_pictures_alone_get_no_recipe_that_leaves_these_out(
     assert [*found.proposal.refused] == ["a message has a part that is no text, as a picture"]
 
 
-def test_a_verdict_on_a_completion_and_words_for_nothing_are_noted(tmp_path: Path) -> None:
+def test_a_verdict_on_a_completion_and_words_for_nothing_are_noted(tmp_path):
     row = {"prompt": [ASKED], "completion": [SAID]}
     put(tmp_path / "mine", [{**row, "label": n % 2 == 0} for n in range(4)])
     assert any("right or wrong by label" in each for each in look(tmp_path / "mine").notes)
@@ -446,7 +426,7 @@ def test_a_verdict_on_a_completion_and_words_for_nothing_are_noted(tmp_path: Pat
     assert note in look(tmp_path / "other").notes
 
 
-def test_speakers_that_nobody_knows_are_named_where_the_keys_are_usual(tmp_path: Path) -> None:
+def test_speakers_that_nobody_knows_are_named_where_the_keys_are_usual(tmp_path):
     talk = [{"role": "Nutzer", "content": "Hi"}, {"role": "Helfer", "content": "Hello"}]
     (rule,) = looked(tmp_path / "mine", [{"messages": talk}] * 3).proposal.refused
     assert 'write roles = { "Nutzer" = "user" }' in rule

@@ -1,7 +1,5 @@
 """The columns of rows are counted: types, shares of empty values, examples."""
 
-from __future__ import annotations
-
 from gristmill.look.columns import Columns, joined, kind_of, message_keys
 
 
@@ -12,7 +10,7 @@ def counted(*rows: dict[str, object]) -> Columns:
     return columns
 
 
-def test_types_have_the_words_of_a_table() -> None:
+def test_types_have_the_words_of_a_table():
     values: list[object] = ["a", 1, 1.5, True, {"a": 1}, ["a"], [True], [1], [{}]]
     said = [kind_of(value) for value in values]
     assert said[:5] == ["text", "number", "number", "truth value", "object"]
@@ -21,32 +19,25 @@ def test_types_have_the_words_of_a_table() -> None:
     assert {kind_of(value) for value in empty} == {"empty"}
 
 
-def test_empty_values_and_columns_that_a_row_lacks_are_not_filled() -> None:
+def test_values_and_places_of_rows_are_counted():
     columns = counted({"a": "x", "b": None}, {"a": ""}, {"a": "yy"})
     assert columns.rows == 3
     assert (columns.by_name["a"].filled, columns.by_name["b"].filled) == (2, 0)
-    assert columns.by_name["a"].mean == 1.5
-    assert columns.by_name["a"].example == "x"
+    assert (columns.by_name["a"].mean, columns.by_name["a"].example) == (1.5, "x")
+    assert list(counted({"a": {"b": {"c": 1}}}).by_name) == ["a", "a.b"]
+    assert len(counted({str(number): 1 for number in range(2000)}).by_name) == 500
+    columns = counted({"a": "['x', 'y']"}, {"a": "plain"}, {"a": '[{"role": "user"}]'})
+    assert columns.by_name["a"].is_written == 2
 
 
-def test_places_in_objects_are_columns_to_the_second_level() -> None:
-    columns = counted({"a": {"b": {"c": 1}}})
-    assert list(columns.by_name) == ["a", "a.b"]
-
-
-def test_columns_of_files_are_counted_together() -> None:
+def test_columns_of_files_are_counted_together():
     columns = joined([counted({"a": "x"}), counted({"a": 1, "b": True})])
     assert (columns.rows, columns.by_name["a"].filled) == (2, 2)
     assert dict(columns.by_name["a"].kinds) == {"text": 1, "number": 1}
     assert columns.by_name["b"].kind == "truth value"
 
 
-def test_a_hostile_row_has_at_most_five_hundred_columns() -> None:
-    columns = counted({str(number): 1 for number in range(2000)})
-    assert len(columns.by_name) == 500
-
-
-def test_messages_are_objects_with_a_known_speaker_and_a_text() -> None:
+def test_messages_are_objects_with_a_known_speaker_and_a_text():
     assert message_keys([{"role": "user", "content": "a"}]) == ("role", "content")
     assert message_keys([{"from": "gpt", "value": "a", "weight": 1}]) == ("from", "value")
     # Who it is, the keys of messages need not say.
@@ -55,12 +46,7 @@ def test_messages_are_objects_with_a_known_speaker_and_a_text() -> None:
         assert message_keys(other) is None
 
 
-def test_lists_that_are_written_as_text_are_counted() -> None:
-    columns = counted({"a": "['x', 'y']"}, {"a": "plain"}, {"a": '[{"role": "user"}]'})
-    assert columns.by_name["a"].is_written == 2
-
-
-def test_the_first_of_some_names_is_found_in_their_order() -> None:
+def test_the_first_of_some_names_is_found_in_their_order():
     columns = Columns()
     columns.add({"b": 1, "a": 2})
     assert columns.first(("c", "a", "b")) == "a"

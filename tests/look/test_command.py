@@ -1,16 +1,13 @@
 """`gristmill look` prints what is in files."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 from click.testing import CliRunner
 
 from gristmill.cli import main
 
 
-def test_look_prints_and_writes_only_with_write(tmp_path: Path) -> None:
+def test_look_prints_and_writes_only_with_write(tmp_path):
     row = {"question": "How many are there?", "answer": "2"}
     (tmp_path / "train.jsonl").write_text(json.dumps(row))
     looked = CliRunner().invoke(main, ["look", str(tmp_path)])
@@ -24,5 +21,5 @@ def test_look_prints_and_writes_only_with_write(tmp_path: Path) -> None:
     assert (again.exit_code, "is there already" in again.output) == (1, True)
 
 
-def test_a_path_that_is_not_there_is_a_wrong_use(tmp_path: Path) -> None:
+def test_a_path_that_is_not_there_is_a_wrong_use(tmp_path):
     assert CliRunner().invoke(main, ["look", str(tmp_path / "gone")]).exit_code == 2

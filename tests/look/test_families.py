@@ -1,11 +1,8 @@
 """Each family is asked whether it reads files as they are."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
-from pathlib import Path
 
 import pytest
 
@@ -34,7 +31,7 @@ DROPS = [each for each in SAMPLES if each.split("/")[0] in FAMILIES and ".toml" 
 
 
 @pytest.mark.parametrize("place", DROPS)
-def test_a_sample_drop_is_read_by_its_family(place: str, tmp_path: Path) -> None:
+def test_a_sample_drop_is_read_by_its_family(place, tmp_path):
     path = tmp_path / place
     path.parent.mkdir(parents=True, exist_ok=True)
     SAMPLES[place](path)
@@ -52,9 +49,7 @@ def test_a_sample_drop_is_read_by_its_family(place: str, tmp_path: Path) -> None
         ("chess/Elite 2024-01 (1).PGN", "Elite_2024-01_1"),
     ],
 )
-def test_a_name_that_no_drop_may_have_gets_another_one(
-    place: str, name: str, tmp_path: Path
-) -> None:
+def test_a_name_that_no_drop_may_have_gets_another_one(place, name, tmp_path):
     path = tmp_path / place
     path.parent.mkdir()
     SAMPLES[next(each for each in DROPS if each.startswith(place.partition("/")[0]))](path)
@@ -67,7 +62,7 @@ def test_a_name_that_no_drop_may_have_gets_another_one(
 
 
 @pytest.mark.parametrize("place", [each for each in SAMPLES if ".toml" not in each])
-def test_a_file_that_was_hardly_written_is_refused_unread(place: str, tmp_path: Path) -> None:
+def test_a_file_that_was_hardly_written_is_refused_unread(place, tmp_path):
     path = tmp_path / place
     path.parent.mkdir(parents=True, exist_ok=True)
     SAMPLES[place](path)
@@ -84,7 +79,7 @@ def test_a_file_that_was_hardly_written_is_refused_unread(place: str, tmp_path: 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 10
 
 
-def test_tables_of_texts_are_no_puzzles_whatever_their_names(tmp_path: Path) -> None:
+def test_tables_of_texts_are_no_puzzles_whatever_their_names(tmp_path):
     for name in ("train.csv", "test.csv"):
         (tmp_path / name).write_text("question,answer\nHow many are there?,2\n")
     found = look(tmp_path)
@@ -92,13 +87,13 @@ def test_tables_of_texts_are_no_puzzles_whatever_their_names(tmp_path: Path) -> 
     assert found.proposal.good == 2
 
 
-def test_boards_of_another_size_are_no_sudokus(tmp_path: Path) -> None:
+def test_boards_of_another_size_are_no_sudokus(tmp_path):
     small = "1234341221434321"
     (tmp_path / "sudoku.csv").write_text(f"puzzle,solution\n{small},{small}\n")
     assert look(tmp_path).takers == []
 
 
-def test_parquet_without_the_columns_of_synth_is_not_taken_by_it(tmp_path: Path) -> None:
+def test_parquet_without_the_columns_of_synth_is_not_taken_by_it(tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
@@ -150,7 +145,7 @@ FORMS = {
 }
 
 
-def test_a_folder_of_games_is_a_collection_and_a_file_of_them_is_named_one(tmp_path: Path) -> None:
+def test_a_folder_of_games_is_a_collection_and_a_file_of_them_is_named_one(tmp_path):
     games = tmp_path / "twic.pgn"
     games.write_text('[Event "x"]\n[White "J\u00f6rg"]\n\n1. e4 e5 *\n', "latin-1")
     found = look(tmp_path)
@@ -164,7 +159,7 @@ def test_a_folder_of_games_is_a_collection_and_a_file_of_them_is_named_one(tmp_p
     assert "not a month that has ended" in found.refused["chess"]
 
 
-def test_settings_that_the_drop_may_not_have_are_named(tmp_path: Path) -> None:
+def test_settings_that_the_drop_may_not_have_are_named(tmp_path):
     (folder := tmp_path / "games").mkdir()
     (folder / "a.pgn").write_text('[Event "E"]\n\n1. e4 e5 1-0\n')
     (folder / "gristmill.toml").write_text("[chess.month]\nelo_floor = 2300\n")
@@ -178,9 +173,7 @@ def test_settings_that_the_drop_may_not_have_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_form_that_no_family_reads_is_named_with_one_that_is_read(
-    form: str, tmp_path: Path
-) -> None:
+def test_a_form_that_no_family_reads_is_named_with_one_that_is_read(form, tmp_path):
     name, text, said = FORMS[form]
     (tmp_path / name).write_text(text)
     found = look(tmp_path)
@@ -229,7 +222,7 @@ READ = {
 }
 
 
-def test_rows_behind_the_first_one_may_be_anything(tmp_path: Path) -> None:
+def test_rows_behind_the_first_one_may_be_anything(tmp_path):
     first = json.dumps({"input": [[1]], "output": [[0]]})
     odd = ["[]", "7", '{"input": 3}', '{"input": [4, null, [null, [9], "ab", -1, 2]]}']
     (tmp_path / "mine").mkdir()
@@ -238,9 +231,7 @@ def test_rows_behind_the_first_one_may_be_anything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", READ)
-def test_a_form_that_a_recipe_reads_is_taken_with_the_recipe_to_write(
-    form: str, tmp_path: Path
-) -> None:
+def test_a_form_that_a_recipe_reads_is_taken_with_the_recipe_to_write(form, tmp_path):
     files, recipe = READ[form]
     for name, text in files.items():
         (tmp_path / "mine" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -255,7 +246,7 @@ def test_a_form_that_a_recipe_reads_is_taken_with_the_recipe_to_write(
     assert f'"{read_recipe_file(written).sources[0]}"' in recipe
 
 
-def test_steps_of_2048_get_the_file_that_makes_them_a_drop(tmp_path: Path) -> None:
+def test_steps_of_2048_get_the_file_that_makes_them_a_drop(tmp_path):
     folder = save(tmp_path / "pool", self_play([play(1, 10)], [3]))
     text = (folder / "steps.toml").read_text()
     (folder / "steps.toml").unlink()
@@ -270,7 +261,7 @@ def test_steps_of_2048_get_the_file_that_makes_them_a_drop(tmp_path: Path) -> No
         write(look(folder))
 
 
-def test_tasks_that_puzzles_refuses_are_no_rows(tmp_path: Path) -> None:
+def test_tasks_that_puzzles_refuses_are_no_rows(tmp_path):
     """As those of 1D-ARC, of which some are wider than ARC's grids."""
     pair = {"input": [[0] * 31], "output": [[1] * 31]}
     (tmp_path / "own/fill").mkdir(parents=True)

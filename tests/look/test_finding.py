@@ -1,13 +1,10 @@
 """A look says what is in files, and writes a recipe where that is asked for."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +20,7 @@ from gristmill.look.finding import licence_of, look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.samples import write_drop
 from gristmill.untrusted.files import REFUSE_LINKS
-from tests.look.cards import Card, cards
+from tests.look.cards import cards
 
 CARDS = list(cards())
 
@@ -116,11 +113,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], None], tuple[str, ...]]] = {
     "05": ("gsm8k", other_columns, ("train-1.jsonl: the corpus gsm8k reads none of 9 rows",)),
     "09": ("openr1_math_220k", missing_column, ("lacks the column response",)),
     "12": ("gsm8k", splits_in_a_file, ("gsm8k.json: holds the splits train, test",)),
-    "16": (
-        "gsm8k",
-        cut_gzip,
-        ("train.jsonl.gz: ", "gzip", "read once it is mended"),
-    ),
+    "16": ("gsm8k", cut_gzip, ("train.jsonl.gz: ", "gzip", "read once it is mended")),
     "31": ("gsm8k", links, ("train.jsonl: is a link", "follow_links")),
     "32": (
         "gsm8k",
@@ -137,7 +130,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], None], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", DAMAGE)
-def test_what_a_build_would_fail_by_is_said(case: str, tmp_path: Path) -> None:
+def test_what_a_build_would_fail_by_is_said(case, tmp_path):
     name, make, expected = DAMAGE[case]
     (tmp_path / name).mkdir()
     make(tmp_path / name)
@@ -146,12 +139,12 @@ def test_what_a_build_would_fail_by_is_said(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_a_sample_drop_of_a_corpus_is_read_as_it_is(corpus: str, tmp_path: Path) -> None:
+def test_a_sample_drop_of_a_corpus_is_read_as_it_is(corpus, tmp_path):
     write_drop(tmp_path / corpus, corpus)
     assert [taker.inbox for taker in look(tmp_path / corpus).takers] == ["reasoning"]
 
 
-def test_a_folder_of_a_stranger_gets_a_recipe_that_is_written_once(tmp_path: Path) -> None:
+def test_a_folder_of_a_stranger_gets_a_recipe_that_is_written_once(tmp_path):
     folder = tmp_path / "My Math"
     rows = [{"problem": f"How many are {n}?", "qwq": "so " * 99, "solution": str(n)} for n in "123"]
     jsonl(folder / "train.jsonl", rows)
@@ -164,7 +157,7 @@ def test_a_folder_of_a_stranger_gets_a_recipe_that_is_written_once(tmp_path: Pat
         write(found)
 
 
-def test_files_that_hold_no_questions_are_named_in_leave(tmp_path: Path) -> None:
+def test_files_that_hold_no_questions_are_named_in_leave(tmp_path):
     jsonl(tmp_path / "data-0.jsonl", [gsm(1)])
     jsonl(tmp_path / "data-1.jsonl", [{"id": "x", "score": 1}])
     text = look(tmp_path).proposal.text
@@ -182,7 +175,7 @@ def records(drop: Path) -> list[Record]:
     return [record for record in found if record is not None]
 
 
-def test_what_was_written_is_the_recipe_of_a_drop(tmp_path: Path) -> None:
+def test_what_was_written_is_the_recipe_of_a_drop(tmp_path):
     drop = tmp_path / "sums"
     drop.mkdir()
     (drop / "train.tsv").write_text(
@@ -199,7 +192,7 @@ def test_what_was_written_is_the_recipe_of_a_drop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
-def test_the_recipe_of_a_public_dataset_is_a_corpus_file(card: Card, tmp_path: Path) -> None:
+def test_the_recipe_of_a_public_dataset_is_a_corpus_file(card, tmp_path):
     jsonl(tmp_path / "own/train.jsonl", card.rows)
     found = look(tmp_path / "own")
     if found.takers or not found.proposal.good:
@@ -212,7 +205,7 @@ def test_the_recipe_of_a_public_dataset_is_a_corpus_file(card: Card, tmp_path: P
         assert read_corpus_file(tmp_path / "own/corpus.toml", "own").forms
 
 
-def test_the_recipe_of_one_file_takes_a_rule_that_divides_it(tmp_path: Path) -> None:
+def test_the_recipe_of_one_file_takes_a_rule_that_divides_it(tmp_path):
     jsonl(tmp_path / "mine/problems.jsonl", [gsm(number) for number in range(9)])
     path = write(look(tmp_path / "mine"))
     assert "files" not in path.read_text()
@@ -221,7 +214,7 @@ def test_the_recipe_of_one_file_takes_a_rule_that_divides_it(tmp_path: Path) -> 
     assert list(taken) == ["train", "test"]
 
 
-def test_a_column_that_the_corpus_file_names_and_no_row_has_is_said(tmp_path: Path) -> None:
+def test_a_column_that_the_corpus_file_names_and_no_row_has_is_said(tmp_path):
     jsonl(tmp_path / "mine/train.jsonl", [gsm(number) for number in range(9)])
     text = 'schema = 1\nname = "mine"\nquestion = "question"\nanswer = "answer"\ncot = "anwser"\n'
     (tmp_path / "mine/corpus.toml").write_text(text)
@@ -229,15 +222,13 @@ def test_a_column_that_the_corpus_file_names_and_no_row_has_is_said(tmp_path: Pa
     assert rule in said(tmp_path / "mine")
 
 
-def test_one_file_is_looked_at(tmp_path: Path) -> None:
+def test_one_file_is_looked_at(tmp_path):
     jsonl(tmp_path / "sums.jsonl", [gsm(1)])
     found = look(tmp_path / "sums.jsonl")
     assert (found.name, found.proposal.good) == ("sums", 1)
 
 
-def test_nothing_is_written_where_nothing_was_understood_or_a_family_reads_it(
-    tmp_path: Path,
-) -> None:
+def test_nothing_is_written_where_nothing_was_understood_or_a_family_reads_it(tmp_path):
     jsonl(tmp_path / "own/a.jsonl", [{"id": "x", "score": 1}])
     with pytest.raises(GristmillError, match="no recipe reads"):
         write(look(tmp_path / "own"))
@@ -252,11 +243,11 @@ def test_nothing_is_written_where_nothing_was_understood_or_a_family_reads_it(
         write(look(tmp_path / "odd"))
 
 
-def test_an_empty_folder_holds_nothing(tmp_path: Path) -> None:
+def test_an_empty_folder_holds_nothing(tmp_path):
     assert ": 0 files, 0 bytes" in said(tmp_path)
 
 
-def test_a_recipe_that_the_file_would_refuse_is_not_proposed(tmp_path: Path) -> None:
+def test_a_recipe_that_the_file_would_refuse_is_not_proposed(tmp_path):
     for split in ("train_sft", "test_sft", "train_gen"):
         jsonl(tmp_path / f"own/{split}-00000.jsonl", [gsm(len(split))])
     write(look(tmp_path / "own"))
@@ -267,7 +258,7 @@ def test_a_recipe_that_the_file_would_refuse_is_not_proposed(tmp_path: Path) -> 
     assert (found.proposal.text, found.proposal.good) == ("", 0)
 
 
-def test_tables_without_names_or_with_semicolons_come_to_records(tmp_path: Path) -> None:
+def test_tables_without_names_or_with_semicolons_come_to_records(tmp_path):
     texts = {
         "a": "Why is it so?,2\nHow is it so?,3\n",
         "b": "question;answer\nWhy is it so?;2\nHow is it so?;3\n",
@@ -281,7 +272,7 @@ def test_tables_without_names_or_with_semicolons_come_to_records(tmp_path: Path)
         ]
 
 
-def test_labels_of_choices_are_no_answer_and_the_note_says_what_makes_one(tmp_path: Path) -> None:
+def test_labels_of_choices_are_no_answer_and_the_note_says_what_makes_one(tmp_path):
     marked = {"choices": ["one", "two"], "labels": [0, 1]}
     jsonl(tmp_path / "all.jsonl", [{"question": "How many are there?", "mc1_targets": marked}])
     assert "no recipe" in said(tmp_path)
@@ -289,7 +280,7 @@ def test_labels_of_choices_are_no_answer_and_the_note_says_what_makes_one(tmp_pa
     assert f"right one of mc1_targets.choices: `jq -c '{take}'` writes" in said(tmp_path)
 
 
-def test_choices_of_a_table_without_names_are_read_by_their_letters(tmp_path: Path) -> None:
+def test_choices_of_a_table_without_names_are_read_by_their_letters(tmp_path):
     text = "How many are two and two?,3,4,5,B\nWhat is it?,one,two,three,A\n"
     for name in ("sums_dev.csv", "sums_test.csv"):
         (tmp_path / name).write_text(text)
@@ -311,13 +302,13 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_card_or_a_licence_file_says_it(name: str, tmp_path: Path) -> None:
+def test_a_card_or_a_licence_file_says_it(name, tmp_path):
     text, licence = TEXTS[name]
     (tmp_path / name).write_text(text)
     assert licence_of(tmp_path, [name], REFUSE_LINKS) == (licence, name)
 
 
-def test_other_files_and_links_say_nothing(tmp_path: Path) -> None:
+def test_other_files_and_links_say_nothing(tmp_path):
     (tmp_path / "notes.txt").write_text("MIT License")
     (tmp_path / "LICENSE").symlink_to(tmp_path / "notes.txt")
     (tmp_path / "README.md").write_bytes(b"\xff\xfe")
@@ -338,12 +329,7 @@ LONG = "A long story about the number {n} and the people of a small town."
             '{ template = "{Document}\\n\\n.." }',
         ),
         (
-            {
-                "goal": "How do I open jar number {n}?",
-                "one": "twist {n}",
-                "two": "hit",
-                "label": 0,
-            },
+            {"goal": "How do I open jar number {n}?", "one": "twist {n}", "two": "hit", "label": 0},
             'if they name a choice, write { choice = "label", of = ["one", "two"] }',
         ),
         (
@@ -377,9 +363,7 @@ LONG = "A long story about the number {n} and the people of a small town."
         ({"question": "Is it, {n}?", "answer": True}, ""),
     ],
 )
-def test_what_the_recipe_does_not_read_is_noted(
-    tmp_path: Path, row: dict[str, Any], note: str
-) -> None:
+def test_what_the_recipe_does_not_read_is_noted(tmp_path, row, note):
     texts = (json.dumps(row).replace("{n}", str(number)) for number in range(6))
     (tmp_path / "train.jsonl").write_text("\n".join(texts))
     found = look(tmp_path)
@@ -388,7 +372,7 @@ def test_what_the_recipe_does_not_read_is_noted(
 
 
 @pytest.mark.parametrize("name", ["split", "data_split"])
-def test_a_column_of_splits_is_noted_whatever_is_before_its_name(tmp_path: Path, name: str) -> None:
+def test_a_column_of_splits_is_noted_whatever_is_before_its_name(tmp_path, name):
     rows = [
         {"question": f"Which, {n}?", "answer": f"{n}th", name: ("train", "test")[n % 2]}
         for n in range(6)
@@ -397,7 +381,7 @@ def test_a_column_of_splits_is_noted_whatever_is_before_its_name(tmp_path: Path,
     assert f"rows name their split in {name}: train, test" in "\n".join(look(tmp_path).notes)
 
 
-def test_a_file_without_answers_is_left_and_said_beside_others(tmp_path: Path) -> None:
+def test_a_file_without_answers_is_left_and_said_beside_others(tmp_path):
     rows = [
         {"question": f"Which one is {n}?", "options": ["x", "y"], "answer": n % 2} for n in range(4)
     ]
@@ -416,7 +400,7 @@ def test_a_file_without_answers_is_left_and_said_beside_others(tmp_path: Path) -
     assert "leave" not in tomllib.loads(look(tmp_path, name="own").proposal.text)
 
 
-def test_files_that_the_recipe_leaves_out_have_no_questions_in_common(tmp_path: Path) -> None:
+def test_files_that_the_recipe_leaves_out_have_no_questions_in_common(tmp_path):
     drop = tmp_path / "mine"
     jsonl(drop / "a.jsonl", [gsm(number) for number in range(8)])
     jsonl(drop / "b.jsonl", [{"question": gsm(n)["question"], "k": n} for n in range(8)])
@@ -427,7 +411,7 @@ def test_files_that_the_recipe_leaves_out_have_no_questions_in_common(tmp_path: 
     assert "a.jsonl and b.jsonl have the same questions" in said(drop)
 
 
-def test_files_of_one_split_each_are_not_mixed_by_a_column_that_says_so(tmp_path: Path) -> None:
+def test_files_of_one_split_each_are_not_mixed_by_a_column_that_says_so(tmp_path):
     for split in ("train", "test"):
         rows = [
             {"question": f"Which, {n} of {split}?", "answer": f"{n}th", "split": split}
@@ -437,7 +421,7 @@ def test_files_of_one_split_each_are_not_mixed_by_a_column_that_says_so(tmp_path
     assert "name their split" not in "\n".join(look(tmp_path).notes)
 
 
-def test_the_better_one_of_two_answers_is_read_by_the_recipe_of_the_note(tmp_path: Path) -> None:
+def test_the_better_one_of_two_answers_is_read_by_the_recipe_of_the_note(tmp_path):
     texts = {
         "human_ref_A": "It is a plum, as Mira says.",
         "human_ref_B": "It is an apple, I think.",
@@ -459,7 +443,7 @@ def test_the_better_one_of_two_answers_is_read_by_the_recipe_of_the_note(tmp_pat
     assert "two answers" not in said(tmp_path / "other")
 
 
-def test_answers_with_ratings_are_noted_with_what_takes_the_best_one(tmp_path: Path) -> None:
+def test_answers_with_ratings_are_noted_with_what_takes_the_best_one(tmp_path):
     answers = [{"response": "A.", "overall_score": 4.0}, {"response": "B.", "overall_score": 9.0}]
     rows = [{"instruction": f"Name {n}, please.", "completions": answers} for n in range(8)]
     jsonl(tmp_path / "train.jsonl", rows)

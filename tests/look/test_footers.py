@@ -1,7 +1,5 @@
 """Footers of Parquet files are read together, and one that is broken spoils no other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -24,9 +22,7 @@ def write(folder: Path, *names: str, rows: int = 3) -> list[Path]:
     return [folder / name for name in names]
 
 
-def test_footers_of_good_files_come_from_one_child_and_broken_ones_have_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_footers_of_good_files_come_from_one_child_and_broken_ones_have_none(tmp_path, monkeypatch):
     one, two = write(tmp_path, "a.parquet", "b.parquet")
     cut, text = tmp_path / "c.parquet", tmp_path / "d.parquet"
     cut.write_bytes(one.read_bytes()[:-9])
@@ -43,9 +39,7 @@ def test_footers_of_good_files_come_from_one_child_and_broken_ones_have_none(
     assert footers_of([], REFUSE_LINKS) == {}
 
 
-def test_rows_are_read_of_a_few_large_files_with_the_same_columns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_read_of_a_few_large_files_with_the_same_columns(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_WHOLE_BYTES", 0)
     monkeypatch.setattr(reading, "_MOST_ALIKE", 2)
     write(tmp_path, *(f"train-{n}.parquet" for n in range(4)))

@@ -1,7 +1,5 @@
 """What a look says of games of chess."""
 
-from __future__ import annotations
-
 import bz2
 import json
 import shutil
@@ -31,7 +29,7 @@ def said(path: Path) -> list[str]:
     return [line for line in lines(look(path)) if "games by their tags" in line]
 
 
-def test_games_ends_ratings_and_titles_are_counted_over_all_files(tmp_path: Path) -> None:
+def test_games_ends_ratings_and_titles_are_counted_over_all_files(tmp_path):
     (tmp_path / "twic").mkdir()
     first = GAME.format(elo="?", title="GM", result="1-0")
     second = GAME.format(elo="1850", title="bot", result="*")
@@ -43,7 +41,7 @@ def test_games_ends_ratings_and_titles_are_counted_over_all_files(tmp_path: Path
     ]
 
 
-def test_lines_that_end_in_cr_alone_are_lines(tmp_path: Path) -> None:
+def test_lines_that_end_in_cr_alone_are_lines(tmp_path):
     (tmp_path / "twic").mkdir()
     game = GAME.format(elo="1", title="", result="0-1").replace("\n", "\r")
     (tmp_path / "twic/a.pgn").write_text(game * 2)
@@ -53,9 +51,7 @@ def test_lines_that_end_in_cr_alone_are_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_games_that_may_have_lost_moves_are_counted_by_flag_as_a_build_does(
-    tmp_path: Path, end: str
-) -> None:
+def test_games_that_may_have_lost_moves_are_counted_by_flag_as_a_build_does(tmp_path, end):
     game = GAME.format(elo="1", title="", result="0-1")
     text = game + game.replace("e5 0-1", "e5") * 3 + game.replace("e5 0-1", "e5 3. d4 0-1")
     text += game.replace("e5 0-1", "e5 exd 0-1") + game.replace(
@@ -67,7 +63,7 @@ def test_games_that_may_have_lost_moves_are_counted_by_flag_as_a_build_does(
     assert line.endswith(f": 1 number_gap, {flags}")
 
 
-def test_moves_with_letters_of_another_language_are_named(tmp_path: Path) -> None:
+def test_moves_with_letters_of_another_language_are_named(tmp_path):
     (tmp_path / "twic").mkdir()
     game = GAME.format(elo="1", title="", result="0-1").replace("e5 0-1", "e5 2.Sf3 Sc6 0-1")
     (tmp_path / "twic/a.pgn").write_text(game)
@@ -78,7 +74,7 @@ def test_moves_with_letters_of_another_language_are_named(tmp_path: Path) -> Non
         assert "letters of another" not in "\n".join(lines(look(tmp_path / "twic")))
 
 
-def test_what_is_read_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_has_a_bound(tmp_path, monkeypatch):
     monkeypatch.setattr(games, "MOST_BYTES", 1 << 20)
     game = GAME.format(elo="1", title="", result="0-1")
     (tmp_path / "games_2024-01.pgn").write_text(game * (6 << 20 >> 7))
@@ -88,7 +84,7 @@ def test_what_is_read_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "lost moves" not in "\n".join(lines(look(tmp_path / "games_2024-01.pgn")))
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "twic").mkdir()
     (tmp_path / "twic/a.pgn.bz2").write_bytes(bz2.compress(b"x" * 9999)[:-9])
     assert any(
@@ -117,7 +113,7 @@ IN_ROWS = {
 
 
 @pytest.mark.parametrize("name", IN_ROWS)
-def test_games_in_rows_are_named_with_what_makes_a_pgn_of_them(name: str, tmp_path: Path) -> None:
+def test_games_in_rows_are_named_with_what_makes_a_pgn_of_them(name, tmp_path):
     (tmp_path / name).write_text(IN_ROWS[name])
     (note,) = (line for line in lines(look(tmp_path)) if "games of chess in rows" in line)
     if shutil.which("jq") is None:
@@ -132,6 +128,6 @@ def test_games_in_rows_are_named_with_what_makes_a_pgn_of_them(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("moves", ["e2e4 e7e5 g1f3 b8c6", "a1 is a square", "Be4 it", "e4 e5"])
-def test_other_texts_are_no_games(moves: str, tmp_path: Path) -> None:
+def test_other_texts_are_no_games(moves, tmp_path):
     (tmp_path / "a.jsonl").write_text(f"{json.dumps({'moves': moves})}\n" * 3)
     assert "games of chess" not in "\n".join(lines(look(tmp_path)))

@@ -1,7 +1,5 @@
 """The recipe that a look proposes reads the rows that were looked at."""
 
-from __future__ import annotations
-
 import tomllib
 from typing import Any
 
@@ -13,7 +11,7 @@ from gristmill.corpora.raw.reader import Reader
 from gristmill.look.columns import Columns
 from gristmill.look.proposal import Part, Proposal, name_of, proposal, toml, tried
 from gristmill.look.roles import guess
-from tests.look.cards import Card, cards
+from tests.look.cards import cards
 
 CARDS = [card for card in cards() if "qa" in card.right["form"] or "chat" in card.right["form"]]
 GLOBS = {"train": ["*"]}
@@ -35,7 +33,7 @@ def values(made: Proposal) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
-def test_the_recipe_of_a_public_dataset_reads_its_rows(card: Card) -> None:
+def test_the_recipe_of_a_public_dataset_reads_its_rows(card):
     made = proposal("own", [part(card.rows)], GLOBS, ("MIT", "LICENSE"))
     if made.text == "":
         assert card.right["form"][0] in ("stepwise", "needs-python")
@@ -45,7 +43,7 @@ def test_the_recipe_of_a_public_dataset_reads_its_rows(card: Card) -> None:
         assert (made.good, made.refused) == (len(card.rows), {})
 
 
-def test_an_answer_that_is_a_letter_becomes_the_text_of_a_choice() -> None:
+def test_an_answer_that_is_a_letter_becomes_the_text_of_a_choice():
     row = {"question": "Which one is an animal?", "options": ["A) oak", "B) dog"], "correct": "B"}
     made = proposed(row)
     assert values(made)["answer"] == {"choice": "correct", "of": "options", "as": "text"}
@@ -53,7 +51,7 @@ def test_an_answer_that_is_a_letter_becomes_the_text_of_a_choice() -> None:
     assert (made.rows, made.good) == (1, 1)
 
 
-def test_choices_in_columns_and_with_labels_are_proposed_as_such() -> None:
+def test_choices_in_columns_and_with_labels_are_proposed_as_such():
     asked = {"question": "Which one is an animal?"}
     made = proposed({**asked, "A": "oak", "B": "dog", "C": "sea", "answer": "B"})
     assert values(made)["question"] == {"template": "{question}\n\nA) {A}\nB) {B}\nC) {C}"}
@@ -66,7 +64,7 @@ def test_choices_in_columns_and_with_labels_are_proposed_as_such() -> None:
 
 @pytest.mark.parametrize("as_text", [False, True])
 @pytest.mark.parametrize("in_columns", [False, True])
-def test_choices_that_are_numbered_from_1_get_labels(as_text: bool, in_columns: bool) -> None:
+def test_choices_that_are_numbered_from_1_get_labels(as_text, in_columns):
     asked = {"question": "Which one is an animal?"}
     given = {"optA": "oak", "optB": "dog", "optC": "sea"}
     row = {**asked, **(given if in_columns else {"options": ["oak", "dog", "sea"]})}
@@ -83,7 +81,7 @@ def test_choices_that_are_numbered_from_1_get_labels(as_text: bool, in_columns: 
     assert "no row has a 0" in unknown.text
 
 
-def test_of_an_empty_thought_the_answer_is_no_thought() -> None:
+def test_of_an_empty_thought_the_answer_is_no_thought():
     rows = [
         {
             "prompt": f"How many plums are {n}?",
@@ -99,14 +97,14 @@ def test_of_an_empty_thought_the_answer_is_no_thought() -> None:
     ]
 
 
-def test_a_row_without_a_question_is_refused_with_what_leaves_it_out() -> None:
+def test_a_row_without_a_question_is_refused_with_what_leaves_it_out():
     made = proposed({"question": "How many plums?", "answer": "3"}, {"question": "", "answer": "4"})
     (rule,) = made.refused
     assert 'keep = [{ column = "question", present = true }]' in rule
 
 
 @pytest.mark.parametrize(("end", "shown"), [("The answer is B.", "both"), ("It barks.", "text")])
-def test_a_choice_has_its_letter_where_thoughts_end_in_it(end: str, shown: str) -> None:
+def test_a_choice_has_its_letter_where_thoughts_end_in_it(end, shown):
     row = {
         "question": "Which one of these is an animal?",
         "options": ["A)oak", "B)dog"],
@@ -118,7 +116,7 @@ def test_a_choice_has_its_letter_where_thoughts_end_in_it(end: str, shown: str) 
     assert (values(made)["cot"], made.good) == ("rationale", 1)
 
 
-def test_truth_values_become_words_and_contexts_stand_before_the_question() -> None:
+def test_truth_values_become_words_and_contexts_stand_before_the_question():
     made = proposed({"question": "Is it so, as he says?", "answer": True, "context": "He says it."})
     assert values(made)["answer"]["map"] == {"true": "yes", "false": "no"}
     assert values(made)["question"] == {"template": "{context}\n\n{question}"}
@@ -126,20 +124,20 @@ def test_truth_values_become_words_and_contexts_stand_before_the_question() -> N
 
 
 @pytest.mark.parametrize("mark", ["The answer is:", "####"])
-def test_an_answer_with_a_mark_in_its_rows_is_cut_there(mark: str) -> None:
+def test_an_answer_with_a_mark_in_its_rows_is_cut_there(mark):
     made = proposed({"question": "How many plums has she?", "answer": f"One, two.\n{mark} 2"})
     assert values(made)["answer"] == {"column": "answer", "after_line": mark}
     assert values(made)["cot"] == {"column": "answer", "before_line": mark}
     assert made.good == 1
 
 
-def test_a_mark_in_few_rows_cuts_nothing() -> None:
+def test_a_mark_in_few_rows_cuts_nothing():
     rows = [{"question": f"How many are {n}?", "answer": f"{n} {'.' * 9}"} for n in range(9)]
     rows.append({"question": "How many plums?", "answer": "a\n#### 2"})
     assert values(proposed(*rows))["answer"] == "answer"
 
 
-def test_thoughts_in_tags_are_divided_from_the_answer() -> None:
+def test_thoughts_in_tags_are_divided_from_the_answer():
     said = "<think>\none and one\n</think>\n\ntwo"
     made = proposed({"question": "How many plums has she?", "answer": said})
     assert values(made)["cot"] == {"column": "answer", "between": ["<think>", "</think>"]}
@@ -148,7 +146,7 @@ def test_thoughts_in_tags_are_divided_from_the_answer() -> None:
     assert values(made)["cot"] == {"think": "answer"}
 
 
-def test_the_first_turn_of_conversations_is_read_and_the_recipe_says_so() -> None:
+def test_the_first_turn_of_conversations_is_read_and_the_recipe_says_so():
     talk = [{"role": "user", "content": "a?"}, {"role": "assistant", "content": "b"}] * 2
     made = proposed({"messages": talk})
     assert values(made)["question"] == "messages.0.content"
@@ -156,14 +154,14 @@ def test_the_first_turn_of_conversations_is_read_and_the_recipe_says_so() -> Non
     assert "later ones are not" in made.text
 
 
-def test_conversations_that_begin_otherwise_are_left_out() -> None:
+def test_conversations_that_begin_otherwise_are_left_out():
     first, rest = {"role": "system", "content": "s"}, {"role": "user", "content": "a?"}
     reply = {"role": "assistant", "content": "b"}
     made = proposed({"m": [rest, reply]}, {"m": [rest, reply]}, {"m": [first, rest, reply]})
     assert values(made)["keep"] == [{"column": "m.0.role", "equals": "user"}]
 
 
-def test_files_with_other_columns_have_forms_that_tell_them_apart() -> None:
+def test_files_with_other_columns_have_forms_that_tell_them_apart():
     one = part([{"question": "How many are there?", "answer": "2"}])
     other = part([{"problem": "How many are there?", "solution": "2"}])
     made = proposal("own", [one, other], GLOBS, ("", ""))
@@ -174,7 +172,7 @@ def test_files_with_other_columns_have_forms_that_tell_them_apart() -> None:
     assert made.good == 2
 
 
-def test_columns_that_are_all_in_another_form_are_known_by_what_they_lack() -> None:
+def test_columns_that_are_all_in_another_form_are_known_by_what_they_lack():
     one = part([{"question": "How many are there?", "answer": "2"}])
     other = part([{"question": "How many are there?", "answer": "2", "rationale": "so " * 30}])
     made = proposal("own", [one, other], GLOBS, ("", ""))
@@ -182,13 +180,13 @@ def test_columns_that_are_all_in_another_form_are_known_by_what_they_lack() -> N
     assert made.good == 2
 
 
-def test_plain_text_is_a_corpus() -> None:
+def test_plain_text_is_a_corpus():
     made = proposed({"text": "long " * 90, "url": "u"})
     assert values(made)["texts"] == "{text}"
     assert made.good == 1
 
 
-def test_rows_that_a_recipe_refuses_are_counted_by_rule() -> None:
+def test_rows_that_a_recipe_refuses_are_counted_by_rule():
     corpus = corpus_of_table(
         {"name": "own", "files": {"train": "*"}, "question": "q", "answer": "a"}
     )
@@ -197,20 +195,20 @@ def test_rows_that_a_recipe_refuses_are_counted_by_rule() -> None:
     assert any("lacks the column a" in rule for rule in refused)
 
 
-def test_names_of_folders_become_names_of_corpora() -> None:
+def test_names_of_folders_become_names_of_corpora():
     assert name_of("My Math-v1.1") == "my_math_v1_1"
     assert name_of("gsm8k") == "gsm8k_own"
     assert name_of("数学") == "corpus"
     assert len(name_of("a" * 90)) == 36
 
 
-def test_odd_names_of_columns_are_written_as_toml() -> None:
+def test_odd_names_of_columns_are_written_as_toml():
     table = {"a b": ['x"\n', True, 0.5], "c": {"d\x7f": "e"}}
     assert tomllib.loads(f"v = {toml(table)}") == {"v": table}
 
 
 @pytest.mark.parametrize("answer", ["4", "9" * 5000])
-def test_choices_that_are_numbers_get_no_labels(answer: str) -> None:
+def test_choices_that_are_numbers_get_no_labels(answer):
     row = {"question": "What is 2 and 2?", "options": ["2", "3", "4", answer]}
     made = proposed({**row, "answer": answer}, {**row, "answer": "3"})
     assert "labels" not in values(made)["answer"]
@@ -220,7 +218,7 @@ def test_choices_that_are_numbers_get_no_labels(answer: str) -> None:
 
 @pytest.mark.parametrize("start", [0, 1])
 @pytest.mark.parametrize("stem", ["sol", "option", "ending"])
-def test_choices_with_numbered_columns_are_read_by_their_number(start: int, stem: str) -> None:
+def test_choices_with_numbered_columns_are_read_by_their_number(start, stem):
     rows = [
         {"goal": f"How is jar {n} opened?", f"{stem}1": f"twist {n}", f"{stem}2": "hit it"}
         | {"label": n % 2 + start}
@@ -237,7 +235,7 @@ def test_choices_with_numbered_columns_are_read_by_their_number(start: int, stem
     assert made.good == 4
 
 
-def test_numbered_texts_that_are_compared_are_no_choices() -> None:
+def test_numbered_texts_that_are_compared_are_no_choices():
     pair = {"sentence1": "A cat sat there.", "sentence2": "There sat a cat.", "label": 1}
     assert "of" not in str(values(proposed(pair)))
     stated = {
@@ -250,7 +248,7 @@ def test_numbered_texts_that_are_compared_are_no_choices() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_the_number_of_a_correct_option_and_its_explanation_are_read(first: int) -> None:
+def test_the_number_of_a_correct_option_and_its_explanation_are_read(first):
     options = {f"op{letter}": f"fruit {letter}" for letter in "abcd"}
     exp = "The skin is as red as it can be, which no other one is."
     rows = [{"question": f"Which, {n}?", **options, "cop": n + first, "exp": exp} for n in range(4)]
@@ -261,14 +259,14 @@ def test_the_number_of_a_correct_option_and_its_explanation_are_read(first: int)
     assert (table["answer"]["choice"], table["cot"]) == ("cop", "exp")
 
 
-def test_choices_in_one_text_stand_behind_the_question() -> None:
+def test_choices_in_one_text_stand_behind_the_question():
     row = {"Problem": "What is half of ten?", "options": "a ) 4 , b ) 5", "correct": "b"}
     made = values(proposed(row))
     assert made["question"] == {"template": "{Problem}\n\n{options}"}
     assert made["answer"] == "correct"
 
 
-def test_several_answers_are_all_read_where_they_name_choices() -> None:
+def test_several_answers_are_all_read_where_they_name_choices():
     row = {
         "question": "Which ones are even?",
         "choices": ["two", "three", "four"],
@@ -302,7 +300,7 @@ def test_several_answers_are_all_read_where_they_name_choices() -> None:
         ),
     ],
 )
-def test_other_tags_divide_thought_and_answer(text: str, answer: Any, cot: Any) -> None:
+def test_other_tags_divide_thought_and_answer(text, answer, cot):
     row = {"prompt": "What is 2 and 2?", "response": text}
     table = values(proposed(row))
     assert (table["answer"], table["cot"]) == (answer, cot)
@@ -311,7 +309,7 @@ def test_other_tags_divide_thought_and_answer(text: str, answer: Any, cot: Any) 
     assert (record.answer, record.cot) == ("4", "I see.")
 
 
-def test_of_several_generations_the_first_that_is_right_is_read() -> None:
+def test_of_several_generations_the_first_that_is_right_is_read():
     row = {
         "problem": "What is 2 and 2?",
         "answer": "4",
@@ -331,14 +329,14 @@ def test_of_several_generations_the_first_that_is_right_is_read() -> None:
     assert values(proposed(tagged))["cot"]["between"] == ["<thought>", "</thought>"]
 
 
-def test_a_letter_at_the_end_of_a_name_is_no_answer() -> None:
+def test_a_letter_at_the_end_of_a_name_is_no_answer():
     row = {"ctx_a": "A man sits on a roof.", "ctx": "A man sits on a roof. He"}
     table = values(proposed({**row, "endings": ["falls.", "sings."], "label": "1"}))
     assert table["question"] == {"template": "{ctx}\n\n{endings}"}
     assert table["answer"]["choice"] == "label"
 
 
-def test_the_last_box_of_a_solution_is_the_answer_where_no_other_is_there() -> None:
+def test_the_last_box_of_a_solution_is_the_answer_where_no_other_is_there():
     asked = {"problem": "How many are there, and why is it so?"}
     solved = {"solution": "Not \\boxed{1}, but half: $\\boxed{\\frac{1}{2}}$."}
     made = proposed(asked | solved)
@@ -351,12 +349,12 @@ def test_the_last_box_of_a_solution_is_the_answer_where_no_other_is_there() -> N
     assert values(proposed(*rows))["answer"] == "solution"
 
 
-def test_the_input_of_an_instruction_follows_it() -> None:
+def test_the_input_of_an_instruction_follows_it():
     made = proposed({"instruction": "Translate it, please.", "input": "Haus", "output": "house"})
     assert values(made)["question"] == {"template": "{instruction}\n\n{input}"}
 
 
-def test_choices_get_letters_where_answers_have_some() -> None:
+def test_choices_get_letters_where_answers_have_some():
     row = {"question": "Which one is an animal?", "options": ["oak", "dog"], "answer": "B"}
     thought = {"cot": "Oaks are trees, and so it is not the first. The answer is B."}
     made = proposed(row | thought)
@@ -371,7 +369,7 @@ def test_choices_get_letters_where_answers_have_some() -> None:
     assert "parts" not in values(proposed(own))
 
 
-def test_the_first_turn_is_read_only_where_an_assistant_answers() -> None:
+def test_the_first_turn_is_read_only_where_an_assistant_answers():
     talk = [{"role": "user", "content": "And now, what?"}, {"role": "tool", "content": "1"}]
     assert proposed(*[{"messages": talk}] * 3).text == ""
     said = [talk[0], {"role": "assistant", "content": "This."}]

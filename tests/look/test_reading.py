@@ -1,7 +1,5 @@
 """Files are read by heads, tails and footers, or whole; what is wrong with one is said of it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path
@@ -32,7 +30,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_LEAST_ROWS", 2)
 
 
-def test_small_files_are_counted_and_others_and_hidden_ones_are_not_read(tmp_path: Path) -> None:
+def test_small_files_are_counted_and_others_and_hidden_ones_are_not_read(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(map(line, range(5))))
     (tmp_path / "README.md").write_text("x")
     (tmp_path / ".cache").mkdir()
@@ -45,7 +43,7 @@ def test_small_files_are_counted_and_others_and_hidden_ones_are_not_read(tmp_pat
 
 
 @pytest.mark.usefixtures("few")
-def test_rows_of_large_files_are_estimated_by_their_head(tmp_path: Path) -> None:
+def test_rows_of_large_files_are_estimated_by_their_head(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(line(1) for _ in range(1000)))
     (file,) = looked(tmp_path).files
     assert not file.is_exact
@@ -56,7 +54,7 @@ def test_rows_of_large_files_are_estimated_by_their_head(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("few")
-def test_a_large_file_that_ends_in_a_row_is_cut(tmp_path: Path) -> None:
+def test_a_large_file_that_ends_in_a_row_is_cut(tmp_path):
     text = "".join(map(line, range(1000)))
     (tmp_path / "a.jsonl").write_text(text[:-9])
     (tmp_path / "b.jsonl").write_text(text.replace('"1"', "NaN"))
@@ -66,9 +64,7 @@ def test_a_large_file_that_ends_in_a_row_is_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_of_very_many_files_some_are_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_very_many_files_some_are_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "FILES", 3)
     for number in range(9):
         (tmp_path / f"{number}.jsonl").write_text(line(number))
@@ -80,7 +76,7 @@ def test_of_very_many_files_some_are_opened(
     assert all(file.is_read for file in looked(tmp_path, is_all=True).files)
 
 
-def test_parquet_has_its_rows_in_the_footer_and_bytes_are_not_read(tmp_path: Path) -> None:
+def test_parquet_has_its_rows_in_the_footer_and_bytes_are_not_read(tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
@@ -93,7 +89,7 @@ def test_parquet_has_its_rows_in_the_footer_and_bytes_are_not_read(tmp_path: Pat
     assert [row["q"] for row in file.sample] == ["a", "b"]
 
 
-def test_a_table_without_names_of_columns_is_known_by_its_cells(tmp_path: Path) -> None:
+def test_a_table_without_names_of_columns_is_known_by_its_cells(tmp_path):
     (tmp_path / "a.tsv").write_text(f"{'How many? ' * 9}\t2\tOne,\\ntwo.\nb\t3\tc\n")
     (tmp_path / "b.tsv").write_text("q\ta\nb\t3\n")
     one, other = looked(tmp_path).files
@@ -103,40 +99,40 @@ def test_a_table_without_names_of_columns_is_known_by_its_cells(tmp_path: Path) 
     assert other.sample == [{"q": "b", "a": "3"}]
 
 
-def test_numbers_beside_a_question_are_names_of_columns(tmp_path: Path) -> None:
+def test_numbers_beside_a_question_are_names_of_columns(tmp_path):
     (tmp_path / "a.csv").write_text("Question,1,2,Answer\nWhy?,a,b,1\n")
     (file,) = looked(tmp_path).files
     assert file.sample == [{"Question": "Why?", "1": "a", "2": "b", "Answer": "1"}]
 
 
-def test_commands_of_latex_are_no_newlines(tmp_path: Path) -> None:
+def test_commands_of_latex_are_no_newlines(tmp_path):
     (tmp_path / "a.tsv").write_text("Is $x \\neq 1$ here?\tyes\nIs it $\\nu$?\tno\n")
     (file,) = looked(tmp_path).files
     assert [row["question"] for row in file.sample] == ["Is $x \\neq 1$ here?", "Is it $\\nu$?"]
     assert "newline" not in file.headerless
 
 
-def test_a_cell_of_the_first_row_may_have_several_lines(tmp_path: Path) -> None:
+def test_a_cell_of_the_first_row_may_have_several_lines(tmp_path):
     row = '"Why is it so?","One.\n\nTwo, three.",3\n'
     (tmp_path / "a.csv").write_text(row + row)
     (file,) = looked(tmp_path).files
     assert (file.rows, len(file.headerless["columns"]), file.damage) == (2, 3, [])
 
 
-def test_a_row_in_another_encoding_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_a_row_in_another_encoding_is_named_with_what_to_do(tmp_path):
     (tmp_path / "a.csv").write_text("question,answer\nO\u00f9?,l\u00e0\n", "latin-1")
     (file,) = looked(tmp_path).files
     assert file.damage == ["row 1: is not UTF-8: save the file as UTF-8"]
 
 
-def test_a_first_line_that_is_no_table_is_damage(tmp_path: Path) -> None:
+def test_a_first_line_that_is_no_table_is_damage(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"question,is it\0?\ra\0\r,b\r\0\n")
     (tmp_path / "b.csv").write_text("\n")
     found = {file.name: file for file in looked(tmp_path).files}
     assert found["a.csv"].is_broken and found["b.csv"].damage == ["holds no row"]
 
 
-def test_damage_is_said_of_its_file_and_the_others_are_read(tmp_path: Path) -> None:
+def test_damage_is_said_of_its_file_and_the_others_are_read(tmp_path):
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
     (tmp_path / "a.jsonl").write_text(pointer)
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(line(1).encode() * 50)[:-9])
@@ -153,7 +149,7 @@ def test_damage_is_said_of_its_file_and_the_others_are_read(tmp_path: Path) -> N
     assert found["f.jsonl"] == ""
 
 
-def test_numbers_and_characters_that_json_libraries_refuse_are_read(tmp_path: Path) -> None:
+def test_numbers_and_characters_that_json_libraries_refuse_are_read(tmp_path):
     (tmp_path / "a.jsonl").write_text(
         '{"a": 1e999, "b": NaN, "c": "\\ud83d", "d": ' + "9" * 30 + "}"
     )
@@ -161,7 +157,7 @@ def test_numbers_and_characters_that_json_libraries_refuse_are_read(tmp_path: Pa
     assert (file.rows, file.damage) == (1, [])
 
 
-def test_rows_and_files_that_are_there_twice_are_noted(tmp_path: Path) -> None:
+def test_rows_and_files_that_are_there_twice_are_noted(tmp_path):
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text(line(1) + line(2))
     first, second = looked(tmp_path).notes
@@ -169,7 +165,7 @@ def test_rows_and_files_that_are_there_twice_are_noted(tmp_path: Path) -> None:
     assert second.startswith("b.jsonl has the bytes of a.jsonl")
 
 
-def test_links_are_refused_by_name_and_followed_where_a_rule_says_so(tmp_path: Path) -> None:
+def test_links_are_refused_by_name_and_followed_where_a_rule_says_so(tmp_path):
     (tmp_path / "blobs").mkdir()
     (tmp_path / "blobs/x").write_text(line(1))
     (tmp_path / "drop").mkdir()
@@ -179,7 +175,7 @@ def test_links_are_refused_by_name_and_followed_where_a_rule_says_so(tmp_path: P
     assert [file.name for file in listed(tmp_path / "drop", followed).files] == ["a.jsonl"]
 
 
-def test_a_folder_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_read_is_bad_input(tmp_path):
     deep = tmp_path
     for _ in range(70):
         deep = deep / "d"
@@ -188,7 +184,7 @@ def test_a_folder_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
         listed(tmp_path, REFUSE_LINKS)
 
 
-def test_a_first_row_that_is_larger_than_the_sample_hides_no_other(tmp_path: Path) -> None:
+def test_a_first_row_that_is_larger_than_the_sample_hides_no_other(tmp_path):
     large = json.dumps({"question": "Why?", "answer": "x" * (3 << 20)}) + "\n"
     (tmp_path / "a.jsonl").write_text(large + "".join(map(line, range(5))))
     (file,) = looked(tmp_path).files
@@ -196,7 +192,7 @@ def test_a_first_row_that_is_larger_than_the_sample_hides_no_other(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("few")
-def test_rows_of_files_with_large_rows_are_estimated_by_their_bytes(tmp_path: Path) -> None:
+def test_rows_of_files_with_large_rows_are_estimated_by_their_bytes(tmp_path):
     large = json.dumps({"question": "Why?", "answer": "x" * (3 << 20)}) + "\n"
     (tmp_path / "a.jsonl").write_text(large * 4)
     (file,) = looked(tmp_path).files
@@ -221,8 +217,6 @@ def test_rows_of_files_with_large_rows_are_estimated_by_their_bytes(tmp_path: Pa
         ),
     ],
 )
-def test_what_is_no_row_is_said_with_the_form_to_write(
-    tmp_path: Path, text: str, rule: str
-) -> None:
+def test_what_is_no_row_is_said_with_the_form_to_write(tmp_path, text, rule):
     (tmp_path / "a.json").write_text(text)
     assert rule in "\n".join(looked(tmp_path).files[0].damage)

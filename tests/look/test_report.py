@@ -1,18 +1,13 @@
 """A look is printed a line each, and no terminal obeys what is in the files."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-
-import pytest
 
 from gristmill.look import reading
 from gristmill.look.finding import look
 from gristmill.look.report import lines
 
 
-def test_files_columns_guess_licence_and_recipe_have_their_lines(tmp_path: Path) -> None:
+def test_files_columns_guess_licence_and_recipe_have_their_lines(tmp_path):
     folder = tmp_path / "own"
     folder.mkdir()
     (folder / "README.md").write_text("license: mit")
@@ -44,7 +39,7 @@ def test_files_columns_guess_licence_and_recipe_have_their_lines(tmp_path: Path)
     ]
 
 
-def test_numbers_that_are_estimated_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_that_are_estimated_say_so(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_WHOLE_BYTES", 0)
     line = json.dumps({"question": "How many are there?", "answer": "2"}) + "\n"
     (tmp_path / "train.jsonl").write_text(line * 5000)
@@ -55,7 +50,7 @@ def test_numbers_that_are_estimated_say_so(tmp_path: Path, monkeypatch: pytest.M
     assert "train: train.jsonl; 5,000 rows\n" in whole
 
 
-def test_a_month_of_chess_is_not_said_to_hold_no_data(tmp_path: Path) -> None:
+def test_a_month_of_chess_is_not_said_to_hold_no_data(tmp_path):
     games = tmp_path / "games_2024-01.pgn"
     games.write_text('[Event "x"]\n\n1. e4 e5 *\n')
     said = list(lines(look(games)))
@@ -66,7 +61,7 @@ def test_a_month_of_chess_is_not_said_to_hold_no_data(tmp_path: Path) -> None:
     assert "  no data file: games.txt" in list(lines(look(other)))
 
 
-def test_control_characters_of_names_and_values_are_not_printed(tmp_path: Path) -> None:
+def test_control_characters_of_names_and_values_are_not_printed(tmp_path):
     row = {"question\x1b[2J\n": "How many\x07 are there?", "answer": "2"}
     (tmp_path / "a\x1b\n.jsonl").write_text(json.dumps(row))
     (tmp_path / "b\n.jsonl").write_text("{")

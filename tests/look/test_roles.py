@@ -1,14 +1,12 @@
 """What columns mean is guessed by their names and values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest
 
 from gristmill.look.columns import Columns
 from gristmill.look.roles import Guess, guess, words
-from tests.look.cards import Card, cards
+from tests.look.cards import cards
 
 CARDS = list(cards())
 ASKED = "Which one of them is it?"
@@ -28,7 +26,7 @@ def guessed(rows: Sequence[Mapping[str, object]]) -> Guess:
 
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
-def test_the_columns_of_a_public_dataset_are_guessed(card: Card) -> None:
+def test_the_columns_of_a_public_dataset_are_guessed(card):
     found = guessed(card.rows)
     wrong = {
         role: str(getattr(found, role))
@@ -38,7 +36,7 @@ def test_the_columns_of_a_public_dataset_are_guessed(card: Card) -> None:
     assert wrong == {}, found
 
 
-def test_names_without_a_word_have_no_role() -> None:
+def test_names_without_a_word_have_no_role():
     columns = Columns()
     columns.add({"": ["a"], "--": ["b"], "a.": [{"x": 1}], "?": "Why is it so?"})
     assert guess(columns).form == "unknown"
@@ -112,30 +110,24 @@ def test_names_without_a_word_have_no_role() -> None:
         ),
     ],
 )
-def test_the_columns_of_a_row_have_these_roles(
-    row: dict[str, object], roles: dict[str, object]
-) -> None:
+def test_the_columns_of_a_row_have_these_roles(row, roles):
     found = guessed([row] * 3)
     assert {name: getattr(found, name) for name in roles} == roles
 
 
-def test_a_column_of_answers_may_lack_some() -> None:
+def test_a_column_of_answers_may_lack_some():
     row = {"instruction": ASKED, "correct_answers": ["None"]}
     assert guessed([row, row | {"correct_answers": ["two"]}]).answer == "correct_answers"
 
 
-def test_words_of_names_are_divided_at_capitals_and_marks() -> None:
+def test_words_of_names_are_divided_at_capitals_and_marks():
     assert words("Final Answers") == ["final", "answer"]
     assert words("finalAnswer_2") == ["final", "answer", "2"]
     assert words("CoT") == ["cot"]
 
 
-def test_texts_of_few_values_are_no_question() -> None:
-    rows = [
-        {"source": ("math", "web")[place % 2], "target": f"{place} plums"} for place in range(9)
-    ]
+def test_texts_of_few_values_are_no_question_and_no_rows_have_no_form():
+    sources = ("math", "web") * 5
+    rows = [{"source": sources[n], "target": f"{n} plums"} for n in range(9)]
     assert guessed(rows).question is None
-
-
-def test_no_form_is_guessed_of_no_rows() -> None:
     assert guessed([]) == Guess("unknown")

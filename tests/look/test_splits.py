@@ -1,7 +1,5 @@
 """Files belong to the splits that their names say."""
 
-from __future__ import annotations
-
 import pytest
 
 from gristmill.contract import BadInput
@@ -38,7 +36,7 @@ FOLDERS = {
 
 
 @pytest.mark.parametrize("case", FOLDERS)
-def test_names_say_splits_and_the_globs_take_the_same_files(case: str) -> None:
+def test_names_say_splits_and_the_globs_take_the_same_files(case):
     names, splits = FOLDERS[case]
     found = splits_of(names)
     assert list(found) == splits
@@ -49,12 +47,9 @@ def test_names_say_splits_and_the_globs_take_the_same_files(case: str) -> None:
     assert taken == {split: sorted(found[split]) for split in found}
 
 
-def test_numbers_of_parts_are_a_star() -> None:
+def test_numbers_of_parts_are_a_star_and_a_file_alone_needs_no_glob():
     names = ["train-00000-of-00002.jsonl", "train-00001-of-00002.jsonl", "test.jsonl"]
     assert globs_of(splits_of(names)) == {"train": ["train-*.jsonl"], "test": ["test.jsonl"]}
-
-
-def test_a_file_alone_whose_name_says_no_split_needs_no_glob() -> None:
     assert globs_of(splits_of(["problems.jsonl"])) == {}
     assert globs_of(splits_of(["train.jsonl"])) == {"train": ["train.jsonl"]}
     assert globs_of(splits_of(["data-0.jsonl", "data-1.jsonl"])) == {"train": ["data-*.jsonl"]}
@@ -62,12 +57,12 @@ def test_a_file_alone_whose_name_says_no_split_needs_no_glob() -> None:
 
 
 @pytest.mark.parametrize("name", ["eval", "my_evals", "evaluation", "dev_test"])
-def test_a_file_alone_of_another_split_is_not_train(name: str) -> None:
+def test_a_file_alone_of_another_split_is_not_train(name):
     split = name.replace("_", "")
     assert globs_of(splits_of([f"{name}.jsonl"])) == {split: [f"{name}.jsonl"]}
 
 
-def test_a_file_of_another_split_that_comes_later_is_refused() -> None:
+def test_a_file_of_another_split_that_comes_later_is_refused():
     names = ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
     files = globs_of(splits_of(names))
     corpus = corpus_of_table({"name": "own", "files": files, "question": "a"})
@@ -75,13 +70,13 @@ def test_a_file_of_another_split_that_comes_later_is_refused() -> None:
         assigned(["test.parquet", *names], corpus)
 
 
-def test_files_of_very_many_names_are_one_split() -> None:
+def test_files_of_very_many_names_are_one_split():
     names = [f"{chr(97 + place % 26)}{chr(97 + place // 26)}x.jsonl" for place in range(600)]
     found = splits_of(names)
     assert (list(found), globs_of(found)) == (["train"], {"train": ["*"]})
 
 
-def test_of_very_many_names_the_words_of_splits_count() -> None:
+def test_of_very_many_names_the_words_of_splits_count():
     words = {"train": "train", "dev": "validation", "test": "test"}
     names = [f"{word}/{chr(97 + n)}x_{word}.csv" for word in words for n in range(20)]
     names += ["more/ax_eval.csv", "train/ax_test.csv", "extra.csv"]

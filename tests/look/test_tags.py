@@ -1,7 +1,5 @@
 """Tags around thoughts are found by their words, whatever their brackets."""
 
-from __future__ import annotations
-
 import pytest
 
 from gristmill.look.tags import around_of, ends_of, tags_of
@@ -30,22 +28,20 @@ from gristmill.look.tags import around_of, ends_of, tags_of
         ("", None),
     ],
 )
-def test_the_tags_of_a_text_are_those_that_it_begins_with(
-    text: str, tags: tuple[str, ...] | None
-) -> None:
+def test_the_tags_of_a_text_are_those_that_it_begins_with(text, tags):
     found = tags_of([text])
     assert (found and found.tags) == tags
     assert found is None or found.share == 1
 
 
-def test_the_share_counts_texts_without_a_thought() -> None:
+def test_the_share_counts_texts_without_a_thought():
     found = tags_of(["<think>a</think>b", "c", "<thought>a</thought>b", "<think>a</think>b"])
     assert found is not None
     assert found == (("<think>", "</think>"), 0.5)
     assert tags_of([]) is None
 
 
-def test_tags_around_answers_alone_are_those_of_eight_in_ten() -> None:
+def test_tags_around_answers_alone_are_those_of_eight_in_ten():
     around = "<answer>a</answer>\n"
     assert around_of([around] * 8 + ["b"] * 2) == ("<answer>", "</answer>")
     assert around_of([around] * 7 + ["b"] * 3) is None
@@ -55,7 +51,7 @@ def test_tags_around_answers_alone_are_those_of_eight_in_ten() -> None:
     assert around_of([]) is None
 
 
-def test_tokens_around_texts_are_those_of_eight_in_ten() -> None:
+def test_tokens_around_texts_are_those_of_eight_in_ten():
     assert ends_of(["<|Human|>: a<eoh>\n"] * 8 + ["a"] * 2) == ["<|Human|>:", "<eoh>"]
     assert ends_of(["<s>a</s>"] * 7 + ["a"] * 3) == []
     for other in ("a <|im_end|> b", "<p>a</p>", "<b>", "<|im start|> |>", ""):

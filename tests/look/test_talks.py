@@ -1,10 +1,7 @@
 """Conversations that are no list of messages with roles get a recipe that reads them."""
 
-from __future__ import annotations
-
 import json
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +17,7 @@ HUMAN = f"\n\nHuman: {ASKED}\n\nAssistant:"
 FOUND = {"messages": "m"}
 THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "I think."}]}
 PLAIN = {"role": "assistant", "content": SAID}
-GAVE = {
-    "type": "message",
-    "role": "assistant",
-    "content": [{"type": "output_text", "text": SAID}],
-}
+GAVE = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": SAID}]}
 
 
 @pytest.mark.parametrize(
@@ -104,10 +97,7 @@ GAVE = {
                 "marks": {"control": ["<|Human|>:", "<eoh>", "<|MOSS|>:", "<eom>"]},
             },
         ),
-        (
-            {"input": [{"role": "user", "content": ASKED}, THOUGHT, GAVE]},
-            {"messages": "input"},
-        ),
+        ({"input": [{"role": "user", "content": ASKED}, THOUGHT, GAVE]}, {"messages": "input"}),
         (
             {"input": [{"role": "user", "content": ASKED}], "output": [THOUGHT, GAVE]},
             {"prompt": "input", "completion": "output"},
@@ -116,15 +106,10 @@ GAVE = {
             {"messages": [json.dumps({"role": "user", "content": ASKED}), json.dumps(PLAIN)]},
             {"messages": "messages"},
         ),
-        (
-            {"input": ASKED, "output": [THOUGHT, GAVE]},
-            {"prompt": "input", "completion": "output"},
-        ),
+        ({"input": ASKED, "output": [THOUGHT, GAVE]}, {"prompt": "input", "completion": "output"}),
     ],
 )
-def test_every_form_of_a_conversation_gets_a_recipe_that_reads_it(
-    tmp_path: Path, row: dict[str, Any], expected: dict[str, Any]
-) -> None:
+def test_every_form_of_a_conversation_gets_a_recipe_that_reads_it(tmp_path, row, expected):
     drop = tmp_path / "mine"
     found = looked(drop, [row] * 8)
     assert (found.proposal.inbox, found.proposal.good) == ("chat", 8), found.proposal.refused
@@ -145,11 +130,11 @@ def test_every_form_of_a_conversation_gets_a_recipe_that_reads_it(
         {"instruction": ASKED, "output": SAID, "history": []},
     ],
 )
-def test_other_rows_stay_questions_with_answers(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_other_rows_stay_questions_with_answers(tmp_path, row):
     assert looked(tmp_path / "mine", [row] * 8).proposal.inbox == "reasoning"
 
 
-def test_an_instruction_has_its_input_in_a_question_behind_turns(tmp_path: Path) -> None:
+def test_an_instruction_has_its_input_in_a_question_behind_turns(tmp_path):
     row = {"instruction": ASKED, "input": "A hint.", "output": SAID, "system": "Be kind."}
     found = looked(tmp_path / "mine", [{**row, "history": [["a", "b"]], "k": n} for n in range(8)])
     table = tomllib.loads(found.proposal.text)
@@ -158,7 +143,7 @@ def test_an_instruction_has_its_input_in_a_question_behind_turns(tmp_path: Path)
     assert "which nothing reads" not in "\n".join(lines(found))
 
 
-def test_a_system_prompt_is_read_without_its_mark_or_out_of_its_parts(tmp_path: Path) -> None:
+def test_a_system_prompt_is_read_without_its_mark_or_out_of_its_parts(tmp_path):
     chat = f"USER: {ASKED}\n\n\nASSISTANT: {SAID}"
     found = looked(tmp_path / "mine", [{"system": "SYSTEM: Be kind.", "chat": chat}] * 8)
     table = tomllib.loads(found.proposal.text)
@@ -176,7 +161,7 @@ def test_a_system_prompt_is_read_without_its_mark_or_out_of_its_parts(tmp_path: 
     assert found.proposal.good == 8
 
 
-def test_text_of_turns_that_a_function_answers_leaves_tools_out(tmp_path: Path) -> None:
+def test_text_of_turns_that_a_function_answers_leaves_tools_out(tmp_path):
     chat = f"USER: {ASKED}\n\n\nASSISTANT: {SAID}\n\n\n"
     call = f"{chat}FUNCTION RESPONSE: 1\n\n\nASSISTANT: {SAID}"
     found = looked(tmp_path / "mine", [{"chat": call}] * 2 + [{"chat": chat}] * 6)
@@ -185,7 +170,7 @@ def test_text_of_turns_that_a_function_answers_leaves_tools_out(tmp_path: Path) 
     assert (found.proposal.good, found.proposal.left_out.total()) == (6, 2)
 
 
-def test_calls_without_a_role_leave_their_conversations_out(tmp_path: Path) -> None:
+def test_calls_without_a_role_leave_their_conversations_out(tmp_path):
     asked, call = {"role": "user", "content": ASKED}, {"type": "function_call", "name": "f"}
     rows = [{"input": [asked, *([call] if n < 2 else []), GAVE], "k": n} for n in range(8)]
     found = looked(tmp_path / "mine", rows)
@@ -193,7 +178,7 @@ def test_calls_without_a_role_leave_their_conversations_out(tmp_path: Path) -> N
     assert (found.proposal.good, found.proposal.left_out.total()) == (6, 2)
 
 
-def test_a_tree_of_nodes_gets_a_recipe_that_reads_its_branch(tmp_path: Path) -> None:
+def test_a_tree_of_nodes_gets_a_recipe_that_reads_its_branch(tmp_path):
     texts = [("user", ASKED), ("assistant", "No."), ("assistant", SAID)]
     nodes: dict[str, Any] = {"r": {"parent": None, "message": None}}
     for number, (role, text) in enumerate(texts):
@@ -215,13 +200,13 @@ def test_a_tree_of_nodes_gets_a_recipe_that_reads_its_branch(tmp_path: Path) -> 
     assert [(each.role, each.content) for each in talk.messages] == READ
 
 
-def test_a_token_that_ends_answers_stands_around_them(tmp_path: Path) -> None:
+def test_a_token_that_ends_answers_stands_around_them(tmp_path):
     said = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": f"{SAID}</s>"}]
     put(tmp_path / "mine", [{"messages": said}] * 8)
     assert tomllib.loads(look(tmp_path / "mine").proposal.text)["marks"] == {"control": ["</s>"]}
 
 
-def test_texts_in_turn_without_a_last_answer_are_left_out(tmp_path: Path) -> None:
+def test_texts_in_turn_without_a_last_answer_are_left_out(tmp_path):
     rows = [{"dialog": [ASKED, SAID, ASKED][: 2 + n % 2], "k": n} for n in range(8)]
     found = looked(tmp_path / "mine", rows)
     assert tomllib.loads(found.proposal.text)["broken"] == "drop"
@@ -232,7 +217,7 @@ def test_texts_in_turn_without_a_last_answer_are_left_out(tmp_path: Path) -> Non
     assert looked(tmp_path / "few", few).proposal.text == ""
 
 
-def test_marks_that_are_not_known_are_noted_in_plain_text(tmp_path: Path) -> None:
+def test_marks_that_are_not_known_are_noted_in_plain_text(tmp_path):
     text = f"<|turn|>one {ASKED}<|turn|>two {SAID}"
     put(tmp_path / "mine", [{"text": text}] * 8)
     note = "text: texts with <|turn|>, which stays text: if they are conversations, a recipe with"
@@ -250,7 +235,7 @@ def test_marks_that_are_not_known_are_noted_in_plain_text(tmp_path: Path) -> Non
     assert "stays text" not in "\n".join(looked(tmp_path / "other", rows).notes)
 
 
-def test_guesses_that_a_person_should_look_at_are_said_in_the_recipe(tmp_path: Path) -> None:
+def test_guesses_that_a_person_should_look_at_are_said_in_the_recipe(tmp_path):
     put(tmp_path / "texts", [{"data": [ASKED, SAID], "k": n} for n in range(8)])
     assert "# The texts of data take turns: the first one is a user's." in (
         look(tmp_path / "texts").proposal.text

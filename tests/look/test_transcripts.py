@@ -1,9 +1,5 @@
 """Marks of conversations in one text are found by their words, or as those of a template."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from gristmill.corpora.raw.chat.recipe import Transcripts
@@ -25,10 +21,7 @@ LLAMA_3 = (
             {"user": "\n\nHuman:", "assistant": "\n\nAssistant:"},
         ),
         ("Q: hi {}\nA: yes {}", {"user": "\nQ:", "assistant": "\nA:"}),
-        (
-            "Q: a\nA: b\n\nQ: c\nA: d\nQ: hi {}\nA: yes {}",
-            {"user": "\nQ:", "assistant": "\nA:"},
-        ),
+        ("Q: a\nA: b\n\nQ: c\nA: d\nQ: hi {}\nA: yes {}", {"user": "\nQ:", "assistant": "\nA:"}),
         ("<human>: hi {}\n<bot>: yes {}", {"user": "\n<human>:", "assistant": "\n<bot>:"}),
         (
             "### Human: hi {}### Assistant: yes {}",
@@ -118,10 +111,7 @@ LLAMA_3 = (
         ("**Q**: hi {}\n**A**: yes {}", {"user": "\n**Q**:", "assistant": "\n**A**:"}),
         ("[Human] hi {} [AI] yes {}", None),
         ("User: hi {} Assistant: yes {}", None),
-        (
-            "User: hi User: {}\nAssistant: yes {}",
-            {"user": "\nUser:", "assistant": "\nAssistant:"},
-        ),
+        ("User: hi User: {}\nAssistant: yes {}", {"user": "\nUser:", "assistant": "\nAssistant:"}),
         ("hi {}: yes {}", None),
         ("A talk {} of none.\nHuman: hi {}\nAssistant: yes", None),
         ("Human: hi {}\nHuman: yes {}", None),
@@ -129,7 +119,7 @@ LLAMA_3 = (
         ("Human: hi {} {}\nAssistant:", None),
     ],
 )
-def test_marks_are_those_that_divide_the_texts(text: str, marks: dict[str, Any] | None) -> None:
+def test_marks_are_those_that_divide_the_texts(text, marks):
     texts = [text.format(number, number) for number in range(5)]
     assert marks_of(texts) == marks
     for each in texts if marks is not None else ():
@@ -140,7 +130,7 @@ def test_marks_are_those_that_divide_the_texts(text: str, marks: dict[str, Any] 
         ]
 
 
-def test_eight_of_ten_texts_need_the_marks() -> None:
+def test_eight_of_ten_texts_need_the_marks():
     marked = ["Human: hi\nAssistant: yes"] * 8
     assert marks_of([*marked, "a", "b"])
     assert marks_of([*marked, "a", "b", "c"]) is None
@@ -153,7 +143,7 @@ def test_eight_of_ten_texts_need_the_marks() -> None:
     assert found["system"] == "<|im_start|>system"
 
 
-def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_again() -> None:
+def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_again():
     heads = [f"Talk {number}.\nHuman: hi\nAssistant: yes" for number in range(5)]
     assert marks_of(heads[:4] * 2) == {
         "user": "\nHuman:",
@@ -166,7 +156,7 @@ def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_aga
     assert marks_of([heads[0], f" {heads[0]}"])
 
 
-def test_marks_in_other_capitals_divide_texts_where_they_begin_lines() -> None:
+def test_marks_in_other_capitals_divide_texts_where_they_begin_lines():
     talk = "Human: hi\nAssistant: yes"
     marks = marks_of([talk] * 8 + [talk.upper()] * 2)
     assert marks == {
@@ -179,7 +169,7 @@ def test_marks_in_other_capitals_divide_texts_where_they_begin_lines() -> None:
     assert found == {"user": "\nHuman:", "assistant": "\nAssistant:"}
 
 
-def test_a_text_whose_answer_is_elsewhere_ends_with_the_mark_of_one() -> None:
+def test_a_text_whose_answer_is_elsewhere_ends_with_the_mark_of_one():
     texts = ["Human: hi\n\nAssistant:"] * 3
     assert marks_of(texts, is_open=True) == {"user": "\nHuman:", "assistant": "\n\nAssistant:"}
     assert marks_of([text + " yes" for text in texts], is_open=True) is None

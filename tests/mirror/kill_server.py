@@ -5,8 +5,6 @@ from 1. It prints a line for each kill: the word, how the child ended, and which
 The program itself never uses obstore, whose threads do not live through a fork.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

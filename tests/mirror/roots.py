@@ -1,7 +1,5 @@
 """Data roots and folders for the tests of the mirror: tiny artifacts, and what a mirror holds."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An S3 server for tests, and a proxy that cuts connections to it."""
 
-from __future__ import annotations
-
 import os
 import socket
 import struct

@@ -1,9 +1,5 @@
 """The commands `push` and `pull`: what they print, and their exit status."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner, Result
 
@@ -16,7 +12,7 @@ def _run(*words: object) -> Result:
     return CliRunner().invoke(main, [str(word) for word in words])
 
 
-def test_a_push_and_a_pull_say_what_they_did(tmp_path: Path) -> None:
+def test_a_push_and_a_pull_say_what_they_did(tmp_path):
     a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
     built(a)
     first = _run("push", mirror, "--data-root", a)
@@ -35,7 +31,7 @@ def test_a_push_and_a_pull_say_what_they_did(tmp_path: Path) -> None:
     assert _run("verify", "--no-inputs", b).exit_code == 0
 
 
-def test_a_pull_is_pinned_by_the_sha256_that_the_push_prints(tmp_path: Path) -> None:
+def test_a_pull_is_pinned_by_the_sha256_that_the_push_prints(tmp_path):
     a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
     built(a)
     sha256 = _run("push", mirror, "--data-root", a).output.partition("sha256 ")[2][:64]
@@ -52,7 +48,7 @@ def test_a_pull_is_pinned_by_the_sha256_that_the_push_prints(tmp_path: Path) -> 
     assert _run(*words, sha256).exit_code == 0 and files(a) == files(b)
 
 
-def test_what_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+def test_what_fails_is_named_and_the_others_go_on(tmp_path):
     a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
     built(a, "family/x", seed=1)
     built(a, "family/y", seed=2)
@@ -66,7 +62,7 @@ def test_what_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert _run("pull", mirror, "--data-root", b, "--replace").exit_code == 0
 
 
-def test_wrong_urls_end_in_one_line(tmp_path: Path) -> None:
+def test_wrong_urls_end_in_one_line(tmp_path):
     for url in ("nonsense://x/y", "s3://", f"file://{tmp_path}/file/below"):
         (tmp_path / "file").touch()
         done = _run("pull", url, "--data-root", tmp_path / "b")
@@ -74,7 +70,7 @@ def test_wrong_urls_end_in_one_line(tmp_path: Path) -> None:
     assert _run("push", tmp_path / "m", "--data-root", tmp_path / "none").exit_code in (0, 1)
 
 
-def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_names_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "obstore.store", None)
     with pytest.raises(store.MirrorError, match=r"pip install 'gristmill\[mirror\]'"):
         store.Store("/tmp/somewhere")

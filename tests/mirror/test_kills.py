@@ -1,7 +1,5 @@
 """A push or a pull that is killed at any step leaves whole versions, and the next one continues."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +29,7 @@ QUICK = {"push": (3, 10, 16, 17, 19, 21), "pull": (4, 14, 22, 24, 27, 30)}
 MOST = {"push": 22, "pull": 33}
 
 
-def test_a_kill_in_each_phase(tmp_path: Path) -> None:
+def test_a_kill_in_each_phase(tmp_path):
     words = [f"{how}:{number}" for how, numbers in QUICK.items() for number in numbers]
     found = _killed(tmp_path, words)
     assert [word for word in words if found[word].startswith("killed")] == words
@@ -45,7 +43,7 @@ def test_a_kill_in_each_phase(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["push", "pull"])
-def test_a_kill_at_every_step(tmp_path: Path, how: str) -> None:
+def test_a_kill_at_every_step(tmp_path, how):
     kills = [f"{how}:{number}" for number in range(1, MOST[how])]
     batches = [kills[start : start + 10] for start in range(0, len(kills), 10)]
     for number, batch in enumerate(budget.some(batches, each=2, share=0.4)):

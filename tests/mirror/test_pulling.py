@@ -1,23 +1,27 @@
 """A pulled artifact is the pushed one; nothing else is ever published in its place."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from gristmill import provenance
-from gristmill.mirror import MirrorError, store
-from gristmill.mirror.pulling import stands
+from gristmill.contract import GristmillError
+from gristmill.mirror import pulling, store
+from gristmill.mirror.pulling import MIRROR, fetched, stands
+from gristmill.mirror.store import MirrorError, Store
 from gristmill.mirror.versions import Version, lines
-from gristmill.provenance import Input, raw_inputs
+from gristmill.provenance import Input, published_version, raw_inputs
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import publish
 from tests.mirror.roots import built, clean, files, objects, posted, pulled, pushed, versions
 from tests.publish.tiny import TinyConfig, garbage, made_from, many_inputs, raw_file, tiny_build
+from tests.read_only import read_only
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +31,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "PIECE", 64)
 
 
-def test_a_pulled_artifact_is_the_pushed_one(tmp_path: Path) -> None:
+def test_a_pulled_artifact_is_the_pushed_one(tmp_path):
     sent = posted(tmp_path)
     assert sent.created
     (got,) = pulled(tmp_path / "b", tmp_path / "m")
@@ -40,7 +44,7 @@ def test_a_pulled_artifact_is_the_pushed_one(tmp_path: Path) -> None:
     assert not got.changed and str(got).startswith("unchanged  family/tiny: data version ")
 
 
-def test_another_local_artifact_is_replaced_only_if_asked_to(tmp_path: Path) -> None:
+def test_another_local_artifact_is_replaced_only_if_asked_to(tmp_path):
     posted(tmp_path, seed=1)
     built(tmp_path / "b", seed=5)
     before = files(tmp_path / "b")
@@ -62,7 +66,7 @@ def test_another_local_artifact_is_replaced_only_if_asked_to(tmp_path: Path) -> 
     assert (tmp_path / "d/family/tiny/mine").read_text() == "mine"
 
 
-def test_partitions_of_a_shared_folder_are_artifacts_of_their_own(tmp_path: Path) -> None:
+def test_partitions_of_a_shared_folder_are_artifacts_of_their_own(tmp_path):
     for seed, key in enumerate(("p1", "p2", "p3")):
         posted(tmp_path, "family/shared", seed, partition=key, shared=True)
     pulled(tmp_path / "b", tmp_path / "m", "family/shared@p2")
@@ -82,7 +86,7 @@ def inside(root: Path, seed: int) -> None:
     built(root, "family/outer/in/inner", seed, outer="family/outer", inputs=given)
 
 
-def test_a_nested_version_stays_with_the_data_version_around_it(tmp_path: Path) -> None:
+def test_a_nested_version_stays_with_the_data_version_around_it(tmp_path):
     """It was made from that one: the next one has none until it is built again."""
     a, b, fresh, mirror = (tmp_path / name for name in ("a", "b", "fresh", "m"))
     built(a, "family/outer", 1)
@@ -113,7 +117,7 @@ def test_a_nested_version_stays_with_the_data_version_around_it(tmp_path: Path) 
     assert files(fresh) == files(a)
 
 
-def test_a_wrong_byte_on_the_store_is_never_published(tmp_path: Path) -> None:
+def test_a_wrong_byte_on_the_store_is_never_published(tmp_path):
     posted(tmp_path, seed=1)
     pulled(tmp_path / "b", tmp_path / "m")
     before, old = files(tmp_path / "b"), set(objects(tmp_path / "m"))
@@ -138,8 +142,8 @@ def test_a_wrong_byte_on_the_store_is_never_published(tmp_path: Path) -> None:
 
 
 def test_a_pull_goes_on_in_the_middle_of_a_file_and_a_wrong_beginning_is_fetched_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     posted(tmp_path)
     data = (tmp_path / "a/family/tiny/train/steps.npy").read_bytes()
     (gone,) = (path for path in objects(tmp_path / "m") if path.read_bytes() == data)
@@ -171,7 +175,7 @@ def test_a_pull_goes_on_in_the_middle_of_a_file_and_a_wrong_beginning_is_fetched
     assert files(tmp_path / "c") == files(tmp_path / "a") and garbage(tmp_path / "c") == []
 
 
-def test_reading_makes_no_folder_and_an_empty_mirror_is_named(tmp_path: Path) -> None:
+def test_reading_makes_no_folder_and_an_empty_mirror_is_named(tmp_path):
     for read in (
         lambda: pulled(tmp_path / "b", tmp_path / "m"),
         lambda: list(lines(str(tmp_path / "m"))),
@@ -185,7 +189,7 @@ def test_reading_makes_no_folder_and_an_empty_mirror_is_named(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("damaged", ["provenance.json", "inputs.jsonl", "train/steps.npy"])
-def test_what_was_edited_or_lost_is_fetched_again(tmp_path: Path, damaged: str) -> None:
+def test_what_was_edited_or_lost_is_fetched_again(tmp_path, damaged):
     posted(tmp_path, inputs=many_inputs(tmp_path / "a"))
     pulled(tmp_path / "b", tmp_path / "m")
     right, file = files(tmp_path / "b"), tmp_path / "b/family/tiny" / damaged
@@ -202,7 +206,7 @@ def test_what_was_edited_or_lost_is_fetched_again(tmp_path: Path, damaged: str) 
     assert not stands(tmp_path / "b", Version(Entry("family/tiny"), "", ""))
 
 
-def test_inputs_that_are_not_here_are_counted(tmp_path: Path) -> None:
+def test_inputs_that_are_not_here_are_counted(tmp_path):
     given = made_from(built(tmp_path / "a", "family/source").record)
     posted(tmp_path, "family/made", inputs=[given])
     (got,) = pulled(tmp_path / "b", tmp_path / "m", "family/made")
@@ -214,9 +218,7 @@ def test_inputs_that_are_not_here_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_the_record_of_another_host_tells_nothing_of_raw_files_here(
-    tmp_path: Path, shared: bool
-) -> None:
+def test_the_record_of_another_host_tells_nothing_of_raw_files_here(tmp_path, shared):
     for root in ("a", "b"):
         os.utime(raw_file(tmp_path / root, data=b"raw " + root.encode()), ns=(0, 0))
 
@@ -232,3 +234,143 @@ def test_the_record_of_another_host_tells_nothing_of_raw_files_here(
     assert inputs("b")[0].sha256 == hashlib.sha256(b"raw b").hexdigest()
     assert built(tmp_path / "b", inputs=inputs("b"), shared=shared, partition="p").rebuilt
     assert provenance.verify(tmp_path / "b", check_laws=False) == []
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the cache, which the environment names."""
+    monkeypatch.setenv(pulling.CACHE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> str:
+    """The address of an artifact with two versions in a mirror."""
+    for seed in (1, 2):
+        built(tmp_path / f"a{seed}", seed=seed)
+        pushed(tmp_path / f"a{seed}", tmp_path / "m")
+    return f"mirror+{tmp_path}/m!family/tiny"
+
+
+def pinned(address: str, tmp_path: Path, seed: int) -> str:
+    """The address with the data version of a seed."""
+    version = published_version(tmp_path / f"a{seed}/family/tiny", "p1")
+    assert version is not None
+    return f"{address}#{version[:12]}"
+
+
+def test_the_newest_or_a_pinned_version_which_needs_no_mirror_again(tmp_path, address, monkeypatch):
+    newest, first = fetched(address), fetched(pinned(address, tmp_path, 1))
+    held = files(newest)
+    assert held == files(tmp_path / "a2/family/tiny")
+    assert files(first) == files(tmp_path / "a1/family/tiny")
+    assert fetched(f"{pinned(address, tmp_path, 1)}//train/steps.npy") == first / "train/steps.npy"
+    monkeypatch.setenv(MIRROR, str(tmp_path / "m"))
+    assert fetched(address.replace(f"+{tmp_path}/m!", "://")) == newest
+    built(tmp_path / "a3", seed=3)
+    pushed(tmp_path / "a3", tmp_path / "m")
+    after = fetched(address)
+    assert after != newest and files(newest) == held
+    assert files(after) == files(tmp_path / "a3/family/tiny")
+    (tmp_path / "m").rename(tmp_path / "gone")
+    assert fetched(pinned(address, tmp_path, 1)) == first
+    for text in (address, pinned(address, tmp_path, 2)):
+        with pytest.raises(MirrorError, match="there is no such folder"):
+            fetched(text)
+    assert not (tmp_path / "m").exists()
+
+
+def test_partitions_of_a_shared_folder(tmp_path):
+    for number in (1, 2):
+        posted(tmp_path, "family/shared", number, partition=f"p{number}", shared=True)
+    whole = fetched(f"mirror+{tmp_path}/m!family/shared")
+    assert files(whole) == files(tmp_path / "a/family/shared")
+    one = fetched(f"mirror+{tmp_path}/m!family/shared@p2")
+    assert sorted(path.stem for path in (one / "provenance").iterdir()) == ["p2"]
+    with pytest.raises(GristmillError, match="2 are asked for: name one"):
+        fetched(f"mirror+{tmp_path}/m!family/shared#{'a' * 12}")
+
+
+def test_a_number_is_refused_with_the_data_version_that_replaces_it(tmp_path, address):
+    for number, seed in (("1", 1), ("2", 2), ("3", 2)):
+        version = pinned(address, tmp_path, seed).partition("#")[2]
+        with pytest.raises(MirrorError, match=f"'{number}' names no version: .* {version} for"):
+            fetched(f"{address}#{number}")
+    with pytest.raises(MirrorError, match="no version of family/tiny has the data version"):
+        fetched(f"{address}#{'0' * 12}")
+    with pytest.raises(GristmillError, match="no artifact or asset family/other is here"):
+        fetched(address.replace("tiny", "other"))
+
+
+def test_a_read_only_mount_is_a_cache(tmp_path, address):
+    newest, kept = fetched(address), tmp_path / "cache"
+    code = f"from gristmill.mirror.pulling import fetched; print(fetched({address!r}))"
+    done = subprocess.run(
+        read_only([kept], [sys.executable, "-c", code]),
+        env={**os.environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == str(newest), done.stderr
+
+
+def test_what_is_damaged_or_lost_is_fetched_again_and_the_rest_is_not(address):
+    folder = fetched(address)
+    held = files(folder)
+    inode = (folder / "train/steps.npy").stat().st_ino
+    assert (fetched(address) / "train/steps.npy").stat().st_ino == inode
+    (folder / "trace.jsonl").write_bytes(b"short")
+    assert fetched(address) == folder and files(folder) == held
+    shutil.rmtree(folder.parents[1])
+    assert fetched(address) == folder and files(folder) == held
+
+
+def test_a_wrong_byte_in_the_mirror_does_not_enter(tmp_path, address):
+    for wrong in objects(tmp_path / "m"):
+        data = wrong.read_bytes()
+        wrong.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+    with pytest.raises(GristmillError, match="push the artifact again"):
+        fetched(address)
+    assert list((tmp_path / "cache").glob("*/family/tiny")) == []
+
+
+def test_of_eight_at_once_one_fetches(address, monkeypatch):
+    pieces, keys = Store.pieces, list[str]()
+
+    def counting(store: Store, key: str, *rest: int) -> object:
+        keys.append(key)
+        return pieces(store, key, *rest)
+
+    monkeypatch.setattr(Store, "pieces", counting)
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(fetched, [address] * 8))
+    assert len(found) == 1
+    assert keys and len(keys) == len(set(keys)) and Version.of(keys[0])
+
+
+def test_the_folder_of_the_cache(tmp_path, monkeypatch):
+    assert pulling.cache_folder() == tmp_path / "cache"
+    monkeypatch.delenv(pulling.CACHE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert pulling.cache_folder() == tmp_path / "x/gristmill/mirror"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "h"))
+    assert pulling.cache_folder() == tmp_path / "h/.cache/gristmill/mirror"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        *((f"mirror+{text}", "write mirror://") for text in ("/mnt/m", "!a", "/m!", "/m!a@")),
+        ("mirror+/m!a#", "write mirror://"),
+        ("mirror+/m!a/../b", "may hold only"),
+        ("mirror+/m!a@..", "may hold only"),
+        ("mirror+/m!a//../b", "no path in the artifact"),
+        ("mirror://a", "set GRISTMILL_MIRROR"),
+    ],
+)
+def test_another_form_is_refused(text, says, monkeypatch):
+    monkeypatch.delenv(MIRROR, raising=False)
+    with pytest.raises(MirrorError, match=says):
+        fetched(text)

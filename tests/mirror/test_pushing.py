@@ -1,11 +1,8 @@
 """A version in a mirror is what its record says, whole, and of one generation."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +12,7 @@ from gristmill.mirror.store import Store
 from gristmill.mirror.versions import Transfer
 from gristmill.reading.folder import OpenFolder
 from tests.mirror.roots import built, clean, files, objects, posted, pulled, pushed, versions
+from tests.mirror.s3 import served
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +24,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> N
 
 @pytest.mark.parametrize("name", ["train/steps.npy", "metadata.db", "place.json"])
 @pytest.mark.parametrize("piece", [64, 1 << 20])
-def test_a_wrong_byte_in_a_local_file_is_never_pushed(
-    tmp_path: Path, name: str, piece: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_byte_in_a_local_file_is_never_pushed(tmp_path, name, piece, monkeypatch):
     for module in (store, store):
         monkeypatch.setattr(module, "PIECE", piece)
     built(tmp_path / "a", "family/wrong")
@@ -55,7 +51,7 @@ def test_a_wrong_byte_in_a_local_file_is_never_pushed(
     assert not any(each.error for each in pushed(tmp_path / "a", tmp_path / "m"))
 
 
-def test_a_wrong_record_is_not_pushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_record_is_not_pushed(tmp_path, monkeypatch):
     built(tmp_path / "a")
     file = tmp_path / "a/family/tiny/provenance.json"
     record = json.loads(file.read_text())
@@ -79,9 +75,7 @@ def test_a_wrong_record_is_not_pushed(tmp_path: Path, monkeypatch: pytest.Monkey
     assert objects(tmp_path / "m") == []
 
 
-def test_what_is_there_is_not_sent_again_and_a_rebuild_of_the_same_is_no_version(
-    tmp_path: Path,
-) -> None:
+def test_what_is_there_is_not_sent_again_and_a_rebuild_of_the_same_is_no_version(tmp_path):
     first = posted(tmp_path)
     assert first.created and first.sent_bytes == sum(map(len, files(tmp_path / "a").values()))
     built(tmp_path / "a", rebuild=True)
@@ -98,7 +92,7 @@ def test_what_is_there_is_not_sent_again_and_a_rebuild_of_the_same_is_no_version
     assert len(versions(tmp_path / "m")) == 2
 
 
-def test_a_push_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_push_that_was_stopped_goes_on(tmp_path, monkeypatch):
     built(tmp_path / "a")
     wrote: list[str] = []
     write = Store.write
@@ -120,9 +114,7 @@ def test_a_push_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     assert sent.sent_bytes == sum(map(len, files(tmp_path / "a").values())) - before
 
 
-def test_a_rebuild_meanwhile_is_pushed_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rebuild_meanwhile_is_pushed_whole(tmp_path, monkeypatch):
     built(tmp_path / "a", seed=1)
     rebuilt: list[int] = []
     right = Transfer._right
@@ -143,7 +135,7 @@ def test_a_rebuild_meanwhile_is_pushed_whole(
     assert files(tmp_path / "b")["family/tiny/train/steps.npy"] in (first, now)
 
 
-def test_a_version_comes_after_the_last_one_whatever_the_clock_says(tmp_path: Path) -> None:
+def test_a_version_comes_after_the_last_one_whatever_the_clock_says(tmp_path):
     posted(tmp_path, seed=1)
     (old,) = versions(tmp_path / "m")
     old.rename(old.with_name("2999" + old.name[4:]))
@@ -153,9 +145,7 @@ def test_a_version_comes_after_the_last_one_whatever_the_clock_says(tmp_path: Pa
     assert not pushed(tmp_path / "a", tmp_path / "m")[0].created
 
 
-def test_a_wrong_object_in_a_folder_is_written_again_before_a_version_names_it(
-    tmp_path: Path,
-) -> None:
+def test_a_wrong_object_in_a_folder_is_written_again_before_a_version_names_it(tmp_path):
     """Another artifact shares it, or a push that a power loss ended left it."""
     posted(tmp_path, "family/one")
     held = {path: path.read_bytes() for path in objects(tmp_path / "m") if "objects" in path.parts}
@@ -172,7 +162,7 @@ def test_a_wrong_object_in_a_folder_is_written_again_before_a_version_names_it(
 
 
 @pytest.mark.parametrize("wrong", [b"", b"{}", None])
-def test_a_damaged_version_is_followed_by_a_whole_one(tmp_path: Path, wrong: bytes | None) -> None:
+def test_a_damaged_version_is_followed_by_a_whole_one(tmp_path, wrong):
     posted(tmp_path)
     (path,) = versions(tmp_path / "m")
     path.unlink() if wrong is None else path.write_bytes(wrong)
@@ -180,3 +170,28 @@ def test_a_damaged_version_is_followed_by_a_whole_one(tmp_path: Path, wrong: byt
     assert sent.created
     assert pulled(tmp_path / "b", tmp_path / "m")[0].changed
     assert files(tmp_path / "b") == files(tmp_path / "a")
+
+
+@pytest.mark.parametrize("kind", ["folder", pytest.param("s3", marks=pytest.mark.engines)])
+def test_all_samples_go_there_and_back(kind, sample_root, tmp_path):
+    root, got = sample_root.data, tmp_path / "b"
+
+    def there_and_back(url: str) -> None:
+        assert not any(each.error for each in pushed(root, url))
+        assert not any(each.created for each in pushed(root, url))
+        done = pulled(got, url)
+        assert not any(each.error or each.skipped for each in done)
+        assert len(done) == len(list(sample_root.records()))
+        assert not any(each.changed for each in pulled(got, url))
+
+    if kind == "folder":
+        there_and_back(str(tmp_path / "m"))
+    else:
+        with served() as s3:
+            there_and_back(s3.url)
+    for _, record in sample_root.records():
+        paths = [each.path for each in record.outputs] + [provenance.RECORD]
+        for path in (f"{record.artifact}/{each}" for each in paths):
+            if (root / path).exists():
+                assert (got / path).read_bytes() == (root / path).read_bytes(), path
+    assert clean(got) and len(files(got)) > 100

@@ -1,11 +1,9 @@
 """What a store gives: whole objects and errors with a name; over S3 also cut lines."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from unittest import mock
@@ -14,8 +12,9 @@ import pytest
 
 from gristmill.mirror import store as module
 from gristmill.mirror.store import PIECE, MirrorError, Store
-from gristmill.mirror.versions import listed
+from gristmill.mirror.versions import Transfer, listed, transferring
 from gristmill.provenance.inventory import Entry
+from gristmill.run.progress import SILENT
 from tests.mirror.roots import built, clean, files, pulled, pushed
 from tests.mirror.s3 import S3, CuttingProxy, served
 
@@ -50,7 +49,7 @@ def proxy(s3: S3) -> Iterator[CuttingProxy]:
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE, PIECE + 1, 2 * PIECE + 5])
-def test_an_object_is_written_whole_or_not_at_all_and_read_by_pieces(url: str, size: int) -> None:
+def test_an_object_is_written_whole_or_not_at_all_and_read_by_pieces(url, size):
     store, data = Store(url), os.urandom(size)
     pieces = [data[at : at + 3_000_000] for at in range(0, size, 3_000_000)]
 
@@ -76,7 +75,7 @@ def test_an_object_is_written_whole_or_not_at_all_and_read_by_pieces(url: str, s
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "device"])
-def test_of_a_folder_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
+def test_of_a_folder_only_regular_files_are_read(tmp_path, kind):
     store, path = Store(str(tmp_path / "m")), tmp_path / "m/a/b"
     path.parent.mkdir()
     (tmp_path / "secret").write_bytes(b"secret")
@@ -92,7 +91,7 @@ def test_of_a_folder_only_regular_files_are_read(tmp_path: Path, kind: str) -> N
         list(store.pieces("a/b", 6))
 
 
-def test_versions_of_two_pushers_at_once_go_there_and_back(url: str, tmp_path: Path) -> None:
+def test_versions_of_two_pushers_at_once_go_there_and_back(url, tmp_path):
     for seed in range(3):
         built(tmp_path / str(seed), seed=seed)
         built(tmp_path / str(seed), "family/shared", seed, partition="p1", shared=True)
@@ -113,9 +112,7 @@ def test_versions_of_two_pushers_at_once_go_there_and_back(url: str, tmp_path: P
 @pytest.mark.engines
 @pytest.mark.parametrize("answers", [True, False], ids=["answers", "requests"])
 @pytest.mark.parametrize("after", [0, 100, 700])
-def test_cut_connections_are_made_again(
-    s3: S3, proxy: CuttingProxy, tmp_path: Path, answers: bool, after: int
-) -> None:
+def test_cut_connections_are_made_again(s3, proxy, tmp_path, answers, after):
     built(tmp_path / "a")
     proxy.cuts, proxy.after, proxy.answers = 3, after, answers
     (sent,) = pushed(tmp_path / "a", s3.url)
@@ -129,9 +126,7 @@ def test_cut_connections_are_made_again(
 
 
 @pytest.mark.engines
-def test_a_server_that_is_gone_is_an_error_with_its_name(
-    s3: S3, proxy: CuttingProxy, tmp_path: Path
-) -> None:
+def test_a_server_that_is_gone_is_an_error_with_its_name(s3, proxy, tmp_path):
     built(tmp_path / "a")
     proxy.cuts = 10_000
     with pytest.raises(MirrorError, match="s3://bucket/some/prefix: artifacts"):
@@ -139,9 +134,7 @@ def test_a_server_that_is_gone_is_an_error_with_its_name(
 
 
 @pytest.mark.engines
-def test_a_wrong_byte_on_the_way_is_fetched_again(
-    s3: S3, proxy: CuttingProxy, tmp_path: Path
-) -> None:
+def test_a_wrong_byte_on_the_way_is_fetched_again(s3, proxy, tmp_path):
     built(tmp_path / "a")
     built(tmp_path / "b", seed=9)
     pushed(tmp_path / "a", s3.url)
@@ -163,10 +156,29 @@ def test_a_wrong_byte_on_the_way_is_fetched_again(
 
 
 @pytest.mark.parametrize("url", ["", "file://"])
-def test_an_empty_url_is_not_the_current_folder(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_url_is_not_the_current_folder(url, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MirrorError, match=r"the URL of the mirror is '.*': name a folder"):
         Store(url, make=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_after_an_interrupt_no_thread_goes_on_with_its_file(tmp_path):
+    def endless(transfer: Transfer) -> None:
+        while True:
+            transfer._advance(1)
+
+    begun: list[Future[None]] = []
+
+    def interrupted() -> None:
+        with (
+            SILENT.stage("pull", "bytes", 0) as stage,
+            transferring(Store(str(tmp_path)), 2, stage) as (transfer, artifacts),
+        ):
+            begun.extend(transfer.threads.submit(endless, transfer) for _ in range(3))
+            begun.append(artifacts.submit(begun[0].result))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert all(each.cancelled() or isinstance(each.exception(), MirrorError) for each in begun)

@@ -1,7 +1,5 @@
 """What is a version, which one is meant, and what others wrote into a mirror is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -23,7 +21,7 @@ from tests.mirror.roots import built, clean, files, posted, pulled, pushed, vers
 NAME = f"{'1' * 20}-{'a' * 64}-{'b' * 64}-7"
 
 
-def test_a_version_is_what_its_key_says_and_any_other_key_is_none() -> None:
+def test_a_version_is_what_its_key_says_and_any_other_key_is_none():
     for entry in (Entry("a"), Entry("a/b_c.d"), Entry("a/b", "2024-01")):
         version = Version(entry, "1" * 20, "a" * 64, "b" * 64, 7)
         assert Version.of(version.key) == version
@@ -93,9 +91,7 @@ def two(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("says", HOSTILE)
-def test_what_others_wrote_is_refused_and_stops_no_other(
-    two: Path, tmp_path: Path, says: str
-) -> None:
+def test_what_others_wrote_is_refused_and_stops_no_other(two, tmp_path, says):
     (old,) = versions(two, "family/x")
     made = HOSTILE[says](provenance.read_record(tmp_path / "a/family/x/provenance.json"))
     data = made if isinstance(made, bytes) else made.to_bytes()
@@ -111,7 +107,7 @@ def test_what_others_wrote_is_refused_and_stops_no_other(
 
 
 @pytest.mark.parametrize("what", ["large", "link", "pipe", "folder", "other", "name"])
-def test_a_version_that_is_no_record_is_not_read(two: Path, tmp_path: Path, what: str) -> None:
+def test_a_version_that_is_no_record_is_not_read(two, tmp_path, what):
     (path,) = versions(two, "family/x")
     data, says = path.read_bytes(), "has another sha256"
     path.unlink()
@@ -142,9 +138,7 @@ def test_a_version_that_is_no_record_is_not_read(two: Path, tmp_path: Path, what
 
 
 @pytest.mark.slow
-def test_a_record_of_300_000_files_that_are_not_there_is_one_error(
-    two: Path, tmp_path: Path
-) -> None:
+def test_a_record_of_300_000_files_that_are_not_there_is_one_error(two, tmp_path):
     (old,) = versions(two, "family/x")
     record = provenance.read_record(tmp_path / "a/family/x/provenance.json")
     made = sealed(record, *(output(str(number)) for number in range(300_000)))
@@ -154,7 +148,7 @@ def test_a_record_of_300_000_files_that_are_not_there_is_one_error(
     assert got.error is not None and "is gone" in got.error
 
 
-def test_names_are_paths_folders_partitions_and_assets(tmp_path: Path) -> None:
+def test_names_are_paths_folders_partitions_and_assets(tmp_path):
     built(tmp_path / "a", "one/x", asset="test/x")
     built(tmp_path / "a", "one/y", asset="test/y")
     for key in ("p1", "p2"):
@@ -176,7 +170,7 @@ def test_names_are_paths_folders_partitions_and_assets(tmp_path: Path) -> None:
         pulled(tmp_path / "b", tmp_path / "m", "one", version="a" * 12)
 
 
-def test_a_data_version_or_a_sha256_pins_a_version(tmp_path: Path) -> None:
+def test_a_data_version_or_a_sha256_pins_a_version(tmp_path):
     a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
     made = [(built(a, seed=seed).record, posted(tmp_path, seed=seed))[0] for seed in (1, 2)]
     built(a, "family/tiny/inner", 3, inputs=[], outer="family/tiny")
@@ -201,7 +195,7 @@ def test_a_data_version_or_a_sha256_pins_a_version(tmp_path: Path) -> None:
         pulled(b, mirror, "family/tiny", version=made[0].data_version, sha256=pins[1])
 
 
-def test_a_number_is_answered_with_the_data_version_in_its_place(tmp_path: Path) -> None:
+def test_a_number_is_answered_with_the_data_version_in_its_place(tmp_path):
     made = [(built(tmp_path / "a", seed=n).record, posted(tmp_path, seed=n))[0] for n in (1, 2)]
     for number, record, which in (
         ("1", made[0], "version 1"),
@@ -214,7 +208,7 @@ def test_a_number_is_answered_with_the_data_version_in_its_place(tmp_path: Path)
         assert f"{record.data_version[:12]} for {which}" in str(refused.value)
 
 
-def test_a_mirror_of_0_9_names_the_release_that_reads_it(tmp_path: Path) -> None:
+def test_a_mirror_of_0_9_names_the_release_that_reads_it(tmp_path):
     """A push adds to it what this release reads; what is left is named."""
     for name in ("family/x", "family/y"):
         built(tmp_path / "a", name)

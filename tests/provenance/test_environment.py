@@ -1,7 +1,5 @@
 """What a record says of the machine."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -12,13 +10,13 @@ from gristmill.provenance import environment
 from tests.paths import CHECKOUT
 
 
-def test_versions_of_what_can_have_a_say() -> None:
+def test_versions_of_what_can_have_a_say():
     found = environment.libraries()
     assert found["numpy"] == numpy.__version__
     assert "gristmill" in found and "no-such-library" not in found
 
 
-def test_the_commit_of_the_checkout() -> None:
+def test_the_commit_of_the_checkout():
     head = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True, check=False
     )
@@ -30,7 +28,7 @@ def test_the_commit_of_the_checkout() -> None:
         assert found is None
 
 
-def test_peak_memory_counts_from_the_reset_and_sees_children() -> None:
+def test_peak_memory_counts_from_the_reset_and_sees_children():
     code = (
         "import subprocess, sys; from gristmill.provenance import environment as e\n"
         "big = bytearray(200 << 20); del big; high = e.peak_memory_bytes()\n"

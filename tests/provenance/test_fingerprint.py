@@ -1,7 +1,5 @@
 """Recipes and fingerprints: what changes them, and what does not."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -40,7 +38,7 @@ def _recipe(
     return provenance.recipe(code, config or Config(), inputs, tokenizer)
 
 
-def test_what_the_recipe_leaves_out() -> None:
+def test_what_the_recipe_leaves_out():
     moved = [BASE[0].model_copy(update={"path": "elsewhere"}), BASE[1]]
     touched = [BASE[0], BASE[1].model_copy(update={"mtime_ns": 6})]
     assert _recipe(config=Config(workers=8)) == _recipe()
@@ -49,7 +47,7 @@ def test_what_the_recipe_leaves_out() -> None:
     assert _recipe(inputs=BASE[::-1]) == _recipe()
 
 
-def test_a_field_that_was_added_later_leaves_the_recipe_alone_at_its_default() -> None:
+def test_a_field_that_was_added_later_leaves_the_recipe_alone_at_its_default():
     @dataclass(frozen=True)
     class Later(Config):
         keys: Annotated[str, ADDED_LATER] = "count"
@@ -58,7 +56,7 @@ def test_a_field_that_was_added_later_leaves_the_recipe_alone_at_its_default() -
     assert _recipe(config=Later(keys="refuse")) != _recipe()
 
 
-def test_what_changes_the_recipe() -> None:
+def test_what_changes_the_recipe():
     def with_input(place: int, **change: str) -> list[Input]:
         inputs = list(BASE)
         inputs[place] = inputs[place].model_copy(update=change)
@@ -84,7 +82,7 @@ def test_what_changes_the_recipe() -> None:
     assert len(set(found)) == len(found)
 
 
-def test_the_recipe_is_the_same_in_every_process() -> None:
+def test_the_recipe_is_the_same_in_every_process():
     """Sets have another order in every process; their text would have, too."""
     code = "from tests.provenance.test_fingerprint import _recipe; print(_recipe())"
     for seed in ("1", "2", "3"):
@@ -99,7 +97,7 @@ def test_the_recipe_is_the_same_in_every_process() -> None:
         assert done.stdout.strip() == _recipe()
 
 
-def test_what_changes_the_fingerprint() -> None:
+def test_what_changes_the_fingerprint():
     fingerprints = {
         provenance.fingerprint("r", "c", {"numpy": "1"}),
         provenance.fingerprint("s", "c", {"numpy": "1"}),
@@ -110,7 +108,7 @@ def test_what_changes_the_fingerprint() -> None:
     assert len(fingerprints) == 5
 
 
-def test_a_record_stands_for_numbers_in_another_spelling_and_fields_that_once_counted() -> None:
+def test_a_record_stands_for_numbers_in_another_spelling_and_fields_that_once_counted():
     @dataclass(frozen=True)
     class Mill:
         share: float = 1.0

@@ -1,7 +1,5 @@
 """The inventory says what should be there; its file names carry any name of an artifact."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -34,7 +32,7 @@ from tests.publish.tiny import TinyConfig, tiny_build
     ],
     ids=repr,
 )
-def test_the_name_of_a_file_is_the_whole_entry(tmp_path: Path, entry: Entry, state: State) -> None:
+def test_the_name_of_a_file_is_the_whole_entry(tmp_path, entry, state):
     file = entry.file(tmp_path, state)
     file.parent.mkdir(parents=True)
     file.touch()
@@ -45,7 +43,7 @@ def test_the_name_of_a_file_is_the_whole_entry(tmp_path: Path, entry: Entry, sta
     assert list(inventory.entries(tmp_path, tmp_path / "other")) == []
 
 
-def test_what_is_lost_is_missing_with_the_command_that_accepts_it(tmp_path: Path) -> None:
+def test_what_is_lost_is_missing_with_the_command_that_accepts_it(tmp_path):
     publish(tiny_build(tmp_path))
     publish(tiny_build(tmp_path, NESTED, outer=OUTER))
     for partition in ("p0", "p1"):
@@ -61,7 +59,7 @@ def test_what_is_lost_is_missing_with_the_command_that_accepts_it(tmp_path: Path
     assert lost[2].found.endswith(f"gristmill remove {tmp_path / 'megatron/kd'} --partition p0")
 
 
-def test_a_lost_artifact_is_missing_below_the_path_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_lost_artifact_is_missing_below_the_path_that_is_asked_for(tmp_path):
     publish(tiny_build(tmp_path))
     publish(tiny_build(tmp_path, "family/other"))
     shutil.rmtree(tmp_path / OUTER)
@@ -73,7 +71,7 @@ def test_a_lost_artifact_is_missing_below_the_path_that_is_asked_for(tmp_path: P
     ]
 
 
-def test_a_root_without_an_inventory_misses_nothing(tmp_path: Path) -> None:
+def test_a_root_without_an_inventory_misses_nothing(tmp_path):
     publish(tiny_build(tmp_path))
     publish(tiny_build(tmp_path, "family/other"))
     shutil.rmtree(tmp_path / ".gristmill")
@@ -81,7 +79,7 @@ def test_a_root_without_an_inventory_misses_nothing(tmp_path: Path) -> None:
     assert provenance.verify(tmp_path) == []
 
 
-def test_a_removed_input_was_removed_until_it_is_published_again(tmp_path: Path) -> None:
+def test_a_removed_input_was_removed_until_it_is_published_again(tmp_path):
     entry = Entry("family/tiny")
     assert not inventory.was_removed(tmp_path, "family/tiny", "p1")
     publish(tiny_build(tmp_path))
@@ -157,9 +155,7 @@ def _fail(build: Build) -> None:
 
 
 @pytest.mark.parametrize(("name", "step"), CASES)
-def test_a_kill_leaves_no_false_finding_and_hides_no_loss(
-    tmp_path: Path, name: str, step: str
-) -> None:
+def test_a_kill_leaves_no_false_finding_and_hides_no_loss(tmp_path, name, step):
     root, build = _before(tmp_path), BUILDS[name](tmp_path)
     _killed(lambda: publish(build), step)
     assert build.record_path.exists() == STEPS[step]
@@ -175,9 +171,7 @@ def test_a_kill_leaves_no_false_finding_and_hides_no_loss(
 
 @pytest.mark.parametrize("repair", [_clean, _fail])
 @pytest.mark.parametrize(("name", "step"), CASES)
-def test_what_a_kill_left_is_settled_before_the_slot_is_emptied(
-    tmp_path: Path, name: str, step: str, repair: Callable[[Build], None]
-) -> None:
+def test_what_a_kill_left_is_settled_before_the_slot_is_emptied(tmp_path, name, step, repair):
     root, build = _before(tmp_path), BUILDS[name](tmp_path)
     _killed(lambda: publish(build), step)
     if not (STEPS[step] and repair is _fail):  # nothing is built where it is up to date
@@ -195,9 +189,7 @@ def test_what_a_kill_left_is_settled_before_the_slot_is_emptied(
     assert "missing" in [broken.law for broken in provenance.verify(root)]
 
 
-def test_a_commit_that_fails_leaves_no_entry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_that_fails_leaves_no_entry(tmp_path, monkeypatch):
     def broken(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
@@ -207,7 +199,7 @@ def test_a_commit_that_fails_leaves_no_entry(
     assert list(entries(tmp_path)) == []
 
 
-def test_a_kill_in_a_rebuild_keeps_the_entry(tmp_path: Path) -> None:
+def test_a_kill_in_a_rebuild_keeps_the_entry(tmp_path):
     publish(tiny_build(tmp_path))
     shutil.rmtree(tmp_path / OUTER)
     _killed(lambda: publish(tiny_build(tmp_path)), "atomic_fs.place")
@@ -216,7 +208,7 @@ def test_a_kill_in_a_rebuild_keeps_the_entry(tmp_path: Path) -> None:
     assert _lost(tmp_path) == [OUTER]
 
 
-def test_nested_artifacts_that_an_outer_commit_drops_are_not_missing(tmp_path: Path) -> None:
+def test_nested_artifacts_that_an_outer_commit_drops_are_not_missing(tmp_path):
     publish(tiny_build(tmp_path))
     publish(tiny_build(tmp_path, NESTED, outer=OUTER))
     for step in ("atomic_fs.exchange", "atomic_fs.flush_upwards"):
@@ -229,7 +221,7 @@ def test_nested_artifacts_that_an_outer_commit_drops_are_not_missing(tmp_path: P
     assert _lost(tmp_path) == [NESTED]
 
 
-def test_a_kill_in_a_removal_leaves_no_finding(tmp_path: Path) -> None:
+def test_a_kill_in_a_removal_leaves_no_finding(tmp_path):
     publish(tiny_build(tmp_path))
     for step, present in {"atomic_fs.place": True, "atomic_fs.flush": False}.items():
         _killed(lambda: remove.remove_artifact(tmp_path / OUTER), step)
@@ -239,7 +231,7 @@ def test_a_kill_in_a_removal_leaves_no_finding(tmp_path: Path) -> None:
         assert provenance.verify(tmp_path) == []
 
 
-def test_an_unchanged_build_takes_an_older_root_in(tmp_path: Path) -> None:
+def test_an_unchanged_build_takes_an_older_root_in(tmp_path):
     root = _before(tmp_path)
     publish(tiny_build(root, NESTED, outer=OUTER))
     before = list(entries(root))
@@ -256,7 +248,7 @@ def test_an_unchanged_build_takes_an_older_root_in(tmp_path: Path) -> None:
     assert not (root / ".gristmill/inventory.new").exists()
 
 
-def test_a_read_only_root_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_root_stays_as_it_is(tmp_path, monkeypatch):
     publish(tiny_build(tmp_path))
     shutil.rmtree(folder_of(tmp_path))
 

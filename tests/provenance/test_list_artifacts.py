@@ -1,7 +1,5 @@
 """What `gristmill ls` lists: every artifact with a record, and whether it is current."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -69,7 +67,7 @@ def states(root: Path) -> dict[str, str]:
     return {str(item.asset): item.state for item in list_artifacts(root)}
 
 
-def test_a_current_artifact_is_listed_with_what_its_record_says(root: Path) -> None:
+def test_a_current_artifact_is_listed_with_what_its_record_says(root):
     pack, pool = list_artifacts(root)
     record = read_record(root / "words/pack/one/provenance.json")
     assert pack == Listed(
@@ -90,24 +88,24 @@ def test_a_current_artifact_is_listed_with_what_its_record_says(root: Path) -> N
 
 
 @pytest.mark.parametrize("below", ["words", "words/pack/one"])
-def test_a_folder_in_a_data_root_is_listed_against_that_root(root: Path, below: str) -> None:
+def test_a_folder_in_a_data_root_is_listed_against_that_root(root, below):
     assert {item.state for item in list_artifacts(root / below)} == {"current"}
 
 
-def test_a_raw_file_that_changed_is_named(root: Path) -> None:
+def test_a_raw_file_that_changed_is_named(root):
     (root / "drops/words/one/words.txt").write_text("other words")
     pack, pool = list_artifacts(root)
     assert (pack.state, pack.why) == ("input changed", "drops/words/one/words.txt")
     assert pool.state == "current"
 
 
-def test_a_drop_that_is_gone_is_named(root: Path) -> None:
+def test_a_drop_that_is_gone_is_named(root):
     shutil.rmtree(root / "drops/words/one")
     assert states(root) == {"words/pack": "current (inputs gone)", "words/pool": "current"}
 
 
 @pytest.mark.parametrize("change", ["size", "time", "gone"])
-def test_a_file_of_the_artifact_that_changed_is_named(root: Path, change: str) -> None:
+def test_a_file_of_the_artifact_that_changed_is_named(root, change):
     file = root / "words/pack/one/words.txt"
     if change == "size":
         file.write_text("less")
@@ -119,7 +117,7 @@ def test_a_file_of_the_artifact_that_changed_is_named(root: Path, change: str) -
     assert (pack.state, pack.why) == ("files changed", "words.txt")
 
 
-def test_an_input_that_was_built_again_is_named(root: Path) -> None:
+def test_an_input_that_was_built_again_is_named(root):
     path = root / "words/pack/one/provenance.json"
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record | {"data_version": "0" * 64}))
@@ -127,16 +125,14 @@ def test_an_input_that_was_built_again_is_named(root: Path) -> None:
     assert (pool.state, pool.why) == ("input changed", "words/pack one")
 
 
-def test_an_input_that_is_gone_is_named(root: Path) -> None:
+def test_an_input_that_is_gone_is_named(root):
     shutil.rmtree(root / "words/pack/one")
     assert states(root) == {"words/pool": "current (inputs gone)", "None": "missing"}
     (gone, _) = sorted(list_artifacts(root), key=lambda item: item.state)
     assert gone.why == "words/pack one"
 
 
-def test_other_code_is_named_where_all_else_is_current(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_code_is_named_where_all_else_is_current(root, monkeypatch):
     packs = Kind("words/pack", code=Code(("gristmill.keys.checked",)))
     of = {"words/pack": packs, "words/pool": Kind("words/pool")}.get
     monkeypatch.setattr("gristmill.provenance.list_artifacts.kind_of_asset", of)
@@ -147,7 +143,7 @@ def test_other_code_is_named_where_all_else_is_current(
     assert states(root)["words/pack"] == "current (inputs gone)"
 
 
-def test_an_input_that_was_deleted_with_its_entry_is_named(root: Path) -> None:
+def test_an_input_that_was_deleted_with_its_entry_is_named(root):
     shutil.rmtree(root / "words/pack/one")
     Entry("words/pack/one").file(root).unlink()
     (pool,) = list_artifacts(root)
@@ -157,7 +153,7 @@ def test_an_input_that_was_deleted_with_its_entry_is_named(root: Path) -> None:
     )
 
 
-def test_an_input_that_its_pool_deleted_is_no_change(root: Path) -> None:
+def test_an_input_that_its_pool_deleted_is_no_change(root):
     path = root / "words/pool/all/provenance.json"
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record | {"deleted_inputs": ["words/pack/one"]}))
@@ -166,7 +162,7 @@ def test_an_input_that_its_pool_deleted_is_no_change(root: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"schema_version": 99}', "\x00\xff"])
-def test_a_damaged_record_is_a_line_and_hides_no_other(root: Path, damage: str) -> None:
+def test_a_damaged_record_is_a_line_and_hides_no_other(root, damage):
     (root / "words/pack/one/provenance.json").write_text(damage)
     damaged, pool = list_artifacts(root)
     assert damaged.state == "record damaged"
@@ -176,7 +172,7 @@ def test_a_damaged_record_is_a_line_and_hides_no_other(root: Path, damage: str) 
     assert (pool.asset, pool.state) == ("words/pool", "input changed")
 
 
-def test_a_damaged_list_of_inputs_damages_the_record(tmp_path: Path) -> None:
+def test_a_damaged_list_of_inputs_damages_the_record(tmp_path):
     for number in range(101):
         raw(tmp_path, f"drop{number:03}")
     files = sorted(tmp_path.glob("drops/words/*/words.txt"))
@@ -189,7 +185,7 @@ def test_a_damaged_list_of_inputs_damages_the_record(tmp_path: Path) -> None:
     assert item.state == "record damaged"
 
 
-def test_partitions_that_share_a_folder_are_listed_by_their_own_records(root: Path) -> None:
+def test_partitions_that_share_a_folder_are_listed_by_their_own_records(root):
     shutil.rmtree(root / ".gristmill")
     folder = root / "words/pool/all"
     (folder / "provenance").mkdir()
@@ -198,7 +194,7 @@ def test_partitions_that_share_a_folder_are_listed_by_their_own_records(root: Pa
     assert [item.folder for item in list_artifacts(root)][1] == str(folder)
 
 
-def test_records_in_drops_and_in_folders_of_builders_are_not_listed(root: Path) -> None:
+def test_records_in_drops_and_in_folders_of_builders_are_not_listed(root):
     for copy in ("drops/words/copy", ".gristmill/copy", "words/.gristmill/slots/copy"):
         shutil.copytree(root / "words/pack/one", root / copy)
     assert len(list_artifacts(root)) == 2
@@ -214,7 +210,7 @@ def ls(*words: str | Path) -> list[str]:
     return done.output.splitlines()
 
 
-def test_the_table_has_a_line_for_each_artifact(root: Path) -> None:
+def test_the_table_has_a_line_for_each_artifact(root):
     titles, pack, pool = ls(root)
     assert titles.split()[:4] == ["asset", "partition", "rows", "bytes"]
     assert pack.split()[:4] == ["words/pack", "one", "2", "8"]
@@ -224,14 +220,12 @@ def test_the_table_has_a_line_for_each_artifact(root: Path) -> None:
     assert ls(root)[1].endswith("current (inputs gone): drops/words/one/words.txt")
 
 
-def test_the_data_root_is_taken_from_the_environment(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_data_root_is_taken_from_the_environment(root, monkeypatch):
     monkeypatch.setenv("GRISTMILL_DATA", str(root))
     assert len(ls()) == 3
 
 
-def test_one_asset_can_be_listed(root: Path) -> None:
+def test_one_asset_can_be_listed(root):
     assert [line.split()[0] for line in ls(root, "--asset", "words/pool")[1:]] == ["words/pool"]
     pack = "macroxue/pack"
     assert ls(root, "--asset", pack) == [f"{root}: no artifact of {pack} with a record"]
@@ -245,16 +239,14 @@ def test_one_asset_can_be_listed(root: Path) -> None:
         ("tokenizers/gpt", "did you mean tokenizers/gpt2?"),
     ],
 )
-def test_an_asset_that_is_none_cannot_be_listed(root: Path, wrong: str, hint: str) -> None:
+def test_an_asset_that_is_none_cannot_be_listed(root, wrong, hint):
     done = CliRunner().invoke(main, ["ls", str(root), "--asset", wrong])
     assert done.exit_code == 2
     assert f"--asset {wrong}: there is no such asset: {hint}" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("form", ["exchange", "link"])
-def test_artifacts_behind_links_are_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
-) -> None:
+def test_artifacts_behind_links_are_listed(tmp_path, monkeypatch, form):
     """In the link form, or moved to another disk; other links are not followed."""
     monkeypatch.setenv(storage.VARIABLE, form)
     data = tmp_path / "data"
@@ -270,25 +262,19 @@ def test_artifacts_behind_links_are_listed(
     ]
 
 
-def test_json_has_the_same_artifacts(root: Path) -> None:
+def test_json_has_the_same_artifacts(root):
     first, second = json.loads("\n".join(ls(root, "--json")))
     assert (first["asset"], first["rows"], first["state"]) == ("words/pack", 2, "current")
     assert second["sources"] == ["words/pack one"]
 
 
-def test_an_empty_root_is_said_to_be_empty(tmp_path: Path) -> None:
+def test_an_empty_root_is_said_to_be_empty_and_one_that_is_not_there_is_a_usage_error(tmp_path):
     assert ls(tmp_path) == [f"{tmp_path}: no artifact with a record"]
     assert json.loads("\n".join(ls(tmp_path, "--json"))) == []
+    assert CliRunner().invoke(main, ["ls", str(tmp_path / "none")]).exit_code == 2
 
 
-def test_a_root_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["ls", str(tmp_path / "none")])
-    assert done.exit_code == 2
-
-
-def test_a_thousand_artifacts_are_listed_and_each_record_is_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_thousand_artifacts_are_listed_and_each_record_is_read_once(tmp_path, monkeypatch):
     first = build(tmp_path, "words/pack", "p0000", raw(tmp_path, "one"))
     record = json.loads((first / "provenance.json").read_text())
     for number in range(1, 1000):

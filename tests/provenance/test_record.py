@@ -1,7 +1,5 @@
 """The record: its bytes, digests, and what changes which of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json
@@ -55,7 +53,7 @@ def _record(**changes: object) -> Record:
     return Record.model_validate(values | changes).sealed()
 
 
-def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_record_comes_back_as_it_was_written(tmp_path):
     path = tmp_path / "provenance.json"
     record = _record(tokenizer=Tokenizer(name="gpt2", path="tokenizer/gpt2", sha256=SHA))
     path.write_bytes(record.to_bytes())
@@ -66,7 +64,7 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert [type(number) for number in found.counts.values()] == [int, float, float]
 
 
-def test_notes_are_counted_the_first_are_named_and_none_names_a_folder_of_the_build() -> None:
+def test_notes_are_counted_the_first_are_named_and_none_names_a_folder_of_the_build():
     out = Path("/data/.gristmill/slots/p1/staging")
     found = [Violation("odd", f"{out}/rows {k}", f"in {out}/a") for k in range(25)]
     notes = Notes.of([*found, Violation("late", "b", "x")], out)
@@ -79,7 +77,7 @@ def test_notes_are_counted_the_first_are_named_and_none_names_a_folder_of_the_bu
     assert record.computed_digest() != _record().computed_digest()
 
 
-def test_a_record_of_schema_version_1_keeps_its_digest() -> None:
+def test_a_record_of_schema_version_1_keeps_its_digest():
     """The digest of a record that was written before the new fields were there."""
     fields = _record(schema_version=1).model_dump(mode="json")
     earlier = {
@@ -100,9 +98,7 @@ def test_a_record_of_schema_version_1_keeps_its_digest() -> None:
     created=st.datetimes(timezones=st.just(UTC)),
     config=st.dictionaries(st.text(), st.none() | st.booleans() | st.text() | st.integers()),
 )
-def test_any_record_keeps_its_bytes_and_digest(
-    counts: dict[str, float], seconds: float, created: datetime, config: dict[str, object]
-) -> None:
+def test_any_record_keeps_its_bytes_and_digest(counts, seconds, created, config):
     record = _record(counts=counts, seconds=seconds, created=created, config=config)
     again = Record.model_validate(json.loads(record.to_bytes()))
     assert again.to_bytes() == record.to_bytes()
@@ -110,7 +106,7 @@ def test_any_record_keeps_its_bytes_and_digest(
 
 
 @pytest.mark.parametrize("name", [name for name in Record.model_fields if name != "digest"])
-def test_the_digest_covers_every_field(name: str) -> None:
+def test_the_digest_covers_every_field(name):
     changed = {
         "inputs": [],
         "outputs": [_output("c")],
@@ -130,7 +126,7 @@ def test_the_digest_covers_every_field(name: str) -> None:
     assert _record(**{name: changed}).digest != _record().digest
 
 
-def test_the_data_version_is_of_the_payload() -> None:
+def test_the_data_version_is_of_the_payload():
     version = provenance.data_version([_output("a"), _output("b")])
     note = _output("manifest.json", payload=False)
     assert provenance.data_version([_output("b"), note, _output("a", mtime_ns=9)]) == version
@@ -147,7 +143,7 @@ def test_the_data_version_is_of_the_payload() -> None:
     assert provenance.data_version([same_content]) == provenance.data_version([database])
 
 
-def test_many_inputs_go_to_a_file_of_their_own() -> None:
+def test_many_inputs_go_to_a_file_of_their_own():
     few = [Input(path=f"drops/{number}") for number in range(100)]
     assert provenance.split_inputs(few) is None
     listed = provenance.split_inputs([*few, Input(path="drops/100")])
@@ -157,7 +153,7 @@ def test_many_inputs_go_to_a_file_of_their_own() -> None:
     assert provenance.split_inputs([Input(path="x" * 99_989)]) is not None
 
 
-def test_a_list_of_inputs_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_list_of_inputs_that_cannot_be_read(tmp_path):
     build = tiny_build(tmp_path, inputs=many_inputs(tmp_path))
     record = publish(build).record
     listed = build.folder / "inputs.jsonl"
@@ -171,7 +167,7 @@ def test_a_list_of_inputs_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_inputs_beside_the_record(tmp_path: Path, shared: bool) -> None:
+def test_inputs_beside_the_record(tmp_path, shared):
     inputs = many_inputs(tmp_path)
     build = tiny_build(tmp_path, inputs=inputs, shared=shared)
     record = publish(build).record
@@ -205,7 +201,7 @@ def test_inputs_beside_the_record(tmp_path: Path, shared: bool) -> None:
         (b'{"schema_version": 1, "seconds": 1e999}', "not a provenance record.*float values"),
     ],
 )
-def test_what_is_not_a_record(tmp_path: Path, data: bytes, message: str) -> None:
+def test_what_is_not_a_record(tmp_path, data, message):
     path = tmp_path / "provenance.json"
     path.write_bytes(data)
     with pytest.raises(GristmillError, match=rf"provenance\.json: {message}"):
@@ -214,13 +210,13 @@ def test_what_is_not_a_record(tmp_path: Path, data: bytes, message: str) -> None
         provenance.read_record(tmp_path / "none.json")
 
 
-def test_a_note_on_a_file_that_was_not_written_is_an_error(tmp_path: Path) -> None:
+def test_a_note_on_a_file_that_was_not_written_is_an_error(tmp_path):
     (tmp_path / "a").write_bytes(b"a")
     with pytest.raises(GristmillError, match=r"names files that were not written: \['b'\]"):
         provenance.outputs_of(tmp_path, {"a": SHA}, {"b": FileNote(payload=False)})
 
 
-def test_the_record_of_a_build(tmp_path: Path) -> None:
+def test_the_record_of_a_build(tmp_path):
     published = publish(tiny_build(tmp_path, config=TinyConfig(label="é")))
     record = published.record
     assert provenance.read_record(tmp_path / "family/tiny/provenance.json") == record
@@ -243,7 +239,7 @@ class Config:
     workers: Annotated[int, NO_EFFECT] = 1
 
 
-def test_a_config_is_a_dataclass_of_plain_values() -> None:
+def test_a_config_is_a_dataclass_of_plain_values():
     class Level(Enum):
         LOW = 1
 
@@ -262,14 +258,12 @@ def test_a_config_is_a_dataclass_of_plain_values() -> None:
     assert provenance.config_fields(Config(), affecting_output=True).keys() == every - {"workers"}
 
 
-def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
+def test_a_regular_file_is_read_whole(tmp_path):
     (tmp_path / "record").write_bytes(b"x" * 5000)
     assert record.read_bytes(tmp_path / "record") == b"x" * 5000
 
 
-def test_links_pipes_folders_and_huge_files_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_links_pipes_folders_and_huge_files_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "record"
     path.symlink_to("/dev/zero")
     with pytest.raises(GristmillError, match="record: is a link"):
@@ -301,12 +295,12 @@ def test_links_pipes_folders_and_huge_files_are_refused(
         ("..", "leads out"),
     ],
 )
-def test_a_path_stays_below_its_folder(path: str, reason: str | None) -> None:
+def test_a_path_stays_below_its_folder(path, reason):
     found = record.wrong_path(path)
     assert found is None if reason is None else reason in str(found)
 
 
-def test_another_folder_at_the_path_is_another_generation(tmp_path: Path) -> None:
+def test_another_folder_at_the_path_is_another_generation(tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
     other.mkdir()
@@ -318,11 +312,11 @@ def test_another_folder_at_the_path_is_another_generation(tmp_path: Path) -> Non
     assert record.generation(one) is None
 
 
-def test_at_a_path_that_no_folder_can_have_there_is_none(tmp_path: Path) -> None:
+def test_at_a_path_that_no_folder_can_have_there_is_none(tmp_path):
     assert record.generation(tmp_path / "a\0b") is None
 
 
-def test_a_listing_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_is_of_one_moment(tmp_path, monkeypatch):
     folder, fresh = tmp_path / "a", tmp_path / "b"
     for made in (folder, fresh):
         (made / "inner").mkdir(parents=True)
@@ -342,9 +336,7 @@ def test_a_listing_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert record.listing(tmp_path / "none") == ([], [], [])
 
 
-def test_a_folder_that_never_rests_is_listed_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_never_rests_is_listed_all_the_same(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     stamps = itertools.count()
     monkeypatch.setattr(record, "generation", lambda _: next(stamps))

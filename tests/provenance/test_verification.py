@@ -1,7 +1,5 @@
 """Every difference between an artifact and its record is reported with its path and law."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -26,14 +24,7 @@ from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.run.progress import Progress, Report
 from tests.publish.scenarios import NESTED, OUTER
-from tests.publish.tiny import (
-    TinyConfig,
-    made_from,
-    many_inputs,
-    raw_file,
-    raw_input,
-    tiny_build,
-)
+from tests.publish.tiny import TinyConfig, made_from, many_inputs, raw_file, raw_input, tiny_build
 
 
 @pytest.fixture
@@ -55,7 +46,7 @@ def _violations(root: Path, where: str = "", **options: object) -> list[tuple[st
     return [(os.path.relpath(violation.where, root), violation.law) for violation in violations]
 
 
-def test_published_artifacts_have_no_violations(root: Path) -> None:
+def test_published_artifacts_have_no_violations(root):
     assert provenance.verify(root) == []
     for artifact in (OUTER, NESTED, "megatron/kd", "megatron"):
         assert provenance.verify(root / artifact) == []
@@ -150,18 +141,13 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], list[tuple[str, str]]]] = {
         lambda root: (root / "megatron/kd/provenance/p1.inputs.jsonl").unlink(),
         [("megatron/kd/provenance/p1.inputs.jsonl", "inputs list")],
     ),
-    "raw input changed": (
-        lambda root: _flip(root / "drops/100"),
-        [("drops/100", "input")],
-    ),
+    "raw input changed": (lambda root: _flip(root / "drops/100"), [("drops/100", "input")]),
     "raw input gone": (
         lambda root: (root / "drops/1").unlink(),
         [("drops/1", "input"), ("drops/1", "input")],
     ),
     "upstream artifact built again": (
-        lambda root: publish(
-            tiny_build(root, partition="p1", config=TinyConfig(seed=2)),
-        ),
+        lambda root: publish(tiny_build(root, partition="p1", config=TinyConfig(seed=2))),
         [(OUTER, "input")],
     ),
     "upstream artifact gone": (
@@ -172,13 +158,13 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_reported_with_its_path_and_law(root: Path, damage: str) -> None:
+def test_damage_is_reported_with_its_path_and_law(root, damage):
     inflict, expected = DAMAGES[damage]
     inflict(root)
     assert sorted(_violations(root)) == sorted(expected)
 
 
-def test_violations_begin_with_the_path_and_end_with_what_was_found(root: Path) -> None:
+def test_violations_begin_with_the_path_and_end_with_what_was_found(root):
     os.truncate(root / OUTER / "trace.jsonl", 3)
     _flip(root / OUTER / "train/steps.npy")
     (root / OUTER / "metadata.db").unlink()
@@ -188,7 +174,7 @@ def test_violations_begin_with_the_path_and_end_with_what_was_found(root: Path) 
     assert any("steps.npy: output: sha256 " in text and ", recorded " in text for text in texts)
 
 
-def test_a_folder_that_was_moved_needs_its_root_named(root: Path, tmp_path: Path) -> None:
+def test_a_folder_that_was_moved_needs_its_root_named(root, tmp_path):
     moved = tmp_path / "elsewhere"
     shutil.copytree(root / OUTER, moved)
     shutil.rmtree(moved / "runtime")
@@ -197,7 +183,7 @@ def test_a_folder_that_was_moved_needs_its_root_named(root: Path, tmp_path: Path
     assert provenance.verify(moved, check_inputs=False) == []
 
 
-def test_an_artifact_behind_a_link_is_found_and_verified(root: Path, tmp_path: Path) -> None:
+def test_an_artifact_behind_a_link_is_found_and_verified(root, tmp_path):
     """Its folder was moved to another disk; links to anything else are not followed."""
     folders = {item.folder for item in find_artifacts.artifacts(root)}
     folder = sorted(folders, key=lambda path: len(path.parts))[0]
@@ -214,29 +200,27 @@ def test_an_artifact_behind_a_link_is_found_and_verified(root: Path, tmp_path: P
     assert "output" in {law for _, law in _violations(root)}
 
 
-def test_inputs_deleted_on_purpose_are_not_missed(root: Path) -> None:
+def test_inputs_deleted_on_purpose_are_not_missed(root):
     (root / "drops/2").unlink()
     _edit(root / RECORD, lambda record: record.update(deleted_inputs=["drops/2"]), seal=True)
     assert _violations(root, OUTER) == []
 
 
-def test_the_folders_of_unfinished_builds_are_not_checked(root: Path) -> None:
+def test_the_folders_of_unfinished_builds_are_not_checked(root):
     work = root / "family/.gristmill/slots/tiny/staging"
     shutil.copytree(root / OUTER, work)
     (work / "trace.jsonl").unlink()
     assert provenance.verify(root) == []
 
 
-def test_a_folder_without_any_artifact_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_without_any_artifact_is_an_error(tmp_path):
     with pytest.raises(GristmillError, match="no artifact with a provenance record is here"):
         provenance.verify(tmp_path)
     with pytest.raises(GristmillError, match="no artifact with a provenance record is here"):
         provenance.verify(tmp_path / "none")
 
 
-def test_a_broken_law_is_a_violation_of_the_folder(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_law_is_a_violation_of_the_folder(root, monkeypatch):
     asked: list[tuple[str, Path]] = []
 
     def check(asset: str, subject: families.Subject) -> Iterator[Violation]:
@@ -262,7 +246,7 @@ def _survey(folder: Path, partitions: set[str] | None = None, **options: bool) -
     ]
 
 
-def test_a_survey_of_some_partitions_does_not_check_the_others(root: Path) -> None:
+def test_a_survey_of_some_partitions_does_not_check_the_others(root):
     shared = root / "megatron/kd"
     assert _survey(shared, {"p0"}) == []
     assert len(artifacts_of(root, "test/tiny")) == 4
@@ -281,7 +265,7 @@ def test_a_survey_of_some_partitions_does_not_check_the_others(root: Path) -> No
     assert (found.folder, found.violation.law) == (root / OUTER, "unlisted")
 
 
-def test_an_artifact_that_is_removed_meanwhile_has_no_findings(root: Path) -> None:
+def test_an_artifact_that_is_removed_meanwhile_has_no_findings(root):
     items = artifacts_of(root / "megatron/kd", "test/tiny")
     items[1].record_path.unlink()
     assert [
@@ -289,7 +273,7 @@ def test_an_artifact_that_is_removed_meanwhile_has_no_findings(root: Path) -> No
     ] == []
 
 
-def test_progress_reaches_its_total(root: Path) -> None:
+def test_progress_reaches_its_total(root):
     reports: list[Report] = []
     assert provenance.verify(root, progress=Progress(reports.append)) == []
     listed = [
@@ -327,7 +311,7 @@ def _rebuild(root: Path, seed: int) -> None:
     publish(tiny_build(root, OUTER, config=TinyConfig(seed=seed, rows=seed)))
 
 
-def test_an_artifact_that_is_replaced_meanwhile_is_checked_in_its_new_version(root: Path) -> None:
+def test_an_artifact_that_is_replaced_meanwhile_is_checked_in_its_new_version(root):
     rebuild = _meanwhile(lambda: _rebuild(root, 5))
     assert provenance.verify(root / OUTER, progress=rebuild) == []
     # Only what was made from the replaced version breaks a law.
@@ -335,7 +319,7 @@ def test_an_artifact_that_is_replaced_meanwhile_is_checked_in_its_new_version(ro
     assert [violation.law for violation in provenance.verify(root, progress=rebuild)] == ["input"]
 
 
-def test_damage_of_an_artifact_that_is_replaced_meanwhile_is_reported(root: Path) -> None:
+def test_damage_of_an_artifact_that_is_replaced_meanwhile_is_reported(root):
     def rebuild_and_break() -> None:
         _rebuild(root, 5)
         _flip(root / OUTER / "train/steps.npy")
@@ -346,7 +330,7 @@ def test_damage_of_an_artifact_that_is_replaced_meanwhile_is_reported(root: Path
     ]
 
 
-def test_a_partition_that_joins_its_folder_meanwhile_is_not_unlisted(root: Path) -> None:
+def test_a_partition_that_joins_its_folder_meanwhile_is_not_unlisted(root):
     joined = _meanwhile(lambda: publish(_shared(root, "p2")))
     assert provenance.verify(root / "megatron", progress=joined) == []
     changed = _meanwhile(lambda: publish(_shared(root, "p1", seed=9)))
@@ -358,7 +342,7 @@ def _shared(root: Path, partition: str, seed: int = 1) -> Build:
     return tiny_build(root, "megatron/kd", partition=partition, shared=True, config=config)
 
 
-def test_an_artifact_that_is_removed_meanwhile_has_no_violations(root: Path) -> None:
+def test_an_artifact_that_is_removed_meanwhile_has_no_violations(root):
     away = root / ".gristmill" / "deleted"
 
     def take() -> None:
@@ -372,7 +356,7 @@ def test_an_artifact_that_is_removed_meanwhile_has_no_violations(root: Path) -> 
         provenance.verify(root / OUTER, progress=gone)
 
 
-def test_an_artifact_that_is_replaced_in_every_pass_is_reported_as_replaced(root: Path) -> None:
+def test_an_artifact_that_is_replaced_in_every_pass_is_reported_as_replaced(root):
     seeds = iter(range(2, 99))
     restless = _meanwhile(lambda: _rebuild(root, next(seeds)), times=99)
     (violation,) = provenance.verify(root / OUTER, progress=restless)
@@ -434,14 +418,9 @@ MALFORMED: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "record",
-    [RECORD, "megatron/kd/provenance/p0.json"],
-)
+@pytest.mark.parametrize("record", [RECORD, "megatron/kd/provenance/p0.json"])
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_record_ends_in_a_finding_and_verification_goes_on(
-    root: Path, name: str, record: str
-) -> None:
+def test_a_malformed_record_ends_in_a_finding_and_verification_goes_on(root, name, record):
     change, law = MALFORMED[name]
     change(root / record)
     _flip(root / "megatron/kd/p1_metadata.db")
@@ -453,7 +432,7 @@ def test_a_malformed_record_ends_in_a_finding_and_verification_goes_on(
     assert len(list_artifacts.list_artifacts(root)) == 4
 
 
-def test_links_in_the_place_of_outputs_are_found(root: Path) -> None:
+def test_links_in_the_place_of_outputs_are_found(root):
     data = root / OUTER / "trace.jsonl"
     (root / "copy").write_bytes(data.read_bytes())
     data.unlink()
@@ -461,9 +440,7 @@ def test_links_in_the_place_of_outputs_are_found(root: Path) -> None:
     assert (f"{OUTER}/trace.jsonl", "output") in _violations(root)
 
 
-def test_laws_that_end_in_an_error_are_a_finding(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_laws_that_end_in_an_error_are_a_finding(root, monkeypatch):
     def broken(*_: object) -> Iterator[Violation]:
         raise KeyError("what the record says")
         yield
@@ -474,14 +451,12 @@ def test_laws_that_end_in_an_error_are_a_finding(
     assert "they cannot be checked: KeyError('what the record says')" in violations[0].found
 
 
-def test_an_input_that_was_removed_on_purpose_is_no_violation(root: Path) -> None:
+def test_an_input_that_was_removed_on_purpose_is_no_violation(root):
     remove.remove_artifact(root / OUTER)
     assert provenance.verify(root) == []
 
 
-def test_laws_that_are_not_asked_are_named_with_the_artifact(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_laws_that_are_not_asked_are_named_with_the_artifact(root, monkeypatch):
     laws = [Law("sums", lambda _: (), excused_by=("seed", 1)), Law("order", lambda _: ())]
     catalog = Catalog([Kind("test/tiny", laws)], lambda _: None)
     monkeypatch.setattr(families, "catalogs", lambda: iter([catalog]))
@@ -500,9 +475,7 @@ def test_laws_that_are_not_asked_are_named_with_the_artifact(
     assert left_out == []
 
 
-def test_an_input_that_was_deleted_with_its_entry_is_named_by_what_was_made_from_it(
-    root: Path,
-) -> None:
+def test_an_input_that_was_deleted_with_its_entry_is_named_by_what_was_made_from_it(root):
     shutil.rmtree(root / OUTER)
     assert "is gone" in [violation.found for violation in provenance.verify(root)]
     Entry(OUTER).file(root).unlink()
@@ -536,7 +509,7 @@ def chain(root: Path) -> Path:
 @pytest.mark.parametrize(
     "damaged", ["drops/1", f"{OUTER}/train/steps.npy", "megatron/kd/p0_metadata.db"]
 )
-def test_inputs_are_followed_to_their_bytes(chain: Path, damaged: str) -> None:
+def test_inputs_are_followed_to_their_bytes(chain, damaged):
     assert provenance.verify(chain / "chain/last") == []
     _flip(chain / damaged, keep_time=True)
     _flip(chain / "megatron/kd/p1_metadata.db")  # not an input
@@ -547,7 +520,7 @@ def test_inputs_are_followed_to_their_bytes(chain: Path, damaged: str) -> None:
     assert len(provenance.verify(chain)) == 2 + damaged.startswith("drops")
 
 
-def test_each_file_of_an_input_is_hashed_once(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_file_of_an_input_is_hashed_once(chain, monkeypatch):
     hashed: list[Path] = []
 
     def sha256_file(path: Path, *_: object) -> str:
@@ -564,7 +537,7 @@ def test_each_file_of_an_input_is_hashed_once(chain: Path, monkeypatch: pytest.M
     assert chain / "drops/2" in hashed
 
 
-def test_an_input_that_was_built_again_is_not_followed(chain: Path) -> None:
+def test_an_input_that_was_built_again_is_not_followed(chain):
     publish(tiny_build(chain, config=TinyConfig(seed=2)))
     _flip(chain / OUTER / "train/steps.npy")
     (violation,) = provenance.verify(chain / "chain/last")
@@ -572,9 +545,7 @@ def test_an_input_that_was_built_again_is_not_followed(chain: Path) -> None:
     assert "build again" in violation.found
 
 
-def test_what_was_made_of_a_drop_is_intact_without_it_and_not_without_some_of_its_files(
-    tmp_path: Path,
-) -> None:
+def test_what_was_made_of_a_drop_is_intact_without_it_and_not_without_some_of_its_files(tmp_path):
     names = [*(f"drops/tiny/d1/{number}" for number in range(40)), "drops/tiny/other"]
     for name in names:
         raw_file(tmp_path, name)
@@ -593,7 +564,7 @@ def test_what_was_made_of_a_drop_is_intact_without_it_and_not_without_some_of_it
     assert provenance.verify(tmp_path) == []
 
 
-def test_a_folder_in_the_place_of_another_artifact_is_reported(root: Path) -> None:
+def test_a_folder_in_the_place_of_another_artifact_is_reported(root):
     left, right = root / OUTER, root / "family/other"
     publish(tiny_build(root, "family/other", config=TinyConfig(seed=9)))
     for source, target in ((left, root / "held"), (right, left), (root / "held", right)):
@@ -602,7 +573,7 @@ def test_a_folder_in_the_place_of_another_artifact_is_reported(root: Path) -> No
         assert (f"{place}/provenance.json", "record") in _violations(root, place)
 
 
-def test_records_of_a_shared_folder_that_changed_places_are_reported(root: Path) -> None:
+def test_records_of_a_shared_folder_that_changed_places_are_reported(root):
     records = root / "megatron/kd/provenance"
     for source, target in (("p0", "held"), ("p1", "p0"), ("held", "p1")):
         (records / f"{source}.json").rename(records / f"{target}.json")

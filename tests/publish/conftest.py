@@ -1,7 +1,5 @@
 """The fault-injecting layer, compiled once a session, and the servers that build under it."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

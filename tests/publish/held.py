@@ -1,7 +1,5 @@
 """A lock that this process holds until somebody waits for it."""
 
-from __future__ import annotations
-
 import time
 from contextlib import ExitStack
 from types import SimpleNamespace

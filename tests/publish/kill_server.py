@@ -4,13 +4,17 @@ Started once under `killpoint.so`, it has everything imported, so that a build
 costs a fork and not a start of Python. Pool workers are spawned by the forked
 process as everywhere else. Reads one JSON request a line, answers with the
 process id and the exit status of the building process.
+
+`serve_real` does the same for assets of the project. What is to be built is asked from the assets
+themselves in the building process: `assets.publishing.publish` is caught, so that `publish` runs
+armed.
 """
 
-from __future__ import annotations
-
 import ctypes
+import importlib
 import json
 import os
+import pkgutil
 import sys
 import traceback
 from collections.abc import Callable
@@ -60,3 +64,55 @@ def _build(request: dict[str, Any], build_of: Callable[[dict[str, Any]], Build])
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def serve_real() -> None:
+    """Answer requests for builds of assets."""
+    import numba  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+
+    import gristmill
+    from commands import graph  # noqa: F401
+
+    # A forked process has everything imported. No thread may run before the fork.
+    for module in pkgutil.walk_packages(gristmill.__path__, "gristmill."):
+        if ".build" in module.name or ".laws" in module.name:
+            importlib.import_module(module.name)
+    serve(_of_asset)
+
+
+def _of_asset(request: dict[str, Any]) -> Any:
+    """The build that the asset asks for."""
+    import dagster as dg
+
+    from assets import publishing
+    from commands.graph import INBOXES, Graph, register
+    from resources.lake import Lake
+
+    os.environ["GRISTMILL_DATA"] = request["root"]
+    asset, partition = request["asset"], request["partition"]
+    lake, found = Lake(), []
+
+    def catch(build: Any, **_: Any) -> Any:
+        found.append(build)
+        raise KeyboardInterrupt
+
+    normal, publishing.publish = publishing.publish, catch
+    try:
+        with dg.DagsterInstance.ephemeral() as instance:
+            graph, key = Graph(instance, lake), dg.AssetKey.from_user_string(asset)
+            known = graph.partitions(key)
+            for inbox in sorted(INBOXES, key=lambda one: one.folder != key.path[0]):
+                if known is None or partition in known.get_partition_keys(
+                    dynamic_partitions_store=instance
+                ):
+                    break
+                register(instance, lake, inbox)
+            try:
+                list(graph.materialize(key, [partition]))
+            except BaseException:
+                if not found:
+                    raise
+    finally:
+        publishing.publish = normal
+    return found[0]

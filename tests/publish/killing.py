@@ -68,7 +68,9 @@ class State:
     @staticmethod
     def of(root: Path) -> State:
         state = State()
-        below = (Path(here, name) for here, _, names in _walk(root) for name in names)
+        below = (
+            Path(here, name) for here, _, names in os.walk(root, followlinks=True) for name in names
+        )
         for path in sorted(below):
             name = path.relative_to(root).as_posix()
             if f"{WORK}/" in name:
@@ -83,16 +85,12 @@ class State:
         return self.files == other.files and self.records.keys() == other.records.keys()
 
 
-def _walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    return os.walk(root, followlinks=True)
-
-
 class Server:
-    """A process of `kill_server`, or of another module that serves, with more variables."""
+    """A process that serves as `kill_server` does, with more variables."""
 
-    def __init__(self, shim: Path, module: str = "kill_server", **more: str) -> None:
+    def __init__(self, shim: Path, serves: str = "serve", **more: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", f"from tests.publish.{module} import serve; serve()"],
+            [sys.executable, "-c", f"from tests.publish.kill_server import {serves}; {serves}()"],
             cwd=CHECKOUT,
             env={**os.environ, **more, "LD_PRELOAD": str(shim)},
             stdin=subprocess.PIPE,

@@ -324,12 +324,12 @@ def _parts(target: Target) -> dict[str, str]:
 
 
 class _Server(Server):
-    """One `real_server` process with a data root of its own, always at the same place."""
+    """One process of `serve_real` with a data root of its own, always at the same place."""
 
     def __init__(
         self, shim: Path, folder: Path, form: Mapping[str, str], more: Mapping[str, str]
     ) -> None:
-        super().__init__(shim, "real_server", **form, OMP_NUM_THREADS="1")
+        super().__init__(shim, "serve_real", **form, OMP_NUM_THREADS="1")
         self._more = dict(more)
         folder.mkdir()
         self.root, self.log, self.trace = folder / "root", folder / "log", folder / "trace"

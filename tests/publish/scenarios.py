@@ -1,7 +1,5 @@
 """The commits that are killed: what stands before, and the build that is interrupted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is renamed into place is on disk before, and its name is on disk after."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -17,7 +15,7 @@ import pytest
 
 from gristmill.publish import atomic_fs
 from tests.paths import CHECKOUT
-from tests.publish.killing import Call, Killer
+from tests.publish.killing import Call
 from tests.publish.scenarios import SCENARIOS
 from tests.requirements import cannot_run
 
@@ -72,7 +70,7 @@ class Disk:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_all_is_flushed_before_the_commit_and_its_name_after(killer: Killer, scenario: str) -> None:
+def test_all_is_flushed_before_the_commit_and_its_name_after(killer, scenario):
     folder = COMMITTED.get(scenario, "family/tiny")
     disk, commits, unflushed_source = Disk(), 0, ""
     for call in killer.trace(scenario, 2):
@@ -96,7 +94,7 @@ def test_all_is_flushed_before_the_commit_and_its_name_after(killer: Killer, sce
     assert disk.below(folder) == set()
 
 
-def test_the_law_sees_a_missing_flush() -> None:
+def test_the_law_sees_a_missing_flush():
     disk = Disk()
     for name, path, source in [
         ("mkdir", "staging", ""),
@@ -127,16 +125,14 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("most", [1, 3, 1024])
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7])
-def test_all_are_flushed_once(monkeypatch: pytest.MonkeyPatch, count: int, most: int) -> None:
+def test_all_are_flushed_once(monkeypatch, count, most):
     done = flushed(monkeypatch)
     monkeypatch.setattr(atomic_fs, "_QUEUED", most)
     atomic_fs.flush_all([Path(f"p{number}") for number in range(count)])
     assert sorted(done) == [f"p{number}" for number in range(count)]
 
 
-def test_the_first_flush_that_fails_is_raised_once_none_is_under_way(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_first_flush_that_fails_is_raised_once_none_is_under_way(monkeypatch):
     done = flushed(monkeypatch)
     paths = [Path(name) for name in ("a", "slow1", "bad1", "bad2", "slow2", "b")]
     with pytest.raises(OSError, match="bad1"):
@@ -144,7 +140,7 @@ def test_the_first_flush_that_fails_is_raised_once_none_is_under_way(
     assert sorted(done) == ["a", "b", "slow1", "slow2"]
 
 
-def test_what_comes_after_a_failure_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_after_a_failure_is_not_begun(monkeypatch):
     done = flushed(monkeypatch)
     monkeypatch.setattr(atomic_fs, "_QUEUED", 2)
     with pytest.raises(OSError, match="bad"):
@@ -152,7 +148,7 @@ def test_what_comes_after_a_failure_is_not_begun(monkeypatch: pytest.MonkeyPatch
     assert done == ["a"]
 
 
-def test_a_fork_flushes_though_it_has_none_of_the_threads(tmp_path: Path) -> None:
+def test_a_fork_flushes_though_it_has_none_of_the_threads(tmp_path):
     names = [tmp_path / str(number) for number in range(3)]
     for name in names:
         name.touch()
@@ -165,7 +161,7 @@ def test_a_fork_flushes_though_it_has_none_of_the_threads(tmp_path: Path) -> Non
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-def test_a_tree_is_flushed_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_is_flushed_whole(tmp_path, monkeypatch):
     (tmp_path / "top/in/deep").mkdir(parents=True)
     (tmp_path / "top/empty").mkdir()
     for name in ("a", "in/b", "in/deep/c"):
@@ -176,9 +172,7 @@ def test_a_tree_is_flushed_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert sorted(done) == sorted([tmp_path / "top", *(tmp_path / "top").rglob("*")])
 
 
-def test_folders_are_flushed_up_to_the_root(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_are_flushed_up_to_the_root(tmp_path, monkeypatch):
     done: list[Path] = []
     monkeypatch.setattr(atomic_fs, "flush", done.append)
     atomic_fs.flush_upwards(tmp_path / "a/b", tmp_path, tmp_path / "other")
@@ -226,7 +220,7 @@ BUILDERS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("builder", BUILDERS)
-def test_no_call_escapes_the_layer(shim: Path, tmp_path: Path, builder: str) -> None:
+def test_no_call_escapes_the_layer(shim, tmp_path, builder):
     if shutil.which("strace") is None:
         cannot_run("strace", "strace is not installed: nothing to compare the layer with")
     root, shared, trace = tmp_path / "root", tmp_path / "shared", tmp_path / "trace"

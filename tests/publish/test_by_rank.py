@@ -3,8 +3,6 @@
 Ranks are tested in `tests/reasoning/builders/test_shards.py`, where a builder has them.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -83,7 +81,7 @@ def _finish(root: Path, plain: dict[str, bytes]) -> float:
     return published.record.counts["computed"]
 
 
-def test_shares_fill_the_store_and_a_build_takes_all_over(tmp_path: Path) -> None:
+def test_shares_fill_the_store_and_a_build_takes_all_over(tmp_path):
     plain, root = _plain(tmp_path), tmp_path / "root"
     assert build_share(tiny_build(root), 2, 2) == ShareBuilt(made=1, parts=3)
     assert build_share(tiny_build(root), 1, 2) == ShareBuilt(made=2, parts=3)
@@ -97,14 +95,14 @@ def test_shares_fill_the_store_and_a_build_takes_all_over(tmp_path: Path) -> Non
     assert garbage(root) == []
 
 
-def test_a_share_that_never_ran_is_made_by_the_publisher(tmp_path: Path) -> None:
+def test_a_share_that_never_ran_is_made_by_the_publisher(tmp_path):
     plain, root = _plain(tmp_path), tmp_path / "root"
     build_share(tiny_build(root), 3, 3)
     assert _finish(root, plain) == 2
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_shares_run_side_by_side_and_a_killed_one_goes_on(tmp_path: Path, workers: int) -> None:
+def test_shares_run_side_by_side_and_a_killed_one_goes_on(tmp_path, workers):
     plain, root = _plain(tmp_path), tmp_path / "root"
     with _share(root, 1, 2, 0.5) as killed, _share(root, 2, 2) as other:
         _wait_for(root, "rows-0.json")
@@ -118,14 +116,14 @@ def test_shares_run_side_by_side_and_a_killed_one_goes_on(tmp_path: Path, worker
     assert _finish(root, plain) == 0
 
 
-def test_two_processes_of_one_share_do_no_harm(tmp_path: Path) -> None:
+def test_two_processes_of_one_share_do_no_harm(tmp_path):
     plain, root = _plain(tmp_path), tmp_path / "root"
     with _share(root, 1, 1, 0.1) as one, _share(root, 1, 1, 0.1) as two:
         assert (one.wait(60), two.wait(60)) == (0, 0)
     assert _finish(root, plain) == 0
 
 
-def test_shares_and_a_publisher_exclude_each_other(tmp_path: Path) -> None:
+def test_shares_and_a_publisher_exclude_each_other(tmp_path):
     plain, root = _plain(tmp_path), tmp_path / "root"
     with _share(root, 1, 1, 0.5) as process:
         _wait_for(root, "rows-0.json")
@@ -156,7 +154,7 @@ def _makers(build: Build) -> list[str]:
     return sorted(path.stem.split("-")[0] for path in _store(build).glob("*.inputs"))
 
 
-def test_parts_of_an_input_that_changed_are_removed_and_no_others(tmp_path: Path) -> None:
+def test_parts_of_an_input_that_changed_are_removed_and_no_others(tmp_path):
     raw = raw_file(tmp_path, "drops/a.txt")
     inputs = [raw_input(tmp_path, "drops/a.txt")]
 
@@ -172,9 +170,7 @@ def test_parts_of_an_input_that_changed_are_removed_and_no_others(tmp_path: Path
     assert _makers(changing) == []
 
 
-def test_parts_of_a_share_that_failed_on_an_input_that_was_mended_are_not_used(
-    tmp_path: Path,
-) -> None:
+def test_parts_of_a_share_that_failed_on_an_input_that_was_mended_are_not_used(tmp_path):
     raw, changed = _raw(tmp_path)
     inputs = [raw_input(tmp_path, "drops/a.txt")]
 
@@ -219,9 +215,7 @@ class _TwoRanks:
 
 
 @pytest.mark.parametrize("which", ["the rank", "the partition"])
-def test_a_rank_waits_for_who_makes_its_parts_or_builds_the_partition(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
-) -> None:
+def test_a_rank_waits_for_who_makes_its_parts_or_builds_the_partition(tmp_path, monkeypatch, which):
     raw, _ = _raw(tmp_path)
     build, held = tiny_build(tmp_path, make=lambda attempt: _copies(raw, attempt)), ExitStack()
     lock = Slot.of(build).lock
@@ -237,9 +231,7 @@ def test_a_rank_waits_for_who_makes_its_parts_or_builds_the_partition(
     assert [line.partition(", ")[2] for line in said if line] == [f"which has the lock of {what}"]
 
 
-def test_parts_of_a_rank_that_failed_on_an_input_that_was_mended_are_not_used(
-    tmp_path: Path,
-) -> None:
+def test_parts_of_a_rank_that_failed_on_an_input_that_was_mended_are_not_used(tmp_path):
     raw, changed = _raw(tmp_path)
     build = _copying(raw)
     assert build_rank(build, _TwoRanks(raw), 1).made == 1
@@ -256,7 +248,7 @@ def test_parts_of_a_rank_that_failed_on_an_input_that_was_mended_are_not_used(
     assert (build.folder / "copies").read_bytes() == b"rawrawraw"
 
 
-def test_a_rank_at_work_stays_noted_while_another_finds_the_input_touched(tmp_path: Path) -> None:
+def test_a_rank_at_work_stays_noted_while_another_finds_the_input_touched(tmp_path):
     raw, changed = _raw(tmp_path)
 
     class Killed(BaseException):
@@ -327,7 +319,7 @@ def _copies(raw: Path, attempt: Attempt, fails: bool = False) -> Summary:
     return Summary(files={})
 
 
-def test_a_share_that_fails_leaves_its_finished_parts_and_nothing_else(tmp_path: Path) -> None:
+def test_a_share_that_fails_leaves_its_finished_parts_and_nothing_else(tmp_path):
     def make_part(task: tiny_work.Task, path: Path) -> dict[str, object]:
         if task.index == 1:
             path.write_bytes(b"half")
@@ -348,7 +340,7 @@ def test_a_share_that_fails_leaves_its_finished_parts_and_nothing_else(tmp_path:
     assert list((Slot.of(build).work / "shares").iterdir()) == []
 
 
-def test_a_builder_keeps_its_own_files_apart_from_those_of_other_shares(tmp_path: Path) -> None:
+def test_a_builder_keeps_its_own_files_apart_from_those_of_other_shares(tmp_path):
     folders = []
 
     def make(attempt: Attempt) -> Summary:
@@ -364,7 +356,7 @@ def test_a_builder_keeps_its_own_files_apart_from_those_of_other_shares(tmp_path
     assert not any(folder.exists() for folder in folders)
 
 
-def test_what_the_tasks_of_a_share_depend_on_is_made_whole(tmp_path: Path) -> None:
+def test_what_the_tasks_of_a_share_depend_on_is_made_whole(tmp_path):
     def make(attempt: Attempt) -> Summary:
         store = attempt.parts
 
@@ -388,6 +380,6 @@ def test_what_the_tasks_of_a_share_depend_on_is_made_whole(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("number", "of"), [(0, 2), (3, 2), (1, 0)])
-def test_another_number_is_refused(tmp_path: Path, number: int, of: int) -> None:
+def test_another_number_is_refused(tmp_path, number, of):
     with pytest.raises(ValueError, match=rf"share {number}: must be from 1 to {of}"):
         build_share(tiny_build(tmp_path), number, of)

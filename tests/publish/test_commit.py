@@ -1,7 +1,5 @@
 """A shared folder whose records or files are not as publishing left them: each has a way out."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -37,10 +35,6 @@ def _records(root: Path) -> Path:
     return root / FOLDER / "provenance"
 
 
-def _lose(root: Path) -> None:
-    (_records(root) / "p1.json").unlink()
-
-
 def _cut(root: Path) -> None:
     (_records(root) / "p1.json").write_bytes(b"{")
 
@@ -58,10 +52,6 @@ def _exchange(root: Path) -> None:
     right.write_bytes(data)
 
 
-def _copy_over(root: Path) -> None:
-    (_records(root) / "p1.json").write_bytes((_records(root) / "p2.json").read_bytes())
-
-
 def _take_one_from_elsewhere(root: Path) -> None:
     other = tiny_build(root, "megatron/other", partition="p1", shared=True)
     publish(other)
@@ -72,16 +62,17 @@ def _add_a_file(root: Path) -> None:
     (root / FOLDER / ".DS_Store").write_bytes(b"junk")
 
 
-DAMAGES = [_lose, _cut, _take_an_output_out, _exchange, _copy_over]
-DAMAGES += [_take_one_from_elsewhere, _add_a_file]
+DAMAGES: list[Callable[[Path], object]] = [
+    lambda root: (_records(root) / "p1.json").unlink(),
+    lambda root: shutil.copy(_records(root) / "p2.json", _records(root) / "p1.json"),
+    *(_cut, _take_an_output_out, _exchange, _take_one_from_elsewhere, _add_a_file),
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("order", [("p0", "p1"), ("p1", "p0")])
 @pytest.mark.parametrize("removes", [False, True], ids=["rebuild", "remove"])
-def test_building_what_is_damaged_again_mends_the_folder(
-    root: Path, damage: Callable[[Path], None], order: tuple[str, str], removes: bool
-) -> None:
+def test_building_what_is_damaged_again_mends_the_folder(root, damage, order, removes):
     before = payload(root / FOLDER)
     damage(root)
     assert provenance.verify(root) != []
@@ -99,7 +90,7 @@ def test_building_what_is_damaged_again_mends_the_folder(
     assert garbage(root) == []
 
 
-def test_a_file_of_no_record_is_kept_beside_the_folder_and_named(root: Path) -> None:
+def test_a_file_of_no_record_is_kept_beside_the_folder_and_named(root):
     _add_a_file(root)
     (root / KEPT).mkdir(parents=True)
     (root / KEPT / ".DS_Store").write_bytes(b"earlier junk")
@@ -110,9 +101,7 @@ def test_a_file_of_no_record_is_kept_beside_the_folder_and_named(root: Path) -> 
 
 
 @pytest.mark.parametrize("names", [("a", "a/b/c"), ("a/b/c", "a"), ("a/b", "a/b/c")])
-def test_a_folder_may_be_kept_where_a_file_was_and_a_file_where_a_folder_was(
-    root: Path, names: tuple[str, str]
-) -> None:
+def test_a_folder_may_be_kept_where_a_file_was_and_a_file_where_a_folder_was(root, names):
     for name in names:
         file = root / FOLDER / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +111,7 @@ def test_a_folder_may_be_kept_where_a_file_was_and_a_file_where_a_folder_was(
         assert provenance.verify(root) == []
 
 
-def test_files_that_may_be_of_a_damaged_partition_stay_while_another_is_built(root: Path) -> None:
+def test_files_that_may_be_of_a_damaged_partition_stay_while_another_is_built(root):
     _cut(root)
     before = payload(root / FOLDER)
     publish(_build(root, "p0"), rebuild=True)
@@ -130,7 +119,7 @@ def test_files_that_may_be_of_a_damaged_partition_stay_while_another_is_built(ro
     assert not (root / KEPT).exists()
 
 
-def test_removing_a_copied_record_leaves_the_files_of_the_original(root: Path) -> None:
+def test_removing_a_copied_record_leaves_the_files_of_the_original(root):
     before = payload(root / FOLDER)
     (_records(root) / "p3.json").write_bytes((_records(root) / "p2.json").read_bytes())
     remove_published(root, Entry(FOLDER, "p3"))
@@ -163,8 +152,8 @@ def _replaced_while_listed(
 
 
 def test_a_folder_that_another_partition_replaces_is_one_with_records_all_the_while(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    root, monkeypatch
+):
     happened = _replaced_while_listed(root, "provenance", monkeypatch)
     commit.check_place(_build(root, "p3"))
     assert happened()
@@ -177,8 +166,8 @@ def test_a_folder_that_another_partition_replaces_is_one_with_records_all_the_wh
 
 
 def test_an_empty_folder_in_which_another_partition_is_published_meanwhile_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     (tmp_path / FOLDER).mkdir(parents=True)
     real, calls = provenance.holds_record, list[Path]()
 

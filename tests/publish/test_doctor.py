@@ -1,7 +1,5 @@
 """`gristmill doctor`: what is said of a file system, of libraries and of the instance."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -32,9 +30,7 @@ def verdicts(root: Path) -> dict[str, Verdict]:
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Abilities)])
-def test_the_status_is_1_where_publishing_lacks_what_it_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str
-) -> None:
+def test_the_status_is_1_where_publishing_lacks_what_it_needs(tmp_path, monkeypatch, field):
     assert CliRunner().invoke(main, ["doctor", str(tmp_path)]).exit_code == 0
     monkeypatch.setattr(storage, "abilities", lambda _: replace(ALL, **{field: "refused"}))
     done = CliRunner().invoke(main, ["doctor", str(tmp_path)])
@@ -56,14 +52,7 @@ def test_the_status_is_1_where_publishing_lacks_what_it_needs(
         ("other", "", "GRISTMILL_PUBLISH_FORM is 'other'", Verdict.MISSING),
     ],
 )
-def test_the_form_of_publishing_is_said(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    form: str,
-    lacking: str,
-    says: str,
-    verdict: Verdict,
-) -> None:
+def test_the_form_of_publishing_is_said(tmp_path, monkeypatch, form, lacking, says, verdict):
     monkeypatch.setenv(storage.VARIABLE, form)
     given = replace(ALL, **{lacking: "refused"}) if lacking else ALL
     monkeypatch.setattr(storage, "abilities", lambda _: given)
@@ -83,9 +72,7 @@ def test_the_form_of_publishing_is_said(
         (None, replace(ROOMY, free_inodes=None)),
     ],
 )
-def test_what_is_short_or_wrong_is_noted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str | None, state: State
-) -> None:
+def test_what_is_short_or_wrong_is_noted(tmp_path, monkeypatch, name, state):
     assert set(verdicts(tmp_path).values()) == {Verdict.OK}
     monkeypatch.setattr(storage, "state", lambda _: state)
     noted = [name for name, verdict in verdicts(tmp_path).items() if verdict is not Verdict.OK]
@@ -111,18 +98,14 @@ def test_what_is_short_or_wrong_is_noted(
     ],
 )
 def test_locks_of_a_network_file_system_may_be_kept_on_one_host(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    options: set[str],
-    expected: Verdict | None,
-) -> None:
+    tmp_path, monkeypatch, kind, options, expected
+):
     mount = Mount(kind, "/", frozenset(options))
     monkeypatch.setattr(storage, "mount", lambda _: mount)
     assert verdicts(tmp_path).get("locks between hosts") is expected
 
 
-def test_a_root_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_root_that_cannot_be_written_is_said(tmp_path):
     code = "import sys; from gristmill.publish import doctor; from pathlib import Path\n"
     code += "for one in doctor.of_file_system(Path(sys.argv[1])): print(one)"
     words = read_only([tmp_path], [sys.executable, "-c", code, tmp_path])
@@ -130,7 +113,7 @@ def test_a_root_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1].startswith("MISSING writing: Read-only file system")
 
 
-def test_a_library_that_is_not_the_pinned_one_is_named(tmp_path: Path) -> None:
+def test_a_library_that_is_not_the_pinned_one_is_named(tmp_path):
     pins = tmp_path / "constraints.txt"
     click = doctor.metadata.version("click")
     pins.write_text(f"# comment\nclick=={click}+local\nnumpy==0.0.1\nno-such-library==1\n")
@@ -141,7 +124,7 @@ def test_a_library_that_is_not_the_pinned_one_is_named(tmp_path: Path) -> None:
     assert libraries.found == "1 as pinned"
 
 
-def test_a_wheel_has_no_pins(tmp_path: Path) -> None:
+def test_a_wheel_has_no_pins(tmp_path):
     assert list(doctor.of_software(tmp_path / "none"))[-1].verdict is Verdict.NOTE
 
 
@@ -157,9 +140,7 @@ def _installed(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     monkeypatch.setattr(doctor.util, "find_spec", lambda name: True if name in names else None)
 
 
-def test_engines_are_those_that_are_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_engines_are_those_that_are_installed(tmp_path, monkeypatch):
     _installed(monkeypatch, "ray")
     found = doctor.of_engines(tmp_path)
     assert found.found == "processes of this machine, ray 1"
@@ -193,13 +174,8 @@ def test_engines_are_those_that_are_installed(
     ],
 )
 def test_the_settings_of_the_data_root_say_which_engine_is_used(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    text: str,
-    installed: list[str],
-    use: str,
-    verdict: Verdict,
-) -> None:
+    tmp_path, monkeypatch, text, installed, use, verdict
+):
     _installed(monkeypatch, *installed, "obstore" if installed else "")
     (tmp_path / "gristmill.toml").write_text(text)
     found = doctor.of_engines(tmp_path)
@@ -207,7 +183,7 @@ def test_the_settings_of_the_data_root_say_which_engine_is_used(
 
 
 @pytest.mark.parametrize("text", ["[run", '[run]\nengine = "slurm"\n', "run = 1\n"])
-def test_settings_that_are_refused_are_noted(tmp_path: Path, text: str) -> None:
+def test_settings_that_are_refused_are_noted(tmp_path, text):
     (tmp_path / "gristmill.toml").write_text(text)
     found = doctor.of_engines(tmp_path)
     assert found.verdict is Verdict.NOTE

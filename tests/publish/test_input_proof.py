@@ -1,7 +1,5 @@
 """Inputs that differ from their records: refused before a builder reads them, and after."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import shutil
@@ -117,9 +115,7 @@ DAMAGES: list[Callable[[Path], object]] = [
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_input_is_refused_before_it_is_read(
-    tmp_path: Path, damage: Callable[[Path], object], shared: bool
-) -> None:
+def test_a_damaged_input_is_refused_before_it_is_read(tmp_path, damage, shared):
     item = _input(tmp_path, shared)
     damage(tmp_path / SOURCE)
     read: list[bool] = []
@@ -131,16 +127,14 @@ def test_a_damaged_input_is_refused_before_it_is_read(
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_an_input_that_is_damaged_during_the_build_is_noticed(
-    tmp_path: Path, damage: Callable[[Path], object]
-) -> None:
+def test_an_input_that_is_damaged_during_the_build_is_noticed(tmp_path, damage):
     item = _input(tmp_path)
     with pytest.raises((InputDamaged, InputChanged)):
         publish(_copying(tmp_path, item, lambda: damage(tmp_path / SOURCE)))
     assert not (tmp_path / "family/copy").exists()
 
 
-def test_an_input_that_is_damaged_and_mended_during_the_build_is_noticed(tmp_path: Path) -> None:
+def test_an_input_that_is_damaged_and_mended_during_the_build_is_noticed(tmp_path):
     item = _input(tmp_path)
 
     def damage_and_mend() -> None:
@@ -151,7 +145,7 @@ def test_an_input_that_is_damaged_and_mended_during_the_build_is_noticed(tmp_pat
         publish(_copying(tmp_path, item, damage_and_mend))
 
 
-def test_a_changed_record_of_an_input_is_refused(tmp_path: Path) -> None:
+def test_a_changed_record_of_an_input_is_refused(tmp_path):
     item = _input(tmp_path)
     path = tmp_path / SOURCE / "provenance.json"
     path.write_bytes(path.read_bytes().replace(b'"rows": 6', b'"rows": 7'))
@@ -160,9 +154,7 @@ def test_a_changed_record_of_an_input_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
-def test_the_record_of_another_artifact_or_partition_is_refused(
-    tmp_path: Path, shared: bool
-) -> None:
+def test_the_record_of_another_artifact_or_partition_is_refused(tmp_path, shared):
     item = _input(tmp_path, shared)
     if shared:
         publish(_source(tmp_path, shared, partition="p2"))
@@ -177,7 +169,7 @@ def test_the_record_of_another_artifact_or_partition_is_refused(
         publish(_copying(tmp_path, item))
 
 
-def test_a_record_whose_data_version_is_not_of_its_files_is_refused(tmp_path: Path) -> None:
+def test_a_record_whose_data_version_is_not_of_its_files_is_refused(tmp_path):
     item = _input(tmp_path)
     path = tmp_path / SOURCE / "provenance.json"
     record = provenance.read_record(path)
@@ -187,7 +179,7 @@ def test_a_record_whose_data_version_is_not_of_its_files_is_refused(tmp_path: Pa
         publish(_copying(tmp_path, item))
 
 
-def test_a_changed_list_of_inputs_of_an_input_is_refused(tmp_path: Path) -> None:
+def test_a_changed_list_of_inputs_of_an_input_is_refused(tmp_path):
     build = tiny_build(tmp_path, SOURCE, inputs=many_inputs(tmp_path), asset="test/source")
     item = made_from(publish(build).record)
     publish(_copying(tmp_path, item))
@@ -196,7 +188,7 @@ def test_a_changed_list_of_inputs_of_an_input_is_refused(tmp_path: Path) -> None
         publish(_copying(tmp_path, item), rebuild=True)
 
 
-def test_touched_and_copied_inputs_are_hashed_and_accepted(tmp_path: Path) -> None:
+def test_touched_and_copied_inputs_are_hashed_and_accepted(tmp_path):
     item = _input(tmp_path)
     os.utime(_rows(tmp_path / SOURCE))
     first = publish(_copying(tmp_path, item))
@@ -208,9 +200,7 @@ def test_touched_and_copied_inputs_are_hashed_and_accepted(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_copied_input_is_hashed_by_one_build_alone(
-    tmp_path: Path, hashed: list[Path], nested: bool
-) -> None:
+def test_a_copied_input_is_hashed_by_one_build_alone(tmp_path, hashed, nested):
     item = _input(tmp_path)
     if nested:
         publish(tiny_build(tmp_path, f"{SOURCE}/inner", outer=SOURCE, asset="test/inner"))
@@ -224,7 +214,7 @@ def test_a_copied_input_is_hashed_by_one_build_alone(
     assert hashed == []
 
 
-def test_nothing_is_noted_within_another_artifact(tmp_path: Path) -> None:
+def test_nothing_is_noted_within_another_artifact(tmp_path):
     publish(_source(tmp_path))
     inner = tiny_build(tmp_path, f"{SOURCE}/inner", outer=SOURCE, asset="test/inner")
     item = made_from(publish(inner).record)
@@ -240,26 +230,24 @@ def replace_by_a_copy(path: Path) -> None:
     other.replace(path)
 
 
-def test_a_commit_of_another_partition_during_the_build_is_accepted(tmp_path: Path) -> None:
+def test_a_commit_of_another_partition_during_the_build_is_accepted(tmp_path):
     item = _input(tmp_path, shared=True)
     sibling = _source(tmp_path, shared=True, partition="p2")
     assert publish(_copying(tmp_path, item, lambda: publish(sibling))).rebuilt
 
 
-def test_an_equal_rebuild_of_the_input_during_the_build_is_accepted(tmp_path: Path) -> None:
+def test_an_equal_rebuild_of_the_input_during_the_build_is_accepted(tmp_path):
     item = _input(tmp_path)
     assert publish(_copying(tmp_path, item, lambda: publish(_source(tmp_path), True))).rebuilt
 
 
-def test_another_version_of_the_input_during_the_build_is_refused(tmp_path: Path) -> None:
+def test_another_version_of_the_input_during_the_build_is_refused(tmp_path):
     item = _input(tmp_path)
     with pytest.raises(InputChanged, match="rebuilt while it was being read"):
         publish(_copying(tmp_path, item, lambda: publish(_source(tmp_path, seed=2))))
 
 
-def test_a_file_older_than_its_record_is_not_hashed(
-    tmp_path: Path, hashed: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_older_than_its_record_is_not_hashed(tmp_path, hashed, monkeypatch):
     """Only files whose inode changed after the record was written can hold other bytes."""
     item = _input(tmp_path)
     monkeypatch.setattr(records, "CLOCK_TICK_NS", -10_000_000_000)
@@ -271,8 +259,8 @@ def test_a_file_older_than_its_record_is_not_hashed(
 
 
 def test_a_raw_file_that_is_changed_after_it_was_hashed_is_noticed_though_its_time_is_kept(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     raw = raw_file(tmp_path)
     [item] = raw_inputs(tmp_path, [raw], "test/drop", "p1", known={})
     flip_and_keep_the_time(raw)
@@ -280,7 +268,7 @@ def test_a_raw_file_that_is_changed_after_it_was_hashed_is_noticed_though_its_ti
         publish(_copying(tmp_path, item, lambda: pytest.fail("the builder started")))
 
 
-def test_a_raw_file_that_was_only_touched_after_it_was_hashed_is_read(tmp_path: Path) -> None:
+def test_a_raw_file_that_was_only_touched_after_it_was_hashed_is_read(tmp_path):
     raw = raw_file(tmp_path)
     [item] = raw_inputs(tmp_path, [raw], "test/drop", "p1", known={})
     raw.chmod(0o600)
@@ -289,7 +277,7 @@ def test_a_raw_file_that_was_only_touched_after_it_was_hashed_is_read(tmp_path: 
     assert built.record.inputs == [Input.model_validate(item.model_dump())]
 
 
-def test_a_raw_file_with_a_new_link_is_unchanged(tmp_path: Path) -> None:
+def test_a_raw_file_with_a_new_link_is_unchanged(tmp_path):
     raw = raw_file(tmp_path)
     item = raw_input(tmp_path, "drops/raw")
     assert publish(_copying(tmp_path, item, lambda: os.link(raw, tmp_path / "link"))).rebuilt
@@ -364,12 +352,9 @@ def _mend_in_place(root: Path) -> None:
 
 @pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
 @pytest.mark.parametrize(
-    ("during", "ended"),
-    [(_fail, "ValueError"), (_be_killed, "killed"), (_end, "InputDamaged")],
+    ("during", "ended"), [(_fail, "ValueError"), (_be_killed, "killed"), (_end, "InputDamaged")]
 )
-def test_parts_of_a_damaged_input_are_not_used_once_it_is_mended(
-    tmp_path: Path, during: Callable[[Path, int], None], ended: str, shared: bool
-) -> None:
+def test_parts_of_a_damaged_input_are_not_used_once_it_is_mended(tmp_path, during, ended, shared):
     item = _input(tmp_path, shared)
     truth = _rows(tmp_path / SOURCE).read_bytes()
     assert _attempt(_by_parts(tmp_path, item, partial(during, tmp_path))) == ended
@@ -388,9 +373,7 @@ def _mend_by_a_copy(root: Path) -> None:
 @pytest.mark.parametrize(
     ("mend", "shared"), [(_mend_in_place, False), (_mend_by_a_copy, False), (_mend_by_a_copy, True)]
 )
-def test_parts_of_a_damaged_input_are_not_used_though_it_got_its_time_back(
-    tmp_path: Path, mend: Callable[[Path], None], shared: bool
-) -> None:
+def test_parts_of_a_damaged_input_are_not_used_though_it_got_its_time_back(tmp_path, mend, shared):
     item = _input(tmp_path, shared)
     truth = _rows(tmp_path / SOURCE).read_bytes()
     assert _attempt(_by_parts(tmp_path, item, partial(_be_killed, tmp_path))) == "killed"
@@ -400,7 +383,7 @@ def test_parts_of_a_damaged_input_are_not_used_though_it_got_its_time_back(
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
-def test_parts_of_inputs_that_stayed_as_they_were_are_used(tmp_path: Path, shared: bool) -> None:
+def test_parts_of_inputs_that_stayed_as_they_were_are_used(tmp_path, shared):
     def die(number: int) -> None:
         if number == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -414,7 +397,7 @@ def test_parts_of_inputs_that_stayed_as_they_were_are_used(tmp_path: Path, share
     assert made == [1]
 
 
-def test_parts_of_another_output_are_not_used_again(tmp_path: Path) -> None:
+def test_parts_of_another_output_are_not_used_again(tmp_path):
     item = _input(tmp_path)
     publish(_by_parts(tmp_path, item))
     with pytest.raises(OtherOutput):
@@ -435,7 +418,7 @@ def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
     return _copying(tmp_path, item)
 
 
-def test_a_build_of_the_published_fingerprint_with_other_contents_is_refused(wrong: Build) -> None:
+def test_a_build_of_the_published_fingerprint_with_other_contents_is_refused(wrong):
     before = snapshot(wrong.folder)
     standing = provenance.read_record(wrong.record_path)
     with pytest.raises(OtherOutput, match="--rebuild --replace-differing") as refused:
@@ -446,7 +429,7 @@ def test_a_build_of_the_published_fingerprint_with_other_contents_is_refused(wro
     assert right.data_version in str(refused.value)
 
 
-def test_a_differing_version_is_replaced_and_the_record_names_it(wrong: Build) -> None:
+def test_a_differing_version_is_replaced_and_the_record_names_it(wrong):
     standing = provenance.read_record(wrong.record_path)
     record = publish(wrong, rebuild=True, replace_differing=True).record
     assert record.fingerprint == standing.fingerprint
@@ -459,7 +442,7 @@ def test_a_differing_version_is_replaced_and_the_record_names_it(wrong: Build) -
     assert (again.data_version, again.replaced) == (record.data_version, None)
 
 
-def test_a_record_without_a_code_digest_is_never_a_reason_to_refuse(wrong: Build) -> None:
+def test_a_record_without_a_code_digest_is_never_a_reason_to_refuse(wrong):
     standing = provenance.read_record(wrong.record_path)
     earlier = standing.model_copy(
         update={
@@ -476,7 +459,7 @@ def test_a_record_without_a_code_digest_is_never_a_reason_to_refuse(wrong: Build
     assert record.replaced.why == "its inputs were not proved when it was built"
 
 
-def test_all_inputs_are_one_stage_whose_total_grows(tmp_path: Path) -> None:
+def test_all_inputs_are_one_stage_whose_total_grows(tmp_path):
     item = _input(tmp_path)
     more = made_from(publish(tiny_build(tmp_path, "family/other", asset="test/other")).record)
     sizes = []
@@ -493,16 +476,14 @@ def test_all_inputs_are_one_stage_whose_total_grows(tmp_path: Path) -> None:
     assert stage[-1][0] == stage[-1][1] >= sum(sizes)
 
 
-def test_an_unreadable_record_of_an_input_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_an_unreadable_record_of_an_input_is_an_error_that_names_it(tmp_path):
     item = _input(tmp_path)
     (tmp_path / SOURCE / "provenance.json").write_bytes(b"{")
     with pytest.raises(GristmillError, match=r"provenance\.json: not a provenance record"):
         publish(_copying(tmp_path, item))
 
 
-def test_a_file_with_another_time_is_hashed_though_its_inode_is_old(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_with_another_time_is_hashed_though_its_inode_is_old(tmp_path, monkeypatch):
     item = _input(tmp_path)
     _flip(_rows(tmp_path / SOURCE))
     monkeypatch.setattr(records, "CLOCK_TICK_NS", -10_000_000_000)
@@ -510,7 +491,7 @@ def test_a_file_with_another_time_is_hashed_though_its_inode_is_old(
         publish(_copying(tmp_path, item))
 
 
-def test_a_file_of_another_size_is_named_with_both_sizes(tmp_path: Path) -> None:
+def test_a_file_of_another_size_is_named_with_both_sizes(tmp_path):
     item = _input(tmp_path)
     size = _rows(tmp_path / SOURCE).stat().st_size
     os.truncate(_rows(tmp_path / SOURCE), 100)
@@ -518,9 +499,7 @@ def test_a_file_of_another_size_is_named_with_both_sizes(tmp_path: Path) -> None
         publish(_copying(tmp_path, item))
 
 
-def test_a_commit_into_the_folder_of_an_input_during_its_proof_is_no_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_into_the_folder_of_an_input_during_its_proof_is_no_damage(tmp_path, monkeypatch):
     item = _input(tmp_path, shared=True)
     unlisted = verification.unlisted
     commits = iter(["p2"])
@@ -551,9 +530,7 @@ def _rot(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_where_inputs_are_proved_by_hash_no_stamp_is_believed(
-    tmp_path: Path, shared: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_inputs_are_proved_by_hash_no_stamp_is_believed(tmp_path, shared, monkeypatch):
     item = _input(tmp_path, shared)
     assert publish(_copying(tmp_path, item)).rebuilt
     rows = _rows(tmp_path / SOURCE)
@@ -569,9 +546,7 @@ def test_where_inputs_are_proved_by_hash_no_stamp_is_believed(
     assert publish(_copying(tmp_path, item), rebuild=True, replace_differing=True).rebuilt
 
 
-def test_where_inputs_are_proved_by_hash_raw_files_are_hashed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_inputs_are_proved_by_hash_raw_files_are_hashed(tmp_path, monkeypatch):
     raw = raw_file(tmp_path, "drops/in/raw")
     item = raw_input(tmp_path, "drops/in/raw")
     published = publish(_copying(tmp_path, item)).folder / "provenance.json"
@@ -589,7 +564,7 @@ def test_where_inputs_are_proved_by_hash_raw_files_are_hashed(
     assert publish(_copying(tmp_path, touched)).record.inputs[0].sha256 == touched.sha256
 
 
-def test_what_is_proved_by_hash_is_hashed_once(tmp_path: Path, hashed: list[Path]) -> None:
+def test_what_is_proved_by_hash_is_hashed_once(tmp_path, hashed):
     path = raw_file(tmp_path)
     source, raw = _input(tmp_path), raw_input(tmp_path, "drops/raw")
     build = dataclasses.replace(_copying(tmp_path, source), inputs=[source, raw])
@@ -599,7 +574,7 @@ def test_what_is_proved_by_hash_is_hashed_once(tmp_path: Path, hashed: list[Path
     assert sorted(hashed) == sorted([path, *(tmp_path / SOURCE / each.path for each in outputs)])
 
 
-def test_a_wrong_choice_of_the_proof_is_refused(tmp_path: Path) -> None:
+def test_a_wrong_choice_of_the_proof_is_refused(tmp_path):
     item = _input(tmp_path)
     (tmp_path / "gristmill.toml").write_text('[run]\nprove = "hashes"\n')
     with pytest.raises(
@@ -608,7 +583,7 @@ def test_a_wrong_choice_of_the_proof_is_refused(tmp_path: Path) -> None:
         publish(_copying(tmp_path, item))
 
 
-def test_a_raw_file_that_is_named_by_its_hash_alone_is_not_compared(tmp_path: Path) -> None:
+def test_a_raw_file_that_is_named_by_its_hash_alone_is_not_compared(tmp_path):
     named = Input(asset="test/drop", path="elsewhere/raw", sha256="ab" * 32)
     source = _input(tmp_path)
     build = dataclasses.replace(_copying(tmp_path, source), inputs=[source, named])

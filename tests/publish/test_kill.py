@@ -1,7 +1,5 @@
 """A build killed at any call leaves the old artifact or the new one, whole."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterable
 from dataclasses import replace
@@ -28,7 +26,7 @@ def _kill_all(killer: Killer, kills: Iterable[Kill], workers: int) -> list[str]:
     "scenario",
     [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in SCENARIOS],
 )
-def test_a_kill_at_every_place(killer: Killer, scenario: str) -> None:
+def test_a_kill_at_every_place(killer, scenario):
     workers = 2 if scenario in WITH_WORKERS else 1
     calls = killer.trace(scenario, workers)
     kills = list(kills_at_every_place(scenario, calls, every=False))
@@ -45,7 +43,7 @@ def test_a_kill_at_every_place(killer: Killer, scenario: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_kill_at_every_occurrence(killer_of_a_form: Killer, scenario: str) -> None:
+def test_a_kill_at_every_occurrence(killer_of_a_form, scenario):
     calls = killer_of_a_form.trace(scenario, 2)
     kills = list(kills_at_every_place(scenario, calls, every=True))
     assert len(kills) >= len(calls)
@@ -57,7 +55,7 @@ def test_a_kill_at_every_occurrence(killer_of_a_form: Killer, scenario: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("fault", [errno.EIO, errno.ENOSPC], ids=errno.errorcode.__getitem__)
-def test_a_call_that_fails_at_every_place(killer: Killer, scenario: str, fault: int) -> None:
+def test_a_call_that_fails_at_every_place(killer, scenario, fault):
     places = sorted({call.place for call in killer.trace(scenario, 1)})
     kills = [Kill(scenario, place, how=str(fault)) for place in places]
     sampled = budget.some(kills, each=0.3, share=0.5 / len(SCENARIOS), least=4)
@@ -65,14 +63,14 @@ def test_a_call_that_fails_at_every_place(killer: Killer, scenario: str, fault: 
 
 
 @pytest.mark.slow
-def test_a_killed_worker_fails_the_build(killer_of_a_form: Killer) -> None:
+def test_a_killed_worker_fails_the_build(killer_of_a_form):
     places = {call.place for call in killer_of_a_form.trace("replace", 2) if call.role == "worker"}
     kills = [Kill("replace", place, how="alone") for place in sorted(places)]
     assert len(kills) >= 5
     assert set(_kill_all(killer_of_a_form, kills, 2)) == {"old"}
 
 
-def test_a_build_killed_between_parts_goes_on_with_them(killer_of_a_form: Killer) -> None:
+def test_a_build_killed_between_parts_goes_on_with_them(killer_of_a_form):
     """The kill comes when the main process writes the database: all parts are finished."""
     kill = Kill("fresh", "main create family/.gristmill/slots/tiny/staging/metadata.db")
     assert killer_of_a_form.recomputed(kill, workers=2) == 0

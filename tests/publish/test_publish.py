@@ -1,7 +1,5 @@
 """Publishing: what is built, what is left alone, what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import hashlib
@@ -49,7 +47,7 @@ def _folder(root: Path) -> Path:
     return root / OUTER
 
 
-def test_an_untouched_artifact_is_not_built_again(tmp_path: Path) -> None:
+def test_an_untouched_artifact_is_not_built_again(tmp_path):
     first = publish(tiny_build(tmp_path))
     before = State.of(tmp_path)
     second = publish(tiny_build(tmp_path, config=TinyConfig(workers=2)))
@@ -70,7 +68,7 @@ def test_an_untouched_artifact_is_not_built_again(tmp_path: Path) -> None:
         lambda folder: _edit(folder / "provenance.json", b'"rows": 6', b'"rows": 7'),
     ],
 )
-def test_a_spoiled_artifact_is_built_again(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+def test_a_spoiled_artifact_is_built_again(tmp_path, spoil):
     first = publish(tiny_build(tmp_path))
     before = State.of(tmp_path)
     spoil(_folder(tmp_path))
@@ -87,9 +85,7 @@ def _edit(path: Path, old: bytes, new: bytes) -> None:
     path.write_bytes(data.replace(old, new))
 
 
-def test_a_rebuild_replaces_an_intact_artifact_and_one_with_an_unreadable_record(
-    tmp_path: Path,
-) -> None:
+def test_a_rebuild_replaces_an_intact_artifact_and_one_with_an_unreadable_record(tmp_path):
     first = publish(tiny_build(tmp_path))
     again = publish(tiny_build(tmp_path), rebuild=True)
     assert again.rebuilt and again.record.data_version == first.record.data_version
@@ -103,9 +99,7 @@ def test_a_rebuild_replaces_an_intact_artifact_and_one_with_an_unreadable_record
     assert garbage(tmp_path) == []
 
 
-def test_an_unreadable_record_of_a_shared_folder_stops_a_build_and_no_rebuild(
-    tmp_path: Path,
-) -> None:
+def test_an_unreadable_record_of_a_shared_folder_stops_a_build_and_no_rebuild(tmp_path):
     build = tiny_build(tmp_path, shared=True)
     publish(build)
     published = payload(build.folder)
@@ -120,9 +114,7 @@ def test_an_unreadable_record_of_a_shared_folder_stops_a_build_and_no_rebuild(
     assert garbage(tmp_path) == []
 
 
-def test_the_published_record_is_read_once_under_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_published_record_is_read_once_under_the_lock(tmp_path, monkeypatch):
     for shared in (False, True):
         build = tiny_build(tmp_path, "family/s" if shared else OUTER, shared=shared)
         publish(build)
@@ -145,7 +137,7 @@ def test_the_published_record_is_read_once_under_the_lock(
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_folder_without_a_record_is_not_overwritten(tmp_path: Path, shared: bool) -> None:
+def test_a_folder_without_a_record_is_not_overwritten(tmp_path, shared):
     foreign = _folder(tmp_path) / "thesis.txt"
     foreign.parent.mkdir(parents=True)
     foreign.write_bytes(b"years of work")
@@ -157,7 +149,7 @@ def test_a_folder_without_a_record_is_not_overwritten(tmp_path: Path, shared: bo
     assert garbage(tmp_path) == []
 
 
-def test_an_empty_folder_is_taken_where_partitions_share_it(tmp_path: Path) -> None:
+def test_an_empty_folder_is_taken_where_partitions_share_it(tmp_path):
     _folder(tmp_path).mkdir(parents=True)
     with pytest.raises(GristmillError, match="no provenance record and is not overwritten"):
         publish(tiny_build(tmp_path))
@@ -167,9 +159,7 @@ def test_an_empty_folder_is_taken_where_partitions_share_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_published_folder_may_be_a_link_that_is_read_but_not_built_again(
-    tmp_path: Path, shared: bool
-) -> None:
+def test_a_published_folder_may_be_a_link_that_is_read_but_not_built_again(tmp_path, shared):
     """Builds and checks read what is behind it; a rename would replace the link."""
     root, disk = tmp_path / "root", tmp_path / "disk"
     build = tiny_build(root, shared=shared)
@@ -187,49 +177,34 @@ def test_a_published_folder_may_be_a_link_that_is_read_but_not_built_again(
     assert garbage(root) == []
 
 
-def _with_link(attempt: Attempt) -> Summary:
-    summary = build_tiny(attempt, TinyConfig(), "")
-    (attempt.out / "link").symlink_to("train")
-    return summary
+def _other_bytes(out: Path) -> dict[str, FileNote]:
+    path = out / "train/steps.npy"
+    return {"train/steps.npy": FileNote(sha256="0" * 64, bytes=path.stat().st_size - 1)}
 
 
-def _with_pipe(attempt: Attempt) -> Summary:
-    summary = build_tiny(attempt, TinyConfig(), "")
-    os.mkfifo(attempt.out / "pipe")
-    return summary
-
-
-def _with_record(attempt: Attempt) -> Summary:
-    summary = build_tiny(attempt, TinyConfig(), "")
-    (attempt.out / "provenance.json").write_bytes(b"{}")
-    return summary
-
-
-def _with_stray_note(attempt: Attempt) -> Summary:
-    attempt.out.mkdir()
-    return Summary(files={"manifest.json": FileNote(payload=False)})
-
-
-def _with_other_bytes(attempt: Attempt) -> Summary:
-    summary = build_tiny(attempt, TinyConfig(), "")
-    path = attempt.out / "train/steps.npy"
-    note = FileNote(sha256="0" * 64, bytes=path.stat().st_size - 1)
-    return replace(summary, files={**summary.files, "train/steps.npy": note})
+REGULAR = "an artifact holds regular files and folders only"
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("spoil", "message"),
     [
-        (_with_other_bytes, r"train/steps.npy: has \d+ bytes, and the builder hashed \d+"),
-        (_with_link, r"staging/link: an artifact holds regular files and folders only"),
-        (_with_pipe, r"staging/pipe: an artifact holds regular files and folders only"),
-        (_with_record, r"staging/provenance.json: this name is reserved for the provenance record"),
-        (_with_stray_note, r"names files that were not written: \['manifest.json'\]"),
+        (_other_bytes, r"train/steps.npy: has \d+ bytes, and the builder hashed \d+"),
+        (lambda out: (out / "link").symlink_to("train"), f"staging/link: {REGULAR}"),
+        (lambda out: os.mkfifo(out / "pipe"), f"staging/pipe: {REGULAR}"),
+        (
+            lambda out: (out / "provenance.json").touch(),
+            r"staging/provenance.json: this name is re",
+        ),
+        (lambda _: {"x": FileNote(payload=False)}, r"names files that were not written: \['x'\]"),
     ],
 )
 def test_a_link_a_pipe_a_record_or_a_stray_note_of_the_builder_stops_the_commit(
-    tmp_path: Path, make: Callable[[Attempt], Summary], message: str
-) -> None:
+    tmp_path, spoil, message
+):
+    def make(attempt: Attempt) -> Summary:
+        summary = build_tiny(attempt, TinyConfig(), "")
+        return replace(summary, files={**summary.files, **(spoil(attempt.out) or {})})
+
     publish(tiny_build(tmp_path))
     before = State.of(tmp_path)
     with pytest.raises(GristmillError, match=message):
@@ -239,9 +214,7 @@ def test_a_link_a_pipe_a_record_or_a_stray_note_of_the_builder_stops_the_commit(
     assert garbage(tmp_path) == []
 
 
-def test_a_file_that_the_builder_hashed_is_not_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_the_builder_hashed_is_not_read_again(tmp_path, monkeypatch):
     def make(attempt: Attempt) -> Summary:
         summary = build_tiny(attempt, TinyConfig(), "")
         with HashedFile(attempt.out / "rows.bin") as file:
@@ -264,7 +237,7 @@ def test_a_file_that_the_builder_hashed_is_not_read_again(
     assert provenance.verify(tmp_path) == []
 
 
-def test_broken_laws_publish_nothing(tmp_path: Path) -> None:
+def test_broken_laws_publish_nothing(tmp_path):
     publish(tiny_build(tmp_path))
     before = State.of(tmp_path)
     build = tiny_build(tmp_path, config=TinyConfig(seed=2))
@@ -292,9 +265,7 @@ def test_broken_laws_publish_nothing(tmp_path: Path) -> None:
         lambda raw: raw.unlink(),
     ],
 )
-def test_a_raw_file_that_changes_during_the_build(
-    tmp_path: Path, change: Callable[[Path], object]
-) -> None:
+def test_a_raw_file_that_changes_during_the_build(tmp_path, change):
     raw = raw_file(tmp_path, "drops/a")
     os.utime(raw, ns=(1, 1))
 
@@ -310,12 +281,12 @@ def test_a_raw_file_that_changes_during_the_build(
     assert garbage(tmp_path) == []  # nor parts, which may be made of either version
 
 
-def test_a_nested_artifact_needs_its_outer_one(tmp_path: Path) -> None:
+def test_a_nested_artifact_needs_its_outer_one(tmp_path):
     with pytest.raises(GristmillError, match="no provenance record can be read"):
         publish(tiny_build(tmp_path, NESTED, outer=OUTER))
 
 
-def test_an_artifact_inside_another_must_name_it_as_outer(tmp_path: Path) -> None:
+def test_an_artifact_inside_another_must_name_it_as_outer(tmp_path):
     publish(tiny_build(tmp_path))
     with pytest.raises(GristmillError, match=r"is inside the artifact family/tiny: name that"):
         publish(tiny_build(tmp_path, NESTED))
@@ -324,7 +295,7 @@ def test_an_artifact_inside_another_must_name_it_as_outer(tmp_path: Path) -> Non
         publish(tiny_build(tmp_path, "family/shared/within"))
 
 
-def test_a_nested_artifact_is_kept_or_dropped_and_a_note_says_which(tmp_path: Path) -> None:
+def test_a_nested_artifact_is_kept_or_dropped_and_a_note_says_which(tmp_path):
     publish(tiny_build(tmp_path))
     nested = tiny_build(tmp_path, NESTED, outer=OUTER)
     publish(nested)
@@ -340,7 +311,7 @@ def test_a_nested_artifact_is_kept_or_dropped_and_a_note_says_which(tmp_path: Pa
     assert garbage(tmp_path) == []
 
 
-def test_partitions_of_a_shared_folder_may_not_share_a_file(tmp_path: Path) -> None:
+def test_partitions_of_a_shared_folder_may_not_share_a_file(tmp_path):
     def make(attempt: Attempt) -> Summary:
         attempt.out.mkdir()
         (attempt.out / "manifest.json").write_bytes(b"{}")
@@ -355,14 +326,14 @@ def test_partitions_of_a_shared_folder_may_not_share_a_file(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("partition", ["", "a/b", "../a", "a..b", ".a", "a b", None])
-def test_a_partition_that_cannot_name_a_record(tmp_path: Path, partition: str) -> None:
+def test_a_partition_that_cannot_name_a_record(tmp_path, partition):
     with pytest.raises(ValueError, match="a partition of a shared folder names its record"):
         tiny_build(tmp_path, partition=partition, shared=True)
     with pytest.raises(ValueError, match="a nested folder is not shared"):
         tiny_build(tmp_path, NESTED, outer=OUTER, shared=True)
 
 
-def test_a_failing_builder_that_holds_its_pool_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failing_builder_that_holds_its_pool_leaves_nothing(tmp_path):
     """The name `finished` keeps the pool in the frame that the error carries."""
 
     def make(attempt: Attempt) -> Summary:
@@ -385,9 +356,7 @@ def test_a_failing_builder_that_holds_its_pool_leaves_nothing(tmp_path: Path) ->
     assert garbage(tmp_path) == []
 
 
-def test_a_file_system_without_exchange_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_exchange_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(atomic_fs, "_RENAME_EXCHANGE", 1 << 20)  # EINVAL, as such systems answer
     publish(tiny_build(tmp_path))
     before = State.of(tmp_path)
@@ -410,9 +379,7 @@ STEPS = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(steps=STEPS)
-def test_a_shared_folder_holds_the_union(
-    steps: list[tuple[str, dict[str, bytes], bool]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_shared_folder_holds_the_union(steps, tmp_path_factory):
     root = tmp_path_factory.mktemp("shared")
     expected: dict[str, dict[str, bytes]] = {}
     for number, (partition, files, fails) in enumerate(steps):
@@ -450,7 +417,7 @@ def test_a_shared_folder_holds_the_union(
             assert provenance.verify(root) == []
 
 
-def test_the_hash_of_large_files_is_a_stage(tmp_path: Path) -> None:
+def test_the_hash_of_large_files_is_a_stage(tmp_path):
     def make(attempt: Attempt) -> Summary:
         attempt.out.mkdir()
         (attempt.out / "rows.bin").write_bytes(bytes(3 << 20))
@@ -465,7 +432,7 @@ def test_the_hash_of_large_files_is_a_stage(tmp_path: Path) -> None:
     assert hashed[-1] == Report("hash", size, size, "bytes")
 
 
-def test_the_progress_of_a_publication_is_that_of_its_builder(tmp_path: Path) -> None:
+def test_the_progress_of_a_publication_is_that_of_its_builder(tmp_path):
     reports: list[Report] = []
     published = publish(tiny_build(tmp_path), progress=Progress(reports.append, every=0.0))
     rows = published.record.counts["rows"]
@@ -479,8 +446,8 @@ def test_the_progress_of_a_publication_is_that_of_its_builder(tmp_path: Path) ->
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ENOSPC])
 def test_a_call_that_fails_after_the_rename_says_that_the_new_version_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worker_threads: None, shared: bool, number: int
-) -> None:
+    tmp_path, monkeypatch, worker_threads, shared, number
+):
     """Each flush, rename and removal of a commit fails once: what is said is what stands."""
     build, left = partial(tiny_build, tmp_path, "family/tiny", shared=shared), [0]
     build = partial(build, partition="p" if shared else None)
@@ -518,12 +485,8 @@ def test_a_call_that_fails_after_the_rename_says_that_the_new_version_stands(
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("forms", list(product(("exchange", "link"), repeat=2)))
 def test_whatever_a_person_deletes_below_gristmill_ends_in_words_or_is_made_again(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    worker_threads: None,
-    shared: bool,
-    forms: tuple[str, str],
-) -> None:
+    tmp_path, monkeypatch, worker_threads, shared, forms
+):
     """Each file and folder there is deleted once: what looks says it, what builds mends it."""
     monkeypatch.setenv(storage.VARIABLE, forms[0])
     first = tmp_path / "first"

@@ -1,7 +1,5 @@
 """Builds of every asset, killed or with failing calls: the old artifact or the new one, whole."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -65,15 +63,15 @@ def builder(
         shutil.rmtree(folder)
 
 
-def test_every_family_has_drops_in_two_versions() -> None:
+def test_every_family_has_drops_in_two_versions():
     assert set(DROPS) == {*FAMILIES, "tokenizers"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asset", ALL)
 def test_a_disturbed_build_leaves_the_old_or_the_new_and_the_next_one_is_as_if_nothing_had_been(
-    builder: RealBuilder, asset: str
-) -> None:
+    builder, asset
+):
     states = states_of(asset)
     for state in states:
         targets = [one for one in builder.targets if (one.state, one.asset) == (state, asset)]

@@ -1,7 +1,5 @@
 """Removal: published artifacts go in one rename; slots of killed builds are cleaned up."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from pathlib import Path
@@ -40,7 +38,7 @@ def _clean(root: Path) -> list[Path]:
     return slots
 
 
-def test_abandoned_slots_are_cleaned_and_locked_slots_are_not(tmp_path: Path) -> None:
+def test_abandoned_slots_are_cleaned_and_locked_slots_are_not(tmp_path):
     publish(tiny_build(tmp_path))
     before = State.of(tmp_path)
     nested = tiny_build(tmp_path, NESTED, outer=OUTER)
@@ -64,7 +62,7 @@ def test_abandoned_slots_are_cleaned_and_locked_slots_are_not(tmp_path: Path) ->
     assert _clean(tmp_path) == []
 
 
-def test_finished_parts_stay_with_keep_parts(tmp_path: Path) -> None:
+def test_finished_parts_stay_with_keep_parts(tmp_path):
     build = tiny_build(tmp_path)
     slot = _leave_parts(build)
     store = next((slot / PARTS).iterdir())
@@ -93,9 +91,7 @@ def _leave_empty_slot(nested: Build) -> Path:
     return slot
 
 
-def test_a_removed_artifact_disappears_in_one_rename_and_its_neighbours_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removed_artifact_disappears_in_one_rename_and_its_neighbours_stay(tmp_path, monkeypatch):
     build, other = tiny_build(tmp_path), tiny_build(tmp_path, "family/other")
     publish(build), publish(other)
     with (
@@ -136,9 +132,7 @@ def _pool(root: Path, config: TinyConfig | None = None, delete: bool = True) -> 
     return dataclasses.replace(build, deletes=["family/member"] if delete else [])
 
 
-def test_a_build_that_deletes_inputs_is_not_up_to_date_until_its_record_announces_it(
-    tmp_path: Path,
-) -> None:
+def test_a_build_that_deletes_inputs_is_not_up_to_date_until_its_record_announces_it(tmp_path):
     publish(tiny_build(tmp_path, "family/member"))
     publish(_pool(tmp_path, delete=False))
     published = publish(_pool(tmp_path))
@@ -147,7 +141,7 @@ def test_a_build_that_deletes_inputs_is_not_up_to_date_until_its_record_announce
     assert garbage(tmp_path) == []
 
 
-def test_an_input_of_another_version_is_not_deleted(tmp_path: Path) -> None:
+def test_an_input_of_another_version_is_not_deleted(tmp_path):
     publish(tiny_build(tmp_path, "family/member"))
     record = publish(_pool(tmp_path, delete=False)).record
     publish(tiny_build(tmp_path, "family/member", config=TinyConfig(seed=2)))
@@ -173,7 +167,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_person_names_a_folder_or_an_asset(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_names_a_folder_or_an_asset(root, monkeypatch):
     monkeypatch.chdir(root)
     expected = (root, Entry("family/other"))
     assert named("test/other", data_root=root) == expected
@@ -198,15 +192,13 @@ def test_a_person_names_a_folder_or_an_asset(root: Path, monkeypatch: pytest.Mon
         ("/", None, "no artifact is here"),
     ],
 )
-def test_what_names_no_artifact_is_refused(
-    root: Path, monkeypatch: pytest.MonkeyPatch, target: str, partition: str | None, message: str
-) -> None:
+def test_what_names_no_artifact_is_refused(root, monkeypatch, target, partition, message):
     monkeypatch.chdir(root)
     with pytest.raises(GristmillError, match=message):
         named(target, partition, data_root=root)
 
 
-def test_what_was_made_from_an_artifact_is_found_each_before_its_inputs(root: Path) -> None:
+def test_what_was_made_from_an_artifact_is_found_each_before_its_inputs(root):
     other = Entry("family/other")
     assert dependents(root, [Entry(KD, "p1")]) == [other, Entry(OUTER)]
     assert dependents(root, [Entry(KD, "p0")]) == []
@@ -223,7 +215,7 @@ def test_what_was_made_from_an_artifact_is_found_each_before_its_inputs(root: Pa
     assert dependents(root, [Entry(KD, "p1")]) == [last, other, Entry(OUTER)]
 
 
-def test_a_removal_is_refused_where_something_was_made_from_it() -> None:
+def test_a_removal_is_refused_where_something_was_made_from_it():
     refuse_dependents([Entry("a")], [])
     with pytest.raises(GristmillError) as refused:
         refuse_dependents([Entry("a"), Entry("b", "p")], [Entry(f"c{n}") for n in range(22)])
@@ -234,7 +226,7 @@ def test_a_removal_is_refused_where_something_was_made_from_it() -> None:
     )
 
 
-def test_a_removed_artifact_is_gone_with_those_in_it_and_is_not_missing(root: Path) -> None:
+def test_a_removed_artifact_is_gone_with_those_in_it_and_is_not_missing(root):
     remove_published(root, Entry(OUTER))
     assert not (root / OUTER).exists()
     assert provenance.verify(root) == []
@@ -246,7 +238,7 @@ def test_a_removed_artifact_is_gone_with_those_in_it_and_is_not_missing(root: Pa
     assert provenance.verify(root) == []
 
 
-def test_a_nested_artifact_is_removed_under_the_lock_of_the_outer_one(root: Path) -> None:
+def test_a_nested_artifact_is_removed_under_the_lock_of_the_outer_one(root):
     with (
         locks.locked(root / "family/.gristmill/locks/tiny", "it"),
         pytest.raises(locks.Busy, match="family/tiny/runtime/cache"),
@@ -259,7 +251,7 @@ def test_a_nested_artifact_is_removed_under_the_lock_of_the_outer_one(root: Path
     assert garbage(root) == []
 
 
-def test_a_partition_of_a_shared_folder_goes_with_its_files_alone(root: Path) -> None:
+def test_a_partition_of_a_shared_folder_goes_with_its_files_alone(root):
     (root / KD / "notes.txt").write_text("mine")
     others = {
         path: data
@@ -281,9 +273,7 @@ def test_a_partition_of_a_shared_folder_goes_with_its_files_alone(root: Path) ->
 
 
 @pytest.mark.parametrize("change", [b"{", None])
-def test_files_of_a_partition_without_a_right_record_are_kept_beside_the_folder(
-    root: Path, change: bytes | None
-) -> None:
+def test_files_of_a_partition_without_a_right_record_are_kept_beside_the_folder(root, change):
     """None: the record of the other partition is copied over it."""
     before = snapshot(root / KD)
     record = root / KD / "provenance/p0.json"

@@ -1,7 +1,5 @@
 """A file of a shared folder is not hashed only because a commit of another partition linked it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +38,7 @@ def user(root: Path, partition: str = "p1") -> Build:
     return tiny_build(root, "family/user", inputs=[item], make=make, asset="test/user")
 
 
-def test_files_of_a_shared_folder_are_not_hashed(tmp_path: Path, hashed: list[Path]) -> None:
+def test_files_of_a_shared_folder_are_not_hashed(tmp_path, hashed):
     build = user(tmp_path)
     for partition in ("p2", "p3"):
         publish(source(tmp_path, partition))
@@ -49,7 +47,7 @@ def test_files_of_a_shared_folder_are_not_hashed(tmp_path: Path, hashed: list[Pa
     assert hashed == []
 
 
-def test_a_file_without_a_note_is_hashed(tmp_path: Path, hashed: list[Path]) -> None:
+def test_a_file_without_a_note_is_hashed(tmp_path, hashed):
     build = user(tmp_path)
     publish(source(tmp_path, "p2"))
     (tmp_path / NOTES).unlink()
@@ -61,7 +59,7 @@ def test_a_file_without_a_note_is_hashed(tmp_path: Path, hashed: list[Path]) -> 
     assert hashed == []  # it was noted when it was hashed
 
 
-def test_what_changed_since_it_was_hashed_is_not_noted(tmp_path: Path) -> None:
+def test_what_changed_since_it_was_hashed_is_not_noted(tmp_path):
     folder = tmp_path / SOURCE
     publish(source(tmp_path, "p1"))
     publish(source(tmp_path, "p2"))
@@ -72,7 +70,7 @@ def test_what_changed_since_it_was_hashed_is_not_noted(tmp_path: Path) -> None:
     assert set(before) - set(stamps.read(folder)) == {"train/p1_steps.npy"}
 
 
-def test_nothing_is_noted_while_a_commit_is_under_way(tmp_path: Path) -> None:
+def test_nothing_is_noted_while_a_commit_is_under_way(tmp_path):
     folder = tmp_path / SOURCE
     publish(source(tmp_path, "p1"))
     before = dict(stamps.read(folder))
@@ -84,9 +82,7 @@ def test_nothing_is_noted_while_a_commit_is_under_way(tmp_path: Path) -> None:
     assert stamps.read(folder) == before
 
 
-def test_an_artifact_is_published_though_its_notes_cannot_be_written(
-    tmp_path: Path, hashed: list[Path]
-) -> None:
+def test_an_artifact_is_published_though_its_notes_cannot_be_written(tmp_path, hashed):
     (tmp_path / NOTES).parent.parent.mkdir(parents=True)
     (tmp_path / NOTES).parent.write_text("a file in the place of the folder")
     build = user(tmp_path)
@@ -96,9 +92,7 @@ def test_an_artifact_is_published_though_its_notes_cannot_be_written(
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_a_flipped_bit_is_found_though_a_commit_linked_the_file(
-    tmp_path: Path, later: bool
-) -> None:
+def test_a_flipped_bit_is_found_though_a_commit_linked_the_file(tmp_path, later):
     build = user(tmp_path)
     publish(source(tmp_path, "p2"))
     flip_and_keep_the_time(tmp_path / SOURCE / "train/p1_steps.npy")
@@ -112,7 +106,7 @@ def _records(folder: Path) -> Sequence[Record]:
     return record_place.others(folder, SOURCE, None).records
 
 
-def test_a_file_that_is_replaced_during_a_commit_gets_no_note(tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_during_a_commit_gets_no_note(tmp_path):
     publish(source(tmp_path, "p1"))
     folder = tmp_path / SOURCE
     before = stamps.unchanged(folder, _records(folder))
@@ -122,7 +116,7 @@ def test_a_file_that_is_replaced_during_a_commit_gets_no_note(tmp_path: Path) ->
     assert set(before) - set(stamps.read(folder)) == {"train/p1_steps.npy"}
 
 
-def test_a_file_that_is_gone_has_no_note(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_has_no_note(tmp_path):
     publish(source(tmp_path, "p1"))
     publish(source(tmp_path, "p2"))
     paths = set(stamps.read(tmp_path / SOURCE))
@@ -132,7 +126,7 @@ def test_a_file_that_is_gone_has_no_note(tmp_path: Path) -> None:
     assert list(json.loads((tmp_path / NOTES).read_text())) == ["train/p1_steps.npy"]
 
 
-def test_a_record_that_cannot_be_read_leaves_its_files_without_a_note(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_read_leaves_its_files_without_a_note(tmp_path):
     publish(source(tmp_path, "p1"))
     publish(source(tmp_path, "p2"))
     (tmp_path / SOURCE / "provenance/p1.json").write_text("{")

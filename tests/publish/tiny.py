@@ -4,8 +4,6 @@ It goes through everything that the families' builders use: `run_parts` with a
 store, progress, several files, a folder within, a file that is no payload.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sqlite3
@@ -189,15 +187,7 @@ def _stands(work: Path, path: Path) -> bool:
 
 def garbage(root: Path) -> list[str]:
     """What lies below `.gristmill` and is not meant to stay there."""
-    kept = (
-        "locks",
-        "stamps",
-        "drops",
-        "inventory",
-        "inventory.lock",
-        "pulled",
-        "unlisted",
-    )
+    kept = ("locks", "stamps", "drops", "inventory", "inventory.lock", "pulled", "unlisted")
     return [
         str(path.relative_to(root))
         for work in root.rglob(".gristmill")

@@ -1,7 +1,5 @@
 """The readers of all families with their artifacts, made once."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path

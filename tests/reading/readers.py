@@ -4,12 +4,11 @@ A new reader is covered by the tests of this folder once it is in READERS; `test
 for a reader that is not.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,6 +102,17 @@ class Reader:
             publish_part(root, self.parts, number, version)
 
 
+def opens(place: str, *below: str, **options: Any) -> Callable[[Path, Verify], Any]:
+    """Opens a class, as `macroxue/read/dataset:StepDataset`, on folders of a data root."""
+
+    def opened(root: Path, verify: Verify) -> Any:
+        module, name = place.split(":")
+        kind = getattr(import_module(f"gristmill.{module.replace('/', '.')}"), name)
+        return kind(*(root / path for path in below), verify=verify, **options)
+
+    return opened
+
+
 def _steps(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     from gristmill.macroxue import ValueConfig, value_sidecar
     from tests.macroxue.games import play, write_pack
@@ -121,12 +131,6 @@ def _steps(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     used += [f"macroxue/packs/p/steps-{n:05d}.npy" for n in range(4)]
     used += [f"macroxue/values/p/values-{n:05d}.npy" for n in range(4)]
     return parts, used
-
-
-def open_steps(root: Path, verify: Verify) -> Any:
-    from gristmill.macroxue import StepDataset
-
-    return StepDataset(root / "macroxue/packs/p", root / "macroxue/values/p", verify=verify)
 
 
 @cache
@@ -173,12 +177,6 @@ def _uncached_games(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     home = parts[0].artifact
     sidecar = [f"{home}/sidecar/{n}" for n in ("train.games.bin", "train.phases.bin")]
     return parts[:1], [used[0], *sidecar, *_packed(home), f"{home}/stats.json"]
-
-
-def open_games(root: Path, verify: Verify) -> Any:
-    from gristmill.chess import GameSpliceDataset
-
-    return GameSpliceDataset(root / "chess/dataset/elite_2024-01_game", verify=verify, horizon=3)
 
 
 def _conversations(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
@@ -228,19 +226,6 @@ def _stepped_sequences(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     return listed, [*used, f"{listed[2].artifact}/{below}.align.jsonl"]
 
 
-def open_sequences(root: Path, verify: Verify) -> Any:
-    from gristmill.reasoning.read.shard_reader import ShardReader
-
-    return ShardReader(root / "reasoning/tokenized/gpt2", verify=verify)
-
-
-def open_stepped_sequences(root: Path, verify: Verify) -> Any:
-    from gristmill.reasoning.read.shard_reader import ShardReader
-
-    home, steps = root / "reasoning/tokenized/gpt2", root / "reasoning/alignment"
-    return ShardReader(home, steps=steps, verify=verify)
-
-
 def _puzzles(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     from gristmill.puzzles.format.names import FIELDS, array, metadata
     from tests.puzzles.read.folders import write_split
@@ -260,12 +245,6 @@ def open_puzzles(root: Path, verify: Verify) -> Any:
 
     config = PuzzleDatasetConfig(0, root / "puzzles/p", 4, True, 1, 0, 1)
     return PuzzleDataset(config, verify=verify)
-
-
-def open_examples(root: Path, verify: Verify) -> Any:
-    from gristmill.puzzles import PuzzleExamples
-
-    return PuzzleExamples(root / "puzzles/p", verify=verify)
 
 
 VOCABULARIES = Path()
@@ -315,24 +294,27 @@ def as_torch(opens: Callable[[Path, Verify], Any]) -> Callable[[Path, Verify], A
     return lambda root, verify: opens(root, verify).as_torch()
 
 
+STEPS, GAMES = "macroxue/read/dataset:StepDataset", "chess/read/dataset:GameSpliceDataset"
+SHARDS, EXAMPLES = "reasoning/read/shard_reader:ShardReader", "puzzles/read/examples:PuzzleExamples"
+open_steps = opens(STEPS, "macroxue/packs/p", "macroxue/values/p")
+open_games = opens(GAMES, "chess/dataset/elite_2024-01_game", horizon=3)
+
+
+def open_stepped_sequences(root: Path, verify: Verify) -> Any:
+    steps = root / "reasoning/alignment"
+    return opens(SHARDS, "reasoning/tokenized/gpt2", steps=steps)(root, verify)
+
+
 READERS: dict[str, tuple[str, Callable[[Path, Verify], Any], str]] = {
-    "StepDataset": ("steps", open_steps, "macroxue/read/dataset:StepDataset"),
+    "StepDataset": ("steps", open_steps, STEPS),
     "TorchSteps": ("steps", as_torch(open_steps), "macroxue/read/torch_dataset:TorchSteps"),
-    "GameSpliceDataset": ("games", open_games, "chess/read/dataset:GameSpliceDataset"),
-    "GameSpliceDataset without a cache": (
-        "uncached games",
-        open_games,
-        "chess/read/dataset:GameSpliceDataset",
-    ),
+    "GameSpliceDataset": ("games", open_games, GAMES),
+    "GameSpliceDataset without a cache": ("uncached games", open_games, GAMES),
     "TorchSamples": ("games", as_torch(open_games), "chess/read/torch_samples:TorchSamples"),
     "SynthKDDataset": ("conversations", open_conversations, "synth/read/dataset:SynthKDDataset"),
-    "ShardReader": ("sequences", open_sequences, "reasoning/read/shard_reader:ShardReader"),
-    "ShardReader with steps": (
-        "sequences with steps",
-        open_stepped_sequences,
-        "reasoning/read/shard_reader:ShardReader",
-    ),
+    "ShardReader": ("sequences", opens(SHARDS, "reasoning/tokenized/gpt2"), SHARDS),
+    "ShardReader with steps": ("sequences with steps", open_stepped_sequences, SHARDS),
     "PuzzleDataset": ("puzzles", open_puzzles, "puzzles/read/dataset:PuzzleDataset"),
-    "PuzzleExamples": ("puzzles", open_examples, "puzzles/read/examples:PuzzleExamples"),
+    "PuzzleExamples": ("puzzles", opens(EXAMPLES, "puzzles/p"), EXAMPLES),
 }
 """What a reader reads, how it is opened, and its class."""

@@ -1,20 +1,22 @@
 """One folder through one handle: files of one version, compared with the record."""
 
-from __future__ import annotations
-
+import errno
 import os
+import sqlite3
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.provenance import RECORD, read_record
 from gristmill.reading import StaleDataset, Verify
-from gristmill.reading.folder import OpenFolder, made_from_another
+from gristmill.reading.folder import OpenFolder, Opening, damage_named, made_from_another
+from gristmill.reading.folder import opened as together
 from gristmill.reading.generation import Generation
 from tests.paths import open_below
-from tests.reading.tiny import Tiny, tiny
+from tests.reading.tiny import tiny
 
 __all__ = ["tiny"]
 
@@ -35,7 +37,7 @@ def opened(path: Path, level: Verify = "sizes", known: Generation | None = None)
     return folder
 
 
-def test_files_stay_those_of_the_version_that_was_opened(tiny: Tiny) -> None:
+def test_files_stay_those_of_the_version_that_was_opened(tiny):
     folder = opened(tiny.folder)
     held = folder.keep("a.bin")
     assert not folder.replaced()
@@ -53,7 +55,7 @@ def test_files_stay_those_of_the_version_that_was_opened(tiny: Tiny) -> None:
     assert open_below(tiny.root) == descriptors - 1
 
 
-def test_a_folder_that_is_gone_is_replaced(tiny: Tiny) -> None:
+def test_a_folder_that_is_gone_is_replaced(tiny):
     folder = opened(tiny.folder)
     tiny.folder.rename(tiny.root / "elsewhere")
     assert folder.replaced()
@@ -63,7 +65,7 @@ def test_a_folder_that_is_gone_is_replaced(tiny: Tiny) -> None:
         opened(tiny.folder, known=folder.generation())
 
 
-def test_sizes_and_hashes_are_those_of_the_record(tiny: Tiny) -> None:
+def test_sizes_and_hashes_are_those_of_the_record(tiny):
     file = tiny.folder / "a.bin"
     for octets, refusing in (
         (b"0001", {"hash"}),
@@ -81,14 +83,14 @@ def test_sizes_and_hashes_are_those_of_the_record(tiny: Tiny) -> None:
                 assert folder.file("a.bin").read_bytes() == octets
 
 
-def test_a_file_that_the_record_does_not_list_is_refused_from_sizes_on(tiny: Tiny) -> None:
+def test_a_file_that_the_record_does_not_list_is_refused_from_sizes_on(tiny):
     (tiny.folder / "c.bin").write_bytes(b"x")
     assert opened(tiny.folder, "none").file("c.bin").read_bytes() == b"x"
     with pytest.raises(BadInput, match=r"c\.bin: is not in the provenance record"):
         opened(tiny.folder).file("c.bin")
 
 
-def test_a_record_that_was_changed_is_refused_from_sizes_on(tiny: Tiny) -> None:
+def test_a_record_that_was_changed_is_refused_from_sizes_on(tiny):
     path = tiny.folder / RECORD
     path.write_bytes(read_record(path).model_copy(update={"asset": "other"}).to_bytes())
     assert opened(tiny.folder, "none").record is not None
@@ -96,7 +98,7 @@ def test_a_record_that_was_changed_is_refused_from_sizes_on(tiny: Tiny) -> None:
         opened(tiny.folder)
 
 
-def test_pipes_and_folders_are_no_files(tiny: Tiny) -> None:
+def test_pipes_and_folders_are_no_files(tiny):
     os.mkfifo(tiny.folder / "pipe")
     (tiny.folder / "sub").mkdir()
     folder = opened(tiny.folder, "none")
@@ -108,7 +110,7 @@ def test_pipes_and_folders_are_no_files(tiny: Tiny) -> None:
     assert not folder.has("nothing")
 
 
-def test_a_known_file_is_hashed_again_only_if_it_is_another(tiny: Tiny) -> None:
+def test_a_known_file_is_hashed_again_only_if_it_is_another(tiny):
     first = opened(tiny.folder, "hash")
     first.file("a.bin")
     known = first.finish()
@@ -122,7 +124,7 @@ def test_a_known_file_is_hashed_again_only_if_it_is_another(tiny: Tiny) -> None:
         opened(tiny.folder, "hash", known).file("a.bin")
 
 
-def test_another_record_of_the_known_payload_is_proven_before_it_is_trusted(tiny: Tiny) -> None:
+def test_another_record_of_the_known_payload_is_proven_before_it_is_trusted(tiny):
     first = opened(tiny.folder)
     first.file("a.bin")
     known = first.finish()
@@ -141,7 +143,7 @@ def test_another_record_of_the_known_payload_is_proven_before_it_is_trusted(tiny
         opened(tiny.folder, known=known)
 
 
-def test_without_a_record_the_files_are_the_generation(tiny: Tiny) -> None:
+def test_without_a_record_the_files_are_the_generation(tiny):
     (tiny.folder / RECORD).unlink()
     folder = opened(tiny.folder)
     folder.file("a.bin")
@@ -159,7 +161,7 @@ def test_without_a_record_the_files_are_the_generation(tiny: Tiny) -> None:
         opened(tiny.folder, "hash").finish()
 
 
-def test_an_artifact_knows_whether_it_was_made_from_another_version(tiny: Tiny) -> None:
+def test_an_artifact_knows_whether_it_was_made_from_another_version(tiny):
     derived = opened(tiny.derive())
     source = opened(tiny.folder)
     assert not made_from_another(derived, source)
@@ -168,3 +170,102 @@ def test_an_artifact_knows_whether_it_was_made_from_another_version(tiny: Tiny) 
     assert made_from_another(derived, opened(tiny.folder))
     (tiny.folder / RECORD).unlink()
     assert not made_from_another(derived, opened(tiny.folder))
+
+
+NAMES = {7: Path("data/p/a.npy"), 71: Path("data/p/b.npy")}
+
+
+def raised(error: BaseException) -> BaseException:
+    kind = type(error) if isinstance(error, GristmillError) else BadInput
+    with pytest.raises(kind) as caught, damage_named(lambda: Path("data/p/now"), lambda: NAMES):
+        raise error
+    return caught.value
+
+
+def test_descriptors_become_real_paths():
+    error = raised(BadInput("/proc/self/fd/71/x", "not as /proc/self/fd/7", 3))
+    assert isinstance(error, BadInput)
+    assert (error.file, error.rule, error.row) == ("data/p/b.npy/x", "not as data/p/a.npy", 3)
+    assert str(error) == "data/p/b.npy/x:3: not as data/p/a.npy"
+    assert str(raised(GristmillError("/proc/self/fd/8: no"))) == "/proc/self/fd/8: no"
+
+
+def test_errors_of_the_system_keep_their_reason():
+    error = raised(OSError(errno.EIO, "Input/output error", "/proc/self/fd/7"))
+    assert str(error).startswith("data/p/a.npy: cannot be read (Input/output error)")
+    assert str(raised(OSError("strange"))).startswith(
+        "data/p/now: cannot be read (OSError('strange')"
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("x"), IndexError(), sqlite3.DatabaseError("x"), struct.error("x"), EOFError()],
+)
+def test_errors_of_libraries_name_the_file_that_was_opened_last(error):
+    assert str(raised(error)).startswith("data/p/now: cannot be read, it is damaged (")
+
+
+def test_an_artifact_that_is_replaced_meanwhile_is_opened_again(tiny):
+    seen = []
+
+    def read(opening: Opening) -> tuple[bytes, bytes]:
+        folder = opening.folder(tiny.folder)
+        first = folder.file("a.bin").read_bytes()
+        seen.append(first)
+        if len(seen) == 1:
+            tiny.publish(1)
+        return first, folder.file("b.json").read_bytes()
+
+    descriptors = open_below(tiny.root)
+    result, generations = together(read, "sizes")
+    assert seen == [b"0000", b"1111"]
+    assert result == (b"1111", b"[1]")
+    assert open_below(tiny.root) == descriptors
+    assert together(read, "sizes", generations)[0] == result
+    tiny.publish(0)
+    with pytest.raises(StaleDataset, match="now there is data version"):
+        together(read, "sizes", generations)
+
+
+def test_an_artifact_that_is_always_replaced_is_given_up(tiny):
+    calls = []
+
+    def read(opening: Opening) -> None:
+        opening.folder(tiny.folder)
+        calls.append(0)
+        tiny.folder.rename(tiny.root / f"old{len(calls)}")
+        tiny.folder.mkdir()
+
+    with pytest.raises(StaleDataset, match=r"tiny/p.* was replaced 20 times while it was opened"):
+        together(read, "none")
+    assert len(calls) == 20
+
+
+def test_errors_name_the_real_files_and_are_of_gristmill(tiny):
+    def read(error: type[Exception]) -> None:
+        def failing(opening: Opening) -> None:
+            path = opening.folder(tiny.folder).file("a.bin")
+            raise error(f"{path}: broken")
+
+        together(failing, "sizes")
+
+    for kind in (ValueError, KeyError, AssertionError, OverflowError):
+        with pytest.raises(BadInput) as caught:
+            read(kind)
+        assert str(caught.value).startswith(f"{tiny.folder / 'a.bin'}: cannot be read")
+        assert "/proc/" not in str(caught.value)
+        assert caught.value.file == str(tiny.folder / "a.bin")
+    with pytest.raises(KeyboardInterrupt):
+        read(KeyboardInterrupt)  # type: ignore[arg-type]
+
+
+def test_a_first_opening_knows_that_it_is_first(tiny):
+    def read(opening: Opening) -> bool:
+        opening.folder(tiny.folder)
+        assert opening.folder(tiny.folder) is opening.folder(Path(tiny.folder))
+        return opening.first
+
+    first, generations = together(read, "sizes")
+    again, _ = together(read, "sizes", generations)
+    assert (first, again) == (True, False)

@@ -1,7 +1,5 @@
 """Generations are compared by their records, and named in errors."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -21,7 +19,7 @@ def generation(digest: str | None, version: str | None = "v" * 64) -> Generation
     return Generation(Path("data/p"), digest, version if digest else None, {})
 
 
-def test_another_payload_is_refused_by_name_and_another_record_of_it_is_not() -> None:
+def test_another_payload_is_refused_by_name_and_another_record_of_it_is_not():
     refuse_other(generation("a" * 64), generation("a" * 64))
     refuse_other(generation("a" * 64), generation("b" * 64))
     refuse_other(generation(None), generation(None))
@@ -34,32 +32,28 @@ def test_another_payload_is_refused_by_name_and_another_record_of_it_is_not() ->
     )
 
 
-def test_a_record_that_came_or_went_is_another_generation() -> None:
+def test_a_record_that_came_or_went_is_another_generation():
     for one, other in (("a" * 64, None), (None, "a" * 64)):
         with pytest.raises(StaleDataset, match="files without a record"):
             refuse_other(generation(one), generation(other))
 
 
-def test_a_file_is_known_by_place_size_and_time(tmp_path: Path) -> None:
+def test_a_file_is_known_by_place_size_and_time(tmp_path):
     file = tmp_path / "f"
     file.write_bytes(b"one")
     first = FileIdentity.of(file.stat())
     assert first == FileIdentity.of(file.stat())
     os.utime(file, ns=(0, first.mtime_ns + 1))
     assert FileIdentity.of(file.stat()) == first._replace(mtime_ns=first.mtime_ns + 1)
-    assert (first.size, first.inode, first.device) == (
-        3,
-        file.stat().st_ino,
-        file.stat().st_dev,
-    )
+    assert (first.size, first.inode, first.device) == (3, file.stat().st_ino, file.stat().st_dev)
 
 
-def test_levels_stay_and_truth_values_have_one() -> None:
+def test_levels_stay_and_truth_values_have_one():
     assert [verify_level(level) for level in LEVELS] == ["none", "sizes", "hash"]
     assert (verify_level(True), verify_level(False)) == ("hash", "sizes")
 
 
 @pytest.mark.parametrize("value", ["", "Hash", "size", 1, None])
-def test_other_values_are_refused(value: object) -> None:
+def test_other_values_are_refused(value):
     with pytest.raises(ValueError, match="verify must be one of 'none', 'sizes', 'hash', not"):
         verify_level(value)  # type: ignore[arg-type]

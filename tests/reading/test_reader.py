@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
+import os
 import pickle
 import random
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import FAMILIES
-from gristmill.reading import StaleDataset, Verify
+from gristmill.mirror import push
+from gristmill.mirror.pulling import CACHE
+from gristmill.mirror.store import MirrorError
+from gristmill.reading import StaleDataset, Verify, reader
+from gristmill.reading.reader import (
+    Ranges,
+    array_fact,
+    file_facts,
+    lines_from,
+    located,
+    refuse_other_stream,
+    stream_of,
+)
 from tests.later import later
 from tests.paths import CHECKOUT
 from tests.reading.readers import READERS, Reader, publish_part
@@ -118,7 +137,7 @@ def root(reader: Reader, tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_every_reader_is_registered() -> None:
+def test_every_reader_is_registered():
     found = set()
     for file in (CHECKOUT / "gristmill").glob("*/read/*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
@@ -136,7 +155,7 @@ def test_every_reader_is_registered() -> None:
 
 
 @pytest.mark.parametrize("reader", BY_NUMBER, indirect=True)
-def test_a_plain_data_loader_delivers_every_sample_once(reader: Reader, root: Path) -> None:
+def test_a_plain_data_loader_delivers_every_sample_once(reader, root):
     dataset = reader.open(root, "sizes")
     expected = all_samples(dataset)
     loader = torch_data.DataLoader(dataset, batch_size=16, shuffle=True, num_workers=2)
@@ -147,7 +166,7 @@ def test_a_plain_data_loader_delivers_every_sample_once(reader: Reader, root: Pa
 
 
 @pytest.mark.parametrize("reader", BY_NUMBER, indirect=True)
-def test_numbers_ask_for_the_same_samples_in_every_reader(reader: Reader, root: Path) -> None:
+def test_numbers_ask_for_the_same_samples_in_every_reader(reader, root):
     dataset = reader.open(root, "sizes")
     of = partial(samples_of, dataset)
     no_numbers = [torch.tensor([False, True]), *NO_NUMBERS.values()]
@@ -179,9 +198,7 @@ def test_numbers_ask_for_the_same_samples_in_every_reader(reader: Reader, root: 
 
 @pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("reader", WITH_WORKERS, indirect=True)
-def test_a_rebuild_under_running_workers_never_mixes(
-    reader: Reader, root: Path, context: str
-) -> None:
+def test_a_rebuild_under_running_workers_never_mixes(reader, root, context):
     dataset = reader.open(root, "sizes")
     expected = set(samples := all_samples(dataset))
     count = samples.total()
@@ -205,9 +222,7 @@ def test_a_rebuild_under_running_workers_never_mixes(
 
 @pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("reader", WITH_WORKERS, indirect=True)
-def test_a_rebuild_before_the_first_batch_never_mixes(
-    reader: Reader, root: Path, context: str
-) -> None:
+def test_a_rebuild_before_the_first_batch_never_mixes(reader, root, context):
     dataset = reader.open(root, "sizes")
     expected = set(samples := all_samples(dataset))
     loader = loader_of(dataset, 16, num_workers=2, multiprocessing_context=context)
@@ -217,7 +232,7 @@ def test_a_rebuild_before_the_first_batch_never_mixes(
     assert (stale, len(found)) == ((True, 0) if context == "spawn" else (False, samples.total()))
 
 
-def test_a_rebuild_of_each_artifact_is_seen_after_a_pickle(reader: Reader, root: Path) -> None:
+def test_a_rebuild_of_each_artifact_is_seen_after_a_pickle(reader, root):
     for number, part in enumerate(reader.parts):
         dataset = reader.open(root, "sizes")
         expected = all_samples(dataset)
@@ -237,7 +252,7 @@ def test_a_rebuild_of_each_artifact_is_seen_after_a_pickle(reader: Reader, root:
         reader.publish(root, 0)
 
 
-def test_a_rebuild_with_an_equal_payload_is_read_on(reader: Reader, root: Path) -> None:
+def test_a_rebuild_with_an_equal_payload_is_read_on(reader, root):
     dataset = reader.open(root, "hash")
     expected = all_samples(dataset)
     unread = pickle.dumps(dataset)
@@ -251,8 +266,8 @@ def test_a_rebuild_with_an_equal_payload_is_read_on(reader: Reader, root: Path) 
 
 
 def test_a_pickle_of_a_relative_path_is_read_in_another_working_directory(
-    reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
-) -> None:
+    reader, root, monkeypatch, tmp_path_factory
+):
     monkeypatch.chdir(root.parent)
     dataset = reader.open(Path(root.name), "sizes")
     kept = pickle.dumps(dataset)
@@ -266,7 +281,7 @@ def _records(root: Path) -> list[Path]:
     return [*root.rglob("provenance.json"), *root.rglob("provenance/*.json")]
 
 
-def test_files_without_a_record_are_one_generation_too(reader: Reader, root: Path) -> None:
+def test_files_without_a_record_are_one_generation_too(reader, root):
     for record in _records(root):
         record.unlink()
     dataset = reader.open(root, "sizes")
@@ -283,7 +298,7 @@ def test_files_without_a_record_are_one_generation_too(reader: Reader, root: Pat
         all_samples(unread)
 
 
-def test_a_file_that_is_cut_short_is_refused_at_every_level(reader: Reader, root: Path) -> None:
+def test_a_file_that_is_cut_short_is_refused_at_every_level(reader, root):
     for name in reader.used:
         file = root / name
         octets = file.read_bytes()
@@ -295,7 +310,7 @@ def test_a_file_that_is_cut_short_is_refused_at_every_level(reader: Reader, root
     assert all_samples(reader.open(root, "hash"))
 
 
-def test_one_flipped_bit_of_any_file_is_refused_by_its_hash(reader: Reader, root: Path) -> None:
+def test_one_flipped_bit_of_any_file_is_refused_by_its_hash(reader, root):
     for name in reader.used:
         file = root / name
         octets = file.read_bytes()
@@ -333,7 +348,7 @@ DAMAGES: list[Callable[[bytes, random.Random], bytes | None]] = [
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_random_damage_ends_in_errors_of_gristmill(reader: Reader, root: Path, seed: int) -> None:
+def test_random_damage_ends_in_errors_of_gristmill(reader, root, seed):
     chance = random.Random(seed)
     expected = all_samples(reader.open(root, "hash"))
     records = [p for p in root.rglob("*.json") if "provenance" in p.as_posix()]
@@ -395,9 +410,7 @@ def _other_value(octets: bytes, chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_other_values_in_json_end_in_errors_of_gristmill(
-    reader: Reader, root: Path, seed: int
-) -> None:
+def test_other_values_in_json_end_in_errors_of_gristmill(reader, root, seed):
     chance = random.Random(seed)
     for record in _records(root):
         record.unlink()  # it would refuse a file of another size
@@ -425,9 +438,7 @@ def _changed(octets: bytes, damaged: bytes) -> str:
     return b"\n".join(changed).decode()[:2000]
 
 
-def test_values_of_another_version_of_the_pack_are_refused(
-    reader_of: Callable[[str], Reader], tmp_path: Path
-) -> None:
+def test_values_of_another_version_of_the_pack_are_refused(reader_of, tmp_path):
     reader = reader_of("StepDataset")
     reader.publish(tmp_path, 0)
     publish_part(tmp_path, reader.parts, 0, 1)
@@ -435,3 +446,212 @@ def test_values_of_another_version_of_the_pack_are_refused(
         reader.open(tmp_path, "none")
     publish_part(tmp_path, reader.parts, 1, 1)
     assert len(reader.open(tmp_path, "hash"))
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 1 << 20])
+def test_the_range_of_a_column_is_that_of_all_rows_of_all_arrays(batch_bytes, monkeypatch):
+    monkeypatch.setattr(reader, "_BATCH_BYTES", batch_bytes)
+    rows = np.zeros(4, [("run", "<u4"), ("ev", "<f4", (2,))])
+    rows["run"] = [7, 3, 4, 2_000]
+    rows["ev"][2] = [-0.25, 1 / 3]
+    ranges = Ranges()
+    ranges.add(rows)
+    rows["run"], rows["ev"] = 5, 1e9
+    ranges.add(rows[:1])
+    assert list(ranges.lines()) == ["run: uint32, 3 to 2,000", "ev: float32, -0.25 to 1e+09"]
+
+
+def test_an_array_has_its_type_its_shape_and_its_range():
+    tokens = np.arange(2_400, dtype=np.uint16).reshape(1_200, 2)
+    assert array_fact("inputs.npy", tokens) == "inputs.npy: uint16 [1,200, 2], 0 to 2,399"
+    assert array_fact("empty.npy", tokens[:0]) == "empty.npy: uint16 [0, 2]"
+
+
+def test_text_files_have_lines_and_bytes_and_a_missing_one_has_no_line(tmp_path):
+    (tmp_path / "one").write_text("a\n")
+    (tmp_path / "many").write_text("a\n" * 2_000 + "b")
+    (tmp_path / "folder").mkdir()
+    assert list(file_facts(tmp_path, ["one", "gone", "folder", "many"])) == [
+        "one: 1 line, 2 bytes",
+        "many: 2,000 lines, 4,001 bytes",
+    ]
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Gives addresses where a data root gives paths: `addresses / PATH`.
+
+    mirror: URL.
+    reader: what is in it.
+    """
+
+    mirror: str
+    reader: Reader
+
+    def __truediv__(self, path: str) -> str:
+        artifacts = [part.artifact for part in self.reader.parts]
+        outer = [name for name in artifacts if path.startswith(f"{name}/")]
+        inside = (
+            f"{outer[0]}//{path[len(outer[0]) + 1 :]}" if path not in artifacts and outer else path
+        )
+        return f"mirror+{self.mirror}!{inside}"
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the cache, which the environment names."""
+    monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def _pushed(reader: Reader, folder: Path, version: int = 0) -> tuple[Path, Any]:
+    reader.publish(folder / "data", version)
+    done = push(folder / "data", str(folder / "m"))
+    assert not any(each.error for each in done)
+    return folder / "data", Addresses(str(folder / "m"), reader)
+
+
+def test_a_mirror_is_read_as_the_data_root(reader, tmp_path):
+    root, addresses = _pushed(reader, tmp_path)
+    expected = all_samples(reader.open(root, "hash"))
+    opened = reader.open(addresses, "hash")
+    assert all_samples(opened) == expected and sum(expected.values()) > 0
+    # A pickle holds local paths: who loads it needs no mirror, and keeps the version.
+    kept = pickle.dumps(opened)
+    _pushed(reader, tmp_path, 1)
+    shutil.rmtree(tmp_path / "m")
+    assert all_samples(pickle.loads(kept)) == expected
+
+
+def test_a_wrong_byte_in_the_cache_is_refused_by_its_hash(reader_of, tmp_path, kept):
+    reader = reader_of("StepDataset")
+    _, addresses = _pushed(reader, tmp_path)
+    reader.open(addresses, "hash")
+    (file,) = kept.rglob("macroxue/packs/p/steps-00001.npy")
+    data, found = file.read_bytes(), file.stat()
+    file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns))
+    with pytest.raises(BadInput, match="does not have the sha256"):
+        reader.open(addresses, "hash")
+    # A time that is not that of the record has it fetched again.
+    os.utime(file)
+    reader.open(addresses, "hash")
+    assert file.read_bytes() == data
+
+
+@pytest.mark.slow
+def test_spawned_workers_read_the_version_of_their_parent(reader_of, tmp_path):
+    reader = reader_of("StepDataset")
+    root, addresses = _pushed(reader, tmp_path)
+    expected = all_samples(reader.open(root, "sizes"))
+    opened = reader.open(addresses, "sizes")
+    _pushed(reader, tmp_path, 1)
+    loader = loader_of(opened, 7, num_workers=2, multiprocessing_context="spawn")
+    found = [sample for batch in loader for sample in samples_in(batch)]
+    assert sorted(found) == sorted(expected.elements())
+
+
+def test_an_address_as_a_path_is_refused():
+    for text in ("mirror://a/b", "mirror+s3://b/p!a"):
+        with pytest.raises(BadInput, match="give it as text"):
+            located(Path(text))
+    assert located("/a/b") == located(Path("/a/b")) == Path("/a/b")
+
+
+def test_a_relative_path_is_absolute_from_its_opening(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert located("a/b") == located(Path("a/b")) == tmp_path / "a/b"
+    # The place of `..` behind a link is not that of its text.
+    assert located("a/../b") == tmp_path / "a/../b"
+
+
+def test_errors_name_the_address(tmp_path, monkeypatch):
+    with pytest.raises(MirrorError, match="is no address in a mirror"):
+        located("mirror+file:///x")
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    with pytest.raises(MirrorError, match=r"gristmill\[mirror\]"):
+        located(f"mirror+{tmp_path}/m!a")
+
+
+def test_a_server_that_does_not_answer_is_named(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setattr("gristmill.mirror.store._RETRIES", {"max_retries": 0})
+    with pytest.raises(MirrorError, match="s3://b/p: artifacts/a"):
+        located("mirror+s3://b/p!a")
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 40))), st.integers(-1, 31))
+def test_the_lines_from_a_key_on_are_those_of_a_scan(made, wanted):
+    lines = [json.dumps([key, "x" * size]).encode() + b"\n" for key, size in sorted(made)]
+    found = lines_from(io.BytesIO(b"".join(lines)), lambda line: json.loads(line)[0], wanted)
+    assert list(found) == [line for line in lines if json.loads(line)[0] >= wanted]
+
+
+def test_few_lines_of_many_are_read():
+    asked = []
+
+    def key(line: bytes) -> int:
+        asked.append(line)
+        return int(line)
+
+    file = io.BytesIO(b"".join(b"%d\n" % number for number in range(100_000)))
+    assert next(lines_from(file, key, 77_777)) == b"77777\n"
+    assert len(asked) < 40
+
+
+def pcg64(*seed: int) -> Any:
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def philox(seed: int) -> Any:
+    return np.random.Generator(np.random.Philox(seed=seed))
+
+
+class Changed:
+    """A generator of a NumPy that shuffles or draws otherwise in one place."""
+
+    def __init__(self, method: str, place: int) -> None:
+        self._real, self._method, self._place = pcg64(7, 0, 0), method, place
+
+    def __getattr__(self, name: str) -> Any:
+        def draw(*arguments: Any, **keywords: Any) -> Any:
+            drawn = getattr(self._real, name)(*arguments, **keywords)
+            if name == self._method:
+                drawn[self._place] ^= 1
+            return drawn
+
+        return draw
+
+
+def test_the_digits_are_those_of_the_pinned_numpy():
+    """Where another NumPy draws otherwise, states of this one are refused."""
+    assert stream_of(pcg64(7, 0, 0)) == {"stream": "0555ac74", "numpy": np.__version__}
+    assert stream_of(philox(7)) == {"stream": "3535c881", "numpy": np.__version__}
+    assert len({stream_of(pcg64(seed, 0, 0))["stream"] for seed in range(50)}) == 50
+
+
+@pytest.mark.parametrize(
+    ("method", "place"),
+    [("permutation", 0), ("permutation", -1), ("integers", 5), ("integers", -1)],
+)
+def test_a_stream_that_differs_in_any_draw_is_refused_with_the_cure(method, place):
+    state = stream_of(pcg64(7, 0, 0))
+    refuse_other_stream(state, pcg64(7, 0, 0))
+    with pytest.raises(GristmillError) as caught:
+        refuse_other_stream(state | {"numpy": "1.0"}, Changed(method, place))
+    here = stream_of(Changed(method, place))["stream"]
+    assert str(caught.value) == (
+        f"the state is of another random stream: its digits are '{state['stream']}', drawn by NumPy"
+        f" '1.0'; here NumPy '{np.__version__}' draws '{here}': continue with the NumPy that wrote"
+        " it, or begin a new pass"
+    )
+
+
+def test_a_state_without_digits_is_taken_and_one_with_others_is_not():
+    refuse_other_stream({}, pcg64(7))
+    refuse_other_stream({"numpy": "1.0"} | stream_of(pcg64(7)), pcg64(7))
+    for wrong in (None, 5, "", "x" * 1000, stream_of(philox(7))["stream"]):
+        with pytest.raises(GristmillError, match="another random stream: its digits are"):
+            refuse_other_stream({"stream": wrong}, pcg64(7))

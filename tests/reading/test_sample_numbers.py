@@ -47,7 +47,7 @@ NONE: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize("number", ONE, ids=_name)
-def test_an_integer_of_any_type_is_one_number(number: Any) -> None:
+def test_an_integer_of_any_type_is_one_number(number):
     number = _made(number)
     assert is_one(number)
     found = number_of(number, 10, "row")
@@ -56,7 +56,7 @@ def test_an_integer_of_any_type_is_one_number(number: Any) -> None:
 
 
 @pytest.mark.parametrize("numbers", MANY, ids=_name)
-def test_integers_of_any_type_are_a_list_of_numbers(numbers: Any) -> None:
+def test_integers_of_any_type_are_a_list_of_numbers(numbers):
     numbers = _made(numbers)
     assert not is_one(numbers)
     found = numbers_of(numbers, 10, "row")
@@ -68,7 +68,7 @@ def test_integers_of_any_type_are_a_list_of_numbers(numbers: Any) -> None:
 @pytest.mark.parametrize(
     "nothing", [[], (), np.array([]), np.zeros(0, bool), lambda: torch.tensor([])]
 )
-def test_nothing_asks_for_no_sample(nothing: Any) -> None:
+def test_nothing_asks_for_no_sample(nothing):
     nothing = _made(nothing)
     found = numbers_of(nothing, 10, "row")
     assert (found.dtype, found.shape) == (np.int64, (0,))
@@ -76,7 +76,7 @@ def test_nothing_asks_for_no_sample(nothing: Any) -> None:
 
 
 @pytest.mark.parametrize(("wrong", "kind"), NONE, ids=[_name(wrong) for wrong, _ in NONE])
-def test_what_is_no_integer_is_a_type_error_that_names_its_type(wrong: Any, kind: str) -> None:
+def test_what_is_no_integer_is_a_type_error_that_names_its_type(wrong, kind):
     wrong = _made(wrong)
     with pytest.raises(TypeError, match=f"^row numbers are integers, not {kind}"):
         number_of(wrong, 10, "row")
@@ -86,13 +86,13 @@ def test_what_is_no_integer_is_a_type_error_that_names_its_type(wrong: Any, kind
 
 
 @pytest.mark.parametrize("mask", [[True, False], np.ones(2, bool), lambda: torch.ones(2).bool()])
-def test_a_mask_is_refused_with_the_function_that_makes_numbers_of_it(mask: Any) -> None:
+def test_a_mask_is_refused_with_the_function_that_makes_numbers_of_it(mask):
     mask = _made(mask)
     with pytest.raises(TypeError, match=r"not bool: for a mask use np\.flatnonzero\(mask\)$"):
         numbers_of(mask, 2, "row")
 
 
-def test_lists_of_lists_are_refused() -> None:
+def test_lists_of_lists_are_refused():
     for wrong in ([[0, 1], [1, 2]], [[0], [1, 2]], np.zeros((1, 1), np.int64)):
         with pytest.raises(TypeError, match="row numbers are a list of integers, not"):
             numbers_of(wrong, 10, "row")
@@ -101,7 +101,7 @@ def test_lists_of_lists_are_refused() -> None:
 @pytest.mark.parametrize(
     "number", [10, -11, 2**63, 2**64 - 1, 2**70, -(2**70), np.uint64(2**64 - 1)], ids=_name
 )
-def test_a_number_outside_is_an_index_error_with_number_and_length(number: Any) -> None:
+def test_a_number_outside_is_an_index_error_with_number_and_length(number):
     with pytest.raises(IndexError, match=f"^no row {number}: there are 10$"):
         number_of(number, 10, "row")
     for numbers in (number, [number], [-1, number], [0, number, 11]):
@@ -109,7 +109,7 @@ def test_a_number_outside_is_an_index_error_with_number_and_length(number: Any) 
             numbers_of(numbers, 10, "row")
 
 
-def test_negative_numbers_are_outside_where_they_do_not_count_from_the_end() -> None:
+def test_negative_numbers_are_outside_where_they_do_not_count_from_the_end():
     assert numbers_of([3, 0], 10, "row", from_end=False).tolist() == [3, 0]
     with pytest.raises(IndexError, match="no row -1: there are 10"):
         numbers_of([3, -1], 10, "row", from_end=False)

@@ -28,7 +28,7 @@ class Squares:
         return ColumnBatch(columns(numbers))
 
 
-def test_a_batch_is_collated_without_its_samples() -> None:
+def test_a_batch_is_collated_without_its_samples():
     batches = list(torch_data.DataLoader(Squares(), batch_size=4))
     assert [batch["square"].tolist() for batch in batches] == [
         [0, 1, 4, 9],
@@ -37,7 +37,7 @@ def test_a_batch_is_collated_without_its_samples() -> None:
     ]
 
 
-def test_a_collate_function_of_the_user_gets_samples() -> None:
+def test_a_collate_function_of_the_user_gets_samples():
     batch = next(iter(torch_data.DataLoader(Squares(), batch_size=3, collate_fn=list)))
     assert [dict(row) for row in batch] == [
         {"n": n, "square": n * n} for n in map(torch.tensor, range(3))
@@ -45,7 +45,7 @@ def test_a_collate_function_of_the_user_gets_samples() -> None:
     assert len(ColumnBatch(columns([1, 2]))) == 2
 
 
-def test_rows_without_their_batch_are_collated_by_column() -> None:
+def test_rows_without_their_batch_are_collated_by_column():
     rows = [ColumnBatch(columns([n]))[0] for n in (3, 5)]
     assert all(type(row) is Row for row in rows)
     assert torch_data.default_collate(rows)["square"].tolist() == [9, 25]
@@ -64,7 +64,7 @@ class Word:
     """A sample that torch does not know."""
 
 
-def test_samples_of_another_type_need_their_batch() -> None:
+def test_samples_of_another_type_need_their_batch():
     words = [Word(), Word()]
     batch = SampleBatch(words, [1, 0], Word, lambda numbers: {"first": np.int64(numbers[0])})
     assert torch_data.default_collate(batch) == {"first": 1}

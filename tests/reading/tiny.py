@@ -1,7 +1,5 @@
 """An artifact of two files in two versions, for tests of single modules."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

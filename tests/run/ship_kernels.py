@@ -1,7 +1,5 @@
 """Makes the archive of kernels that comes with the package: `make kernels`, at each release."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

@@ -17,7 +17,7 @@ from gristmill.run import amounts
         (5e18, "5000.0 PB"),
     ],
 )
-def test_bytes_are_shown_in_the_largest_fitting_unit(octets: float, shown: str) -> None:
+def test_bytes_are_shown_in_the_largest_fitting_unit(octets, shown):
     assert amounts.size(octets) == shown
 
 
@@ -34,10 +34,10 @@ def test_bytes_are_shown_in_the_largest_fitting_unit(octets: float, shown: str) 
         (7805, "2 h 10 min"),
     ],
 )
-def test_lengths_of_time_are_short(seconds: float, shown: str) -> None:
+def test_lengths_of_time_are_short(seconds, shown):
     assert amounts.duration(seconds) == shown
 
 
-def test_counts_have_their_unit() -> None:
+def test_counts_have_their_unit():
     assert amounts.count(1500, "rows") == "1,500 rows"
     assert amounts.count(1500, "bytes") == "1.5 kB"

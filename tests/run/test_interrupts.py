@@ -1,7 +1,5 @@
 """Interrupts that are handled, dropped in a callback, or turned into another error."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -39,7 +37,7 @@ def interrupt(number: int = signal.SIGINT) -> None:
     os.kill(os.getpid(), number)
 
 
-def test_nothing_is_raised_without_a_signal_or_without_a_watch() -> None:
+def test_nothing_is_raised_without_a_signal_or_without_a_watch():
     with watched():
         raise_again()
     with pytest.raises(KeyboardInterrupt):
@@ -50,7 +48,7 @@ def test_nothing_is_raised_without_a_signal_or_without_a_watch() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_that_a_library_turned_into_an_error_is_raised_again(number: int) -> None:
+def test_a_signal_that_a_library_turned_into_an_error_is_raised_again(number):
     with watched(), watched():
         with suppress(KeyboardInterrupt):
             interrupt(number)
@@ -60,7 +58,7 @@ def test_a_signal_that_a_library_turned_into_an_error_is_raised_again(number: in
             raise_again()
 
 
-def test_other_signals_do_not_count() -> None:
+def test_other_signals_do_not_count():
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
     with watched():
         interrupt(signal.SIGUSR1)
@@ -68,9 +66,7 @@ def test_other_signals_do_not_count() -> None:
     signal.signal(signal.SIGUSR1, before)
 
 
-def test_a_signal_that_a_finalizer_drops_is_sent_again(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_signal_that_a_finalizer_drops_is_sent_again(capsys):
     with watched():
         holder = Holder()
         kept = weakref.ref(holder, lambda _: interrupt())
@@ -81,7 +77,7 @@ def test_a_signal_that_a_finalizer_drops_is_sent_again(
     assert capsys.readouterr().err == ""
 
 
-def test_code_of_a_database_is_not_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_a_database_is_not_interrupted(monkeypatch):
     ended: list[bool] = []
     query: dict[str, Any] = {"__name__": "sqlalchemy.engine", "ended": ended, "sleep": time.sleep}
     query["interrupt"] = interrupt
@@ -96,7 +92,7 @@ def test_code_of_a_database_is_not_interrupted(monkeypatch: pytest.MonkeyPatch) 
     assert ended == [True]  # a query that hangs does not hold it for ever
 
 
-def test_what_is_held_comes_to_its_end() -> None:
+def test_what_is_held_comes_to_its_end():
     ended = []
     with watched(), pytest.raises(KeyboardInterrupt):
         with held():
@@ -110,7 +106,7 @@ def test_what_is_held_comes_to_its_end() -> None:
         interrupt()
 
 
-def test_processes_that_are_not_for_ctrl_c_do_not_get_it() -> None:
+def test_processes_that_are_not_for_ctrl_c_do_not_get_it():
     words = [sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(60)"]
     with not_for_children():
         quiet = subprocess.Popen(words, stdout=subprocess.PIPE)
@@ -130,7 +126,7 @@ def test_processes_that_are_not_for_ctrl_c_do_not_get_it() -> None:
         interrupt()
 
 
-def test_another_error_of_a_finalizer_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_error_of_a_finalizer_is_shown(monkeypatch):
     shown: list[type[BaseException]] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda found: shown.append(found.exc_type))
     with watched():
@@ -141,7 +137,7 @@ def test_another_error_of_a_finalizer_is_shown(monkeypatch: pytest.MonkeyPatch) 
     assert shown == [ZeroDivisionError]
 
 
-def test_a_signal_to_a_fork_is_its_own() -> None:
+def test_a_signal_to_a_fork_is_its_own():
     code = (
         "import os, signal\n"
         "from gristmill.run.interrupts import raise_again, watched\n"

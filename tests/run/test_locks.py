@@ -1,7 +1,5 @@
 """Two builders at once: one wins, the other says who holds the lock."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -94,7 +92,7 @@ def _finish(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0
 
 
-def test_the_second_builder_stops_and_says_why(tmp_path: Path, start: Starter) -> None:
+def test_the_second_builder_stops_and_says_why(tmp_path, start):
     winner = start()
     who = f"process {winner.pid} on host {re.escape(socket.gethostname())} since 20"
     with pytest.raises(
@@ -107,7 +105,7 @@ def test_the_second_builder_stops_and_says_why(tmp_path: Path, start: Starter) -
     assert garbage(tmp_path) == []
 
 
-def test_a_killed_builder_holds_nothing(tmp_path: Path, start: Starter) -> None:
+def test_a_killed_builder_holds_nothing(tmp_path, start):
     loser = start()
     os.kill(loser.pid, signal.SIGKILL)
     loser.communicate()
@@ -115,9 +113,7 @@ def test_a_killed_builder_holds_nothing(tmp_path: Path, start: Starter) -> None:
     assert garbage(tmp_path) == []
 
 
-def test_two_partitions_of_a_shared_folder_are_built_at_once(
-    tmp_path: Path, start: Starter
-) -> None:
+def test_two_partitions_of_a_shared_folder_are_built_at_once(tmp_path, start):
     builders = [start(partition=f"p{number}", shared=True) for number in (1, 2, 3)]
     with pytest.raises(Busy, match=r"^family/tiny \[p2\] is already being built by process"):
         publish(tiny_build(tmp_path, partition="p2", shared=True))
@@ -139,7 +135,7 @@ def test_two_partitions_of_a_shared_folder_are_built_at_once(
 
 
 @pytest.mark.parametrize("first", ["outer", "nested"])
-def test_outer_and_nested_exclude_each_other(tmp_path: Path, start: Starter, first: str) -> None:
+def test_outer_and_nested_exclude_each_other(tmp_path, start, first):
     publish(tiny_build(tmp_path))
     outer = tiny_build(tmp_path, config=TinyConfig(seed=3))
     nested = tiny_build(tmp_path, NESTED, outer=OUTER)
@@ -161,9 +157,7 @@ def _released_by(release: Callable[[], object], said: list[str]) -> Progress:
     return Progress(sink)
 
 
-def test_a_second_builder_waits_says_for_whom_and_finds_nothing_to_do(
-    tmp_path: Path, start: Starter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_builder_waits_says_for_whom_and_finds_nothing_to_do(tmp_path, start, monkeypatch):
     monkeypatch.setattr(locks, "_SILENT_SECONDS", 0.0)
     winner = start()
     said: list[str] = []
@@ -183,9 +177,7 @@ def test_a_second_builder_waits_says_for_whom_and_finds_nothing_to_do(
     assert garbage(tmp_path) == []
 
 
-def test_a_builder_that_waited_builds_what_the_other_did_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_builder_that_waited_builds_what_the_other_did_not(tmp_path, monkeypatch):
     build, held = tiny_build(tmp_path), ExitStack()
     held.enter_context(locks.locked(Slot.of(build).lock, "it"))
     release_when_awaited(held, monkeypatch)
@@ -193,9 +185,7 @@ def test_a_builder_that_waited_builds_what_the_other_did_not(
     assert provenance.verify(tmp_path) == []
 
 
-def test_a_commit_into_a_shared_folder_says_for_whom_it_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_into_a_shared_folder_says_for_whom_it_waits(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "_SILENT_SECONDS", 0.0)
     build, held, said = tiny_build(tmp_path, shared=True), ExitStack(), list[str]()
     held.enter_context(locks.locked(Slot.of(build).folder_lock, "another partition"))
@@ -206,9 +196,7 @@ def test_a_commit_into_a_shared_folder_says_for_whom_it_waits(
     assert said[0].endswith(", which has the lock of family/tiny")
 
 
-def test_a_waiter_is_silent_at_first_names_each_holder_once_and_looks_ever_more_rarely(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_waiter_is_silent_at_first_names_each_holder_once_and_looks_ever_more_rarely(monkeypatch):
     now, pauses, said = [100.0], list[float](), list[str]()
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=pauses.append)
     monkeypatch.setattr(locks, "time", clock)
@@ -230,9 +218,7 @@ def _elsewhere(work: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_builder_whose_lock_file_was_removed_publishes_nothing(
-    tmp_path: Path, shared: bool
-) -> None:
+def test_a_builder_whose_lock_file_was_removed_publishes_nothing(tmp_path, shared):
     """Its follower publishes: neither writes into the other's folder."""
     places: list[Path] = []
     second = TinyConfig(seed=2)
@@ -257,9 +243,7 @@ def test_a_builder_whose_lock_file_was_removed_publishes_nothing(
     assert len({path.name for path in places}) == 2
 
 
-def test_a_removed_lock_file_of_a_shared_folder_loses_no_partition(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removed_lock_file_of_a_shared_folder_loses_no_partition(tmp_path, monkeypatch):
     build = tiny_build(tmp_path, shared=True)
     other = tiny_build(tmp_path, shared=True, partition="p2")
     look = record_place.others
@@ -281,9 +265,7 @@ def test_a_removed_lock_file_of_a_shared_folder_loses_no_partition(
     assert garbage(tmp_path) == []
 
 
-def test_what_a_follower_has_in_its_slot_stays_after_a_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_follower_has_in_its_slot_stays_after_a_commit(tmp_path, monkeypatch):
     build = tiny_build(tmp_path)
     slot = Slot.of(build)
 
@@ -296,9 +278,7 @@ def test_what_a_follower_has_in_its_slot_stays_after_a_commit(
     assert (slot.work / "staging@f").is_dir()
 
 
-def test_an_artifact_whose_lock_file_was_removed_is_not_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_artifact_whose_lock_file_was_removed_is_not_removed(tmp_path, monkeypatch):
     build = tiny_build(tmp_path)
     publish(build)
     monkeypatch.setattr(inventory, "withdraw", lambda _: Slot.of(build).lock.unlink())
@@ -309,8 +289,8 @@ def test_an_artifact_whose_lock_file_was_removed_is_not_removed(
 
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_a_lock_file_that_is_removed_while_it_is_taken_is_taken_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_replaced: bool
-) -> None:
+    tmp_path, monkeypatch, is_replaced
+):
     lock, take = tmp_path / "it.lock", locks._is_taken
     removals = [True, False]
 
@@ -332,7 +312,7 @@ def test_a_lock_file_that_is_removed_while_it_is_taken_is_taken_again(
     assert open_below(tmp_path) == 0
 
 
-def test_a_holder_without_a_signature_is_another_builder(tmp_path: Path) -> None:
+def test_a_holder_without_a_signature_is_another_builder(tmp_path):
     lock = tmp_path / "a.lock"
     with locks.locked(lock, "it"):
         lock.write_bytes(b"")
@@ -340,7 +320,7 @@ def test_a_holder_without_a_signature_is_another_builder(tmp_path: Path) -> None
             pass
 
 
-def test_no_artifact_has_the_name_of_another_ones_lock(tmp_path: Path) -> None:
+def test_no_artifact_has_the_name_of_another_ones_lock(tmp_path):
     publish(tiny_build(tmp_path, "family/a"))
     for name in ("family/a.lock", "family/locks", "family/slots"):
         publish(tiny_build(tmp_path, name))
@@ -349,9 +329,7 @@ def test_no_artifact_has_the_name_of_another_ones_lock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL])
-def test_a_file_system_without_locks_is_refused_in_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_a_file_system_without_locks_is_refused_in_words(tmp_path, monkeypatch, number):
     build = tiny_build(tmp_path)
     publish(build)
     before = build.record_path.read_bytes()
@@ -372,8 +350,8 @@ def test_a_file_system_without_locks_is_refused_in_words(
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])
 def test_a_disk_that_cannot_be_written_is_named_and_so_is_one_that_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+    tmp_path, monkeypatch, number
+):
     build = tiny_build(tmp_path)
     publish(build)
     original, refused = os.open, [number]

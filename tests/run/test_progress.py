@@ -1,12 +1,9 @@
 """Progress: reports of a stage reach the sink, few of them, and the last one always."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,14 +42,14 @@ def reports() -> list[Report]:
     return []
 
 
-def test_a_stage_reports_its_beginning_and_its_end(clock: Clock, reports: list[Report]) -> None:
+def test_a_stage_reports_its_beginning_and_its_end(clock, reports):
     with Progress(reports.append).stage("read", unit="rows", total=10) as stage:
         for _ in range(10):
             stage.advance(1)
     assert reports == [Report("read", 0, 10, "rows"), Report("read", 10, 10, "rows")]
 
 
-def test_a_sink_is_called_at_most_every_so_often(clock: Clock, reports: list[Report]) -> None:
+def test_a_sink_is_called_at_most_every_so_often(clock, reports):
     with Progress(reports.append, every=5.0).stage("read", unit="bytes") as stage:
         for _ in range(20):
             clock.now += 1
@@ -62,7 +59,7 @@ def test_a_sink_is_called_at_most_every_so_often(clock: Clock, reports: list[Rep
     assert [report.total for report in reports] == [None] * 5 + [20]
 
 
-def test_a_total_may_grow_and_a_download_may_begin_again(reports: list[Report]) -> None:
+def test_a_total_may_grow_and_a_download_may_begin_again(reports):
     with Progress(reports.append, every=0.0).stage("fetch", unit="bytes") as stage:
         stage.expect(7)
         stage.expect(3)
@@ -79,7 +76,7 @@ def test_a_total_may_grow_and_a_download_may_begin_again(reports: list[Report]) 
     ]
 
 
-def test_counts_from_many_threads_add_up(reports: list[Report]) -> None:
+def test_counts_from_many_threads_add_up(reports):
     with Progress(reports.append, every=0.0).stage("hash", unit="bytes") as stage:
         threads = [
             threading.Thread(target=lambda: [stage.advance(1) for _ in range(5_000)])
@@ -92,7 +89,7 @@ def test_counts_from_many_threads_add_up(reports: list[Report]) -> None:
     assert [report.done for report in reports] == [*range(20_001), 20_000]
 
 
-def test_the_last_report_is_delivered_after_an_error_and_one_of_the_sink_fails_the_work() -> None:
+def test_the_last_report_is_delivered_after_an_error_and_one_of_the_sink_fails_the_work():
     reports: list[Report] = []
 
     def refuse(report: Report) -> None:
@@ -107,7 +104,7 @@ def test_the_last_report_is_delivered_after_an_error_and_one_of_the_sink_fails_t
         assert reports[-1] == Report("read", done, 9, "games")
 
 
-def test_silent_progress_has_no_cost_of_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_progress_has_no_cost_of_a_clock(monkeypatch):
     def refuse() -> float:
         raise AssertionError("nobody looks at the clock for nobody")
 
@@ -118,7 +115,7 @@ def test_silent_progress_has_no_cost_of_a_clock(monkeypatch: pytest.MonkeyPatch)
         stage.move_to(2, 4)
 
 
-def test_work_reports_its_begin_and_its_end(clock: Clock, reports: list[Report]) -> None:
+def test_work_reports_its_begin_and_its_end(clock, reports):
     progress = Progress(reports.append, work="pack d6")
     with progress.working() as lines:
         clock.now += 3
@@ -145,14 +142,14 @@ def test_work_reports_its_begin_and_its_end(clock: Clock, reports: list[Report])
         (KeyboardInterrupt(), "stopped"),
     ],
 )
-def test_work_that_fails_ends_with_the_reason(error: BaseException, note: str) -> None:
+def test_work_that_fails_ends_with_the_reason(error, note):
     reports: list[Report] = []
     with pytest.raises(type(error)), Progress(reports.append).working():
         raise error
     assert [report.note for report in reports] == ["", note]
 
 
-def test_code_without_a_progress_finds_that_of_its_thread() -> None:
+def test_code_without_a_progress_finds_that_of_its_thread():
     outer, inner = Progress(), Progress()
     assert current_progress() is SILENT
     with outer.current():
@@ -162,7 +159,7 @@ def test_code_without_a_progress_finds_that_of_its_thread() -> None:
     assert current_progress() is SILENT
 
 
-def test_reports_go_to_the_sink_of_the_terminal_or_to_the_default() -> None:
+def test_reports_go_to_the_sink_of_the_terminal_or_to_the_default():
     log: list[Report] = []
     terminal: list[Report] = []
     with reporting_to(terminal.append):
@@ -186,9 +183,7 @@ def work(progress: Progress, clock: Clock, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_long_work_has_a_line_every_ten_seconds_short_work_its_notes_and_its_end(
-    clock: Clock, named: bool
-) -> None:
+def test_long_work_has_a_line_every_ten_seconds_short_work_its_notes_and_its_end(clock, named):
     lines: list[str] = []
     sink = LogLines(lines.append, named=named)
     work(Progress(sink, work="pack d6"), clock, 44)
@@ -214,7 +209,7 @@ def bars(bar: TerminalBar) -> list[tuple[str, Any, float, str]]:
     ]
 
 
-def test_work_without_a_name_has_a_bar_for_each_stage() -> None:
+def test_work_without_a_name_has_a_bar_for_each_stage():
     bar = TerminalBar(Console(file=io.StringIO(), force_terminal=True))
     bar(Report("verify", 1_200_000, 3_400_000, "bytes"))
     bar(Report("read", 5, None, "rows"))
@@ -225,7 +220,7 @@ def test_work_without_a_name_has_a_bar_for_each_stage() -> None:
     ]
 
 
-def test_each_work_under_way_has_one_bar() -> None:
+def test_each_work_under_way_has_one_bar():
     output = io.StringIO()
     with TerminalBar(Console(file=output, force_terminal=True, width=100)) as bar:
         for name in ("pack [d6]", "pack d7", "pack d8"):
@@ -244,9 +239,7 @@ def test_each_work_under_way_has_one_bar() -> None:
         assert "pack d7: fetch: second try\n" in output.getvalue()
 
 
-def test_an_output_that_is_no_terminal_has_lines(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_output_that_is_no_terminal_has_lines(monkeypatch, capsys):
     with shown_on_stderr() as progress:
         progress.say("first try")
         reporter(work="pack d6").say("second try")
@@ -258,9 +251,7 @@ def test_an_output_that_is_no_terminal_has_lines(
             assert isinstance(progress._sink, kind), term
 
 
-def test_lines_go_to_where_standard_error_was_before_a_run_took_it(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_lines_go_to_where_standard_error_was_before_a_run_took_it(capfd, tmp_path):
     with shown_on_stderr(), (tmp_path / "log").open("w") as log:
         kept = os.dup(2)
         os.dup2(log.fileno(), 2)  # as Dagster does while a step runs
@@ -273,7 +264,7 @@ def test_lines_go_to_where_standard_error_was_before_a_run_took_it(
     assert (tmp_path / "log").read_text() == ""
 
 
-def test_bars_leave_a_redirected_standard_output_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bars_leave_a_redirected_standard_output_alone(capsys):
     console = Console(file=io.StringIO(), force_terminal=True)
     with TerminalBar(console):
         sys.stdout.write("a table\n")

@@ -1,7 +1,5 @@
 """The engine of Ray tasks, on a Ray that runs each task here. tests/clusters has a real one."""
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle
@@ -119,7 +117,7 @@ def variable(name: str) -> str | None:
     return os.environ.get(name)
 
 
-def test_results_come_in_the_order_of_the_tasks(ray: Ray) -> None:
+def test_results_come_in_the_order_of_the_tasks(ray):
     engine = RayParts("there:1", cpus=1, memory=7)
     assert list(engine(double, range(20), 1)) == list(range(0, 40, 2))
     assert ray.started == "there:1" and ray.begun == 20 and ray.cancelled == []
@@ -140,19 +138,17 @@ def test_results_come_in_the_order_of_the_tasks(ray: Ray) -> None:
         (RayParts(cpus=5), 1, 2),
     ],
 )
-def test_twice_the_places_of_the_cluster_are_in_flight(
-    ray: Ray, engine: RayParts, workers: int, most: int
-) -> None:
+def test_twice_the_places_of_the_cluster_are_in_flight(ray, engine, workers, most):
     assert list(engine(double, range(39), workers)) == list(range(0, 78, 2))
     assert ray.most == most
 
 
-def test_no_memory_is_asked_for_unless_it_is_set(ray: Ray) -> None:
+def test_no_memory_is_asked_for_unless_it_is_set(ray):
     assert list(RayParts()(double, [1], 1)) == [2]
     assert ray.asked[0]["memory"] is None
 
 
-def test_a_place_that_joins_later_gets_tasks(ray: Ray, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_joins_later_gets_tasks(ray, monkeypatch):
     now = 100.0
     monkeypatch.setattr(ray_parts.time, "monotonic", lambda: now)
     results = RayParts()(double, range(40), 1)
@@ -165,9 +161,7 @@ def test_a_place_that_joins_later_gets_tasks(ray: Ray, monkeypatch: pytest.Monke
     results.close()
 
 
-def test_the_task_of_a_dead_worker_is_sent_again_and_the_log_says_so(
-    ray: Ray, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_task_of_a_dead_worker_is_sent_again_and_the_log_says_so(ray, caplog):
     task = pickle.dumps(3, pickle.HIGHEST_PROTOCOL)
     ray.deaths = {task: 3}
     with caplog.at_level(logging.WARNING):
@@ -182,9 +176,7 @@ def test_the_task_of_a_dead_worker_is_sent_again_and_the_log_says_so(
         list(RayParts(retries=0)(double, range(6), 1))
 
 
-def test_an_error_of_a_task_is_raised_with_its_traceback_and_the_others_are_cancelled(
-    ray: Ray,
-) -> None:
+def test_an_error_of_a_task_is_raised_with_its_traceback_and_the_others_are_cancelled(ray):
     results = RayParts()(double, range(37, 60), 1)
     with pytest.raises(BadInput, match="40 is none") as raised:
         list(results)
@@ -192,7 +184,7 @@ def test_an_error_of_a_task_is_raised_with_its_traceback_and_the_others_are_canc
     assert ray.cancelled  # an answer that the task has ended stops nothing
 
 
-def test_a_closed_build_cancels_its_tasks(ray: Ray) -> None:
+def test_a_closed_build_cancels_its_tasks(ray):
     ray.next = min
     results = RayParts()(double, range(30), 1)
     assert [next(results), next(results)] == [0, 2]
@@ -200,9 +192,7 @@ def test_a_closed_build_cancels_its_tasks(ray: Ray) -> None:
     assert ray.begun == 5 and ray.cancelled == [3, 4, 5]
 
 
-def test_a_cluster_that_makes_nothing_is_in_the_log(
-    ray: Ray, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_that_makes_nothing_is_in_the_log(ray, caplog, monkeypatch):
     times: Iterator[float] = iter(range(0, 10_000, 25))
     monkeypatch.setattr(ray_parts.time, "monotonic", lambda: next(times))
     ray.quiet = 4
@@ -213,9 +203,7 @@ def test_a_cluster_that_makes_nothing_is_in_the_log(
     assert line.endswith("a part asks for 4")
 
 
-def test_a_worker_gets_the_variables_of_the_build_and_keeps_its_own(
-    ray: Ray, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_gets_the_variables_of_the_build_and_keeps_its_own(ray, monkeypatch):
     monkeypatch.setenv("GRISTMILL_OF_THE_BUILD", "1")
     monkeypatch.setenv("SECRET_OF_THE_BUILD", "2")
     seen: list[dict[str, str]] = []
@@ -234,9 +222,7 @@ def test_a_worker_gets_the_variables_of_the_build_and_keeps_its_own(
     assert os.environ["GRISTMILL_OF_THE_NODE"] == "own"
 
 
-def test_without_ray_or_a_cluster_the_error_says_what_to_do(
-    ray: Ray, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ray_or_a_cluster_the_error_says_what_to_do(ray, monkeypatch):
     ray.refusal = ConnectionError("nothing listens there\nand more")
     with pytest.raises(RayError, match=r"no Ray cluster at 'x:1' \(ray_address\): nothing listens"):
         list(RayParts("x:1")(double, [1], 1))
@@ -248,7 +234,7 @@ def test_without_ray_or_a_cluster_the_error_says_what_to_do(
         list(RayParts()(double, [1], 1))
 
 
-def test_the_function_is_unpacked_once_for_a_build(ray: Ray) -> None:
+def test_the_function_is_unpacked_once_for_a_build(ray):
     first = list(RayParts()(double, [1, 2], 1))
     kept = ray_parts._unpacked
     assert first == [2, 4] and kept is not None and kept[1] is double

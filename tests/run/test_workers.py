@@ -1,7 +1,5 @@
 """Results in order, errors as they are, and no worker that outlives its parent."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle
@@ -16,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.run.workers import Engine, WorkerDied, ordered_map, threaded_map
+from gristmill.run.workers import WorkerDied, ordered_map, threaded_map
 from tests import budget
 from tests.paths import CHECKOUT
 from tests.publish.killing import wait_for_end
@@ -41,12 +39,12 @@ engines = pytest.mark.parametrize(
 
 
 @engines
-def test_results_come_in_the_order_of_the_tasks(engine: Engine, workers: int) -> None:
+def test_results_come_in_the_order_of_the_tasks(engine, workers):
     assert list(engine(_double, range(9), workers)) == list(range(0, 18, 2))
 
 
 @engines
-def test_an_error_of_a_worker_arrives_as_it_was_raised(engine: Engine, workers: int) -> None:
+def test_an_error_of_a_worker_arrives_as_it_was_raised(engine, workers):
     results = engine(_refuse, range(5), workers)
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(BadInput, match=r"^a\.jsonl:2: is not a number$") as caught:
@@ -54,7 +52,7 @@ def test_an_error_of_a_worker_arrives_as_it_was_raised(engine: Engine, workers: 
     assert (caught.value.file, caught.value.row) == ("a.jsonl", 2)
 
 
-def test_threads_work_side_by_side_and_end_with_the_generator() -> None:
+def test_threads_work_side_by_side_and_end_with_the_generator():
     meeting = threading.Barrier(2)
     results = threaded_map(lambda _: meeting.wait(timeout=120), range(2), 2)
     assert sorted([next(results), next(results)]) == [0, 1]
@@ -65,7 +63,7 @@ def test_threads_work_side_by_side_and_end_with_the_generator() -> None:
 
 
 @pytest.mark.parametrize("engine", [ordered_map, threaded_map])
-def test_tasks_are_taken_no_faster_than_results_are(engine: Engine) -> None:
+def test_tasks_are_taken_no_faster_than_results_are(engine):
     taken = 0
 
     def tasks() -> Iterator[int]:
@@ -78,13 +76,13 @@ def test_tasks_are_taken_no_faster_than_results_are(engine: Engine) -> None:
         assert taken <= done + 4
 
 
-def test_a_killed_worker_is_a_clear_error() -> None:
+def test_a_killed_worker_is_a_clear_error():
     with pytest.raises(WorkerDied, match=r"a worker process died .* memory .* fewer workers"):
         list(ordered_map(tiny_work.die, range(9), 2))
     assert issubclass(WorkerDied, GristmillError)
 
 
-def test_bad_input_pickles_with_its_parts() -> None:
+def test_bad_input_pickles_with_its_parts():
     error = pickle.loads(pickle.dumps(BadInput("a", "rule", row=4)))
     assert (str(error), error.file, error.rule, error.row) == ("a:4: rule", "a", "rule", 4)
 
@@ -102,7 +100,7 @@ def _start_parent(folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], cwd=CHECKOUT)
 
 
-def test_workers_at_work_die_with_their_parent(tmp_path: Path) -> None:
+def test_workers_at_work_die_with_their_parent(tmp_path):
     parent = _start_parent(tmp_path)
     deadline = time.monotonic() + 120
     while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
@@ -114,7 +112,7 @@ def test_workers_at_work_die_with_their_parent(tmp_path: Path) -> None:
     assert wait_for_end(parent.pid) == []
 
 
-def test_workers_that_are_starting_die_with_their_parent(tmp_path: Path) -> None:
+def test_workers_that_are_starting_die_with_their_parent(tmp_path):
     """Killed at instants of the seed that are spread over the start of parent and workers."""
     chance = budget.dice("workers that are starting")
     for instant in range(4):
@@ -127,7 +125,7 @@ def test_workers_that_are_starting_die_with_their_parent(tmp_path: Path) -> None
         assert wait_for_end(parent.pid) == []
 
 
-def test_stopping_early_leaves_no_process() -> None:
+def test_stopping_early_leaves_no_process():
     before = _workers()
     for result in ordered_map(_double, range(1000), 2):
         if result == 4:
@@ -153,7 +151,7 @@ def _command(process: int) -> str:
     return ""
 
 
-def test_workers_do_not_run_the_script_that_starts_them(tmp_path: Path) -> None:
+def test_workers_do_not_run_the_script_that_starts_them(tmp_path):
     script = tmp_path / "build.py"
     script.write_text(
         "print('begun', flush=True)\n"
@@ -173,9 +171,7 @@ def test_workers_do_not_run_the_script_that_starts_them(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["begun", "3 1 2", f"__main__ {script}"]
 
 
-def test_without_semaphores_the_work_goes_on_here(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_semaphores_the_work_goes_on_here(monkeypatch, caplog):
     def refuse(*_: object) -> None:
         raise OSError("no semaphores")
 

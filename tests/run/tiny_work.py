@@ -1,7 +1,5 @@
 """What a worker does for the tiny artifact; imports little, since every worker imports it."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """The lists of docs/configuration.md. `python -m tests.settings.page` writes them again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from gristmill import families

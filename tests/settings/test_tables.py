@@ -1,13 +1,11 @@
 """Files of settings: which tables and keys there may be, in the data root and in drops."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
@@ -55,7 +53,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return file
 
 
-def test_a_table_of_the_root_is_read_with_lists_as_tuples(tmp_path: Path) -> None:
+def test_a_table_of_the_root_is_read_with_lists_as_tuples(tmp_path):
     file = written(tmp_path, '[corn.mill]\nstones = 3\ngrains = ["rye"]\ndrop = "corn/a"\n')
     expected = {"stones": 3, "grains": ("rye",), "drop": "corn/a"}
     assert read_root(file, MILL, TABLES) == expected
@@ -98,18 +96,14 @@ def test_a_table_of_the_root_is_read_with_lists_as_tuples(tmp_path: Path) -> Non
         ("[corn.mill.stones]\na = 1", r"stones = a table of 1 keys: must be a whole number"),
     ],
 )
-def test_a_wrong_file_is_refused_by_file_table_and_key(
-    tmp_path: Path, text: str, rule: str
-) -> None:
+def test_a_wrong_file_is_refused_by_file_table_and_key(tmp_path, text, rule):
     file = written(tmp_path, text)
     with pytest.raises(BadInput, match=rule) as caught:
         read_root(file, MILL, TABLES)
     assert caught.value.file == str(file)
 
 
-def test_a_file_is_parsed_once_until_it_is_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_parsed_once_until_it_is_another(tmp_path, monkeypatch):
     parsed = []
     read_toml = tables.read_toml
     monkeypatch.setattr(
@@ -129,7 +123,7 @@ def test_a_file_is_parsed_once_until_it_is_another(
     assert read_root(file, MILL, TABLES) == {"stones": 15}
 
 
-def test_a_mistake_in_one_family_does_not_stop_another(tmp_path: Path) -> None:
+def test_a_mistake_in_one_family_does_not_stop_another(tmp_path):
     file = written(tmp_path, "[corn.mil]\n[corn.mill]\nstones = 'x'\n[oats.mill]\nstones = 4\n")
     assert read_root(file, TABLES["oats/mill"], TABLES) == {"stones": 4}
     file = written(tmp_path, "[corn.mill]\nstones = 'x'\n[corn.bread]\nstones = 4\n")
@@ -138,7 +132,7 @@ def test_a_mistake_in_one_family_does_not_stop_another(tmp_path: Path) -> None:
     assert read_root(file, TABLES["oats/mill"], TABLES) == {"stones": 4}
 
 
-def test_all_tables_of_a_drop_are_checked(tmp_path: Path) -> None:
+def test_all_tables_of_a_drop_are_checked(tmp_path):
     file = written(tmp_path, "[corn.mill]\nstones = 3\n")
     assert read_drop(file, "corn", TABLES) == {"corn/mill": {"stones": 3}}
     for text, rule in (
@@ -156,7 +150,7 @@ def test_all_tables_of_a_drop_are_checked(tmp_path: Path) -> None:
         read_drop(written(tmp_path, "[xyz]"), "oats", TABLES)
 
 
-def test_a_drop_is_refused_for_its_settings_by_a_reason(tmp_path: Path) -> None:
+def test_a_drop_is_refused_for_its_settings_by_a_reason(tmp_path):
     drop = tmp_path / "corn" / "first"
     drop.mkdir(parents=True)
     assert drop_refusal(drop, TABLES) is None
@@ -167,7 +161,7 @@ def test_a_drop_is_refused_for_its_settings_by_a_reason(tmp_path: Path) -> None:
     assert refused == f"{drop / FILE}: [corn.mill] stones = true: must be a whole number, 1 or more"
 
 
-def test_names_and_values_of_megabytes_make_a_short_message(tmp_path: Path) -> None:
+def test_names_and_values_of_megabytes_make_a_short_message(tmp_path):
     for text in (
         f"[corn.mill]\n{'k' * 900_000} = 1\n",
         f'[corn.mill]\nstones = "{"v" * 900_000}"\n',
@@ -180,7 +174,7 @@ def test_names_and_values_of_megabytes_make_a_short_message(tmp_path: Path) -> N
         assert len(str(caught.value)) < 1000
 
 
-def test_the_file_of_the_root_may_be_a_link_and_that_of_a_drop_may_not(tmp_path: Path) -> None:
+def test_the_file_of_the_root_may_be_a_link_and_that_of_a_drop_may_not(tmp_path):
     target = tmp_path / "elsewhere.toml"
     target.write_text("[corn.mill]\nstones = 3\n")
     (tmp_path / FILE).symlink_to(target)
@@ -197,7 +191,7 @@ def test_the_file_of_the_root_may_be_a_link_and_that_of_a_drop_may_not(tmp_path:
     assert "is a pipe" in str(drop_refusal(drop, TABLES))
 
 
-def test_changes_are_those_of_recorded_keys_that_decide_the_output() -> None:
+def test_changes_are_those_of_recorded_keys_that_decide_the_output():
     @dataclass(frozen=True)
     class Ground(Mill):
         workers: Workers = 1
@@ -213,19 +207,19 @@ def test_changes_are_those_of_recorded_keys_that_decide_the_output() -> None:
     assert list(table.changes({"stones": 4}, {})) == []
 
 
-def test_every_family_has_its_tables() -> None:
+def test_every_family_has_its_tables():
     for family in families.FAMILIES:
         of_kinds = [kind.table for kind in families.catalog(family).kinds]
         assert any(of_kinds), f"{family} has no table"
     assert families.tables()["macroxue/pack"].header == "[macroxue.pack]"
 
 
-def test_docs_settings_md_lists_every_table_and_key() -> None:
+def test_docs_settings_md_lists_every_table_and_key():
     renew = "run `python -m tests.settings.page`"
     assert on_the_page() == rendered(), f"docs/configuration.md is out of date: {renew}"
 
 
-def test_every_key_of_every_table_has_its_sentence_and_every_number_its_unit() -> None:
+def test_every_key_of_every_table_has_its_sentence_and_every_number_its_unit():
     rules = [
         (f"{table.header} {name}", rule)
         for table in families.tables().values()
@@ -236,7 +230,7 @@ def test_every_key_of_every_table_has_its_sentence_and_every_number_its_unit() -
     assert [where for where, rule in numbers if not rule.unit] == []
 
 
-def test_values_come_from_the_run_then_the_file_then_the_asset() -> None:
+def test_values_come_from_the_run_then_the_file_then_the_asset():
     run = {"min_context": 11}
     settings = Settings({"min_context": 9, "seed": 3, "time_controls": ["blitz"]}, Path("x.toml"))
     config = resolve(MonthConfig, settings, run, defaults={"seed": 1, "min_plies": 4})
@@ -244,16 +238,13 @@ def test_values_come_from_the_run_then_the_file_then_the_asset() -> None:
     assert config.time_controls == ("blitz",)
 
 
-def test_a_value_that_the_asset_fills_in_is_not_read_from_the_file() -> None:
+def test_a_value_that_the_asset_fills_in_is_not_read_from_the_file():
     settings = Settings({"names": ("x", "y"), "drop": "d"}, Path("x.toml"))
     filled = {"names": ("a", "b")}
-    assert resolve(MergeConfig, settings, {}, filled_in=filled).names == (
-        "a",
-        "b",
-    )
+    assert resolve(MergeConfig, settings, {}, filled_in=filled).names == ("a", "b")
 
 
-def test_values_that_do_not_fit_together_name_their_file() -> None:
+def test_values_that_do_not_fit_together_name_their_file():
     settings = Settings({"train_ratio": 0.95}, Path("/root/gristmill.toml"))
     rule = r"sum to 0 .. 1 \(given: train_ratio = 0.95\)"
     with pytest.raises(BadInput, match=rf"^/root/gristmill.toml: .*{rule}"):
@@ -298,7 +289,7 @@ FREE = dataclasses.replace(OVEN, not_set={})
         (['seeds=["a",\n "b"]'], {"seeds": ("a", "b")}),
     ],
 )
-def test_a_value_is_one_of_toml_or_a_word(words: list[str], expected: dict[str, Any]) -> None:
+def test_a_value_is_one_of_toml_or_a_word(words, expected):
     found = given_values(FREE, words)
     assert found == expected
     assert [type(value) for value in found.values()] == [type(each) for each in expected.values()]
@@ -331,9 +322,7 @@ def test_a_value_is_one_of_toml_or_a_word(words: list[str], expected: dict[str, 
         (["seeds=" + "[" * 5000], "is no value of TOML"),
     ],
 )
-def test_what_is_refused_names_the_field_the_rule_and_the_cure(
-    words: list[str], reason: str
-) -> None:
+def test_what_is_refused_names_the_field_the_rule_and_the_cure(words, reason):
     with pytest.raises(BadInput, match=re.escape(reason)) as caught:
         given_values(OVEN, words)
     assert str(caught.value).startswith("--set: ")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import pickle
 import socket
@@ -30,7 +28,7 @@ def _drop(tmp_path: Path) -> Path:
     return drop
 
 
-def test_a_regular_file_below_the_root_is_read(tmp_path: Path) -> None:
+def test_a_regular_file_below_the_root_is_read(tmp_path):
     file = _drop(tmp_path) / "inner" / "run.txt"
     for root in (file.parent, file.parent.parent, tmp_path):
         with open_file(file, root=root) as opened:
@@ -40,14 +38,14 @@ def test_a_regular_file_below_the_root_is_read(tmp_path: Path) -> None:
         assert real_path(file, root=root) == file
 
 
-def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
+def test_the_root_itself_may_be_a_link(tmp_path):
     drop = _drop(tmp_path)
     (tmp_path / "linked").symlink_to(drop.parent)
     assert read_file(tmp_path / "linked/d1/inner/run.txt", root=tmp_path / "linked", most=4)
 
 
 @pytest.mark.parametrize("at", ["file", "folder", "drop"])
-def test_a_link_at_any_place_below_the_root_is_refused_by_name(tmp_path: Path, at: str) -> None:
+def test_a_link_at_any_place_below_the_root_is_refused_by_name(tmp_path, at):
     drop = _drop(tmp_path)
     (drop / "file").symlink_to(drop / "inner" / "run.txt")
     (drop / "folder").symlink_to(drop / "inner")
@@ -65,7 +63,7 @@ def test_a_link_at_any_place_below_the_root_is_refused_by_name(tmp_path: Path, a
         assert raised.value.file == str(link)
 
 
-def test_a_pipe_a_socket_a_device_and_a_folder_are_refused_without_waiting(tmp_path: Path) -> None:
+def test_a_pipe_a_socket_a_device_and_a_folder_are_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
@@ -79,9 +77,7 @@ def test_a_pipe_a_socket_a_device_and_a_folder_are_refused_without_waiting(tmp_p
         open_file(Path("/dev/zero"), root=Path("/dev"))
 
 
-def test_an_entry_that_changes_after_the_look_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_entry_that_changes_after_the_look_is_refused(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "link").symlink_to("file")
@@ -93,7 +89,7 @@ def test_an_entry_that_changes_after_the_look_is_refused(
         open_file(tmp_path / "link", root=tmp_path)
 
 
-def test_a_link_is_followed_only_into_a_stated_root(tmp_path: Path) -> None:
+def test_a_link_is_followed_only_into_a_stated_root(tmp_path):
     drop, store = _drop(tmp_path), tmp_path / "store"
     (store / "deep").mkdir(parents=True)
     (store / "deep" / "blob").write_bytes(b"blob")
@@ -121,7 +117,7 @@ def test_a_link_is_followed_only_into_a_stated_root(tmp_path: Path) -> None:
         open_file(drop / "folder", root=drop, links=LinkRule(True, (str(store / "deep"),)))
 
 
-def test_a_drop_that_is_a_link_is_opened_where_it_points_to(tmp_path: Path) -> None:
+def test_a_drop_that_is_a_link_is_opened_where_it_points_to(tmp_path):
     drop = _drop(tmp_path)
     inbox = tmp_path / "other"
     inbox.mkdir()
@@ -136,7 +132,7 @@ def test_a_drop_that_is_a_link_is_opened_where_it_points_to(tmp_path: Path) -> N
         pass
 
 
-def test_errors_name_the_whole_path_and_no_descriptor_stays_open(tmp_path: Path) -> None:
+def test_errors_name_the_whole_path_and_no_descriptor_stays_open(tmp_path):
     drop = _drop(tmp_path)
     (drop / "inner" / "link").symlink_to("run.txt")
     with pytest.raises(FileNotFoundError) as raised:
@@ -156,7 +152,7 @@ def test_errors_name_the_whole_path_and_no_descriptor_stays_open(tmp_path: Path)
     assert open_below(tmp_path) == 0
 
 
-def test_a_path_outside_of_the_root_is_an_error_of_the_caller(tmp_path: Path) -> None:
+def test_a_path_outside_of_the_root_is_an_error_of_the_caller(tmp_path):
     drop = _drop(tmp_path)
     with pytest.raises(ValueError, match="is not below"):
         open_file(tmp_path / "x", root=drop)
@@ -164,16 +160,14 @@ def test_a_path_outside_of_the_root_is_an_error_of_the_caller(tmp_path: Path) ->
         open_file(drop / ".." / "d1" / "x", root=drop)
 
 
-def test_a_small_file_has_a_bound(tmp_path: Path) -> None:
+def test_a_small_file_has_a_bound(tmp_path):
     file = _drop(tmp_path) / "inner" / "run.txt"
     assert read_file(file, root=tmp_path, most=4) == b"rows"
     with pytest.raises(BadInput, match="has more than 3 bytes"):
         read_file(file, root=tmp_path, most=3)
 
 
-def test_a_file_without_bytes_after_its_name_needs_no_right_to_list_its_folder(
-    tmp_path: Path,
-) -> None:
+def test_a_file_without_bytes_after_its_name_needs_no_right_to_list_its_folder(tmp_path):
     file = _drop(tmp_path) / "inner" / "run.txt"
     file.parent.chmod(0o300)
     try:
@@ -182,12 +176,12 @@ def test_a_file_without_bytes_after_its_name_needs_no_right_to_list_its_folder(
         file.parent.chmod(0o700)
 
 
-def test_the_rule_for_links_travels_to_workers() -> None:
+def test_the_rule_for_links_travels_to_workers():
     rule = LinkRule(True, ("/store",))
     assert pickle.loads(pickle.dumps(rule)) == rule
 
 
-def test_an_error_of_the_disk_names_the_file() -> None:
+def test_an_error_of_the_disk_names_the_file():
     """Linux answers EIO to a read of the first byte of this file, which is a regular one."""
     broken = Path("/proc/self/mem")
     for file in (open_file(broken, root=broken.parent), opened(broken)):
@@ -207,7 +201,7 @@ def sizes(drop: Path, **files: bytes) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("length", [1, END, 2 * END, 2 * END + 1, 5 * END])
-def test_equal_files_are_refused_at_any_length(tmp_path: Path, length: int) -> None:
+def test_equal_files_are_refused_at_any_length(tmp_path, length):
     found = sizes(tmp_path, a=b"x" * length, b=b"y" * length, c=b"x" * length, d=b"z")
     with pytest.raises(BadInput) as raised:
         refuse_equal(tmp_path, found)
@@ -217,19 +211,19 @@ def test_equal_files_are_refused_at_any_length(tmp_path: Path, length: int) -> N
 
 
 @pytest.mark.parametrize("place", [0, END - 1, END, 2 * END, 4 * END - 1])
-def test_one_byte_anywhere_makes_files_unequal(tmp_path: Path, place: int) -> None:
+def test_one_byte_anywhere_makes_files_unequal(tmp_path, place):
     octets = bytearray(4 * END)
     other = octets.copy()
     other[place] = 1
     refuse_equal(tmp_path, sizes(tmp_path, a=bytes(octets), b=bytes(other)))
 
 
-def test_empty_files_and_files_that_are_gone_are_equal_to_none(tmp_path: Path) -> None:
+def test_empty_files_and_files_that_are_gone_are_equal_to_none(tmp_path):
     refuse_equal(tmp_path, sizes(tmp_path, a=b"", b=b""))
     refuse_equal(tmp_path, {**sizes(tmp_path, a=b"x"), "gone": 1, "absent": 1})
 
 
-def test_what_takes_too_long_to_compare_is_left_to_whoever_knows_the_sums(tmp_path: Path) -> None:
+def test_what_takes_too_long_to_compare_is_left_to_whoever_knows_the_sums(tmp_path):
     long = sizes(tmp_path, a=b"x" * 3 * END, b=b"x" * 3 * END)
     ends, whole = 4 * END, 6 * END
     refuse_equal(tmp_path, long, most=ends - 1)
@@ -238,7 +232,7 @@ def test_what_takes_too_long_to_compare_is_left_to_whoever_knows_the_sums(tmp_pa
         refuse_equal(tmp_path, long, most=ends + whole)
 
 
-def test_links_are_read_as_they_are_allowed(tmp_path: Path) -> None:
+def test_links_are_read_as_they_are_allowed(tmp_path):
     found = sizes(tmp_path / "drop", a=b"x")
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -250,9 +244,7 @@ def test_links_are_read_as_they_are_allowed(tmp_path: Path) -> None:
         refuse_equal(tmp_path / "drop", {**found, "b": 1}, LinkRule(True, (str(outside),)))
 
 
-def test_a_file_that_cannot_be_read_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,7 @@ from gristmill.untrusted.limits import Limits, bounded, explained, unreadable
 FILE = Path("drop/a.gz")
 
 
-def test_a_small_text_may_have_any_ratio_and_a_large_one_the_stated() -> None:
+def test_a_small_text_may_have_any_ratio_and_a_large_one_the_stated():
     limits = Limits(text_bytes=5000, ratio=10, any_ratio_bytes=100)
     assert limits.unpacked(1) == 100
     assert limits.unpacked(10) == 100
@@ -18,7 +16,7 @@ def test_a_small_text_may_have_any_ratio_and_a_large_one_the_stated() -> None:
     assert limits.unpacked(1000) == 5000
 
 
-def test_a_text_is_cut_off_at_the_first_byte_more() -> None:
+def test_a_text_is_cut_off_at_the_first_byte_more():
     assert list(bounded([b"abc", b"", b"de"], FILE, 5)) == [b"abc", b"", b"de"]
     texts = bounded([b"abc", b"def", b"never"], FILE, 5)
     assert next(texts) == b"abc"
@@ -26,14 +24,14 @@ def test_a_text_is_cut_off_at_the_first_byte_more() -> None:
         next(texts)
 
 
-def test_the_defaults_hold_every_public_file() -> None:
+def test_the_defaults_hold_every_public_file():
     limits = Limits()
     assert limits.bytes >= 64 << 30  # a month of chess
     assert limits.line_bytes >= 1 << 24  # a line of 2048, docs/formats/macroxue.md#gzip
     assert limits.rows >= 1_837_928  # CoT-Collection, one JSON file of 2.36 GB
 
 
-def test_errors_with_a_text_for_the_user_have_no_traceback() -> None:
+def test_errors_with_a_text_for_the_user_have_no_traceback():
     assert explained(BadInput("a.toml", "not TOML", 3)) == ("a.toml:3: not TOML", "")
     error = PermissionError(13, "Permission denied", "drops/x")
     assert explained(error) == ("drops/x: cannot be read: Permission denied", "")
@@ -43,7 +41,7 @@ def test_errors_with_a_text_for_the_user_have_no_traceback() -> None:
     assert unreadable(disk).startswith(said) and explained(disk) == (unreadable(disk), "")
 
 
-def test_any_other_error_names_its_type_and_has_a_short_traceback() -> None:
+def test_any_other_error_names_its_type_and_has_a_short_traceback():
     def deep(levels: int) -> None:
         if levels:
             deep(levels - 1)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -17,14 +15,14 @@ FILE = Path("drop/games.jsonl")
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
 @pytest.mark.parametrize("text", [b"", b"\n", b"a\n\nbc\n", b"a\nbc", b"abcdefghij\nk\n\n"])
-def test_lines_are_those_of_the_whole_text(text: bytes, size: int) -> None:
+def test_lines_are_those_of_the_whole_text(text, size):
     parts = [text[at : at + size] for at in range(0, len(text), size)]
     assert list(lines(parts, FILE)) == text.splitlines(keepends=True)
     assert b"".join(reads(io.BytesIO(text))) == text
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
-def test_a_long_line_names_its_number_before_it_is_whole(size: int) -> None:
+def test_a_long_line_names_its_number_before_it_is_whole(size):
     limits = replace(LIMITS, line_bytes=5)
     text = b"1234\n12345"
     parts = [text[at : at + size] for at in range(0, len(text), size)]
@@ -34,7 +32,7 @@ def test_a_long_line_names_its_number_before_it_is_whole(size: int) -> None:
     assert raised.value.row == 2
 
 
-def test_an_endless_line_takes_bounded_memory() -> None:
+def test_an_endless_line_takes_bounded_memory():
     def endless() -> Iterator[bytes]:
         while True:
             yield bytes(1 << 16)
@@ -47,7 +45,7 @@ def test_an_endless_line_takes_bounded_memory() -> None:
     assert peak < 4 << 22
 
 
-def test_the_number_of_lines_has_a_bound() -> None:
+def test_the_number_of_lines_has_a_bound():
     limits = replace(LIMITS, rows=2)
     assert len(list(lines([b"a\nb\n"], FILE, limits))) == 2
     with pytest.raises(BadInput, match="more than 2 lines"):
@@ -55,7 +53,7 @@ def test_the_number_of_lines_has_a_bound() -> None:
 
 
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b" \t\x0b\n"])
-def test_blank_lines_have_a_bound(blank: bytes) -> None:
+def test_blank_lines_have_a_bound(blank):
     limits = replace(LIMITS, blank_lines=3)
     text = b"a\n" + blank * 7
     assert len(list(lines([text], FILE, limits))) == 8
@@ -80,23 +78,23 @@ def _read(*parts: bytes, is_line: Callable[[bytes], bool] = lambda _: True) -> b
 @pytest.mark.parametrize(
     "parts", [(b"a\rb\r",), (b"\r\ra\r", b"b"), (b"a", b"\rb\r"), (b"a\rb\r" + BIG, b"\r", b"\rc")]
 )
-def test_every_byte_keeps_its_place(parts: tuple[bytes, ...]) -> None:
+def test_every_byte_keeps_its_place(parts):
     assert _read(*parts) == b"".join(parts).replace(b"\r", b"\n")
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"a", b"a\r", b"\ra", b"a\r\nb\r\n", b"a\r\r\nb", b"a\rb\n", b"a\nb\rc"]
 )
-def test_other_texts_stay(text: bytes) -> None:
+def test_other_texts_stay(text):
     assert _read(text) == text
 
 
-def test_a_line_feed_behind_the_first_mebibyte_is_kept() -> None:
+def test_a_line_feed_behind_the_first_mebibyte_is_kept():
     text = b"a\rb\r" + BIG + b"c\nd\r"
     assert _read(text[:-4], text[-4:]) == text.replace(b"\r", b"\n")
 
 
-def test_cr_within_a_line_stays() -> None:
+def test_cr_within_a_line_stays():
     asked: list[bytes] = []
 
     def is_line(line: bytes) -> bool:

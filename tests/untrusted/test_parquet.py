@@ -1,9 +1,5 @@
 """What helps with a file that Arrow does not read, and where it is damaged."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -22,11 +18,11 @@ WRITTEN_AGAIN = "write it again without encryption, with a compression and types
         (OSError("Couldn't deserialize thrift: TProtocolException"), "get it again"),
     ],
 )
-def test_a_file_is_got_again_only_where_its_bytes_are_wrong(error: Exception, advice: str) -> None:
+def test_a_file_is_got_again_only_where_its_bytes_are_wrong(error, advice):
     assert cure(error) == advice
 
 
-def test_an_error_of_the_disk_is_no_damage() -> None:
+def test_an_error_of_the_disk_is_no_damage():
     assert cure(OSError(5, "Input/output error")).startswith("Input/output error: the disk or the ")
     assert cure(OSError("Couldn't deserialize thrift")) == "get it again"
 
@@ -41,9 +37,7 @@ def test_an_error_of_the_disk_is_no_damage() -> None:
         (MemoryError(), "takes too much memory to read in this row or one after it: it looks like"),
     ],
 )
-def test_what_ends_the_reading_names_the_first_row_that_was_not_read(
-    tmp_path: Path, error: Exception, rule: str
-) -> None:
+def test_what_ends_the_reading_names_the_first_row_that_was_not_read(tmp_path, error, rule):
     path = tmp_path / "x.parquet"
     path.write_bytes(b"PAR1")
     with path.open("rb") as file:
@@ -54,7 +48,7 @@ def test_what_ends_the_reading_names_the_first_row_that_was_not_read(
     assert (caught.value.row, caught.value.rule.startswith(rule)) == (10, True)
 
 
-def test_other_errors_pass(tmp_path: Path) -> None:
+def test_other_errors_pass(tmp_path):
     path = tmp_path / "x.parquet"
     path.touch()
     with path.open("rb") as file, pytest.raises(AssertionError), Reading(file.fileno(), path):

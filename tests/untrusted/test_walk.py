@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -18,7 +16,7 @@ def _drop(tmp_path: Path) -> Path:
     return drop
 
 
-def test_every_file_is_listed_and_every_other_entry_has_a_reason(tmp_path: Path) -> None:
+def test_every_file_is_listed_and_every_other_entry_has_a_reason(tmp_path):
     drop = _drop(tmp_path)
     os.mkfifo(drop / "inner" / "pipe")
     (drop / "link").symlink_to("b.txt")
@@ -38,7 +36,7 @@ def test_every_file_is_listed_and_every_other_entry_has_a_reason(tmp_path: Path)
     assert flat == {"b.txt", "link", "outside"}
 
 
-def test_links_to_files_in_a_stated_root_count_as_the_files(tmp_path: Path) -> None:
+def test_links_to_files_in_a_stated_root_count_as_the_files(tmp_path):
     drop, store = _drop(tmp_path), tmp_path / "store"
     store.mkdir()
     (store / "blob").write_bytes(b"12345")
@@ -57,7 +55,7 @@ def test_links_to_files_in_a_stated_root_count_as_the_files(tmp_path: Path) -> N
     assert "is a folder" in str(seen["folder"].refusal)
 
 
-def test_a_drop_that_is_a_link_is_listed_only_where_links_are_followed(tmp_path: Path) -> None:
+def test_a_drop_that_is_a_link_is_listed_only_where_links_are_followed(tmp_path):
     drop = _drop(tmp_path)
     (drop.parent / "d2").symlink_to(drop)
     with pytest.raises(BadInput, match="d2: is a link"):
@@ -66,7 +64,7 @@ def test_a_drop_that_is_a_link_is_listed_only_where_links_are_followed(tmp_path:
     assert len(list(list_files(drop.parent / "d2", root=drop.parent, links=rule))) == 2
 
 
-def test_folders_may_be_nested_64_levels(tmp_path: Path) -> None:
+def test_folders_may_be_nested_64_levels(tmp_path):
     folder = tmp_path
     for _ in range(64):
         folder /= "x"
@@ -78,14 +76,12 @@ def test_folders_may_be_nested_64_levels(tmp_path: Path) -> None:
         list(list_files(tmp_path, root=tmp_path))
 
 
-def test_a_file_that_vanishes_after_it_was_listed_has_no_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_vanishes_after_it_was_listed_has_no_size(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"1")
     listing = list_files(tmp_path, root=tmp_path)
     scandir = os.scandir
 
-    def then_remove(folder: int) -> os._ScandirIterator[str]:
+    def then_remove(folder):
         entries = scandir(folder)
         (tmp_path / "a").unlink(missing_ok=True)
         return entries
@@ -97,9 +93,7 @@ def test_a_file_that_vanishes_after_it_was_listed_has_no_size(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
 @pytest.mark.parametrize("follow", [False, True], ids=["links are refused", "links are followed"])
-def test_a_file_of_another_owner_with_names_elsewhere_is_refused(
-    tmp_path: Path, follow: bool
-) -> None:
+def test_a_file_of_another_owner_with_names_elsewhere_is_refused(tmp_path, follow):
     links = LinkRule(follow=follow)
     drop = _drop(tmp_path)
     secret = tmp_path / "secret"
@@ -115,7 +109,7 @@ def test_a_file_of_another_owner_with_names_elsewhere_is_refused(
     assert hard_links(list_files(drop, root=drop, links=links)) == ({}, [])
 
 
-def test_a_file_of_the_same_owner_with_names_elsewhere_is_noted(tmp_path: Path) -> None:
+def test_a_file_of_the_same_owner_with_names_elsewhere_is_noted(tmp_path):
     drop = _drop(tmp_path)
     (tmp_path / "copy").hardlink_to(drop / "b.txt")
     (drop / "again").hardlink_to(drop / "b.txt")
@@ -123,7 +117,7 @@ def test_a_file_of_the_same_owner_with_names_elsewhere_is_noted(tmp_path: Path) 
     assert (refused, sorted(noted)) == ({}, ["again", "b.txt"])
 
 
-def test_the_visible_files_are_sorted_with_their_sizes(tmp_path: Path) -> None:
+def test_the_visible_files_are_sorted_with_their_sizes(tmp_path):
     for name in ("b/a.json", "a.json", ".cache/x", "b/.x", "SUMS", "b/SUMS"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -142,9 +136,7 @@ def test_the_visible_files_are_sorted_with_their_sizes(tmp_path: Path) -> None:
     assert followed["b/link"] == followed["b/a.json"]
 
 
-def test_a_folder_that_cannot_be_read_is_named_and_what_vanishes_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_read_is_named_and_what_vanishes_is_left_out(tmp_path, monkeypatch):
     gone = Entry("x", os.stat_result((0,) * 10), None, 0)
     monkeypatch.setattr("gristmill.untrusted.walk.list_files", lambda *_, **__: iter([gone]))
     assert visible_files(tmp_path) == {}

@@ -1,7 +1,5 @@
 """No variable of the caller names a vocabulary."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -9,8 +9,6 @@ that looks like a control token or a byte is compared. A line says for each toke
 gave the ids; status 1 where one differs.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Where the tests put vocabularies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gristmill.vocabularies.pinned import Vocabulary

@@ -6,8 +6,6 @@ The output goes into `gristmill/vocabularies/proven.py`; status 1 says that it i
 It takes some minutes, and wants the versions that `engine.PROVEN_VERSIONS` names.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """Random texts that are hard to encode: runs, control texts, all code points, awkward slices."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Iterator

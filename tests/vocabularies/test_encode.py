@@ -1,7 +1,5 @@
 """Each engine, and both behind one encoder, give the ids of tiktoken's own patterns."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,23 +61,19 @@ def ids(encoder: Encoder, texts: Sequence[str]) -> list[list[int]]:
 )
 @given(texts=st.lists(TEXTS | st.text(max_size=20), max_size=3))
 @example(texts=[CONTROL, "\u0130'\u017f'LLe", "", UNPROVEN])
-def test_both_engines_give_the_ids_of_the_published_pattern(
-    vocabulary: Vocabulary, path: Path, own: tiktoken.Encoding, texts: list[str]
-) -> None:
+def test_both_engines_give_the_ids_of_the_published_pattern(vocabulary, path, own, texts):
     expected = [own.encode_ordinary(text) for text in texts]
     for name in ENGINES:
         assert ids(encode.encoder(vocabulary, path, name), texts) == expected
 
 
-def test_the_text_of_a_control_token_is_encoded_as_text(vocabulary: Vocabulary, path: Path) -> None:
+def test_the_text_of_a_control_token_is_encoded_as_text(vocabulary, path):
     for name in ENGINES:
         (control,) = ids(encode.encoder(vocabulary, path, name), ["<|endoftext|>"])
         assert len(control) > 1 and max(control) < 50_256
 
 
-def test_a_text_with_an_unproven_character_goes_to_tiktoken(
-    vocabulary: Vocabulary, path: Path
-) -> None:
+def test_a_text_with_an_unproven_character_goes_to_tiktoken(vocabulary, path):
     auto = encode.encoder(vocabulary, path)
     assert auto.why_reference_alone is None
     first, last = proven.ranges(proven.UNPROVEN[vocabulary.name])[-1]
@@ -93,9 +87,7 @@ def test_a_text_with_an_unproven_character_goes_to_tiktoken(
 
 
 @pytest.mark.parametrize("text", ["a\ud800", "\ud800\udc00", "\u4e2d\udfff\ud800" + "x" * 10])
-def test_a_lone_surrogate_is_refused_with_the_text_of_python(
-    vocabulary: Vocabulary, path: Path, text: str
-) -> None:
+def test_a_lone_surrogate_is_refused_with_the_text_of_python(vocabulary, path, text):
     with pytest.raises(UnicodeEncodeError) as expected:
         text.encode()
     for name in ENGINES:
@@ -106,9 +98,7 @@ def test_a_lone_surrogate_is_refused_with_the_text_of_python(
 
 @pytest.mark.parametrize("before", [0, 1, 99_999, 100_000, 150_000])
 @pytest.mark.parametrize("white", [" ", "\n", "\u3000", " \n", "\x85\t"])
-def test_a_run_of_white_space_is_refused_beyond_the_limit_alone(
-    vocabulary: Vocabulary, path: Path, white: str, before: int
-) -> None:
+def test_a_run_of_white_space_is_refused_beyond_the_limit_alone(vocabulary, path, white, before):
     run = (white * LONGEST_RUN)[:LONGEST_RUN]
     for name in ENGINES:
         encoder = encode.encoder(vocabulary, path, name)
@@ -122,7 +112,7 @@ def test_a_run_of_white_space_is_refused_beyond_the_limit_alone(
 
 @settings(deadline=None)
 @given(text=st.text(st.sampled_from("a\u00e9 \n\u3000\x1c"), max_size=60))
-def test_a_run_is_found_wherever_it_begins(text: str) -> None:
+def test_a_run_is_found_wherever_it_begins(text):
     """With a limit of 5 in place of 100,000."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(encode, "LONGEST_RUN", 5)
@@ -138,9 +128,7 @@ def test_a_run_is_found_wherever_it_begins(text: str) -> None:
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(texts=st.lists(st.text(st.characters() | st.characters(categories=["Cs"])), max_size=4))
-def test_both_engines_refuse_the_same_texts_with_the_same_words(
-    vocabulary: Vocabulary, path: Path, texts: list[str]
-) -> None:
+def test_both_engines_refuse_the_same_texts_with_the_same_words(vocabulary, path, texts):
     answers: list[object] = []
     for name in ENGINES:
         try:
@@ -151,9 +139,7 @@ def test_both_engines_refuse_the_same_texts_with_the_same_words(
 
 
 @pytest.mark.slow
-def test_a_million_random_texts_have_the_ids_of_tiktoken(
-    vocabulary: Vocabulary, path: Path, own: tiktoken.Encoding
-) -> None:
+def test_a_million_random_texts_have_the_ids_of_tiktoken(vocabulary, path, own):
     encoder = encode.encoder(vocabulary, path)
     count = budget.count(1_000_000, 2_500)
     dice = budget.dice(f"random texts {vocabulary.name}")
@@ -168,9 +154,7 @@ def test_a_million_random_texts_have_the_ids_of_tiktoken(
 
 
 @pytest.mark.slow
-def test_long_runs_have_the_ids_of_tiktoken(
-    vocabulary: Vocabulary, path: Path, own: tiktoken.Encoding
-) -> None:
+def test_long_runs_have_the_ids_of_tiktoken(vocabulary, path, own):
     encoder = encode.encoder(vocabulary, path)
     runs = list(random_texts.long_runs())
     for text in budget.some(runs, each=0.5):
@@ -179,7 +163,7 @@ def test_long_runs_have_the_ids_of_tiktoken(
         encoder.encode([" " * 1_000_000])
 
 
-def test_white_space_is_what_the_patterns_take_for_it() -> None:
+def test_white_space_is_what_the_patterns_take_for_it():
     assert set(WHITE_SPACE) == {c for c in map(chr, range(0x110000)) if c.isspace()} - set(
         "\x1c\x1d\x1e\x1f"
     )
@@ -189,9 +173,7 @@ class PanicException(BaseException):
     """As pyo3's, which cannot be imported."""
 
 
-def test_a_panic_of_the_fast_engine_leaves_the_answer_to_tiktoken(
-    vocabulary: Vocabulary, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_panic_of_the_fast_engine_leaves_the_answer_to_tiktoken(vocabulary, path, monkeypatch):
     encoder = Encoder(of_pinned(vocabulary, path))
     expected = ids(encoder, ["one", "two", "three"])
     fast = Gigatoken.encoder
@@ -213,9 +195,7 @@ def test_a_panic_of_the_fast_engine_leaves_the_answer_to_tiktoken(
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_an_interrupt_leaves_the_encoder_as_it_is(
-    path: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
-) -> None:
+def test_an_interrupt_leaves_the_encoder_as_it_is(path, vocabulary, monkeypatch, error):
     def interrupted(text: str) -> object:
         raise error
 
@@ -224,9 +204,7 @@ def test_an_interrupt_leaves_the_encoder_as_it_is(
         encode.encoder(vocabulary, path).encode(["a"])
 
 
-def test_a_panic_of_tiktoken_is_an_ordinary_error(
-    vocabulary: Vocabulary, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_panic_of_tiktoken_is_an_ordinary_error(vocabulary, path, monkeypatch):
     def panics(*_: object, **__: object) -> object:
         raise PanicException("deep inside")
 
@@ -235,12 +213,12 @@ def test_a_panic_of_tiktoken_is_an_ordinary_error(
         encode.encoder(vocabulary, path, TIKTOKEN).encode(["a"])
 
 
-def test_an_encoder_is_loaded_once_a_process(vocabulary: Vocabulary, path: Path) -> None:
+def test_an_encoder_is_loaded_once_a_process(vocabulary, path):
     assert encode.encoder(vocabulary, path) is encode.encoder(vocabulary, path)
     assert encode.encoder(vocabulary, path) is not encode.encoder(vocabulary, path, TIKTOKEN)
 
 
-def test_a_missing_or_another_vocabulary_is_refused(tmp_path: Path, vocabulary: Vocabulary) -> None:
+def test_a_missing_or_another_vocabulary_is_refused(tmp_path, vocabulary):
     other = tmp_path / "other"
     other.write_bytes(b"IQ== 0\n")
     for name in ENGINES:
@@ -252,12 +230,12 @@ def test_a_missing_or_another_vocabulary_is_refused(tmp_path: Path, vocabulary: 
         encode.find_encoder(vocabulary, tmp_path)
 
 
-def test_the_vocabularies_have_their_own_ids(vocabulary_root: Path) -> None:
+def test_the_vocabularies_have_their_own_ids(vocabulary_root):
     texts = ["Hello world"]
     assert ids(encode.find_encoder(GPT2, vocabulary_root), texts) == [[15496, 995]]
     assert ids(encode.find_encoder(O200K, vocabulary_root), texts) == [[13225, 2375]]
 
 
-def test_an_unknown_engine_is_refused(path: Path, vocabulary: Vocabulary) -> None:
+def test_an_unknown_engine_is_refused(path, vocabulary):
     with pytest.raises(ValueError, match="'fast' is none of auto, tiktoken"):
         encode.encoder(vocabulary, path, "fast")

@@ -1,26 +1,21 @@
 """When gigatoken is used, and that its memory is bounded."""
 
-from __future__ import annotations
-
 import mmap
 import pickle
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
 from gristmill.vocabularies import engine
 from gristmill.vocabularies.encode import Encoder
 from gristmill.vocabularies.engine import PROVEN_VERSIONS, Gigatoken
-from gristmill.vocabularies.pinned import GPT2, VOCABULARIES, Vocabulary
+from gristmill.vocabularies.pinned import GPT2, VOCABULARIES
 from gristmill.vocabularies.tokenizer import of_pinned
 from tests.vocabularies.places import drop
 
 
 @pytest.mark.parametrize("changed", PROVEN_VERSIONS)
-def test_another_version_leaves_all_texts_to_tiktoken(
-    monkeypatch: pytest.MonkeyPatch, vocabulary_root: Path, changed: str
-) -> None:
+def test_another_version_leaves_all_texts_to_tiktoken(monkeypatch, vocabulary_root, changed):
     path = drop(vocabulary_root, GPT2)
     expected = bytes(Encoder(of_pinned(GPT2, path)).encode(["Hello world"]).ids[0])
     versions = {**PROVEN_VERSIONS, changed: "0.99"}
@@ -32,9 +27,7 @@ def test_another_version_leaves_all_texts_to_tiktoken(
     assert (bytes(ids[0]), by_reference) == (expected, frozenset({0}))
 
 
-def test_without_its_wheel_tiktoken_does_everything(
-    monkeypatch: pytest.MonkeyPatch, vocabulary_root: Path
-) -> None:
+def test_without_its_wheel_tiktoken_does_everything(monkeypatch, vocabulary_root):
     def missing(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
@@ -46,8 +39,8 @@ def test_without_its_wheel_tiktoken_does_everything(
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda each: each.name)
 def test_the_object_is_renewed_when_memory_and_text_pass_their_bounds(
-    vocabulary: Vocabulary, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    vocabulary, vocabulary_root, monkeypatch
+):
     fast = Gigatoken(of_pinned(vocabulary, drop(vocabulary_root, vocabulary)))
     resident = 1 << 30
     monkeypatch.setattr(engine, "_resident_bytes", lambda: resident)
@@ -65,7 +58,7 @@ def test_the_object_is_renewed_when_memory_and_text_pass_their_bounds(
     assert fast.encoder(0) != second
 
 
-def test_resident_memory_is_measured_in_bytes() -> None:
+def test_resident_memory_is_measured_in_bytes():
     # Pages of their own: what malloc returns may be resident already.
     with mmap.mmap(-1, 64 << 20) as pages:
         before = engine._resident_bytes()
@@ -75,15 +68,13 @@ def test_resident_memory_is_measured_in_bytes() -> None:
     assert 60 << 20 < grown < 80 << 20
 
 
-def test_the_fast_engine_does_not_travel_to_another_process(vocabulary_root: Path) -> None:
+def test_the_fast_engine_does_not_travel_to_another_process(vocabulary_root):
     with pytest.raises(TypeError):
         pickle.dumps(Gigatoken(of_pinned(GPT2, drop(vocabulary_root, GPT2))))
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda each: each.name)
-def test_the_public_function_of_tiktoken_refuses_what_we_rely_on(
-    vocabulary: Vocabulary, vocabulary_root: Path
-) -> None:
+def test_the_public_function_of_tiktoken_refuses_what_we_rely_on(vocabulary, vocabulary_root):
     """`encode_to_numpy` raises for a lone surrogate; with no text disallowed it takes all."""
     reference = engine.tiktoken_encoding(vocabulary, drop(vocabulary_root, vocabulary))
     with pytest.raises(UnicodeEncodeError):

@@ -1,7 +1,5 @@
 """The pins are tiktoken's own, and `place` publishes exactly the pinned bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle
@@ -32,7 +30,7 @@ from gristmill.vocabularies.pinned import (
 from tests.vocabularies.places import drop
 
 
-def test_the_pins_are_tiktokens_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pins_are_tiktokens_own(monkeypatch):
     seen = {}
 
     def note(address: str, expected_hash: str) -> dict[bytes, int]:
@@ -45,7 +43,7 @@ def test_the_pins_are_tiktokens_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == {vocabulary.file: vocabulary.sha256 for vocabulary in VOCABULARIES}
 
 
-def test_place_builds_the_artifact(tmp_path: Path, vocabulary_root: Path) -> None:
+def test_place_builds_the_artifact(tmp_path, vocabulary_root):
     for vocabulary, tokens in ((O200K, 199_998), (GPT2, 50_256)):
         out = tmp_path / vocabulary.name
         summary = place(vocabulary, drop(vocabulary_root, vocabulary), out)
@@ -75,9 +73,7 @@ CALLS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_missing_vocabulary_names_the_command_that_gets_it(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_vocabulary_names_the_command_that_gets_it(name, tmp_path, monkeypatch):
     for variable in ("O200K_HARMONY_VOCAB_PATH", "TIKTOKEN_ENCODINGS_BASE"):
         monkeypatch.delenv(variable, raising=False)
     with pytest.raises(MissingVocabulary, match="run `gristmill tokenizers`"):
@@ -85,13 +81,13 @@ def test_a_missing_vocabulary_names_the_command_that_gets_it(
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_row_is_not_shown_without_a_vocabulary(tmp_path: Path) -> None:
+def test_a_row_is_not_shown_without_a_vocabulary(tmp_path):
     row = {"synth_id": "a", "messages_json": '{"messages": []}'}
     with pytest.raises(MissingVocabulary, match="run `gristmill tokenizers`"):
         shown_tokens.harmony_row(tmp_path / SHARD, 0, row, tmp_path / "absent")
 
 
-def test_a_vocabulary_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
+def test_a_vocabulary_that_cannot_be_read_is_bad_input(tmp_path):
     with pytest.raises(BadInput, match=r"\(Is a directory\): run `gristmill tokenizers`") as caught:
         read_verified(O200K, tmp_path)
     assert not isinstance(caught.value, MissingVocabulary)
@@ -101,9 +97,7 @@ def test_a_vocabulary_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
     assert (type(copy), str(copy)) == (type(absent.value), str(absent.value))
 
 
-def test_the_order_of_places(
-    tmp_path: Path, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_order_of_places(tmp_path, vocabulary_root, monkeypatch):
     data = drop(vocabulary_root, O200K).read_bytes()
     places = [
         tmp_path / "named" / "any.name",
@@ -130,9 +124,7 @@ def test_the_order_of_places(
 
 
 @pytest.mark.parametrize("damage", ["short", "long", "changed", "empty"])
-def test_a_wrong_file_is_refused_not_passed_over(
-    tmp_path: Path, vocabulary_root: Path, damage: str
-) -> None:
+def test_a_wrong_file_is_refused_not_passed_over(tmp_path, vocabulary_root, damage):
     data = drop(vocabulary_root, GPT2).read_bytes()
     good = drop(tmp_path, GPT2)
     good.parent.mkdir(parents=True)
@@ -154,7 +146,7 @@ def test_a_wrong_file_is_refused_not_passed_over(
         assert GPT2.sha256 in caught.value.rule
 
 
-def test_encodings_load_offline_and_give_known_ids(vocabulary_root: Path) -> None:
+def test_encodings_load_offline_and_give_known_ids(vocabulary_root):
     harmony = load_harmony(vocabulary_root)
     assert harmony.encode("hello world") == [24912, 2375]
     assert harmony.encode("<|start|>", allowed_special={"<|start|>"}) == [200006]

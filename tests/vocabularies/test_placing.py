@@ -1,16 +1,17 @@
 """Tokenizers from a person's file: declared, proved, placed, and refused."""
 
-from __future__ import annotations
-
 import hashlib
+import http.server
 import io
 import logging
 import shutil
 import string
 import sysconfig
+import threading
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +23,14 @@ from tokenizers.normalizers import Normalizer
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.settings.root_tables import PlacingSettings
-from gristmill.vocabularies import probe, proving
+from gristmill.vocabularies import placing, probe, proving
 from gristmill.vocabularies.encode import Encoded
-from gristmill.vocabularies.pinned import FILE, Proof, read_declared
+from gristmill.vocabularies.pinned import FILE, GPT2, O200K, VOCABULARIES, Proof, read_declared
 from gristmill.vocabularies.placing import place_tokenizer, put, tokenizer_laws
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
 from tests.paths import CHECKOUT
 from tests.vocabularies import mixed_texts
+from tests.vocabularies.places import drop as place_of
 
 EOD = "<|end|>"
 _ALL_TEXTS = probe.texts
@@ -95,7 +97,7 @@ def ids(tokenizer: Tokenizer, text: str, engine: str = "auto") -> list[int]:
     return found
 
 
-def test_a_placed_file_is_a_tokenizer_with_its_end_by_text(folder: Path) -> None:
+def test_a_placed_file_is_a_tokenizer_with_its_end_by_text(folder):
     found = open_tokenizer(folder / "mine")
     assert (found.name, found.size, found.eod, found.special) == ("mine", 601, 0, {EOD: 0})
     assert found.dtype == np.dtype("<u2")
@@ -105,7 +107,7 @@ def test_a_placed_file_is_a_tokenizer_with_its_end_by_text(folder: Path) -> None
     assert back.decode() == "Ответ: x²\n"
 
 
-def test_both_engines_give_the_same_ids_and_no_control_token(folder: Path) -> None:
+def test_both_engines_give_the_same_ids_and_no_control_token(folder):
     found = open_tokenizer(folder / "mine")
     for text in (f"a{EOD}b", "x <think> y", *probe.texts()[300:]):
         assert ids(found, text) == ids(found, text, "reference")
@@ -115,8 +117,8 @@ def test_both_engines_give_the_same_ids_and_no_control_token(folder: Path) -> No
 
 
 def test_what_looks_like_a_control_token_of_sentencepiece_has_the_ids_of_its_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     sentencepiece = pytest.importorskip("sentencepiece")
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -149,9 +151,7 @@ def test_what_looks_like_a_control_token_of_sentencepiece_has_the_ids_of_its_tex
     assert mixed_texts.differing(unmarked, texts) != []
 
 
-def test_mixed_texts_have_the_ids_of_the_library_and_another_id_is_found(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mixed_texts_have_the_ids_of_the_library_and_another_id_is_found(folder, monkeypatch):
     # All that is installed would be listed for a few texts.
     monkeypatch.setattr(sysconfig, "get_paths", lambda: {"purelib": str(CHECKOUT / "gristmill")})
     tokenizer, texts = open_tokenizer(folder / "mine"), list(mixed_texts.mixed(40))
@@ -166,9 +166,7 @@ def test_mixed_texts_have_the_ids_of_the_library_and_another_id_is_found(
     assert mixed_texts.differing(tokenizer, texts) == texts[-1:]
 
 
-def test_a_normaliser_leaves_no_offsets_and_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_normaliser_leaves_no_offsets_and_says_why(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
     source = trained(tmp_path / "tokenizer.json", normalizers.NFKC())
     drop = put(source, tmp_path, name="nfkc", eod=EOD).parent
@@ -182,9 +180,7 @@ def test_a_normaliser_leaves_no_offsets_and_says_why(
     assert found.encode(["a"]).by_reference == {0}
 
 
-def test_a_child_that_dies_of_the_proof_leaves_the_reference(
-    drop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_child_that_dies_of_the_proof_leaves_the_reference(drop, tmp_path, monkeypatch):
     def dying(function: object, *arguments: object, **_: object) -> object:
         if function is proving.prove:
             raise BadInput("x", "crashes the library that reads it")
@@ -196,9 +192,7 @@ def test_a_child_that_dies_of_the_proof_leaves_the_reference(
     assert found.proof is not None and "crashes the library" in found.proof.why_not
 
 
-def test_an_end_that_is_no_control_token_is_refused_with_those_there_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_end_that_is_no_control_token_is_refused_with_those_there_are(tmp_path, monkeypatch):
     monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
     monkeypatch.setattr(proving, "_PLANES", ())
     drop = put(trained(tmp_path / "t.json"), tmp_path, name="mine", eod="</s>").parent
@@ -206,9 +200,7 @@ def test_an_end_that_is_no_control_token_is_refused_with_those_there_are(
         place_tokenizer(drop, read_declared(drop), tmp_path / "out")
 
 
-def test_a_model_that_draws_its_merges_is_refused_before_it_is_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_draws_its_merges_is_refused_before_it_is_compared(tmp_path, monkeypatch):
     monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
     monkeypatch.setattr("gristmill.vocabularies.placing.prove", None)
     content = orjson.loads(trained(tmp_path / "t.json").read_bytes())
@@ -220,9 +212,7 @@ def test_a_model_that_draws_its_merges_is_refused_before_it_is_compared(
 
 
 @pytest.mark.parametrize("place", ["added_tokens", "vocab"])
-def test_two_tokens_of_one_id_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+def test_two_tokens_of_one_id_are_refused(tmp_path, monkeypatch, place):
     monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
     content = orjson.loads(trained(tmp_path / "t.json").read_bytes())
     if place == "vocab":
@@ -238,9 +228,7 @@ def test_two_tokens_of_one_id_are_refused(
 @pytest.mark.parametrize(
     "limits", [PlacingSettings(seconds=1), PlacingSettings(memory_bytes=1 << 26)]
 )
-def test_what_takes_more_than_the_limits_ends_in_words_that_name_the_setting(
-    tmp_path: Path, limits: PlacingSettings
-) -> None:
+def test_what_takes_more_than_the_limits_ends_in_words_that_name_the_setting(tmp_path, limits):
     content = orjson.loads(trained(tmp_path / "t.json").read_bytes())
     content["model"]["vocab"] |= {f"w{at}": at for at in range(1_000, 700_000)}
     (tmp_path / "t.json").write_bytes(orjson.dumps(content))
@@ -252,9 +240,7 @@ def test_what_takes_more_than_the_limits_ends_in_words_that_name_the_setting(
 
 
 @pytest.mark.parametrize(("taken", "left"), [(1, [9]), (9, [1]), (10, []), (11, [])])
-def test_facts_and_proof_together_keep_the_seconds(
-    drop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int, left: list[int]
-) -> None:
+def test_facts_and_proof_together_keep_the_seconds(drop, tmp_path, monkeypatch, taken, left):
     given: list[int] = []
 
     def run(function: object, *arguments: object, seconds: int, **_: object) -> object:
@@ -268,9 +254,7 @@ def test_facts_and_proof_together_keep_the_seconds(
     assert given == [10, *left]
 
 
-def test_a_model_that_makes_its_end_of_ordinary_text_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_makes_its_end_of_ordinary_text_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
     made = Loaded(models.WordLevel({"</s>": 0, "a": 1, "[UNK]": 2}, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -281,14 +265,14 @@ def test_a_model_that_makes_its_end_of_ordinary_text_is_refused(
         place_tokenizer(drop, read_declared(drop), tmp_path / "out")
 
 
-def test_a_file_that_no_library_reads_is_refused_by_a_child(tmp_path: Path) -> None:
+def test_a_file_that_no_library_reads_is_refused_by_a_child(tmp_path):
     (tmp_path / "t.json").write_text('{"model": 5}')
     drop = put(tmp_path / "t.json", tmp_path, name="mine", eod="x").parent
     with pytest.raises(BadInput, match="tokenizers does not read it"):
         place_tokenizer(drop, read_declared(drop), tmp_path / "out")
 
 
-def test_another_file_than_the_declared_one_is_refused(drop: Path, tmp_path: Path) -> None:
+def test_another_file_than_the_declared_one_is_refused(drop, tmp_path):
     declared = read_declared(drop)
     other = tmp_path / "mine"
     other.mkdir()
@@ -300,7 +284,7 @@ def test_another_file_than_the_declared_one_is_refused(drop: Path, tmp_path: Pat
         place_tokenizer(other, declared, tmp_path / "out")
 
 
-def test_the_laws_find_a_changed_file_and_ids_beyond_the_size(folder: Path, tmp_path: Path) -> None:
+def test_the_laws_find_a_changed_file_and_ids_beyond_the_size(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "t")
     facts = tmp_path / "t/mine/facts.json"
     values = orjson.loads(facts.read_bytes())
@@ -311,7 +295,7 @@ def test_the_laws_find_a_changed_file_and_ids_beyond_the_size(folder: Path, tmp_
     assert [each.law for each in tokenizer_laws(tmp_path / "t", "mine")] == ["readable"]
 
 
-def test_the_end_is_never_guessed_and_a_refused_folder_is_not_left(tmp_path: Path) -> None:
+def test_the_end_is_never_guessed_and_a_refused_folder_is_not_left(tmp_path):
     file = tmp_path / "x.tiktoken"
     file.write_bytes(b"IQ== 0\n")
     with pytest.raises(BadInput, match="never guessed: give --eod"):
@@ -336,7 +320,7 @@ def test_the_end_is_never_guessed_and_a_refused_folder_is_not_left(tmp_path: Pat
         ("eod = 5", "eod = 5: must be a text"),
     ],
 )
-def test_a_wrong_key_is_refused_by_its_name(tmp_path: Path, line: str, rule: str) -> None:
+def test_a_wrong_key_is_refused_by_its_name(tmp_path, line, rule):
     good = {"form": '"tokenizer.json"', "file": '"t.json"', "sha256": f'"{"0" * 64}"'}
     good |= {"eod": '"</s>"'}
     key, _, value = line.partition(" = ")
@@ -349,7 +333,7 @@ def test_a_wrong_key_is_refused_by_its_name(tmp_path: Path, line: str, rule: str
     assert rule in refused.value.rule and refused.value.file.endswith(FILE)
 
 
-def test_a_missing_key_and_a_built_in_name_are_refused(tmp_path: Path) -> None:
+def test_a_missing_key_and_a_built_in_name_are_refused(tmp_path):
     for name, text, rule in (
         ("mine", 'form = "tiktoken"', "`file` is missing: write file ="),
         ("gpt2", f'form="tokenizer.json"\nfile="t"\nsha256="{"0" * 64}"\neod="x"', "built-in"),
@@ -360,7 +344,95 @@ def test_a_missing_key_and_a_built_in_name_are_refused(tmp_path: Path) -> None:
             read_declared(tmp_path / name)
 
 
-def test_the_fixed_texts_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fixed_texts_stay(monkeypatch):
     monkeypatch.setattr(probe, "texts", _ALL_TEXTS)
     assert len(probe.texts()) == 5000
     assert probe.digest() == "c7f8b07fe43566cff7e5e03bdd5e143a90653cd6b8620655e9769b24159b8c50"
+
+
+NOWHERE = "http://127.0.0.1:9/none"
+PREFIX = "litellm/litellm_core_utils/tokenizers/"
+
+
+def test_files_of_this_machine_are_fetched_without_network(tmp_path, vocabulary_root):
+    for vocabulary in VOCABULARIES:
+        source = tmp_path / "tokenizer" / vocabulary.relative
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_bytes(place_of(vocabulary_root, vocabulary).read_bytes())
+    fetched = placing.fetch(tmp_path, wheel=None, base=NOWHERE)
+    assert fetched == [place_of(tmp_path, vocabulary) for vocabulary in VOCABULARIES]
+    for vocabulary, path in zip(VOCABULARIES, fetched, strict=True):
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == vocabulary.sha256
+    before = [path.stat().st_mtime_ns for path in fetched]
+    placing.fetch(tmp_path, wheel=None, base=NOWHERE)
+    assert [path.stat().st_mtime_ns for path in fetched] == before
+    assert sorted(path.name for path in fetched[0].parent.iterdir()) == sorted(
+        vocabulary.file for vocabulary in VOCABULARIES
+    )
+
+
+class _Silent(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def served(tmp_path: Path, vocabulary_root: Path) -> Iterator[tuple[Path, str]]:
+    """A folder with the vocabularies, and the address where it is served."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    for vocabulary in VOCABULARIES:
+        (folder / vocabulary.file).write_bytes(place_of(vocabulary_root, vocabulary).read_bytes())
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(_Silent, directory=folder)
+    ) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield folder, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_wrong_answer_leaves_no_file_and_the_right_one_is_fetched(tmp_path, served):
+    folder, base = served
+    root, right = tmp_path / "root", (folder / GPT2.file).read_bytes()
+    (folder / GPT2.file).write_bytes(b"<html>no</html>")
+    with pytest.raises(GristmillError, match=r"r50k_base.*by hand"):
+        placing.fetch(root, wheel=None, base=base)
+    assert [path.name for path in (root / "drops" / "tokenizers").iterdir()] == [O200K.file]
+    (folder / GPT2.file).write_bytes(right)
+    for path in placing.fetch(root, wheel=None, base=base):
+        assert path.read_bytes() == (folder / path.name).read_bytes()
+
+
+def test_a_wheel_with_another_member_is_not_used(tmp_path, served):
+    folder, base = served
+    wheel = tmp_path / "other.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(PREFIX + "fb374d419588a4632f3f557e76b4b70aebbca790", bytes(50_000_000))
+    placing.fetch(tmp_path / "root", wheel=wheel, base=base)
+    assert place_of(tmp_path / "root", O200K).read_bytes() == (folder / O200K.file).read_bytes()
+    with pytest.raises(GristmillError, match=r"does not have 3613922 bytes.*127\.0\.0\.1"):
+        placing.fetch(tmp_path / "other", wheel=wheel, base=NOWHERE)
+
+
+def test_the_wheels_members_give_the_pinned_bytes(tmp_path, vocabulary_root):
+    # p50k_base is r50k_base and 24 tokens of 2 to 25 spaces more.
+    import base64
+
+    extra = b"".join(base64.b64encode(b" " * (2 + i)) + b" %d\n" % (50257 + i) for i in range(24))
+    wheel = tmp_path / "made.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            PREFIX + "fb374d419588a4632f3f557e76b4b70aebbca790",
+            place_of(vocabulary_root, O200K).read_bytes(),
+        )
+        archive.writestr(
+            PREFIX + "ec7223a39ce59f226a68acc30dc1af2788490e15",
+            place_of(vocabulary_root, GPT2).read_bytes() + extra,
+        )
+        archive.writestr("../escape", b"never extracted")
+    paths = placing.fetch(tmp_path / "root", wheel=wheel, base=NOWHERE)
+    for vocabulary, path in zip(VOCABULARIES, paths, strict=True):
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == vocabulary.sha256
+    assert not (tmp_path / "escape").exists()

@@ -1,7 +1,5 @@
 """The tables of unproven characters are those that the comparison gave."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +15,13 @@ vocabularies = pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda ea
 COUNTS = {"o200k_harmony": 4699, "gpt2": 4657}
 
 
-def test_the_tables_have_their_digest() -> None:
+def test_the_tables_have_their_digest():
     assert proven.digest(engine.PROVEN_VERSIONS, proven.UNPROVEN) == proven.DIGEST
     assert proven.digest({**engine.PROVEN_VERSIONS, "gigatoken": "0.10.1"}, {}) != proven.DIGEST
 
 
 @vocabularies
-def test_a_table_has_its_ranges_and_the_surrogates(vocabulary: Vocabulary) -> None:
+def test_a_table_has_its_ranges_and_the_surrogates(vocabulary):
     unproven = np.flatnonzero(proven.table(proven.UNPROVEN[vocabulary.name]))
     surrogates = np.arange(0xD800, 0xE000)
     rest = np.setdiff1d(unproven, surrogates)
@@ -41,17 +39,13 @@ def _differ_as_the_table_says(vocabulary: Vocabulary, path: Path, count: int) ->
 
 
 @vocabularies
-def test_a_sample_of_all_code_points_is_as_the_table_says(
-    vocabulary: Vocabulary, vocabulary_root: Path
-) -> None:
+def test_a_sample_of_all_code_points_is_as_the_table_says(vocabulary, vocabulary_root):
     assert _differ_as_the_table_says(vocabulary, drop(vocabulary_root, vocabulary), 5_000)
 
 
 @pytest.mark.slow
 @vocabularies
-def test_all_code_points_are_as_the_table_says(
-    vocabulary: Vocabulary, vocabulary_root: Path
-) -> None:
+def test_all_code_points_are_as_the_table_says(vocabulary, vocabulary_root):
     path = drop(vocabulary_root, vocabulary)
     if budget.is_whole():
         assert prove.measured(vocabulary, path) == proven.UNPROVEN[vocabulary.name]

@@ -1,7 +1,5 @@
 """The pages over artifacts, asked as a browser asks: what they show, escape and refuse."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -105,7 +103,7 @@ def address(page: str = "rows", more: str = "") -> str:
         address(more=f"?start={quote(EVIL)}"),
     ],
 )
-def test_hostile_text_is_text_on_every_page(client: TestClient, page: str) -> None:
+def test_hostile_text_is_text_on_every_page(client, page):
     answer = client.get(page)
     assert "alert(1)" in answer.text or answer.status_code == 400 or page == "/browse/"
     tags = re.findall(r"<[a-z][^>]*>", answer.text)
@@ -119,13 +117,13 @@ def test_hostile_text_is_text_on_every_page(client: TestClient, page: str) -> No
     assert "unsafe" not in " ".join(policies)
 
 
-def test_a_damaged_record_has_a_line_in_the_list(client: TestClient) -> None:
+def test_a_damaged_record_has_a_line_in_the_list(client):
     text = client.get("/browse/").text
     assert "1 artifact" in text
     assert "records that cannot be read" in text
 
 
-def test_pages_lead_forth_and_back(client: TestClient) -> None:
+def test_pages_lead_forth_and_back(client):
     def links(page: str) -> dict[str, str]:
         found = re.findall(r'href="([^"]*)" rel="(prev|next)"', client.get(page).text)
         return {rel: html.unescape(href) for href, rel in found}
@@ -140,7 +138,7 @@ def test_pages_lead_forth_and_back(client: TestClient) -> None:
     assert links(address("row", "?n=58"))["next"].endswith("n=59")
 
 
-def test_a_search_goes_on_by_a_link(client: TestClient, table: Hostile) -> None:
+def test_a_search_goes_on_by_a_link(client, table):
     page = address(more="?q=a+b&column=x&rule=from&value=%263&sort=x&desc=1&column=&rule=is&value=")
     text = client.get(page).text
     assert "1 row of 20 that were looked at; the search continues with next" in text
@@ -150,7 +148,7 @@ def test_a_search_goes_on_by_a_link(client: TestClient, table: Hostile) -> None:
     assert table.asked == [(query, ""), (query, "later/+&")]
 
 
-def test_the_page_of_a_row_has_mask_span_raw_bytes_and_origin(client: TestClient) -> None:
+def test_the_page_of_a_row_has_mask_span_raw_bytes_and_origin(client):
     text = client.get(address("row", "?n=2")).text
     assert 'class="s0 counts"' in text
     assert 'class=" masked"' in text
@@ -160,7 +158,7 @@ def test_the_page_of_a_row_has_mask_span_raw_bytes_and_origin(client: TestClient
     assert client.get(address("row", "?n=60")).status_code == 404
 
 
-def test_a_page_waits_for_lines_that_are_not_counted(client: TestClient, table: Hostile) -> None:
+def test_a_page_waits_for_lines_that_are_not_counted(client, table):
     table.wait = True
     answer = client.get(address(more="?start=50"))
     assert answer.headers["refresh"] == "1"
@@ -174,14 +172,14 @@ def test_a_page_waits_for_lines_that_are_not_counted(client: TestClient, table: 
         *("corn/..%2f..%2foutside", "corn%2f%2fx", "a%00b", "x" * 5000, "way"),
     ],
 )
-def test_no_other_folder_is_shown(client: TestClient, path: str) -> None:
+def test_no_other_folder_is_shown(client, path):
     for page in ("rows", "row", "trace"):
         answer = client.get(f"/browse/{page}/{path}")
         assert answer.status_code in (400, 404)
         assert "corn/mill" not in answer.text
 
 
-def test_only_reads_of_this_machine_are_answered(client: TestClient) -> None:
+def test_only_reads_of_this_machine_are_answered(client):
     for send in (client.post, client.put, client.delete, client.patch):
         assert send("/browse/").status_code == 405
     assert client.head(address()).status_code == 200
@@ -189,14 +187,14 @@ def test_only_reads_of_this_machine_are_answered(client: TestClient) -> None:
     assert client.get("/browse/", headers={"origin": "http://evil.example"}).status_code == 403
 
 
-def test_style_and_keys_are_the_only_files(client: TestClient) -> None:
+def test_style_and_keys_are_the_only_files(client):
     assert client.get("/browse/static/style.css").headers["content-type"].startswith("text/css")
     assert client.get("/browse/static/keys.js").status_code == 200
     assert client.get("/browse/static/..%2fapp.py").status_code == 404
     assert client.get("/browse/static/app.py").status_code == 404
 
 
-def test_an_address_holds_all_that_a_page_shows() -> None:
+def test_an_address_holds_all_that_a_page_shows():
     query = Query("ä&=", (Filter("a.b", "is", " "), Filter("c", "to", "+1 %")), "s", True)
     state = Asked("a b/c#?", "x/y", "p", "t", query, "tok/+", 25, 3, 9)
     path, _, given = state.address("row").removeprefix("/browse/row/").partition("?")
@@ -206,7 +204,7 @@ def test_an_address_holds_all_that_a_page_shows() -> None:
 
 
 @pytest.mark.parametrize(("column", "value"), [("", "x"), ("a", ""), ("", "")])
-def test_a_filter_without_a_column_or_a_value_is_none(column: str, value: str) -> None:
+def test_a_filter_without_a_column_or_a_value_is_none(column, value):
     given = [("column", column), ("rule", "is"), ("value", value)]
     assert not asked("x", given).is_query
 
@@ -222,14 +220,12 @@ def test_a_filter_without_a_column_or_a_value_is_none(column: str, value: str) -
         ([("column", "a"), ("rule", "is"), ("value", "b")] * 11, "at most 10 filters"),
     ],
 )
-def test_what_an_address_cannot_mean_is_refused(given: list[tuple[str, str]], reason: str) -> None:
+def test_what_an_address_cannot_mean_is_refused(given, reason):
     with pytest.raises(GristmillError, match=reason):
         asked("x", given)
 
 
-def test_a_table_is_opened_again_once_its_artifact_is_published_again(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_is_opened_again_once_its_artifact_is_published_again(root, monkeypatch):
     opened: list[Path] = []
 
     def open_one(place: Path, *_: object) -> Hostile:
@@ -248,7 +244,7 @@ def test_a_table_is_opened_again_once_its_artifact_is_published_again(
     assert len(opened) == 2
 
 
-def test_a_cell_keeps_its_lines_and_shows_no_other_character_that_cannot_be_seen() -> None:
+def test_a_cell_keeps_its_lines_and_shows_no_other_character_that_cannot_be_seen():
     assert app._cell("a\nb\x07") == "a\nb\N{REPLACEMENT CHARACTER}"
     assert app._cell("a\nbcd", 4) == "a\nb…"
     assert (app._cell(None), app._cell(0.1), app._cell(7)) == ("", "0.1", "7")

@@ -1,7 +1,5 @@
 """Which requests reach the web server, by Host, Origin, form and what the browser says."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Mapping
@@ -61,7 +59,7 @@ def status(*arguments: Any, **named: Any) -> int:
     "host",
     ["127.0.0.1", "127.0.0.1:3000", "localhost:3000", "LOCALHOST:8080", "[::1]", "[::1]:3000"],
 )
-def test_names_of_this_machine_are_answered_at_any_port(host: str) -> None:
+def test_names_of_this_machine_are_answered_at_any_port(host):
     assert status(host=host) == 200
     assert (
         status("POST", "/graphql", {**JSON, "Origin": f"http://{host.lower()}"}, host=host) == 200
@@ -76,12 +74,12 @@ def test_names_of_this_machine_are_answered_at_any_port(host: str) -> None:
         *("localhost:", "localhost@evil.example", "evil.example@localhost", "", "0.0.0.0:3000"),
     ],
 )
-def test_any_other_host_is_refused(host: str) -> None:
+def test_any_other_host_is_refused(host):
     assert status(host=host) == 400
     assert status("POST", "/graphql", JSON, host=host) == 400
 
 
-def test_a_request_names_its_host_once() -> None:
+def test_a_request_names_its_host_once():
     assert status(host=None) == 400
     assert status(headers=[("host", "localhost")]) == 400
 
@@ -93,7 +91,7 @@ def test_a_request_names_its_host_once() -> None:
         *("http://localhost:3000", "http://127.0.0.1:3000.evil.example", "ftp://127.0.0.1:3000"),
     ],
 )
-def test_what_another_origin_sends_is_refused(origin: str) -> None:
+def test_what_another_origin_sends_is_refused(origin):
     for method, address in (("GET", "/"), ("POST", "/graphql"), ("POST", "/report_asset_check/a")):
         assert status(method, address, {**JSON, "Origin": origin}) == 403
     (closed,) = ask(kind="websocket", address="/graphql", headers={"Origin": origin})
@@ -102,7 +100,7 @@ def test_what_another_origin_sends_is_refused(origin: str) -> None:
     assert status("POST", "/graphql", both) == 403
 
 
-def test_its_own_pages_and_programs_without_an_origin_are_served() -> None:
+def test_its_own_pages_and_programs_without_an_origin_are_served():
     for headers in ({}, {"Origin": f"http://{HOST}"}, {"Origin": f"https://{HOST}"}):
         assert status("GET", "/runs", headers) == 200
         assert status("POST", "/graphql?op=RunsQuery", {**JSON, **headers}) == 200
@@ -110,13 +108,13 @@ def test_its_own_pages_and_programs_without_an_origin_are_served() -> None:
         assert accepted == {"type": "websocket.accept"}
 
 
-def test_a_websocket_is_refused_by_its_host_too() -> None:
+def test_a_websocket_is_refused_by_its_host_too():
     (closed,) = ask(kind="websocket", address="/graphql", host="evil.example")
     assert closed["type"] == "websocket.close"
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
-def test_what_a_page_of_another_site_causes_is_refused_but_a_link(site: str) -> None:
+def test_what_a_page_of_another_site_causes_is_refused_but_a_link(site):
     """Another port of this machine is of the same site."""
     said = {"Sec-Fetch-Site": site}
     link = {**said, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
@@ -130,13 +128,13 @@ def test_what_a_page_of_another_site_causes_is_refused_but_a_link(site: str) -> 
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
-def test_what_a_person_or_an_own_page_asks_is_served(site: str) -> None:
+def test_what_a_person_or_an_own_page_asks_is_served(site):
     assert status("GET", "/runs", {"Sec-Fetch-Site": site}) == 200
     assert status("POST", "/graphql", {**JSON, "Sec-Fetch-Site": site}) == 200
 
 
 @pytest.mark.parametrize("path", ["/graphql", "/graphql/", "/prefix/graphql"])
-def test_no_address_executes_graphql(path: str) -> None:
+def test_no_address_executes_graphql(path):
     query = "query=mutation{reloadWorkspace{__typename}}"
     for method in ("GET", "HEAD"):
         assert status(method, f"{path}?{query}") == 403
@@ -147,7 +145,7 @@ def test_no_address_executes_graphql(path: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "/\n", "\r", "\t", "\x00", "\x7f", "\x85", "\u2028"])
-def test_a_path_with_a_control_character_is_refused(end: str) -> None:
+def test_a_path_with_a_control_character_is_refused(end):
     # Starlette takes "/graphql\n" for "/graphql": a route's pattern ends in `$`.
     assert re.match(compile_path("/graphql")[0].pattern, "/graphql\n")
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
@@ -166,7 +164,7 @@ def test_a_path_with_a_control_character_is_refused(end: str) -> None:
         *("multipart/form-data; boundary=x", "TEXT/PLAIN"),
     ],
 )
-def test_what_a_form_can_send_is_refused(kind: str) -> None:
+def test_what_a_form_can_send_is_refused(kind):
     for path in ("/graphql", "/report_asset_materialization/a"):
         for method in ("POST", "PUT", "DELETE"):
             assert status(method, path, {"Content-Type": kind}) == 415
@@ -174,7 +172,7 @@ def test_what_a_form_can_send_is_refused(kind: str) -> None:
     assert status("POST", "/graphql", both) == 415
 
 
-def test_graphql_is_json_and_reports_may_be_empty() -> None:
+def test_graphql_is_json_and_reports_may_be_empty():
     assert status("POST", "/graphql") == 415
     assert status("POST", "/graphql", {"Content-Type": "application/graphql"}) == 415
     assert status("POST", "/graphql", {"Content-Type": "application/json; charset=utf-8"}) == 200
@@ -182,20 +180,20 @@ def test_graphql_is_json_and_reports_may_be_empty() -> None:
 
 
 @pytest.mark.parametrize("host", [HOST, "evil.example"])
-def test_every_answer_forbids_frames(host: str) -> None:
+def test_every_answer_forbids_frames(host):
     headers = {name.decode(): value.decode() for name, value in ask(host=host)[0]["headers"]}
     assert FRAMES.items() <= headers.items()
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert ("own" in headers) == (host == HOST)
 
 
-def test_a_refusal_says_why() -> None:
+def test_a_refusal_says_why():
     start, body = ask(host="evil.example")
     assert b"127.0.0.1" in body["body"]
     assert (b"content-length", str(len(body["body"])).encode()) in start["headers"]
 
 
-def test_what_is_no_request_passes() -> None:
+def test_what_is_no_request_passes():
     seen: list[str] = []
 
     async def application(scope: Any, receive: Any, send: Any) -> None:

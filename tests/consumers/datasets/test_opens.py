@@ -20,7 +20,7 @@ from gristmill.exports.table import columns_of, fitted
 from gristmill.mirror import push
 from tests.consumers.datasets import DATASETS
 from tests.hub_server import TOKEN, Hub
-from tests.mirror.hub.test_push import URL, hub, repository
+from tests.mirror.test_hub import URL, hub, repository
 from tests.requirements import cannot_run
 from tests.sample_root import SampleRoot
 

@@ -1,6 +1,4 @@
-"""Pushes once to a dataset repository, as a program that may be killed: `once ROOT URL`."""
-
-from __future__ import annotations
+"""Pushes once to a dataset repository, as a program that may be killed: `hub_once ROOT URL`."""
 
 import sys
 from pathlib import Path

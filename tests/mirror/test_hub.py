@@ -1,9 +1,15 @@
 """Publishing in a dataset repository, against a hub on this machine."""
 
-from __future__ import annotations
-
+import getpass
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub
 import pyarrow as pa
@@ -14,17 +20,20 @@ from click.testing import CliRunner
 
 from gristmill import provenance
 from gristmill.cli import main
+from gristmill.contract import BadInput
 from gristmill.exports.table import Split, required
+from gristmill.hashing import sha256_file
 from gristmill.inbox.hub import HubError
 from gristmill.mirror import MirrorError, pull, push
+from gristmill.mirror.hub import neutral, readme
 from gristmill.provenance.find_artifacts import artifacts
+from gristmill.reading.folder import OpenFolder
 from tests.hub_server import TOKEN, Hub, Repository, Stored, running
 from tests.mirror.roots import built, in_repository
+from tests.paths import CHECKOUT
 
 # The library's own call of its HTTP client.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning")
 URL = "hf://datasets/me/corpus"
 
 
@@ -45,7 +54,7 @@ def repository(hub: Hub) -> Repository:
     return hub.repositories["me/corpus"]
 
 
-def test_a_repository_becomes_a_copy_of_the_data_root(hub: Hub, tmp_path: Path) -> None:
+def test_a_repository_becomes_a_copy_of_the_data_root(hub, tmp_path):
     root = tmp_path / "root"
     built(root, "family/a", seed=1)
     built(root, "family/b", seed=2)
@@ -63,7 +72,7 @@ def test_a_repository_becomes_a_copy_of_the_data_root(hub: Hub, tmp_path: Path) 
     assert provenance.verify(copy, check_inputs=False, check_laws=False) == []
 
 
-def test_what_the_repository_has_is_not_sent_again(hub: Hub, tmp_path: Path) -> None:
+def test_what_the_repository_has_is_not_sent_again(hub, tmp_path):
     built(tmp_path)
     push(tmp_path, URL)
     sent = len(hub.uploads)
@@ -73,7 +82,7 @@ def test_what_the_repository_has_is_not_sent_again(hub: Hub, tmp_path: Path) -> 
     assert len(repository(hub).titles) == 1 and len(hub.uploads) == sent
 
 
-def test_a_rebuild_is_one_commit_that_removes_what_is_gone(hub: Hub, tmp_path: Path) -> None:
+def test_a_rebuild_is_one_commit_that_removes_what_is_gone(hub, tmp_path):
     built(tmp_path, seed=1)
     push(tmp_path, URL)
     foreign = dict(repository(hub).commits[-1][2], **{"README.md": Stored(b"mine", False)})
@@ -90,14 +99,10 @@ def test_a_rebuild_is_one_commit_that_removes_what_is_gone(hub: Hub, tmp_path: P
     (done,) = push(tmp_path, URL)
     assert done.error is None and done.created
     assert repository(hub).files == {**in_repository(tmp_path), "README.md": b"mine"}
-    assert repository(hub).titles == [
-        "Publish family/tiny",
-        "by hand",
-        "Publish family/tiny",
-    ]
+    assert repository(hub).titles == ["Publish family/tiny", "by hand", "Publish family/tiny"]
 
 
-def test_what_was_nested_in_the_version_before_goes_with_it(hub: Hub, tmp_path: Path) -> None:
+def test_what_was_nested_in_the_version_before_goes_with_it(hub, tmp_path):
     built(tmp_path, "family/outer", seed=1)
     built(tmp_path, "family/outer/in/inner", seed=2, outer="family/outer")
     built(tmp_path, "family/outer_too", seed=3)
@@ -117,7 +122,7 @@ def test_what_was_nested_in_the_version_before_goes_with_it(hub: Hub, tmp_path: 
     assert repository(hub).titles[-1] == "Publish family/outer, family/outer/in/inner"
 
 
-def test_what_is_nested_and_was_not_pushed_again_goes(hub: Hub, tmp_path: Path) -> None:
+def test_what_is_nested_and_was_not_pushed_again_goes(hub, tmp_path):
     built(tmp_path, "family/outer", seed=1)
     built(tmp_path, "family/outer/in/inner", seed=2, outer="family/outer")
     push(tmp_path, URL)
@@ -136,7 +141,7 @@ def test_what_is_nested_and_was_not_pushed_again_goes(hub: Hub, tmp_path: Path) 
     assert repository(hub).files == in_repository(tmp_path)
 
 
-def test_a_commit_of_others_meanwhile_is_kept(hub: Hub, tmp_path: Path) -> None:
+def test_a_commit_of_others_meanwhile_is_kept(hub, tmp_path):
     built(tmp_path)
     meanwhile = [b"first", b"second"]
 
@@ -152,7 +157,7 @@ def test_a_commit_of_others_meanwhile_is_kept(hub: Hub, tmp_path: Path) -> None:
     assert len(hub.uploads) == len(set(hub.objects))
 
 
-def test_others_that_commit_all_the_time_end_the_push(hub: Hub, tmp_path: Path) -> None:
+def test_others_that_commit_all_the_time_end_the_push(hub, tmp_path):
     built(tmp_path)
 
     def other(there: Repository) -> None:
@@ -167,8 +172,8 @@ def test_others_that_commit_all_the_time_end_the_push(hub: Hub, tmp_path: Path) 
 
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
 def test_a_push_that_is_cut_off_is_ended_by_the_next_one_and_nothing_is_sent_twice(
-    hub: Hub, tmp_path: Path, moment: str
-) -> None:
+    hub, tmp_path, moment
+):
     built(tmp_path)
 
     def cut(_: Repository) -> None:
@@ -186,9 +191,7 @@ def test_a_push_that_is_cut_off_is_ended_by_the_next_one_and_nothing_is_sent_twi
 
 
 @pytest.mark.parametrize("name", ["metadata.db", "train/steps.npy", "trace.jsonl"])
-def test_a_wrong_byte_is_never_published_and_stops_no_other(
-    hub: Hub, tmp_path: Path, name: str
-) -> None:
+def test_a_wrong_byte_is_never_published_and_stops_no_other(hub, tmp_path, name):
     built(tmp_path, "family/x", seed=1)
     built(tmp_path, "family/y", seed=2)
     file = tmp_path / "family/x" / name
@@ -202,7 +205,7 @@ def test_a_wrong_byte_is_never_published_and_stops_no_other(
     assert {path.split("/")[1] for path in repository(hub).files} == {"y"}
 
 
-def test_a_wrong_byte_that_the_repository_has_too_is_named(hub: Hub, tmp_path: Path) -> None:
+def test_a_wrong_byte_that_the_repository_has_too_is_named(hub, tmp_path):
     built(tmp_path)
     push(tmp_path, URL)
     file = tmp_path / "family/tiny/trace.jsonl"
@@ -214,7 +217,7 @@ def test_a_wrong_byte_that_the_repository_has_too_is_named(hub: Hub, tmp_path: P
     assert done.error is not None and str(file) in done.error
 
 
-def test_a_file_that_the_repository_ignores_is_an_error(hub: Hub, tmp_path: Path) -> None:
+def test_a_file_that_the_repository_ignores_is_an_error(hub, tmp_path):
     built(tmp_path)
     hub.ignored = {"family/tiny/trace.jsonl"}
     (done,) = push(tmp_path, URL)
@@ -222,7 +225,7 @@ def test_a_file_that_the_repository_ignores_is_an_error(hub: Hub, tmp_path: Path
     assert not repository(hub).titles
 
 
-def test_files_that_the_hub_lost_are_sent_again(hub: Hub, tmp_path: Path) -> None:
+def test_files_that_the_hub_lost_are_sent_again(hub, tmp_path):
     built(tmp_path)
     push(tmp_path, URL)
     left = dict(repository(hub).commits[-1][2])
@@ -232,7 +235,7 @@ def test_files_that_the_hub_lost_are_sent_again(hub: Hub, tmp_path: Path) -> Non
     assert done.created and repository(hub).files == in_repository(tmp_path)
 
 
-def test_partitions_of_a_shared_folder_stand_side_by_side(hub: Hub, tmp_path: Path) -> None:
+def test_partitions_of_a_shared_folder_stand_side_by_side(hub, tmp_path):
     for key, seed in (("00", 1), ("01", 2)):
         built(tmp_path, "family/shared", seed=seed, partition=key, shared=True)
     done = push(tmp_path, URL, ["family/shared@00"])
@@ -251,9 +254,7 @@ def numbers(*batches: int) -> Callable[[str, Path], list[Split]]:
     return lambda *_: [Split("train", lambda: schema, lambda: iter(rows))]
 
 
-def test_rows_in_arrays_are_pushed_as_parquet_where_it_is_asked_for(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_in_arrays_are_pushed_as_parquet_where_it_is_asked_for(hub, tmp_path, monkeypatch):
     monkeypatch.setattr("gristmill.exports.project._FILE_BYTES", 1)
     monkeypatch.setattr("gristmill.mirror.hub.splits_of", numbers(3, 2))
     built(tmp_path, seed=1)
@@ -280,14 +281,25 @@ def test_rows_in_arrays_are_pushed_as_parquet_where_it_is_asked_for(
     assert name in found["README.md"].decode() and "00002" not in found["README.md"].decode()
 
 
-def test_a_mirror_takes_no_parquet(tmp_path: Path) -> None:
-    with pytest.raises(MirrorError, match="--parquet is for dataset repositories"):
-        push(tmp_path, str(tmp_path / "mirror"), parquet=True)
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda root: push(root, str(root / "mirror"), parquet=True), "--parquet is for dataset"),
+        (lambda root: push(root, "hf://me/corpus"), r"hf://datasets/OWNER/NAME\[@BRANCH\]"),
+        (lambda root: push(root, "hf://datasets/corpus"), "OWNER"),
+        (lambda root: push(root, "hf://datasets/me/corpus/x"), "OWNER"),
+        (lambda root: push(root, "hf://models/a/b"), "OWNER"),
+        (lambda root: push(root, URL), "HF_TOKEN"),
+        (lambda root: pull(root, URL), "hf download --repo-type dataset me/corpus"),
+    ],
+)
+def test_what_no_repository_takes_is_refused_in_words(hub, tmp_path, monkeypatch, act, words):
+    monkeypatch.setattr(huggingface_hub, "get_token", lambda: None)
+    with pytest.raises(MirrorError, match=words):
+        act(tmp_path)
 
 
-def test_many_artifacts_are_several_commits(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_artifacts_are_several_commits(hub, tmp_path, monkeypatch):
     monkeypatch.setattr("gristmill.mirror.hub._FILES", 10)
     for number in range(3):
         built(tmp_path, f"family/{number}", seed=number)
@@ -297,29 +309,7 @@ def test_many_artifacts_are_several_commits(
     assert repository(hub).files == in_repository(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["hf://me/corpus", "hf://datasets/corpus", "hf://datasets/me/corpus/x", "hf://models/a/b"],
-)
-def test_another_url_is_refused(hub: Hub, tmp_path: Path, url: str) -> None:
-    with pytest.raises(MirrorError, match=r"hf://datasets/OWNER/NAME\[@BRANCH\]"):
-        push(tmp_path, url)
-
-
-def test_without_a_token_the_error_says_how_to_get_one(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(huggingface_hub, "get_token", lambda: None)
-    with pytest.raises(MirrorError, match="HF_TOKEN"):
-        push(tmp_path, URL)
-
-
-def test_a_repository_is_no_mirror_to_pull(tmp_path: Path) -> None:
-    with pytest.raises(MirrorError, match="hf download --repo-type dataset me/corpus"):
-        pull(tmp_path, URL)
-
-
-def test_the_command_says_what_it_did(hub: Hub, tmp_path: Path) -> None:
+def test_the_command_says_what_it_did(hub, tmp_path):
     built(tmp_path)
     done = CliRunner().invoke(main, ["push", URL, "--data-root", str(tmp_path)])
     assert done.exit_code == 0, done.output
@@ -327,11 +317,216 @@ def test_the_command_says_what_it_did(hub: Hub, tmp_path: Path) -> None:
     assert f"pushed     family/tiny: commit {commit[:12]}, 5 files, " in done.output
 
 
-def test_a_hub_that_does_not_answer_ends_in_one_line(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hub_that_does_not_answer_ends_in_one_line(hub, tmp_path, monkeypatch):
     built(tmp_path)
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:1")
     done = CliRunner().invoke(main, ["push", URL, "--data-root", str(tmp_path)])
     assert done.exit_code == 1 and "Traceback" not in done.output
     assert "Error: hf://datasets/me/corpus: " in done.output
+
+
+def placed(root: Path, text: str) -> dict[str, bytes]:
+    """What is pushed of an artifact whose `place.json` has this text."""
+    built(root)
+    folder, name = root / "family/tiny", provenance.RECORD
+    (folder / "place.json").write_text(text)
+    record = provenance.read_record(folder / name)
+    outputs = [
+        each.model_copy(update={"sha256": sha256_file(folder / each.path)})
+        for each in record.outputs
+    ]
+    opened = OpenFolder(folder, "none", name)
+    try:
+        return neutral(opened, name, record.model_copy(update={"outputs": outputs}))[1]
+    finally:
+        opened.close()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("/data/family/tiny", "/family/tiny"),
+        ("/data/family/tiny/a b.jsonl", "/family/tiny/a b.jsonl"),
+        ("/family/tiny/family/tiny/x", "/family/tiny/x"),
+        (r"/d\"/family/tiny/\u00e9", r"/family/tiny/\u00e9"),
+    ],
+)
+def test_a_place_in_a_data_root_is_written_from_the_root(before, after, tmp_path):
+    said = placed(tmp_path, f'{{"a": ["x", "{before}"], "b": "/"}}')
+    assert said["place.json"].decode() == f'{{"a": ["x", "{after}"], "b": "/"}}'
+    record = provenance.Record.model_validate_json(said[provenance.RECORD])
+    assert record.digest == record.computed_digest()
+    (listed,) = (each for each in record.outputs if each.path == "place.json")
+    assert listed.bytes == len(said["place.json"])
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": "/family/tiny/x", "b": "family/tiny"}', '["/d/family/tiny2", "x/family/tiny"]']
+)
+def test_a_file_without_such_a_place_goes_as_it_stands(text, tmp_path):
+    assert placed(tmp_path, text) == {}
+
+
+def test_a_file_that_is_not_the_recorded_one_is_refused(tmp_path):
+    built(tmp_path)
+    folder = tmp_path / "family/tiny"
+    (folder / "place.json").write_text('{"place": "/elsewhere/family/tiny"}')
+    opened = OpenFolder(folder, "none", provenance.RECORD)
+    with pytest.raises(BadInput, match="not the file that its provenance record lists"):
+        neutral(opened, provenance.RECORD, provenance.read_record(folder / provenance.RECORD))
+    opened.close()
+
+
+@pytest.mark.slow
+def test_what_all_families_push_names_nothing_of_this_machine_and_verifies(
+    hub, sample_root, tmp_path
+):
+    assert not any(each.error for each in push(sample_root.data, URL))
+    places = {str(sample_root.data), str(sample_root.home.parent), f"/{getpass.getuser()}/"}
+    host = re.compile(rb"\b" + re.escape(socket.gethostname().encode()) + rb"\b")
+    copy = tmp_path / "copy"
+    for path, data in repository(hub).files.items():
+        assert [place for place in places if place.encode() in data] == [], path
+        assert not (path.endswith((".json", ".md")) and host.search(data)), path
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        (copy / path).write_bytes(data)
+    assert list(provenance.verify(copy, check_inputs=False)) == []
+    assert not any(each.created for each in push(sample_root.data, URL))
+
+
+def rows(name: str, path: str, **said: object) -> dict[str, Any]:
+    """What is said of one artifact with one file of rows."""
+    files = [{"split": "train", "path": [f"{name}/{path}"]}]
+    infos = {"dataset_info": [{"config_name": name, "features": [{"name": "a", "dtype": "int64"}]}]}
+    configs = [{"config_name": name, "data_files": files}]
+    return {"configs": configs, **(infos if path.endswith("jsonl") else {}), **said}
+
+
+def head(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(text.split("---\n")[1])
+    return found
+
+
+def test_a_new_one_has_a_config_for_each_artifact_and_what_all_share():
+    found = {
+        "a": rows("a", "x.jsonl", license="cc0-1.0", size_categories=["1K<n<10K"], language=["en"]),
+        "b": rows("b", "x.jsonl", license="cc0-1.0", size_categories=["n<1K"], language=["de"]),
+    }
+    text, notes = readme("", found, (), "corpus")
+    assert notes == {} and "# corpus\n" in text
+    said = head(text)
+    assert [each["config_name"] for each in said["configs"]] == ["a", "b"]
+    assert len(said["dataset_info"]) == 2
+    assert (said["license"], said["language"]) == ("cc0-1.0", ["de", "en"])
+    assert said["size_categories"] == ["1K<n<10K"]
+    again, _ = readme(text, found, (), "corpus")
+    assert again == text
+
+
+def test_a_licence_that_not_all_rows_have_is_not_stated():
+    found = {"a": rows("a", "x.jsonl", license="cc0-1.0"), "b": rows("b", "x.jsonl")}
+    assert "license" not in head(readme("", found, (), "corpus")[0])
+    text, _ = readme("", {"a": found["a"]}, (), "corpus")
+    _, notes = readme(text, {"b": found["b"]}, (), "corpus")
+    assert notes == {"b": "its licence is not known, and README.md says cc0-1.0"}
+
+
+def test_partitions_of_one_artifact_are_files_of_one_config():
+    text, _ = readme("", {"a@0": rows("a", "0.jsonl")}, (), "corpus")
+    text, _ = readme(text, {"a@1": rows("a", "1.jsonl")}, (), "corpus")
+    (config,) = head(text)["configs"]
+    assert config["data_files"] == [{"split": "train", "path": ["a/0.jsonl", "a/1.jsonl"]}]
+    text, _ = readme(text, {}, {"a/0.jsonl"}, "corpus")
+    (config,) = head(text)["configs"]
+    assert config["data_files"] == [{"split": "train", "path": ["a/1.jsonl"]}]
+    assert "configs" not in (said := head(readme(text, {}, {"a/1.jsonl"}, "corpus")[0]))
+    assert "dataset_info" not in said
+
+
+def test_rows_of_another_format_are_left_out_and_said():
+    found = {"a": rows("a", "x.jsonl"), "b": rows("b", "x.parquet")}
+    text, notes = readme("", found, (), "corpus")
+    assert [each["config_name"] for each in head(text)["configs"]] == ["a"]
+    assert notes == {"b": "load_dataset does not open it: its rows are .parquet, others .jsonl"}
+
+
+@pytest.mark.parametrize(
+    "files", ["mine.jsonl", ["mine.jsonl"], [{"split": "train", "path": "mine.jsonl"}]]
+)
+def test_what_a_person_wrote_is_kept(files):
+    own = yaml.safe_dump({"configs": [{"config_name": "mine", "data_files": files}]})
+    before = f"---\nlicense: mit  # ours\n{own}pretty_name: Ours\n---\n# Ours\n\n---\ntext\n"
+    text, notes = readme(before, {"a": rows("a", "x.jsonl", license="mit")}, {"other"}, "corpus")
+    assert notes == {}
+    assert text.startswith("---\nlicense: mit  # ours\npretty_name: Ours\n")
+    assert text.endswith("---\n# Ours\n\n---\ntext\n")
+    assert [each["config_name"] for each in head(text)["configs"]] == ["mine", "a"]
+    assert head(text)["configs"][0]["data_files"] == files
+
+
+@pytest.mark.parametrize("before", ["", "# Mine\n", "---\nlicense: mit\n---\n"])
+def test_without_rows_it_stays(before):
+    assert readme(before, {}, {"gone"}, "corpus") == (before, {})
+
+
+def test_a_head_that_is_no_yaml_is_refused():
+    with pytest.raises(BadInput, match="mend it"):
+        readme("---\na: [\n---\n", {}, (), "corpus")
+
+
+def _killed(hub: Hub, root: Path, moment: str, number: int) -> None:
+    """Push in a process that is killed when the hub is at a moment for the n-th time."""
+    seen = [0]
+
+    def kill(*_: object) -> None:
+        seen[0] += 1
+        if seen[0] == number:
+            child.kill()
+            child.wait()
+            raise ConnectionError  # the hub answers nobody
+
+    idle = getattr(hub, moment)
+    setattr(hub, moment, kill)
+    environment = {"HF_ENDPOINT": hub.address, "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_XET": "1"}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.mirror.hub_once", str(root), URL],
+        cwd=CHECKOUT,
+        env={**os.environ, **environment},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _, said = child.communicate(timeout=120)
+    setattr(hub, moment, idle)
+    assert child.returncode == -signal.SIGKILL, said
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("before_upload", 1),
+        ("after_upload", 1),
+        ("before_upload", 3),
+        ("after_upload", 3),
+        ("before_commit", 1),
+        ("after_commit", 1),
+    ],
+)
+def test_a_push_that_is_killed(hub, tmp_path, moment, number):
+    built(tmp_path, "family/a", seed=1)
+    push(tmp_path, URL)
+    before, sent = repository(hub).files, len(hub.uploads)
+    built(tmp_path, "family/a", seed=2)
+    built(tmp_path, "family/b", seed=3)
+    _killed(hub, tmp_path, moment, number)
+    is_committed = moment == "after_commit"
+    assert repository(hub).files == (in_repository(tmp_path) if is_committed else before)
+    assert len(repository(hub).titles) == 1 + is_committed
+    if moment.endswith("upload"):
+        assert len(hub.uploads) == sent + number - moment.startswith("before")
+    done = push(tmp_path, URL)
+    assert [each.error for each in done] == [None, None]
+    assert [each.created for each in done] == [not is_committed] * 2
+    assert repository(hub).files == in_repository(tmp_path)
+    assert len(repository(hub).titles) == 2
+    # Nothing that the hub had received was sent again.
+    assert len(hub.uploads) == len(hub.objects)
