@@ -27,7 +27,6 @@ from gristmill.untrusted.toml import read_toml
 
 if TYPE_CHECKING:
     import numpy as np
-    import tiktoken
     from openai_harmony import HarmonyEncoding
 
 
@@ -528,11 +527,6 @@ def _encodings_base(path: Path) -> Iterator[None]:
                 os.environ[BASE] = before
 
 
-def load_harmony(data_root: Path) -> HarmonyEncoding:
-    """openai-harmony's encoding for gpt-oss, from the verified local file. Raises as `find`."""
-    return load_harmony_file(find(O200K, data_root))
-
-
 def load_harmony_file(path: Path) -> HarmonyEncoding:
     """openai-harmony's encoding for gpt-oss, from the vocabulary at `path`.
 
@@ -545,23 +539,3 @@ def load_harmony_file(path: Path) -> HarmonyEncoding:
     read_verified(O200K, path)
     with _encodings_base(path):
         return load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
-
-
-def load_gpt2(data_root: Path) -> tiktoken.Encoding:
-    """tiktoken's GPT-2 encoding (50,257 tokens, <|endoftext|> 50256), from the verified file."""
-    import base64
-
-    import tiktoken
-    from tiktoken_ext.openai_public import ENDOFTEXT, r50k_pat_str
-
-    ranks = {}
-    for line in read_verified(GPT2, find(GPT2, data_root)).splitlines():
-        token, rank = line.split()
-        ranks[base64.b64decode(token)] = int(rank)
-    return tiktoken.Encoding(
-        name="gpt2",
-        explicit_n_vocab=50257,
-        pat_str=r50k_pat_str,
-        mergeable_ranks=ranks,
-        special_tokens={ENDOFTEXT: 50256},
-    )

@@ -16,14 +16,14 @@ from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.render.documents import Renderer
 from gristmill.vocabularies import encode, pinned, placing
+from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.pinned import (
     GPT2,
     O200K,
     VOCABULARIES,
     MissingVocabulary,
     find,
-    load_gpt2,
-    load_harmony,
+    load_harmony_file,
     place,
     read_verified,
 )
@@ -61,9 +61,7 @@ SHARD = Path("synth_harmony_shard_00.parquet")
 CALLS: dict[str, Callable[[Path], object]] = {
     "read_verified": lambda path: read_verified(GPT2, path),
     "build_kd_shard": lambda path: build_kd_shard(SHARD, path.parent / "out", KDConfig(path)),
-    "load_harmony": lambda path: pinned.load_harmony(path.parent),
     "load_harmony_file": pinned.load_harmony_file,
-    "load_gpt2": lambda path: pinned.load_gpt2(path.parent),
     "encoder": lambda path: encode.encoder(O200K, path).encode(["a"]),
     "find_encoder": lambda path: encode.find_encoder(O200K, path.parent),
     "Renderer": lambda path: Renderer(path).read("{}"),
@@ -113,7 +111,7 @@ def test_the_order_of_places(tmp_path, vocabulary_root, monkeypatch):
     assert find(O200K, tmp_path) == places[1]
     monkeypatch.setenv("O200K_HARMONY_VOCAB_PATH", str(places[0]))
     assert find(O200K, tmp_path) == places[0]
-    assert load_harmony(tmp_path).encode("hello world") == [24912, 2375]
+    assert load_harmony_file(find(O200K, tmp_path)).encode("hello world") == [24912, 2375]
     assert os.environ["TIKTOKEN_ENCODINGS_BASE"] == str(tmp_path / "base")
     places[0].unlink()
     with pytest.raises(BadInput, match="O200K_HARMONY_VOCAB_PATH names this file"):
@@ -138,7 +136,7 @@ def test_a_wrong_file_is_refused_not_passed_over(tmp_path, vocabulary_root, dama
         "empty": b"",
     }[damage]
     bad.write_bytes(wrong)
-    for use in (load_gpt2, partial(find, GPT2), placing.fetch):
+    for use in (partial(find, GPT2), placing.fetch):
         with pytest.raises(BadInput) as caught:
             use(tmp_path)
         assert caught.value.file == str(bad)
@@ -147,12 +145,10 @@ def test_a_wrong_file_is_refused_not_passed_over(tmp_path, vocabulary_root, dama
 
 
 def test_encodings_load_offline_and_give_known_ids(vocabulary_root):
-    harmony = load_harmony(vocabulary_root)
+    harmony = load_harmony_file(find(O200K, vocabulary_root))
     assert harmony.encode("hello world") == [24912, 2375]
     assert harmony.encode("<|start|>", allowed_special={"<|start|>"}) == [200006]
     assert "TIKTOKEN_ENCODINGS_BASE" not in os.environ
-    gpt2 = load_gpt2(vocabulary_root)
+    gpt2 = tiktoken_encoding(GPT2, find(GPT2, vocabulary_root))
     assert gpt2.encode_ordinary("Hello world") == [15496, 995]
-    assert gpt2.eot_token == 50256
-    assert gpt2.n_vocab == 50257
     assert len(gpt2.encode_ordinary("<|endoftext|>")) > 1

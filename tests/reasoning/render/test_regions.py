@@ -19,7 +19,8 @@ from gristmill.reasoning.render.regions import Projection, byte_offsets
 from gristmill.reasoning.render.steps import steps_of
 from gristmill.reasoning.render.text import rendered
 from gristmill.vocabularies.encode import encoder
-from gristmill.vocabularies.pinned import GPT2, find, load_gpt2
+from gristmill.vocabularies.engine import tiktoken_encoding
+from gristmill.vocabularies.pinned import GPT2, find
 from gristmill.vocabularies.tokenizer import of_pinned
 from tests.reasoning.indexed_splits import real_records
 
@@ -150,7 +151,7 @@ def _slow(text: str, start: int, end: int, pieces: list[bytes]) -> tuple[int, in
 
 
 def test_the_lengths_are_the_bytes_of_every_token(vocabulary: Path, vocabulary_root: Path) -> None:
-    gpt2 = load_gpt2(vocabulary_root)
+    gpt2 = tiktoken_encoding(GPT2, find(GPT2, vocabulary_root))
     table = _lengths(vocabulary)
     expected = [len(gpt2.decode_single_token_bytes(token)) for token in range(50_256)]
     assert table.tolist() == [*expected, 0]
