@@ -474,6 +474,7 @@ _OF_RUNS = {"dagster", "sqlalchemy", "alembic", "torch", "rich"}
 _OF_BUILDS = _OF_RUNS | {"numpy", "numba", "pyarrow", "polars"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "unused"),
     [
@@ -677,6 +678,7 @@ def test_the_completion_script_of_a_shell_is_printed(shell: str, line: str) -> N
     assert line in completion(f"{shell}_source")
 
 
+@pytest.mark.slow
 def test_commands_and_their_options_are_completed() -> None:
     assert sorted(completion("bash_complete", "re").split()) == [
         "plain,remove",

@@ -44,6 +44,7 @@ def test_every_asset_that_is_built_has_a_code_version():
         assert graph.get(key).code_version, key
 
 
+@pytest.mark.slow
 def test_loading_imports_nothing_heavy_and_no_job_brings_a_warning():
     script = (
         "import sys, json, definitions; made = definitions.build_defs().get_repository_def();"

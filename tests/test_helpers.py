@@ -139,6 +139,7 @@ def test_may_fail(): assert False
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_result_is_counted(tmp_path: Path, workers: int) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)

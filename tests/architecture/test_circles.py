@@ -1,11 +1,12 @@
 """No module imports itself through others."""
 
-from __future__ import annotations
+import pytest
 
 from tests.architecture.graph import circles, graph
 from tests.paths import CHECKOUT
 
 
+@pytest.mark.slow
 def test_no_circle_of_imports_stands_in_the_checkout() -> None:
     arrows = graph(CHECKOUT)
     assert len(arrows) > 150

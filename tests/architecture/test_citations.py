@@ -1,7 +1,5 @@
 """Every citation in code, tests and documents resolves to a heading or a file of the repository."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """Tests have the tree of the code: the test of a module is found by its path."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Imports point down: packages of the checkout, packages of the library, rooms of a family."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Every promise of docs/publishing-details.md names tests, and the tests are there."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

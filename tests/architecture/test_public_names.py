@@ -1,7 +1,5 @@
 """The names that training code and other projects import: none of them goes away or moves."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import warnings
@@ -106,6 +104,7 @@ def _is_importable(package: str, name: str) -> bool:
     return type(getattr(import_module(package), name, sys)).__name__ != "module"
 
 
+@pytest.mark.slow
 def test_public_names_can_be_imported() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns about itself

@@ -1,9 +1,9 @@
 """The recipes of docs/recipes.md: the files that they name are there, and an asset is built."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
+
+import pytest
 
 from gristmill.families import FAMILIES
 from tests.architecture.toy_family import run
@@ -51,6 +51,7 @@ def test_a_recipe_names_files_that_are_there() -> None:
             assert any(each.exists() for each in (place, *room)), f"{path} of {family}"
 
 
+@pytest.mark.slow
 def test_an_asset_is_two_modules_a_build_and_a_declaration(toy_checkout: Path) -> None:
     page = PAGE.read_text()
     for path, text in FILE.findall(page):

@@ -1,10 +1,10 @@
 """Modules, functions and folders that a person can read at one go, and the sum of them."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.architecture.graph import listed, modules
 from tests.paths import CHECKOUT
@@ -39,6 +39,7 @@ def _too_long(source: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_modules_and_their_functions_are_short() -> None:
     sources = {file: (CHECKOUT / file).read_text() for file in _measured()}
     long = {file: found for file, source in sources.items() if (found := _too_long(source))}

@@ -1,7 +1,5 @@
 """The family of docs/adding-a-family.md: one folder and one line, from drop to reader."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -38,6 +36,7 @@ def _put(toy_checkout: Path, name: str) -> None:
     (drop / "a.txt").write_text("Abba\ncab\n")
 
 
+@pytest.mark.slow
 def test_a_drop_goes_through_the_definitions_to_the_reader(toy_checkout: Path) -> None:
     """All commands in one process, since most of the time of each is its start."""
     _put(toy_checkout, "first")

@@ -1,7 +1,5 @@
 """The tree of docs/architecture.md is that of the code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Files of drops are opened through `gristmill.untrusted` alone (docs/drops.md)."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

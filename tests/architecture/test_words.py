@@ -1,9 +1,9 @@
 """Words that a newcomer stumbles over stay out of code, tests and pages."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
+
+import pytest
 
 from tests.architecture.graph import listed, modules
 from tests.paths import CHECKOUT
@@ -38,6 +38,7 @@ def _avoided(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_files_keep_to_the_words_of_the_glossary() -> None:
     held = set(TEXTS) - {Path(__file__).relative_to(CHECKOUT)}
     texts = {file: (CHECKOUT / file).read_text() for file in held}

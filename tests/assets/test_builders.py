@@ -1,7 +1,5 @@
 """What every builder reports while it works, and the picture and the numbers that it shows."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections import defaultdict

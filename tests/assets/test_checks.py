@@ -151,6 +151,7 @@ def test_nothing_published_is_nothing_wrong(evaluate):
     assert numbers(evaluate()["intact"]) == (True, 0, 0)
 
 
+@pytest.mark.slow
 def test_a_long_list_of_violations_is_cut(evaluate, instance, tmp_path):
     many = [f"m{number:02}" for number in range(60)]
     instance.add_dynamic_partitions("toy", many)

@@ -3,8 +3,6 @@
 The edges come from the definitions, so that a new asset is covered by being there.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Groups in the UI: each asset says what it is about, and no two look alike."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import dagster as dg

@@ -1,7 +1,5 @@
 """Boards and the tables of rows."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import xml.etree.ElementTree as ET

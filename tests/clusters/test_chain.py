@@ -1,7 +1,5 @@
 """Each family's sample chain on Ray and Postgres together gives what the embedded default gives."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parts of a build as tasks of Ray: the same parts, whatever is killed, and the same artifacts."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

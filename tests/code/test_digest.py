@@ -450,6 +450,7 @@ def test_equal_digests_begin_with_that_of_the_code_that_stands() -> None:
 DIGESTS = "from gristmill.reasoning.code import NORMALIZED; print(NORMALIZED.digest)"
 
 
+@pytest.mark.slow
 def test_of_gristmill_itself_a_module_may_move_and_shared_code_may_not_change(
     tmp_path: Path,
 ) -> None:

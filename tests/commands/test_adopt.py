@@ -1,7 +1,5 @@
 """`gristmill adopt`: what it reports to an instance that does not know the artifacts."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -160,6 +158,7 @@ def test_an_asset_of_another_version_and_a_lost_record_are_left_with_the_reason(
     assert "values/one" in said
 
 
+@pytest.mark.slow
 def test_the_versions_of_inputs_are_those_of_the_record(
     run: Command, built: Path, tmp_path: Path
 ) -> None:

@@ -218,6 +218,7 @@ def test_a_ready_drop_is_taken_by_its_sensor_and_ready_at_every_entrance(
     assert "ready" in again or "taken" in again
 
 
+@pytest.mark.slow
 def test_an_arriving_drop_leaves_its_artifact_and_is_no_failure(
     one_built: tuple[World, Case],
 ) -> None:
@@ -227,6 +228,7 @@ def test_an_arriving_drop_leaves_its_artifact_and_is_no_failure(
     assert "says that it is not complete: remove that file" in reason
 
 
+@pytest.mark.slow
 def test_a_drop_that_its_family_refuses_leaves_its_artifact_and_fails_every_entrance(
     one_built: tuple[World, Case],
 ) -> None:
@@ -235,6 +237,7 @@ def test_a_drop_that_its_family_refuses_leaves_its_artifact_and_fails_every_entr
     assert case.word in _entrances(world, case, REFUSED, status=1)
 
 
+@pytest.mark.slow
 def test_a_drop_that_is_gone_leaves_an_intact_artifact_green(
     one_built: tuple[World, Case],
 ) -> None:
@@ -273,6 +276,7 @@ def _is_gone(world: World, case: Case) -> None:
     assert world.listed(case)[0] == "current (inputs gone)"
 
 
+@pytest.mark.slow
 def test_drops_that_are_all_arriving_are_named_by_all_and_nothing_is_built(empty: World) -> None:
     for case in TOGETHER:
         case.put(empty.data)
@@ -286,6 +290,7 @@ def test_drops_that_are_all_arriving_are_named_by_all_and_nothing_is_built(empty
     assert empty.bytes_of() == before
 
 
+@pytest.mark.slow
 def test_a_list_that_differs_refuses_each_drop_and_one_command_names_all(full: World) -> None:
     for case in TOGETHER:
         lacks = "0" * 64 + (
@@ -319,12 +324,14 @@ def test_a_game_that_is_cut_fails_its_build_and_leaves_the_artifact(full: World)
     assert full.bytes_of() == before
 
 
+@pytest.mark.slow
 def test_a_pool_waits_for_a_pack_that_is_not_built(full: World) -> None:
     POOL.drop(full.data).write_text('members = ["one", "three"]\n')
     found = _entrances(full, POOL, READY, status=0)
     assert found.endswith("waits for macroxue/pack three, which is not built: bring its drop")
 
 
+@pytest.mark.slow
 def test_a_drop_waits_for_the_other_source_of_its_recipe_and_the_recipe_waits_too(
     full: World,
 ) -> None:
@@ -367,6 +374,7 @@ def test_a_puzzle_drop_that_no_recipe_reads_is_unread_and_says_what_to_write(
     assert empty.lake.judged("puzzles", drop).state == READY
 
 
+@pytest.mark.slow
 def test_of_two_conversations_the_one_that_is_not_named_is_unread(full: World) -> None:
     shutil.copytree(SYNTH.drop(full.data), full.data / "drops/synth/second")
     found = _entrances(full, SYNTH, UNREAD, status=0)
@@ -398,6 +406,7 @@ def _raw_files(world: World) -> list[Path]:
     return _files_of(world.data / "drops")
 
 
+@pytest.mark.slow
 def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times_too(
     full: World,
 ) -> None:
@@ -438,6 +447,7 @@ def test_one_command_names_each_of_many_partitions(full: World) -> None:
     assert "since they have no drop" not in one_line(months), "a month that nobody asked for"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [PACK, QUESTIONS], ids=lambda case: case.inbox)
 def test_all_builds_what_a_drop_of_one_family_gives_and_nothing_of_others(
     empty: World, case: Case
@@ -469,6 +479,7 @@ def opened_files() -> Iterator[list[str]]:
     _OPENED.pop()
 
 
+@pytest.mark.slow
 def test_no_tick_and_no_listing_of_an_unchanged_root_opens_a_raw_file(
     full: World, opened_files: list[str]
 ) -> None:
@@ -490,6 +501,7 @@ def test_no_tick_and_no_listing_of_an_unchanged_root_opens_a_raw_file(
     assert raw.intersection(opened_files) == {"train.jsonl"}  # the hook does see
 
 
+@pytest.mark.slow
 @each_case
 def test_nothing_is_hashed_again_after_a_drop_was_words_to_copy(
     empty: World, tmp_path: Path, case: Case, monkeypatch: pytest.MonkeyPatch

@@ -1,7 +1,5 @@
 """`gristmill fetch`, against a local server."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -76,6 +76,7 @@ def test_a_current_pack_that_the_instance_knows_needs_no_run(
     assert instance.get_runs_count() == runs
 
 
+@pytest.mark.slow
 def test_a_changed_file_a_missing_one_and_a_killed_build_need_a_run(
     run: Command, data: Path, plan
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_changed_file_a_missing_one_and_a_killed_build_need_a_run(
     assert plan("one").together == ["one"]
 
 
+@pytest.mark.slow
 def test_an_instance_that_does_not_know_a_current_pack_gets_an_event(
     run: Command, data: Path, plan, instance: dg.DagsterInstance
 ) -> None:
@@ -115,6 +117,7 @@ def test_an_instance_that_does_not_know_a_current_pack_gets_an_event(
     assert plan("one").together == []
 
 
+@pytest.mark.slow
 def test_a_pack_that_the_page_calls_stale_gets_an_event(run: Command, data: Path, plan) -> None:
     """The same bytes with another time are another arrival, and the same pack."""
     folder = land(data, "one")
@@ -222,6 +225,7 @@ def statuses(instance: dg.DagsterInstance) -> dict[str, str]:
     return {key: one.value for key, one in found.items() if one}
 
 
+@pytest.mark.slow
 def test_a_run_that_failed_since_the_build_makes_its_partitions_wanted(
     run: Command, packs: None, plan, instance: dg.DagsterInstance
 ) -> None:
@@ -353,6 +357,7 @@ def test_a_failing_pack_is_the_only_error_of_the_command(
     assert (data / "macroxue/packs/two").is_dir()
 
 
+@pytest.mark.slow
 def test_the_own_error_of_an_asset_behind_a_failed_one_is_shown(run: Command, data: Path) -> None:
     """An older pack stands; that its values cannot be published is no matter of the pack."""
     land(data, "one")

@@ -1,7 +1,5 @@
 """An instance says what keeps its runs, and is known to open without Dagster where it is so."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

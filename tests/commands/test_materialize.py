@@ -65,6 +65,7 @@ def test_a_vocabulary_that_no_drop_needs_is_not_asked_for(run: Command, data: Pa
     assert "run `gristmill tokenizers" in printed(run("materialize", "tokenizers/o200k_harmony"), 1)
 
 
+@pytest.mark.slow
 def test_a_dry_run_builds_nothing_and_names_each_build_with_its_reason(
     run: Command, data: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_dry_run_builds_nothing_and_names_each_build_with_its_reason(
     assert f"to build macroxue/pack one: {why}; input changed (drops/" in wrong.output
 
 
+@pytest.mark.slow
 def test_a_command_waits_for_a_build_of_another_one_unless_it_may_not(
     run: Command, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +158,7 @@ def test_a_vocabulary_that_is_not_there_says_what_to_do(run: Command, data: Path
     assert f"run `gristmill tokenizers --data-root {data}` to download it" in said
 
 
+@pytest.mark.slow
 def test_a_partition_that_fails_is_named_with_its_reason_and_the_others_stand(
     run: Command, data: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -242,6 +245,7 @@ def test_what_cannot_be_meant_is_a_usage_error_and_nothing_is_built(
     assert not (data / PACKS).exists()
 
 
+@pytest.mark.slow
 def test_a_list_of_partitions_is_built_by_one_command(
     run: Command, data: Path, tmp_path: Path
 ) -> None:
@@ -300,6 +304,7 @@ def test_an_empty_data_root_says_what_to_do(run: Command, data: Path) -> None:
     assert "built" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asset", "line"),
     [
@@ -322,6 +327,7 @@ def test_a_drop_that_is_not_ready_fails_only_who_names_it(
     assert run("materialize", asset, "--partition", "one").exit_code != 0
 
 
+@pytest.mark.slow
 def test_partitions_that_wait_share_a_run_and_one_that_fails_has_its_own(
     run: Command, data: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -339,6 +345,7 @@ def test_partitions_that_wait_share_a_run_and_one_that_fails_has_its_own(
     assert sorted(each.is_success for each in new) == [False, True]
 
 
+@pytest.mark.slow
 def test_assets_without_a_drop_are_left_alone(
     run: Command, data: Path, vocabulary_root: Path
 ) -> None:
@@ -410,6 +417,7 @@ def _check_packs(instance: dg.DagsterInstance) -> None:
     job.get_subset(asset_check_selection=checks).execute_in_process(instance=instance)
 
 
+@pytest.mark.slow
 def test_a_damaged_pack_whose_check_failed_is_run_and_is_rebuilt_when_asked_for(
     run: Command, data: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -530,6 +538,7 @@ def test_a_key_that_no_drop_can_have_fails_alone_and_in_our_words(
     assert not instance.has_dynamic_partition("macroxue_drops", "../../x")
 
 
+@pytest.mark.slow
 def test_hostile_drops_fail_alone_or_are_refused_and_the_good_one_is_built(
     run: Command, data: Path
 ) -> None:
@@ -594,6 +603,7 @@ def test_a_data_root_that_is_not_there_is_no_root_without_drops(
 LAST = "interrupted; what stood is untouched; run the same command again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_an_interrupt_ends_the_command_whoever_handles_it(
     run: Command,
@@ -649,6 +659,7 @@ def test_steps_of_another_program_go_from_a_folder_to_a_pack_that_is_traced(
     assert run("verify", str(data / "macroxue")).exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asset", "places"),
     [

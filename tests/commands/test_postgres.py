@@ -1,7 +1,5 @@
 """The instance in Postgres: what the embedded one does, and a server that goes away."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`gristmill retire`: which partition it forgets, and what it removes."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -45,6 +43,7 @@ def test_retire_forgets_the_partition_and_keeps_the_pack(
     assert provenance.verify(retired, check_inputs=False) == []
 
 
+@pytest.mark.slow
 def test_samples_that_are_removed_leave_no_partition(
     run: Command, data: Path, instance: dg.DagsterInstance
 ) -> None:

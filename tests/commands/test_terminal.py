@@ -1,7 +1,5 @@
 """Text of drops in the terminal: shown as it is, on one line."""
 
-from __future__ import annotations
-
 from rich.text import Text
 
 from commands.terminal import shown, shown_lines

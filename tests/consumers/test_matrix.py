@@ -1,7 +1,5 @@
 """The table of docs/consumers.md is what the tests of the consumers open."""
 
-from __future__ import annotations
-
 from tests.consumers import matrix
 
 

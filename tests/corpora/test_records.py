@@ -1,7 +1,5 @@
 """Lines of normalised files, with json.dumps as the oracle."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Arrivals in a live instance: slow copies, interrupted runs, and the check that names them."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from pathlib import Path

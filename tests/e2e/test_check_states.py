@@ -1,7 +1,5 @@
 """What the UI says of the checks of an asset, after good drops, bad ones, and a batch of both."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

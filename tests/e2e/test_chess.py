@@ -3,8 +3,6 @@
 The archive is a server of the test's own; no test asks the network.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ A block ```text behind one of these is what it prints: these lines in this order
 others. Seconds, rates and the folder in which it was tried differ from run to run.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

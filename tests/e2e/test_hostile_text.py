@@ -1,7 +1,5 @@
 """Hostile text of drops in a real browser: the UI makes no link, picture or script of it."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -35,6 +33,7 @@ from commands.checkout import open_instance
 from tests.e2e.hostile_events import events
 with open_instance() as instance:
     instance.add_dynamic_partitions("macroxue_drops", ["hostile"])
+    instance.add_dynamic_partitions("chess_collections", ["2024-01"])
     for event in events(Path(sys.argv[1])):
         instance.report_runless_asset_event(event)
 """

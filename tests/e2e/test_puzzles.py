@@ -1,7 +1,5 @@
 """Puzzles under a live `dagster dev`: drops and recipes that are copied in become datasets."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

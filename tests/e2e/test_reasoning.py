@@ -1,7 +1,5 @@
 """Reasoning under a live `dagster dev`: a drop that is copied in is built to the manifests."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

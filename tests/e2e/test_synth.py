@@ -3,8 +3,6 @@
 The tests build on each other in the order they stand in.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from pathlib import Path

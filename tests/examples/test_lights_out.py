@@ -1,7 +1,5 @@
 """The page docs/adding-a-puzzle.md and its example: Lights Out from the config to the reader."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shutil
@@ -84,6 +82,7 @@ def test_every_board_has_one_solution() -> None:
     assert lit(one).tolist() == [[1, 1, 0], [1, 0, 0], [0, 0, 0]]
 
 
+@pytest.mark.slow
 def test_two_builds_are_equal_at_any_number_of_workers(folder: Path, tmp_path: Path) -> None:
     build_lights_out(tmp_path / "out", LightsOutConfig(boards=200, workers=2))
     for path in folder.rglob("*.npy"):

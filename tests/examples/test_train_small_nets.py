@@ -1,7 +1,5 @@
 """The example that trains small nets: losses fall, and a resumed run is the run itself."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree

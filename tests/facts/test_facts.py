@@ -4,8 +4,6 @@ A file beside this one has the facts of one page. A line is a sentence, then the
 literals by which it is found, between `::`. A change that makes a fact untrue edits it here, too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

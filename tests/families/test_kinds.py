@@ -1,7 +1,5 @@
 """The registry of families: laws that apply, options that merge, catalogs that are complete."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 

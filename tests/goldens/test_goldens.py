@@ -1,7 +1,5 @@
 """Entries of `Code.compatible_with` stand only while every golden is unchanged."""
 
-from __future__ import annotations
-
 import pytest
 
 from gristmill import families

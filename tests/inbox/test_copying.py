@@ -72,6 +72,7 @@ def killed_at(point: int, work: Callable[[], object]) -> bool:
         os._exit(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["folder", "file"])
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_copy_that_is_killed_anywhere_is_whole_or_not_there_and_goes_on(

@@ -1,7 +1,5 @@
 """Fetching into a drop: files appear when all are there and whole, and are fetched once."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

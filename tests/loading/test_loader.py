@@ -52,6 +52,7 @@ def test_the_trials_find_ranks_that_take_turns(monkeypatch):
     assert fails(20)
 
 
+@pytest.mark.slow
 def test_the_trials_find_a_position_that_is_rounded(monkeypatch):
     resumed = loading_loader.resumed
 

@@ -20,6 +20,7 @@ def test_epochs_are_rounded_to_samples_and_facts_say_what_each_source_gives():
     assert facts[0] == {"source": "a", "samples": 20, "tokens": 110, "epochs": 2.0, "share": 0.5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [0, 1, 2])
 @given(st.lists(st.integers(0, 600), min_size=2, max_size=2), st.integers(0, 60), st.integers(0))
 @settings(max_examples=25)

@@ -1,7 +1,5 @@
 """The identity of what a reader has open."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

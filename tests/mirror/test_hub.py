@@ -500,6 +500,7 @@ def _killed(hub: Hub, root: Path, moment: str, number: int) -> None:
     assert child.returncode == -signal.SIGKILL, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moment", "number"),
     [

@@ -25,10 +25,12 @@ def _killed(folder: Path, words: list[str]) -> dict[str, str]:
 
 
 # Files, flushes, versions; then files, times, renames, what follows.
-QUICK = {"push": (3, 10, 16, 17, 19, 21), "pull": (4, 14, 22, 24, 27, 30)}
+# Not the last ones: threads come to some steps in another order, or to one less.
+QUICK = {"push": (3, 10, 16, 17, 19), "pull": (4, 14, 22, 24, 27, 31)}
 MOST = {"push": 22, "pull": 33}
 
 
+@pytest.mark.slow
 def test_a_kill_in_each_phase(tmp_path):
     words = [f"{how}:{number}" for how, numbers in QUICK.items() for number in numbers]
     found = _killed(tmp_path, words)

@@ -172,6 +172,7 @@ def test_a_damaged_version_is_followed_by_a_whole_one(tmp_path, wrong):
     assert files(tmp_path / "b") == files(tmp_path / "a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["folder", pytest.param("s3", marks=pytest.mark.engines)])
 def test_all_samples_go_there_and_back(kind, sample_root, tmp_path):
     root, got = sample_root.data, tmp_path / "b"

@@ -305,6 +305,7 @@ def build_under_limit(root: str, filler: str) -> None:
         sys.exit(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filler", FILLERS)
 def test_a_limit_on_the_size_of_files(form, tmp_path, filler):
     publish(tiny_build(tmp_path))

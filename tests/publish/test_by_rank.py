@@ -101,6 +101,7 @@ def test_a_share_that_never_ran_is_made_by_the_publisher(tmp_path):
     assert _finish(root, plain) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_shares_run_side_by_side_and_a_killed_one_goes_on(tmp_path, workers):
     plain, root = _plain(tmp_path), tmp_path / "root"
@@ -116,6 +117,7 @@ def test_shares_run_side_by_side_and_a_killed_one_goes_on(tmp_path, workers):
     assert _finish(root, plain) == 0
 
 
+@pytest.mark.slow
 def test_two_processes_of_one_share_do_no_harm(tmp_path):
     plain, root = _plain(tmp_path), tmp_path / "root"
     with _share(root, 1, 1, 0.1) as one, _share(root, 1, 1, 0.1) as two:

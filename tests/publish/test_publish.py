@@ -377,6 +377,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(steps=STEPS)
 def test_a_shared_folder_holds_the_union(steps, tmp_path_factory):

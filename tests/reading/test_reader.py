@@ -196,6 +196,7 @@ def test_numbers_ask_for_the_same_samples_in_every_reader(reader, root):
             dataset.__getitems__([0, outside])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("reader", WITH_WORKERS, indirect=True)
 def test_a_rebuild_under_running_workers_never_mixes(reader, root, context):

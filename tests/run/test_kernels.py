@@ -115,6 +115,7 @@ def test_machine_code_is_kept_in_the_users_cache_and_used_again(compiled):
     assert "1" in python(compiled, CALL.format(value=5)).split("Counter")[1]
 
 
+@pytest.mark.slow
 def test_kernels_load_no_plug_ins_of_numba_and_code_of_others_does(code):
     text = (
         "import numba, numba.core.entrypoints as plug_ins\n"
@@ -126,6 +127,7 @@ def test_kernels_load_no_plug_ins_of_numba_and_code_of_others_does(code):
     assert python(code, text).split()[-2:] == ["False", "True"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variable", [kernels.CACHE_DIR, "XDG_CACHE_HOME"])
 def test_a_folder_that_the_caller_names_comes_first(code, variable):
     python(code, CALL.format(value=5), **{variable: code / "named"})
@@ -149,6 +151,7 @@ def test_the_data_root_follows_where_the_user_has_no_cache(code):
     assert len(machine_code(home_cache(code))) == 3
 
 
+@pytest.mark.slow
 def test_without_any_folder_kernels_are_compiled_in_memory(code):
     text = (
         "import pathlib; from gristmill.run import kernels\n"
@@ -186,6 +189,7 @@ def test_a_copy_of_the_code_at_another_path_uses_the_machine_code(compiled):
     assert machine_code(home_cache(code)) == kept
 
 
+@pytest.mark.slow
 def test_a_changed_source_is_compiled_again(code):
     """Of a function that the kernel calls, in a package of its own; it is changed and put back."""
     shared = code / "code/shared.py"
@@ -230,6 +234,7 @@ def test_machine_code_that_is_cut_short_is_compiled_again(compiled, kind):
     assert "1" in python(compiled, CALL.format(value=5)).split("Counter")[1]
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_kernel_in_memory(code):
     text = (
         "import numba.core.caching as caching\n"
@@ -542,6 +547,7 @@ def test_the_archive_is_the_same_for_the_same_kernels(code, shipped, archive):
     assert (code / "again.zip").read_bytes() == archive.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "result"),
     [("FACTOR = 3", "FACTOR = 4", 22), ("inner(number) + 1", "inner(number) + 2", 18)],
@@ -552,6 +558,7 @@ def test_another_kernel_is_compiled(code, archive, old, new, result):
     assert machine_code(home_cache(code)) != []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "value", "processor", "answer"),
     [
@@ -567,12 +574,14 @@ def test_another_signature_and_another_machine_get_nothing(
     assert python(code, text, **processor) == f"{answer} Counter()"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[: len(data) // 2]])
 def test_a_damaged_archive_is_no_reason_to_stop(code, archive, damage):
     archive.write_bytes(damage(archive.read_bytes()))  # type: ignore[operator]
     assert _call(code, archive) == "17 Counter()"
 
 
+@pytest.mark.slow
 def test_an_entry_with_a_wrong_byte_is_compiled(code, archive):
     octets = bytearray(archive.read_bytes())
     middle = len(octets) // 2

@@ -113,6 +113,7 @@ def test_a_killed_builder_holds_nothing(tmp_path, start):
     assert garbage(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_two_partitions_of_a_shared_folder_are_built_at_once(tmp_path, start):
     builders = [start(partition=f"p{number}", shared=True) for number in (1, 2, 3)]
     with pytest.raises(Busy, match=r"^family/tiny \[p2\] is already being built by process"):

@@ -588,6 +588,7 @@ def _build(folder: Path, store: PartStore | None, workers: int) -> tuple[dict[st
     return written.sizes, numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_stream_is_that_of_all_parts_in_task_order(tmp_path, workers, kept):
@@ -613,6 +614,7 @@ def test_one_worker_keeps_no_part_of_a_short_build(tmp_path):
         assert list(store.folder.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_part_that_was_finished_is_taken_over_whether_or_not_parts_are_kept(tmp_path, workers):
     kept = PartStore(tmp_path)

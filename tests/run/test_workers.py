@@ -38,11 +38,13 @@ engines = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @engines
 def test_results_come_in_the_order_of_the_tasks(engine, workers):
     assert list(engine(_double, range(9), workers)) == list(range(0, 18, 2))
 
 
+@pytest.mark.slow
 @engines
 def test_an_error_of_a_worker_arrives_as_it_was_raised(engine, workers):
     results = engine(_refuse, range(5), workers)
@@ -62,6 +64,7 @@ def test_threads_work_side_by_side_and_end_with_the_generator():
     assert len(before - set(threading.enumerate())) >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [ordered_map, threaded_map])
 def test_tasks_are_taken_no_faster_than_results_are(engine):
     taken = 0
@@ -125,6 +128,7 @@ def test_workers_that_are_starting_die_with_their_parent(tmp_path):
         assert wait_for_end(parent.pid) == []
 
 
+@pytest.mark.slow
 def test_stopping_early_leaves_no_process():
     before = _workers()
     for result in ordered_map(_double, range(1000), 2):

@@ -159,6 +159,7 @@ def test_the_reason_is_the_first_line_of_the_failed_step(instance: dg.DagsterIns
     assert (said["assets"], said["partition"]) == ("macroxue/pack", "d1")
 
 
+@pytest.mark.slow
 def test_many_failures_are_one_message_with_counts(tick: Ticks, hook: Hook) -> None:
     tick.fail(*(f"d{number}" for number in range(40)))
     tick()

@@ -75,6 +75,7 @@ def requested_by_sensors(
     return found
 
 
+@pytest.mark.slow
 def test_after_everything_was_built_by_command_no_sensor_starts_a_run(root: SampleRoot) -> None:
     lake = Lake(data_root=str(root.data))
     definitions = build_defs({"lake": lake})

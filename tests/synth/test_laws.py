@@ -61,6 +61,7 @@ def test_a_built_shard_breaks_no_law_and_a_missing_one_is_named(
         ]
 
 
+@pytest.mark.slow
 def test_wrong_types_and_nulls_are_violations(tmp_path: Path) -> None:
     wrong = pa.table({"messages_json": pa.array([1]), "synth_id": pa.array([None], pa.string())})
     pq.write_table(wrong, tmp_path / "synth_harmony_shard_00.parquet")

@@ -96,6 +96,7 @@ def test_what_an_earlier_call_left_mapped_counts_for_no_later_one():
     assert wait_for_death(child)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "says", "asked"),
     [

@@ -173,6 +173,7 @@ class PanicException(BaseException):
     """As pyo3's, which cannot be imported."""
 
 
+@pytest.mark.slow
 def test_a_panic_of_the_fast_engine_leaves_the_answer_to_tiktoken(vocabulary, path, monkeypatch):
     encoder = Encoder(of_pinned(vocabulary, path))
     expected = ids(encoder, ["one", "two", "three"])

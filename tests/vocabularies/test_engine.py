@@ -37,6 +37,7 @@ def test_without_its_wheel_tiktoken_does_everything(monkeypatch, vocabulary_root
     assert encoder.encode(["a", "b"]).by_reference == {0, 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda each: each.name)
 def test_the_object_is_renewed_when_memory_and_text_pass_their_bounds(
     vocabulary, vocabulary_root, monkeypatch

@@ -225,6 +225,7 @@ def test_two_tokens_of_one_id_are_refused(tmp_path, monkeypatch, place):
         place_tokenizer(drop, read_declared(drop), tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limits", [PlacingSettings(seconds=1), PlacingSettings(memory_bytes=1 << 26)]
 )

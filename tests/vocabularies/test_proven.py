@@ -38,6 +38,7 @@ def _differ_as_the_table_says(vocabulary: Vocabulary, path: Path, count: int) ->
     return prove.differing(vocabulary, path, codes) == expected
 
 
+@pytest.mark.slow
 @vocabularies
 def test_a_sample_of_all_code_points_is_as_the_table_says(vocabulary, vocabulary_root):
     assert _differ_as_the_table_says(vocabulary, drop(vocabulary_root, vocabulary), 5_000)

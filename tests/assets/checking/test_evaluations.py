@@ -364,6 +364,7 @@ def test_a_batch_with_a_failed_partition_checks_the_others(ui):
     assert ui.shows("lawful", COUNTED) == PASSED  # nothing of it was built
 
 
+@pytest.mark.slow
 def test_executed_by_itself_it_agrees_with_what_stands(ui):
     before = odd_good_and_failed(ui)
     ui.execute_all()
@@ -716,6 +717,7 @@ def test_without_targets_a_check_is_reported_without_one_and_once(
     assert arrivals_check(INBOX).check_keys
 
 
+@pytest.mark.slow
 def test_without_targets_the_code_location_is_loaded() -> None:
     program = (
         f"import dagster, {PLACE} as place\n"

@@ -195,6 +195,7 @@ def test_a_dropped_month_becomes_all_five_and_is_then_left_alone(build, lake, se
     assert len(GameSpliceDataset(lake.root / GAMES, require_cache=True)) > 1000
 
 
+@pytest.mark.slow
 def test_what_a_month_shows(build, lake):
     drop(lake, "a_2024-01.pgn", games=80)
     drop(lake, "b_2024-02.pgn", games=80, seed=4)
@@ -258,6 +259,7 @@ def test_a_month_that_is_not_published_yet_is_observed_and_does_not_fail(build, 
     assert not (lake.root / "chess/raw").exists() or not list(lake.root.glob("chess/raw/elite/2*"))
 
 
+@pytest.mark.slow
 def test_the_job_with_its_checks_runs_a_month_and_passes_over_one_that_is_not_there(
     lake, instance, server
 ):
@@ -349,6 +351,7 @@ def test_a_cache_cannot_differ_from_its_dataset(build, lake):
     assert "built with min_context = 10" in text
 
 
+@pytest.mark.slow
 def test_a_cache_is_carried_by_an_equal_dataset_and_dropped_by_another(build, lake):
     drop(lake, "x_2024-01.pgn")
     assert build("2024-01").success
@@ -427,6 +430,7 @@ def test_known_months_are_those_dropped_and_those_taken_before(build, lake, serv
     assert available(lake) == ["2024-01", "2024-02"]
 
 
+@pytest.mark.slow
 def test_a_subset_is_built_where_it_is_asked_for_and_traced_to_the_drop(build, lake, instance):
     drop(lake, "x_2024-01.pgn", games=120)
     assert build("2024-01").success

@@ -79,6 +79,7 @@ def test_a_recipe_of_games_becomes_a_dataset_with_record_and_checks(
     assert metadata(build("domino", "games"))["status"] == "unchanged"
 
 
+@pytest.mark.slow
 def test_a_dataset_of_before_with_a_report_is_intact_and_read(
     build: Build, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,5 @@
 """Real puzzles through Dagster: the whole of ARC-1 and ConceptARC, a bank of Sudokus, games."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 

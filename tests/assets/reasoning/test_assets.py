@@ -133,6 +133,7 @@ def failed_checks(result: dg.ExecuteInProcessResult) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.real
 @needs_real
 def test_the_real_gsm8k_test_split_gives_the_golden_tensor_and_file(
@@ -186,6 +187,7 @@ def test_every_law_holds_for_the_real_corpora(build: Builder, lake: Lake, vocabu
 CORPORA_OF_TRAIN = ("cot_collection__train", "reasoning_traces__train", "wiqa__train")
 
 
+@pytest.mark.slow
 def test_a_drop_goes_through_every_asset_and_a_second_build_finds_nothing_to_do(
     build: Builder, lake: Lake, built: Path
 ) -> None:
@@ -287,6 +289,7 @@ def test_a_setting_for_one_corpus_rebuilds_no_other(
     assert metadata(build(gpt2_shards, TEST))["status"] == "unchanged"
 
 
+@pytest.mark.slow
 def test_audits_are_an_input_of_the_alignment_alone_and_survive_its_rebuilds(
     build: Builder, lake: Lake, built: Path
 ) -> None:
@@ -329,6 +332,7 @@ def test_the_audit_sample_is_reported_on_the_page_of_the_alignment_until_it_is_a
     assert result.get_asset_observation_events() == []
 
 
+@pytest.mark.slow
 def test_a_split_that_is_added_is_merged_into_both_manifests(
     build: Builder, lake: Lake, built: Path
 ) -> None:
@@ -343,6 +347,7 @@ def test_a_split_that_is_added_is_merged_into_both_manifests(
     assert [entry["split"] for entry in shards] == ["test", "train"]
 
 
+@pytest.mark.slow
 def test_drift_fails_the_check_and_the_report_is_published_until_the_change_is_accepted(
     build: Builder, lake: Lake, built: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

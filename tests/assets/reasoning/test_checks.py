@@ -1,7 +1,5 @@
 """The checks of a daily report, on reports that are as they should not be."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Partitions of corpora: those of the seven, those of a drop's own corpus, and a version before."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

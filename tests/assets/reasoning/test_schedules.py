@@ -1,7 +1,5 @@
 """The schedules of the reasoning family: what they ask for, and that they are off."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -179,6 +179,7 @@ def test_the_real_conversations_give_the_golden_files_and_the_reference_manifest
     assert provenance.verify(lake.root) == []
 
 
+@pytest.mark.slow
 @pytest.mark.real
 @needs_real
 def test_megatron_reads_what_was_published(build, all_of, lake, vocabulary):
@@ -213,6 +214,7 @@ def test_megatron_reads_what_was_published(build, all_of, lake, vocabulary):
     assert tokens == 856_138
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("built")
 def test_a_drop_goes_all_the_way_and_again_nothing_needs_doing(build, lake):
     assert provenance.verify(lake.root) == []
@@ -242,6 +244,7 @@ def test_the_record_of_a_shard_names_its_tokenizer_and_its_input(lake):
     assert ("tokenizers/o200k_harmony", "o200k_harmony") in versions
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("converted")
 def test_a_shard_shows_its_counts_and_its_conversations(build):
     shown = metadata(build(kd_shards, "00", valid_fraction=0.2))
@@ -252,6 +255,7 @@ def test_a_shard_shows_its_counts_and_its_conversations(build):
     assert total == shown["train_tokens"] + shown["valid_tokens"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("converted")
 def test_the_smoke_build_takes_the_first_rows_of_each_shard(build, all_of, lake):
     all_of(smoke_shards, max_rows=5)
@@ -266,6 +270,7 @@ def test_the_smoke_build_takes_the_first_rows_of_each_shard(build, all_of, lake)
     assert not (lake.root / KD).exists()
 
 
+@pytest.mark.slow
 def test_the_smoke_build_is_capped_unless_the_run_sets_another_cap(build, lake, vocabulary):
     write_drop(lake.inbox("synth") / "long", files=4, rows=300)
     assert build(harmony, "00").success
@@ -311,6 +316,7 @@ def test_the_sample_drop_gives_way_to_any_other(lake, drop):
     assert "synth/first is the drop in use" in unread(lake, samples)
 
 
+@pytest.mark.slow
 def test_samples_do_not_replace_what_another_drop_was_built_into(build, lake, drop, tmp_path):
     assert build(harmony, "00").success
     record = lake.root / "synth_harmony/provenance/00.json"
@@ -360,6 +366,7 @@ def test_a_shard_that_max_rows_leaves_empty_names_it(build, drop, lake):
     assert "take more rows than max_rows, which is 0, add files" in reason
 
 
+@pytest.mark.slow
 def test_shards_of_changed_files_are_not_joined_by_a_manifest(build, all_of, drop):
     all_of(harmony)
     write_drop(drop, files=12, rows=12)
@@ -402,6 +409,7 @@ def test_without_its_harmony_shard_the_build_says_what_to_do(build):
     assert "materialize synth/kd_shards first" in failure(build(kd_manifest))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("built")
 def test_shards_of_unequal_config_get_no_manifest(build, all_of, lake):
     old = (lake.root / KD / "manifest.json").read_bytes()
@@ -418,6 +426,7 @@ def test_shards_of_unequal_config_get_no_manifest(build, all_of, lake):
     assert provenance.verify(lake.root) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("built")
 def test_a_rebuilt_harmony_shard_makes_the_manifests_stale(build, drop, lake):
     for file in ("synth_001.parquet", "synth_002.parquet", "synth_003.parquet"):
@@ -455,6 +464,7 @@ def spoiled(lake: Lake, row: int) -> str:
     return str(table["synth_id"][row - 1].as_py())
 
 
+@pytest.mark.slow
 @pytest.mark.real
 @needs_real
 def test_a_bad_row_fails_with_shard_row_id_and_rule(build, lake, vocabulary):
@@ -586,6 +596,7 @@ def test_the_checks_see_all_that_is_published(check):
     assert "; 0 looked at" in seen["synth_smoke/kd_shards:lawful"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("converted")
 def test_keys_that_are_not_rendered_are_a_warning_that_names_them(build, all_of, check, lake):
     drop = lake.inbox("synth_harmony") / "mine"

@@ -72,6 +72,7 @@ def test_a_second_drop_waits_until_it_is_named(tick, lake):
     assert all(request.run_key.startswith("second:") for request in result.run_requests)
 
 
+@pytest.mark.slow
 def test_the_manifests_follow_their_shards(instance, lake, vocabulary_root):
     """Nothing while shards are missing, the Harmony manifest once they stand, then the others."""
     sensor = followers_sensor(definitions.families())

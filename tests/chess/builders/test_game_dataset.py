@@ -1,7 +1,5 @@
 """Game datasets and their splice caches."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

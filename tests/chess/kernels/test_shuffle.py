@@ -1,7 +1,5 @@
 """The kernel's shuffles against those of `random.Random`."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

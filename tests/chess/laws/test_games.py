@@ -143,6 +143,7 @@ def test_a_month_of_another_program_needs_no_source_json(archived: Path) -> None
     assert [violation.law for violation in archive_laws(Subject(archived))] == ["readable_json"]
 
 
+@pytest.mark.slow
 def test_an_error_text_may_be_longer_than_a_csv_field_is_by_default(copy: Path) -> None:
     path = copy / "valid"
     limit = csv.field_size_limit()

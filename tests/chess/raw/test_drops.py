@@ -577,6 +577,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_takes_less_than_a_gigabyte(tmp_path: Path, name: str) -> None:
     drop, data, rule = BOMBS[name]

@@ -1,7 +1,5 @@
 """Months and endings in names, month lists, and the months that are due."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

@@ -1,7 +1,5 @@
 """The compiled reader agrees with python-chess: verdicts, moves, tags, ids, byte for byte."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

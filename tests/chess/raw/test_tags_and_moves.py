@@ -86,6 +86,7 @@ def layouts() -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_a_game_stays_whole_in_every_layout(tmp_path: Path, newline: str) -> None:
     """Each layout between two plain games; then all of them in one file, in small ranges."""

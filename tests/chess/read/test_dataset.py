@@ -1,7 +1,5 @@
 """The reader of chess samples, and its source for the loader."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

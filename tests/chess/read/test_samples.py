@@ -1,7 +1,5 @@
 """Samples as padded arrays, from rows and from packed moves."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from pathlib import Path

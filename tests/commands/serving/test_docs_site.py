@@ -1,7 +1,5 @@
 """The site of docs/: what its navigation holds, and the site that MkDocs makes of it."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

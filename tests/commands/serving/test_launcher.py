@@ -1,7 +1,5 @@
 """The launcher says that a run's process is gone. See also `tests/e2e/test_dead_workers.py`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

@@ -185,6 +185,7 @@ def test_services_that_are_starting_end_without_a_stack_trace(
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_kill_of_the_command_kills_all_that_it_started(checkout: Path) -> None:
     with serving(checkout) as (command, processes):
         with pytest.raises(click.ClickException), services.instance_lock(checkout / "ui.lock"):
@@ -203,6 +204,7 @@ def test_a_kill_of_the_command_kills_all_that_it_started(checkout: Path) -> None
         pass
 
 
+@pytest.mark.slow
 def test_services_die_with_the_command_even_without_the_keeper(checkout: Path) -> None:
     with serving(checkout) as (command, (service, child, keeper)):
         os.kill(keeper, signal.SIGKILL)

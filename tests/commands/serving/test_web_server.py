@@ -1,7 +1,5 @@
 """The program of the web server, and the site of docs/ that it serves as it is."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path

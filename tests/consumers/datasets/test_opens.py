@@ -1,7 +1,5 @@
 """`load_dataset` gives the rows of every artifact that has rows, streaming too."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Distill datasets as DistillKit opens them, and as the library `datasets` does."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

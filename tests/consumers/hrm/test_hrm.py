@@ -1,7 +1,5 @@
 """HRM opens every kind of puzzle, and its notebook counts all votes of ARC."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

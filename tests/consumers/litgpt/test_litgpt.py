@@ -1,7 +1,5 @@
 """Chunks of litdata as litgpt reads them: blocks over the borders of documents."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Token files as llm.c and modded-nanogpt open them: headers, sizes, names and beginnings."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

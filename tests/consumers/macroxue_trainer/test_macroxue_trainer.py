@@ -1,7 +1,5 @@
 """2048former opens training views on both of its branches, and validates on games of its own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

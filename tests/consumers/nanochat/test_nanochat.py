@@ -1,7 +1,5 @@
 """Parquet of texts as nanochat reads it: files by name, the last for validation, groups by rank."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

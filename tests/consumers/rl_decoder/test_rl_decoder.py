@@ -1,7 +1,5 @@
 """Normalised records as RL-Decoder reads them, and the spans of the same annotations."""
 
-from __future__ import annotations
-
 import json
 import math
 import operator

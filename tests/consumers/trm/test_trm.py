@@ -1,7 +1,5 @@
 """TRM opens every kind of puzzle, several datasets together, and its evaluator counts all votes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

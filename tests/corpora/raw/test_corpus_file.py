@@ -3,8 +3,6 @@
 Columns that a `corpus.toml` names and no row has.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

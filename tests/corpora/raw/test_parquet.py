@@ -1,7 +1,5 @@
 """The rows of Parquet files, good and hostile."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import math

@@ -1,7 +1,5 @@
 """The rows of CSV and TSV files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Any JSON value to a text."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

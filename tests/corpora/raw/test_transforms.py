@@ -3,8 +3,6 @@
 Transforms of installed distributions: found by name, held to the form of a record, recorded.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Stories and programs of trip."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

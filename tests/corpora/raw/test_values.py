@@ -1,7 +1,5 @@
 """Which generation of a problem is its chain of thought."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -78,6 +78,7 @@ def test_goldens(tmp_path: Path, drop: str, config: PackConfig, prefix: str) -> 
         assert list(dataclasses.astuple(runs[-1])) == expected["last"]
 
 
+@pytest.mark.slow
 @pytest.mark.real
 @needs_real
 @pytest.mark.parametrize("drop", ["d6_v1", "d7_v1"])
@@ -500,6 +501,7 @@ def test_a_refusal_says_what_is_likely_and_what_to_do(
     assert f"({likely}" in caught.value.rule if likely else "(" not in caught.value.rule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_pack_reports_the_compressed_bytes_part_by_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int

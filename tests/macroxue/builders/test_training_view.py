@@ -1,7 +1,5 @@
 """Training views: values beside steps, games on one side alone, runs with missing steps marked."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Sequence

@@ -180,6 +180,7 @@ def edited(line: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
 NO_EDITS: list[tuple[int, int, bytes]] = []
 
 
+@pytest.mark.slow
 @settings(max_examples=240, deadline=None)
 @given(st.one_of(BASES, lines()), st.one_of(st.just(NO_EDITS), EDITS, EDITS, EDITS))
 @example(step(branch_evs={"up": 1e39}), NO_EDITS)

@@ -515,6 +515,7 @@ def mended(drop: Path) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_each_of_the_384_forms_is_found_and_gives_the_bytes_of_the_game(
     tmp_path: Path, part: int

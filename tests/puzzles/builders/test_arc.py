@@ -494,6 +494,7 @@ def mean(out: Path, split: str) -> float:
     return float(json.loads((out / split / "dataset.json").read_text())["mean_puzzle_examples"])
 
 
+@pytest.mark.slow
 def test_arc_1_has_the_groups_and_examples_of_the_original(tmp_path: Path) -> None:
     summary = of_real(tmp_path / "out", 0, "arc")
     assert summary.groups == summary.puzzles == {"train": 800, "test": 400}
@@ -504,6 +505,7 @@ def test_arc_1_has_the_groups_and_examples_of_the_original(tmp_path: Path) -> No
     assert summary.leaks_dropped == summary.files_dropped == 0
 
 
+@pytest.mark.slow
 def test_arc_1_with_concept_arc_is_not_refused(tmp_path: Path) -> None:
     summary = of_real(tmp_path / "out", 2, "arc", "concept_arc/corpus")
     assert summary.groups == {"train": 960, "test": 400}
@@ -511,6 +513,7 @@ def test_arc_1_with_concept_arc_is_not_refused(tmp_path: Path) -> None:
     assert summary.known_leaks == 2
 
 
+@pytest.mark.slow
 def test_the_tests_that_arc_1_trains_are_dropped_where_the_config_says_so(tmp_path: Path) -> None:
     summary = of_real(tmp_path / "out", 0, "arc", leaks="drop")
     assert summary.leaks_dropped == 2 and summary.known_leaks == 0

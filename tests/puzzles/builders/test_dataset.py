@@ -60,6 +60,7 @@ def test_a_dataset_is_the_batches_in_order(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_bytes_are_equal_at_any_worker_count_and_after_an_interruption(tmp_path: Path) -> None:
     build_dataset(plan(), tmp_path / "one")
     config = ToyConfig(workers=2)

@@ -108,6 +108,7 @@ def _damage(out: Path) -> None:
         np.save(path, origins)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BUILDS)
 def test_bytes_and_findings_are_equal_at_any_number_of_workers(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

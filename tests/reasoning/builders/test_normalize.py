@@ -422,6 +422,7 @@ def test_a_drop_of_another_name_is_read_as_a_named_corpus(tmp_path: Path) -> Non
     assert summary.records == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packing", ["gz", "bz2", "xz", "zst"])
 def test_a_damaged_or_hostile_archive_is_refused(tmp_path: Path, packing: str) -> None:
     whole = packed(text_of([ROW] * 500, "jsonl"), packing)

@@ -234,6 +234,7 @@ def test_summary_counts_the_records(tmp_path: Path, small: TokenizeConfig) -> No
     assert np.count_nonzero(stream(tmp_path / "out", 0, 1)[: -summary.pad_tokens] == EOS) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_groups")
 def test_workers_stores_and_groups_change_no_byte(
     tmp_path: Path,

@@ -65,6 +65,7 @@ def test_documents_keep_their_order_and_split(
         trace_document(out, "00", "train", 9999)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("several", [3, 2])
 def test_the_bytes_do_not_depend_on_workers_or_parts(

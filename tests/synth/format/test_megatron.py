@@ -134,6 +134,7 @@ for root in map(Path, sys.argv[1:]):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no peak memory in /proc")
 def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
     """A million documents: one int64 for each would be 8 MB."""

@@ -211,6 +211,7 @@ def test_a_file_with_fewer_rows_than_its_footer_says_is_refused(
             list(parquet.batches(path, file, 10))
 
 
+@pytest.mark.slow
 def test_a_null_id_after_a_struct_column_is_found(tmp_path: Path) -> None:
     """In the file a struct column takes one column for each field."""
     table = pa.table({"s": [{"a": 1, "b": None}] * 5, "messages_json": GOOD, "synth_id": IDS})

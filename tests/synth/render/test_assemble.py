@@ -88,6 +88,7 @@ def composing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tokenizer:
     return open_tokenizer(tmp_path / "out/nfc")
 
 
+@pytest.mark.slow
 def test_a_tokenizer_with_nfc_takes_the_texts_that_nfc_leaves(composing: Tokenizer) -> None:
     assert composing.no_offsets
     words = words_of(composing)

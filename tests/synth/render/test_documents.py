@@ -20,6 +20,7 @@ from tests.synth.conversations import as_json, conversation, message
 from tests.synth.render.strategies import conversations, texts
 
 
+@pytest.mark.slow
 @given(st.lists(conversations, max_size=3))
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

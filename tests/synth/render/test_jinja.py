@@ -157,6 +157,7 @@ def test_a_file_that_is_no_template_is_refused_with_its_line() -> None:
         render("{% include 'x' %", HI)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "rule"),
     [

@@ -4,8 +4,6 @@ A conversation that is a branch of a tree in an object.
 Lists of messages: texts in turn, pairs, whole turns, and what is none.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

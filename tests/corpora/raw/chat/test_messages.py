@@ -1,7 +1,5 @@
 """Rows to messages: forms, roles, thoughts, what is trained on, refusals."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 Recipes of conversations: what is refused, and what stays the same for rows.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

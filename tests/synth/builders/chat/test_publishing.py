@@ -98,6 +98,7 @@ def built(root: DataRoot, asset: str, key: str = "mine__01", **chosen: Any) -> A
     return publish(kind.build(Wanted(kind, root, key, chosen)))
 
 
+@pytest.mark.slow
 def test_a_drop_is_published_and_each_document_leads_back_to_its_row(root: DataRoot) -> None:
     built(root, "chat/conversations")
     built(root, "chat/kd_shards")

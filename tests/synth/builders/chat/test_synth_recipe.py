@@ -259,6 +259,7 @@ def test_another_developer_message_or_none_is_a_text_of_turns(
         assert_equal(found, by_synth(files, folder, vocabulary, conversion=config))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "row", "rule"),
     [
