@@ -39,7 +39,6 @@ def _marks() -> dict[str, str]:
     }
 
 
-@pytest.mark.slow
 def test_what_was_measured_as_long_is_marked_as_slow() -> None:
     marks = _marks()
     slow = {test for test, said in marks.items() if "mark.slow" in said}
