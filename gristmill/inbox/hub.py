@@ -122,7 +122,7 @@ def commit_of(
 
     Raises HubError if the hub does not answer, or has no such repository or revision.
     """
-    with HubErrors(f"{repo_id} at {revision}"):
+    with hub_errors(f"{repo_id} at {revision}"):
         commit = _api(endpoint, token).dataset_info(repo_id, revision=revision).sha
         if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
             raise ValueError(f"the hub names no commit, but {str(commit)[:60]!r}")
@@ -136,7 +136,7 @@ def listed(source: Source, wanted: Callable[[str], bool]) -> list[RemoteFile]:
     """
     from huggingface_hub import RepoFile
 
-    with HubErrors(f"{source.repo_id} at {source.revision}"):
+    with hub_errors(f"{source.repo_id} at {source.revision}"):
         entries = _api(source.endpoint, source.token).list_repo_tree(
             source.repo_id, recursive=True, revision=source.revision, repo_type="dataset"
         )
@@ -162,7 +162,7 @@ def download(source: Source, file: RemoteFile, folder: Path, stage: Stage | None
     """
     from huggingface_hub import hf_hub_download
 
-    with HubErrors(f"{source.repo_id}: {file.path}"):
+    with hub_errors(f"{source.repo_id}: {file.path}"):
         path = Path(
             hf_hub_download(
                 source.repo_id,
@@ -212,16 +212,16 @@ def fetch_drop(
         },
     }
     moves: dict[str, Path] = {}
-    with HubErrors(str(drop)):
+    with hub_errors(str(drop)):
         folder.parent.mkdir(parents=True, exist_ok=True)
     with (
         only_copy(drop.resolve()),
-        HubErrors(str(drop)),
+        hub_errors(str(drop)),
         progress.stage("fetch", "bytes", place.bytes) as stage,
     ):
         folder.mkdir(exist_ok=True)
         for name, file in files.items():
-            with HubErrors(str(drop / name)):
+            with hub_errors(str(drop / name)):
                 is_kept = (drop / name).exists() and file.has_bytes_of(drop / name)
             if not is_kept:
                 if mark is not None:
@@ -269,7 +269,7 @@ def _bars(stage: Stage | None) -> type:
 
 
 @contextmanager
-def HubErrors(request: str) -> Iterator[None]:  # noqa: N802  it is used as a class was
+def hub_errors(request: str) -> Iterator[None]:
     """Turns errors of the client library into a HubError that names the request."""
     import httpx2
 

@@ -98,7 +98,7 @@ class Shape:
         return list(found)
 
     def ending_of(self, name: str) -> str:
-        """The ending of a name as it is written; empty where it is none of `endings`."""
+        """The ending of a name as it is written; empty for one that is not in `endings`."""
         known = name.lower() if self.any_case else name
         ending = next((each for each in self.endings if known.endswith(each)), "")
         return name[len(name) - len(ending) :]

@@ -28,7 +28,7 @@ from gristmill.exports.card import head as head_of
 from gristmill.exports.project import written
 from gristmill.exports.table import Split
 from gristmill.families import splits_of
-from gristmill.inbox.hub import HubError, HubErrors
+from gristmill.inbox.hub import HubError, hub_errors
 from gristmill.mirror import versions
 from gristmill.mirror.store import MirrorError
 from gristmill.mirror.versions import (
@@ -230,7 +230,7 @@ class HubRepository:
 
     def make(self) -> None:
         """Make the repository where there is none, private, and the branch."""
-        with HubErrors(self.url):
+        with hub_errors(self.url):
             if not self._api.repo_exists(self._repo, repo_type="dataset"):
                 self._api.create_repo(self._repo, repo_type="dataset", private=True, exist_ok=True)
             if self._branch != "main":
@@ -240,7 +240,7 @@ class HubRepository:
 
     def head(self) -> str:
         """The newest commit of the branch."""
-        with HubErrors(self.url):
+        with hub_errors(self.url):
             return str(self._api.dataset_info(self._repo, revision=self._branch).sha)
 
     def below(self, commit: str, folder: str) -> dict[str, RepoFile]:
@@ -248,7 +248,7 @@ class HubRepository:
         from huggingface_hub import RepoFile
         from huggingface_hub.errors import EntryNotFoundError
 
-        with HubErrors(self.url):
+        with hub_errors(self.url):
             try:
                 listed = self._api.list_repo_tree(
                     self._repo, folder, recursive=True, revision=commit, repo_type="dataset"
@@ -261,7 +261,7 @@ class HubRepository:
         """The text of a file of a commit; empty where it has none."""
         from huggingface_hub.errors import EntryNotFoundError
 
-        with HubErrors(self.url), tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
+        with hub_errors(self.url), tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
             try:
                 found = self._api.hf_hub_download(
                     self._repo, path, repo_type="dataset", revision=commit, local_dir=folder
@@ -289,7 +289,7 @@ class HubRepository:
 
         if not are_progress_bars_disabled():
             disable_progress_bars()  # the push shows its own
-        with HubErrors(self.url):
+        with hub_errors(self.url):
             try:
                 self._api.preupload_lfs_files(
                     self._repo,
@@ -309,7 +309,7 @@ class HubRepository:
         from huggingface_hub.errors import HfHubHTTPError
 
         gone = [CommitOperationDelete(path, is_folder=False) for path in sorted(removed)]
-        with HubErrors(self.url):
+        with hub_errors(self.url):
             try:
                 done = self._api.create_commit(
                     self._repo,

@@ -329,7 +329,7 @@ def flip(staged: Path, folder: Path) -> None:
 
 
 def _convert(folder: Path, store: Path) -> None:
-    """Put a link to the standing version in the place of a real folder."""
+    """Replace a real folder by a link to the standing version."""
     version = store / uuid.uuid4().hex
     _link(folder, version, store / _CONVERTING)
     atomic_fs.flush_upwards(store, folder.parent)

@@ -418,7 +418,7 @@ def files_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> tuple[list[str], dic
 
     drop: the folder. links: what happens to links; default: they are refused.
 
-    Raises BadInput for a name that is none of a collection, an archive that is not read, a link,
+    Raises BadInput for a name that no collection may have, an archive that is not read, a link,
     two files with the PGN of one name, and a folder without a PGN; OSError where it cannot be
     read.
     """
