@@ -316,9 +316,8 @@ def shown_on_stderr() -> Iterator[Progress]:
             with TerminalBar(console) as bar, reporting_to(bar):
                 yield reporter()
         else:
-            with reporting_to(
-                LogLines(lambda line: print(line, file=stream, flush=True), named=True)
-            ):
+            lines = LogLines(lambda line: print(line, file=stream, flush=True), named=True)
+            with reporting_to(lines):
                 yield reporter()
 
 

@@ -530,9 +530,8 @@ def _encodings_base(path: Path) -> Iterator[None]:
 def load_harmony_file(path: Path) -> HarmonyEncoding:
     """openai-harmony's encoding for gpt-oss, from the vocabulary at `path`.
 
-    With TIKTOKEN_ENCODINGS_BASE set, openai-harmony 0.0.8 reads
-    `<base>/o200k_base.tiktoken` at every load and asks no network. Raises as
-    `read_verified`.
+    With TIKTOKEN_ENCODINGS_BASE set, openai-harmony 0.0.8 reads `<base>/o200k_base.tiktoken` at
+    every load and asks no network. Raises as `read_verified`.
     """
     from openai_harmony import HarmonyEncodingName, load_harmony_encoding
 

@@ -418,6 +418,10 @@ class RowSet:
         """The first row of each run in the pack and its number of rows, both int64 [R]."""
         return self._firsts, np.diff(self._ends, prepend=0)
 
+    def all_rows(self) -> npt.NDArray[np.int64]:
+        """All row numbers of the set in the pack as int64 [N], ascending."""
+        return self.rows(np.arange(len(self)))
+
 
 def identity(run: Run) -> tuple[int, int, int, int]:
     """The facts by which two runs are the same game: seed, steps, score, highest tile."""
