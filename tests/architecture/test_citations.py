@@ -15,6 +15,7 @@ OUTSIDE = re.compile(
     r"\b(seed \d{3}\b|[Ss]pec \d|the spec\b|specs/|DESIGN\b|the design's|the SYNTH contract\b)"
 )
 """Documents that the repository does not hold."""
+AFTER = "After this page you"
 WITHIN = re.compile(r"^[ \t]*(async def|def|class)\b.*Source:", re.M | re.S)
 """A citation after a function or class begins: few modules need to be parsed."""
 
@@ -122,6 +123,13 @@ def test_links_in_pages_resolve() -> None:
     dead = {page: found for page in pages if (found := _dead_links(page, page.read_text()))}
     assert not dead, listed(dead)
     assert len(pages) > 20
+
+
+def test_a_guide_begins_with_what_the_reader_can_do() -> None:
+    guides = {file for file in PAGES if file.parent == Path("docs")}
+    guides -= {Path("docs/README.md"), Path("docs/glossary.md")}
+    others = [file for file in guides if not text_of(file).split("\n", 2)[2].startswith(AFTER)]
+    assert not others, listed(sorted(others))
 
 
 def test_neither_code_nor_pages_cite_documents_outside_the_repository() -> None:
