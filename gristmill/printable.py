@@ -7,8 +7,9 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-# One character as a page shows it: an escaped one of Markdown and an entity stay whole.
-_SHOWN: Final = r"(?:\\\S|&\w+;|\S)"
+# One character as a page shows it: an escaped one of Markdown and an entity stay whole. Atomic:
+# otherwise a row of backslashes can be cut in more ways than anyone can try.
+_SHOWN: Final = r"(?>\\\S|&\w+;|\S)"
 _BREAK: Final = "\N{ZERO WIDTH SPACE}"
 
 

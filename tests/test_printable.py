@@ -55,6 +55,7 @@ def test_plain_text_keeps_its_lines_and_nothing_that_is_not_printable() -> None:
         ),
         ("a" * 20 + "\\_" * 4, ["a" * 20 + "\\_" * 4]),
         ("a" * 23 + "&lt;bbbb", ["a" * 23 + "&lt;", "bbbb"]),
+        ("\\" * 4000, ["\\" * 48] * 83 + ["\\" * 16]),  # as of a file of zeros
     ],
 )
 def test_long_words_can_be_broken_after_a_part_of_a_name(text: str, lines: list[str]) -> None:
