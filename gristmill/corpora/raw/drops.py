@@ -176,10 +176,10 @@ def account_of(
     endings: of further files that belong to the drop and hold no records; default none.
     """
     found = _account(drop, corpus, links, endings)
-    if not found.taken and LEFT in found.left_out.values():
+    if not any(found.taken.values()) and LEFT in found.left_out.values():
         rule = f"{CORPUS} leaves out every data file: name in `files` what is to be read"
         raise BadInput(drop, rule)
-    if not found.taken:
+    if not any(found.taken.values()):
         formats = ", ".join(f".{ending}" for ending in FORMATS)
         rule = (
             f"holds no data file: put files with an ending {formats} into it, plain or packed as "

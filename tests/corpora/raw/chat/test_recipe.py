@@ -232,10 +232,13 @@ def test_by_the_recipe_of_synth_a_shard_reads_files_and_else_all_do(tmp_path: Pa
     assert other.read_by(0, paths) == paths
 
 
-def test_a_drop_has_a_partition_a_shard_and_its_template_is_no_data(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", "split = { validation = 0.5 }\n"])
+def test_a_drop_has_a_partition_a_shard_and_its_template_is_no_data(
+    tmp_path: Path, more: str
+) -> None:
     folder = tmp_path / "drops/chat"
     folder.mkdir(parents=True)
-    recipe(folder, PLAIN + "shards = 3")
+    recipe(folder, PLAIN + more + "shards = 3")
     drop = folder / "mine"
     with pytest.raises(BadInput, match="holds no data file"):
         account(drop)
@@ -243,7 +246,7 @@ def test_a_drop_has_a_partition_a_shard_and_its_template_is_no_data(tmp_path: Pa
     (drop / "chat_template.jinja").write_text("x")
     (drop / "LICENSE").write_text("x")
     found = account(drop)
-    assert found.taken == {"train": ["a.jsonl"]}
+    assert found.taken["train"] == ["a.jsonl"]
     assert found.left_out == {"LICENSE": "no data file"}
     assert keys_of(drop) == ["mine__00", "mine__01", "mine__02"]
     (drop / "corpus.toml").unlink()
