@@ -5,8 +5,10 @@ See also `drop_world.py`: the entrances, and `inbox_cases.py`: a drop of each in
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import os
+import random
 import re
 import shutil
 import sys
@@ -21,6 +23,7 @@ from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, UNREAD, WAITS, Judge
 from gristmill.inbox.marks import DONE
 from gristmill.provenance import raw_inputs
 from resources import Lake
+from tests import budget
 from tests.assets.puzzles.drops import put_recipe, put_tasks
 from tests.commands.drop_world import World, new_world, one_line, opened
 from tests.commands.drops import printed, spoil
@@ -235,6 +238,68 @@ def test_a_drop_that_its_family_refuses_leaves_its_artifact_and_fails_every_entr
     world, case = one_built
     case.spoil(case.drop(world.data))
     assert case.word in _entrances(world, case, REFUSED, status=1)
+
+
+def _write(octets: bytes) -> Callable[[Path], object]:
+    return lambda file: file.write_bytes(octets)
+
+
+def _replace(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    """What removes a file and makes something else in its place."""
+    return lambda file: (file.unlink(), make(file))
+
+
+SPOILS: dict[str, Callable[[Path], object]] = {
+    "empty": _write(b""),
+    "cut": lambda file: os.truncate(file, file.stat().st_size // 2),
+    "zeros": lambda file: file.write_bytes(bytes(file.stat().st_size)),
+    "noise": _write(random.Random(3).randbytes(4096)),
+    "page": _write(b"<!DOCTYPE html><html><body>404 Not Found</body></html>"),
+    "pointer": _write(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
+    "UTF-16": lambda file: file.write_bytes(b"\xff\xfe\x00" + file.read_bytes()),
+    "gzip": lambda file: file.write_bytes(gzip.compress(file.read_bytes())[:-6]),
+    "deep": _write(b"[" * 100_000),
+    "magic": _write(b"PAR1"),
+    "NUL": _write(b"a,b\n1,\x002\n"),
+}
+INSTEAD: dict[str, Callable[[Path], object]] = {
+    "link": _replace(lambda file: file.symlink_to("nowhere")),
+    "loop": _replace(lambda file: file.symlink_to(file)),
+    "pipe": _replace(os.mkfifo),
+    "folder": _replace(Path.mkdir),
+}
+SPOILT = [
+    (case, how)
+    for case in CASES
+    for how in (SPOILS if case.name.endswith((".pgn", ".toml")) else SPOILS | INSTEAD)
+]
+"""A drop that is a folder, with each; what is no file has not the key of a drop that is a file."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "how"),
+    budget.some(SPOILT, each=2, least=30),
+    ids=lambda given: given if isinstance(given, str) else given.inbox,
+)
+def test_a_spoilt_file_of_a_drop_gets_one_answer_and_changes_nothing(
+    built: Path, imported: Path, tmp_path: Path, case: Case, how: str
+) -> None:
+    with opened(_copy(imported if case is READY_SYNTH else built, tmp_path)) as world:
+        drop = case.drop(world.data)
+        files = [drop, *sorted(path for path in drop.rglob("*") if path.suffix != ".toml")]
+        (SPOILS | INSTEAD)[how](
+            max(filter(Path.is_file, files), key=lambda file: file.stat().st_size)
+        )
+        before = world.bytes_of()
+        if world.judged(case).state == REFUSED:
+            _entrances(world, case, REFUSED, status=1)
+            return
+        found = world.run("materialize", case.asset, "--partition", case.partition)
+        assert isinstance(found.exception, SystemExit | None), found.exception
+        assert "does not expect this error" not in found.output
+        assert world.button(case).success == (found.exit_code == 0)
+        assert found.exit_code == 0 or world.bytes_of() == before
 
 
 @pytest.mark.slow
