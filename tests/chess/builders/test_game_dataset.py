@@ -1,23 +1,30 @@
-"""Game datasets and their splice caches."""
+"""Game datasets, their splice caches, legacy rows, and what all builders report."""
 
 import json
 import shutil
 from pathlib import Path
-from typing import Literal
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 from gristmill.chess import (
+    CacheConfig,
     GameConfig,
     SpliceConfig,
+    ValidateConfig,
     build_game_dataset,
     build_splice_cache,
     build_splice_dataset,
+    validate,
 )
+from gristmill.chess.builders import splice_dataset
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format.folders import LAYOUT, SAMPLE_GAMES
 from gristmill.contract import BadInput
+from gristmill.run.progress import Progress, Report
+from tests.chess import reference_rules
 from tests.chess.builders.chain import digests, live_row, rows
 
 
@@ -167,3 +174,111 @@ def test_files_name_the_folder_where_they_are_published(valid: Path, tmp_path: P
         assert paths == [str(home / f"{split}.jsonl")]
     manifest = json.loads((tmp_path / "cache" / "manifest.json").read_text())
     assert manifest["dataset_dir"] == str(home)
+
+
+@pytest.mark.parametrize(("cap", "k", "min_context", "min_target"), [(0, 4, 8, 1), (5, 3, 3, 2)])
+def test_legacy_rows_are_those_of_simple_loops(
+    valid: Path, tmp_path: Path, cap: int, k: int, min_context: int, min_target: int
+) -> None:
+    config = SpliceConfig(
+        k=k,
+        min_context=min_context,
+        min_target=min_target,
+        max_samples_per_game=cap,
+        share_bytes=60_000,
+        games="all",
+    )
+    build_splice_dataset(valid, tmp_path / "out", config)
+    game = GameConfig(min_context=min_context, min_target=min_target, games="all")
+    build_game_dataset(valid, tmp_path / "game", game)
+    for split in SPLITS:
+        expected = "".join(
+            reference_rules.splices(row, k, min_context, min_target, cap, 7)
+            for row in rows(tmp_path / "game" / f"{split}.jsonl")
+        )
+        assert (tmp_path / "out" / f"{split}.jsonl").read_text() == expected
+        assert expected
+
+
+def test_samples_are_counted_by_the_moves_that_are_left_up_to_10_up_to_20_and_more() -> None:
+    left = np.array([0, 10, 11, 20, 21, 60])
+    samples: Any = SimpleNamespace(
+        game=np.zeros(6, np.int64), indices=99 - left, plies=np.array([100]), starts=np.array([0])
+    )
+    codes = np.zeros(100, np.uint8)
+    counts = splice_dataset._counts(samples, np.array([True]), codes)
+    assert (counts["rows"], counts["samples"]) == (1, 6)
+    assert counts["left"] == {"<=10": 2, "11-20": 2, ">20": 2}
+
+
+class Reports:
+    """A sink that keeps the reports of each stage."""
+
+    def __init__(self) -> None:
+        self.stages: dict[str, list[Report]] = {}
+        self.progress = Progress(self, every=0.0)
+
+    def __call__(self, report: Report) -> None:
+        self.stages.setdefault(report.stage, []).append(report)
+
+    def end_of(self, stage: str) -> tuple[int, int | None, str]:
+        """The last report, after the stage has been seen to rise in several steps."""
+        done = [report.done for report in self.stages[stage]]
+        assert done == sorted(done)
+        assert len(done) > 3
+        last = self.stages[stage][-1]
+        return last.done, last.total, last.unit
+
+
+@pytest.fixture
+def reports() -> Reports:
+    return Reports()
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_validation_reports_the_bytes_of_its_pgn(
+    month: Path, tmp_path: Path, reports: Reports, workers: int
+) -> None:
+    config = ValidateConfig(share_bytes=30_000, workers=workers)
+    validate([month, month], tmp_path / "valid", config, progress=reports.progress)
+    size = 2 * month.stat().st_size
+    assert reports.end_of("validate") == (size, size, "bytes")
+    last = reports.stages["hash input"][-1]
+    assert (last.done, last.total, last.unit) == (size, size, "bytes")
+
+
+def test_datasets_report_the_bytes_of_their_rows(
+    valid: Path, tmp_path: Path, reports: Reports
+) -> None:
+    size = (valid / "valid_games.jsonl").stat().st_size
+    game = GameConfig(share_bytes=40_000, split="shuffle")
+    build_game_dataset(valid, tmp_path / "game", game, progress=reports.progress)
+    splice = SpliceConfig(share_bytes=40_000)
+    build_splice_dataset(valid, tmp_path / "splice", splice, progress=reports.progress)
+    for stage in ("split", "games", "splices"):
+        assert reports.end_of(stage) == (size, size, "bytes")
+
+
+def test_a_cache_reports_the_games_of_all_splits(
+    valid: Path, tmp_path: Path, reports: Reports
+) -> None:
+    summary = build_game_dataset(valid, tmp_path / "game")
+    games = sum(summary.games.values())
+    config = CacheConfig(share_games=20)
+    build_splice_cache(tmp_path / "game", tmp_path / "cache", config, progress=reports.progress)
+    assert reports.end_of("samples") == (games, games, "games")
+
+
+def test_a_cache_of_rows_without_a_sidecar_does_not_know_how_many_games_there_are(
+    valid: Path, tmp_path: Path, reports: Reports
+) -> None:
+    summary = build_game_dataset(valid, tmp_path / "game")
+    for path in (tmp_path / "game" / "sidecar").iterdir():
+        path.unlink()
+    build_splice_cache(tmp_path / "game", tmp_path / "cache", progress=reports.progress)
+    games = sum(summary.games.values())
+    totals = [report.total for report in reports.stages["samples"]]
+    assert set(totals[:-1]) == {None}
+    assert reports.end_of("samples") == (games, games, "games")
+    manifest = json.loads((tmp_path / "cache/manifest.json").read_bytes())
+    assert manifest["game_rows_total"] == sum(summary.games.values())

@@ -34,7 +34,7 @@ from gristmill.chess.raw.drops import (
     take_collection,
     unpack_pgn,
 )
-from gristmill.chess.raw.file_names import month_in
+from gristmill.chess.raw.pgn_text import month_in
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot
 from gristmill.families import Subject
