@@ -211,74 +211,33 @@ def test_samples_are_counted_by_the_moves_that_are_left_up_to_10_up_to_20_and_mo
     assert counts["left"] == {"<=10": 2, "11-20": 2, ">20": 2}
 
 
-class Reports:
-    """A sink that keeps the reports of each stage."""
-
-    def __init__(self) -> None:
-        self.stages: dict[str, list[Report]] = {}
-        self.progress = Progress(self, every=0.0)
-
-    def __call__(self, report: Report) -> None:
-        self.stages.setdefault(report.stage, []).append(report)
-
-    def end_of(self, stage: str) -> tuple[int, int | None, str]:
-        """The last report, after the stage has been seen to rise in several steps."""
-        done = [report.done for report in self.stages[stage]]
-        assert done == sorted(done)
-        assert len(done) > 3
-        last = self.stages[stage][-1]
-        return last.done, last.total, last.unit
-
-
-@pytest.fixture
-def reports() -> Reports:
-    return Reports()
-
-
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_validation_reports_the_bytes_of_its_pgn(
-    month: Path, tmp_path: Path, reports: Reports, workers: int
+def test_every_builder_reports_its_bytes_or_games_up_to_the_total(
+    month: Path, tmp_path: Path
 ) -> None:
-    config = ValidateConfig(share_bytes=30_000, workers=workers)
-    validate([month, month], tmp_path / "valid", config, progress=reports.progress)
-    size = 2 * month.stat().st_size
-    assert reports.end_of("validate") == (size, size, "bytes")
-    last = reports.stages["hash input"][-1]
-    assert (last.done, last.total, last.unit) == (size, size, "bytes")
-
-
-def test_datasets_report_the_bytes_of_their_rows(
-    valid: Path, tmp_path: Path, reports: Reports
-) -> None:
-    size = (valid / "valid_games.jsonl").stat().st_size
-    game = GameConfig(share_bytes=40_000, split="shuffle")
-    build_game_dataset(valid, tmp_path / "game", game, progress=reports.progress)
-    splice = SpliceConfig(share_bytes=40_000)
-    build_splice_dataset(valid, tmp_path / "splice", splice, progress=reports.progress)
-    for stage in ("split", "games", "splices"):
-        assert reports.end_of(stage) == (size, size, "bytes")
-
-
-def test_a_cache_reports_the_games_of_all_splits(
-    valid: Path, tmp_path: Path, reports: Reports
-) -> None:
-    summary = build_game_dataset(valid, tmp_path / "game")
-    games = sum(summary.games.values())
-    config = CacheConfig(share_games=20)
-    build_splice_cache(tmp_path / "game", tmp_path / "cache", config, progress=reports.progress)
-    assert reports.end_of("samples") == (games, games, "games")
-
-
-def test_a_cache_of_rows_without_a_sidecar_does_not_know_how_many_games_there_are(
-    valid: Path, tmp_path: Path, reports: Reports
-) -> None:
-    summary = build_game_dataset(valid, tmp_path / "game")
-    for path in (tmp_path / "game" / "sidecar").iterdir():
-        path.unlink()
-    build_splice_cache(tmp_path / "game", tmp_path / "cache", progress=reports.progress)
-    games = sum(summary.games.values())
-    totals = [report.total for report in reports.stages["samples"]]
-    assert set(totals[:-1]) == {None}
-    assert reports.end_of("samples") == (games, games, "games")
-    manifest = json.loads((tmp_path / "cache/manifest.json").read_bytes())
-    assert manifest["game_rows_total"] == sum(summary.games.values())
+    stages: dict[str, list[Report]] = {}
+    progress = Progress(lambda report: stages.setdefault(report.stage, []).append(report), 0.0)
+    valid, game = tmp_path / "valid", tmp_path / "game"
+    validate([month, month], valid, ValidateConfig(share_bytes=30_000), progress=progress)
+    config = GameConfig(share_bytes=40_000, split="shuffle")
+    games = sum(build_game_dataset(valid, game, config, progress=progress).games.values())
+    splices = SpliceConfig(share_bytes=40_000)
+    build_splice_dataset(valid, tmp_path / "splice", splices, progress=progress)
+    build_splice_cache(game, tmp_path / "cache", CacheConfig(share_games=20), progress=progress)
+    pgns, rows_size = 2 * month.stat().st_size, (valid / "valid_games.jsonl").stat().st_size
+    for stage, total, unit in (
+        *(("validate", pgns, "bytes"), ("samples", games, "games")),
+        *((name, rows_size, "bytes") for name in ("split", "games", "splices")),
+    ):
+        done = [report.done for report in stages[stage]]
+        assert done == sorted(done) and len(done) > 3
+        last = stages[stage][-1]
+        assert (last.done, last.total, last.unit) == (total, total, unit)
+    assert stages["hash input"][-1].done == pgns
+    # Without a sidecar nobody knows before how many games there are.
+    shutil.rmtree(game / "sidecar")
+    stages.clear()
+    build_splice_cache(game, tmp_path / "again", progress=progress)
+    assert {report.total for report in stages["samples"][:-1]} == {None}
+    assert (stages["samples"][-1].done, stages["samples"][-1].total) == (games, games)
+    manifest = json.loads((tmp_path / "again/manifest.json").read_bytes())
+    assert manifest["game_rows_total"] == games

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from gristmill.chess import (
     GameConfig,
     GameSpliceDataset,
-    MonthConfig,
     SpliceConfig,
     ValidateConfig,
     build_game_dataset,
@@ -36,7 +35,6 @@ from gristmill.chess.read.row_batches import RowBatch
 from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
 from gristmill.families import Subject
-from gristmill.provenance.record import config_fields
 from tests.chess.both_readers import both_ways
 from tests.chess.builders.chain import digests, live_row, rows
 
@@ -122,16 +120,6 @@ def test_a_game_shorter_than_the_opening_is_placed_by_all_its_moves(tmp_path: Pa
     for split in SPLITS:
         placed = (tmp_path / "x_game" / f"{split}.jsonl").read_bytes()
         assert placed == (tmp_path / "moves_game" / f"{split}.jsonl").read_bytes()
-
-
-def test_the_length_of_the_opening_has_limits_and_moves_no_fingerprint() -> None:
-    for kind in (GameConfig, SpliceConfig, MonthConfig):
-        for plies in (0, 201):
-            with pytest.raises(ValueError, match=r"opening_plies = .*from 1 to 200"):
-                kind(opening_plies=plies)
-        assert "opening_plies" not in config_fields(kind(), affecting_output=True)
-    month = MonthConfig(split="opening", opening_plies=9)
-    assert (month.game().opening_plies, month.splice().opening_plies) == (9, 9)
 
 
 def test_another_seed_gives_another_split(valid: Path, tmp_path: Path) -> None:
@@ -303,16 +291,6 @@ def test_rows_without_an_id_are_all_taken(tmp_path: Path) -> None:
     config = GameConfig(drop_duplicates=True)
     summary = build_game_dataset(tmp_path / "valid_games.jsonl", tmp_path / "x_game", config)
     assert (summary.spliceable_games, summary.dropped_duplicates) == (3, 0)
-
-
-def test_the_setting_counts_for_the_fingerprint_only_where_it_is_set() -> None:
-    for config in (GameConfig, SpliceConfig):
-        assert "drop_duplicates" not in config_fields(config(), affecting_output=True)
-        assert config_fields(config())["drop_duplicates"] is False
-        chosen = config_fields(config(drop_duplicates=True), affecting_output=True)
-        assert chosen["drop_duplicates"] is True
-    assert MonthConfig(drop_duplicates=True).game().drop_duplicates
-    assert MonthConfig(drop_duplicates=True).splice().drop_duplicates
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", ";c\n", "Some words\n\nof a person\n", "{c}\n\n*\n"])
