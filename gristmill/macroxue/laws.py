@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, Final, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +82,21 @@ def place(row: np.void, number: int) -> str:
     return f"run {row['run_id']} step {row['step_index']} (row {number})"
 
 
+ROW_LAWS: Final = {
+    "move_legal": "{move} changes nothing on this board",
+    "follows": "the board is not the one before, moved, with one new tile of rank 1 or 2",
+    "board_eval": "{board_eval} is not what the formula gives for the board",
+    "max_rank": "the board has a higher rank than max_rank {max_rank}",
+    "value_legal": "{branch_evs}: a move that the board does not allow has a value "
+    "(ev_legal {ev_legal})",
+    "value_of_move": "{branch_evs}: the chosen move {move} has no value (ev_legal {ev_legal})",
+    "ranks_unknown": "ranks above 65536 cannot be found (max_rank {max_rank})",
+    "search_legality": "ev_legal {ev_legal} has a move that the board does not allow",
+    "chosen_ev": "the chosen move {move} has no expected value",
+}
+"""Laws and notes on single rows: what is wrong, with the names of columns and the {move}."""
+
+
 class Finder(Few):
     """The first violations of each law, of rows and runs."""
 
@@ -90,21 +105,17 @@ class Finder(Few):
         super().__init__("further places", "{more} more", most)
         self._pack = pack
 
-    def rows(
-        self, batch: Batch, *laws: tuple[str, npt.NDArray[np.bool_], str]
-    ) -> Iterator[Violation]:
-        """A violation for each wrong row.
-
-        laws: name of each, wrong rows, and words, which may hold {move} and the names of columns.
-        """
-        for law, wrong, found in laws:
+    def rows(self, batch: Batch, **laws: npt.NDArray[np.bool_]) -> Iterator[Violation]:
+        """A violation for each wrong row; laws: the wrong rows of laws of ROW_LAWS."""
+        for law, wrong in laws.items():
             for at in self._first(law, wrong):
                 row = batch.rows[at]
                 columns = {name: row[name] for name in row.dtype.names}
                 direction = int(row["move_dir"])
                 move_name = DIRECTIONS[direction] if direction < 4 else f"move {direction}"
                 where = place(row, batch.start + at) + self._raw(int(row["run_id"]))
-                yield Violation(law, where, found.format(move=move_name, **columns))
+                found = ROW_LAWS[law].format(move=move_name, **columns)
+                yield Violation(law, where, found)
 
     def places(
         self, law: str, rows: Rows, start: int, wrong: npt.NDArray[np.bool_]
@@ -467,21 +478,9 @@ class Notes:
         is_search = rows["valuation_type"] == self._search
         yield from self._finder.rows(
             batch,
-            (
-                "ranks_unknown",
-                known.unknown,
-                "ranks above 65536 cannot be found (max_rank {max_rank})",
-            ),
-            (
-                "search_legality",
-                is_search & (stated & ~facts.legal != 0) & ~known.unknown,
-                "ev_legal {ev_legal} has a move that the board does not allow",
-            ),
-            (
-                "chosen_ev",
-                (stated >> facts.moves) & 1 == 0,
-                "the chosen move {move} has no expected value",
-            ),
+            ranks_unknown=known.unknown,
+            search_legality=is_search & (stated & ~facts.legal != 0) & ~known.unknown,
+            chosen_ev=(stated >> facts.moves) & 1 == 0,
         )
         for index, own, points, gapless in run_facts(batch, facts.reward):
             run, first = self._stream.runs[index], known.ranks[own.start]
@@ -589,16 +588,8 @@ def _other_laws(batch: Batch, facts: Played, finder: Finder) -> Iterator[Violati
     valued = stated & np.packbits(rows["branch_evs"] != 0, axis=1, bitorder="little")[:, 0]
     yield from finder.rows(
         batch,
-        (
-            "value_legal",
-            (valued & ~facts.legal != 0) & ~facts.known.unknown,
-            "{branch_evs}: a move that the board does not allow has a value (ev_legal {ev_legal})",
-        ),
-        (
-            "value_of_move",
-            (stated != 0) & ((stated >> facts.moves) & 1 == 0),
-            "{branch_evs}: the chosen move {move} has no value (ev_legal {ev_legal})",
-        ),
+        value_legal=(valued & ~facts.legal != 0) & ~facts.known.unknown,
+        value_of_move=(stated != 0) & ((stated >> facts.moves) & 1 == 0),
     )
 
 
@@ -615,22 +606,10 @@ def _batch_laws(
     highest, stated = np.where(known.unknown, 16, known.ranks.max(axis=1)), rows["max_rank"]
     yield from finder.rows(
         batch,
-        ("move_legal", _unmoved(rows, facts), "{move} changes nothing on this board"),
-        (
-            "follows",
-            broken(known, after, counts_on(rows)),
-            "the board is not the one before, moved, with one new tile of rank 1 or 2",
-        ),
-        (
-            "board_eval",
-            _wrong_evals(rows, known, table),
-            "{board_eval} is not what the formula gives for the board",
-        ),
-        (
-            "max_rank",
-            (stated != 0) & (highest > stated),
-            "the board has a higher rank than max_rank {max_rank}",
-        ),
+        move_legal=_unmoved(rows, facts),
+        follows=broken(known, after, counts_on(rows)),
+        board_eval=_wrong_evals(rows, known, table),
+        max_rank=(stated != 0) & (highest > stated),
     )
     reached = np.maximum(highest, np.where(known.unknown, 16, after.max(axis=1)))
     for index, own, points, gapless in run_facts(batch, facts.reward):

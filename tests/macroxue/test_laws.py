@@ -193,11 +193,13 @@ def test_further_violations_of_rows_and_runs_are_counted_by_law(tmp_path: Path) 
     stream = StepStream(write_pack(tmp_path / "p", GAMES[:1]))
     finder = Finder()
     wrong = np.arange(stream.rows) < MOST + 2
-    named = finder.rows(stream.batch(0, stream.rows), ("low", wrong, "{move}"))
-    assert [v.found for v in named] == [DIRECTIONS[k] for k in GAMES[0].moves[:MOST].tolist()]
+    named = finder.rows(stream.batch(0, stream.rows), chosen_ev=wrong)
+    assert [v.found.split()[3] for v in named] == [
+        DIRECTIONS[k] for k in GAMES[0].moves[:MOST].tolist()
+    ]
     for run_id in range(MOST):
         assert [v.where for v in finder.run("score", run_id, "x")] == [f"run {run_id}"]
-    low = Violation("low", "further places", "2 more")
+    low = Violation("chosen_ev", "further places", "2 more")
     assert list(finder.rest()) == [low]
     assert list(finder.run("score", MOST, "x")) == []
     assert list(finder.rest()) == [low, Violation("score", "further places", "1 more")]

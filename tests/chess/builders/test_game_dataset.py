@@ -127,18 +127,6 @@ def test_rows_that_cannot_be_read_are_named(tmp_path: Path, line: str) -> None:
         assert "valid_games.jsonl:31: " in str(caught.value)
 
 
-def test_a_sidecar_of_other_rows_is_refused(valid: Path, tmp_path: Path) -> None:
-    import shutil
-
-    shutil.copytree(valid, tmp_path / "v")
-    path = tmp_path / "v" / "valid_games.jsonl"
-    path.write_text(path.read_text().replace('"e2e4"', '"e2e3"', 1))
-    with pytest.raises(BadInput, match="sidecar"):
-        build_game_dataset(tmp_path / "v", tmp_path / "out")
-    shutil.rmtree(tmp_path / "v" / "sidecar")
-    build_game_dataset(tmp_path / "v", tmp_path / "again")
-
-
 def test_empty_input_and_empty_splits_give_empty_files(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     path = tmp_path / "in" / "valid_games.jsonl"

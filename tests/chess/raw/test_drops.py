@@ -561,18 +561,12 @@ def _zstd_frames() -> bytes:
     return ZST.compress(b"") * 100_001
 
 
-def _zstd_window() -> bytes:
-    """A frame that asks for a window of 2 GiB."""
-    return b"\x28\xb5\x2f\xfd\x00" + bytes([(31 - 10) << 3]) + b"\x01\x00\x00"
-
-
 BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "directory": ("a.zip", _directory_bomb, "directory of more than"),
     "bzip2": ("a.zip", lambda: _packed(zipfile.ZIP_BZIP2), "ZIP bomb"),
     "deflated": ("a.zip", lambda: _packed(zipfile.ZIP_DEFLATED), "ZIP bomb"),
     "dictionary": ("a.zip", _lzma_dictionary, "memory"),
     "frames": ("a.pgn.zst", _zstd_frames, "more than 100000 frames"),
-    "window": ("a.pgn.zst", _zstd_window, "longer window"),
     "line": ("a.pgn", lambda: GAME + b"x" * 15_000_000, "line at byte"),
 }
 
