@@ -247,6 +247,9 @@ def _line(key: str, value: object) -> Callable[[Path], object]:
          [("members", "packs"), ("origin", "trace.jsonl")]),
         (lambda pool: _session(pool, lambda _, members: members.append({"runs": 3})),
          [("members", "packs")]),
+        (lambda pool: sql(pool / "metadata.db", "DELETE FROM runs WHERE id = 11"),
+         [("row_total", "metadata.db"), ("members", "pack c"), ("members", "packs"),
+          ("origin", "trace.jsonl")]),
         (lambda pool: _session(pool, lambda session, _: session.pop("b/source")),
          [("session_carried", "pack b")]),
         *(

@@ -105,6 +105,14 @@ def _deflate64() -> bytes:
     return bytes(data)
 
 
+def _packed_too_large() -> bytes:
+    """The limit on the ratio is measured by the packed bytes that the directory names."""
+    bomb = bytearray(zipped(("a.pgn", b"\n" * 2_000_000)))
+    directory = bomb.rfind(b"PK\x01\x02")
+    bomb[directory + 20 : directory + 24] = struct.pack("<I", 20_000_000)
+    return bytes(bomb)
+
+
 HTML = b"<!DOCTYPE html><html>Not found</html>"
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 LONG_WINDOW = "longer window.*pack it again without --long, or bring"
@@ -141,6 +149,7 @@ REFUSED = [
         "has 0 PGN files but 'readme.txt', expected exactly one",
     ),
     ("a.zip", zipped(("a.pgn", GAME), ("b.pgn", GAME)), r"has 2 PGN files \('a.pgn', 'b.pgn'\)"),
+    ("a.zip", _packed_too_large(), "names 20000000 packed bytes, and has"),
     ("a.zip", _deflate64(), "by Deflate64, which is not read; pack it again with Deflate"),
     ("a.zip", zipped(("a.pgn", GAME))[:-9], "is a broken ZIP"),
     ("a.zip", zipped(("a.pgn", b"\n \n" * 50_000)), "no tag and no move is in it"),
@@ -393,17 +402,6 @@ def test_names_of_folders_and_files() -> None:
     assert (pgn_of("a.PGN.zst"), pgn_of("a/b.zip")) == ("a.pgn", "a__b.pgn")
 
 
-def test_a_damaged_member_fails_its_crc(tmp_path: Path, pgn: bytes) -> None:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("a.pgn", pgn)  # stored, so that only the CRC can tell
-    data = bytearray(buffer.getvalue())
-    data[2000] ^= 1
-    (tmp_path / "a.zip").write_bytes(data)
-    with pytest.raises(BadInput, match="CRC"):
-        unpack_pgn(tmp_path / "a.zip", tmp_path / "a.pgn")
-
-
 METHODS = {
     "stored": zipfile.ZIP_STORED,
     "deflated": zipfile.ZIP_DEFLATED,
@@ -508,16 +506,6 @@ def test_a_long_line_is_refused_in_every_kind_of_drop(tmp_path: Path) -> None:
         rule = rf"{name}: the line at byte {len(GAME)} has more than 1048576 bytes"
         with pytest.raises(BadInput, match=rule):
             take_drop(tmp_path / name, tmp_path / f"{name}_out", MONTH)
-
-
-def test_a_zip_may_not_name_more_packed_bytes_than_it_has(tmp_path: Path) -> None:
-    """The limit on the ratio is measured by them."""
-    bomb = bytearray(zipped(("a.pgn", b"\n" * 2_000_000)))
-    directory = bomb.rfind(b"PK\x01\x02")
-    bomb[directory + 20 : directory + 24] = struct.pack("<I", 20_000_000)
-    (tmp_path / "a.zip").write_bytes(bomb)
-    with pytest.raises(BadInput, match="names 20000000 packed bytes, and has"):
-        unpack_pgn(tmp_path / "a.zip", tmp_path / "x")
 
 
 def test_a_small_text_may_have_any_ratio_and_a_larger_one_not(tmp_path: Path) -> None:

@@ -245,13 +245,6 @@ def test_a_pool_with_damaged_members_is_named(pools: Path, text: str) -> None:
     assert [v.law for v in pool_laws(pools / "pool")] == ["members"]
 
 
-def test_a_pool_that_lost_its_runs(pools: Path) -> None:
-    path = pools / "pool" / "metadata.db"
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("DELETE FROM runs WHERE id = 1")
-    assert {v.law for v in pool_laws(pools / "pool")} == {"members", "origin", "row_total"}
-
-
 def test_an_origin_that_is_no_list(pools: Path) -> None:
     trace = pools / "a" / "trace.jsonl"
     trace.write_text(trace.read_text().replace("{", '{"from":7,', 1))
