@@ -487,9 +487,8 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         import torch
 
         columns = self.batch([number_of(index, len(self), "sample")], vocabulary)
-        tensors = {name: torch.from_numpy(column)[0] for name, column in columns.items()}
-        tensors["context"] = tensors["context"][tensors.pop("context_mask")]
-        return tensors
+        del columns["context_mask"]  # the context of one sample has no padding
+        return {name: torch.from_numpy(column)[0] for name, column in columns.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_last": (-1, -1, {}), "_ids": None}
