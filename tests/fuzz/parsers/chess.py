@@ -320,7 +320,7 @@ PARSERS = (
     Parser(
         "chess_month_list",
         month_list,
-        (f"{_RAW}.file_names",),
+        (f"{_RAW}.pgn_text",),
         words=(
             b"lichess_elite_2024-01.zip",
             b"2020-06",
@@ -362,7 +362,7 @@ PARSERS = (
     Parser(
         "chess_collection",
         collection,
-        (f"{_RAW}.drops", f"{_RAW}.file_names"),
+        (f"{_RAW}.drops", f"{_RAW}.pgn_text"),
         inputs=TEN_THOUSAND,
     ),
     Parser(
