@@ -130,7 +130,7 @@ def test_a_file_with_the_name_of_a_sample_s_is_real(root: Path, name: str) -> No
 
 def test_a_real_month_takes_the_place_of_the_sample_s_and_stays(root: Path) -> None:
     from gristmill.chess.raw.drops import available, drop_of
-    from gristmill.chess.raw.file_names import month_in
+    from gristmill.chess.raw.pgn_text import month_in
     from gristmill.inbox.marks import samples_beside
 
     inbox, lake = root / "drops/chess", Lake(data_root=str(root))

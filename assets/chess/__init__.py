@@ -9,7 +9,7 @@ from assets import choices
 from assets.family import family_of
 from assets.inbox import add_partitions
 from gristmill.chess.config import COLLECTIONS, MonthConfig
-from gristmill.chess.raw.file_names import FIRST_MONTH, due_months
+from gristmill.chess.raw.pgn_text import FIRST_MONTH, due_months
 from gristmill.lazy_exports import call
 from resources import EliteArchive
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         fetch_month,
         take_drop,
     )
-    from gristmill.chess.raw.file_names import check_month, due_months, parse_month_list
+    from gristmill.chess.raw.pgn_text import check_month, due_months, parse_month_list
     from gristmill.chess.read.dataset import GameSpliceDataset, StaleCache, StaleDataset
     from gristmill.chess.read.samples import collate
     from gristmill.chess.read.trace import Trace, trace
@@ -82,7 +82,7 @@ __getattr__ = lazy_exports(
         "builders.validate": ("ValidateSummary", "validate"),
         "config": ("ArchiveConfig", "FetchConfig", *_CONFIGS),
         "raw.download": _DOWNLOAD,
-        "raw.file_names": ("check_month", "due_months", "parse_month_list"),
+        "raw.pgn_text": ("check_month", "due_months", "parse_month_list"),
         "read.dataset": ("GameSpliceDataset", "StaleCache", "StaleDataset"),
         "read.samples": ("collate",),
         "read.trace": ("Trace", "trace"),

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gristmill import provenance
 from gristmill.asset import Wanted
-from gristmill.chess.builders import game_dataset, splice_dataset, subset, validate
+from gristmill.chess.builders import game_dataset, splice_dataset, splits, validate
 from gristmill.chess.config import (
     SHARED,
     SPLITS,
@@ -23,7 +23,7 @@ from gristmill.chess.config import (
 from gristmill.chess.format.folders import CACHE_FOLDER, pgn_name
 from gristmill.chess.raw import download
 from gristmill.chess.raw.drops import drop_of, folder_of, take_collection
-from gristmill.chess.raw.file_names import check_month, is_month
+from gristmill.chess.raw.pgn_text import check_month, is_month
 from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
 from gristmill.data_root import DataRoot, NotRebuilt
 from gristmill.provenance import Input
@@ -186,7 +186,7 @@ def subset_build(wanted: Wanted) -> Build:
     artifact = root.artifact("chess", "subset", f"{folder_of(key)}_subset_{ending}")
 
     def make(attempt: Attempt) -> Summary:
-        return subset.build_subset(
+        return splits.build_subset(
             root.root / folder, attempt.out, config, progress=attempt.progress
         )
 

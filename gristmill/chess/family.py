@@ -18,7 +18,7 @@ from gristmill.chess.config import (
     SubsetConfig,
     ValidateConfig,
 )
-from gristmill.chess.raw.file_names import MONTH_ENDINGS, month_in
+from gristmill.chess.raw.pgn_text import MONTH_ENDINGS, month_in
 from gristmill.families import Catalog, Law, Option, Source
 from gristmill.inbox import DropKind, Shape
 from gristmill.lazy_exports import call

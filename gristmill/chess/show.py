@@ -21,24 +21,8 @@ from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format import folders
-from gristmill.chess.format.folders import (
-    CACHE_MANIFEST,
-    DROPPED,
-    FLAGGED,
-    INVALID,
-    LAYOUT,
-    OFFSETS,
-    PATH_IDS,
-    SAMPLE_PHASES,
-    SPLICE_INDICES,
-    STATS,
-    SUBSET,
-    SUMMARY,
-    VALID,
-    split_file,
-)
 from gristmill.chess.format.rows import PHASES, moves_of
-from gristmill.chess.raw.file_names import is_month
+from gristmill.chess.raw.pgn_text import is_month
 from gristmill.chess.read.row_batches import phase_codes
 from gristmill.contract import BadInput
 from gristmill.families import Column, Misuse, columns_of
@@ -87,10 +71,10 @@ _COLUMNS = {
         Column("count", "integer", "vocabulary.csv: how often the train rows have it"),
     ),
     "chess/splice_cache": (
-        Column(PATH_IDS, "uint32", "index into the paths file, always 0"),
-        Column(OFFSETS, "uint64", "byte offset of the game's row in the JSONL file"),
-        Column(SPLICE_INDICES, "uint32", "index of the last move of the context"),
-        Column(SAMPLE_PHASES, "uint8", "phase of the position after the context"),
+        Column(folders.PATH_IDS, "uint32", "index into the paths file, always 0"),
+        Column(folders.OFFSETS, "uint64", "byte offset of the game's row in the JSONL file"),
+        Column(folders.SPLICE_INDICES, "uint32", "index of the last move of the context"),
+        Column(folders.SAMPLE_PHASES, "uint8", "phase of the position after the context"),
     ),
     "chess/splice_dataset": (
         _GAME_ID,
@@ -341,7 +325,7 @@ def _game_or_splice(row: Record) -> Position:
 
 def _cache(files: Files, split: str) -> Columns:
     arrays, paths = {}, []
-    for name, kind in LAYOUT.items():
+    for name, kind in folders.LAYOUT.items():
         path = files.checked(f"{split}/{name}")
         size = path.stat().st_size
         if size % np.dtype(kind).itemsize:
@@ -364,14 +348,17 @@ def _cached(folder: Path, split: str, row: Record) -> Position:
 
     path = folders.split_file(folder.parent, split)
     with path.open("rb") as file:
-        file.seek(row.values[OFFSETS])
+        file.seek(row.values[folders.OFFSETS])
         game = orjson.loads(file.readline())
-    moves = moves_of(game)[: row.values[SPLICE_INDICES] + 1]
-    phase = PHASES[row.values[SAMPLE_PHASES] & 3]
+    moves = moves_of(game)[: row.values[folders.SPLICE_INDICES] + 1]
+    phase = PHASES[row.values[folders.SAMPLE_PHASES] & 3]
     return Position(f"game {game['game_id'][:10]} · {game['result']}", moves, phase)
 
 
-_ROWS = (VALID, INVALID, FLAGGED, *(split_file(Path(), split).name for split in SPLITS), DROPPED)
+_ROWS = (
+    *(folders.VALID, folders.INVALID, folders.FLAGGED),
+    *(*(f"{split}.jsonl" for split in SPLITS), folders.DROPPED),
+)
 
 
 def facts(asset: str, folder: Path) -> Iterator[str]:
@@ -379,9 +366,9 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
     yield from file_facts(folder, sorted(path.name for path in folder.glob("*.pgn")))
     yield from file_facts(folder, _ROWS)
     for split in SPLITS if asset == "chess/splice_cache" else ():
-        for name, dtype in LAYOUT.items():
+        for name, dtype in folders.LAYOUT.items():
             yield array_fact(f"{split}/{name}", np.fromfile(folder / split / name, dtype))
-    for name in (SUMMARY, STATS, CACHE_MANIFEST, SUBSET):
+    for name in (folders.SUMMARY, folders.STATS, folders.CACHE_MANIFEST, folders.SUBSET):
         if (folder / name).is_file():
             yield from _numbers(name, json.loads((folder / name).read_bytes()))
 

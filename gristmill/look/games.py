@@ -14,7 +14,7 @@ from typing import Final
 
 from gristmill.chess.format.rows import LOSSES
 from gristmill.chess.raw.drops import opened_pgn
-from gristmill.chess.raw.file_names import ending_in
+from gristmill.chess.raw.pgn_text import ending_in
 from gristmill.contract import GristmillError
 from gristmill.look.reading import Reading
 from gristmill.untrusted.files import LinkRule, open_file

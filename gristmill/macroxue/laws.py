@@ -9,12 +9,12 @@ docs/formats/macroxue.md#game-laws, docs/formats/macroxue.md#game-notes.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from itertools import pairwise
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from gristmill.families import Subject
 from gristmill.laws import MOST, Few, or_unreadable
 from gristmill.macroxue.builders.pool import pool_members
 from gristmill.macroxue.builders.values import SETTINGS
-from gristmill.macroxue.config import SIDES, ValueConfig, ViewConfig
+from gristmill.macroxue.config import SIDES, ValueConfig
 from gristmill.macroxue.format.files import (
     MAX_NAMES,
     TOKENIZER,
@@ -69,9 +69,7 @@ from gristmill.macroxue.read.trace import trace
 from gristmill.macroxue.rules.game import DIRECTIONS, TrueRanks, broken, fresh, move
 from gristmill.macroxue.rules.scores import (
     KINDS,
-    BinRules,
     board_scores,
-    branches,
     line_table,
     packed_scores,
 )
@@ -84,6 +82,21 @@ def place(row: np.void, number: int) -> str:
     return f"run {row['run_id']} step {row['step_index']} (row {number})"
 
 
+ROW_LAWS: Final = {
+    "move_legal": "{move} changes nothing on this board",
+    "follows": "the board is not the one before, moved, with one new tile of rank 1 or 2",
+    "board_eval": "{board_eval} is not what the formula gives for the board",
+    "max_rank": "the board has a higher rank than max_rank {max_rank}",
+    "value_legal": "{branch_evs}: a move that the board does not allow has a value "
+    "(ev_legal {ev_legal})",
+    "value_of_move": "{branch_evs}: the chosen move {move} has no value (ev_legal {ev_legal})",
+    "ranks_unknown": "ranks above 65536 cannot be found (max_rank {max_rank})",
+    "search_legality": "ev_legal {ev_legal} has a move that the board does not allow",
+    "chosen_ev": "the chosen move {move} has no expected value",
+}
+"""Laws and notes on single rows: what is wrong, with the names of columns and the {move}."""
+
+
 class Finder(Few):
     """The first violations of each law, of rows and runs."""
 
@@ -92,21 +105,17 @@ class Finder(Few):
         super().__init__("further places", "{more} more", most)
         self._pack = pack
 
-    def rows(
-        self, batch: Batch, *laws: tuple[str, npt.NDArray[np.bool_], str]
-    ) -> Iterator[Violation]:
-        """A violation for each wrong row.
-
-        laws: name of each, wrong rows, and words, which may hold {move} and the names of columns.
-        """
-        for law, wrong, found in laws:
+    def rows(self, batch: Batch, **laws: npt.NDArray[np.bool_]) -> Iterator[Violation]:
+        """A violation for each wrong row; laws: the wrong rows of laws of ROW_LAWS."""
+        for law, wrong in laws.items():
             for at in self._first(law, wrong):
                 row = batch.rows[at]
                 columns = {name: row[name] for name in row.dtype.names}
                 direction = int(row["move_dir"])
                 move_name = DIRECTIONS[direction] if direction < 4 else f"move {direction}"
                 where = place(row, batch.start + at) + self._raw(int(row["run_id"]))
-                yield Violation(law, where, found.format(move=move_name, **columns))
+                found = ROW_LAWS[law].format(move=move_name, **columns)
+                yield Violation(law, where, found)
 
     def places(
         self, law: str, rows: Rows, start: int, wrong: npt.NDArray[np.bool_]
@@ -136,6 +145,17 @@ class Finder(Few):
 # Rows that are checked together.
 _BATCH_ROWS = 1 << 18
 DATABASE, NAMES, TRACE = "metadata.db", "valuation_types.json", "trace.jsonl"
+Given = ParamSpec("Given")
+
+
+def _opened(laws: Callable[Given, Iterator[Violation]]) -> Callable[Given, Iterator[Violation]]:
+    """Laws that end with `files_open` where a file cannot be read."""
+
+    @wraps(laws)
+    def judged(*given: Given.args, **named: Given.kwargs) -> Iterator[Violation]:
+        return or_unreadable(laws(*given, **named), law="files_open")
+
+    return judged
 
 
 def pack_laws(path: Path, without: Collection[str] = ()) -> Iterator[Violation]:
@@ -272,12 +292,9 @@ def pack_law(subject: Subject) -> Iterator[Violation]:
     return pack_laws(subject.folder, without)
 
 
+@_opened
 def pool_laws(path: Path) -> Iterator[Violation]:
     """Find what breaks the laws of a pool: files, runs, rows, members and trace."""
-    return or_unreadable(_pool_laws(path), law="files_open")
-
-
-def _pool_laws(path: Path) -> Iterator[Violation]:
     session, lines = read_session(path / DATABASE), [*iter_lines(path / TRACE)]
     yield from _pack_laws(path, [TRACE])
     runs = read_runs(path / DATABASE)
@@ -318,12 +335,9 @@ def pool_law(subject: Subject) -> Iterator[Violation]:
     return pool_laws(subject.folder)
 
 
+@_opened
 def value_laws(path: Path, pack: Path, marked: Collection[int] = ()) -> Iterator[Violation]:
     """Find what breaks the laws of a value sidecar; marked: ids of runs whose values are NaN."""
-    return or_unreadable(_value_laws(path, pack, marked), law="files_open")
-
-
-def _value_laws(path: Path, pack: Path, marked: Collection[int]) -> Iterator[Violation]:
     stream, files = StepStream(pack), value_files(path)
     column = Gather([open_values(file) for file in files])
     try:
@@ -368,14 +382,10 @@ def value_law(subject: Subject) -> Iterator[Violation]:
     return value_laws(subject.folder, pack)
 
 
+@_opened
 def view_law(subject: Subject) -> Iterator[Violation]:
     """Find what breaks the laws of a view."""
-    tolerance = float(subject.config.get("zero_tolerance", ViewConfig.zero_tolerance))
-    return or_unreadable(_view_laws(subject.folder, tolerance), law="files_open")
-
-
-def _view_laws(folder: Path, zero_tolerance: float) -> Iterator[Violation]:
-    view = read_description(folder)
+    folder, view = subject.folder, read_description(subject.folder)
     for name in view.linked:
         state = (folder / name).stat()
         if state.st_nlink > 1 and state.st_mode & 0o222:
@@ -388,7 +398,7 @@ def _view_laws(folder: Path, zero_tolerance: float) -> Iterator[Violation]:
         yield from _shared_games(folder)
     first = folder / view.sides[0]
     if (first / TOKENIZER).exists():
-        yield from _bin_laws(first, zero_tolerance)
+        yield from _bin_laws(first)
 
 
 def _side_laws(side: Path, view: Description) -> Iterator[Violation]:
@@ -428,58 +438,22 @@ def _annotation_laws(side: Path, files: list[Path], shards: list[Rows]) -> Itera
                 yield Violation("annotations_aligned", file_name(stem, number), found)
 
 
-def _bin_laws(side: Path, zero_tolerance: float) -> Iterator[Violation]:
-    """Check bin_edges: by counting how many differences are below and up to each edge."""
+def _bin_laws(side: Path) -> Iterator[Violation]:
+    """Check bin_edges; what else they are, `verify --rebuild` compares."""
     try:
         fitted = json.loads((side / TOKENIZER).read_bytes())
+        bins = int(fitted["num_bins"])
         edges = {kind: np.array(fitted[kind]["bin_edges"], np.float64) for kind in KINDS}
-        rules = BinRules(int(fitted["search"]["failure_cutoff"]), zero_tolerance)
-        rows_of = {kind: fitted["metadata"][kind]["rows"] for kind in KINDS}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(side / TOKENIZER, f"is not a tokenizer: {error!r}") from error
-    names = read_valuation_types(side / NAMES)
-    below = {kind: np.zeros(len(edges[kind]), np.int64) for kind in KINDS}
-    upto = {kind: np.zeros(len(edges[kind]), np.int64) for kind in KINDS}
-    total, rows = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
-    for batch in StepStream(side).batches(whole_runs=False):
-        for kind in KINDS:
-            number = names.index(kind) if kind in names else len(names)
-            own = batch.rows[batch.rows["valuation_type"] == number]
-            found = np.sort(branches(own, kind, rules).below)
-            below[kind] += np.searchsorted(found, edges[kind], "left")
-            upto[kind] += np.searchsorted(found, edges[kind], "right")
-            total[kind] += len(found)
-            rows[kind] += len(own)
-    for kind in KINDS:
-        if rows[kind] != rows_of[kind]:
-            yield Violation("bin_edges", TOKENIZER, f"{kind}: has {rows[kind]} rows")
-        elif not _are_quantiles(edges[kind], below[kind], upto[kind], total[kind]):
-            yield Violation("bin_edges", TOKENIZER, f"{kind}: its edges are not the quantiles")
+    for kind, own in edges.items():
+        if own.shape != (bins + 1,) or not (np.diff(own) > 0).all():
+            yield Violation("bin_edges", TOKENIZER, f"{kind}: its edges do not part {bins} bins")
 
 
-def _are_quantiles(
-    edges: npt.NDArray[np.float64],
-    below: npt.NDArray[np.int64],
-    upto: npt.NDArray[np.int64],
-    total: int,
-) -> bool:
-    """Whether edges can be quantiles at even distances of numbers that are counted around them."""
-    places = np.linspace(0, 1, len(edges)) * (total - 1)
-    # An edge that ties with the one before it was raised by a step of 1e-9, and may have passed
-    # a number.
-    raised = np.array([False, *(later - edge <= 2e-9 for edge, later in pairwise(edges))])
-    low = (below <= np.ceil(places)) | raised
-    high = upto >= np.floor(places) + 1
-    is_last = np.arange(len(edges)) == len(edges) - 1
-    return bool((low | is_last).all() and high.all() and (np.diff(edges) > 0).all())
-
-
+@_opened
 def game_notes(path: Path) -> Iterator[Violation]:
     """Find what is unusual in the games of a pack or pool; the check `noteworthy` warns of it."""
-    return or_unreadable(_game_notes(path), law="files_open")
-
-
-def _game_notes(path: Path) -> Iterator[Violation]:
     stream = StepStream(path)
     notes = Notes(stream, path)
     with current_progress().stage("game notes", "rows", stream.rows) as stage:
@@ -504,21 +478,9 @@ class Notes:
         is_search = rows["valuation_type"] == self._search
         yield from self._finder.rows(
             batch,
-            (
-                "ranks_unknown",
-                known.unknown,
-                "ranks above 65536 cannot be found (max_rank {max_rank})",
-            ),
-            (
-                "search_legality",
-                is_search & (stated & ~facts.legal != 0) & ~known.unknown,
-                "ev_legal {ev_legal} has a move that the board does not allow",
-            ),
-            (
-                "chosen_ev",
-                (stated >> facts.moves) & 1 == 0,
-                "the chosen move {move} has no expected value",
-            ),
+            ranks_unknown=known.unknown,
+            search_legality=is_search & (stated & ~facts.legal != 0) & ~known.unknown,
+            chosen_ev=(stated >> facts.moves) & 1 == 0,
         )
         for index, own, points, gapless in run_facts(batch, facts.reward):
             run, first = self._stream.runs[index], known.ranks[own.start]
@@ -563,6 +525,7 @@ _MOST_VALUED = 3
 """Rows of a law of values that are named: where one is wrong, mostly all of them are."""
 
 
+@_opened
 def game_laws(
     path: Path, noted: list[Violation] | None = None, *, has_record: bool = True
 ) -> Iterator[Violation]:
@@ -571,10 +534,6 @@ def game_laws(
     noted: gets what `game_notes` yields, found in the same pass; default: nobody asks.
     has_record: False for a folder that another program may have made; default True.
     """
-    return or_unreadable(_game_laws(path, noted, has_record), law="files_open")
-
-
-def _game_laws(path: Path, noted: list[Violation] | None, has_record: bool) -> Iterator[Violation]:
     stream = StepStream(path)
     session = read_session(path / DATABASE)
     sources = {text for key, text in session.items() if key.rpartition("/")[2] == "source"}
@@ -629,16 +588,8 @@ def _other_laws(batch: Batch, facts: Played, finder: Finder) -> Iterator[Violati
     valued = stated & np.packbits(rows["branch_evs"] != 0, axis=1, bitorder="little")[:, 0]
     yield from finder.rows(
         batch,
-        (
-            "value_legal",
-            (valued & ~facts.legal != 0) & ~facts.known.unknown,
-            "{branch_evs}: a move that the board does not allow has a value (ev_legal {ev_legal})",
-        ),
-        (
-            "value_of_move",
-            (stated != 0) & ((stated >> facts.moves) & 1 == 0),
-            "{branch_evs}: the chosen move {move} has no value (ev_legal {ev_legal})",
-        ),
+        value_legal=(valued & ~facts.legal != 0) & ~facts.known.unknown,
+        value_of_move=(stated != 0) & ((stated >> facts.moves) & 1 == 0),
     )
 
 
@@ -655,22 +606,10 @@ def _batch_laws(
     highest, stated = np.where(known.unknown, 16, known.ranks.max(axis=1)), rows["max_rank"]
     yield from finder.rows(
         batch,
-        ("move_legal", _unmoved(rows, facts), "{move} changes nothing on this board"),
-        (
-            "follows",
-            broken(known, after, counts_on(rows)),
-            "the board is not the one before, moved, with one new tile of rank 1 or 2",
-        ),
-        (
-            "board_eval",
-            _wrong_evals(rows, known, table),
-            "{board_eval} is not what the formula gives for the board",
-        ),
-        (
-            "max_rank",
-            (stated != 0) & (highest > stated),
-            "the board has a higher rank than max_rank {max_rank}",
-        ),
+        move_legal=_unmoved(rows, facts),
+        follows=broken(known, after, counts_on(rows)),
+        board_eval=_wrong_evals(rows, known, table),
+        max_rank=(stated != 0) & (highest > stated),
     )
     reached = np.maximum(highest, np.where(known.unknown, 16, after.max(axis=1)))
     for index, own, points, gapless in run_facts(batch, facts.reward):

@@ -65,19 +65,44 @@ def test_games_and_its_older_name_must_agree(older: bool, games: Any, meant: str
     )
 
 
-def test_fingerprints_of_decisive_games_are_those_before_the_setting() -> None:
-    for config in (GameConfig, SpliceConfig):
-        fields = [
-            config_fields(config(games=games), affecting_output=True)  # type: ignore[arg-type]
-            for games in ("decisive", "finished", "all")
-        ]
-        assert [(item["allow_draws"], item.get("games")) for item in fields] == [
-            (False, None), (True, "finished"), (None, "all"),
-        ]  # fmt: skip
-
-
 @pytest.mark.parametrize("builder", [code.GAMES, code.SPLICES, code.CACHE, code.VALID])
 def test_the_help_of_a_field_is_no_code_of_a_builder(builder: code.Code) -> None:
     reached = {p.name for p in definitions_of(builder.entries) if p.module == configs.__name__}
     assert reached and "MonthConfig" not in reached
     assert not [name for name in reached if get_origin(getattr(configs, name)) is Annotated]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        *((kind, "drop_duplicates", True) for kind in (GameConfig, SpliceConfig, MonthConfig)),
+        *((kind, "opening_plies", 9) for kind in (GameConfig, SpliceConfig, MonthConfig)),
+        *((kind, "games", "finished") for kind in (GameConfig, SpliceConfig, MonthConfig)),
+        *((ValidateConfig, *each) for each in (("drop_bots", True), ("titles", ("GM",)))),
+        (ValidateConfig, "events", ("x",)),
+    ],
+)
+def test_a_setting_of_later_counts_for_the_fingerprint_only_where_it_is_set(
+    kind: Any, field: str, value: object
+) -> None:
+    assert field not in config_fields(kind(), affecting_output=True)
+    assert field in config_fields(kind(**{field: value}), affecting_output=True)
+    month: Any = MonthConfig(**{field: value})
+    for made in (month.game(), month.splice(), month.validate()):
+        assert not isinstance(made, kind) or getattr(made, field) == value
+
+
+def test_the_older_name_of_games_stays_in_fingerprints() -> None:
+    for kind in (GameConfig, SpliceConfig):
+        older = [
+            config_fields(kind(games=games), affecting_output=True)["allow_draws"]  # type: ignore[arg-type]
+            for games in ("decisive", "finished", "all")
+        ]
+        assert older == [False, True, None]
+
+
+@pytest.mark.parametrize("kind", [GameConfig, SpliceConfig, MonthConfig])
+@pytest.mark.parametrize("plies", [0, 201])
+def test_the_length_of_the_opening_has_limits(kind: Any, plies: int) -> None:
+    with pytest.raises(ValueError, match=r"opening_plies = .*from 1 to 200"):
+        kind(opening_plies=plies)

@@ -17,8 +17,7 @@ from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.laws import game_laws
 from gristmill.macroxue.rules import game as moves
-from gristmill.macroxue.rules.game import LEFT, UP
-from gristmill.macroxue.samples import Dice, judge, play, spawn, write_drop
+from gristmill.macroxue.samples import Dice, play, write_drop
 
 ROW = re.compile(
     rb'\{"seed":\d+,(?:"depth":\d+,"game_index":\d+,)?"step_index":\d+,"max_rank":\d+,'
@@ -152,37 +151,6 @@ def test_the_shipped_games_keep_the_rules_and_have_nothing_noteworthy(
             meta, lines = read(path)
             assert meta["max_tile"] == 1 << meta["max_rank"]
             assert json.loads(lines[-1])["step_index"] == len(lines) - 1
-
-
-def test_dice_are_splitmix64() -> None:
-    # The first published outputs of SplitMix64 for this seed.
-    words = (6457827717110365317, 3203168211198807973, 9817491932198370423)
-    for seed in (1234567, 1234567 + (1 << 64)):
-        dice = Dice(seed)
-        assert [dice.below(1 << 64) for _ in words] == list(words)
-    assert Dice(1234567).below(100) == words[0] % 100
-
-
-def test_a_new_tile_is_on_an_empty_cell_and_rarely_of_rank_2() -> None:
-    dice = Dice(3)
-    ranks = []
-    for _ in range(2000):
-        board = np.full(16, 5, np.uint8)
-        board[[4, 11]] = 0
-        spawn(board, dice)
-        assert np.count_nonzero(board) == 15
-        ranks.append(int(board[4] + board[11]))
-    assert set(ranks) == {1, 2}
-    assert 120 < ranks.count(2) < 280
-
-
-def test_judge_marks_illegal_moves_and_prefers_the_merge() -> None:
-    boards = np.array([[9, 8, 7, 6, 2, 3, 4, 5, 1, 1, 0, 0, 0, 0, 0, 0]], np.uint8)
-    values, afters, rewards = judge(boards)
-    assert np.isnan(values[0, UP])
-    assert int(np.nanargmax(values[0])) == LEFT
-    assert afters[LEFT][0, 8:10].tolist() == [2, 0]
-    assert [int(points[0]) for points in rewards] == [0, 0, 4, 4]
 
 
 def test_a_game_ends_at_its_limit_or_without_a_move() -> None:

@@ -41,8 +41,8 @@ from gristmill.chess.format.folders import (
     count_duplicates,
 )
 from gristmill.chess.raw import python_chess
-from gristmill.chess.raw.file_names import month_in
 from gristmill.chess.raw.pgn import Batch, PlacedGame, follow, plan, read_range
+from gristmill.chess.raw.pgn_text import month_in
 from gristmill.chess.read.row_batches import pack_move, phase_codes
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file

@@ -9,10 +9,8 @@ Source: docs/formats/chess.md#splice-laws
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,29 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.chess.builders.subset import strata_of
+from gristmill.chess.builders.splits import strata_of
 from gristmill.chess.config import SPLITS, WINNERS_OF, CacheConfig, SubsetConfig
 from gristmill.chess.format import folders, rows
-from gristmill.chess.format.folders import (
-    CACHE_MANIFEST,
-    CACHE_PATHS,
-    GAME,
-    LAYOUT,
-    SAMPLE_GAMES,
-    STATS,
-    SUBSET,
-    SUBSET_VOCABULARY,
-    VOCABULARY,
-    split_file,
-    subset_rows,
-)
-from gristmill.chess.format.rows import moves_of
 from gristmill.chess.laws.games import (
     SIDECAR_LAWS,
     check_rows,
     difference,
     law,
-    open_csv,
     read_json,
 )
 from gristmill.chess.read.row_batches import RowBatch, phase_codes, words_of_train
@@ -78,7 +61,7 @@ def dataset_laws(subject: Subject) -> Iterator[Violation]:
     """Find where rows, sidecar, phases, splits and stats do not agree, and what leaks."""
     path = subject.folder
     has_sidecar = not subject.missing({folders.FOLDER: f"{SIDECAR_LAWS}, rows_noted"})
-    stats, faults = read_json(path / STATS)
+    stats, faults = read_json(path / folders.STATS)
     yield from faults
     if faults:
         return
@@ -95,7 +78,7 @@ def dataset_laws(subject: Subject) -> Iterator[Violation]:
 
 def _check_split_of_games(dataset: _Dataset, number: int) -> Iterator[Violation]:
     split, games = SPLITS[number], 0
-    jsonl = split_file(dataset.path, split)
+    jsonl = folders.split_file(dataset.path, split)
     if not jsonl.is_file():
         yield Violation("missing_file", str(jsonl), "missing")
         return
@@ -151,7 +134,7 @@ _LAW_OF_ARRAY = {
     "offsets.u64.bin": "offsets_start_lines",
     "splice_indices.u32.bin": "splice_indices_in_games",
     "sample_phase_ids.u8.bin": "phases_rederived",
-    SAMPLE_GAMES: "games_of_samples",
+    folders.SAMPLE_GAMES: "games_of_samples",
 }
 
 
@@ -177,7 +160,7 @@ def cache_laws(subject: Subject) -> Iterator[Violation]:
     dataset = next((each for each in subject.inputs if each.exists()), None)
     if not is_ours:
         subject.left_out.append("source_unchanged: where the manifest does not name the source")
-    file = path / CACHE_MANIFEST
+    file = path / folders.CACHE_MANIFEST
     if not file.is_file():
         yield Violation("missing_manifest", str(file), "missing")
         return
@@ -197,7 +180,7 @@ def cache_laws(subject: Subject) -> Iterator[Violation]:
 
 
 def _dataset_of(path: Path, manifest: Mapping[str, Any]) -> Path:
-    if split_file(path.parent, "train").is_file():
+    if folders.split_file(path.parent, "train").is_file():
         return path.parent
     return Path(str(manifest.get("dataset_dir", path.parent)))
 
@@ -210,7 +193,7 @@ def _check_cached_split(
     recorded = cache.manifest["config"]
     if entry.get("config", recorded) != recorded:
         yield Violation("one_config", split, f"{entry['config']}, not {recorded}")
-    jsonl = split_file(cache.dataset, split)
+    jsonl = folders.split_file(cache.dataset, split)
     if not jsonl.is_file():
         yield Violation("source_path_missing", split, str(jsonl))
         return
@@ -226,7 +209,7 @@ def _check_cached_split(
 def _check_arrays(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
     """The four arrays are whole, equally long, and as the manifest says."""
     elements = {}
-    for name, dtype in LAYOUT.items():
+    for name, dtype in folders.LAYOUT.items():
         file = path / split / name
         if not file.is_file():
             yield Violation("missing_file", f"{split}: {file}", "missing")
@@ -249,7 +232,7 @@ def _check_arrays(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[
 
 def _check_paths(path: Path, split: str) -> Iterator[Violation]:
     try:
-        paths = json.loads((path / split / CACHE_PATHS).read_bytes())
+        paths = json.loads((path / split / folders.CACHE_PATHS).read_bytes())
     except (OSError, ValueError) as error:
         yield Violation("invalid_paths_json", split, repr(error))
         return
@@ -263,18 +246,18 @@ def _check_samples(
     cache: _Cache, split: str, entry: Mapping[str, Any], config: CacheConfig
 ) -> Iterator[Violation]:
     """Each sample has its game. Without a record, the arrays are those that the rows give."""
-    file, beside = cache.path / split / SAMPLE_GAMES, folders.Sidecar.open(cache.dataset, split)
+    name, beside = folders.SAMPLE_GAMES, folders.Sidecar.open(cache.dataset, split)
+    file = cache.path / split / name
     if cache.is_ours:
         size = file.stat().st_size if file.exists() else 0
         if beside and beside.has_moves and size != 4 * entry["sample_rows_total"]:
-            yield Violation("games_of_samples", f"{split}/{SAMPLE_GAMES}", f"has {size:,} bytes")
+            yield Violation("games_of_samples", f"{split}/{name}", f"has {size:,} bytes")
         return
-    if beside:
-        jsonl = split_file(cache.dataset, split)
-        for item in check_rows(jsonl, cache.dataset, split, is_ours=False):
-            if isinstance(item, Violation):
-                yield item
-    names = [*LAYOUT, *([SAMPLE_GAMES] if beside and file.exists() else [])]
+    jsonl = folders.split_file(cache.dataset, split)
+    for item in check_rows(jsonl, cache.dataset, split, is_ours=False) if beside else ():
+        if isinstance(item, Violation):
+            yield item
+    names = [*folders.LAYOUT, *([name] if beside and file.exists() else [])]
     yield from _check_elements(cache, split, config, names)
 
 
@@ -302,7 +285,7 @@ def _check_elements(
 
 
 def _check_vocabulary(cache: _Cache) -> Iterator[Violation]:
-    vocabulary = cache.path / VOCABULARY
+    vocabulary = cache.path / folders.VOCABULARY
     if not vocabulary.exists():
         return
     meta, faults = read_json(vocabulary)
@@ -315,16 +298,13 @@ def _check_vocabulary(cache: _Cache) -> Iterator[Violation]:
 
 _SAMPLE = 200
 _READ_BYTES = 1 << 19
-_HEAD = re.compile(
-    rb'\{"game_id": ("(?:[^"\\]|\\.)*"), .*?"ply": (\d+), "plies_remaining": (\d+), '
-)
 
 
 @law
 def splice_laws(subject: Subject) -> Iterator[Violation]:
     """Find rows that are not counted, what is wrong in a sample of rows, and what leaks."""
     path = subject.folder
-    stats, faults = read_json(path / STATS)
+    stats, faults = read_json(path / folders.STATS)
     yield from faults
     if faults:
         return
@@ -337,21 +317,23 @@ def splice_laws(subject: Subject) -> Iterator[Violation]:
     with tempfile.TemporaryDirectory(prefix="gristmill_") as folder:
         files = [Path(folder) / split for split in SPLITS]
         for split, file in zip(SPLITS, files, strict=True):
-            jsonl = split_file(path, split)
+            jsonl = folders.split_file(path, split)
             file.touch()
             if not jsonl.is_file():
                 yield Violation("missing_file", str(jsonl), "missing")
                 continue
             count, faults = _write_keys(jsonl, plies, int(params["k"]), file)
             yield from faults
-            yield from _check_counts(jsonl, stats, count)
+            yield from difference("samples_counted", jsonl, count, stats["split_samples"][split])
+            if sum(stats["split_phase_counts"][split].values()) != stats["split_samples"][split]:
+                yield Violation("phases_counted", str(jsonl), "phase counts do not sum to the rows")
             yield from _check_spread_rows(jsonl, stats["params"])
         if shared := folders.count_shared(files):
             yield Violation("no_leakage", str(path), f"{shared} {kind} in more than one split")
 
 
 def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int, list[Violation]]:
-    """Write keys of a split's games as records of GAME, up to a row that cannot be read.
+    """Write keys of a split's games as records of folders.GAME, up to a row that cannot be read.
 
     plies: a key is of so many first moves, 0 for all moves, None for the game's id.
     """
@@ -360,7 +342,7 @@ def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int,
         while data := file.read(_READ_BYTES):
             data += file.readline()
             rows, texts, fault = _keys_in(data, plies, k)
-            keys = np.zeros(len(texts), GAME)
+            keys = np.zeros(len(texts), folders.GAME)
             digests = b"".join([hashlib.sha256(text).digest()[:8] for text in texts])
             keys["move_key"] = np.frombuffer(digests, ">u8")
             records.write(keys.tobytes())
@@ -406,27 +388,12 @@ def _keys_in(
 
 def _key_of(line: bytes, plies: int | None, k: int) -> bytes:
     """The text of a row's key, empty for a row that does not show the moves of the key."""
-    head = _HEAD.match(line)
-    if head is None:
-        raise ValueError("no id, ply and plies_remaining where they belong")
-    if plies is None:
-        return head[1]
-    ply, left = int(head[2]), int(head[3])
-    if plies and ply >= plies:
-        moves = line[head.end() :].partition(b'"context": [')[2].split(b'"', 2 * plies)
-        return b" ".join(moves[1 : 2 * plies : 2])
-    if left > k and (not plies or ply + k < plies):
-        return b""
     row = json.loads(line)
-    return " ".join((row["context"] + row["target"])[: plies or None]).encode()
-
-
-def _check_counts(jsonl: Path, stats: Mapping[str, Any], count: int) -> Iterator[Violation]:
-    recorded = stats["split_samples"][jsonl.stem]
-    if count != recorded:
-        yield Violation("samples_counted", str(jsonl), f"{count} rows, recorded {recorded}")
-    if sum(stats["split_phase_counts"][jsonl.stem].values()) != recorded:
-        yield Violation("phases_counted", str(jsonl), "phase counts do not sum to the rows")
+    if plies is None:
+        return json.dumps(row["game_id"]).encode()
+    moves = row["context"] + row["target"][:k]
+    shows = (plies and len(moves) >= plies) or row["plies_remaining"] <= k
+    return " ".join(moves[: plies or None]).encode() if shows else b""
 
 
 def _check_spread_rows(jsonl: Path, params: Mapping[str, Any]) -> Iterator[Violation]:
@@ -479,67 +446,28 @@ def _row_faults(row: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
 
 @law
 def subset_laws(subject: Subject) -> Iterator[Violation]:
-    """Find where counts, strata, numbers of rows and the vocabulary do not agree with the rows."""
+    """Find where counts, strata and numbers of rows do not agree with the rows."""
     path = subject.folder
-    report, faults = read_json(path / SUBSET)
+    report, faults = read_json(path / folders.SUBSET)
     yield from faults
     if faults:
         return
-    config, words = SubsetConfig(**_tuples(report["config"])), set[str]()
+    config = SubsetConfig(**_tuples(report["config"]))
     for split in SPLITS:
-        said, where = report["splits"][split], str(split_file(path, split))
-        rows = np.load(path / subset_rows(split))
-        found = Counter(stratum for _, stratum in strata_of(split_file(path, split), config))
+        said, file = report["splits"][split], folders.split_file(path, split)
+        numbers = np.load(path / folders.subset_rows(split))
+        counts = dict(Counter(stratum for _, stratum in strata_of(file, config)))
         taken = {name: count for name, (count, _) in said["strata"].items() if count}
-        if dict(found) != taken or said["rows"] != len(rows) or sum(found.values()) != len(rows):
-            yield Violation("subset_counted", where, f"{sum(found.values()):,} rows, {dict(found)}")
-        if (np.diff(rows) <= 0).any() or (
-            len(rows) and not 0 <= rows[0] <= rows[-1] < said["rows_of"]
-        ):
-            yield Violation(
-                "rows_numbered", where, "numbers of rows do not rise within the dataset"
-            )
-        yield from _allotted(said, int(getattr(config, split)), config, where)
-        if split == "train":
-            words = _words(split_file(path, split), config)
-    with open_csv(path / SUBSET_VOCABULARY) as table:
-        listed = [(row["id"], row["move"]) for row in csv.DictReader(table)]
-    expected = enumerate(["<PAD>", "<UNK>", *sorted(words)])
-    if listed != [(str(number), move) for number, move in expected]:
-        yield Violation(
-            "vocabulary", str(path / SUBSET_VOCABULARY), "is not that of the train rows"
-        )
-
-
-def _allotted(
-    said: Mapping[str, Any], most: int, config: SubsetConfig, where: str
-) -> Iterator[Violation]:
-    """Each stratum has its share: within a row of the proportion, or of every other open one."""
-    strata: Mapping[str, tuple[int, int]] = said["strata"]
-    total = sum(size for _, size in strata.values())
-    if total != said["rows_of"] or said["rows"] != min(most, total):
-        yield Violation("subset_sized", where, f"{said['rows']:,} rows of {total:,}, most {most:,}")
-        return
-    if config.shares == "equal":
-        open_ones = [count for count, size in strata.values() if count < size]
-        largest = max((count for count, _ in strata.values()), default=0)
-        wrong = [count for count in open_ones if largest - count > 1]
-    else:
-        wrong = [c for c, size in strata.values() if abs(c * total - size * said["rows"]) >= total]
-    if wrong:
-        yield Violation(
-            "strata_shared", where, f"a stratum with {wrong[0]:,} rows has another share"
-        )
-
-
-def _words(file: Path, config: SubsetConfig) -> set[str]:
-    words: set[str] = set()
-    with file.open("rb") as lines:
-        for row in map(json.loads, lines):
-            words.update(
-                [*row["context"], *row["target"]] if config.of == "rows" else moves_of(row)
-            )
-    return words
+        rows = sum(counts.values())
+        if counts != taken or not said["rows"] == len(numbers) == rows:
+            yield Violation("subset_counted", str(file), f"{rows:,} rows, {counts}")
+        most, total = int(getattr(config, split)), sum(size for _, size in said["strata"].values())
+        if total != said["rows_of"] or said["rows"] != min(most, total):
+            words = f"{said['rows']:,} rows of {total:,}, most {most:,}"
+            yield Violation("subset_sized", str(file), words)
+        if not (np.diff(numbers, prepend=-1, append=said["rows_of"]) > 0).all():
+            words = "numbers of rows do not rise within the dataset"
+            yield Violation("rows_numbered", str(file), words)
 
 
 def _tuples(config: Mapping[str, Any]) -> dict[str, Any]:

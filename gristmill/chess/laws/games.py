@@ -29,7 +29,7 @@ from gristmill.chess.format.folders import FOLDER as SIDECAR
 from gristmill.chess.format.folders import INVALID, PROFILE, SOURCE, STATS, SUMMARY, VALID
 from gristmill.chess.format.rows import LOSSES
 from gristmill.chess.raw.drops import folder_of
-from gristmill.chess.raw.file_names import month_before, month_in
+from gristmill.chess.raw.pgn_text import month_before, month_in
 from gristmill.chess.read.row_batches import RowBatch, read_batch, replay_phases, row_ranges
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject

@@ -23,8 +23,7 @@ from typing import Any
 from gristmill.chess.config import ArchiveConfig, FetchConfig
 from gristmill.chess.format.folders import SOURCE, pgn_name
 from gristmill.chess.raw.drops import unpack_pgn
-from gristmill.chess.raw.file_names import check_month, ending_of
-from gristmill.chess.raw.pgn_text import snippet
+from gristmill.chess.raw.pgn_text import check_month, ending_of, snippet
 from gristmill.contract import FileNote, GristmillError, NothingToBuild, Summary
 from gristmill.hashing import sha256_file, sha256_of
 from gristmill.run.parts import PartStore

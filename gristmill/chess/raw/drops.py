@@ -25,21 +25,19 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, Final, cast
 
 from gristmill.chess.config import CollectionConfig, Limits
-from gristmill.chess.raw.file_names import (
+from gristmill.chess.raw.pgn_text import (
     ENDINGS,
+    HEAD_BYTES,
     MONTH_ENDINGS,
+    check_head,
     ending_in,
     ending_of,
     has_ended,
+    has_game_text,
     is_month,
     month_in,
-    packed_otherwise,
-)
-from gristmill.chess.raw.pgn_text import (
-    HEAD_BYTES,
-    check_head,
-    has_game_text,
     other_kind,
+    packed_otherwise,
     unread_tag,
     with_short_lines,
 )

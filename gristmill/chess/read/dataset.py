@@ -22,17 +22,6 @@ from numpy.typing import NDArray
 
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import folders, rows
-from gristmill.chess.format.folders import (
-    CACHE_FOLDER,
-    CACHE_MANIFEST,
-    LAYOUT,
-    OFFSETS,
-    SAMPLE_GAMES,
-    SAMPLE_PHASES,
-    SPLICE_INDICES,
-    STATS,
-    split_file,
-)
 from gristmill.chess.read.row_batches import moves_in, packed_words
 from gristmill.chess.read.samples import (
     PackedGames,
@@ -84,7 +73,7 @@ def read_manifest(cache: Path) -> dict[str, Any]:
     Raises StaleCache where it cannot be read or is of another kind.
     """
     try:
-        manifest = json.loads((cache / CACHE_MANIFEST).read_bytes())
+        manifest = json.loads((cache / folders.CACHE_MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise stale(cache, f"its manifest cannot be read ({error!r})") from error
     if not isinstance(manifest, dict) or manifest.get("kind") != rows.CACHE_KIND:
@@ -110,13 +99,13 @@ def check_cache(
         expected = source and (int(source["size_bytes"]), str(source["sha256"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise stale(cache, f"its manifest cannot be read ({error!r})") from error
-    for name, dtype in LAYOUT.items():
+    for name, dtype in folders.LAYOUT.items():
         path = cache / split / name
         if not path.exists() or path.stat().st_size != samples * np.dtype(dtype).itemsize:
             raise stale(cache, f"{split}/{name} does not have the manifest's {samples} samples")
     if not expected:
         raise stale(cache, "its manifest does not name the rows that it was built from")
-    if _changed(split_file(dataset, split), *expected, sha256):
+    if _changed(folders.split_file(dataset, split), *expected, sha256):
         raise stale(cache, f"{split}.jsonl has changed since the cache was built")
     wanted = config.contract()
     if not config.max_samples_per_game and not recorded.get("max_samples_per_game"):
@@ -134,7 +123,7 @@ def check_sidecar(dataset: Path, split: str, sha256: str | None) -> None:
     # so a changed row would give samples of no game.
     if folders.Sidecar.open(dataset, split) is None:
         return
-    jsonl = split_file(dataset, split)
+    jsonl = folders.split_file(dataset, split)
     remedy = f"build the dataset again, or remove {folders.FOLDER}/ to have the games replayed"
     try:
         entry = folders.read_rows(dataset)[split]
@@ -159,16 +148,16 @@ class MonthFolders:
     def open(opening: Opening, path: Path) -> MonthFolders:
         """Open the folders of the game dataset at `path`; raises as `Opening.folder`."""
         dataset = opening.folder(path)
-        if not dataset.has(f"{CACHE_FOLDER}/{CACHE_MANIFEST}"):
+        if not dataset.has(f"{folders.CACHE_FOLDER}/{folders.CACHE_MANIFEST}"):
             return MonthFolders(dataset, None)
-        return MonthFolders(dataset, opening.folder(path / CACHE_FOLDER, within=dataset))
+        return MonthFolders(dataset, opening.folder(path / folders.CACHE_FOLDER, within=dataset))
 
     def admit_config(self) -> Path:
         """Check the file that says which samples the month is for; returns the dataset's folder."""
         if self.cache is not None:
-            self.cache.file(CACHE_MANIFEST)
-        elif self.dataset.has(STATS):
-            self.dataset.file(STATS)
+            self.cache.file(folders.CACHE_MANIFEST)
+        elif self.dataset.has(folders.STATS):
+            self.dataset.file(folders.STATS)
         return self.dataset.inside
 
 
@@ -208,8 +197,8 @@ def reason_against_cache(month: MonthFolders, split: str, config: CacheConfig) -
     if not dataset.has(f"{split}.jsonl"):
         raise BadInput(dataset.path / f"{split}.jsonl", "is missing; build the game dataset first")
     if cache is None:
-        return f"there is no {CACHE_FOLDER}/"
-    cache.file(CACHE_MANIFEST)
+        return f"there is no {folders.CACHE_FOLDER}/"
+    cache.file(folders.CACHE_MANIFEST)
     sha256 = _sha256_of_rows(dataset, split)
     if why := check_cache(cache.inside, dataset.inside, split, config, sha256):
         return why
@@ -260,12 +249,14 @@ def open_month(month: MonthFolders, split: str, made: SampleArrays | None) -> Op
 
 def _cached_samples(month: MonthFolders, split: str) -> SampleArrays:
     if month.cache is None:
-        raise BadInput(month.dataset.path / CACHE_FOLDER, "is missing: build the cache again")
+        raise BadInput(
+            month.dataset.path / folders.CACHE_FOLDER, "is missing: build the cache again"
+        )
     offsets, indices, phases = (
-        mapped(month.cache.file(f"{split}/{name}"), LAYOUT[name])
-        for name in (OFFSETS, SPLICE_INDICES, SAMPLE_PHASES)
+        mapped(month.cache.file(f"{split}/{name}"), folders.LAYOUT[name])
+        for name in (folders.OFFSETS, folders.SPLICE_INDICES, folders.SAMPLE_PHASES)
     )
-    games, of_games = None, f"{split}/{SAMPLE_GAMES}"
+    games, of_games = None, f"{split}/{folders.SAMPLE_GAMES}"
     if month.cache.has(of_games):
         games = mapped(month.cache.file(of_games), "<u4")
     lengths = {len(each) for each in (offsets, indices, phases, games) if each is not None}
@@ -325,16 +316,20 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
 
     def open_files(self, opening: Opening) -> list[OpenMonth]:
         """Map the rows and the samples of each month; the first opening finds the samples."""
-        folders = [MonthFolders.open(opening, dataset) for dataset in self.dataset_dirs]
-        if not opening.first:
-            return [
-                open_month(month, self.split, made)
-                for month, made in zip(folders, self._made, strict=True)
-            ]
+        months = [MonthFolders.open(opening, dataset) for dataset in self.dataset_dirs]
+        if opening.first:
+            self._find_samples(opening, months)
+        return [
+            open_month(month, self.split, made)
+            for month, made in zip(months, self._made, strict=True)
+        ]
+
+    def _find_samples(self, opening: Opening, months: Sequence[MonthFolders]) -> None:
+        """Find the config of the months, and which have a cache of it."""
         if self._wanted is None:
-            self.config = config_of([month.admit_config() for month in folders])
+            self.config = config_of([month.admit_config() for month in months])
         self.cached, self._made = [], []
-        for month in folders:
+        for month in months:
             opening.folder(month.dataset.path)
             why = reason_against_cache(month, self.split, self.config)
             if why and self._require_cache:
@@ -342,10 +337,6 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
                 raise BadInput(month.dataset.path, rule)
             self.cached.append(not why)
             self._made.append(made_samples(month, self.split, self.config) if why else None)
-        return [
-            open_month(month, self.split, made)
-            for month, made in zip(folders, self._made, strict=True)
-        ]
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
@@ -433,7 +424,7 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
             for folder, month in zip(self.dataset_dirs, self.held, strict=True):
                 if month.train is None:
                     raise BadInput(
-                        split_file(folder, "train"), "is missing; build the dataset again"
+                        folders.split_file(folder, "train"), "is missing; build the dataset again"
                     )
                 words = None
                 if month.train_moves is not None:
@@ -495,18 +486,9 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         """
         import torch
 
-        sample = self[index]
-        unknown = vocabulary["<UNK>"]
-        target = [vocabulary.get(move, unknown) for move in sample.target]
-        missing = self.horizon - len(target)
-        return {
-            "context": torch.tensor([vocabulary.get(move, unknown) for move in sample.context]),
-            "target": torch.tensor(target + [0] * missing),
-            "target_mask": torch.tensor([True] * len(target) + [False] * missing),
-            "phase": torch.tensor(sample.phase),
-            "winner": torch.tensor(sample.winner),
-            "side_to_move": torch.tensor(sample.side_to_move),
-        }
+        columns = self.batch([number_of(index, len(self), "sample")], vocabulary)
+        del columns["context_mask"]  # the context of one sample has no padding
+        return {name: torch.from_numpy(column)[0] for name, column in columns.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_last": (-1, -1, {}), "_ids": None}
@@ -514,8 +496,8 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
 
 def _config_of(dataset: Path) -> CacheConfig:
     """The config of the dataset's cache, else the defaults of its `stats.json`."""
-    cache, stats = dataset / CACHE_FOLDER, dataset / STATS
-    has_cache = (cache / CACHE_MANIFEST).exists()
+    cache, stats = dataset / folders.CACHE_FOLDER, dataset / folders.STATS
+    has_cache = (cache / folders.CACHE_MANIFEST).exists()
     try:
         if has_cache:
             recorded: dict[str, Any] = read_manifest(cache)["config"]

@@ -6,11 +6,11 @@ Source: docs/formats/chess.md#game-records
 from __future__ import annotations
 
 import json
-import mmap
 import zipfile
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,16 +19,7 @@ import numpy as np
 from gristmill import contract
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format import folders
-from gristmill.chess.format.folders import (
-    LAYOUT,
-    OFFSETS,
-    SPLICE_INDICES,
-    VALID,
-    kind_of,
-    split_file,
-    subset_rows,
-    valid_file,
-)
+from gristmill.chess.format.folders import split_file, valid_file
 from gristmill.chess.format.rows import FLAGS
 from gristmill.chess.raw.drops import pgn_of, raw_offset, why_left_out
 from gristmill.contract import BadInput
@@ -97,9 +88,7 @@ def trace(path: Path | str, row: int, split: str | None = None) -> Trace:
     path = Path(path)
     if split is not None and split not in SPLITS:
         raise BadInput(path, f"split must be one of {SPLITS}, not {split!r}")
-    recorded = folders.Sidecar.open(path, "games" if split is None else split)
-    if recorded is None:
-        raise BadInput(path, f"has no {folders.FOLDER}/ to trace by; build it with this library")
+    recorded = _sidecar(path, "games" if split is None else split)
     if not 0 <= row < recorded.games:
         raise BadInput(path, f"has {recorded.games} games, no row {row}; rows count from 0")
     record = recorded.records(row, 1)[0]
@@ -123,23 +112,28 @@ def trace(path: Path | str, row: int, split: str | None = None) -> Trace:
     )
 
 
-def find(path: Path, game_id: str) -> list[tuple[str | None, int]]:
+def _sidecar(path: Path, rows: str) -> folders.Sidecar:
+    recorded = folders.Sidecar.open(path, rows)
+    if recorded is None:
+        raise BadInput(path, f"has no {folders.FOLDER}/ to trace by; build it with this library")
+    return recorded
+
+
+def find(path: Path, game_id: str, played: Sequence[str] = ()) -> list[tuple[str | None, int]]:
     """The rows with a game id, each as (split, number of the row from 0).
 
     path: a validated folder, where the split is None, or a dataset.
+    played: the moves that the game begins with; none by default.
     """
     needle = f'"game_id": {json.dumps(game_id)}'.encode()
-    splits = (None,) if (path / VALID).exists() else SPLITS
     places: list[tuple[str | None, int]] = []
-    for split in splits:
+    for split in (None,) if (path / folders.VALID).exists() else SPLITS:
         jsonl = valid_file(path) if split is None else split_file(path, split)
-        number = 0
         with jsonl.open("rb") as file:
-            for line in file:
-                if line.strip():
-                    if needle in line:
-                        places.append((split, number))
-                    number += 1
+            for number, line in enumerate(filter(bytes.strip, file)):
+                row = json.loads(line) if needle in line else {}
+                if row.get("game_id") == game_id and row["moves"][: len(played)] == [*played]:
+                    places.append((split, number))
     return places
 
 
@@ -154,7 +148,7 @@ def traces(path: Path, which: str, split: str | None) -> list[Trace]:
     """
     places: list[tuple[str | None, int]]
     if which.isascii() and which.isdigit() and len(which) < 20:
-        places = [(None if kind_of(path) == "validated" else split or "train", int(which))]
+        places = [(None if folders.kind_of(path) == "validated" else split or "train", int(which))]
     else:
         places = [row for row in find(path, which) if split in (None, row[0])]
     if not places:
@@ -166,7 +160,6 @@ PGN: Final = "chess/elite_pgn"
 GAMES: Final = "chess/valid_games"
 DATASET: Final = "chess/game_dataset"
 SPLICES: Final = "chess/splice_dataset"
-_READ_BYTES: Final = 1 << 20
 
 
 def game_origins(request: Request) -> Iterator[contract.Trace]:
@@ -184,7 +177,8 @@ def cache_origins(request: Request) -> Iterator[contract.Trace]:
     path, sample = request.path, request.number
     split = request.options.get("split") or "train"
     dataset = source(path).made_from(DATASET).folder
-    offset, index = (_value(path / split / name, sample) for name in (OFFSETS, SPLICE_INDICES))
+    arrays = (folders.OFFSETS, folders.SPLICE_INDICES)
+    offset, index = (_value(path / split / name, sample) for name in arrays)
     yield from sample_origins(dataset, split, sample, offset, index)
 
 
@@ -213,10 +207,10 @@ def splice_origins(request: Request) -> Iterator[contract.Trace]:
     line = _line(split_file(path, split), sample)
     yield _sample(sample, split, int(line["splice_index"]))
     played = [*line["context"], *line["target"]]
-    rows = list(_rows_of(games, str(line["game_id"]), played))
+    rows = find(games, str(line["game_id"]), played)
     if not rows:
         raise NotTraced(f"{games} has no game {line['game_id']} with the moves of this sample")
-    for row in rows:
+    for _, row in rows:
         found = trace(games, row)
         yield found
         yield from notes(_raw(games, found))
@@ -225,7 +219,7 @@ def splice_origins(request: Request) -> Iterator[contract.Trace]:
 def subset_origins(request: Request) -> Iterator[contract.Trace]:
     """Trace a row of a subset: its number in the dataset, then its game."""
     split = request.options.get("split") or "train"
-    numbers = np.load(request.path / subset_rows(split))
+    numbers = np.load(request.path / folders.subset_rows(split))
     if request.number >= len(numbers):
         rule = f"has {len(numbers)} rows, no row {request.number}; rows count from 0"
         raise BadInput(split_file(request.path, split), rule)
@@ -289,66 +283,32 @@ def _drop(made: Source, pgn: str, begin: int, end: int) -> dict[str, object]:
 
 def _value(file: Path, index: int) -> int:
     """One value of an array of the cache."""
-    kind = np.dtype(LAYOUT[file.name])
-    with file.open("rb") as opened:
-        opened.seek(index * kind.itemsize)
-        data = opened.read(kind.itemsize)
-    if len(data) < kind.itemsize:
+    kind = np.dtype(folders.LAYOUT[file.name])
+    values = np.fromfile(file, kind, 1, offset=index * kind.itemsize)
+    if not len(values):
         samples = file.stat().st_size // kind.itemsize
         raise BadInput(file, f"has {samples} samples, no sample {index}; samples count from 0")
-    return int(np.frombuffer(data, kind)[0])
+    return int(values[0])
 
 
 def row_at(dataset: Path, split: str, offset: int) -> int:
     """The row of a dataset whose line begins at a byte, by the sidecar."""
-    recorded = folders.Sidecar.open(dataset, split)
-    if recorded is None:
-        raise BadInput(dataset, f"has no {folders.FOLDER}/ to trace by; build it with this library")
-    row = _first_from(recorded, offset)
-    if row == recorded.games or int(recorded.records(row, 1)[0]["row"]) != offset:
+    recorded = _sidecar(dataset, split)
+
+    def begins(number: int) -> int:
+        return int(recorded.records(number, 1)[0]["row"])
+
+    row = bisect_left(range(recorded.games), offset, key=begins)
+    if row == recorded.games or begins(row) != offset:
         raise BadInput(dataset, f"no row of {split} begins at byte {offset}; build the cache again")
     return row
 
 
-def _first_from(recorded: folders.Sidecar, offset: int) -> int:
-    """The first row whose line begins at a byte or after it."""
-    return bisect_left(
-        range(recorded.games), offset, key=lambda number: int(recorded.records(number, 1)[0]["row"])
-    )
-
-
 def _line(file: Path, number: int) -> dict[str, Any]:
     """A line of a JSONL file, by its number from 0."""
-    passed = 0
-    with file.open("rb") as opened:
-        while data := opened.read(_READ_BYTES):
-            newlines = data.count(b"\n")
-            if passed + newlines >= number:
-                position = -1
-                for _ in range(number - passed):
-                    position = data.index(b"\n", position + 1)
-                opened.seek(opened.tell() - len(data) + position + 1)
-                if line := opened.readline():
-                    row: dict[str, Any] = json.loads(line)
-                    return row
-                break
-            passed += newlines
-    raise BadInput(file, f"has no sample {number}; samples count from 0")
-
-
-def _rows_of(games: Path, game_id: str, played: list[str]) -> Iterator[int]:
-    """The rows of valid games with an id whose moves continue from the start as `played`."""
-    needle = f'"game_id": {json.dumps(game_id)}'.encode()
-    recorded = folders.Sidecar.open(games, "games")
-    with (
-        valid_file(games).open("rb") as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
-    ):
-        place = text.find(needle)
-        while place >= 0:
-            begin = text.rfind(b"\n", 0, place) + 1
-            end = text.find(b"\n", place)
-            row = json.loads(text[begin : end if end >= 0 else len(text)])
-            if row["game_id"] == game_id and row["moves"][: len(played)] == played and recorded:
-                yield _first_from(recorded, begin)
-            place = text.find(needle, end) if end >= 0 else -1
+    with file.open("rb") as lines:
+        line = next(islice(lines, number, None), None)
+    if line is None:
+        raise BadInput(file, f"has no sample {number}; samples count from 0")
+    row: dict[str, Any] = json.loads(line)
+    return row

@@ -13,7 +13,7 @@ import pytest
 
 from assets.chess import chess_elite_months, chess_months
 from definitions import build_defs
-from gristmill.chess.raw.file_names import has_ended
+from gristmill.chess.raw.pgn_text import has_ended
 from tests.assets.helpers import built_by
 
 

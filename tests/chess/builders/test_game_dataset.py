@@ -1,23 +1,30 @@
-"""Game datasets and their splice caches."""
+"""Game datasets, their splice caches, legacy rows, and what all builders report."""
 
 import json
 import shutil
 from pathlib import Path
-from typing import Literal
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 from gristmill.chess import (
+    CacheConfig,
     GameConfig,
     SpliceConfig,
+    ValidateConfig,
     build_game_dataset,
     build_splice_cache,
     build_splice_dataset,
+    validate,
 )
+from gristmill.chess.builders import splice_dataset
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format.folders import LAYOUT, SAMPLE_GAMES
 from gristmill.contract import BadInput
+from gristmill.run.progress import Progress, Report
+from tests.chess import reference_rules
 from tests.chess.builders.chain import digests, live_row, rows
 
 
@@ -120,18 +127,6 @@ def test_rows_that_cannot_be_read_are_named(tmp_path: Path, line: str) -> None:
         assert "valid_games.jsonl:31: " in str(caught.value)
 
 
-def test_a_sidecar_of_other_rows_is_refused(valid: Path, tmp_path: Path) -> None:
-    import shutil
-
-    shutil.copytree(valid, tmp_path / "v")
-    path = tmp_path / "v" / "valid_games.jsonl"
-    path.write_text(path.read_text().replace('"e2e4"', '"e2e3"', 1))
-    with pytest.raises(BadInput, match="sidecar"):
-        build_game_dataset(tmp_path / "v", tmp_path / "out")
-    shutil.rmtree(tmp_path / "v" / "sidecar")
-    build_game_dataset(tmp_path / "v", tmp_path / "again")
-
-
 def test_empty_input_and_empty_splits_give_empty_files(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     path = tmp_path / "in" / "valid_games.jsonl"
@@ -167,3 +162,70 @@ def test_files_name_the_folder_where_they_are_published(valid: Path, tmp_path: P
         assert paths == [str(home / f"{split}.jsonl")]
     manifest = json.loads((tmp_path / "cache" / "manifest.json").read_text())
     assert manifest["dataset_dir"] == str(home)
+
+
+@pytest.mark.parametrize(("cap", "k", "min_context", "min_target"), [(0, 4, 8, 1), (5, 3, 3, 2)])
+def test_legacy_rows_are_those_of_simple_loops(
+    valid: Path, tmp_path: Path, cap: int, k: int, min_context: int, min_target: int
+) -> None:
+    config = SpliceConfig(
+        k=k,
+        min_context=min_context,
+        min_target=min_target,
+        max_samples_per_game=cap,
+        share_bytes=60_000,
+        games="all",
+    )
+    build_splice_dataset(valid, tmp_path / "out", config)
+    game = GameConfig(min_context=min_context, min_target=min_target, games="all")
+    build_game_dataset(valid, tmp_path / "game", game)
+    for split in SPLITS:
+        expected = "".join(
+            reference_rules.splices(row, k, min_context, min_target, cap, 7)
+            for row in rows(tmp_path / "game" / f"{split}.jsonl")
+        )
+        assert (tmp_path / "out" / f"{split}.jsonl").read_text() == expected
+        assert expected
+
+
+def test_samples_are_counted_by_the_moves_that_are_left_up_to_10_up_to_20_and_more() -> None:
+    left = np.array([0, 10, 11, 20, 21, 60])
+    samples: Any = SimpleNamespace(
+        game=np.zeros(6, np.int64), indices=99 - left, plies=np.array([100]), starts=np.array([0])
+    )
+    codes = np.zeros(100, np.uint8)
+    counts = splice_dataset._counts(samples, np.array([True]), codes)
+    assert (counts["rows"], counts["samples"]) == (1, 6)
+    assert counts["left"] == {"<=10": 2, "11-20": 2, ">20": 2}
+
+
+def test_every_builder_reports_its_bytes_or_games_up_to_the_total(
+    month: Path, tmp_path: Path
+) -> None:
+    stages: dict[str, list[Report]] = {}
+    progress = Progress(lambda report: stages.setdefault(report.stage, []).append(report), 0.0)
+    valid, game = tmp_path / "valid", tmp_path / "game"
+    validate([month, month], valid, ValidateConfig(share_bytes=30_000), progress=progress)
+    config = GameConfig(share_bytes=40_000, split="shuffle")
+    games = sum(build_game_dataset(valid, game, config, progress=progress).games.values())
+    splices = SpliceConfig(share_bytes=40_000)
+    build_splice_dataset(valid, tmp_path / "splice", splices, progress=progress)
+    build_splice_cache(game, tmp_path / "cache", CacheConfig(share_games=20), progress=progress)
+    pgns, rows_size = 2 * month.stat().st_size, (valid / "valid_games.jsonl").stat().st_size
+    for stage, total, unit in (
+        *(("validate", pgns, "bytes"), ("samples", games, "games")),
+        *((name, rows_size, "bytes") for name in ("split", "games", "splices")),
+    ):
+        done = [report.done for report in stages[stage]]
+        assert done == sorted(done) and len(done) > 3
+        last = stages[stage][-1]
+        assert (last.done, last.total, last.unit) == (total, total, unit)
+    assert stages["hash input"][-1].done == pgns
+    # Without a sidecar nobody knows before how many games there are.
+    shutil.rmtree(game / "sidecar")
+    stages.clear()
+    build_splice_cache(game, tmp_path / "again", progress=progress)
+    assert {report.total for report in stages["samples"][:-1]} == {None}
+    assert (stages["samples"][-1].done, stages["samples"][-1].total) == (games, games)
+    manifest = json.loads((tmp_path / "again/manifest.json").read_bytes())
+    assert manifest["game_rows_total"] == games

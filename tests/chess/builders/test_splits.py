@@ -1,4 +1,4 @@
-"""Splits of games, and games that equal an earlier one."""
+"""Splits of games, games that equal an earlier one, and subsets that keep their strata."""
 
 from __future__ import annotations
 
@@ -6,31 +6,35 @@ import csv
 import hashlib
 import json
 import random
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import chess
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from gristmill.chess import (
     GameConfig,
-    MonthConfig,
+    GameSpliceDataset,
     SpliceConfig,
     ValidateConfig,
     build_game_dataset,
     build_splice_dataset,
     validate,
 )
-from gristmill.chess.builders.splits import SplitLeakage
-from gristmill.chess.config import SPLITS
+from gristmill.chess.builders.splits import SplitLeakage, build_subset, shares
+from gristmill.chess.config import SPLITS, SubsetConfig
 from gristmill.chess.format.folders import split_of
-from gristmill.chess.laws.datasets import dataset_laws
+from gristmill.chess.laws.datasets import dataset_laws, subset_laws
 from gristmill.chess.laws.games import validated_laws, validated_notes
 from gristmill.chess.read.row_batches import RowBatch
+from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
 from gristmill.families import Subject
-from gristmill.provenance.record import config_fields
 from tests.chess.both_readers import both_ways
 from tests.chess.builders.chain import digests, live_row, rows
 
@@ -116,16 +120,6 @@ def test_a_game_shorter_than_the_opening_is_placed_by_all_its_moves(tmp_path: Pa
     for split in SPLITS:
         placed = (tmp_path / "x_game" / f"{split}.jsonl").read_bytes()
         assert placed == (tmp_path / "moves_game" / f"{split}.jsonl").read_bytes()
-
-
-def test_the_length_of_the_opening_has_limits_and_moves_no_fingerprint() -> None:
-    for kind in (GameConfig, SpliceConfig, MonthConfig):
-        for plies in (0, 201):
-            with pytest.raises(ValueError, match=r"opening_plies = .*from 1 to 200"):
-                kind(opening_plies=plies)
-        assert "opening_plies" not in config_fields(kind(), affecting_output=True)
-    month = MonthConfig(split="opening", opening_plies=9)
-    assert (month.game().opening_plies, month.splice().opening_plies) == (9, 9)
 
 
 def test_another_seed_gives_another_split(valid: Path, tmp_path: Path) -> None:
@@ -299,16 +293,6 @@ def test_rows_without_an_id_are_all_taken(tmp_path: Path) -> None:
     assert (summary.spliceable_games, summary.dropped_duplicates) == (3, 0)
 
 
-def test_the_setting_counts_for_the_fingerprint_only_where_it_is_set() -> None:
-    for config in (GameConfig, SpliceConfig):
-        assert "drop_duplicates" not in config_fields(config(), affecting_output=True)
-        assert config_fields(config())["drop_duplicates"] is False
-        chosen = config_fields(config(drop_duplicates=True), affecting_output=True)
-        assert chosen["drop_duplicates"] is True
-    assert MonthConfig(drop_duplicates=True).game().drop_duplicates
-    assert MonthConfig(drop_duplicates=True).splice().drop_duplicates
-
-
 @pytest.mark.parametrize("text", ["", "\n\n", ";c\n", "Some words\n\nof a person\n", "{c}\n\n*\n"])
 def test_a_file_without_a_game_is_refused(tmp_path: Path, text: str) -> None:
     pgn = tmp_path / "x.pgn"
@@ -319,3 +303,165 @@ def test_a_file_without_a_game_is_refused(tmp_path: Path, text: str) -> None:
     summary = validate([pgn], tmp_path / "result")
     assert summary.valid_games == 0
     assert summary.reasons["too_short"] == 1
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A game dataset with headers, and legacy rows of the same games."""
+    root = tmp_path_factory.mktemp("subset")
+    write_month(root / "x.pgn", "2024-01", 260, 4)
+    validate([root / "x.pgn"], root / "valid")
+    config = GameConfig(keep_headers=True, games="finished", min_context=4)
+    build_game_dataset(root / "valid", root / "games", config)
+    build_splice_dataset(root / "valid", root / "rows", SpliceConfig(max_samples_per_game=4))
+    return root
+
+
+def lines(folder: Path, split: str) -> list[bytes]:
+    return (folder / f"{split}.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def stratum(row: dict[str, Any], config: SubsetConfig) -> str:
+    """By python-chess and the tags, without our readers."""
+    moves = row["context"] if "context" in row else row["moves"]
+    ply = len(moves) // config.ply_step * config.ply_step
+    elo = [int(row["headers"][tag]) for tag in ("WhiteElo", "BlackElo")] if "headers" in row else []
+    parts = {
+        "phase": row.get("phase") or _last_phase(tuple(moves)),
+        "result": row["winner_side"],
+        "ply": f"ply {ply}",
+        "elo": f"elo {sum(elo) // 2 // config.elo_step * config.elo_step}",
+    }
+    return "|".join(parts[by] for by in config.by)
+
+
+@cache
+def _last_phase(moves: tuple[str, ...]) -> str:
+    """The rule of docs/formats/chess.md#phases for the position after all moves."""
+    board = chess.Board()
+    for move in moves:
+        board.push_uci(move)
+    values = {chess.KNIGHT: 3, chess.BISHOP: 3, chess.ROOK: 5, chess.QUEEN: 9}
+    material = sum(values.get(piece.piece_type, 0) for piece in board.piece_map().values())
+    queens = len(board.pieces(chess.QUEEN, True)) + len(board.pieces(chess.QUEEN, False))
+    if material <= 14 or (queens == 0 and material <= 20):
+        return "endgame"
+    return "opening" if len(moves) <= 20 and board.castling_rights else "middlegame"
+
+
+CONFIGS = {
+    "kept": SubsetConfig(train=50, val=7, test=0),
+    "equal": SubsetConfig(train=41, val=9, by=("result",), shares="equal"),
+    "elo and ply": SubsetConfig(train=60, val=999, test=3, by=("elo", "ply"), elo_step=100),
+    "rows": SubsetConfig(of="rows", train=77, val=5, by=("phase", "ply"), ply_step=40),
+    "no strata": SubsetConfig(train=10, by=()),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_subset_has_the_shares_that_were_asked_for_and_rows_as_they_were(
+    home: Path, tmp_path: Path, name: str
+) -> None:
+    config, source = CONFIGS[name], home / CONFIGS[name].of
+    out = tmp_path / "out"
+    summary = build_subset(source, out, config)
+    report = json.loads((out / "subset.json").read_bytes())["splits"]
+    for split in SPLITS:
+        every, taken = lines(source, split), lines(out, split)
+        numbers = np.load(out / f"{split}_rows.npy")
+        assert [every[number] for number in numbers] == taken
+        assert len(taken) == min(len(every), getattr(config, split)) == summary.samples[split]
+        there = Counter(stratum(json.loads(line), config) for line in every)
+        found = Counter(stratum(json.loads(line), config) for line in taken)
+        strata = {key: (found[key], count) for key, count in there.items()}
+        assert {key: tuple(each) for key, each in report[split]["strata"].items()} == strata
+        if config.shares == "kept" and taken:
+            for got, size in strata.values():
+                assert abs(got - size * len(taken) / len(every)) < 1
+    assert list(subset_laws(Subject(out))) == []
+
+
+def test_the_vocabulary_is_a_table_of_the_moves_of_train(home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build_subset(home / "games", out, CONFIGS["kept"])
+    words = Counter(move for line in lines(out, "train") for move in json.loads(line)["moves"])
+    with (out / "vocabulary.csv").open(newline="") as file:
+        table = [(row["move"], int(row["count"])) for row in csv.DictReader(file)]
+    assert table == [("<PAD>", 0), ("<UNK>", 0), *sorted(words.items())]
+    samples = GameSpliceDataset(out)
+    assert list(samples.vocabulary()) == [move for move, _ in table]
+    # The config of the dataset that it was taken of.
+    assert min(len(samples[n].context) for n in range(len(samples))) == 4
+
+
+def test_a_larger_subset_holds_a_smaller_one_and_a_seed_changes_it(
+    home: Path, tmp_path: Path
+) -> None:
+    def taken(name: str, **config: Any) -> set[bytes]:
+        build_subset(home / "games", tmp_path / name, SubsetConfig(by=("result",), **config))
+        return set(lines(tmp_path / name, "train"))
+
+    small, large = taken("small", train=20), taken("large", train=90)
+    assert small < large and len(small) == 20
+    assert taken("other", train=20, seed=8) != small
+    assert taken("again", train=20) == small
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "is_equal", "expected"),
+    [
+        ({"a": 5, "b": 5}, 20, False, {"a": 5, "b": 5}),
+        ({"a": 1, "b": 1, "c": 1}, 2, False, {"a": 1, "b": 1, "c": 0}),
+        ({"a": 90, "b": 9, "c": 1}, 10, False, {"a": 9, "b": 1, "c": 0}),
+        ({"a": 90, "b": 9, "c": 1}, 10, True, {"a": 5, "b": 4, "c": 1}),
+        ({"a": 3, "b": 3}, 0, True, {"a": 0, "b": 0}),
+        ({}, 5, True, {}),
+    ],
+)
+def test_shares(sizes: Any, most: int, is_equal: bool, expected: Any) -> None:
+    assert shares(sizes, most, is_equal) == expected
+
+
+def test_bad_input_names_file_and_cure(home: Path, tmp_path: Path) -> None:
+    by_elo = SubsetConfig(of="rows", train=3, by=("elo",))
+    with pytest.raises(BadInput, match=r"train.jsonl: has no ratings: take games, with keep_head"):
+        build_subset(home / "rows", tmp_path / "a", by_elo)
+    (tmp_path / "bad").mkdir()
+    for split in SPLITS:
+        (tmp_path / f"bad/{split}.jsonl").write_bytes(b'{"winner_side": "W"}\nnot JSON\n')
+    with pytest.raises(BadInput, match=r"train.jsonl: has a line that is no row"):
+        build_subset(tmp_path / "bad", tmp_path / "b", SubsetConfig(train=1))
+    with pytest.raises(ValueError, match="by = "):
+        SubsetConfig(by=("age",))  # type: ignore[arg-type]
+
+
+def rows_renumbered(out: Path) -> None:
+    rows = np.load(out / "train_rows.npy")
+    np.save(out / "train_rows.npy", rows[::-1])
+
+
+def line_lost(out: Path) -> None:
+    (out / "train.jsonl").write_bytes(b"".join(lines(out, "train")[:-1]))
+
+
+def limit_raised(out: Path) -> None:
+    report = json.loads((out / "subset.json").read_bytes())
+    report["config"]["train"] += 1
+    (out / "subset.json").write_text(json.dumps(report))
+
+
+@pytest.mark.parametrize(
+    ("damage", "law"),
+    [
+        (rows_renumbered, "rows_numbered"),
+        (line_lost, "subset_counted"),
+        (limit_raised, "subset_sized"),
+    ],
+)
+def test_damage_breaks_a_law(
+    home: Path, tmp_path: Path, damage: Callable[[Path], None], law: str
+) -> None:
+    out = tmp_path / "out"
+    build_subset(home / "games", out, SubsetConfig(train=40, by=("result",)))
+    damage(out)
+    assert law in {each.law for each in subset_laws(Subject(out))}

@@ -83,10 +83,6 @@ def ranged(
     reply(handler, body[start:], 206 if start else 200, send=send, ETag=etag, **expected)
 
 
-def nap(waits: list[float]) -> Callable[[float], None]:
-    return waits.append
-
-
 CHILD = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))

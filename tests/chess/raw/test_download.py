@@ -3,113 +3,135 @@
 from __future__ import annotations
 
 import hashlib
-import http.server
 import json
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gristmill.chess import (
-    ArchiveConfig,
-    DownloadError,
-    FetchConfig,
-    NotPublished,
-    fetch_month,
-    take_drop,
-)
+from gristmill.chess import ArchiveConfig, DownloadError, NotPublished, fetch_month, take_drop
 from gristmill.chess.laws.games import archive_laws
+from gristmill.chess.raw.download import ArchiveSummary
 from gristmill.contract import BadInput
 from gristmill.families import Subject
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import Progress, Report
-from tests.chess.raw.archives import GAME, MONTH, Server, nap, ranged, reply, zipped
+from tests.chess.raw.archives import GAME, MONTH, Server, ranged, reply, zipped
+
+PGN = f"lichess_elite_{MONTH}.pgn"
+Answer = Callable[[BaseHTTPRequestHandler], object]
 
 
-def test_a_cut_connection_is_resumed_where_it_broke(serve, pgn: bytes, tmp_path: Path) -> None:
-    data = zipped(("x.pgn", pgn))
+class Archive:
+    """A server that gives answers in turn, the last of them to all further requests."""
+
+    def __init__(self, serve: Callable[..., Server], folder: Path) -> None:
+        self._serve, self._folder = serve, folder
+        self.asked: list[str] = []
+        self.waits: list[float] = []
+        (folder / "parts").mkdir()
+        self.parts = PartStore(folder / "parts")
+        self.part = self.parts.folder / "archive.zip.part"
+
+    def answers(self, *answers: Answer) -> Server:
+        server = self._serve(lambda s, h: answers[min(len(s.asked), len(answers)) - 1](h))
+        self.asked, self.waits = server.asked, []
+        return server
+
+    def month(self, server: Server, limits: dict[str, Any] = {}, **more: Any) -> ArchiveSummary:  # noqa: B006
+        """Fetch the month from a server, within limits."""
+        self.out = self._folder / f"out{len(list(self._folder.iterdir()))}"
+        config = replace(server.config, fetch=replace(server.config.fetch, **limits))
+        return fetch_month(MONTH, self.out, config, sleep=self.waits.append, **more)
+
+    def leave(self, server: Server, etag: str, octets: bytes) -> None:
+        """What an earlier attempt left of a file with an ETag."""
+        url = server.config.url_template.format(month=MONTH)
+        self.part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": etag}))
+        self.part.write_bytes(octets)
+
+    @property
+    def pgn(self) -> bytes:
+        return (self.out / PGN).read_bytes()
+
+
+@pytest.fixture
+def archive(serve: Callable[..., Server], tmp_path: Path) -> Archive:
+    return Archive(serve, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def data(pgn: bytes) -> bytes:
+    """The archive of the month."""
+    return zipped(("x.pgn", pgn))
+
+
+def test_a_cut_connection_is_resumed_where_it_broke(archive: Archive, data: bytes) -> None:
     step = len(data) // 3 + 1
-    server = serve(lambda s, h: ranged(h, data, step))
-    waits: list[float] = []
-    summary = fetch_month(MONTH, tmp_path / "out", server.config, sleep=nap(waits))
-    assert server.asked == ["", f"bytes={step}-", f"bytes={2 * step}-"]
-    assert waits == [0.5, 0.5]
+    summary = archive.month(archive.answers(lambda h: ranged(h, data, step)))
+    assert archive.asked == ["", f"bytes={step}-", f"bytes={2 * step}-"]
+    assert archive.waits == [0.5, 0.5]
     assert (summary.requests, summary.resumed_bytes) == (3, 2 * step)
 
 
-def test_a_later_run_goes_on_with_what_an_earlier_one_got(
-    serve, pgn: bytes, tmp_path: Path
-) -> None:
-    data = zipped(("x.pgn", pgn))
-    (tmp_path / "parts").mkdir()
-    parts = PartStore(tmp_path / "parts")
-    broken = serve(lambda s, h: ranged(h, data, 100 if not h.headers.get("Range") else 0))
+def test_a_later_run_goes_on_with_what_an_earlier_one_got(archive: Archive, data: bytes) -> None:
+    whole: Answer = lambda h: ranged(h, data, None)  # noqa: E731
+    turns = [lambda h: ranged(h, data, 100 if not h.headers.get("Range") else 0)]
+    broken = archive._serve(lambda s, h: turns[-1](h))
     with pytest.raises(DownloadError, match=r"ended after 100 of \d+ bytes"):
-        fetch_month(MONTH, tmp_path / "a", broken.config, parts=parts, sleep=nap([]))
+        archive.month(broken, parts=archive.parts)
     # Another address is another file.
-    other = serve(lambda s, h: ranged(h, data, None))
-    fetch_month(MONTH, tmp_path / "b", other.config, parts=parts)
-    assert other.asked == [""]
+    archive.month(archive.answers(whole), parts=archive.parts)
+    assert archive.asked == [""]
     with pytest.raises(DownloadError):
-        fetch_month(MONTH, tmp_path / "c", broken.config, parts=parts, sleep=nap([]))
-    broken.http.RequestHandlerClass.do_GET = lambda self: (  # type: ignore[attr-defined]
-        broken.asked.append(self.headers.get("Range", "")),
-        ranged(self, data, None),
-    )
-    fetch_month(MONTH, tmp_path / "d", broken.config, parts=parts)
+        archive.month(broken, parts=archive.parts)
+    turns.append(whole)
+    archive.month(broken, parts=archive.parts)
     assert broken.asked[-1] == "bytes=100-"
-    assert not list(parts.folder.iterdir())
+    assert not list(archive.parts.folder.iterdir())
 
 
 def test_a_server_without_ranges_is_asked_for_the_whole_again(
-    serve, pgn: bytes, tmp_path: Path
+    archive: Archive, data: bytes
 ) -> None:
-    data = zipped(("x.pgn", pgn))
-
-    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
-        reply(handler, data, send=50 if len(server.asked) == 1 else None)
-
-    server = serve(answer)
-    summary = fetch_month(MONTH, tmp_path / "out", server.config, sleep=nap([]))
-    assert (server.asked, summary.resumed_bytes) == (["", ""], 0)
+    server = archive.answers(lambda h: reply(h, data, send=50), lambda h: reply(h, data))
+    assert archive.month(server).resumed_bytes == 0
+    assert archive.asked == ["", ""]
 
 
 def test_a_server_that_stalls_is_left_and_nothing_it_gave_is_lost(
-    serve, pgn: bytes, tmp_path: Path
+    archive: Archive, pgn: bytes, data: bytes
 ) -> None:
-    data = zipped(("x.pgn", pgn))
     over = threading.Event()
 
-    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
-        first = len(server.asked) == 1
-        ranged(handler, data, 1000 if first else None)
-        if first:
-            handler.wfile.flush()
-            over.wait(60)
+    def stall(handler: BaseHTTPRequestHandler) -> None:
+        ranged(handler, data, 1000)
+        handler.wfile.flush()
+        over.wait(60)
 
-    server = serve(answer)
-    config = replace(server.config, fetch=FetchConfig(timeout=5, attempts=2, backoff=0.1))
+    server = archive.answers(stall, lambda h: ranged(h, data, None))
     try:
-        summary = fetch_month(MONTH, tmp_path / "out", config, sleep=nap([]))
+        summary = archive.month(server, {"timeout": 5, "attempts": 2, "backoff": 0.1})
     finally:
         over.set()
-    assert server.asked == ["", "bytes=1000-"]
+    assert archive.asked == ["", "bytes=1000-"]
     assert (summary.requests, summary.resumed_bytes) == (2, 1000)
-    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+    assert archive.pgn == pgn
 
 
 @pytest.mark.parametrize("pause", [0.05, 60.0])
 def test_a_server_that_drips_or_stalls_is_held_to_the_deadline(
-    serve, pgn: bytes, tmp_path: Path, pause: float
+    archive: Archive, data: bytes, pause: float
 ) -> None:
-    data = zipped(("x.pgn", pgn))
     over = threading.Event()
 
-    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+    def drip(handler: BaseHTTPRequestHandler) -> None:
         reply(handler, data, send=0, ETag='"v1"')
         # To one who waits for it after the limit, the archive is a whole one.
         for n in range(120):
@@ -118,120 +140,89 @@ def test_a_server_that_drips_or_stalls_is_held_to_the_deadline(
                 return
         handler.wfile.write(data[120:])
 
-    server = serve(answer)
-    (tmp_path / "parts").mkdir()
-    parts = PartStore(tmp_path / "parts")
-    config = replace(server.config, fetch=FetchConfig(timeout=600, attempts=3, total_seconds=2))
+    limits = {"timeout": 600.0, "attempts": 3, "total_seconds": 2.0}
     try:
         with pytest.raises(DownloadError, match=r"took more time|timed out"):
-            fetch_month(MONTH, tmp_path / "out", config, parts=parts, sleep=nap([]))
+            archive.month(archive.answers(drip), limits, parts=archive.parts)
     finally:
         over.set()
-    got = (parts.folder / "archive.zip.part").read_bytes()
-    assert got
-    assert data.startswith(got)
+    got = archive.part.read_bytes()
+    assert got and data.startswith(got)
 
 
 def test_a_download_that_was_killed_at_its_last_byte_is_whole(
-    serve, pgn: bytes, tmp_path: Path
+    archive: Archive, pgn: bytes, data: bytes
 ) -> None:
-    data = zipped(("x.pgn", pgn))
     size = len(data)
 
-    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
         if handler.headers.get("Range") == f"bytes={size}-":
             reply(handler, b"", 416, Content_Range=f"bytes */{size}")
         else:
             ranged(handler, data, None)
 
-    server = serve(answer)
-    (tmp_path / "parts").mkdir()
-    parts = PartStore(tmp_path / "parts")
-    part = parts.folder / "archive.zip.part"
-    url = server.config.url_template.format(month=MONTH)
-    part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": '"v1"'}))
-    part.write_bytes(data)
-    summary = fetch_month(MONTH, tmp_path / "a", server.config, parts=parts, sleep=nap([]))
-    assert server.asked == [f"bytes={size}-"]
+    server = archive.answers(answer)
+    archive.leave(server, '"v1"', data)
+    summary = archive.month(server, parts=archive.parts)
+    assert archive.asked == [f"bytes={size}-"]
     assert (summary.requests, summary.resumed_bytes) == (1, size)
     # More bytes than there are: not those of this file, whatever the note says.
-    part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": '"v1"'}))
-    part.write_bytes(data + b"?")
-    fetch_month(MONTH, tmp_path / "b", server.config, parts=parts, sleep=nap([]))
-    assert server.asked[1:] == [f"bytes={size + 1}-", ""]
-    assert (tmp_path / "b" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+    archive.leave(server, '"v1"', data + b"?")
+    archive.month(server, parts=archive.parts)
+    assert archive.asked[1:] == [f"bytes={size + 1}-", ""]
+    assert archive.pgn == pgn
 
 
 @pytest.mark.parametrize("ranges", [True, False])
 def test_a_server_that_promises_more_than_it_has(
-    serve, pgn: bytes, tmp_path: Path, ranges: bool
+    archive: Archive, data: bytes, ranges: bool
 ) -> None:
-    data = zipped(("x.pgn", pgn))
-
-    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
         if ranges and handler.headers.get("Range"):
             reply(handler, b"", 416)
         else:
             reply(handler, data, length=len(data) + 1000, ETag='"x"')
 
-    server = serve(answer)
-    waits: list[float] = []
     with pytest.raises(DownloadError, match="try again later"):
-        fetch_month(MONTH, tmp_path / "out", server.config, sleep=nap(waits))
-    assert len(server.asked) == 4
-    assert waits == [0.5, 1.0, 2.0]
+        archive.month(archive.answers(answer))
+    assert (len(archive.asked), archive.waits) == (4, [0.5, 1.0, 2.0])
 
 
-def test_a_server_that_promises_less_than_it_has(serve, pgn: bytes, tmp_path: Path) -> None:
-    data = zipped(("x.pgn", pgn))
-    server = serve(lambda s, h: reply(h, data, length=len(data) - 30))
-    with pytest.raises(BadInput, match="broken ZIP"):
-        fetch_month(MONTH, tmp_path / "out", server.config)
+PAGE = b"<!doctype html>\n<html><title>down for\n repairs</title>"
 
 
-def test_a_web_page_instead_of_an_archive(serve, tmp_path: Path) -> None:
-    page = b"<!doctype html>\n<html><title>down for\n repairs</title>"
-    named = serve(lambda s, h: reply(h, page, Content_Type="text/html; charset=utf-8"))
-    with pytest.raises(DownloadError, match=r"HTML, not ZIP.*down for repairs"):
-        fetch_month(MONTH, tmp_path / "a", named.config)
-    unnamed = serve(lambda s, h: reply(h, page, Content_Type="application/zip"))
-    with pytest.raises(BadInput, match=r"not a ZIP \(bad signature.*likely HTML"):
-        fetch_month(MONTH, tmp_path / "b", unnamed.config)
-    assert len(named.asked) == len(unnamed.asked) == 1
-
-
-@pytest.mark.parametrize("status", [404, 410])
-def test_a_month_that_is_not_published(serve, tmp_path: Path, status: int) -> None:
-    server = serve(lambda s, h: reply(h, b"no", status))
-    with pytest.raises(NotPublished, match="not published") as caught:
-        fetch_month(MONTH, tmp_path / "out", server.config)
-    assert (caught.value.status, len(server.asked)) == (status, 1)
-
-
-def test_busy_servers_are_asked_again_and_refusals_are_final(
-    serve, pgn: bytes, tmp_path: Path
+@pytest.mark.parametrize(
+    ("answer", "error", "text"),
+    [
+        (lambda h: reply(h, PAGE, Content_Type="text/html; charset=utf-8"), DownloadError,
+         "HTML, not ZIP.*down for repairs"),
+        (lambda h: reply(h, PAGE, Content_Type="application/zip"), BadInput,
+         r"not a ZIP \(bad signature.*likely HTML"),
+        (lambda h: reply(h, zipped(("x.pgn", GAME * 99)), length=90), BadInput, "broken ZIP"),
+        (lambda h: reply(h, b"", 403), DownloadError, "HTTP 403"),
+        (lambda h: reply(h, b"no", 404), NotPublished, "not published .HTTP 404"),
+        (lambda h: reply(h, b"no", 410), NotPublished, "not published .HTTP 410"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_is_final_is_asked_for_once(
+    archive: Archive, answer: Answer, error: type[Exception], text: str
 ) -> None:
-    data = zipped(("x.pgn", pgn))
+    with pytest.raises(error, match=text) as caught:
+        archive.month(archive.answers(answer))
+    assert len(archive.asked) == 1
+    assert getattr(caught.value, "status", 404) in (404, 410)
 
-    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
-        if len(server.asked) < 3:
-            reply(handler, b"", 503, Retry_After="7")
-        else:
-            reply(handler, data)
 
-    waits: list[float] = []
+def test_busy_servers_are_asked_again(archive: Archive, data: bytes) -> None:
+    busy: Answer = lambda h: reply(h, b"", 503, Retry_After="7")  # noqa: E731
     reports: list[Report] = []
-    progress = Progress(reports.append)
-    fetch_month(MONTH, tmp_path / "a", serve(answer).config, sleep=nap(waits), progress=progress)
-    assert waits == [7.0, 7.0]
+    server = archive.answers(busy, busy, lambda h: reply(h, data))
+    archive.month(server, progress=Progress(reports.append))
+    assert archive.waits == [7.0, 7.0]
     assert [report.note for report in reports if report.moment == "note"] == [
         "download: HTTP 503: request 2 from byte 0 in 7 s",
         "download: HTTP 503: request 3 from byte 0 in 7 s",
     ]
-    refusing = serve(lambda s, h: reply(h, b"", 403))
-    with pytest.raises(DownloadError, match="HTTP 403"):
-        fetch_month(MONTH, tmp_path / "b", refusing.config)
-    assert len(refusing.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -239,110 +230,87 @@ def test_busy_servers_are_asked_again_and_refusals_are_final(
     [("180", 180), ("date", 3600), ("past", 0.5), ("soon", 0.5), ("-7", 0.5), ("1" * 500, None)],
 )
 def test_a_server_says_when_to_ask_again_within_the_time_of_the_download(
-    serve, pgn: bytes, tmp_path: Path, after: str, waits: float | None
+    archive: Archive, data: bytes, after: str, waits: float | None
 ) -> None:
     seconds = {"date": 3600, "past": -3600}.get(after)
     if seconds is not None:
         after = formatdate(time.time() + seconds, usegmt=True)
-    data, waited = zipped(("x.pgn", pgn)), list[float]()
-
-    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
-        if len(server.asked) == 1:
-            reply(handler, b"", 429, Retry_After=after)
-        else:
-            reply(handler, data)
-
-    config = serve(answer).config
+    server = archive.answers(
+        lambda h: reply(h, b"", 429, Retry_After=after), lambda h: reply(h, data)
+    )
     if waits is None:
         with pytest.raises(DownloadError, match=r"HTTP 429, and the next request is due in \d+ s"):
-            fetch_month(MONTH, tmp_path / "out", config, sleep=nap(waited))
-        assert waited == []
+            archive.month(server)
+        assert archive.waits == []
     else:
-        fetch_month(MONTH, tmp_path / "out", config, sleep=nap(waited))
-        assert waited == pytest.approx([waits], abs=5 if seconds else 0.01)
+        archive.month(server)
+        assert archive.waits == pytest.approx([waits], abs=5 if seconds else 0.01)
+
+
+OLD = zipped(("x.pgn", b'[Event "old"]\n' * 999))
 
 
 def test_a_file_that_changed_between_attempts_is_downloaded_again(
-    serve, pgn: bytes, tmp_path: Path
+    archive: Archive, pgn: bytes, data: bytes
 ) -> None:
-    old, new = zipped(("x.pgn", b'[Event "old"]\n' * 999)), zipped(("x.pgn", pgn))
-
-    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
-        first = len(server.asked) == 1
-        ranged(handler, old if first else new, 60 if first else None, '"1"' if first else '"2"')
-
-    server = serve(answer)
-    fetch_month(MONTH, tmp_path / "out", server.config, sleep=nap([]))
-    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+    first: Answer = lambda h: ranged(h, OLD, 60, '"1"')  # noqa: E731
+    archive.month(archive.answers(first, lambda h: ranged(h, data, None, '"2"')))
+    assert archive.pgn == pgn
 
 
-@pytest.mark.parametrize("validator", ["ETag", "Last_Modified"])
+@pytest.mark.parametrize(
+    ("validator", "values"),
+    [("ETag", ('"1"', '"2"')), ("Last_Modified", ("Mon, 01 Jan 2024", "Tue, 02 Jan 2024"))],
+)
 def test_a_changed_file_is_noticed_where_the_server_knows_no_if_range(
-    serve, pgn: bytes, tmp_path: Path, validator: str
+    archive: Archive, pgn: bytes, data: bytes, validator: str, values: tuple[str, str]
 ) -> None:
-    old, new = zipped(("x.pgn", b'[Event "old"]\n' * 999)), zipped(("x.pgn", pgn))
-    expected = {"ETag": ('"1"', '"2"'), "Last_Modified": ("Mon, 01 Jan 2024", "Tue, 02 Jan 2024")}
-
-    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
-        asked = handler.headers.get("Range", "")
-        if len(server.asked) == 1:
-            reply(handler, old, send=60, **{validator: expected[validator][0]})
-            return
+    def later(handler: BaseHTTPRequestHandler) -> None:
+        asked, named = handler.headers.get("Range", ""), {validator: values[1]}
         start = int(asked[6:-1]) if asked else 0
-        named = {validator: expected[validator][1]}
         if start:
-            named["Content_Range"] = f"bytes {start}-{len(new) - 1}/{len(new)}"
-        reply(handler, new[start:], 206 if start else 200, **named)
+            named["Content_Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
+        reply(handler, data[start:], 206 if start else 200, **named)
 
-    server = serve(answer)
-    fetch_month(MONTH, tmp_path / "out", server.config, sleep=nap([]))
-    assert server.asked == ["", "bytes=60-", ""]
-    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+    archive.month(
+        archive.answers(lambda h: reply(h, OLD, send=60, **{validator: values[0]}), later)
+    )
+    assert archive.asked == ["", "bytes=60-", ""]
+    assert archive.pgn == pgn
 
 
 def test_new_validators_never_describe_old_bytes(
-    serve, pgn: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    archive: Archive, pgn: bytes, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = zipped(("x.pgn", pgn))
-    server = serve(lambda s, h: ranged(h, data, None, '"new"'))
-    (tmp_path / "parts").mkdir()
-    parts = PartStore(tmp_path / "parts")
-    part = parts.folder / "archive.zip.part"
-    url = server.config.url_template.format(month=MONTH)
-    part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": '"old"'}))
-    part.write_bytes(b"of another file")
+    server = archive.answers(lambda h: ranged(h, data, None, '"new"'))
+    archive.leave(server, '"old"', b"of another file")
     plain, sizes = Path.write_text, []
 
     def noted(path: Path, *rest: Any, **named: Any) -> int:
-        if path == part.with_suffix(".json"):
-            sizes.append(part.stat().st_size)
+        if path == archive.part.with_suffix(".json"):
+            sizes.append(archive.part.stat().st_size)
         return plain(path, *rest, **named)
 
     monkeypatch.setattr(Path, "write_text", noted)
-    fetch_month(MONTH, tmp_path / "out", server.config, parts=parts, sleep=nap([]))
+    archive.month(server, parts=archive.parts)
     assert sizes == [0]
-    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+    assert archive.pgn == pgn
 
 
-def test_a_month_is_fetched_checked_and_recorded(serve, pgn: bytes, tmp_path: Path) -> None:
-    data = zipped(("lichess_elite_2024-01.pgn", pgn), ("readme.txt", b"hello"))
-    server = serve(lambda s, h: ranged(h, data, None))
-    summary = fetch_month(MONTH, tmp_path / "out", server.config)
-    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
-    record = json.loads((tmp_path / "out" / "source.json").read_text())
-    assert record["archive"] == {
-        "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()
-    }  # fmt: skip
+def test_a_month_is_fetched_checked_and_recorded(archive: Archive, pgn: bytes) -> None:
+    data = zipped((PGN, pgn), ("readme.txt", b"hello"))
+    summary = archive.month(archive.answers(lambda h: ranged(h, data, None)))
+    assert archive.pgn == pgn
+    record = json.loads((archive.out / "source.json").read_text())
+    assert record["archive"] == {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     assert record["http"]["etag"] == '"v1"'
     assert summary.pgn_sha256 == hashlib.sha256(pgn).hexdigest()
-    note = summary.files["lichess_elite_2024-01.pgn"]  # the publisher does not read it again
+    note = summary.files[PGN]  # the publisher does not read it again
     assert (note.sha256, note.bytes) == (summary.pgn_sha256, len(pgn))
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "lichess_elite_2024-01.pgn", "source.json"
-    ]  # fmt: skip
-    assert list(archive_laws(Subject(tmp_path / "out"))) == []
-    (tmp_path / "out" / "lichess_elite_2024-01.pgn").write_bytes(pgn[:-1])
-    assert [v.law for v in archive_laws(Subject(tmp_path / "out"))] == ["pgn_as_recorded"]
+    assert sorted(path.name for path in archive.out.iterdir()) == [PGN, "source.json"]
+    assert list(archive_laws(Subject(archive.out))) == []
+    (archive.out / PGN).write_bytes(pgn[:-1])
+    assert [v.law for v in archive_laws(Subject(archive.out))] == ["pgn_as_recorded"]
 
 
 def test_only_http_is_fetched(tmp_path: Path) -> None:
@@ -366,11 +334,14 @@ def test_drops_of_every_kind(tmp_path: Path, pgn: bytes) -> None:
     }
     for name, data in kinds.items():
         (tmp_path / name).write_bytes(data)
-        out = tmp_path / f"{name}.out"
-        summary = take_drop(tmp_path / name, out, MONTH)
-        assert (out / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+        out, reports = tmp_path / f"{name}.out", list[Report]()
+        summary = take_drop(tmp_path / name, out, MONTH, progress=Progress(reports.append, 0.0))
+        assert (out / PGN).read_bytes() == pgn
         assert (summary.origin, summary.archive_bytes) == (name, len(data))
         assert list(archive_laws(Subject(out))) == []
+        total = None if name == "c.pgn.zst" else len(pgn)
+        assert reports[0] == Report("unpack", 0, total, "bytes")
+        assert (reports[-1].done, reports[-1].stage) == (len(pgn), "unpack")
     for data, rule in (
         (kinds["c.pgn.zst"][:-9], "middle of a zstd frame"),
         (kinds["c.pgn.zst"][:200] + b"\xff" * 300 + kinds["c.pgn.zst"][500:], "broken zstd"),
@@ -384,27 +355,14 @@ def test_drops_of_every_kind(tmp_path: Path, pgn: bytes) -> None:
 
 
 def test_a_download_reports_its_bytes_also_where_it_goes_on(
-    serve, pgn: bytes, tmp_path: Path
+    archive: Archive, pgn: bytes, data: bytes
 ) -> None:
-    data = zipped(("x.pgn", pgn))
-    cuts = [len(data) // 3, None]
-    server = serve(lambda s, h: ranged(h, data, cuts.pop(0)))
-    reports: list[Report] = []
-    progress = Progress(reports.append, 0.0)
-    fetch_month(MONTH, tmp_path / "a", server.config, sleep=nap([]), progress=progress)
+    third, reports = len(data) // 3, list[Report]()
+    server = archive.answers(lambda h: ranged(h, data, third), lambda h: ranged(h, data, None))
+    archive.month(server, progress=Progress(reports.append, 0.0))
     download = [r for r in reports if r.stage == "download" and r.moment == "stage"]
     done = [report.done for report in download]
     assert done == sorted(done)
-    assert len(data) // 3 in done
+    assert third in done
     assert download[-1] == Report("download", len(data), len(data), "bytes")
-    assert reports[-1] == Report("unpack", len(pgn), len(pgn), "bytes")
-
-
-@pytest.mark.parametrize("ending", ["pgn", "zip"])
-def test_a_drop_reports_the_bytes_of_its_pgn(pgn: bytes, tmp_path: Path, ending: str) -> None:
-    drop = tmp_path / f"x.{ending}"
-    drop.write_bytes(pgn if ending == "pgn" else zipped(("x.pgn", pgn)))
-    reports: list[Report] = []
-    take_drop(drop, tmp_path / "out", MONTH, progress=Progress(reports.append, 0.0))
-    assert reports[0] == Report("unpack", 0, len(pgn), "bytes")
     assert reports[-1] == Report("unpack", len(pgn), len(pgn), "bytes")

@@ -17,7 +17,6 @@ from gristmill.chess.builders.validate import validate
 from gristmill.chess.config import ArchiveConfig, ValidateConfig
 from gristmill.chess.format.folders import Sidecar, pgn_name
 from gristmill.chess.raw.download import take_drop
-from gristmill.chess.read import trace as module
 from gristmill.chess.read.trace import Trace as GameTrace
 from gristmill.chess.read.trace import cache_origins, find, game_origins, splice_origins, traces
 from gristmill.contract import BadInput, Trace
@@ -176,16 +175,6 @@ def test_samples_that_do_not_exist_are_refused(sample_root: SampleRoot) -> None:
         list(splice_origins(Request(dataset / "elite_2024-01_cap8", str(lines))))
 
 
-def test_a_line_is_found_in_every_part_of_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "x.jsonl").write_text("".join(f'{{"n": {number}}}\n' for number in range(50)))
-    for size in (1, 7, 9, 64, 1000):
-        monkeypatch.setattr(module, "_READ_BYTES", size)
-        for number in (0, 1, 9, 10, 49):
-            assert module._line(tmp_path / "x.jsonl", number) == {"n": number}
-
-
 def test_all_games_with_the_id_and_moves_of_a_splice_are_found(
     sample_root: SampleRoot, tmp_path: Path
 ) -> None:
@@ -195,8 +184,8 @@ def test_all_games_with_the_id_and_moves_of_a_splice_are_found(
     first = json.loads(lines[0])
     twin = lines[2].replace(json.loads(lines[2])["game_id"].encode(), first["game_id"].encode())
     (games / "valid_games.jsonl").write_bytes(b"".join([*lines[:2], twin, *lines[3:]]))
-    assert list(module._rows_of(games, first["game_id"], [])) == [0, 2]
-    assert list(module._rows_of(games, first["game_id"], first["moves"])) == [0]
+    assert find(games, first["game_id"]) == [(None, 0), (None, 2)]
+    assert find(games, first["game_id"], first["moves"]) == [(None, 0)]
 
 
 def test_a_splice_of_other_moves_is_not_traced(sample_root: SampleRoot, tmp_path: Path) -> None:

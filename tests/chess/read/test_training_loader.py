@@ -13,13 +13,10 @@ import numpy as np
 import pytest
 
 from gristmill.chess import (
-    CacheConfig,
     GameConfig,
     GameSpliceDataset,
-    SpliceConfig,
     build_game_dataset,
     build_splice_cache,
-    build_splice_dataset,
 )
 from tests.chess import reference_rules
 
@@ -31,19 +28,6 @@ ARRAYS = {
 }
 PHASES = {"unknown": 0, "opening": 1, "middlegame": 2, "endgame": 3}
 WINNERS = {"W": 0, "B": 1, "D": 2}
-
-
-def kind_of_rows(paths: list[Path]) -> str:
-    """Sniff the schema: `context` makes splices, moves make games; never both."""
-    kinds = set()
-    for path in paths:
-        with path.open(encoding="utf-8") as file:
-            first = next((json.loads(line) for line in file if line.strip()), None)
-        if first is not None:
-            kinds.add("spliced" if "context" in first else "game")
-            assert "context" in first or "moves" in first or "moves_uci" in first
-    assert len(kinds) == 1
-    return kinds.pop()
 
 
 def alias(path: str) -> str:
@@ -141,7 +125,6 @@ def test_caches_of_two_months_load_and_say_what_splicing_says(
     months: list[Path], split: str
 ) -> None:
     inputs = [month / f"{split}.jsonl" for month in months]
-    assert kind_of_rows(inputs) == "game"
     loaded = load_cache(inputs, split, CONFIG)
     assert not isinstance(loaded, str), loaded
     samples, games = loaded
@@ -174,27 +157,6 @@ def test_a_dataset_that_was_moved_is_found_by_its_alias(months: list[Path], tmp_
     assert {sample[0] for sample in loaded[0]} == set(inputs)
 
 
-def test_another_config_is_a_miss(months: list[Path]) -> None:
-    inputs = [month / "train.jsonl" for month in months]
-    for name in CONFIG:
-        other = {**CONFIG, name: CONFIG[name] + 1}
-        assert load_cache(inputs, "train", other) == "cache_config_mismatch"
-
-
-def test_an_empty_split_is_a_cache_without_samples(months: list[Path], tmp_path: Path) -> None:
-    home = tmp_path / "elite_2024-03_game"
-    home.mkdir()
-    for split in ("train", "val", "test"):
-        text = b"" if split == "val" else (months[0] / f"{split}.jsonl").read_bytes()
-        (home / f"{split}.jsonl").write_bytes(text)
-    build_splice_cache(home, home / "runtime_splice_cache", CacheConfig(max_samples_per_game=3))
-    config = {**CONFIG, "max_samples_per_game": 3}
-    assert load_cache([home / "val.jsonl"], "val", config) == ([], 0)
-    loaded = load_cache([home / "train.jsonl"], "train", config)
-    assert not isinstance(loaded, str), loaded
-    assert len(loaded[0]) > loaded[1]
-
-
 def test_the_vocabulary_sidecars_merge(months: list[Path]) -> None:
     """In key order over the train files; every move of train has a number."""
     vocabulary: dict[str, int] = {}
@@ -217,22 +179,3 @@ def test_the_vocabulary_sidecars_merge(months: list[Path]) -> None:
         for move in json.loads(line)["moves"]
     }
     assert set(vocabulary) == {"<PAD>", "<UNK>"} | used
-
-
-def test_legacy_rows_are_known_for_splices_and_hold_their_labels(
-    valid: Path, months: list[Path], tmp_path: Path
-) -> None:
-    build_splice_dataset(valid, tmp_path / "cap4", SpliceConfig(max_samples_per_game=4))
-    path = tmp_path / "cap4" / "train.jsonl"
-    assert kind_of_rows([path]) == "spliced"
-    assert kind_of_rows([months[0] / "train.jsonl"]) == "game"
-    games = {
-        row["game_id"]: row["moves"] for row in map(json.loads, (months[0] / "train.jsonl").open())
-    }
-    seen: dict[str, int] = {}
-    for row in map(json.loads, path.open()):
-        moves = games[row["game_id"]]
-        assert row["context"] + row["target"] == moves[: len(row["context"] + row["target"])]
-        assert row["next_move"] == row["target"][0] == moves[row["splice_index"] + 1]
-        seen[row["game_id"]] = seen.get(row["game_id"], 0) + 1
-    assert set(seen) == set(games)

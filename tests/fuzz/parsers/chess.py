@@ -95,12 +95,12 @@ def rules(data: bytes) -> None:
 
 def month_list(data: bytes) -> None:
     """A list of months, and names of drops."""
-    from gristmill.chess.raw import file_names
+    from gristmill.chess.raw import pgn_text
 
     text = data.decode("utf-8", "replace")
-    if (month := file_names.month_in(text)) is not None:
+    if (month := pgn_text.month_in(text)) is not None:
         assert len(month) == 7
-    file_names.parse_month_list(text)
+    pgn_text.parse_month_list(text)
 
 
 def zip_file(data: bytes) -> None:
@@ -148,7 +148,7 @@ def collection(data: bytes) -> None:
     """
     from gristmill.chess.config import CollectionConfig
     from gristmill.chess.raw.drops import account, take_collection
-    from gristmill.chess.raw.file_names import ENDINGS
+    from gristmill.chess.raw.pgn_text import ENDINGS
 
     ending = ENDINGS[(data[:1] or b"0")[0] % len(ENDINGS)]
     with folder("collection") as place:
@@ -320,7 +320,7 @@ PARSERS = (
     Parser(
         "chess_month_list",
         month_list,
-        (f"{_RAW}.file_names",),
+        (f"{_RAW}.pgn_text",),
         words=(
             b"lichess_elite_2024-01.zip",
             b"2020-06",
@@ -362,7 +362,7 @@ PARSERS = (
     Parser(
         "chess_collection",
         collection,
-        (f"{_RAW}.drops", f"{_RAW}.file_names"),
+        (f"{_RAW}.drops", f"{_RAW}.pgn_text"),
         inputs=TEN_THOUSAND,
     ),
     Parser(

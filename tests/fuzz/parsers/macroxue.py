@@ -19,7 +19,7 @@ _FORMAT = "gristmill.macroxue.format"
 def step_line(data: bytes) -> None:
     """One line: the compiled scanner gives the row of the strict parser, or none."""
     from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_step
-    from tests.macroxue.raw.test_fast_scanner import agree
+    from tests.macroxue.raw.test_read_run import agree
 
     line = data.replace(b"\n", b" ")
     agree(line)

@@ -33,7 +33,6 @@ from gristmill.macroxue.raw import read_run
 from gristmill.macroxue.raw.drops import RunFiles, find_runs
 from gristmill.macroxue.raw.strict_parser import TooManyNames
 from gristmill.run.parts import PartStore
-from gristmill.run.progress import Progress, Report
 from tests.macroxue.lines import contents, step, write_run
 from tests.paths import CHECKOUT, REAL_DATA
 
@@ -499,18 +498,3 @@ def test_a_refusal_says_what_is_likely_and_what_to_do(
     cure = '; mend the game, take it out, or set on_error = "quarantine" to set it aside'
     assert caught.value.rule.endswith(cure)
     assert f"({likely}" in caught.value.rule if likely else "(" not in caught.value.rule
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_pack_reports_the_compressed_bytes_part_by_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
-    monkeypatch.setattr(pack_parts, "PART_BYTES", 1)
-    mixed_drop(tmp_path / "drop", bad=False)
-    sizes = [path.stat().st_size for path in (tmp_path / "drop").rglob("*.jsonl.gz")]
-    reports: list[Report] = []
-    config = PackConfig(workers=workers)
-    pack(tmp_path / "drop", tmp_path / "pack", config, progress=Progress(reports.append, 0.0))
-    assert len(reports) == len(sizes) + 1
-    assert reports[-1] == Report("read", sum(sizes), sum(sizes), "bytes")

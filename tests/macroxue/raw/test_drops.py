@@ -1,18 +1,42 @@
-"""Finding runs, their order, and gzip files (docs/formats/macroxue.md#raw-drop)."""
+"""Finding runs and their order; files of pools and views; folders of annotations."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.data_root import DataRoot, NotBuilt
+from gristmill.inbox.account import Waits
 from gristmill.macroxue import PackConfig, pack
 from gristmill.macroxue.format.files import read_lines
+from gristmill.macroxue.format.rows import MANIFEST, ROWS, STUDENT
 from gristmill.macroxue.raw import drops
+from gristmill.macroxue.raw.annotations import Annotations, account
+from gristmill.macroxue.raw.described import (
+    PACK,
+    PoolFile,
+    ViewFile,
+    member,
+    read_pool_file,
+    read_view_file,
+    view_change,
+    view_needs,
+)
+from gristmill.publish.publish import publish
 from gristmill.untrusted.files import LinkRule
+from tests.macroxue.annotated import BINS, write_annotations
+from tests.macroxue.games import play, run_table, step_rows, write_pack
 from tests.macroxue.lines import step, write_run
+from tests.publish.tiny import tiny_build
 from tests.refusal import refusal
 
 ORDER = ["B/x", "a/X", "a/x-1", "a/x", "a/x1", "a/x10", "a/y", "a-b/x", "a.d/x", "z/x", "é/x"]
@@ -179,3 +203,213 @@ def test_the_name_of_a_root_may_be_any_bytes(tmp_path: Path) -> None:
         assert pack(given, out, PackConfig()).rows == 1  # type: ignore[arg-type]
         (line,) = read_lines(Path(out) / "trace.jsonl")
         assert line["drop"] == "d\\xff"
+
+
+def _file(folder: Path, text: str, inbox: str = "pools") -> Path:
+    path = folder / f"drops/{inbox}/p.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_pool_file_has_members_and_settings(tmp_path: Path) -> None:
+    members = 'members = ["b", "a"]\n'
+    assert read_pool_file(_file(tmp_path, members)) == PoolFile(("b", "a"), False, {})
+    path = _file(tmp_path, f"{members}delete_members = true\n[macroxue.pool]\nshard_rows = 5\n")
+    assert read_pool_file(path) == PoolFile(("b", "a"), True, {"shard_rows": 5})
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("members = [", "not TOML"),
+        ("", "`members` must be a list"),
+        ('members = "ab"', "`members` must be a list"),
+        ('members = ["a", 1]', "`members` must be a list"),
+        ('members = ["a"]', "two or more packs"),
+        ('members = ["a", "a"]', "two or more packs"),
+        ('members = ["a", "b/c"]', "`members`: "),
+        ('members = ["a", "b"]\ndelete_members = 1', "delete_members = 1: must be true or false"),
+        ('members = ["a", "b"]\nmacroxue = 1', "must hold the table"),
+        ('members = ["a", "b"]\n[macroxue]\npool = 1', "a table"),
+        ('members = ["a", "b"]\n[macroxue.pool]\nnames = ["x", "y"]', "names: is not allowed"),
+        ('members = ["a", "b"]\nshards = 1', 'unknown key "shards"'),
+    ],
+)
+def test_a_pool_file_that_breaks_a_rule_is_refused(tmp_path: Path, text: str, rule: str) -> None:
+    with pytest.raises(BadInput, match=rule) as caught:
+        read_pool_file(_file(tmp_path, text))
+    assert caught.value.file == str(tmp_path / "drops/pools/p.toml")
+
+
+def test_a_pool_file_that_is_gone_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"gone\.toml: the pool file is gone: .*retire gone"):
+        read_pool_file(tmp_path / "gone.toml")
+    with pytest.raises(BadInput, match=r"the view file is gone: .*`gristmill retire -- -a\.b`"):
+        read_view_file(tmp_path / "-a.b.toml")
+
+
+POOL = "macroxue/pools/both"
+
+
+def test_a_member_that_its_pool_deleted_is_as_the_record_has_it_and_another_is_not_built(
+    tmp_path: Path,
+) -> None:
+    lake = DataRoot(tmp_path)
+    for name in ("gone", "kept"):
+        publish(tiny_build(tmp_path, f"macroxue/packs/{name}", partition=name, asset=PACK))
+    members = [member(lake, POOL, name) for name in ("gone", "kept")]
+    pool = tiny_build(tmp_path, POOL, partition="both", inputs=members)
+    publish(dataclasses.replace(pool, deletes=["macroxue/packs/gone"]))
+    assert not (tmp_path / "macroxue/packs/gone").exists()
+    found = [member(lake, POOL, name) for name in ("gone", "kept")]
+    assert [item.data_version for item in found] == [item.data_version for item in members]
+    assert [item.path for item in found] == ["macroxue/packs/gone", "macroxue/packs/kept"]
+    shutil.rmtree(tmp_path / "macroxue/packs/kept")
+    with pytest.raises(NotBuilt, match="macroxue/pack kept is not built"):
+        member(lake, POOL, "kept")
+    assert member(lake, POOL, "gone") == found[0]
+    with pytest.raises(NotBuilt, match="macroxue/pack gone is not built"):
+        member(lake, "macroxue/pools/other", "gone")
+
+
+def test_a_view_file_names_its_source_annotations_and_settings(tmp_path: Path) -> None:
+    path = _file(tmp_path, 'pack = "a"\n', "views")
+    assert read_view_file(path) == ViewFile("macroxue/pack", "a", "", {})
+    text = 'pool = "b"\nannotations = "s"\n[macroxue.training_view]\nnum_bins = 5\n'
+    found = read_view_file(_file(tmp_path, text, "views"))
+    assert found == ViewFile("macroxue/pool", "b", "s", {"num_bins": 5})
+    assert found.artifact == "macroxue/pools/b"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("", "must name the pack or the pool"),
+        ('pack = "a"\npool = "b"', "must name the pack or the pool"),
+        ("pack = 1", "`pack` must be a name"),
+        ('pool = "a/b"', "`pool`: "),
+        ('pack = "a"\nannotations = "../x"', "`annotations`: "),
+        ('pack = "a"\nmembers = []', 'unknown key "members"'),
+        ('pack = "a"\n[macroxue.pool]\nshard_rows = 1', "only .macroxue.training_view. is read"),
+        ('pack = "a"\n[macroxue.training_view]\nnum_bins = -1', "num_bins = -1: must be"),
+        ('pack = "a"\n[macroxue.training_view]\ntrain_query = "SELECT 1"', "belong together"),
+    ],
+)
+def test_a_view_file_that_breaks_a_rule_is_refused(tmp_path: Path, text: str, rule: str) -> None:
+    path = _file(tmp_path, text, "views")
+    with pytest.raises(BadInput, match=rule) as caught:
+        read_view_file(path)
+    assert caught.value.file == str(path)
+
+
+def test_a_view_waits_for_its_source(tmp_path: Path) -> None:
+    path = _file(tmp_path, 'pack = "a"\n', "views")
+    with pytest.raises(Waits, match=r"waits: .*macroxue/pack a is not built"):
+        view_needs(path, tmp_path, lambda *_: True)
+
+
+def test_other_settings_and_annotations_are_a_change(tmp_path: Path) -> None:
+    path = _file(tmp_path, 'pack = "a"\nannotations = "s"\n', "views")
+    recorded = {"num_bins": 32, "gaps": "mark"}
+    used = ["drops/annotations/s/annotations-000000.npy"]
+    assert view_change(path, tmp_path, recorded, used) == ""
+    assert view_change(path, tmp_path, recorded, []) == "the annotations are now s"
+    assert (
+        view_change(path, tmp_path, {**recorded, "num_bins": 5}, used)
+        == "num_bins is now 32, was 5"
+    )
+
+
+GAMES = [play(seed, 20) for seed in range(4)]
+STEPS, RUNS = step_rows(GAMES), run_table(GAMES)
+FIRST = "annotations-000000.npy"
+
+
+@pytest.fixture
+def drop(tmp_path: Path) -> Path:
+    return write_annotations(tmp_path / "drop", write_pack(tmp_path / "p", GAMES), files=3)
+
+
+def _changed(drop: Path, change: Callable[[np.ndarray], object], name: str = FIRST) -> None:
+    rows = np.load(drop / name)
+    change(rows)
+    np.save(drop / name, rows)
+
+
+def test_rows_are_found_by_game_whatever_its_run_id_is(drop: Path) -> None:
+    found = Annotations(drop)
+    assert (found.rows, found.maps[STUDENT][0].dtype["bins"].shape) == (len(STEPS), (4, BINS))
+    own = STEPS[STEPS["run_id"] == 2]
+    places = found.places(replace(RUNS[2], id=77), own)
+    assert places.tolist() == np.flatnonzero(STEPS["run_id"] == 2).tolist()
+    assert np.array_equal(found.take(ROWS, places)["teacher_move"], own["move_dir"])
+    assert (found.places(replace(RUNS[2], max_score=1), own) == -1).all()
+
+
+def test_steps_without_annotation_have_no_place(drop: Path, tmp_path: Path) -> None:
+    part = write_annotations(tmp_path / "part", tmp_path / "p", keep=slice(5, None))
+    places = Annotations(part).places(RUNS[0], STEPS[STEPS["run_id"] == 0])
+    assert places.tolist() == [-1] * 5 + list(range(len(places) - 5))
+
+
+def test_an_account_takes_the_files_of_the_annotator(drop: Path) -> None:
+    (drop / "notes.txt").write_text("x")
+    found = account(drop)
+    assert len(found.taken[""]) == 3 * 4 + 3
+    assert found.left_out == {"notes.txt": "no file of annotations"}
+
+
+def _manifest(text: str) -> Callable[[Path], object]:
+    return lambda drop: (drop / MANIFEST).write_text(text)
+
+
+def _cut(drop: Path) -> None:
+    path = drop / FIRST
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("damage", "rule"),
+    [
+        (lambda drop: [file.unlink() for file in drop.glob("annotations-0*")], "no folder of"),
+        (lambda drop: (drop / FIRST).write_bytes(b"x"), "no npy header that can be read"),
+        (lambda drop: np.save(drop / FIRST, np.zeros(3)), "is not what annotations-"),
+        (lambda drop: np.save(drop / "annotations-student-000000.npy", STEPS), "is not what"),
+        (_cut, "copy it again"),
+        (lambda drop: (drop / "annotations-value-000002.npy").unlink(), "not as many rows as"),
+        (lambda drop: (drop / MANIFEST).unlink(), "is missing"),
+        (_manifest("[]"), "is not an object"),
+        (_manifest("{"), MANIFEST),
+        (lambda drop: (drop / "metadata.db").unlink(), "metadata.db"),
+        (lambda drop: _changed(drop, lambda rows: rows["run_id"].put(1, 3)), "sort them by run"),
+    ],
+)
+def test_a_damaged_folder_is_refused(
+    drop: Path, damage: Callable[[Path], object], rule: str
+) -> None:
+    damage(drop)
+    with pytest.raises(BadInput, match=rule):
+        account(drop)
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value", "rule"),
+    [
+        ("step_index", 3, 900, "step_index falls"),
+        ("step_index", 19, 900, "step 900 is not in the game"),
+        ("teacher_move", 3, 9, "step 3: teacher_move is 9, the game's move is"),
+    ],
+)
+def test_annotations_of_another_game_are_refused(
+    drop: Path, column: str, row: int, value: int, rule: str
+) -> None:
+    _changed(drop, lambda rows: rows[column].put(row, value))
+    with pytest.raises(BadInput, match=rule):
+        Annotations(drop).places(RUNS[0], STEPS[STEPS["run_id"] == 0])
+
+
+def test_an_unknown_teacher_move_is_allowed(drop: Path) -> None:
+    _changed(drop, lambda rows: rows["teacher_move"].put(3, 255))
+    assert json.loads((drop / MANIFEST).read_text())["kinds"]
+    assert (Annotations(drop).places(RUNS[0], STEPS[STEPS["run_id"] == 0]) >= 0).all()

@@ -1,27 +1,35 @@
-"""One run from its two files: batches of lines, the number of a bad line, and its warnings."""
+"""One run from its two files; the scanner and the strict parser give the same rows."""
 
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from gristmill.contract import BadInput
-from gristmill.macroxue.format.rows import Rows
+from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows
 from gristmill.macroxue.raw import drops, read_run
 from gristmill.macroxue.raw.drops import RunFiles, find_runs
-from gristmill.macroxue.raw.fast_scanner import scan
-from gristmill.macroxue.raw.read_run import batches_of_lines, notes_of
-from gristmill.macroxue.raw.strict_parser import Names, RawDigest
-from tests.macroxue.lines import step, write_run
+from gristmill.macroxue.raw.fast_scanner import END, FULL, PAD, UNSURE, scan
+from gristmill.macroxue.raw.json_spaces import squeezed
+from gristmill.macroxue.raw.read_run import PAD as READ_RUN_PAD
+from gristmill.macroxue.raw.read_run import batches_of_lines, notes_of, put_step
+from gristmill.macroxue.raw.strict_parser import Names, RawDigest, RuleBroken, parse_step
+from tests import budget
+from tests.macroxue.lines import STEP, compact, step, write_run
+from tests.macroxue.raw.test_strict_parser import ACCEPTED, REJECTED
 from tests.paths import CHECKOUT
 
 
@@ -227,3 +235,334 @@ def test_a_meta_object_of_exactly_the_limit_is_read_and_none_above_it(
     (tmp_path / name).write_bytes(pack(b" " * ((1 << 20) + 1)))
     with pytest.raises(BadInput, match="more than 1048576 bytes"):
         read_run.read_meta(tmp_path / name, RawDigest())
+
+
+DEFAULTS = (5, 40, 0x89ABCDEF, 9)
+
+
+def scanned(line: bytes, behind: bytes = b"") -> tuple[int, Rows, list[int]]:
+    """(why it stopped, the row, state) of one line, in text that ends where PAD ends."""
+    text = np.frombuffer(line + b"\n" + (behind * PAD + bytes(PAD))[:PAD], np.uint8)
+    rows = np.zeros(1, STEP_ROW_DTYPE)
+    state = np.array(DEFAULTS, np.int64)
+    at, filled, stop = scan(text, 0, len(line) + 1, rows, 0, state)
+    assert (at, filled) == ((len(line) + 1, 1) if stop == END else (0, 0))
+    return stop, rows, state.tolist()
+
+
+def strictly(line: bytes) -> tuple[Rows, list[int]] | None:
+    try:
+        parsed = parse_step(line)
+    except RuleBroken:
+        return None
+    if parsed is None:
+        return None
+    rows = np.zeros(1, STEP_ROW_DTYPE)
+    state = np.array(DEFAULTS, np.int64)
+    put_step(rows, 0, parsed, state, Names())
+    return rows, state.tolist()
+
+
+def agree(line: bytes) -> int:
+    """Check one line: a row of the scanner must equal that of the strict parser."""
+    stop, rows, state = scanned(line)
+    if stop == END:
+        expected = strictly(line)
+        assert expected is not None, line
+        assert (rows.tobytes(), state) == (expected[0].tobytes(), expected[1]), line
+    # The bytes behind the text must not matter.
+    for behind in (b"9", b'",}]', b"\n"):
+        other, others, _ = scanned(line, behind)
+        assert (other, others.tobytes()) == (stop, rows.tobytes())
+    return stop
+
+
+def test_read_run_has_the_padding_of_the_scanner() -> None:
+    assert READ_RUN_PAD == PAD
+
+
+@pytest.mark.parametrize("line", [*ACCEPTED.values(), *REJECTED.values()])
+def test_every_rule(line: bytes) -> None:
+    agree(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        step(),
+        step(board=list(range(16))),
+        step(["valuation_type"], debug={"tag": 'a"b\u00e9,}', "path": [[0, 1], [], {}, True]}),
+        step(["seed", "step_index", "max_rank"], valuation=None),
+        step(["branch_evs"]),
+        step().replace(b"{", b'{"x":' + b'[{"":' * 30 + b"0" + b"}]" * 30 + b",", 1),
+        step(seed=9_999_999_999_999_999),
+        compact(dict(reversed(STEP.items()))),
+    ],
+)
+def test_usual_lines_do_not_need_the_strict_parser(line: bytes) -> None:
+    assert agree(line) == END
+
+
+NUMBERS = st.one_of(
+    st.integers(-(10**18), 10**18).map(str),
+    st.decimals(-(10**9), 10**9, places=6).map("{:f}".format),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.from_regex(r"\A-?[0-9]{1,18}(\.[0-9]{0,12})?([eE][+-]?[0-9]{1,3})?\Z"),
+    st.sampled_from(["null", "-0", "-0.0", "0.000000", "16777217", "9007199254740993.5"]),
+)
+VALUES = st.one_of(
+    NUMBERS,
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=6)),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)
+        ),
+        max_leaves=8,
+    ).map(lambda value: compact(value).decode()),
+)
+RANKS = st.one_of(st.integers(0, 17), st.integers(0, 40)).map(str)
+
+
+def joined(pairs: list[tuple[str, str]]) -> str:
+    return "{" + ",".join(f'"{key}":{value}' for key, value in pairs) + "}"
+
+
+@st.composite
+def lines(draw: Any) -> bytes:
+    """Lines of the right shape whose parts are often right, and mutations of them."""
+    moves = st.sampled_from(["up", "down", "left", "right", "upp", "UP", ""])
+    branches = draw(
+        st.lists(st.tuples(moves if draw(st.booleans()) else st.sampled_from(["up", "left"]),
+                           NUMBERS), max_size=5)
+    )  # fmt: skip
+    counts = st.sampled_from([16] * 12 + [15, 17])
+    board = draw(counts.flatmap(lambda n: st.lists(RANKS, min_size=n, max_size=n)))
+    names = st.sampled_from(
+        ["search", "tuple10", "tuple11", "tuple1", "line_plan", "search\\u0031"]
+    )
+    pairs = [
+        ("seed", draw(st.one_of(st.integers(0, 2**65).map(str), NUMBERS))),
+        ("step_index", draw(st.one_of(st.integers(0, 2**33).map(str), NUMBERS))),
+        ("max_rank", draw(st.one_of(st.integers(0, 300).map(str), NUMBERS))),
+        ("move", f'"{draw(moves)}"'),
+        ("valuation_type", f'"{draw(names)}"'),
+        ("valuation", draw(VALUES)),
+        ("board", f"[{','.join(board)}]"),
+        ("branch_evs", joined(branches)),
+        (draw(st.sampled_from(["depth", "game_index", "x", "boards", "see"])), draw(VALUES)),
+    ]
+    chosen = draw(
+        st.one_of(
+            st.just(pairs[:8]),
+            st.permutations(pairs),
+            st.lists(st.sampled_from(pairs), min_size=1, max_size=10),
+        )
+    )
+    return joined(chosen).encode()
+
+
+EDITS = st.lists(
+    st.tuples(
+        st.integers(0, 400),
+        st.integers(0, 3),
+        st.one_of(
+            st.sampled_from([bytes([octet]) for octet in b'",:{}[]\\ -.09e\x00\x7f\xff']),
+            st.sampled_from([b"null", b"\xc3\xa9", b"\\u00e9", b'{"a":1}', b"[1,2]"]),
+            st.binary(max_size=3).filter(lambda octets: b"\n" not in octets),
+        ),
+    ),
+    min_size=1,
+    max_size=3,
+)
+BASES = st.sampled_from(
+    [step(), step(debug={"a": [1, "b\\\n"]}, board=[12] * 16), step(["move"]), step(x={"y": {}})]
+)
+
+
+def edited(line: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
+    for place, cut, put in edits:
+        at = place % (len(line) + 1)
+        line = line[:at] + put + line[at + cut :]
+    return line
+
+
+NO_EDITS: list[tuple[int, int, bytes]] = []
+
+
+@pytest.mark.slow
+@settings(max_examples=240, deadline=None)
+@given(st.one_of(BASES, lines()), st.one_of(st.just(NO_EDITS), EDITS, EDITS, EDITS))
+@example(step(branch_evs={"up": 1e39}), NO_EDITS)
+def test_scanner_equals_strict_parser_on_shaped_and_edited_lines(
+    line: bytes, edits: list[tuple[int, int, bytes]]
+) -> None:
+    agree(edited(line, edits))
+
+
+@pytest.mark.slow
+@settings(max_examples=budget.count(8_000, each_second=60), deadline=None)
+@given(st.one_of(BASES, lines()), st.one_of(st.just(NO_EDITS), EDITS))
+def test_shaped_and_edited_lines_at_length(
+    line: bytes, edits: list[tuple[int, int, bytes]]
+) -> None:
+    agree(edited(line, edits))
+
+
+GUARDED = r"""
+import ctypes, mmap, sys
+import numpy as np
+from gristmill.macroxue.format.rows import STEP_ROW_DTYPE
+from gristmill.macroxue.raw.fast_scanner import PAD, scan
+from tests.macroxue.lines import step
+
+page = mmap.PAGESIZE
+memory = mmap.mmap(-1, 2 * page)
+place = np.frombuffer(memory, np.uint8)
+libc = ctypes.CDLL(None, use_errno=True)
+guard = ctypes.c_void_p(place.ctypes.data + page)
+assert libc.mprotect(guard, ctypes.c_size_t(page), 0) == 0
+rows, state = np.zeros(1, STEP_ROW_DTYPE), np.zeros(4, np.int64)
+line = step(debug={"a": [1, None, "x"], "b": {}})
+tried = 0
+for cut in range(len(line) + 1):
+    for fill in b"9,1 \\":
+        text = line[:cut] + b"\n"
+        start = page - PAD - len(text)
+        place[start:page] = fill
+        place[start : start + len(text)] = np.frombuffer(text, np.uint8)
+        scan(place[start:page], 0, len(text), rows, 0, state)
+        tried += 1
+print(tried)
+"""
+
+
+def test_nothing_behind_the_padding_is_read() -> None:
+    """The text ends PAD bytes before a memory page whose reading kills the process."""
+    command = [sys.executable, "-c", GUARDED]
+    root = CHECKOUT
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+    assert (done.returncode, int(done.stdout) > 1000) == (0, True), done.stderr
+
+
+def test_every_truncation_and_every_single_byte() -> None:
+    line = step(debug={"a": [1, None, False], "b": {}})
+    for at in range(len(line)):
+        assert agree(line[:at]) == UNSURE
+        for octet in b'"\\,:{}[]09-.e \x00\x1f\xff':
+            agree(line[:at] + bytes([octet]) + line[at + 1 :])
+
+
+def test_full_rows_unsure_lines_and_the_running_index() -> None:
+    lines = [step(["step_index"]), step(step_index=10), step(step_index=None), step(step_index=3)]
+    text_bytes = b"".join(line + b"\n" for line in lines)
+    text = np.frombuffer(text_bytes + bytes(PAD), np.uint8)
+    rows = np.zeros(2, STEP_ROW_DTYPE)
+    state = np.array([1, 0, 0, 0], np.int64)
+    at, filled, stop = scan(text, 0, len(text_bytes), rows, 0, state)
+    assert (filled, stop, rows["step_index"].tolist()) == (2, FULL, [0, 10])
+    at, filled, stop = scan(text, at, len(text_bytes), rows, 0, state)
+    assert (at, filled, stop, state[1]) == (len(lines[0] + lines[1]) + 2, 0, UNSURE, 11)
+    last = step(step_index=2**32 - 1)
+    assert scanned(last)[2][1] == 2**32 - 1
+
+
+@pytest.mark.parametrize(("text", "padding"), [(step() + b"\n", PAD - 1), (step(), PAD)])
+def test_text_without_newline_or_padding_is_refused(text: bytes, padding: int) -> None:
+    rows, state = np.zeros(1, STEP_ROW_DTYPE), np.zeros(4, np.int64)
+    with pytest.raises(ValueError, match="newline"):
+        scan(np.frombuffer(text + bytes(padding), np.uint8), 0, len(text), rows, 0, state)
+
+
+TOKENS = [*"{}[],:", *" \t\r\v", '"a b"', '"\\" "', '"\\\\"', '"', "\\", "1", "-2.5", "null", "é"]
+
+
+def value(line: bytes) -> object:
+    try:
+        return json.dumps(json.loads(line.decode()))
+    except ValueError:
+        return None
+
+
+@given(st.lists(st.lists(st.sampled_from(TOKENS), max_size=12).map("".join), min_size=1))
+def test_a_line_is_json_as_before_and_of_the_same_value(texts: list[str]) -> None:
+    lines = [text.encode() for text in texts]
+    buffer = bytearray(b"before\n" + b"".join(line + b"\n" for line in lines) + b" 1 ")
+    end = len(buffer) - 3
+    out, size, starts = squeezed(buffer, 7, end, 9)
+    assert len(out) == end - 7 + 9
+    assert starts.tolist() == [7, *(7 + np.cumsum([len(line) + 1 for line in lines])).tolist()]
+    shorter = bytes(out[:size]).split(b"\n")
+    assert shorter.pop() == b""
+    assert list(map(value, shorter)) == list(map(value, lines))
+
+
+def rows_of(folder: Path, lines: Sequence[bytes], scanner: Any) -> tuple[bytes, str, list[str]]:
+    """The rows of a run, what else it says, and its names."""
+    if not folder.exists():
+        write_run(folder, "g", lines, meta={"num_moves": len(lines)})
+    (run,) = find_runs(folder).runs
+    rows, names = bytearray(), Names()
+    try:
+        facts = read_run.read_run(
+            run, 1, names, lambda batch: rows.extend(batch.tobytes()), scanner
+        )
+    except BadInput as error:
+        return bytes(rows), str(error), names.known
+    said = (facts.rows, facts.legal_rows, facts.kinds, facts.ranks, read_run.notes_of(facts))
+    return bytes(rows), str(said), names.known
+
+
+SPACED = [json.dumps(STEP | {"step_index": at}).encode() for at in range(40)]
+NAMED = [step(step_index=at, valuation_type=["line_plan", "", "a b"][at % 3]) for at in range(40)]
+LARGE = [step(seed=seed) for seed in (10**16, 10**17 + 7, 2**63, 2**64 - 1, 10**19, 2**64 - 10**4)]
+FORMS = {
+    "CRLF": ([step(step_index=at) + b"\r" for at in range(40)], 0),
+    "spaces": (SPACED, 0),
+    "indents": ([b"\t " + line.replace(b",", b" ,\r\t") + b" " for line in SPACED], 0),
+    "blank lines": ([b"", b" \r", *SPACED[:9], b"\t", b"", b"\v", *SPACED[9:], b" "], 0),
+    "names": (NAMED, 3),
+    "names and spaces": ([json.dumps(json.loads(line)).encode() for line in NAMED], 3),
+    "large seeds": (LARGE, 0),
+    "one escape": ([*SPACED[:20], compact(STEP).replace(b"move", b"mov\\u0065"), *SPACED[20:]], 1),
+}
+
+
+@pytest.mark.parametrize("batch", [700, 1 << 19])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_scanner_takes_usual_forms_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, batch: int
+) -> None:
+    monkeypatch.setattr(read_run, "BATCH_BYTES", batch)
+    monkeypatch.setattr(read_run, "BATCH_ROWS", 7)
+    lines, strict = FORMS[form]
+    expected = rows_of(tmp_path / "d", lines, None)
+    assert len(expected[0]) == 48 * sum(map(bool, map(bytes.split, lines)))
+    asked = []
+    parse = read_run.parse_step
+    monkeypatch.setattr(read_run, "parse_step", lambda line: (asked.append(line), parse(line))[1])
+    assert rows_of(tmp_path / "d", lines, scan) == expected
+    assert len(asked) == strict
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b'{"board": [1, 2 3]}',
+        SPACED[0][:-1],
+        SPACED[0].replace(b"left", b"le ft"),
+        SPACED[0] + b" x",
+        step(seed=2**64).replace(b",", b", "),
+        step(seed=10**20),
+        step(seed=7).replace(b":7,", b":01234567890123456789,"),
+        SPACED[0].replace(b"search", b"\xff"),
+    ],
+)
+@pytest.mark.parametrize("batch", [700, 1 << 19])
+def test_a_bad_line_is_named_as_it_is_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: bytes, batch: int
+) -> None:
+    monkeypatch.setattr(read_run, "BATCH_BYTES", batch)
+    lines = [*SPACED[:5], b" ", *SPACED[5:11], bad, *SPACED[11:]]
+    strict, scanned = (rows_of(tmp_path / "d", lines, scanner) for scanner in (None, scan))
+    assert "g.jsonl.gz:13: " in strict[1]
+    assert scanned[1] == strict[1]

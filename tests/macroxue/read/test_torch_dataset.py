@@ -27,36 +27,6 @@ def pool(tmp_path: Path) -> StepDataset:
     return StepDataset(tmp_path / "pool", tmp_path / "values")
 
 
-@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
-def test_an_epoch_sees_every_training_row_once_and_no_other(pool: StepDataset, start: str) -> None:
-    train, held = pool.split(0.3, by="permutation")
-    data = pool.as_torch(train)
-    assert isinstance(data, torch_data.Dataset)
-    generator = torch.Generator().manual_seed(1)
-    sampler = torch_data.RandomSampler(data, generator=generator)
-    batches = torch_data.BatchSampler(sampler, 128, drop_last=False)
-    loader = torch_data.DataLoader(
-        data, batch_size=None, sampler=batches, num_workers=2, multiprocessing_context=start
-    )
-    model = torch.nn.Sequential(
-        torch.nn.Embedding(17, 4), torch.nn.Flatten(), torch.nn.Linear(64, 4)
-    )
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    seen, losses = [], []
-    for batch in loader:
-        loss = torch.nn.functional.cross_entropy(model(batch["tokens"]), batch["move_dir"])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        seen += zip(batch["run_id"].tolist(), batch["step_index"].tolist(), strict=True)
-    assert len(losses) == -(-len(train) // 128)
-    rows = pool.rows(train.all_rows())
-    wanted = zip(rows["run_id"].tolist(), rows["step_index"].tolist(), strict=True)
-    assert sorted(seen) == sorted(wanted)
-    assert not {run for run, _ in seen} & set(held.run_ids.tolist())
-
-
 def test_tensors_are_the_columns_of_the_batch(pool: StepDataset) -> None:
     data = pool.as_torch()
     numbers = [3, 900, 0]
