@@ -37,12 +37,10 @@ _OF_RECIPE: Final = dict.fromkeys(
 ) | {"steps": "the file of a corpus says it"}
 _TOKENIZERS: Final = (PLACED, *(f"tokenizers/{each.name}" for each in VOCABULARIES))
 _BUILDS: Final = "gristmill.reasoning.builds"
-_EXPORTS: Final = "gristmill.reasoning.builds"
 _LAWS: Final = "gristmill.reasoning.laws.of_subject"
 _RECIPES: Final = "gristmill.reasoning.raw"
-_READY: Final = "gristmill.reasoning.raw"
 _SHOW: Final = "gristmill.reasoning.show"
-_TRACE: Final = "gristmill.reasoning.show"
+_TRACE: Final = "gristmill.reasoning.read.trace:traced"
 _INPUTS = call("gristmill.provenance.trace_inputs:of_request", names.MANIFEST_RECORD)
 _MANIFEST_VERSION: Final = "1"
 """Code version of both manifests."""
@@ -92,7 +90,7 @@ _RECIPE = Source(
 _NORMALIZED = Asset(
     "reasoning/normalized",
     laws=[Law("normalized", call(f"{_LAWS}:normalized"))],
-    trace=call(f"{_TRACE}:traced_record"),
+    trace=call(_TRACE, "reasoning/normalized"),
     rows=("records",),
     set_aside={
         "rejected_by": "refused",
@@ -111,8 +109,8 @@ _NORMALIZED = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/raw"],
     build=call(f"{_BUILDS}:normalized_build"),
-    given=call(f"{_READY}:of_drop", "reasoning/normalized"),
-    available=call(f"{_READY}:dropped"),
+    given=call(f"{_RECIPES}:of_drop", "reasoning/normalized"),
+    available=call(f"{_RECIPES}:dropped"),
     blocking=True,
     batch=100,
 )
@@ -120,7 +118,7 @@ _NORMALIZED = Asset(
 _CONVERSATIONS = Asset(
     "chat/conversations",
     laws=[Law("conversations", call("gristmill.reasoning.laws.texts:conversation_laws"))],
-    trace=call(f"{_TRACE}:traced_conversation"),
+    trace=call(_TRACE, "chat/conversations"),
     set_aside={"rejected_by": "refused", "left_out_by": "left out"},
     listed=["ignored"],
     code=code.CONVERSATIONS,
@@ -160,7 +158,7 @@ _RAW_MANIFEST = Asset(
 _SHARDS = Asset(
     "reasoning/gpt2_shards",
     laws=[Law("shards", call(f"{_LAWS}:shards"))],
-    trace=call(f"{_TRACE}:traced_token"),
+    trace=call(_TRACE, "reasoning/gpt2_shards"),
     rows=("examples",),
     code=code.SHARDS,
     table=Table("reasoning/gpt2_shards", TokenizeConfig, ("reasoning",), not_set=_NOT_SET),
@@ -175,7 +173,7 @@ _SHARDS = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/normalized", "tokenizers/gpt2"],
     build=call(f"{_BUILDS}:shards_build"),
-    given=call(f"{_READY}:shard_settings"),
+    given=call(f"{_RECIPES}:shard_settings"),
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
     ranks=call(f"{_BUILDS}:shard_ranks"),
     in_parts=True,
@@ -189,7 +187,7 @@ _DATASET = Asset(
         Law("shards", call(f"{_LAWS}:tokens")),
         Law("steps", call(f"{_LAWS}:token_steps"), needs_inputs=True),
     ],
-    trace=call(f"{_TRACE}:traced_token"),
+    trace=call(_TRACE, _DATASET_KEY),
     source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
     code=code.TOKENS,
@@ -240,7 +238,7 @@ _ALIGNMENT = Asset(
         Law("alignment", call(f"{_LAWS}:alignment")),
         Law("index", call(f"{_LAWS}:aligned_index"), needs_inputs=True),
     ],
-    trace=call(f"{_TRACE}:traced_alignment"),
+    trace=call(_TRACE, "reasoning/alignment"),
     rows=("examples",),
     listed=["rules", "labels", "confidence"],
     code=code.ALIGNMENT,
@@ -254,7 +252,7 @@ _ALIGNMENT = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/raw", "reasoning/normalized", "reasoning/gpt2_shards", "tokenizers/gpt2"],
     build=call(f"{_BUILDS}:alignment_build"),
-    given=call(f"{_READY}:of_drop", "reasoning/alignment"),
+    given=call(f"{_RECIPES}:of_drop", "reasoning/alignment"),
     available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
     in_parts=True,
     blocking=True,
@@ -264,7 +262,7 @@ _ALIGNMENT = Asset(
 _SPANS = Asset(
     _SPANS_KEY,
     laws=[Law("spans", call("gristmill.reasoning.laws.of_subject:span_laws"))],
-    trace=call(f"{_TRACE}:traced_spans"),
+    trace=call(_TRACE, _SPANS_KEY),
     rows=("annotations",),
     code=code.SPANS,
     table=Table(_SPANS_KEY, SpansConfig),
@@ -277,9 +275,9 @@ _SPANS = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/normalized"],
     all_of=_TOKENIZERS,
-    build=call(f"{_EXPORTS}:spans_build"),
+    build=call(f"{_BUILDS}:spans_build"),
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
-    is_asked=call(f"{_EXPORTS}:wants_spans"),
+    is_asked=call(f"{_BUILDS}:wants_spans"),
     blocking=True,
     batch=100,
 )
@@ -287,7 +285,7 @@ _SPANS = Asset(
 _EXPORTED = Asset(
     _EXPORTS_KEY,
     laws=[Law("files", call("gristmill.reasoning.laws.of_subject:file_laws"))],
-    trace=call(f"{_TRACE}:traced_export"),
+    trace=call(_TRACE, _EXPORTS_KEY),
     code=code.EXPORTS,
     table=Table(_EXPORTS_KEY, ExportsConfig),
     text="A token dataset as other programs read it: files of llm.c and modded-nanogpt, chunks of "
@@ -299,8 +297,8 @@ _EXPORTED = Asset(
     partitions="reasoning_datasets",
     inputs=[_DATASET_KEY],
     all_of=["reasoning/normalized"],
-    build=call(f"{_EXPORTS}:exports_build"),
-    is_asked=call(f"{_EXPORTS}:wants_exports"),
+    build=call(f"{_BUILDS}:exports_build"),
+    is_asked=call(f"{_BUILDS}:wants_exports"),
     blocking=True,
 )
 

@@ -26,6 +26,7 @@ from gristmill.reasoning.format.names import MANIFEST, split_index
 from gristmill.reasoning.format.published import shard_splits, splits_in
 from gristmill.reasoning.format.reports import dates
 from gristmill.reasoning.read.alignment import Example, examples
+from gristmill.reasoning.read.trace import parsed
 from gristmill.reasoning.render.annotations import rows_of
 from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label
 
@@ -92,11 +93,11 @@ def _splits(folder: Path, partition: str | None) -> Iterator[tuple[str, str]]:
 
 def _order(row: AlignRow, corpus: str, split: str, before: int, place: str, found: Few) -> int:
     """Check the id of a row; return its record. before: record of the row before, or -1."""
-    digits = row.example_id.rpartition("_")[2]
-    record = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else -1
-    if record < 0 or row.example_id != names.example_id(corpus, split, record):
+    example = parsed(row.example_id)
+    if example is None or example[:2] != (corpus, split):
         found.add("order", place, f"{row.example_id!r} is no id of {corpus} {split}")
         return before
+    record = example.record
     if record <= before:
         found.add("order", place, f"{row.example_id} comes after record {before}")
     return record

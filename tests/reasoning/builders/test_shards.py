@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -62,6 +62,7 @@ from tests.publish.tiny import snapshot
 from tests.reasoning.aligned_root import worked
 from tests.reasoning.normalized_files import GSM8K, numbered, write, write_gsm8k
 from tests.reasoning.published_root import publish_records, shards_build
+from tests.reasoning.supervised_folder import index_line
 from tests.tiny_tokenizer import put_tiny
 
 
@@ -135,10 +136,10 @@ def test_gsm8k_gives_the_golden_shard(tmp_path: Path, small: TokenizeConfig, eng
     assert (summary.text_tokens, summary.eos_tokens, summary.pad_tokens) == (210_519, 1_319, 1_154)
     assert (meta.text_tokens, meta.eos_tokens, meta.pad_tokens) == (210_519, 1_319, 1_154)
     assert (summary.examples, summary.shards, summary.sequences) == (1_319, 1, 104)
-    rows = list(index.rows(path.with_name("index.jsonl")))
-    lengths = [row.num_tokens for row in rows]
+    rows = list(index.objects(path.with_name("index.jsonl")))
+    lengths = [row["num_tokens"] for row in rows]
     assert (len(rows), min(lengths), max(lengths)) == (1_319, 62, 405)
-    assert sum(len(row.spans) > 1 for row in rows) == 103
+    assert sum(len(row["spans"]) > 1 for row in rows) == 103
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
@@ -154,7 +155,7 @@ def test_record_k_is_in_the_stream_of_rank_k_modulo_the_world_size(
     for rank in range(world_size):
         expected = expected_tokens(config, records[rank::world_size])
         assert stream(tmp_path / "out", rank, world_size).tolist() == expected
-    ids = [row.example_id for row in index.rows(tmp_path / "out/gsm8k/train/index.jsonl")]
+    ids = [row["example_id"] for row in index.objects(tmp_path / "out/gsm8k/train/index.jsonl")]
     assert ids == [f"gsm8k_train_{k:06d}" for k in range(60) if text_of(records[k])]
 
 
@@ -167,24 +168,24 @@ def test_spans_lead_to_the_tokens_of_each_text(
     tokenize(jsonl, out, replace(small, world_size=world_size))
 
     several_shards = 0
-    for row in index.rows(out / "gsm8k/train/index.jsonl"):
-        record = int(row.example_id.rpartition("_")[2])
-        assert row.rank == record % world_size
+    for row in index.objects(out / "gsm8k/train/index.jsonl"):
+        record = int(row["example_id"].rpartition("_")[2])
+        assert row["rank"] == record % world_size
         tokens = [
             token
-            for span in row.spans
-            for token in pt_file.mapped(out / index.below_tokenized(span.shard_path))[
-                span.sequence_index, span.start : span.end
+            for span in row["spans"]
+            for token in pt_file.mapped(out / index.below_tokenized(span["shard_path"]))[
+                span["sequence_index"], span["start"] : span["end"]
             ].tolist()
         ]
         text = text_of(records[record])
         expected = expected_tokens(small, [records[record]])[: len(tokens)]
         assert tokens == expected and tokens[-1] == EOS
-        assert row.num_tokens_with_eos == row.num_tokens + 1 == len(tokens)
-        assert row.text_sha256 == hashlib.sha256(text.encode()).hexdigest()
-        first = row.spans[0]
-        assert first[:3] == (row.shard_path, row.sequence_index, row.token_start)
-        several_shards += len({span.shard_path for span in row.spans}) > 1
+        assert row["num_tokens_with_eos"] == row["num_tokens"] + 1 == len(tokens)
+        assert row["text_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+        first = tuple(row["spans"][0].values())[:3]
+        assert first == (row["shard_path"], row["sequence_index"], row["token_start"])
+        several_shards += len({span["shard_path"] for span in row["spans"]}) > 1
     assert several_shards
 
 
@@ -206,9 +207,9 @@ def test_metas_count_text_ends_and_padding_of_each_shard(
         octets = (out / meta.path).read_bytes()
         assert meta.file_sha256 == hashlib.sha256(octets).hexdigest()
         touching = [
-            row.example_id
-            for row in index.rows(out / "gsm8k/train/index.jsonl")
-            if any(index.below_tokenized(span.shard_path) == meta.path for span in row.spans)
+            row["example_id"]
+            for row in index.objects(out / "gsm8k/train/index.jsonl")
+            if any(index.below_tokenized(span["shard_path"]) == meta.path for span in row["spans"])
         ]
         assert (meta.first_example, meta.last_example) == (touching[0], touching[-1])
     for name in ("text_tokens", "eos_tokens", "pad_tokens"):
@@ -344,6 +345,11 @@ def test_another_vocabulary_is_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
+def line_of(row: Mapping[str, Any]) -> bytes:
+    extras = row.get("extras", {})
+    return index_line([value for name, value in row.items() if name != "extras"], extras)
+
+
 def test_the_index_repeats_the_selectors_of_a_corpus(tmp_path: Path, small: TokenizeConfig) -> None:
     records = [
         {"question": "a", "dataset": 'b "ß"\n', "source": "c"},
@@ -354,13 +360,13 @@ def test_the_index_repeats_the_selectors_of_a_corpus(tmp_path: Path, small: Toke
     source = write(tmp_path / "cot_collection" / "train.jsonl", records)
     tokenize(source, tmp_path / "out", small)
     path = tmp_path / "out" / "cot_collection" / "train" / "index.jsonl"
-    rows = list(index.rows(path))
-    assert [dict(row.extras) for row in rows] == [
+    rows = list(index.objects(path))
+    assert [row.get("extras", {}) for row in rows] == [
         {"dataset": 'b "ß"\n', "source": "c"},
         {},
         {"dataset": 7, "source": 1e100},
     ]
-    assert path.read_bytes() == b"".join(map(index.line, rows))
+    assert path.read_bytes() == b"".join(map(line_of, rows))
 
 
 def test_the_lines_of_the_index_are_those_of_the_format(
@@ -368,9 +374,9 @@ def test_the_lines_of_the_index_are_those_of_the_format(
 ) -> None:
     tokenize(jsonl, tmp_path / "out", replace(small, path_prefix='data "sets"'))
     path = tmp_path / "out" / names.split_index("gsm8k", "train")
-    rows = list(index.rows(path))
-    assert path.read_bytes() == b"".join(map(index.line, rows))
-    assert rows[0].shard_path == 'data "sets"/tokenized/gpt2/gsm8k/train/shard_00000.pt'
+    rows = list(index.objects(path))
+    assert path.read_bytes() == b"".join(map(line_of, rows))
+    assert rows[0]["shard_path"] == 'data "sets"/tokenized/gpt2/gsm8k/train/shard_00000.pt'
 
 
 def test_the_corpus_and_split_can_be_named(
@@ -694,8 +700,8 @@ def test_the_ids_are_those_of_the_tokenizer_and_the_laws_hold(
         assert ids.dtype == np.uint16
         assert ids[: len(expected) // 4].tolist() == np.frombuffer(expected, "<i4").tolist()
         assert set(ids[len(expected) // 4 :].tolist()) <= {tokenizer.eod}
-        first = next(index.rows(out / names.split_index(split.corpus, split.split)))
-        assert first.shard_path == f"reasoning/tokens/mine/{listed[0].path}"
+        first = next(index.objects(out / names.split_index(split.corpus, split.split)))
+        assert first["shard_path"] == f"reasoning/tokens/mine/{listed[0].path}"
         assert listed[0].path.endswith(outputs[0])
     listed = read_manifest(out)
     assert {(meta.tokenizer, meta.dtype, meta.eod, meta.ids) for meta in listed} == {
