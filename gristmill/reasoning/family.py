@@ -37,7 +37,7 @@ _OF_RECIPE: Final = dict.fromkeys(
 ) | {"steps": "the file of a corpus says it"}
 _TOKENIZERS: Final = (PLACED, *(f"tokenizers/{each.name}" for each in VOCABULARIES))
 _BUILDS: Final = "gristmill.reasoning.builds"
-_LAWS: Final = "gristmill.reasoning.laws.of_subject"
+_LAWS: Final = "gristmill.reasoning.laws"
 _RECIPES: Final = "gristmill.reasoning.raw"
 _SHOW: Final = "gristmill.reasoning.show"
 _TRACE: Final = "gristmill.reasoning.read.trace:traced"
@@ -89,7 +89,7 @@ _RECIPE = Source(
 
 _NORMALIZED = Asset(
     "reasoning/normalized",
-    laws=[Law("normalized", call(f"{_LAWS}:normalized"))],
+    laws=[Law("normalized", call(f"{_LAWS}.texts:normalized"))],
     trace=call(_TRACE, "reasoning/normalized"),
     rows=("records",),
     set_aside={
@@ -117,7 +117,7 @@ _NORMALIZED = Asset(
 
 _CONVERSATIONS = Asset(
     "chat/conversations",
-    laws=[Law("conversations", call("gristmill.reasoning.laws.texts:conversation_laws"))],
+    laws=[Law("conversations", call(f"{_LAWS}.texts:conversation_laws"))],
     trace=call(_TRACE, "chat/conversations"),
     set_aside={"rejected_by": "refused", "left_out_by": "left out"},
     listed=["ignored"],
@@ -139,7 +139,7 @@ _CONVERSATIONS = Asset(
 
 _RAW_MANIFEST = Asset(
     "reasoning/raw_manifest",
-    laws=[Law("raw_manifest", call(f"{_LAWS}:raw_manifest"))],
+    laws=[Law("raw_manifest", call(f"{_LAWS}.texts:raw_manifest"))],
     trace=_INPUTS,
     code=code.RAW_MANIFEST,
     version=_MANIFEST_VERSION,
@@ -157,7 +157,7 @@ _RAW_MANIFEST = Asset(
 
 _SHARDS = Asset(
     "reasoning/gpt2_shards",
-    laws=[Law("shards", call(f"{_LAWS}:shards"))],
+    laws=[Law("shards", call(f"{_LAWS}.shards:shards"))],
     trace=call(_TRACE, "reasoning/gpt2_shards"),
     rows=("examples",),
     code=code.SHARDS,
@@ -184,8 +184,8 @@ _SHARDS = Asset(
 _DATASET = Asset(
     _DATASET_KEY,
     laws=[
-        Law("shards", call(f"{_LAWS}:tokens")),
-        Law("steps", call(f"{_LAWS}:token_steps"), needs_inputs=True),
+        Law("shards", call(f"{_LAWS}.shards:tokens")),
+        Law("steps", call(f"{_LAWS}.quality:token_steps"), needs_inputs=True),
     ],
     trace=call(_TRACE, _DATASET_KEY),
     source=call("gristmill.reasoning.read.shard_reader:opened"),
@@ -214,7 +214,7 @@ _DATASET = Asset(
 
 _MANIFEST = Asset(
     "reasoning/manifest",
-    laws=[Law("manifest", call(f"{_LAWS}:manifest"))],
+    laws=[Law("manifest", call(f"{_LAWS}.shards:manifest"))],
     trace=_INPUTS,
     source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
@@ -235,8 +235,8 @@ _MANIFEST = Asset(
 _ALIGNMENT = Asset(
     "reasoning/alignment",
     laws=[
-        Law("alignment", call(f"{_LAWS}:alignment")),
-        Law("index", call(f"{_LAWS}:aligned_index"), needs_inputs=True),
+        Law("alignment", call(f"{_LAWS}.quality:alignment")),
+        Law("index", call(f"{_LAWS}.quality:aligned_index"), needs_inputs=True),
     ],
     trace=call(_TRACE, "reasoning/alignment"),
     rows=("examples",),
@@ -261,7 +261,7 @@ _ALIGNMENT = Asset(
 
 _SPANS = Asset(
     _SPANS_KEY,
-    laws=[Law("spans", call("gristmill.reasoning.laws.of_subject:span_laws"))],
+    laws=[Law("spans", call(f"{_LAWS}.quality:span_laws"))],
     trace=call(_TRACE, _SPANS_KEY),
     rows=("annotations",),
     code=code.SPANS,
@@ -284,7 +284,7 @@ _SPANS = Asset(
 
 _EXPORTED = Asset(
     _EXPORTS_KEY,
-    laws=[Law("files", call("gristmill.reasoning.laws.of_subject:file_laws"))],
+    laws=[Law("files", call(f"{_LAWS}.quality:file_laws"))],
     trace=call(_TRACE, _EXPORTS_KEY),
     code=code.EXPORTS,
     table=Table(_EXPORTS_KEY, ExportsConfig),
@@ -304,7 +304,7 @@ _EXPORTED = Asset(
 
 _REPORT = Asset(
     "reasoning/qc_report",
-    laws=[Law("report", call(f"{_LAWS}:report"))],
+    laws=[Law("report", call(f"{_LAWS}.quality:report"))],
     code=code.REPORT,
     table=Table("reasoning/qc_report", ReportConfig, not_set=_NOT_SET),
     filled_in=_NOT_SET,

@@ -32,7 +32,7 @@ from gristmill.reasoning.builders.report import coverage_report
 from gristmill.reasoning.builds import reports_now, today
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import align, index, names, reports
-from gristmill.reasoning.laws.of_subject import report_laws
+from gristmill.reasoning.laws.quality import report_laws
 from gristmill.vocabularies.encode import Encoder, encoder
 from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.exported_root import build_dataset, publish_dataset

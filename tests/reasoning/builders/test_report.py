@@ -10,7 +10,7 @@ from gristmill.reasoning.builders import measured
 from gristmill.reasoning.builders.report import ReportSummary, breaches, changes, coverage_report
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.laws.of_subject import report_laws
+from gristmill.reasoning.laws.quality import report_laws
 from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.published_root import SEQ_LEN, change_counts, publish_split
 

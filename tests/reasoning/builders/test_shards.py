@@ -46,7 +46,8 @@ from gristmill.reasoning.builders.shards import (
 from gristmill.reasoning.config import AlignConfig, TokenizeConfig, TokensConfig
 from gristmill.reasoning.format import id_files, index, names, pt_file
 from gristmill.reasoning.format.shards import CONTRACT, EOS, Meta, metas, read_manifest, read_meta
-from gristmill.reasoning.laws import of_subject
+from gristmill.reasoning.laws.quality import token_steps
+from gristmill.reasoning.laws.shards import tokens as token_laws
 from gristmill.reasoning.render.text import text_of
 from gristmill.run import locks
 from gristmill.run.parts import PartStore
@@ -677,7 +678,7 @@ def make(splits: list[Split], out: Path, tokenizer: Tokenizer, **values: object)
 
 def broken(folder: Path, splits: list[Split], tokenizer: Tokenizer) -> list[Violation]:
     subject = Subject(folder, inputs=[splits[0].jsonl.parents[1], tokenizer.path.parents[1]])
-    laws = (of_subject.tokens, of_subject.token_steps)
+    laws = (token_laws, token_steps)
     return [each for law in laws for each in law(subject)]
 
 

@@ -25,7 +25,7 @@ from gristmill.reasoning.builders.report import coverage_report
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.align import rows
-from gristmill.reasoning.laws.of_subject import alignment_laws, index_laws, report_laws
+from gristmill.reasoning.laws.quality import alignment_laws, index_laws, report_laws
 from gristmill.reasoning.render.steps import MARKED, RULES
 from gristmill.reasoning.samples import write_drop
 from gristmill.vocabularies.pinned import GPT2, find
