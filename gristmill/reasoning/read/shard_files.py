@@ -228,7 +228,7 @@ def verify_shards(root: Path, *, progress: Progress = SILENT) -> list[Violation]
     return found
 
 
-def refuse_othermetas_in(root: Path, partitions: Sequence[str], needed: Collection[str]) -> None:
+def refuse_other_metas(root: Path, partitions: Sequence[str], needed: Collection[str]) -> None:
     """Raise BadInput where metas, manifest and the names of shards differ; no shard is read.
 
     needed: the shards of the manifest that must be there, POSIX below `root`.
