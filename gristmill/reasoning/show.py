@@ -147,11 +147,6 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
     yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST))
 
 
-def normalized_beside(folder: Path) -> Path:
-    """The folder of the normalised files, beside the folder of the alignments."""
-    return folder.absolute().parent / Path(names.NORMALIZED).name
-
-
 _COLOURS = ("#ffe3a3", "#cfe6c9", "#cbdff5", "#f6d0c8", "#e2d4f0", "#c8ebe6")
 _MOST = 9
 """Steps of a picture."""
@@ -235,7 +230,10 @@ def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> S
     name = f"{corpus}/{FILES[asset].format(split=split)}"
     form, shown = Form(json_row), dict[str, Any]()
     if asset == ALIGNMENT:
-        shown = {"pictures": _drawn(folder), "tokens": _pieces(folder)}
+        shown = {
+            "pictures": lambda row: [picture(*each) for each in _example(folder, row)],
+            "tokens": lambda row: [one for each in _example(folder, row) for one in pieces(*each)],
+        }
     if FILES[asset].endswith(names.INDEX) and (decode := _decoder(folder)) is not None:
         held = _Tokens(folder, decode)
         form, shown = Form(json_row, more={"text": held.text}), {"tokens": held.shown}
@@ -289,12 +287,10 @@ class _Tokens:
         return [token for token in found if token in known and token != tokenizer.eod]
 
     def text(self, values: Mapping[str, Any]) -> str:
-        """The text of a row of the index."""
         pieces = self._decode().token_bytes
         return b"".join(pieces[token] for token in self.ids(values)).decode("utf-8", "replace")
 
     def shown(self, row: Record) -> Sequence[Token]:
-        """The tokens of a row, each with its text."""
         one = self._decode().token_bytes
         return [Token(_visible(one[token]), token) for token in self.ids(row.values)]
 
@@ -306,30 +302,13 @@ def _visible(octets: bytes) -> str:
         return f"‹{octets.hex()}›"
 
 
-def _example(folder: Path, row: Record) -> tuple[align.AlignRow, str] | None:
-    """A row of an alignment with its text, None where its normalised record is not there."""
+def _example(folder: Path, row: Record) -> Iterator[tuple[align.AlignRow, str]]:
+    """Yield a row of an alignment with its text, nothing where its record is not there."""
     place = parsed(str(row.values["example_id"]))
-    normalized = normalized_beside(folder)
-    if place is None or not (normalized / names.normalized(place.corpus, place.split)).is_file():
-        return None
-    found = align.AlignRow(**{key: row.values[key] for key in align.KEYS})
-    return found, text_of(record_at(normalized, place.partition, place.record)[0])
-
-
-def _drawn(folder: Path) -> Callable[[Record], Sequence[Picture]]:
-    def pictures(row: Record) -> Sequence[Picture]:
-        example = _example(folder, row)
-        return [picture(*example)] if example is not None else ()
-
-    return pictures
-
-
-def _pieces(folder: Path) -> Callable[[Record], Sequence[Token]]:
-    def tokens(row: Record) -> Sequence[Token]:
-        example = _example(folder, row)
-        return [*pieces(*example)] if example is not None else ()
-
-    return tokens
+    normalized = folder.absolute().parent / Path(names.NORMALIZED).name
+    if place is not None and (normalized / names.normalized(*place[:2])).is_file():
+        found = align.AlignRow(**{key: row.values[key] for key in align.KEYS})
+        yield found, text_of(record_at(normalized, place.partition, place.record)[0])
 
 
 def data_root(path: Path) -> Path:

@@ -26,8 +26,7 @@ from gristmill.reasoning.render.steps import steps_of
 from gristmill.reasoning.render.text import rendered
 from gristmill.reasoning.show import picture, pieces, tables
 from gristmill.vocabularies.pinned import GPT2, find
-from tests.reasoning.aligned_root import worked
-from tests.reasoning.published_root import publish_split
+from tests.reasoning.published_root import publish_split, worked
 
 PUBLISHED = ["gsm8k__train", "gsm8k__test", "wiqa__test"]
 

@@ -252,9 +252,9 @@ _MEASURES: Final = {
     for key in MEASURED
 }
 _DATASET_SPLIT: Final = {
+    **_MEASURES,
     **dict.fromkeys(DATASET_COUNTS, _COUNT),
     **dict.fromkeys(UNSPLIT, ("count", lambda value: value is None or _is_count(value))),
-    **_MEASURES,
 }
 
 

@@ -74,8 +74,6 @@ def _file_violations(
 
 
 class _RecordLaws:
-    """The laws of one record."""
-
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
         self._keys = keys(corpus)
@@ -221,7 +219,6 @@ def raw_manifest_laws(
 
 
 def _recorded(folder: Path, name: str) -> list[BuildRecord]:
-    """The records of the splits of a corpus."""
     places = [folder, *(each / _FOLDER for each in folder.absolute().parents)]
     place = next((each for each in places if (each / SHARED_RECORDS).is_dir()), folder)
     return [*map(read_record, (place / SHARED_RECORDS).glob(f"{name}__*.json"))]

@@ -44,14 +44,9 @@ MOST_MAPPED: Final = 2
 Tokens = npt.NDArray[Any]
 
 
-def record_of(partition: str) -> str:
-    """Path of the record of a partition in a folder that partitions share."""
-    return f"{SHARED_RECORDS}/{partition}.json"
-
-
 def record_in(root: Path, partition: str) -> str:
     """Path of the record of a partition: its own, or that of the dataset that holds all."""
-    return RECORD if (root / RECORD).is_file() else record_of(partition)
+    return RECORD if (root / RECORD).is_file() else f"{SHARED_RECORDS}/{partition}.json"
 
 
 def partition_folder(opening: Opening, root: Path, partition: str) -> OpenFolder:

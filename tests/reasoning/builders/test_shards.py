@@ -49,7 +49,6 @@ from gristmill.reasoning.format.shards import CONTRACT, EOS, Meta, metas, read_m
 from gristmill.reasoning.laws.quality import token_steps
 from gristmill.reasoning.laws.shards import tokens as token_laws
 from gristmill.reasoning.render.text import text_of
-from gristmill.run import locks
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT
 from gristmill.vocabularies import compare
@@ -60,9 +59,8 @@ from gristmill.vocabularies.placing import place_tokenizer
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 from tests.paths import CHECKOUT
 from tests.publish.tiny import snapshot
-from tests.reasoning.aligned_root import worked
 from tests.reasoning.normalized_files import GSM8K, numbered, write, write_gsm8k
-from tests.reasoning.published_root import publish_records, shards_build
+from tests.reasoning.published_root import publish_records, shards_build, worked
 from tests.reasoning.supervised_folder import index_line
 from tests.tiny_tokenizer import put_tiny
 
@@ -587,31 +585,6 @@ def test_ranks_at_once_do_not_collide(
         done = [each.published for each in threads.map(partial(run, root, config), range(RANKS))]
     assert sum(each is not None and each.rebuilt for each in done) == 1
     assert published(root) == expected
-
-
-def test_the_same_rank_and_publishers_wait_for_their_turn(
-    root: Path, config: TokenizeConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make = SplitRanks.make
-
-    def nested(self: SplitRanks, rank: int, *rest: Any) -> None:
-        with pytest.raises(locks.Busy, match=r"rank 0 of .* is already being built"):
-            run(root, config, 0)
-        with pytest.raises(locks.Busy, match="is already being built"):
-            publish(shards_build(root, config))
-        make(self, rank, *rest)
-
-    monkeypatch.setattr(SplitRanks, "make", nested)
-    assert list(run(root, config, 0).missing) == [1, 2]
-
-
-def test_a_publisher_at_work_keeps_ranks_away(root: Path, config: TokenizeConfig) -> None:
-    build = shards_build(root, config)
-    with (
-        locks.locked(Slot.of(build).lock, build.title),
-        pytest.raises(locks.Busy, match="is already being built"),
-    ):
-        run(root, config, 0)
 
 
 def test_parts_of_an_input_that_changed_are_forgotten(

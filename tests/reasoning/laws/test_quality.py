@@ -31,7 +31,7 @@ from gristmill.reasoning.samples import write_drop
 from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.exported_root import FORMATS, broken, build_dataset
 from tests.reasoning.format.test_reports import REPORT
-from tests.reasoning.indexed_splits import write_aligned
+from tests.reasoning.normalized_files import write_aligned
 from tests.reasoning.published_root import built as built_asset
 from tests.reasoning.published_root import publish_dropped
 

@@ -25,10 +25,9 @@ from gristmill.reasoning.format.published import shard_splits
 from gristmill.reasoning.format.shards import manifest_entries, read_manifest
 from gristmill.reasoning.laws.shards import _series, manifest_laws, other_shard_laws, shard_laws
 from tests.chess.laws.damage import flip
-from tests.reasoning import small_shards
-from tests.reasoning.foreign_shards import foreign, tensor
+from tests.reasoning import shard_folders
 from tests.reasoning.normalized_files import numbered, write
-from tests.reasoning.small_shards import SmallShards
+from tests.reasoning.shard_folders import SmallShards, foreign, tensor
 
 PARTITION = "gsm8k__train"
 EOS = (50_256).to_bytes(4, "little")
@@ -43,7 +42,7 @@ def found(shards: SmallShards, sampled: bool = False) -> list[str]:
 def test_what_the_builder_writes_breaks_no_law(
     tmp_path: Path, vocabulary_root: Path, world_size: int
 ) -> None:
-    shards = small_shards.build(tmp_path, vocabulary_root, world_size)
+    shards = shard_folders.build(tmp_path, vocabulary_root, world_size)
     assert found(shards) == []
 
 

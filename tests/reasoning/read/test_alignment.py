@@ -28,7 +28,7 @@ from gristmill.reasoning.read.alignment import (
 )
 from gristmill.reasoning.read.trace import place_of
 from gristmill.vocabularies.pinned import GPT2, find
-from tests.reasoning.indexed_splits import write_aligned
+from tests.reasoning.normalized_files import write_aligned
 
 _AUDIT = Audit("gsm8k_test_000007", "ab", "right", "Ana", "2026-11-22T10:00:00+00:00", "très bien")
 

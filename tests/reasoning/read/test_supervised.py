@@ -27,8 +27,8 @@ from gristmill.reasoning.read.supervised import (
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.encode import encoder
 from gristmill.vocabularies.pinned import GPT2, find
-from tests.reasoning.aligned_root import CORPUS, SPLIT, aligned_root, worked
 from tests.reasoning.format.test_reports import REPORT
+from tests.reasoning.published_root import CORPUS, SPLIT, aligned_root, worked
 from tests.reasoning.supervised_folder import SEQ_LEN, Supervised, write_supervised
 
 
