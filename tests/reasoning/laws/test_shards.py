@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 import pytest
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import GristmillError
 from gristmill.reasoning.builders.manifest import all_metas, write_manifest
 from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.format import names
@@ -527,22 +527,21 @@ def test_shards_of_two_configs_have_no_manifest(
     )
 
 
-def test_shards_of_another_vocabulary_have_no_manifest(copied: SmallShards, tmp_path: Path) -> None:
-    copied.write_meta(replace(copied.metas()[-1], tokenizer_sha256="0" * 64))
-    with pytest.raises(GristmillError, match="has tokenizer_sha256 0000"):
-        write_manifest(copied.tokenized, tmp_path / "out", ["gsm8k__train"])
-
-
-def test_no_split_no_manifest(copied: SmallShards, tmp_path: Path) -> None:
-    with pytest.raises(GristmillError, match="no split is published"):
-        write_manifest(copied.tokenized, tmp_path / "out", [])
-    assert not (tmp_path / "out").exists()
-
-
-def test_an_index_that_is_gone_is_named(copied: SmallShards, tmp_path: Path) -> None:
-    copied.index.unlink()
-    with pytest.raises(BadInput, match=r"gsm8k/train/index\.jsonl: is gone"):
-        write_manifest(copied.tokenized, tmp_path / "out", ["gsm8k__train"])
+@pytest.mark.parametrize(
+    ("change", "partitions", "rule"),
+    [
+        (meta(-1, tokenizer_sha256="0" * 64), [PARTITION], "has tokenizer_sha256 0000"),
+        (lambda s: s, [], "no split is published"),
+        (lambda s: s.index.unlink(), [PARTITION], r"gsm8k/train/index\.jsonl: is gone"),
+    ],
+)
+def test_a_manifest_that_cannot_be_made_says_why(
+    copied: SmallShards, tmp_path: Path, change: Change, partitions: list[str], rule: str
+) -> None:
+    change(copied)
+    with pytest.raises(GristmillError, match=rule):
+        write_manifest(copied.tokenized, tmp_path / "out", partitions)
+    assert partitions or not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("change", ["source", "other", "longer", "shorter", "no file"])
