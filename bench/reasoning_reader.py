@@ -20,9 +20,10 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from bench import kit
-from gristmill.reasoning.format import align, index, names, pt_file
+from gristmill.reasoning.format import align, names, pt_file
 from gristmill.reasoning.format.shards import CONTRACT
 from gristmill.reasoning.read.shard_reader import ShardReader
+from tests.reasoning.supervised_folder import index_line, span
 
 ROUNDS = 7
 BATCH = 64
@@ -59,26 +60,24 @@ def write_shards(root: Path, shards: int) -> None:
         for record in range(shards * SEQUENCES * SEQ_LEN // EXAMPLE):
             example = names.example_id(CORPUS, SPLIT, record)
             spans = _spans(record * EXAMPLE)
-            rows.write(
-                index.line(
-                    index.Row(example, *spans[0][:3], EXAMPLE - 1, EXAMPLE, spans, 0, "0" * 64)
-                )
-            )
+            first = tuple(spans[0].values())[:3]
+            values = (example, *first, EXAMPLE - 1, EXAMPLE, spans, 0, "0" * 64)
+            rows.write(index_line(values, {}))
             labels = [f"Step {n}" for n in range(1, len(STEPS) + 1)]
-            row = align.AlignRow(example, *spans[0][1::-1], STEPS, STEPS, labels, 1.0, "explicit")
+            row = align.AlignRow(example, *first[1::-1], STEPS, STEPS, labels, 1.0, "explicit")
             steps.write(align.line(row))
 
 
-def _spans(place: int) -> tuple[index.Span, ...]:
+def _spans(place: int) -> list[dict[str, Any]]:
     """Where the tokens of the example at a place of the stream are."""
     spans, end = [], place + EXAMPLE
     while place < end:
         row, column = divmod(place, SEQ_LEN)
         stop = min(SEQ_LEN, column + end - place)
         path = f"reasoning/tokenized/gpt2/{names.shard(CORPUS, SPLIT, row // SEQUENCES)}"
-        spans.append(index.Span(path, row % SEQUENCES, column, stop))
+        spans.append(span(path, row % SEQUENCES, column, stop))
         place += stop - column
-    return tuple(spans)
+    return spans
 
 
 def copied(root: Path, rows: Iterable[tuple[str, Any]]) -> Iterator[dict[str, Any]]:

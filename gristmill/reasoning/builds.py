@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill import provenance
 from gristmill.asset import Wanted
-from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
+from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.corpora.corpus import corpus_and_split
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Tokenizer, read_record
-from gristmill.publish.build import Attempt, Build, ManifestConfig, bytes_of
+from gristmill.publish.build import Build, ManifestConfig, bytes_of
 from gristmill.reasoning import raw
 from gristmill.reasoning.config import (
     ALIGNED,
@@ -52,7 +52,7 @@ from gristmill.reasoning.format.published import (
     shard_splits,
 )
 from gristmill.reasoning.raw import tokenizer_input
-from gristmill.vocabularies.pinned import GPT2, PLACE
+from gristmill.vocabularies.pinned import GPT2, PLACE, TokenizerFile
 
 if TYPE_CHECKING:
     from gristmill.publish.by_rank import Ranks
@@ -80,8 +80,11 @@ def normalized_build(wanted: Wanted) -> Build:
     links = root.link_rule()
     inputs = raw.split_inputs(root, files, key)
 
-    def make(attempt: Attempt) -> Summary:
-        return normalize(
+    return wanted.build(
+        names.NORMALIZED,
+        config,
+        inputs,
+        lambda attempt: normalize(
             folder,
             attempt.out,
             config,
@@ -89,13 +92,7 @@ def normalized_build(wanted: Wanted) -> Build:
             split=split,
             links=links,
             progress=attempt.progress,
-        )
-
-    return wanted.build(
-        names.NORMALIZED,
-        config,
-        inputs,
-        make,
+        ),
         shared=key,
         space=2 * sum(item.bytes or 0 for item in inputs),
         account=account,
@@ -114,8 +111,11 @@ def shards_build(wanted: Wanted) -> Build:
     jsonl = _jsonl(wanted)
     resolved = replace(config, vocabulary=root.root / VOCABULARY)
 
-    def make(attempt: Attempt) -> Summary:
-        return tokenize(
+    return wanted.build(
+        names.TOKENIZED,
+        config,
+        inputs,
+        lambda attempt: tokenize(
             jsonl,
             attempt.out,
             resolved,
@@ -123,13 +123,7 @@ def shards_build(wanted: Wanted) -> Build:
             corpus=corpus.name,
             split=split,
             progress=attempt.progress,
-        )
-
-    return wanted.build(
-        names.TOKENIZED,
-        config,
-        inputs,
-        make,
+        ),
         shared=key,
         # The builder has just hashed the files.
         sampled=True,
@@ -154,18 +148,16 @@ def tokens_build(wanted: Wanted) -> Build:
     for each in splits:
         raw.refuse_terms(corpus_of(wanted.root.root, f"{each.corpus}__{each.split}"), config.allow)
 
-    def make(attempt: Attempt) -> Summary:
-        return tokenize_dataset(splits, attempt.out, config, form, attempt.parts, attempt.progress)
-
-    own = form.tokenizer
-    path = own.path.relative_to(wanted.root.root).as_posix()
+    own = _named(form.tokenizer, wanted.root)
     return wanted.build(
         form.folder,
-        replace(config, vocabulary=Path(path)),
+        replace(config, vocabulary=Path(own.path)),
         inputs,
-        make,
+        lambda attempt: tokenize_dataset(
+            splits, attempt.out, config, form, attempt.parts, attempt.progress
+        ),
         sampled=True,
-        tokenizer=Tokenizer(name=own.name, path=path, sha256=own.sha256),
+        tokenizer=own,
         space=_GROWTH * bytes_of(*(each.jsonl for each in splits)),
     )
 
@@ -211,8 +203,11 @@ def alignment_build(wanted: Wanted) -> Build:
         config = CorpusAlignConfig(**vars(config), steps=json.dumps(marks, sort_keys=True))
     resolved = replace(config, vocabulary=root.root / VOCABULARY)
 
-    def make(attempt: Attempt) -> Summary:
-        return align(
+    return wanted.build(
+        names.ALIGNMENT,
+        config,
+        [*inputs, *audits],
+        lambda attempt: align(
             jsonl,
             root.root / names.TOKENIZED,
             attempt.out,
@@ -220,13 +215,7 @@ def alignment_build(wanted: Wanted) -> Build:
             attempt.parts,
             audits=root.root / str(audits[0].path) if audits else None,
             progress=attempt.progress,
-        )
-
-    return wanted.build(
-        names.ALIGNMENT,
-        config,
-        [*inputs, *audits],
-        make,
+        ),
         shared=key,
         tokenizer=_TOKENIZER,
         space=_GROWTH * bytes_of(jsonl),
@@ -241,19 +230,16 @@ def raw_manifest_build(wanted: Wanted) -> Build:
     records = published_records(root, names.NORMALIZED, "no split is normalised")
     previous = _previous_manifest(root)
 
-    def make(attempt: Attempt) -> Summary:
-        return write_raw_manifest(
-            [record.model_dump(mode="json") for record in records],
-            previous,
-            attempt.out,
-            generated_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-
     return wanted.build(
         names.NORMALIZED,
         ManifestConfig.of(records),
         published_inputs(root, names.NORMALIZED, NORMALIZED),
-        make,
+        lambda attempt: write_raw_manifest(
+            [record.model_dump(mode="json") for record in records],
+            previous,
+            attempt.out,
+            generated_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        ),
         shared=names.MANIFEST_RECORD,
     )
 
@@ -295,14 +281,11 @@ def manifest_build(wanted: Wanted) -> Build:
     folder = root.root / names.TOKENIZED
     partitions = published_partitions(root, names.TOKENIZED)
 
-    def make(attempt: Attempt) -> Summary:
-        return write_manifest(folder, attempt.out, partitions, progress=attempt.progress)
-
     return wanted.build(
         names.TOKENIZED,
         ManifestConfig.of(records),
         published_inputs(root, names.TOKENIZED, SHARDS),
-        make,
+        lambda attempt: write_manifest(folder, attempt.out, partitions, progress=attempt.progress),
         shared=names.MANIFEST_RECORD,
         tokenizer=_TOKENIZER,
     )
@@ -331,16 +314,13 @@ def report_build(wanted: Wanted) -> Build:
     if has_vocabulary := _vocabulary_is_wanted(root):
         inputs.append(_vocabulary_input(root))
 
-    def make(attempt: Attempt) -> Summary:
-        return coverage_report(
-            root.root, attempt.out, resolved, date=date, baseline=baseline, run_id=wanted.run
-        )
-
     return wanted.build(
         names.REPORTS,
         config,
         [*inputs, *before],
-        make,
+        lambda attempt: coverage_report(
+            root.root, attempt.out, resolved, date=date, baseline=baseline, run_id=wanted.run
+        ),
         shared=date,
         tokenizer=_TOKENIZER if has_vocabulary else None,
         remarks=notes,
@@ -410,6 +390,11 @@ def _jsonl(wanted: Wanted) -> Path:
     return wanted.root.root / names.NORMALIZED / names.normalized(corpus.name, split)
 
 
+def _named(own: TokenizerFile, root: DataRoot) -> Tokenizer:
+    path = own.path.relative_to(root.root).as_posix()
+    return Tokenizer(name=own.name, path=path, sha256=own.sha256)
+
+
 def _vocabulary_is_wanted(root: DataRoot) -> bool:
     """Whether GPT-2's vocabulary is an input of a report: its shards or itself are published."""
     published = is_published(root, PLACE, GPT2.name)
@@ -435,18 +420,14 @@ def spans_build(wanted: Wanted) -> Build:
     inputs = [normalized, tokenizer_input(root, config.tokenizer)]
     own = open_tokenizer(root.root / PLACE / config.tokenizer)
 
-    def make(attempt: Attempt) -> Summary:
-        folder = root.root / names.NORMALIZED
-        return write_spans(folder, key, attempt.out, config, own, attempt.progress)
-
-    path = own.path.relative_to(root.root).as_posix()
+    folder = root.root / names.NORMALIZED
     return wanted.build(
         names.SPANS,
         config,
         inputs,
-        make,
+        lambda attempt: write_spans(folder, key, attempt.out, config, own, attempt.progress),
         shared=key,
-        tokenizer=Tokenizer(name=own.name, path=path, sha256=own.sha256),
+        tokenizer=_named(own, root),
     )
 
 
@@ -464,17 +445,14 @@ def exports_build(wanted: Wanted) -> Build:
         for corpus, split in shard_splits(dataset)
     ]
 
-    def make(attempt: Attempt) -> Summary:
-        normalized = root.root / names.NORMALIZED
-        folders = (dataset, normalized, root.root)
-        return write_exports(*folders, attempt.out, config, attempt.progress)
-
+    normalized = root.root / names.NORMALIZED
+    folders = (dataset, normalized, root.root)
     size = bytes_of(*dataset.rglob("shard_*"))
     return wanted.build(
         f"{names.EXPORTS}/{key}",
         config,
         inputs,
-        make,
+        lambda attempt: write_exports(*folders, attempt.out, config, attempt.progress),
         tokenizer=read_record(dataset / "provenance.json").tokenizer,
         space=2 * len(config.formats) * size,
     )
@@ -510,10 +488,14 @@ def conversations_build(wanted: Wanted) -> Build:
     inputs = root.raw_inputs(artifact, paths, messages.RAW, key)
     given = ChatConfig(**vars(config), recipe=chat.table)
 
-    def make(attempt: Attempt) -> Summary:
-        return normalize_conversations(
-            folder, files, attempt.out, key, given, links=links, progress=attempt.progress
-        )
-
     space = sum(item.bytes or 0 for item in inputs)
-    return wanted.build(artifact, given, inputs, make, space=space, account=account)
+    return wanted.build(
+        artifact,
+        given,
+        inputs,
+        lambda attempt: normalize_conversations(
+            folder, files, attempt.out, key, given, links=links, progress=attempt.progress
+        ),
+        space=space,
+        account=account,
+    )

@@ -15,7 +15,8 @@ from gristmill.printable import printable
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read import alignment
-from gristmill.reasoning.read.alignment import Audit, Example, draw, example, place_of, week_of
+from gristmill.reasoning.read.alignment import Audit, Example, draw, example, week_of
+from gristmill.reasoning.read.trace import place_of
 
 _ANSWERS: Final = {"r": alignment.RIGHT, "w": alignment.WRONG, "s": None}
 

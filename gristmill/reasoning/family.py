@@ -37,12 +37,10 @@ _OF_RECIPE: Final = dict.fromkeys(
 ) | {"steps": "the file of a corpus says it"}
 _TOKENIZERS: Final = (PLACED, *(f"tokenizers/{each.name}" for each in VOCABULARIES))
 _BUILDS: Final = "gristmill.reasoning.builds"
-_EXPORTS: Final = "gristmill.reasoning.builds"
-_LAWS: Final = "gristmill.reasoning.laws.of_subject"
+_LAWS: Final = "gristmill.reasoning.laws"
 _RECIPES: Final = "gristmill.reasoning.raw"
-_READY: Final = "gristmill.reasoning.raw"
 _SHOW: Final = "gristmill.reasoning.show"
-_TRACE: Final = "gristmill.reasoning.show"
+_TRACE: Final = "gristmill.reasoning.read.trace:traced"
 _INPUTS = call("gristmill.provenance.trace_inputs:of_request", names.MANIFEST_RECORD)
 _MANIFEST_VERSION: Final = "1"
 """Code version of both manifests."""
@@ -91,8 +89,8 @@ _RECIPE = Source(
 
 _NORMALIZED = Asset(
     "reasoning/normalized",
-    laws=[Law("normalized", call(f"{_LAWS}:normalized"))],
-    trace=call(f"{_TRACE}:traced_record"),
+    laws=[Law("normalized", call(f"{_LAWS}.texts:normalized"))],
+    trace=call(_TRACE, "reasoning/normalized"),
     rows=("records",),
     set_aside={
         "rejected_by": "refused",
@@ -111,16 +109,16 @@ _NORMALIZED = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/raw"],
     build=call(f"{_BUILDS}:normalized_build"),
-    given=call(f"{_READY}:of_drop", "reasoning/normalized"),
-    available=call(f"{_READY}:dropped"),
+    given=call(f"{_RECIPES}:of_drop", "reasoning/normalized"),
+    available=call(f"{_RECIPES}:dropped"),
     blocking=True,
     batch=100,
 )
 
 _CONVERSATIONS = Asset(
     "chat/conversations",
-    laws=[Law("conversations", call("gristmill.reasoning.laws.texts:conversation_laws"))],
-    trace=call(f"{_TRACE}:traced_conversation"),
+    laws=[Law("conversations", call(f"{_LAWS}.texts:conversation_laws"))],
+    trace=call(_TRACE, "chat/conversations"),
     set_aside={"rejected_by": "refused", "left_out_by": "left out"},
     listed=["ignored"],
     code=code.CONVERSATIONS,
@@ -141,7 +139,7 @@ _CONVERSATIONS = Asset(
 
 _RAW_MANIFEST = Asset(
     "reasoning/raw_manifest",
-    laws=[Law("raw_manifest", call(f"{_LAWS}:raw_manifest"))],
+    laws=[Law("raw_manifest", call(f"{_LAWS}.texts:raw_manifest"))],
     trace=_INPUTS,
     code=code.RAW_MANIFEST,
     version=_MANIFEST_VERSION,
@@ -159,8 +157,8 @@ _RAW_MANIFEST = Asset(
 
 _SHARDS = Asset(
     "reasoning/gpt2_shards",
-    laws=[Law("shards", call(f"{_LAWS}:shards"))],
-    trace=call(f"{_TRACE}:traced_token"),
+    laws=[Law("shards", call(f"{_LAWS}.shards:shards"))],
+    trace=call(_TRACE, "reasoning/gpt2_shards"),
     rows=("examples",),
     code=code.SHARDS,
     table=Table("reasoning/gpt2_shards", TokenizeConfig, ("reasoning",), not_set=_NOT_SET),
@@ -175,7 +173,7 @@ _SHARDS = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/normalized", "tokenizers/gpt2"],
     build=call(f"{_BUILDS}:shards_build"),
-    given=call(f"{_READY}:shard_settings"),
+    given=call(f"{_RECIPES}:shard_settings"),
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
     ranks=call(f"{_BUILDS}:shard_ranks"),
     in_parts=True,
@@ -186,10 +184,10 @@ _SHARDS = Asset(
 _DATASET = Asset(
     _DATASET_KEY,
     laws=[
-        Law("shards", call(f"{_LAWS}:tokens")),
-        Law("steps", call(f"{_LAWS}:token_steps"), needs_inputs=True),
+        Law("shards", call(f"{_LAWS}.shards:tokens")),
+        Law("steps", call(f"{_LAWS}.quality:token_steps"), needs_inputs=True),
     ],
-    trace=call(f"{_TRACE}:traced_token"),
+    trace=call(_TRACE, _DATASET_KEY),
     source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
     code=code.TOKENS,
@@ -216,7 +214,7 @@ _DATASET = Asset(
 
 _MANIFEST = Asset(
     "reasoning/manifest",
-    laws=[Law("manifest", call(f"{_LAWS}:manifest"))],
+    laws=[Law("manifest", call(f"{_LAWS}.shards:manifest"))],
     trace=_INPUTS,
     source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
@@ -237,10 +235,10 @@ _MANIFEST = Asset(
 _ALIGNMENT = Asset(
     "reasoning/alignment",
     laws=[
-        Law("alignment", call(f"{_LAWS}:alignment")),
-        Law("index", call(f"{_LAWS}:aligned_index"), needs_inputs=True),
+        Law("alignment", call(f"{_LAWS}.quality:alignment")),
+        Law("index", call(f"{_LAWS}.quality:aligned_index"), needs_inputs=True),
     ],
-    trace=call(f"{_TRACE}:traced_alignment"),
+    trace=call(_TRACE, "reasoning/alignment"),
     rows=("examples",),
     listed=["rules", "labels", "confidence"],
     code=code.ALIGNMENT,
@@ -254,7 +252,7 @@ _ALIGNMENT = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/raw", "reasoning/normalized", "reasoning/gpt2_shards", "tokenizers/gpt2"],
     build=call(f"{_BUILDS}:alignment_build"),
-    given=call(f"{_READY}:of_drop", "reasoning/alignment"),
+    given=call(f"{_RECIPES}:of_drop", "reasoning/alignment"),
     available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
     in_parts=True,
     blocking=True,
@@ -263,8 +261,8 @@ _ALIGNMENT = Asset(
 
 _SPANS = Asset(
     _SPANS_KEY,
-    laws=[Law("spans", call("gristmill.reasoning.laws.of_subject:span_laws"))],
-    trace=call(f"{_TRACE}:traced_spans"),
+    laws=[Law("spans", call(f"{_LAWS}.quality:span_laws"))],
+    trace=call(_TRACE, _SPANS_KEY),
     rows=("annotations",),
     code=code.SPANS,
     table=Table(_SPANS_KEY, SpansConfig),
@@ -277,17 +275,17 @@ _SPANS = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/normalized"],
     all_of=_TOKENIZERS,
-    build=call(f"{_EXPORTS}:spans_build"),
+    build=call(f"{_BUILDS}:spans_build"),
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
-    is_asked=call(f"{_EXPORTS}:wants_spans"),
+    is_asked=call(f"{_BUILDS}:wants_spans"),
     blocking=True,
     batch=100,
 )
 
 _EXPORTED = Asset(
     _EXPORTS_KEY,
-    laws=[Law("files", call("gristmill.reasoning.laws.of_subject:file_laws"))],
-    trace=call(f"{_TRACE}:traced_export"),
+    laws=[Law("files", call(f"{_LAWS}.quality:file_laws"))],
+    trace=call(_TRACE, _EXPORTS_KEY),
     code=code.EXPORTS,
     table=Table(_EXPORTS_KEY, ExportsConfig),
     text="A token dataset as other programs read it: files of llm.c and modded-nanogpt, chunks of "
@@ -299,14 +297,14 @@ _EXPORTED = Asset(
     partitions="reasoning_datasets",
     inputs=[_DATASET_KEY],
     all_of=["reasoning/normalized"],
-    build=call(f"{_EXPORTS}:exports_build"),
-    is_asked=call(f"{_EXPORTS}:wants_exports"),
+    build=call(f"{_BUILDS}:exports_build"),
+    is_asked=call(f"{_BUILDS}:wants_exports"),
     blocking=True,
 )
 
 _REPORT = Asset(
     "reasoning/qc_report",
-    laws=[Law("report", call(f"{_LAWS}:report"))],
+    laws=[Law("report", call(f"{_LAWS}.quality:report"))],
     code=code.REPORT,
     table=Table("reasoning/qc_report", ReportConfig, not_set=_NOT_SET),
     filled_in=_NOT_SET,

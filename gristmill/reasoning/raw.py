@@ -105,16 +105,11 @@ def dropped(lake: DataRoot) -> list[str]:
     return ordered(available(lake))
 
 
-def drop_of_corpus(lake: DataRoot, corpus: Corpus) -> Path | None:
-    """Returns the drop of a corpus, None if it is gone."""
-    folder = lake.inbox(INBOX) / corpus.name
-    return folder if folder.is_dir() else None
-
-
 def of_drop(table: str, root: DataRoot, key: str) -> Settings:
     """Returns what files give for a split: the file of its drop, else the data root's."""
     corpus, _ = corpus_and_split(key)
-    return root.settings(table, drop_of_corpus(root, corpus))
+    folder = root.inbox(INBOX) / corpus.name
+    return root.settings(table, folder if folder.is_dir() else None)
 
 
 def shard_settings(root: DataRoot, key: str) -> Settings:

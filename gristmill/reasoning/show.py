@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill import markdown
 from gristmill.browse.columns import of_parquet
 from gristmill.browse.lines import Form, json_row
 from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture, Token
-from gristmill.contract import GristmillError, Trace
-from gristmill.corpora.corpus import is_key
+from gristmill.contract import GristmillError
 from gristmill.corpora.raw.chat.recipe import KEPT
-from gristmill.families import Column, Misuse, Request
+from gristmill.families import Column
 from gristmill.printable import printable
 from gristmill.reading.reader import Ranges, counted, file_facts
 from gristmill.reasoning.format import align, id_files, names, reports
 from gristmill.reasoning.format import reports as conversations
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.names import example_id
 from gristmill.reasoning.format.published import (
     ALIGNMENT,
     EXPORTS,
@@ -32,6 +29,7 @@ from gristmill.reasoning.format.published import (
     shard_splits,
     splits_in,
 )
+from gristmill.reasoning.read.trace import FILES, parsed, record_at, tokenizer_of, tokens_of
 from gristmill.reasoning.render.text import text_of
 from gristmill.svg import SOFT, small_card, small_text
 
@@ -149,142 +147,6 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
     yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST))
 
 
-_ID: Final = re.compile(r"(.+)_([a-z0-9]+)_([0-9]{6,12})")
-
-
-class Place(NamedTuple):
-    """An example. record: line of the normalised file that is not blank, from 0."""
-
-    corpus: str
-    split: str
-    record: int
-
-    @property
-    def partition(self) -> str:
-        """Key of the partition."""
-        return f"{self.corpus}__{self.split}"
-
-    @property
-    def example_id(self) -> str:
-        """Id of the example."""
-        return example_id(*self)
-
-
-def parsed(sample: str) -> Place | None:
-    """The example of an id, None for a text that is no id."""
-    found = _ID.fullmatch(sample)
-    if found is None or not is_key(f"{found[1]}__{found[2]}"):
-        return None
-    return Place(found[1], found[2], int(found[3]))
-
-
-def chosen(request: Request, published: Collection[str]) -> Place:
-    """The example that a command names.
-
-    request: its sample is an id, or a number beside the options `corpus` and `split`.
-    published: partitions of the folder.
-
-    Without the options the first published split is taken. Raises Misuse for a sample that is
-    neither, and for a split that is not published.
-    """
-    if (place := parsed(request.sample)) is None:
-        if not request.sample.isdigit():
-            raise Misuse(f"{request.sample!r} is neither a number nor an id as gsm8k_test_000012")
-        place = Place(*split_of(request, published), request.number)
-    if place.partition not in published:
-        raise Misuse(f"{place.partition} is not in {request.path}: {_named(published)}")
-    return place
-
-
-def split_of(request: Request, published: Collection[str]) -> tuple[str, str]:
-    """Corpus and split by the options of a command; the first published ones without them."""
-    corpus, split = request.options.get("corpus"), request.options.get("split")
-    for key in published:
-        name, other = key.rsplit("__", 1)
-        if corpus in (None, name) and split in (None, other):
-            return name, other
-    wanted = " ".join(word for word in (corpus, split) if word)
-    raise Misuse(f"no split {wanted} in {request.path}: {_named(published)}".replace("  ", " "))
-
-
-def normalized_beside(folder: Path) -> Path:
-    """The folder of the normalised files, beside the folder of the alignments."""
-    return folder.absolute().parent / Path(names.NORMALIZED).name
-
-
-def _named(published: Collection[str]) -> str:
-    return f"it has {', '.join(published)}" if published else "it has none"
-
-
-def traced_token(request: Request) -> Iterable[Trace]:
-    """Where a token, or the first token of an example, came from.
-
-    request: path is the folder of the token shards. The sample is the id of an example; the
-        option `token` is then the number of a token of it. Or the sample is a row of the shard that
-        the options `corpus`, `split` and `shard` name, and `token` is a column, 0 by default.
-    """
-    from gristmill.reasoning.read import trace
-
-    keys = splits_in(request.path, "{split}/index.jsonl")
-    token = request.options.get("token") or 0
-    if parsed(request.sample) is not None:
-        place = chosen(request, keys)
-        return trace.example_origins(request.path, place.partition, place.example_id, token)
-    shard = str(request.options.get("shard") or "0")
-    if not (shard.isascii() and shard.isdigit() and len(shard) < 10):
-        raise Misuse(f"--shard {shard}: must be the number of a shard")
-    partition = "__".join(split_of(request, keys))
-    return trace.token_origins(request.path, partition, int(shard), request.number, token)
-
-
-def traced_record(request: Request) -> Iterable[Trace]:
-    """Which raw row a normalised record is from."""
-    from gristmill.reasoning.read import trace
-
-    place = chosen(request, splits_in(request.path, "{split}.jsonl"))
-    return trace.record_origins(request.path, place.partition, place.record)
-
-
-def traced_conversation(request: Request) -> Iterable[Trace]:
-    """Which raw row a conversation is from; the sample is its number, from 0."""
-    from gristmill.reasoning.read import trace
-
-    return trace.conversation_origins(request.path, request.number)
-
-
-def traced_alignment(request: Request) -> Iterable[Trace]:
-    """Which normalised record and raw row the steps of an example are from."""
-    from gristmill.reasoning.read import trace
-
-    place = chosen(request, splits_in(request.path, "{split}.align.jsonl"))
-    return trace.alignment_origins(request.path, place.partition, place.record)
-
-
-def traced_spans(request: Request) -> Iterable[Trace]:
-    """Which normalised record and raw row the annotations of an example are from."""
-    from gristmill.reasoning.read import trace
-
-    place = chosen(request, splits_in(request.path, "{split}.spans.jsonl"))
-    return trace.span_origins(request.path, place.partition, place.record)
-
-
-def traced_export(request: Request) -> Iterable[Trace]:
-    """Where a token of an example of an exported dataset came from, or a text of nanochat.
-
-    request: the sample is the id of an example, with the option `token`; or the number of a text,
-        with the option `shard`, the number of its file.
-    """
-    from gristmill.reasoning.read import trace
-
-    if (place := parsed(request.sample)) is None:
-        shard = str(request.options.get("shard") or "0")
-        if not (shard.isascii() and shard.isdigit() and len(shard) < 10):
-            raise Misuse(f"--shard {shard}: must be the number of a file")
-        return trace.text_origins(request.path, int(shard), request.number)
-    token = request.options.get("token") or 0
-    return trace.export_origins(request.path, place.partition, place.example_id, token)
-
-
 _COLOURS = ("#ffe3a3", "#cfe6c9", "#cbdff5", "#f6d0c8", "#e2d4f0", "#c8ebe6")
 _MOST = 9
 """Steps of a picture."""
@@ -334,13 +196,6 @@ def _parts(row: AlignRow, length: int) -> Iterator[tuple[int, int, str]]:
     yield place, length, ""
 
 
-_FILES: Final = {
-    "reasoning/normalized": "{split}.jsonl",
-    "reasoning/gpt2_shards": "{split}/index.jsonl",
-    "reasoning/tokens": "{split}/index.jsonl",
-    "reasoning/alignment": "{split}.align.jsonl",
-    "reasoning/spans": "{split}.spans.jsonl",
-}
 _SEARCHABLE: Final = (
     *("question", "answer", "cot", "cot_steps", "source_dataset", "example_id", "subject"),
     *("step_labels", "notes", "text", "extras.subject", "extras.source", "extras.dataset"),
@@ -355,7 +210,7 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
     if asset == EXPORTS:
         texts = sorted(folder.glob("nanochat/*.parquet"))
         return [_parquet(files, f"nanochat/{path.name}") for path in texts]
-    found = splits_in(folder, _FILES[asset]) if asset in _FILES else ()
+    found = splits_in(folder, FILES[asset]) if asset in FILES else ()
     return [_table(asset, folder, files, *key.rsplit("__", 1)) for key in found]
 
 
@@ -372,11 +227,14 @@ def _parquet(files: Files, path: str) -> Stored:
 
 
 def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> Stored:
-    name = f"{corpus}/{_FILES[asset].format(split=split)}"
+    name = f"{corpus}/{FILES[asset].format(split=split)}"
     form, shown = Form(json_row), dict[str, Any]()
     if asset == ALIGNMENT:
-        shown = {"pictures": _drawn(folder), "tokens": _pieces(folder)}
-    if _FILES[asset].endswith(names.INDEX) and (decode := _decoder(folder)) is not None:
+        shown = {
+            "pictures": lambda row: [picture(*each) for each in _example(folder, row)],
+            "tokens": lambda row: [one for each in _example(folder, row) for one in pieces(*each)],
+        }
+    if FILES[asset].endswith(names.INDEX) and (decode := _decoder(folder)) is not None:
         held = _Tokens(folder, decode)
         form, shown = Form(json_row, more={"text": held.text}), {"tokens": held.shown}
     chosen = {"corpus": corpus, "split": split}
@@ -407,8 +265,6 @@ def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> S
 
 def _decoder(folder: Path) -> Callable[[], Tokenizer] | None:
     """Gives the tokenizer of the shards when it is needed; None where it is not to be had."""
-    from gristmill.reasoning.read.trace import tokenizer_of
-
     try:
         tokenizer = tokenizer_of(folder, data_root(folder))
     except GristmillError:
@@ -425,22 +281,16 @@ class _Tokens:
 
     def ids(self, values: Mapping[str, Any]) -> list[int]:
         """The tokens of a row of the index, the last one apart."""
-        found: list[int] = []
-        for span in values["spans"]:
-            corpus, split = Path(span["shard_path"]).parts[-3:-1]
-            shard = self._mapped(self._folder / corpus / split / Path(span["shard_path"]).name)
-            found += shard[span["sequence_index"], span["start"] : span["end"]].tolist()
         tokenizer = self._decode()
         known = range(tokenizer.size)
+        found = tokens_of(self._folder, values, self._mapped).tolist()
         return [token for token in found if token in known and token != tokenizer.eod]
 
     def text(self, values: Mapping[str, Any]) -> str:
-        """The text of a row of the index."""
         pieces = self._decode().token_bytes
         return b"".join(pieces[token] for token in self.ids(values)).decode("utf-8", "replace")
 
     def shown(self, row: Record) -> Sequence[Token]:
-        """The tokens of a row, each with its text."""
         one = self._decode().token_bytes
         return [Token(_visible(one[token]), token) for token in self.ids(row.values)]
 
@@ -452,32 +302,13 @@ def _visible(octets: bytes) -> str:
         return f"‹{octets.hex()}›"
 
 
-def _example(folder: Path, row: Record) -> tuple[align.AlignRow, str] | None:
-    """A row of an alignment with its text, None where its normalised record is not there."""
-    from gristmill.reasoning.read.trace import record_at
-
+def _example(folder: Path, row: Record) -> Iterator[tuple[align.AlignRow, str]]:
+    """Yield a row of an alignment with its text, nothing where its record is not there."""
     place = parsed(str(row.values["example_id"]))
-    normalized = normalized_beside(folder)
-    if place is None or not (normalized / names.normalized(place.corpus, place.split)).is_file():
-        return None
-    found = align.AlignRow(**{key: row.values[key] for key in align.KEYS})
-    return found, text_of(record_at(normalized, place.partition, place.record)[0])
-
-
-def _drawn(folder: Path) -> Callable[[Record], Sequence[Picture]]:
-    def pictures(row: Record) -> Sequence[Picture]:
-        example = _example(folder, row)
-        return [picture(*example)] if example is not None else ()
-
-    return pictures
-
-
-def _pieces(folder: Path) -> Callable[[Record], Sequence[Token]]:
-    def tokens(row: Record) -> Sequence[Token]:
-        example = _example(folder, row)
-        return [*pieces(*example)] if example is not None else ()
-
-    return tokens
+    normalized = folder.absolute().parent / Path(names.NORMALIZED).name
+    if place is not None and (normalized / names.normalized(*place[:2])).is_file():
+        found = align.AlignRow(**{key: row.values[key] for key in align.KEYS})
+        yield found, text_of(record_at(normalized, place.partition, place.record)[0])
 
 
 def data_root(path: Path) -> Path:

@@ -55,7 +55,6 @@ ACROSS = {
     "puzzles/laws/test_workers.py": "builds and laws of every kind with several workers",
     "puzzles/read/test_training.py": "a toy model trained on every kind of puzzle",
     "reasoning/read/test_source.py": "the sequences of shards as a source of the loader",
-    "reasoning/builders/test_shard_kills.py": "builds of shards that are killed",
     "sensors/test_first_ticks.py": "the sensors of all families over samples that are built",
     "synth/builders/chat/test_synth_recipe.py": "SYNTH by a recipe against its own assets",
     "synth/builders/chat/test_publishing.py": "conversations from their drop to a batch, published",

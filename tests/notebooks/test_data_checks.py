@@ -12,7 +12,7 @@ import pytest
 
 from gristmill.vocabularies.pinned import GPT2, find
 from tests.paths import CHECKOUT
-from tests.reasoning.aligned_root import CORPUS, SPLIT, aligned_root, worked
+from tests.reasoning.published_root import CORPUS, SPLIT, aligned_root, worked
 
 NOTEBOOKS = sorted((CHECKOUT / "notebooks").rglob("*.ipynb"))
 

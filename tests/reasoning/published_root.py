@@ -19,6 +19,7 @@ from gristmill.vocabularies.pinned import GPT2, drop_folder
 
 PARTITION = "gsm8k__train"
 SEQ_LEN = 64
+CORPUS, SPLIT = PARTITION.split("__")
 
 
 def build_of(root: Path, asset: str, partition: str, **chosen: object) -> Build:
@@ -101,3 +102,24 @@ def change_counts(root: Path, folder: str, partition: str, **counts: float) -> N
     record = Record.model_validate_json(path.read_bytes())
     changed = record.model_copy(update={"counts": record.counts | counts})
     path.write_bytes(changed.sealed().to_bytes())
+
+
+def worked(count: int) -> list[dict[str, Any]]:
+    """Records of a few steps each, all different."""
+    return [
+        {
+            "question": f"Ann has {n} pens and buys {n + 2}. “How many” now?",
+            "answer": f"She had {n}.\nShe has {n}+{n + 2}=<<{n}+{n + 2}={2 * n + 2}>>{2 * n + 2}."
+            f"\n#### {2 * n + 2}",
+        }
+        for n in range(count)
+    ]
+
+
+def aligned_root(
+    root: Path, vocabulary: Path, records: Iterable[Mapping[str, Any]], **chosen: object
+) -> Path:
+    """Publish shards, manifest and alignment of the records."""
+    publish_root(root, vocabulary, records, **chosen)
+    built(root, "reasoning/alignment", PARTITION)
+    return root

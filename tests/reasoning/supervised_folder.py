@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.reasoning.format import align, index, names
+from gristmill.reasoning.format import align, names
 from tests.reasoning.shard_folders import write_manifest, write_shard
 
 SEQ_LEN = 16
+KEYS = (
+    *("example_id", "shard_path", "sequence_index", "token_start", "num_tokens"),
+    *("num_tokens_with_eos", "spans", "rank", "text_sha256"),
+)
+"""Of a line of the index, in its order; `extras` comes last."""
+
+
+def span(shard_path: str, row: int, start: int, end: int) -> dict[str, Any]:
+    return {"shard_path": shard_path, "sequence_index": row, "start": start, "end": end}
+
+
+def index_line(values: Sequence[Any], extras: Mapping[str, Any]) -> bytes:
+    """A line of the index, by the standard library. values: of `KEYS`."""
+    extras_text = f', "extras": {json.dumps(extras, ensure_ascii=False)}' if extras else ""
+    return f"{json.dumps(dict(zip(KEYS, values, strict=True)))[:-1]}{extras_text}}}\n".encode()
 
 
 @dataclass
@@ -119,20 +134,20 @@ def _write_rows(
         while place < end:
             path, row, column = _shard_path(made, entry["rank"], world_size, place)
             stop = min(SEQ_LEN, column + end - place)
-            spans.append(index.Span(f"{prefix}/tokenized/gpt2/{path}", row, column, stop))
+            spans.append(span(f"{prefix}/tokenized/gpt2/{path}", row, column, stop))
             place += stop - column
-        values = (entry["example_id"], *spans[0][:3], entry["length"], entry["length"] + 1)
-        lines.append(
-            index.line(index.Row(*values, tuple(spans), entry["rank"], "0" * 64, made.extras[line]))
-        )
+        first = tuple(spans[0].values())[:3]
+        counts = (entry["length"], entry["length"] + 1)
+        values = (entry["example_id"], *first, *counts, spans, entry["rank"], "0" * 64)
+        lines.append(index_line(values, made.extras[line]))
         labels = [f"Step {n}" for n in range(1, len(entry["steps"]) + 1)]
         confidence = (1.0, 0.5)[line % 2] if labels else 0.0
         aligned.append(
             align.line(
                 align.AlignRow(
                     entry["example_id"],
-                    spans[0].sequence_index,
-                    spans[0].shard_path,
+                    first[1],
+                    first[0],
                     entry["steps"],
                     entry["steps"],
                     labels,

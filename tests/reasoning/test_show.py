@@ -21,12 +21,12 @@ from gristmill.corpora.corpus import PARTITIONS
 from gristmill.families import Misuse, Request
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.align import AlignRow
+from gristmill.reasoning.read.trace import Place, chosen, parsed, traced
 from gristmill.reasoning.render.steps import steps_of
 from gristmill.reasoning.render.text import rendered
-from gristmill.reasoning.show import Place, chosen, parsed, picture, pieces, tables, traced_token
+from gristmill.reasoning.show import picture, pieces, tables
 from gristmill.vocabularies.pinned import GPT2, find
-from tests.reasoning.aligned_root import worked
-from tests.reasoning.published_root import publish_split
+from tests.reasoning.published_root import publish_split, worked
 
 PUBLISHED = ["gsm8k__train", "gsm8k__test", "wiqa__test"]
 
@@ -91,7 +91,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Pa
 def facts(built: Path, sample: str, **options: Any) -> dict[str, object]:
     """What the first step of a trace says, which is about a token."""
     request = Request(built / names.TOKENIZED, sample, options)
-    return dict(next(iter(traced_token(request))).facts())
+    return dict(next(iter(traced("reasoning/gpt2_shards", request))).facts())
 
 
 @pytest.mark.parametrize("token", [None, 0, 3])

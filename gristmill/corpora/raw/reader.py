@@ -73,8 +73,6 @@ class Compiled:
 
 
 class _Values:
-    """The values of a form."""
-
     def __init__(self, corpus: Corpus, form: Form, own: Names, outer: Names) -> None:
         self._corpus, self._form, self._own, self._outer = corpus, form, own, outer
 

@@ -108,7 +108,6 @@ def held_under(row: object, columns: Collection[str]) -> str | None:
 
 
 def _is_of_rows(value: object) -> bool:
-    """Whether a value is a list of objects with keys."""
     return (
         isinstance(value, list)
         and bool(value)

@@ -276,7 +276,6 @@ class _Keep:
         self._tests, self._get = tests, column(self._name, names)
 
     def check(self, row: Row) -> None:
-        """Raise Unfit for a row that fails a test."""
         value = self._get(row)
         for key, wanted in self._tests.items():
             if not _passes(key, value, wanted):

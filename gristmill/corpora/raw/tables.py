@@ -183,7 +183,6 @@ class _Decoder:
         self.is_broken = False
 
     def begin(self, row: int) -> None:
-        """A row begins."""
         self._size, self._cells, self._row, self.is_broken = 0, 0, row, False
 
     def __iter__(self) -> _Decoder:

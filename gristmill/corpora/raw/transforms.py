@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.corpora.corpus import Corpus
-from gristmill.corpora.raw import trip
+from gristmill.corpora.raw import texts as raw_texts
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.corpora.records import Record
 from gristmill.hashing import sha256_file, sha256_sources
@@ -148,7 +148,7 @@ class Transform:
     columns: Sequence[str]
 
 
-BUILT_IN: Final[Mapping[str, Transform]] = {"trip": Transform(trip.record, trip.COLUMNS)}
+BUILT_IN: Final[Mapping[str, Transform]] = {"trip": Transform(raw_texts.record, raw_texts.COLUMNS)}
 """The transforms of the package by name."""
 
 

@@ -104,7 +104,6 @@ def _count(
 
 
 def _batches(task: Task) -> Iterator[list[_Example]]:
-    """Yield the examples of a task, some of them together."""
     batch: list[_Example] = []
     characters = 0
     wanted = _index_rows(task)
@@ -150,7 +149,6 @@ def _lines(path: Path, start: int, end: int) -> Iterator[bytes]:
 
 
 def _check(task: Task, row: Mapping[str, Any], text: str) -> None:
-    """Raise BadInput where the index is of another text."""
     if hashlib.sha256(text.encode()).hexdigest() != row["text_sha256"]:
         raise BadInput(
             task.index, f"{row['example_id']} has another text_sha256 than {task.jsonl}: {_AGAIN}"
@@ -158,7 +156,6 @@ def _check(task: Task, row: Mapping[str, Any], text: str) -> None:
 
 
 def _rows(batch: list[_Example], task: Task) -> Iterator[form.AlignRow]:
-    """Yield the rows of some examples."""
     texts = [example.rendered.text for example in batch]
     encoded = task.tokenizer.encode(texts, task.engine)
     counts = [ids.nbytes // 4 for ids in encoded.ids]
@@ -366,8 +363,6 @@ def _index_end(rows: BinaryIO, index: Path, record: int | None) -> int:
 
 @dataclass
 class _Tally:
-    """The counts of the parts so far."""
-
     counts: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
     labels: Counter[str] = field(default_factory=Counter)

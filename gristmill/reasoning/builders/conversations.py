@@ -140,7 +140,6 @@ class _Work:
         self._bytes = self._row = 0
 
     def run(self, files: Mapping[str, Sequence[Path]], links: LinkRule, progress: Progress) -> None:
-        """Write the conversations of all files."""
         for split, paths in files.items():
             for path in paths:
                 if path not in self._paths:
@@ -160,7 +159,6 @@ class _Work:
             raise BadInput(self._paths[0], f"{rule} in corpus.toml, which is {self._chat.shards}")
 
     def summary(self, notes: Mapping[str, FileNote]) -> ConversationsSummary:
-        """What was done. notes: of each file."""
         names = ("rows", "raw_rows", "held", "from_trees", "validation", "messages", "thoughts")
         return ConversationsSummary(
             files=notes,
@@ -205,7 +203,6 @@ class _Work:
             self._refused.check_file(path, 0)
 
     def _read_trees(self, trees: Trees) -> None:
-        """Write the conversations of the trees."""
         for at, (place, items) in enumerate(trees.conversations()):
             is_own = at % self._chat.shards == self._number
             if not (is_own or self._needs_all):

@@ -318,7 +318,6 @@ class _Work:
         self._unknown = UnknownKeys(corpus, is_refused) if is_looked_at else None
 
     def run(self, links: LinkRule, progress: Progress) -> None:
-        """Write the records of all files."""
         reader, has_rows = Reader(self._corpus), False
         with progress.stage("normalise", "rows") as stage:
             for number, path in enumerate(self._paths):
@@ -338,7 +337,6 @@ class _Work:
         self._refused.check(self._paths[0], self.records)
 
     def summary(self, notes: Mapping[str, FileNote]) -> NormalizeSummary:
-        """What was done. notes: of each file."""
         return NormalizeSummary(
             files=notes,
             raw_rows=self.rows,

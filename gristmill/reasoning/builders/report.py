@@ -1,33 +1,277 @@
 """The builder of the daily report: counts of every split, invariance, drift and the gate.
 
-Counts are those of the records of the published splits; only the sample that is perturbed is
-read. Source: `docs/formats/reasoning.md#reports`.
+Counts are those of the records of the published splits and token datasets; only the sample that is
+perturbed is read. Splits of a dataset have the counts of its manifest, of the alignments in it, and
+of the records of the normalised splits that it was built from.
+Source: `docs/formats/reasoning.md#reports`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from random import Random
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from gristmill import provenance
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.corpora.corpus import Corpus, corpus_and_split, ordered
+from gristmill.corpora.raw.texts import chain, text
+from gristmill.corpora.records import STEPS, parse
 from gristmill.provenance import Record
 from gristmill.provenance.find_artifacts import artifacts_in
-from gristmill.reasoning.builders import measured as invariance
-from gristmill.reasoning.builders import measured as report_datasets
-from gristmill.reasoning.config import ReportConfig
-from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.format.published import corpus_of_record, published_datasets, recorded
+from gristmill.reasoning.config import ALIGNED, ReportConfig
+from gristmill.reasoning.format import align, names, reports
+from gristmill.reasoning.format.published import (
+    NORMALIZED,
+    corpus_of_record,
+    published_datasets,
+    recorded,
+)
+from gristmill.reasoning.format.shards import Meta, read_manifest
+from gristmill.reasoning.render.text import text_of
 from gristmill.run.progress import SILENT, Progress
-from gristmill.vocabularies.encode import encoder
+from gristmill.vocabularies.encode import Encoder, encoder
 from gristmill.vocabularies.pinned import GPT2
 
+Perturb = Callable[[str, Random], str]
+"""Takes a text and a source of chance; returns the text perturbed."""
+
+_STOPS: Final = re.compile(r"([.!?]) (?! )")
+_DOUBLE: Final = re.compile(r"  +")
+_FINAL_STOP: Final = re.compile(r"\.(?=\s*\Z)")
+_ANNOTATION: Final = re.compile(r"<<[^<>\n]*>>")
+_SPACE: Final = re.compile(" ")
+
+
+def _one_doubled_space(text: str, random: Random) -> str:
+    places = [match.start() for match in _SPACE.finditer(text)]
+    if not places:
+        return text
+    place = random.choice(places)
+    return f"{text[:place]} {text[place:]}"
+
+
+GATED: Final[Mapping[str, Perturb]] = {
+    "edge_whitespace": lambda text, _: f" \n\t{text}\u00a0 \n" if text else text,
+    "byte_order_mark": lambda text, _: f"\ufeff{text}" if text else text,
+    "trailing_newline": lambda text, _: f"{text}\n" if text else text,
+    "crlf": lambda text, _: text.replace("\n", "\r\n"),
+}
+"""Perturbations that normalising and rendering claim to absorb."""
+
+REPORTED: Final[Mapping[str, Perturb]] = {
+    "no_final_period": lambda text, _: _FINAL_STOP.sub("", text),
+    "single_spaces": lambda text, _: _DOUBLE.sub(" ", text),
+    "curly_quotes": lambda text, _: text.replace("'", "\u2019"),
+    "double_space_after_stop": lambda text, _: _STOPS.sub(r"\1  ", text),
+    "one_doubled_space": _one_doubled_space,
+    "space_at_line_ends": lambda text, _: text.replace("\n", " \n"),
+    "no_break_space": lambda text, _: text.replace(" ", "\u00a0", 1),
+    "no_annotations": lambda text, _: _ANNOTATION.sub("", text),
+}
+"""Perturbations that change tokens; how many is reported."""
+
+
+TOLERANCE: Final = 0.01
+"""Largest share of token ids that a perturbation may change: more is a breach, or flagged."""
+LONGEST: Final = 50_000
+"""Characters of a record; a longer one is left out, as its comparison would take long."""
+
+
+class Invariance(NamedTuple):
+    """What perturbations change in a split.
+
+    changed: by perturbation, the share of token ids that are not the same, from 0 to 1.
+    """
+
+    examples: int
+    left_out: int
+    changed: dict[str, float]
+
+    def breaches(self) -> dict[str, float]:
+        """The perturbations that should change nothing, and change too much."""
+        return {name: self.changed[name] for name in GATED if self.changed[name] >= TOLERANCE}
+
+    def flagged(self) -> dict[str, float]:
+        """The other perturbations that change much."""
+        return {name: self.changed[name] for name in REPORTED if self.changed[name] > TOLERANCE}
+
+
+def measure(
+    jsonl: Path, corpus: str, split: str, records: int, sample: int, seed: int, encoder: Encoder
+) -> Invariance:
+    """Perturb a sample of the records of a split, normalise and tokenise them again, compare.
+
+    jsonl: the normalised file. Its records take the place of raw ones, in the seed's form.
+
+    A share is 1 minus the ids that both have in the same order (a longest common subsequence),
+    over the ids of the longer one, over all examples. Memory: the sample.
+    Raises BadInput for a line that is no record.
+    """
+    random = Random(f"{seed}:{corpus}__{split}")
+    wanted = set(random.sample(range(records), min(sample, records)))
+    drawn = [record for record in _drawn(jsonl, wanted) if text_of(record)]
+    kept = [record for record in drawn if len(text_of(record)) <= LONGEST]
+    before = _ids([text_of(record) for record in kept], encoder)
+    changed = {
+        name: _share(before, _ids(_texts(kept, perturb, random), encoder))
+        for name, perturb in {**GATED, **REPORTED}.items()
+    }
+    return Invariance(len(kept), len(drawn) - len(kept), changed)
+
+
+def _drawn(jsonl: Path, wanted: set[int]) -> Iterator[dict[str, Any]]:
+    """Yield the records with some numbers, from 0."""
+    number = -1
+    last = max(wanted, default=-1)
+    with jsonl.open("rb") as file:
+        for row, line in enumerate(file, 1):
+            number += not line.isspace()
+            if number in wanted and not line.isspace():
+                yield parse(line, jsonl, row)
+            if number >= last:
+                return
+
+
+def _texts(records: Sequence[Mapping[str, Any]], perturb: Perturb, random: Random) -> list[str]:
+    """The rendered texts of records that were perturbed, and normalised again."""
+    texts = []
+    for record in records:
+        changed = {key: text(perturb(record[key], random)) for key in ("question", "answer")}
+        cot, _ = chain(_chain(record, perturb, random))
+        texts.append(text_of({**changed, "cot": cot}))
+    return texts
+
+
+def _chain(record: Mapping[str, Any], perturb: Perturb, random: Random) -> Any:
+    """The perturbed CoT: a list where it was one, null where there is none."""
+    if (steps := record.get(STEPS)) is not None:
+        return [perturb(step, random) for step in steps]
+    cot = record["cot"]
+    return None if cot is None else perturb(cot, random)
+
+
+def _ids(texts: Sequence[str], encoder: Encoder) -> list[list[int]]:
+    return [np.frombuffer(ids, np.int32).tolist() for ids in encoder.encode(texts).ids]
+
+
+def _share(before: list[list[int]], after: list[list[int]]) -> float:
+    """The share of ids that differ, over all texts."""
+    most = same = 0
+    for one, other in zip(before, after, strict=True):
+        most += max(len(one), len(other))
+        same += common(one, other)
+    return round(1 - same / most, 6) if most else 0.0
+
+
+def common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Length of a longest common subsequence.
+
+    Hyyrö's algorithm: a row of the table of lengths is one whole number, a bit a column.
+    """
+    if one == other:
+        return len(one)
+    places: dict[int, int] = {}
+    for place, value in enumerate(one):
+        places[value] = places.get(value, 0) | 1 << place
+    full = (1 << len(one)) - 1
+    row = full
+    for value in other:
+        matches = row & places.get(value, 0)
+        row = ((row + matches) | (row - matches)) & full
+    return len(one) - row.bit_count()
+
+
+_RECORDED: Final = {"total_tokens": "text_tokens"}
+"""Names of counts in the record where they are others than in the report."""
+
+
+def dataset(folder: Path, normalized: Mapping[str, Record]) -> dict[str, Any]:
+    """The numbers of a published token dataset: those of its record, and of each split.
+
+    folder: of it. normalized: the records of the normalised splits, by partition.
+
+    Raises GristmillError where record, manifest or an alignment cannot be read.
+    """
+    path = provenance.record_path(folder, None, shared=False)
+    record = provenance.read_record(path)
+    inputs = provenance.read_inputs(record, path)
+    sources = {str(each.partition): each for each in inputs if each.asset == NORMALIZED}
+    metas = read_manifest(folder)
+    totals = {key: int(record.counts[_RECORDED.get(key, key)]) for key in reports.DATASET_COUNTS}
+    is_aligned, splits = ALIGNED in record.config["outputs"], {}
+    for key, source in sources.items():
+        own = [meta for meta in metas if f"{meta.dataset}__{meta.split}" == key]
+        found = normalized.get(key)
+        current = found if found and found.data_version == source.data_version else None
+        counts = _counts(own) | _unsplit(totals, len(sources), current, own)
+        if is_aligned:
+            counts |= _aligned(folder / names.alignment(*key.split("__")))
+        splits[key] = _with_shares(counts, own)
+    for key in reports.ALIGNED_COUNTS if is_aligned else ():
+        totals[key] = sum(split[key] for split in splits.values())
+    tokenizer = record.tokenizer
+    assert tokenizer is not None
+    values = (tokenizer.name, tokenizer.sha256, splits, totals)
+    return dict(zip(reports.DATASET_KEYS, values, strict=True))
+
+
+def _counts(metas: Sequence[Meta]) -> dict[str, int]:
+    """What the metas of a split say; each example has one end."""
+    ends = sum(meta.eos_tokens for meta in metas)
+    return {
+        "examples": ends,
+        "shards": len(metas),
+        "sequences": sum(meta.num_sequences for meta in metas),
+        "total_tokens": sum(meta.text_tokens for meta in metas),
+        "eos_tokens": ends,
+        "pad_tokens": sum(meta.pad_tokens for meta in metas),
+    }
+
+
+def _unsplit(
+    totals: Mapping[str, int], splits: int, normalized: Record | None, metas: Sequence[Meta]
+) -> dict[str, int | None]:
+    """What the record counts over all splits, of one of them; null where nothing says it."""
+    counts: dict[str, int | None] = {
+        key: totals[key] if splits == 1 or not totals[key] else None for key in reports.UNSPLIT
+    }
+    if normalized is not None:
+        examples = sum(meta.eos_tokens for meta in metas)
+        counts["skipped_empty"] = int(normalized.counts["records"]) - examples
+        counts["with_cot"] = int(normalized.counts["with_cot"])
+    return counts
+
+
+def _aligned(path: Path) -> dict[str, int]:
+    counts = dict.fromkeys(reports.ALIGNED_COUNTS, 0)
+    for row in align.rows(path):
+        counts["aligned"] += bool(row.step_labels)
+        counts["spans"] += len(row.step_labels)
+    return counts
+
+
+def _with_shares(counts: Mapping[str, int | None], metas: Sequence[Meta]) -> dict[str, Any]:
+    """The counts in the order of a report, the shares, and the hash of the normalised file."""
+    order = (*reports.DATASET_COUNTS, *reports.ALIGNED_COUNTS)
+    examples = counts["examples"] or 0
+    return {key: counts[key] for key in order if key in counts} | {
+        "pct_with_cot": reports.ratio(counts["with_cot"], examples, 100),
+        "avg_seq_len": reports.ratio(counts["total_tokens"], examples),
+        "alignment_coverage": reports.ratio(counts.get("aligned"), examples),
+        "raw_sha256": metas[0].source_files[0]["sha256"] if metas else None,
+    }
+
+
 _RELATIVE: Final = ("total_tokens", "avg_seq_len")
-_POINTS: Final = {"pct_with_cot": 1.0, "alignment_coverage": 100.0}
+_COT: Final = "pct_with_cot"
+_POINTS: Final = {_COT: 1.0, "alignment_coverage": 100.0}
 """Measured in percentage points: what a value is multiplied by."""
 
 Splits = Mapping[str, Mapping[str, Any]]
@@ -48,7 +292,10 @@ def breaches(now: Splits, before: Splits, config: ReportConfig) -> list[str]:
         if new is None:
             found.append(f"{name}: is in the baseline, and no longer published")
             continue
-        found += [f"{name}: {breach}" for breach in _of_split(new, old, config)]
+        points = {**_POINTS}
+        if "/" in name and None in (new[_COT], old[_COT]):
+            del points[_COT]  # the record of a dataset counts it over all splits
+        found += [f"{name}: {breach}" for breach in _of_split(new, old, config, points)]
     return found
 
 
@@ -65,7 +312,10 @@ def changes(now: Splits, before: Splits) -> dict[str, dict[str, float | None]]:
 
 
 def _of_split(
-    new: Mapping[str, Any], old: Mapping[str, Any], config: ReportConfig
+    new: Mapping[str, Any],
+    old: Mapping[str, Any],
+    config: ReportConfig,
+    in_points: Mapping[str, float],
 ) -> Iterator[str]:
     same_raw = new["raw_sha256"] == old["raw_sha256"] is not None
     if same_raw and new["examples"] != old["examples"]:
@@ -77,7 +327,7 @@ def _of_split(
         change, most = _relative(new[key], old[key]), getattr(config, key)
         if _differs(new[key], old[key]) or (change is not None and abs(change) > most):
             yield f"{key} {_said(old[key])} became {_said(new[key])}: more than {most:.2%}"
-    for key, by in _POINTS.items():
+    for key, by in in_points.items():
         points, most = _points(new[key], old[key], by), getattr(config, key)
         if _differs(new[key], old[key]) or (points is not None and abs(points) > most):
             yield f"{key} {_said(old[key])} became {_said(new[key])}: more than {most:g} points"
@@ -208,7 +458,7 @@ def _datasets(
         key: found[names.NORMALIZED] for key, found in records.items() if names.NORMALIZED in found
     }
     return {
-        name: report_datasets.dataset(data_root / names.TOKENS / name, normalized)
+        name: dataset(data_root / names.TOKENS / name, normalized)
         for name in published_datasets(data_root)
     }
 
@@ -259,7 +509,7 @@ def _invariance(
     splits: Mapping[str, Mapping[str, Any]],
     config: ReportConfig,
     progress: Progress,
-) -> dict[str, invariance.Invariance]:
+) -> dict[str, Invariance]:
     """What perturbations change in each split that has examples."""
     if not config.invariance_sample or not any(split["examples"] for split in splits.values()):
         return {}
@@ -270,7 +520,7 @@ def _invariance(
             corpus, part = split["dataset"], split["split"]
             jsonl = data_root / names.NORMALIZED / names.normalized(corpus, part)
             if split["records"] and split["examples"]:
-                measured[name] = invariance.measure(
+                measured[name] = measure(
                     *(jsonl, corpus, part, split["records"]),
                     *(config.invariance_sample, config.seed, encode),
                 )
@@ -280,7 +530,7 @@ def _invariance(
 
 def _report(
     described: Mapping[str, Any],
-    measured: Mapping[str, invariance.Invariance],
+    measured: Mapping[str, Invariance],
     config: ReportConfig,
     baseline: Mapping[str, Any] | None,
     head: Mapping[str, str | None],
@@ -293,8 +543,7 @@ def _report(
         for name, each in measured.items()
         for kind, share in each.breaches().items()
     ]
-    now, then = report_datasets.measured_alike(every, before)
-    outside = [*breaches(now, then, config), *unstable]
+    outside = [*breaches(every, before, config), *unstable]
     dated = baseline["date"] if baseline is not None else None
     return {
         "schema_version": reports.SCHEMA_VERSION,
@@ -305,7 +554,7 @@ def _report(
         "invariance": {
             "sample": config.invariance_sample,
             "seed": config.seed,
-            "tolerance": invariance.TOLERANCE,
+            "tolerance": TOLERANCE,
             "splits": {name: each._asdict() for name, each in measured.items()},
             "breaches": unstable,
             "flagged": {name: each.flagged() for name, each in measured.items() if each.flagged()},
@@ -333,7 +582,12 @@ def _warned(described: Mapping[str, Any], records: Mapping[str, Mapping[str, Rec
         for name, split in reports.all_splits(described).items()
         for warning in _warnings(name, split, records.get(name.rpartition("/")[2], {}))
     ]
-    return [*of_splits, *report_datasets.control_warnings(described.get(reports.DATASETS, {}))]
+    of_datasets = [
+        f"{name}: {count:,} literal end tokens of {each['tokenizer']} in texts stay text"
+        for name, each in described.get(reports.DATASETS, {}).items()
+        if (count := each["totals"]["control_texts"])
+    ]
+    return of_splits + of_datasets
 
 
 def _warnings(name: str, split: Mapping[str, Any], records: Mapping[str, Record]) -> Iterator[str]:

@@ -112,7 +112,7 @@ class SplitIndex:
             path.unlink()
 
     def _lines(self, rank: int, before: int, part: Part) -> Iterator[str]:
-        """Yield the lines of a part, as `index.line` would make them."""
+        """Yield the lines of a part, as `json.dumps` would make them of their keys."""
         seq_len, per_shard = self._seq_len, self._tokens_per_shard
         with_eos = part.lengths + 1
         ends = before + np.cumsum(with_eos)

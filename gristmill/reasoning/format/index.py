@@ -9,9 +9,9 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -72,41 +72,9 @@ _FOLDERS: Final = re.compile(
 """What is before the path of a shard below the folder of all shards."""
 
 
-class Span(NamedTuple):
-    """Tokens of an example in one sequence: columns from `start` up to `end`, not included."""
-
-    shard_path: str
-    sequence_index: int
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Row:
-    """One example. The fields are the keys of a line, in its order.
-
-    example_id: `<corpus>_<split>_<record>`.
-    shard_path: the shard with its first token, a POSIX path below the data root.
-    sequence_index, token_start: row and column of the first token in that shard.
-    num_tokens: tokens of the text. num_tokens_with_eos: one more.
-    spans: all tokens, the EOS included, in order; one for each sequence.
-    rank: the rank that packed it.
-    text_sha256: hex, of the rendered text in UTF-8.
-    extras: values of the record by column, of `SELECTORS`; the key is absent where there is none.
-    """
-
-    example_id: str
-    shard_path: str
-    sequence_index: int
-    token_start: int
-    num_tokens: int
-    num_tokens_with_eos: int
-    spans: tuple[Span, ...]
-    rank: int
-    text_sha256: str
-    extras: Mapping[str, Any] = field(default_factory=dict)
-
-
+# The keys of a line, which is an example. shard_path: the shard with its first token, below the
+# data root. spans: all its tokens, the EOS included, one for each sequence. rank: that packed it.
+# The key `extras`, by column of `SELECTORS`, is absent where there is none.
 _TYPES: Final[Mapping[str, type]] = {
     "example_id": str,
     "shard_path": str,
@@ -147,13 +115,6 @@ def below_tokenized(path: str) -> str:
     return path[found.end() :]
 
 
-def line(row: Row) -> bytes:
-    """The line of an example, with its newline."""
-    values = {name: getattr(row, name) for name in _TYPES}
-    values["spans"] = [span._asdict() for span in row.spans]
-    return (json.dumps(values)[:-1] + extras_text(row.extras) + "}\n").encode()
-
-
 def extras_text(extras: Mapping[str, Any]) -> str:
     """What follows the last key that all lines have, before the closing brace."""
     if not extras:
@@ -166,25 +127,18 @@ def extras_of(record: Mapping[str, Any], columns: tuple[str, ...]) -> dict[str, 
     return {name: record[name] for name in columns if record.get(name) not in (None, "", [], {})}
 
 
-def rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of an index file, in its order.
+def objects(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of an index file as JSON objects.
 
     Raises BadInput with the line for one that is not of this form.
     """
-    for values in objects(path):
-        spans = tuple(Span(**span) for span in values["spans"])
-        yield Row(**{**values, "spans": spans})
-
-
-def objects(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of an index file as JSON objects; faster than `rows`, and as strict."""
     with path.open("rb") as file:
         for number, text in enumerate(file, 1):
             yield parsed(text, path, number)
 
 
 def parsed(text: bytes, path: Path, number: int) -> dict[str, Any]:
-    """One line as a JSON object. Raises BadInput as `rows`. number: of the line, from 1."""
+    """One line as a JSON object. Raises BadInput as `objects`. number: of the line, from 1."""
     try:
         values = orjson.loads(text)
     except ValueError as error:

@@ -188,7 +188,6 @@ class _Zip:
         return _DESCRIPTOR.pack(b"PK\7\x08", crc, size, size)
 
     def entry(self, name: str, contents: bytes) -> bytes:
-        """Return a whole entry."""
         header = self.begin(name)
         return header + contents + self.end(zlib.crc32(contents), len(contents))
 
@@ -208,7 +207,6 @@ class _Zip:
 
 
 def _head(zipped: _Zip, shape: tuple[int, int]) -> bytes:
-    """Everything before the payload."""
     sequences, seq_len = shape
     numbers = tuple(map(_pickled, (sequences * seq_len, sequences, seq_len, seq_len)))
     entries = [zipped.entry("data.pkl", _PICKLE % numbers)]

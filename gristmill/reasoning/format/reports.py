@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -165,92 +165,67 @@ def read(file: Path) -> dict[str, Any]:
 
 def problem(report: Any) -> str | None:
     """Why a value is no report, None if it is one."""
+    return next(_problems(report), None)
+
+
+def _problems(report: Any) -> Iterator[str]:
+    """Yield what is wrong with a value; only the first is asked for."""
     at = KEYS.index("totals") + 1
     forms = (KEYS, (*KEYS[:at], DATASETS, *KEYS[at:]))
     if not isinstance(report, dict) or tuple(report) not in forms:
-        return f"is not an object with the keys {', '.join(KEYS)}"
+        yield f"is not an object with the keys {', '.join(KEYS)}"
     if report["schema_version"] != SCHEMA_VERSION:
-        return f"has schema_version {report['schema_version']!r}, expected {SCHEMA_VERSION}"
+        yield f"has schema_version {report['schema_version']!r}, expected {SCHEMA_VERSION}"
     if not isinstance(report["date"], str) or not _DATE.fullmatch(report["date"]):
-        return f"has the date {report['date']!r}"
-    if not isinstance(report["splits"], dict):
-        return "splits is no object"
+        yield f"has the date {report['date']!r}"
+    for key in ("splits", "totals", DATASETS):
+        if not isinstance(report.get(key, {}), dict):
+            yield f"{key} is no object"
     for name, split in report["splits"].items():
-        if (wrong := _split_problem(split)) is not None:
-            return f"{name}: {wrong}"
-    if not isinstance(report["totals"], dict):
-        return "totals is no object"
-    if (wrong := _datasets_problem(report.get(DATASETS, {}))) is not None:
-        return wrong
-    return _drift_problem(report["drift"]) or _gate_problem(report["gate"])
+        yield from (f"{name}: {wrong}" for wrong in _lacking(split, _SPLIT))
+    for name, dataset in report.get(DATASETS, {}).items():
+        yield from (f"{name}{wrong}" for wrong in _of_dataset(dataset))
+    yield from _of_gate(report["drift"], report["gate"])
 
 
-def _split_problem(split: Any) -> str | None:
-    if not isinstance(split, dict):
-        return "is no object"
-    for key in COUNTS:
-        if not _is_count(split.get(key)):
-            return f"{key} is no count"
-    for key in SHARES:
-        if key not in split or not (split[key] is None or _is_number(split[key])):
-            return f"{key} is no number"
-    for key in HASHES:
-        if key not in split or not isinstance(split[key], str | None):
-            return f"{key} is no hash"
-    return None
-
-
-def _datasets_problem(datasets: Any) -> str | None:
-    if not isinstance(datasets, dict):
-        return "datasets is no object"
-    for name, dataset in datasets.items():
-        if not isinstance(dataset, dict) or tuple(dataset) != DATASET_KEYS:
-            return f"{name}: is not an object with the keys {', '.join(DATASET_KEYS)}"
-        if not all(isinstance(dataset[key], str) for key in DATASET_KEYS[:2]):
-            return f"{name}: has no tokenizer"
-        if not isinstance(dataset["splits"], dict) or not isinstance(dataset["totals"], dict):
-            return f"{name}: splits or totals is no object"
-        for key, split in dataset["splits"].items():
-            if (wrong := _dataset_split_problem(split)) is not None:
-                return f"{name}/{key}: {wrong}"
-    return None
-
-
-def _dataset_split_problem(split: Any) -> str | None:
-    if not isinstance(split, dict):
-        return "is no object"
-    counts = [*DATASET_COUNTS, *(key for key in ALIGNED_COUNTS if key in split)]
-    for key in counts:
-        value = split.get(key, "")
-        if not (value is None and key in UNSPLIT) and not _is_count(value):
-            return f"{key} is no count"
-    for key in MEASURED:
-        if key not in split or not _is_measure((key, split[key])):
-            return f"{key} is no measure"
-    return None
-
-
-def _drift_problem(drift: Any) -> str | None:
+def _of_gate(drift: Any, gate: Any) -> Iterator[str]:
     if not isinstance(drift, dict) or not isinstance(drift.get("baseline", 0), str | None):
-        return "drift has no baseline"
+        yield "drift has no baseline"
     kept = drift.get("reference")
     if not isinstance(kept, dict) or not all(
-        isinstance(split, dict)
-        and tuple(split) == MEASURED
-        and all(map(_is_measure, split.items()))
+        isinstance(split, dict) and tuple(split) == MEASURED and not any(_lacking(split, _MEASURES))
         for split in kept.values()
     ):
-        return "drift has no reference"
-    return None
+        yield "drift has no reference"
+    if not isinstance(gate, dict) or not isinstance(gate.get("passed"), bool):
+        yield "gate has no `passed`"
+    breaches = gate.get("breaches")
+    if not isinstance(breaches, list) or not all(isinstance(each, str) for each in breaches):
+        yield "gate has no list of breaches"
+    if gate["passed"] != (not breaches):
+        yield "gate and breaches do not agree"
 
 
-def _is_measure(item: tuple[str, Any]) -> bool:
-    key, value = item
-    if key in HASHES:
-        return isinstance(value, str | None)
-    if key in COUNTS:
-        return _is_count(value)
-    return value is None or _is_number(value)
+def _of_dataset(dataset: Any) -> Iterator[str]:
+    if not isinstance(dataset, dict) or tuple(dataset) != DATASET_KEYS:
+        yield f": is not an object with the keys {', '.join(DATASET_KEYS)}"
+    if not all(isinstance(dataset[key], str) for key in DATASET_KEYS[:2]):
+        yield ": has no tokenizer"
+    if not isinstance(dataset["splits"], dict) or not isinstance(dataset["totals"], dict):
+        yield ": splits or totals is no object"
+    for key, split in dataset["splits"].items():
+        yield from (f"/{key}: {wrong}" for wrong in _lacking(split, _DATASET_SPLIT))
+        aligned = {name: _COUNT for name in ALIGNED_COUNTS if name in split}
+        yield from (f"/{key}: {wrong}" for wrong in _lacking(split, aligned))
+
+
+def _lacking(split: Any, form: Mapping[str, tuple[str, Callable[[Any], bool]]]) -> Iterator[str]:
+    """Yield what a split does not have, or has of another kind. form: word and test by key."""
+    if not isinstance(split, dict):
+        yield "is no object"
+    for key, (word, is_good) in form.items():
+        if key not in split or not is_good(split[key]):
+            yield f"{key} is no {word}"
 
 
 def _is_count(value: Any) -> bool:
@@ -258,17 +233,29 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a number that a report can hold: finite, and not huge."""
-    return type(value) in (int, float) and -_MOST < value < _MOST
+    """Whether a value is null or a number that a report can hold: finite, and not huge."""
+    return value is None or (type(value) in (int, float) and -_MOST < value < _MOST)
 
 
-def _gate_problem(gate: Any) -> str | None:
-    if not isinstance(gate, dict) or not isinstance(gate.get("passed"), bool):
-        return "gate has no `passed`"
-    breaches = gate.get("breaches")
-    if not isinstance(breaches, list) or not all(isinstance(each, str) for each in breaches):
-        return "gate has no list of breaches"
-    return None if gate["passed"] == (not breaches) else "gate and breaches do not agree"
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str | None)
+
+
+_COUNT: Final = "count", _is_count
+_SPLIT: Final = {
+    **dict.fromkeys(COUNTS, _COUNT),
+    **dict.fromkeys(SHARES, ("number", _is_number)),
+    **dict.fromkeys(HASHES, ("hash", _is_hash)),
+}
+_MEASURES: Final = {
+    key: ("measure", _is_hash if key in HASHES else _is_count if key in COUNTS else _is_number)
+    for key in MEASURED
+}
+_DATASET_SPLIT: Final = {
+    **_MEASURES,
+    **dict.fromkeys(DATASET_COUNTS, _COUNT),
+    **dict.fromkeys(UNSPLIT, ("count", lambda value: value is None or _is_count(value))),
+}
 
 
 def asset_of(folder: Path) -> str | None:

@@ -165,6 +165,12 @@ def _sources(found: Any, path: Path) -> tuple[Mapping[str, str], ...]:
 
 
 _NUMBERS: Final = ("seq_len", "num_sequences", "token_count", "shard_index")
+_OPTIONAL: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("rank", "world_size"), int),
+    **dict.fromkeys(("first_example", "last_example", "file_sha256"), str),
+    **dict.fromkeys(("tokenizer", "dtype", "tokenizer_sha256"), str),
+}
+"""Keys beside the eight; one that has another type is left out."""
 _REMEDY: Final = "build reasoning/manifest again, or copy it again"
 
 
@@ -287,18 +293,5 @@ def _shard(entry: Any, file: Path, row: int) -> Shard:
         seq_len=entry["seq_len"],
         sequences=entry["num_sequences"],
         sha256=entry["sha256"],
-        rank=_optional(entry, "rank", int),
-        world_size=_optional(entry, "world_size", int),
-        first_example=_optional(entry, "first_example", str),
-        last_example=_optional(entry, "last_example", str),
-        file_sha256=_optional(entry, "file_sha256", str),
-        tokenizer=_optional(entry, "tokenizer", str),
-        dtype=_optional(entry, "dtype", str),
-        tokenizer_sha256=_optional(entry, "tokenizer_sha256", str),
+        **{name: entry[name] for name, kind in _OPTIONAL.items() if type(entry.get(name)) is kind},
     )
-
-
-def _optional(entry: Mapping[str, Any], name: str, kind: type) -> Any:
-    """A value beside the eight keys; None where it has another type."""
-    value = entry.get(name)
-    return value if type(value) is kind else None

@@ -6,9 +6,8 @@ Source: `docs/formats/reasoning.md#shard-laws`, `docs/formats/reasoning.md#manif
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -19,16 +18,25 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, Violation
 from gristmill.corpora.corpus import corpus_and_split
+from gristmill.families import Subject
 from gristmill.hashing import sha256_file
 from gristmill.reasoning.builders.manifest import all_metas, different
 from gristmill.reasoning.format import foreign_pt, id_files, index, names
+from gristmill.reasoning.format.published import shard_splits
 from gristmill.reasoning.format.shards import (
-    CONTRACT,
     EOS,
     TOKENS,
     Meta,
     manifest_entries,
+    metas,
+    read_manifest,
     read_meta,
+)
+from gristmill.reasoning.read.shard_files import (
+    metas_in,
+    misplaced,
+    shard_violations,
+    without_meta,
 )
 
 _READ_BYTES: Final = 1 << 20
@@ -532,75 +540,66 @@ def _series(shards: list[Meta]) -> Iterator[Violation]:
                 yield Violation("padding", meta.path, "has a sequence of padding alone")
 
 
-_NUMBERS: Final = ("seq_len", "num_sequences", "token_count", "shard_index")
-
-
 def other_shard_laws(folder: Path, corpus: str, split: str) -> Iterator[Violation]:
-    """Yield the violations of the shards of one split.
+    """Yield the violations of the shards of one split that have no index.
 
-    The laws: `files`, `meta`, `readable`, `shape`, `ids`, `sha256` as in `shards.py`, and `full`:
-    all have one `seq_len`, and as many sequences as the first, but for the last.
+    The laws: those of `verify_shards`; `ids` as above; and `full`: all have one `seq_len`, and as
+    many sequences as the first, but for the last.
     """
-    inside = folder / corpus / split
-    stems = {path.name.partition(".")[0] for path in inside.glob("shard_*")}
-    metas: list[Mapping[str, Any]] = []
-    for stem in sorted(stems):
-        where = f"{corpus}/{split}/{stem}"
-        missing = [end for end in (".pt", ".meta.json") if not (folder / f"{where}{end}").is_file()]
-        for end in missing:
-            yield Violation("files", where + end, "is missing, other files of it are there")
-        if missing:
+    metas, found = metas_in(folder, [folder / corpus / split])
+    yield from found
+    good = []
+    for where, meta in metas.items():
+        if broken := [*misplaced(folder, where, meta), *shard_violations(folder, where, meta)]:
+            yield from broken
             continue
-        try:
-            meta = _read(folder / f"{where}.meta.json", corpus, split, f"{where}.pt")
-            metas.append(meta)
-            yield from _tensor_laws(folder, meta)
-        except BadInput as error:
-            yield Violation("readable", where, str(error))
-    for meta in metas:
-        if meta["seq_len"] != metas[0]["seq_len"]:
+        good.append(meta)
+        ids = foreign_pt.mapped(folder / where)
+        least, most = int(ids.min()), int(ids.max())
+        if least < 0 or most >= TOKENS:
+            yield Violation("ids", where, f"ids from {least} to {most}, allowed 0 to {TOKENS - 1}")
+    yield from without_meta(folder, [folder / corpus / split], metas)
+    for meta in good:
+        if meta["seq_len"] != good[0]["seq_len"]:
             yield Violation("full", meta["path"], "seq_len is not that of the first shard")
-        elif meta["num_sequences"] != metas[0]["num_sequences"] and meta is not metas[-1]:
+        elif meta["num_sequences"] != good[0]["num_sequences"] and meta is not good[-1]:
             yield Violation("full", meta["path"], "has not as many sequences as the first shard")
 
 
-def _read(path: Path, corpus: str, split: str, shard: str) -> Mapping[str, Any]:
-    """The meta of a shard. Raises BadInput where it is not that of this shard."""
-    try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise BadInput(path, f"is no meta file of a shard: {error}") from error
-    if not isinstance(found, dict) or not set(CONTRACT) <= set(found):
-        raise BadInput(path, f"is no meta file of a shard: it needs {', '.join(CONTRACT)}")
-    for name in _NUMBERS:
-        if type(found[name]) is not int or found[name] < 0:
-            raise BadInput(path, f"{name} is {found[name]!r}, expected a number from 0")
-    expected = {
-        "dataset": corpus,
-        "split": split,
-        "path": shard,
-        "token_count": found["num_sequences"] * found["seq_len"],
-    }
-    for name, value in expected.items():
-        if found[name] != value:
-            raise BadInput(path, f"{name} is {found[name]!r}, expected {value!r}")
-    if names.shard(corpus, split, found["shard_index"]) != shard:
-        raise BadInput(path, f"shard_index {found['shard_index']} is not the number in its name")
-    return found
+def shards(subject: Subject) -> Iterable[Violation]:
+    """Yields what token shards break; of a folder without records, those of all splits."""
+    if not subject.has_record:
+        return _unrecorded_shards(subject)
+    return shard_laws(subject.folder, subject.partition, sampled=subject.sampled)
 
 
-def _tensor_laws(folder: Path, meta: Mapping[str, Any]) -> Iterator[Violation]:
-    path = folder / meta["path"]
-    ids = foreign_pt.mapped(path)
-    shape = (meta["num_sequences"], meta["seq_len"])
-    if ids.shape != shape:
-        yield Violation("shape", meta["path"], f"is {ids.shape}, its meta file says {shape}")
+def tokens(subject: Subject) -> Iterator[Violation]:
+    """Yields what the dataset of a tokenizer breaks: its shards, and the manifest of them."""
+    if not (found := shard_splits(subject.folder)):
+        yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*")
         return
-    least, most = int(ids.min()), int(ids.max())
-    if least < 0 or most >= TOKENS:
-        found = f"ids from {least} to {most}, allowed 0 to {TOKENS - 1}"
-        yield Violation("ids", meta["path"], found)
-    tensor, _ = foreign_pt.hashes(path)
-    if tensor != meta["sha256"]:
-        rule = f"the tensor has {tensor}, its meta file {meta['sha256']}"
-        yield Violation("sha256", meta["path"], rule)
+    for corpus, split in found:
+        yield from shard_laws(subject.folder, f"{corpus}__{split}", sampled=subject.sampled)
+    every = [meta for each in found for meta in metas(subject.folder, *each)]
+    if read_manifest(subject.folder) != sorted(every, key=lambda meta: meta.path):
+        yield Violation("manifest", names.MANIFEST, "does not list the meta files of the shards")
+
+
+def manifest(subject: Subject) -> Iterable[Violation]:
+    """Yields what the manifest of the token shards breaks."""
+    folder = subject.inputs[0] if subject.inputs else None
+    return manifest_laws(subject.folder, subject.partition, folder)
+
+
+def _unrecorded_shards(subject: Subject) -> Iterator[Violation]:
+    """The laws of all splits of a folder without records; those without an index are others'."""
+    subject.leaves(names.MANIFEST, "reasoning/manifest")
+    if not (found := shard_splits(subject.folder)):
+        yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*.pt")
+    for corpus, split in found:
+        if subject.missing(
+            {names.split_index(corpus, split): f"index and tiling of {corpus}/{split}"}
+        ):
+            yield from other_shard_laws(subject.folder, corpus, split)
+        else:
+            yield from shard_laws(subject.folder, f"{corpus}__{split}")

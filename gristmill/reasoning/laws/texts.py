@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -30,6 +30,7 @@ from gristmill.reasoning.format import names
 from gristmill.reasoning.format import reports as form
 from gristmill.reasoning.format.index import mapped
 from gristmill.reasoning.format.published import splits_in
+from gristmill.reasoning.laws.quality import nothing
 
 _REFUSED_KEYS: Final = {"reason", "file", "row", "rule"}
 
@@ -73,8 +74,6 @@ def _file_violations(
 
 
 class _RecordLaws:
-    """The laws of one record."""
-
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
         self._keys = keys(corpus)
@@ -220,7 +219,6 @@ def raw_manifest_laws(
 
 
 def _recorded(folder: Path, name: str) -> list[BuildRecord]:
-    """The records of the splits of a corpus."""
     places = [folder, *(each / _FOLDER for each in folder.absolute().parents)]
     place = next((each for each in places if (each / SHARED_RECORDS).is_dir()), folder)
     return [*map(read_record, (place / SHARED_RECORDS).glob(f"{name}__*.json"))]
@@ -287,6 +285,24 @@ def _paths_violations(where: str, name: str, entry: Mapping[str, Any]) -> Iterat
         numbers = counts.values() if isinstance(counts, dict) else [None]
         if not all(type(number) is int for number in numbers) or sum(numbers) != file["records"]:
             yield Violation("shapes", place, f"{counts!r} for {file['records']} records")
+
+
+def normalized(subject: Subject) -> Iterator[Violation]:
+    """Yields what normalised records break."""
+    missing = subject.missing({"origins": "origins"})
+    subject.leaves(names.MANIFEST, "reasoning/raw_manifest")
+    yield from nothing(subject, "{split}.jsonl")
+    yield from normalized_laws(
+        subject.folder,
+        subject.partition,
+        has_origins=not missing,
+        table=str(subject.config.get("corpus", "")),
+    )
+
+
+def raw_manifest(subject: Subject) -> Iterable[Violation]:
+    """Yields what the manifest of the normalised files breaks."""
+    return raw_manifest_laws(subject.folder, subject.config.get("records", {}))
 
 
 _BATCH: Final = 1000

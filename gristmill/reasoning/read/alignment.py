@@ -13,17 +13,16 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from gristmill.contract import BadInput, GristmillError, os_reason
-from gristmill.corpora.corpus import corpus_and_split, is_key
-from gristmill.corpora.records import parse
-from gristmill.printable import printable
+from gristmill.contract import BadInput, os_reason
+from gristmill.corpora.corpus import corpus_and_split
+from gristmill.corpora.records import records
 from gristmill.reasoning.format import align, index, names
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.published import splits_in
+from gristmill.reasoning.read.trace import aligned_row, line_of, place_of, record_at
 from gristmill.reasoning.render.steps import NO_STEPS
 from gristmill.reasoning.render.text import Rendered, rendered
 from gristmill.untrusted.files import REFUSE_LINKS, opened
@@ -160,33 +159,22 @@ def examples(
     """
     path = alignment / names.alignment(corpus, split)
     index_path = tokenized / names.split_index(corpus, split)
-    records = _records(normalized / names.normalized(corpus, split))
-    rows = align.rows(path)
-    for line, file, number in _lines(index_path, "reasoning/gpt2_shards"):
-        entry = index.parsed(line, file, number)
+    source = normalized / names.normalized(corpus, split)
+    for file, asset in ((path, "alignment"), (index_path, "gpt2_shards"), (source, "normalized")):
+        if not file.is_file():
+            raise BadInput(file, f"is not there: build reasoning/{asset}")
+    every, rows = records(source), align.rows(path)
+    for entry in index.objects(index_path):
         row = next(rows, None)
         if row is None:
             raise BadInput(path, f"has no row {entry['example_id']}: {_STALE}")
         if row.example_id != entry["example_id"]:
             rule = f"has {row.example_id} where the index has {entry['example_id']}: {_STALE}"
             raise BadInput(path, rule)
-        record = _record(records, index_path, entry["example_id"], (corpus, split))
+        record = _record(every, index_path, entry["example_id"], (corpus, split))
         yield _example(row, record, entry, index_path)
     if (row := next(rows, None)) is not None:
         raise BadInput(path, f"{row.example_id} is not in the index: {_STALE}")
-
-
-def place_of(example_id: str) -> tuple[str, str, int]:
-    """Corpus, split and number of the record of an example.
-
-    Raises GristmillError for anything else.
-    """
-    corpus, split, digits = ["", "", *example_id.rsplit("_", 2)][-3:]
-    if is_key(f"{corpus}__{split}") and len(digits) < 20 and digits.isascii() and digits.isdigit():
-        number = int(digits)
-        if example_id == names.example_id(corpus, split, number):
-            return corpus, split, number
-    raise GristmillError(f"{printable(example_id)}: is no id of an example, as gsm8k_test_000012")
 
 
 def example(normalized: Path, tokenized: Path, alignment: Path, example_id: str) -> Example:
@@ -195,28 +183,11 @@ def example(normalized: Path, tokenized: Path, alignment: Path, example_id: str)
     Raises GristmillError for an unknown id, BadInput where a file is not there, has no such
     example, or is of another text.
     """
-    corpus, split, number = place_of(example_id)
-    path = alignment / names.alignment(corpus, split)
-    row = align.parsed(*_line_of(path, "reasoning/alignment", example_id))
-    index_path = tokenized / names.split_index(corpus, split)
-    line, file, place = _line_of(index_path, "reasoning/gpt2_shards", example_id)
-    entry = index.parsed(line, file, place)
-    source = normalized / names.normalized(corpus, split)
-    lines = (each for each in _lines(source, "reasoning/normalized") if not each[0].isspace())
-    found = next(islice(lines, number, None), None)
-    if found is None:
-        raise BadInput(source, f"has no record {number}")
-    record = parse(*found)
-    return _example(row, record, entry, index_path)
-
-
-def _line_of(path: Path, asset: str, example_id: str) -> tuple[bytes, Path, int]:
-    """The line of an example: its bytes, its file, its number from 1."""
-    start = f'{{"example_id": "{example_id}"'.encode()
-    for found in _lines(path, asset):
-        if found[0].startswith(start):
-            return found
-    raise BadInput(path, f"has no row {example_id}")
+    place = place_of(example_id)
+    _, row = aligned_row(alignment, place)
+    entry = line_of(tokenized, place.partition, example_id)
+    record, _ = record_at(normalized, place.partition, place.record)
+    return _example(row, record, entry, tokenized / names.split_index(place.corpus, place.split))
 
 
 def _example(
@@ -230,31 +201,13 @@ def _example(
 
 
 def _record(
-    records: Iterator[tuple[int, dict[str, Any]]], index: Path, wanted: str, split: tuple[str, str]
+    every: Iterator[tuple[int, dict[str, Any]]], index: Path, wanted: str, split: tuple[str, str]
 ) -> dict[str, Any]:
     """The record with an id; those before it are passed over."""
-    for number, record in records:
+    for number, record in every:
         if names.example_id(*split, number) == wanted:
             return record
     raise BadInput(index, f"{wanted} is no record, or not in order: build the shards again")
-
-
-def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    asset = "reasoning/normalized"
-    lines = (each for each in _lines(path, asset) if not each[0].isspace())
-    for number, found in enumerate(lines):
-        yield number, parse(*found)
-
-
-def _lines(path: Path, asset: str) -> Iterator[tuple[bytes, Path, int]]:
-    """Yield the lines of a file, with the file and their numbers from 1."""
-    try:
-        file = path.open("rb")
-    except FileNotFoundError as error:
-        raise BadInput(path, f"is not there: build {asset}") from error
-    with file:
-        for number, line in enumerate(file, 1):
-            yield line, path, number
 
 
 class Drawn(NamedTuple):

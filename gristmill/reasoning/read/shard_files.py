@@ -44,14 +44,9 @@ MOST_MAPPED: Final = 2
 Tokens = npt.NDArray[Any]
 
 
-def record_of(partition: str) -> str:
-    """Path of the record of a partition in a folder that partitions share."""
-    return f"{SHARED_RECORDS}/{partition}.json"
-
-
 def record_in(root: Path, partition: str) -> str:
     """Path of the record of a partition: its own, or that of the dataset that holds all."""
-    return RECORD if (root / RECORD).is_file() else record_of(partition)
+    return RECORD if (root / RECORD).is_file() else f"{SHARED_RECORDS}/{partition}.json"
 
 
 def partition_folder(opening: Opening, root: Path, partition: str) -> OpenFolder:
@@ -210,7 +205,7 @@ def verify_shards(root: Path, *, progress: Progress = SILENT) -> list[Violation]
     file, a meta file that the manifest lacks, an entry of the manifest without files, and
     normalised files that differ. Files are read 1 MiB at a time, in a thread for each core.
     """
-    metas, found = _metas(root, [root])
+    metas, found = metas_in(root, [root])
     found += _orphans(root, [root], metas)
     found += _against_manifest(root, metas)
     present = [path for path in metas if (root / path).is_file()]
@@ -220,8 +215,9 @@ def verify_shards(root: Path, *, progress: Progress = SILENT) -> list[Violation]
         progress.stage("verify", "files", total) as stage,
         ThreadPoolExecutor(os.cpu_count() or 1) as threads,
     ):
-        for some in threads.map(lambda path: _shard(root, path, metas[path], stage), present):
+        for some in threads.map(lambda path: shard_violations(root, path, metas[path]), present):
             found += some
+            stage.advance(1)
         for some in threads.map(lambda each: _raw_file(each[0], each[1], stage), normalized):
             found += some
     return found
@@ -233,7 +229,7 @@ def refuse_other_metas(root: Path, partitions: Sequence[str], needed: Collection
     needed: the shards of the manifest that must be there, POSIX below `root`.
     """
     folders = [root / partition.replace("__", "/") for partition in partitions]
-    metas, found = _metas(root, folders)
+    metas, found = metas_in(root, folders)
     found += _orphans(root, folders, metas)
     found += _against_manifest(root, metas, needed)
     if found:
@@ -244,7 +240,7 @@ def refuse_other_metas(root: Path, partitions: Sequence[str], needed: Collection
         )
 
 
-def _metas(
+def metas_in(
     root: Path, folders: Iterable[Path]
 ) -> tuple[dict[str, dict[str, Any]], list[Violation]]:
     """The metas below some folders by the paths of their shards; and those that are none."""
@@ -275,17 +271,32 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _orphans(root: Path, folders: Iterable[Path], metas: Mapping[str, Any]) -> Iterator[Violation]:
+    yield from without_meta(root, folders, metas)
+    for where, meta in metas.items():
+        yield from misplaced(root, where, meta)
+
+
+def without_meta(
+    root: Path, folders: Iterable[Path], metas: Mapping[str, Any]
+) -> Iterator[Violation]:
+    """Yield the shards below some folders that are not of one of the metas."""
     known = set(map(names.meta, metas))
     for path in sorted(path for each in folders for path in each.rglob("shard_*")):
         where = path.relative_to(root).as_posix()
         if path.suffix in (".pt", *id_files.SUFFIXES) and names.meta(where) not in known:
             known.add(names.meta(where))  # its twin of another form is the same shard
             yield Violation("orphan", where, "has no meta file that can be read")
-    for where, meta in metas.items():
-        if meta["path"] != where:
-            yield Violation("path", names.meta(where), f"is that of {meta['path']!r}")
-        if not (root / where).is_file():
-            yield Violation("orphan", names.meta(where), "its shard is missing")
+
+
+def misplaced(root: Path, where: str, meta: Mapping[str, Any]) -> Iterator[Violation]:
+    """Yield what a meta says of another shard, and that its shard is missing."""
+    name = f"shard_{str(meta['shard_index']).zfill(5)}{Path(where).suffix}"
+    for said in (meta["path"], f"{meta['dataset']}/{meta['split']}/{name}"):
+        if said != where:
+            yield Violation("path", names.meta(where), f"is that of {said!r}")
+            break
+    if not (root / where).is_file():
+        yield Violation("orphan", names.meta(where), "its shard is missing")
 
 
 def _against_manifest(
@@ -313,25 +324,25 @@ def _against_manifest(
             yield Violation("manifest", names.MANIFEST, f"lists {where!r}, which is not there")
 
 
-def _shard(root: Path, where: str, meta: Mapping[str, Any], stage: Stage) -> list[Violation]:
-    """What differs between a shard and its meta."""
-    found = []
+def shard_violations(root: Path, where: str, meta: Mapping[str, Any]) -> list[Violation]:
+    """What differs between a shard that is there and its meta."""
+    found: list[Violation] = []
+    if not (root / where).is_file():
+        return found
     try:
         shape = id_files.of_path(root / where).shape
         tensor_sha256, file_sha256 = id_files.hashes(root / where)
     except (BadInput, OSError) as error:
-        found.append(Violation("shard", where, str(error)))
-    else:
-        expected = (meta["num_sequences"], meta["seq_len"])
-        if shape != expected or meta["token_count"] != shape[0] * shape[1]:
-            found.append(Violation("shape", where, f"is {shape}, its meta file has {expected}"))
-        if tensor_sha256 != meta["sha256"]:
-            rule = f"its tensor has {tensor_sha256}, its meta file {meta['sha256']}"
-            found.append(Violation("sha256", where, rule))
-        if meta.get("file_sha256", file_sha256) != file_sha256:
-            rule = f"the file has {file_sha256}, its meta file {meta['file_sha256']}"
-            found.append(Violation("file_sha256", where, rule))
-    stage.advance(1)
+        return [Violation("shard", where, str(error))]
+    expected = (meta["num_sequences"], meta["seq_len"])
+    if shape != expected or meta["token_count"] != shape[0] * shape[1]:
+        found.append(Violation("shape", where, f"is {shape}, its meta file has {expected}"))
+    for key, sha256, what in (
+        ("sha256", tensor_sha256, "its tensor"),
+        ("file_sha256", file_sha256, "the file"),
+    ):
+        if (said := meta.get(key, sha256)) != sha256:
+            found.append(Violation(key, where, f"{what} has {sha256}, its meta file {said}"))
     return found
 
 

@@ -180,7 +180,6 @@ def rest_of(pieces: Sequence[Piece], read: int) -> list[Piece]:
 
 
 def _taken(pieces: Sequence[Piece], count: int) -> list[Piece]:
-    """The first `count` sequences of pieces."""
     taken = []
     for shard, start, stop in pieces:
         length = min(stop - start, count)
@@ -325,7 +324,6 @@ def _rests(state: Mapping[str, Any], order: Order) -> dict[int, Rest]:
 
 
 def _position(state: Mapping[str, Any], order: Order) -> Position:
-    """The position of a state."""
     place = Place(state["shard_position"], state["sequence_in_shard"])
     read = Walk(order.pieces(state["rank"], state["epoch"])).read(place)
     if read is None:

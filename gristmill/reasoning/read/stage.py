@@ -364,12 +364,10 @@ class _Folder:
             self._sha256 = {output.path: output.sha256 for output in record.outputs}
 
     def copy(self, path: str, shard: Shard | None = None) -> Copy:
-        """The copy of one file."""
         sha256 = self._sha256.get(path) or (shard.file_sha256 if shard else None)
         return Copy(self._folder / path, f"{self._below}/{path}", sha256, shard)
 
     def record(self) -> Iterator[Copy]:
-        """Yield the copy of the record, if there is one."""
         if self._sha256:
             yield Copy(self._folder / self._record, f"{self._below}/{self._record}")
 
@@ -390,6 +388,5 @@ def _removed(target: Path, entry: Entry) -> bool:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove a folder with nothing in it."""
     if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
         folder.rmdir()

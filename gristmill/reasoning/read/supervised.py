@@ -187,8 +187,6 @@ class SplitRows:
 
 
 class _Gathered:
-    """Ranges while they are found."""
-
     def __init__(self) -> None:
         self._found: list[tuple[int, int, int, int]] = []
 
@@ -196,7 +194,6 @@ class _Gathered:
         self._found.append((row, start, stop, value))
 
     def ranges(self) -> Ranges:
-        """The ranges in ascending order."""
         found = np.array(self._found, np.int64).reshape(-1, 4)
         found = found[np.lexsort((found[:, 1], found[:, 0]))]
         return Ranges(*(np.ascontiguousarray(column) for column in found.T))

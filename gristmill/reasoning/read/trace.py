@@ -6,28 +6,37 @@ Source: `docs/formats/reasoning.md#trace`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import orjson
 
 from gristmill import contract
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora import records
-from gristmill.corpora.corpus import corpus_and_split
+from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.corpora.raw.rows import row_bytes
+from gristmill.families import Misuse, Request
+from gristmill.printable import printable
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
 from gristmill.reading.reader import lines_from
 from gristmill.reasoning.format import align, id_files, names, reports
-from gristmill.reasoning.format.index import below_tokenized, mapped, parsed
+from gristmill.reasoning.format.index import below_tokenized, mapped
+from gristmill.reasoning.format.index import parsed as parsed_line
 from gristmill.reasoning.format.published import (
+    ALIGNMENT,
+    EXPORTS,
+    NORMALIZED,
+    SHARDS,
+    SPANS,
     TOKENS,
     corpus_of_record,
+    splits_in,
 )
 from gristmill.reasoning.format.shards import Shard, read_meta
 from gristmill.reasoning.render.annotations import rows_of
@@ -38,6 +47,52 @@ from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenize
 
 _SAID_BY_A_SCAN: Final = BadInput, OSError, ValueError, LookupError, TypeError, AttributeError
 """What is wrong with a line that was found by bisecting: a scan says it with its number."""
+
+
+FILES: Final = {
+    NORMALIZED: "{split}.jsonl",
+    SHARDS: "{split}/index.jsonl",
+    TOKENS: "{split}/index.jsonl",
+    ALIGNMENT: "{split}.align.jsonl",
+    SPANS: "{split}.spans.jsonl",
+}
+"""The file of a split, below the folder of its corpus."""
+
+
+class Place(NamedTuple):
+    """An example. record: line of the normalised file that is not blank, from 0."""
+
+    corpus: str
+    split: str
+    record: int
+
+    @property
+    def partition(self) -> str:
+        """Key of the partition."""
+        return f"{self.corpus}__{self.split}"
+
+    @property
+    def example_id(self) -> str:
+        """Id of the example."""
+        return names.example_id(*self)
+
+
+def parsed(sample: str) -> Place | None:
+    """The example of an id, None for a text that is no id."""
+    corpus, split, digits = ["", "", *sample.rsplit("_", 2)][-3:]
+    if is_key(f"{corpus}__{split}") and len(digits) < 20 and digits.isascii() and digits.isdigit():
+        place = Place(corpus, split, int(digits))
+        return place if place.example_id == sample else None
+    return None
+
+
+def place_of(example_id: str) -> Place:
+    """As `parsed`. Raises GristmillError for a text that is no id."""
+    if (place := parsed(example_id)) is None:
+        raise GristmillError(
+            f"{printable(example_id)}: is no id of an example, as gsm8k_test_000012"
+        )
+    return place
 
 
 @dataclass(frozen=True)
@@ -121,7 +176,7 @@ def _lines_of_row(index: Path, path: str, row: int, columns: int) -> list[dict[s
 
     with suppress(*_SAID_BY_A_SCAN), index.open("rb") as file:
         for line in lines_from(file, last, wanted):
-            values = parsed(line, index, 0)
+            values = parsed_line(line, index, 0)
             spans = [span for span in values["spans"] if _place(span) == wanted]
             if not spans or spans[0]["start"] != filled:
                 break
@@ -146,10 +201,14 @@ def trace_example(tokenized: Path, partition: str, example_id: str, token: int =
     return _trace(tokenized, values, token)
 
 
-def tokens_of(tokenized: Path, values: Mapping[str, Any]) -> id_files.Ids:
-    """The tokens of an example with its EOS, from its spans."""
+def tokens_of(
+    tokenized: Path,
+    values: Mapping[str, Any],
+    mapped: Callable[[Path], id_files.Ids] = id_files.of_path,
+) -> id_files.Ids:
+    """The tokens of an example with its EOS, from its spans. mapped: opens a shard."""
     found = [
-        id_files.of_path(tokenized / below_tokenized(span["shard_path"]))[
+        mapped(tokenized / below_tokenized(span["shard_path"]))[
             span["sequence_index"], span["start"] : span["end"]
         ]
         for span in values["spans"]
@@ -165,7 +224,7 @@ def line_of(tokenized: Path, partition: str, example_id: str) -> dict[str, Any]:
     with suppress(*_SAID_BY_A_SCAN), path.open("rb") as file:
         line = next(lines_from(file, _record_of, int(example_id.rpartition("_")[2])), b"")
         if line.startswith(start):
-            return parsed(line, path, 0)
+            return parsed_line(line, path, 0)
     for values in _lines(path, start):
         return values
     raise BadInput(path, f"has no example {example_id!r}: it is not in the split, or has no text")
@@ -204,7 +263,7 @@ def _lines(path: Path, wanted: bytes) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if wanted in line:
-                yield parsed(line, path, number)
+                yield parsed_line(line, path, number)
 
 
 def name_in(folder: Path) -> str:
@@ -224,10 +283,6 @@ def tokenizer_of(folder: Path, root: Path) -> Tokenizer:
     if not name:
         return of_pinned(GPT2, find(GPT2, root))
     return open_tokenizer(root / PLACE / name)
-
-
-NORMALIZED: Final = "reasoning/normalized"
-"""Asset of the normalised files."""
 
 
 def token_origins(
@@ -294,9 +349,8 @@ def conversation_origins(folder: Path, number: int) -> Iterator[contract.Trace]:
 
 def span_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
     """Trace the annotations of a record to their lines, the normalised record and the raw row."""
-    corpus, split = corpus_and_split(partition)
-    name = names.spans(corpus.name, split)
-    wanted = names.example_id(corpus.name, split, record)
+    place = Place(*partition.split("__"), record)
+    name, wanted = names.spans(place.corpus, place.split), place.example_id
     found = [
         (line, row["ann_text"])
         for line, row in enumerate(rows_of(folder / name), 1)
@@ -356,23 +410,20 @@ def alignment_origins(folder: Path, partition: str, record: int) -> Iterator[con
 
     Raises BadInput where there is no such row.
     """
-    corpus, split = corpus_and_split(partition)
-    name = names.alignment(corpus.name, split)
-    wanted = names.example_id(corpus.name, split, record)
-    found = next(
-        (
-            (line, row)
-            for line, row in enumerate(align.rows(folder / name), 1)
-            if row.example_id == wanted
-        ),
-        None,
-    )
-    if found is None:
-        rule = f"has no row {wanted}: it is not in the split, or has no text"
-        raise BadInput(folder / name, rule)
-    facts = {"example_id": wanted, "alignment_file": name, "alignment_line": found[0]}
+    place = Place(*partition.split("__"), record)
+    name, (line, _) = names.alignment(place.corpus, place.split), aligned_row(folder, place)
+    facts = {"example_id": place.example_id, "alignment_file": name, "alignment_line": line}
     yield Origin(facts)
     yield from notes(_aligned(folder, partition, record))
+
+
+def aligned_row(folder: Path, place: Place) -> tuple[int, align.AlignRow]:
+    """The row of an example in an alignment, and its line, from 1. Raises BadInput for none."""
+    path = folder / names.alignment(place.corpus, place.split)
+    for line, row in enumerate(align.rows(path), 1):
+        if row.example_id == place.example_id:
+            return line, row
+    raise BadInput(path, f"has no row {place.example_id}: it is not in the split, or has no text")
 
 
 def _aligned(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
@@ -432,8 +483,83 @@ def record_at(folder: Path, partition: str, record: int) -> tuple[dict[str, Any]
     """A record of a normalised file, and its line, from 1."""
     corpus, split = corpus_and_split(partition)
     path = folder / names.normalized(corpus.name, split)
+    if not path.is_file():
+        raise BadInput(path, "is not there: build reasoning/normalized")
     with path.open("rb") as file:
         lines = ((row, line) for row, line in enumerate(file, 1) if not line.isspace())
         for row, line in islice(lines, record, None):
             return records.parse(line, path, row), row
     raise NotTraced(f"{path} has no record {record}")
+
+
+def chosen(request: Request, published: Collection[str]) -> Place:
+    """The example that a command names.
+
+    request: its sample is an id, or a number beside the options `corpus` and `split`.
+    published: partitions of the folder.
+
+    Without the options the first published split is taken. Raises Misuse for a sample that is
+    neither, and for a split that is not published.
+    """
+    if (place := parsed(request.sample)) is None:
+        if not request.sample.isdigit():
+            raise Misuse(f"{request.sample!r} is neither a number nor an id as gsm8k_test_000012")
+        place = Place(*split_of(request, published), request.number)
+    if place.partition not in published:
+        raise Misuse(f"{place.partition} is not in {request.path}: {_named(published)}")
+    return place
+
+
+def split_of(request: Request, published: Collection[str]) -> tuple[str, str]:
+    """Corpus and split by the options of a command; the first published ones without them."""
+    corpus, split = request.options.get("corpus"), request.options.get("split")
+    for key in published:
+        name, other = key.rsplit("__", 1)
+        if corpus in (None, name) and split in (None, other):
+            return name, other
+    wanted = " ".join(word for word in (corpus, split) if word)
+    raise Misuse(f"no split {wanted} in {request.path}: {_named(published)}".replace("  ", " "))
+
+
+def _named(published: Collection[str]) -> str:
+    return f"it has {', '.join(published)}" if published else "it has none"
+
+
+def traced(asset: str, request: Request) -> Iterable[contract.Trace]:
+    """Where a row of an artifact came from. asset: its key.
+
+    request: path is its folder. The sample is the id of an example, or a number beside the options
+        `corpus` and `split`. Of shards the number is a row of the shard that `shard` names;
+        `token` is the number of a token of an example, or a column of the row. Of exports it is the
+        number of a text in the file that `shard` names.
+    """
+    folder, token, place = request.path, request.options.get("token") or 0, parsed(request.sample)
+    if asset == "chat/conversations":
+        return conversation_origins(folder, request.number)
+    if asset == EXPORTS:
+        if place is None:
+            return text_origins(folder, _shard(request, "file"), request.number)
+        return export_origins(folder, place.partition, place.example_id, token)
+    keys = splits_in(folder, FILES[asset])
+    if asset not in (SHARDS, TOKENS):
+        place = chosen(request, keys)
+        return _OF_RECORDS[asset](folder, place.partition, place.record)
+    if place is None:
+        number, partition = _shard(request, "shard"), "__".join(split_of(request, keys))
+        return token_origins(folder, partition, number, request.number, token)
+    place = chosen(request, keys)
+    return example_origins(folder, place.partition, place.example_id, token)
+
+
+def _shard(request: Request, what: str) -> int:
+    shard = str(request.options.get("shard") or "0")
+    if not (shard.isascii() and shard.isdigit() and len(shard) < 10):
+        raise Misuse(f"--shard {shard}: must be the number of a {what}")
+    return int(shard)
+
+
+_OF_RECORDS: Final = {
+    NORMALIZED: record_origins,
+    ALIGNMENT: alignment_origins,
+    SPANS: span_origins,
+}

@@ -20,7 +20,7 @@ from gristmill.families import Request
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import align, names, reports
 from gristmill.reasoning.format.published import splits_in
-from gristmill.reasoning.show import traced_token
+from gristmill.reasoning.read.trace import traced
 from resources import Lake
 from tests.assets.helpers import metadata, not_built
 from tests.assets.reasoning.test_assets import (
@@ -182,7 +182,8 @@ def test_examples_of_an_own_corpus_are_shown_and_traced_to_the_row(built_root: P
     options = {"corpus": "my_math", "split": "heldout"}
     shown = show(Request(built_root / names.NORMALIZED, "3", options))
     assert any("What is 3 and 3?" in str(each) for each in shown)
-    traces = traced_token(Request(built_root / names.TOKENIZED, "my_math_heldout_000003", {}))
+    request = Request(built_root / names.TOKENIZED, "my_math_heldout_000003", {})
+    traces = traced("reasoning/gpt2_shards", request)
     last = list(traces)[-1].facts()
     assert last["raw_row"] == 4 and str(last["raw_file"]).endswith("my_math/test_gen-00000.jsonl")
     assert splits_in(built_root / names.TOKENIZED, "{split}/index.jsonl") == [BOOKS, OTHER, KEY]

@@ -1,4 +1,4 @@
-"""Any JSON value to a text."""
+"""Any JSON value to a text. Stories and programs of trip."""
 
 import json
 import math
@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.corpora.raw.texts import Unfit, canonical, chain, extra, flattened, items, text
+from gristmill.corpora.raw.texts import (
+    ATTRIBUTES,
+    Unfit,
+    canonical,
+    chain,
+    extra,
+    flattened,
+    items,
+    text,
+)
+from tests.corpora.raw.test_reader import read
 from tests.reasoning.drops import unfit
 
 
@@ -108,3 +118,148 @@ def test_a_text_never_has_a_carriage_return_and_items_join_to_it(value: Any) -> 
         assert made == ("\n".join(items(value)) or None)
         assert all(item == item.strip() != "" for item in items(value))
     assert flattened(json.loads(json.dumps(value))) == made
+
+
+_NONE = [0] * len(ATTRIBUTES)
+
+
+def _with(**values: int) -> list[int]:
+    return [values.get(name, 0) for name in ATTRIBUTES]
+
+
+def _states() -> dict[str, Any]:
+    return {
+        "cup": [
+            [_NONE, _with(clean=1, h_location=1)],
+            [_NONE, _NONE],
+            [_with(open=2, conscious=1), _with(edible=2)],
+        ],
+        "Ann": [[_NONE, _with(wet=2)], [_NONE, _NONE], [_with(location=2), _NONE]],
+    }
+
+
+def _row(**more: Any) -> dict[str, Any]:
+    wrong = {
+        "sentences": ["One.", " Two. ", "Three."],
+        "confl_pairs": [[0, 2]],
+        "entities": ["cup", "Ann"],
+        "states": _states(),
+    }
+    row = {"stories": [{"sentences": ["A.", "B."]}, wrong], "pair_plausible_story": 0}
+    return row | more
+
+
+def test_a_curated_pair_becomes_a_question_and_a_program() -> None:
+    record = read("trip", _row(location="kitchen", objects=["cup", " ", "pan"]))
+    assert record.question == (
+        "Story A:\n1. A.\n2. B.\n\nStory B:\n1. One.\n2. Two.\n3. Three.\n\n"
+        "Which story is plausible?"
+    )
+    assert record.answer == "A"
+    assert record.cot == (
+        "Conflict: story B, sentences 1 and 3\n"
+        "Effect: sentence 1, cup, h_location = 1\n"
+        "Effect: sentence 1, cup, clean = negative\n"
+        "Precondition: sentence 3, cup, conscious = negative\n"
+        "Precondition: sentence 3, cup, open = positive\n"
+        "Effect: sentence 1, Ann, wet = positive\n"
+        "Precondition: sentence 3, Ann, location = 2"
+    )
+    assert record.extras == ("Location: kitchen\nObjects: cup, pan",)
+    assert (record.steps, record.shape) == (None, "curated")
+
+
+def test_pairs_and_states_of_the_record_are_read_too() -> None:
+    story = {"sentences": ["One.", "Two.", "Three."]}
+    row = {
+        "stories": [story, ["A.", "B."]],
+        "pair_plausible_story": 1,
+        "pair_confl_pairs": [[0, 2], [0, 1]],
+        "pair_entities": ["Ann", "cup"],
+        "pair_states": list(reversed(_states().values())),
+    }
+    record = read("trip", row)
+    lines = str(record.cot).split("\n")
+    assert record.answer == "B"
+    assert lines[0] == "Conflict: story A, sentences 1 and 3"
+    assert lines[1] == "Effect: sentence 1, Ann, wet = positive"
+    assert lines[-1] == "Conflict: story A, sentences 1 and 2"
+    assert len(set(lines)) == len(lines) == 8
+
+
+def test_states_may_end_before_their_story() -> None:
+    row = _row()
+    row["stories"][1]["states"]["cup"] = row["stories"][1]["states"]["cup"][:1]
+    lines = str(read("trip", row).cot).split("\n")
+    assert [line for line in lines if "cup" in line] == [
+        "Effect: sentence 1, cup, h_location = 1",
+        "Effect: sentence 1, cup, clean = negative",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "program"),
+    [
+        ({"confl_pairs": [[1, 2]]}, "Conflict: story A, sentences 2 and 3"),
+        (
+            {"confl_sents": [0, 1], "breakpoint": 2},
+            "Conflict: story A, sentences 1 and 3\nConflict: story A, sentences 2 and 3",
+        ),
+        ({"confl_sents": [0], "breakpoint": -1}, None),
+        ({}, None),
+    ],
+)
+def test_a_public_row_has_the_conflicts_alone(more: dict[str, Any], program: str | None) -> None:
+    stories = [{"sentences": ["One.", "Two.", "Three."]}, {"sentences": ["A.", "B.", "C."]}]
+    record = read("trip", {"stories": stories, "label": 1, **more})
+    assert (record.answer, record.cot, record.extras) == ("B", program, (None,))
+    assert record.shape == "public"
+
+
+def test_the_stories_say_which_one_is_plausible() -> None:
+    stories = [
+        {"sentences": ["One."], "plausible": False},
+        {"sentences": ["A."], "plausible": True},
+    ]
+    assert read("trip", {"stories": stories, "label": None}).answer == "B"
+
+
+def test_a_program_of_the_record_is_kept() -> None:
+    assert read("trip", _row(program="move a\n b")).cot == "move a\n b"
+    record = read("trip", _row(program=["move a", "", {"op": 1}]))
+    assert (record.cot, record.steps) == ('move a\n{"op":1}', ["move a", '{"op":1}'])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"stories": "x"},
+        {"stories": [["a"]]},
+        {"stories": [["a"], ["b"], ["c"]]},
+        {"stories": [["a"], [" "]]},
+        {"stories": [["a"], {"sentences": None}]},
+        {"stories": [["a"], None]},
+        {"pair_plausible_story": 2},
+        {"pair_plausible_story": True},
+        {"pair_plausible_story": "A"},
+        {"pair_plausible_story": None},
+        {"confl_pairs": [[0, 3]]},
+        {"confl_pairs": [[0, -1]]},
+        {"confl_pairs": [[0]]},
+        {"confl_pairs": [3]},
+        {"confl_pairs": "x"},
+        {"states": {"cup": [1]}},
+        {"states": {"cup": None}},
+        {"states": {"cup": [[_NONE, [1]]] * 3}},
+        {"states": {"cup": [[_NONE, ["x"] * 20]] * 3}},
+        {"states": {"cup": [[_NONE, [1e999] * 20]] * 3}},
+        {"states": [[]]},
+        {"states": "x"},
+    ],
+)
+def test_stories_of_another_form_are_refused(more: dict[str, Any]) -> None:
+    row = _row()
+    target = row if set(more) & set(row) else row["stories"][1]
+    target.update(more)
+    with unfit("story"):
+        read("trip", row)

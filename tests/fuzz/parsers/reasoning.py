@@ -182,7 +182,7 @@ PARSERS = (
         normalized,
         (
             *(f"{_RAW}.{name}" for name in ("texts", "tables", "rows", "corpus_file")),
-            *(f"{_RAW}.{name}" for name in ("reader", "transforms", "trip")),
+            *(f"{_RAW}.{name}" for name in ("reader", "transforms", "texts")),
             "gristmill.reasoning.render.text",
         ),
         covers=(f"{_RAW}.drops",),

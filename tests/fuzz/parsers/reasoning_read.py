@@ -29,16 +29,14 @@ def shards(data: bytes) -> None:
 
 
 def index(data: bytes) -> None:
-    """An index: a row is written as it was read, but for the form of numbers in its extras."""
+    """An index: what is read of a line has its form again when it is written."""
+    import json
+
     from gristmill.reasoning.format import index as form
 
     path = file("index.jsonl", data)
-    for number, row in enumerate(form.rows(path), 1):
-        try:
-            line = form.line(row)
-        except UnicodeEncodeError:
-            continue  # a lone surrogate, which no builder meets
-        form.parsed(line, path, number)
+    for number, row in enumerate(form.objects(path), 1):
+        form.parsed(json.dumps(row).encode(), path, number)
 
 
 def staged(data: bytes) -> None:

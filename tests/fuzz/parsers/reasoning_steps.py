@@ -19,7 +19,7 @@ def audits(data: bytes) -> None:
 def alignment(data: bytes) -> None:
     """An alignment: its laws end with what they found, and a row is written as it was read."""
     from gristmill.reasoning.format import align
-    from gristmill.reasoning.laws.of_subject import alignment_laws
+    from gristmill.reasoning.laws.quality import alignment_laws
 
     with folder("aligned") as place:
         path = file("aligned/gsm8k/test.align.jsonl", data)
@@ -35,7 +35,7 @@ def alignment(data: bytes) -> None:
 def report(data: bytes) -> None:
     """A daily report: its laws and the gate end with what they found."""
     from gristmill.reasoning.format import reports
-    from gristmill.reasoning.laws.of_subject import report_laws
+    from gristmill.reasoning.laws.quality import report_laws
     from gristmill.reasoning.read.supervised import check_gate
 
     with folder("reports") as place:
@@ -79,13 +79,13 @@ PARSERS = (
     Parser(
         "reasoning_alignment",
         alignment,
-        (f"{_FORMAT}.align", "gristmill.reasoning.laws.of_subject"),
+        (f"{_FORMAT}.align", "gristmill.reasoning.laws.quality"),
         words=(*JSON, b"gsm8k_test_", b"no-steps", b"; verified", b'"Step 1"', b"\n", b"0.89"),
     ),
     Parser(
         "reasoning_report",
         report,
-        (f"{_FORMAT}.reports", "gristmill.reasoning.laws.of_subject"),
+        (f"{_FORMAT}.reports", "gristmill.reasoning.laws.quality"),
         words=(*JSON, b'"gsm8k__test": {', b'"breaches": ["', b"2026-11-22", b"false"),
         most_bytes=8192,
     ),

@@ -19,7 +19,7 @@ from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import PartStore
 from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.pinned import GPT2, MissingVocabulary, find
-from tests.reasoning.indexed_splits import real_records, write_split
+from tests.reasoning.normalized_files import real_records, write_split
 
 INDEX = f"{names.TOKENIZED}/gsm8k/test/index.jsonl"
 _ANSWER = "She has 1+1=<<1+1=2>>2.\nThen 2*3=<<2*3=6>>6 caf\u00e9s.\n#### 6"

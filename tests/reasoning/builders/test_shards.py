@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -46,9 +46,9 @@ from gristmill.reasoning.builders.shards import (
 from gristmill.reasoning.config import AlignConfig, TokenizeConfig, TokensConfig
 from gristmill.reasoning.format import id_files, index, names, pt_file
 from gristmill.reasoning.format.shards import CONTRACT, EOS, Meta, metas, read_manifest, read_meta
-from gristmill.reasoning.laws import of_subject
+from gristmill.reasoning.laws.quality import token_steps
+from gristmill.reasoning.laws.shards import tokens as token_laws
 from gristmill.reasoning.render.text import text_of
-from gristmill.run import locks
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT
 from gristmill.vocabularies import compare
@@ -59,9 +59,9 @@ from gristmill.vocabularies.placing import place_tokenizer
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 from tests.paths import CHECKOUT
 from tests.publish.tiny import snapshot
-from tests.reasoning.aligned_root import worked
 from tests.reasoning.normalized_files import GSM8K, numbered, write, write_gsm8k
-from tests.reasoning.published_root import publish_records, shards_build
+from tests.reasoning.published_root import publish_records, shards_build, worked
+from tests.reasoning.supervised_folder import index_line
 from tests.tiny_tokenizer import put_tiny
 
 
@@ -135,10 +135,10 @@ def test_gsm8k_gives_the_golden_shard(tmp_path: Path, small: TokenizeConfig, eng
     assert (summary.text_tokens, summary.eos_tokens, summary.pad_tokens) == (210_519, 1_319, 1_154)
     assert (meta.text_tokens, meta.eos_tokens, meta.pad_tokens) == (210_519, 1_319, 1_154)
     assert (summary.examples, summary.shards, summary.sequences) == (1_319, 1, 104)
-    rows = list(index.rows(path.with_name("index.jsonl")))
-    lengths = [row.num_tokens for row in rows]
+    rows = list(index.objects(path.with_name("index.jsonl")))
+    lengths = [row["num_tokens"] for row in rows]
     assert (len(rows), min(lengths), max(lengths)) == (1_319, 62, 405)
-    assert sum(len(row.spans) > 1 for row in rows) == 103
+    assert sum(len(row["spans"]) > 1 for row in rows) == 103
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
@@ -154,7 +154,7 @@ def test_record_k_is_in_the_stream_of_rank_k_modulo_the_world_size(
     for rank in range(world_size):
         expected = expected_tokens(config, records[rank::world_size])
         assert stream(tmp_path / "out", rank, world_size).tolist() == expected
-    ids = [row.example_id for row in index.rows(tmp_path / "out/gsm8k/train/index.jsonl")]
+    ids = [row["example_id"] for row in index.objects(tmp_path / "out/gsm8k/train/index.jsonl")]
     assert ids == [f"gsm8k_train_{k:06d}" for k in range(60) if text_of(records[k])]
 
 
@@ -167,24 +167,24 @@ def test_spans_lead_to_the_tokens_of_each_text(
     tokenize(jsonl, out, replace(small, world_size=world_size))
 
     several_shards = 0
-    for row in index.rows(out / "gsm8k/train/index.jsonl"):
-        record = int(row.example_id.rpartition("_")[2])
-        assert row.rank == record % world_size
+    for row in index.objects(out / "gsm8k/train/index.jsonl"):
+        record = int(row["example_id"].rpartition("_")[2])
+        assert row["rank"] == record % world_size
         tokens = [
             token
-            for span in row.spans
-            for token in pt_file.mapped(out / index.below_tokenized(span.shard_path))[
-                span.sequence_index, span.start : span.end
+            for span in row["spans"]
+            for token in pt_file.mapped(out / index.below_tokenized(span["shard_path"]))[
+                span["sequence_index"], span["start"] : span["end"]
             ].tolist()
         ]
         text = text_of(records[record])
         expected = expected_tokens(small, [records[record]])[: len(tokens)]
         assert tokens == expected and tokens[-1] == EOS
-        assert row.num_tokens_with_eos == row.num_tokens + 1 == len(tokens)
-        assert row.text_sha256 == hashlib.sha256(text.encode()).hexdigest()
-        first = row.spans[0]
-        assert first[:3] == (row.shard_path, row.sequence_index, row.token_start)
-        several_shards += len({span.shard_path for span in row.spans}) > 1
+        assert row["num_tokens_with_eos"] == row["num_tokens"] + 1 == len(tokens)
+        assert row["text_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+        first = tuple(row["spans"][0].values())[:3]
+        assert first == (row["shard_path"], row["sequence_index"], row["token_start"])
+        several_shards += len({span["shard_path"] for span in row["spans"]}) > 1
     assert several_shards
 
 
@@ -206,9 +206,9 @@ def test_metas_count_text_ends_and_padding_of_each_shard(
         octets = (out / meta.path).read_bytes()
         assert meta.file_sha256 == hashlib.sha256(octets).hexdigest()
         touching = [
-            row.example_id
-            for row in index.rows(out / "gsm8k/train/index.jsonl")
-            if any(index.below_tokenized(span.shard_path) == meta.path for span in row.spans)
+            row["example_id"]
+            for row in index.objects(out / "gsm8k/train/index.jsonl")
+            if any(index.below_tokenized(span["shard_path"]) == meta.path for span in row["spans"])
         ]
         assert (meta.first_example, meta.last_example) == (touching[0], touching[-1])
     for name in ("text_tokens", "eos_tokens", "pad_tokens"):
@@ -344,6 +344,11 @@ def test_another_vocabulary_is_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
+def line_of(row: Mapping[str, Any]) -> bytes:
+    extras = row.get("extras", {})
+    return index_line([value for name, value in row.items() if name != "extras"], extras)
+
+
 def test_the_index_repeats_the_selectors_of_a_corpus(tmp_path: Path, small: TokenizeConfig) -> None:
     records = [
         {"question": "a", "dataset": 'b "ß"\n', "source": "c"},
@@ -354,13 +359,13 @@ def test_the_index_repeats_the_selectors_of_a_corpus(tmp_path: Path, small: Toke
     source = write(tmp_path / "cot_collection" / "train.jsonl", records)
     tokenize(source, tmp_path / "out", small)
     path = tmp_path / "out" / "cot_collection" / "train" / "index.jsonl"
-    rows = list(index.rows(path))
-    assert [dict(row.extras) for row in rows] == [
+    rows = list(index.objects(path))
+    assert [row.get("extras", {}) for row in rows] == [
         {"dataset": 'b "ß"\n', "source": "c"},
         {},
         {"dataset": 7, "source": 1e100},
     ]
-    assert path.read_bytes() == b"".join(map(index.line, rows))
+    assert path.read_bytes() == b"".join(map(line_of, rows))
 
 
 def test_the_lines_of_the_index_are_those_of_the_format(
@@ -368,9 +373,9 @@ def test_the_lines_of_the_index_are_those_of_the_format(
 ) -> None:
     tokenize(jsonl, tmp_path / "out", replace(small, path_prefix='data "sets"'))
     path = tmp_path / "out" / names.split_index("gsm8k", "train")
-    rows = list(index.rows(path))
-    assert path.read_bytes() == b"".join(map(index.line, rows))
-    assert rows[0].shard_path == 'data "sets"/tokenized/gpt2/gsm8k/train/shard_00000.pt'
+    rows = list(index.objects(path))
+    assert path.read_bytes() == b"".join(map(line_of, rows))
+    assert rows[0]["shard_path"] == 'data "sets"/tokenized/gpt2/gsm8k/train/shard_00000.pt'
 
 
 def test_the_corpus_and_split_can_be_named(
@@ -582,31 +587,6 @@ def test_ranks_at_once_do_not_collide(
     assert published(root) == expected
 
 
-def test_the_same_rank_and_publishers_wait_for_their_turn(
-    root: Path, config: TokenizeConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make = SplitRanks.make
-
-    def nested(self: SplitRanks, rank: int, *rest: Any) -> None:
-        with pytest.raises(locks.Busy, match=r"rank 0 of .* is already being built"):
-            run(root, config, 0)
-        with pytest.raises(locks.Busy, match="is already being built"):
-            publish(shards_build(root, config))
-        make(self, rank, *rest)
-
-    monkeypatch.setattr(SplitRanks, "make", nested)
-    assert list(run(root, config, 0).missing) == [1, 2]
-
-
-def test_a_publisher_at_work_keeps_ranks_away(root: Path, config: TokenizeConfig) -> None:
-    build = shards_build(root, config)
-    with (
-        locks.locked(Slot.of(build).lock, build.title),
-        pytest.raises(locks.Busy, match="is already being built"),
-    ):
-        run(root, config, 0)
-
-
 def test_parts_of_an_input_that_changed_are_forgotten(
     root: Path, config: TokenizeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -671,7 +651,7 @@ def make(splits: list[Split], out: Path, tokenizer: Tokenizer, **values: object)
 
 def broken(folder: Path, splits: list[Split], tokenizer: Tokenizer) -> list[Violation]:
     subject = Subject(folder, inputs=[splits[0].jsonl.parents[1], tokenizer.path.parents[1]])
-    laws = (of_subject.tokens, of_subject.token_steps)
+    laws = (token_laws, token_steps)
     return [each for law in laws for each in law(subject)]
 
 
@@ -694,8 +674,8 @@ def test_the_ids_are_those_of_the_tokenizer_and_the_laws_hold(
         assert ids.dtype == np.uint16
         assert ids[: len(expected) // 4].tolist() == np.frombuffer(expected, "<i4").tolist()
         assert set(ids[len(expected) // 4 :].tolist()) <= {tokenizer.eod}
-        first = next(index.rows(out / names.split_index(split.corpus, split.split)))
-        assert first.shard_path == f"reasoning/tokens/mine/{listed[0].path}"
+        first = next(index.objects(out / names.split_index(split.corpus, split.split)))
+        assert first["shard_path"] == f"reasoning/tokens/mine/{listed[0].path}"
         assert listed[0].path.endswith(outputs[0])
     listed = read_manifest(out)
     assert {(meta.tokenizer, meta.dtype, meta.eod, meta.ids) for meta in listed} == {

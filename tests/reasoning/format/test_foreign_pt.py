@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.reasoning.format import foreign_pt, pt_file
-from tests.reasoning.foreign_shards import PICKLE, foreign, pickle, tensor
+from gristmill.reasoning.format import foreign_pt, id_files, pt_file
+from tests.reasoning.shard_folders import PICKLE, foreign, pickle, tensor
 
 SHAPES = [(1, 1), (1, 255), (255, 1), (3, 7), (17, 65_535), (65_536, 2), (104, 2048)]
 
@@ -228,3 +228,17 @@ def test_another_tensor_of_torch_is_refused(tmp_path: Path) -> None:
         torch.save(saved, str(tmp_path / f"{name}.pt"))
         with pytest.raises(BadInput, match="nor as another version does: "):
             foreign_pt.payload(tmp_path / f"{name}.pt")
+
+
+def test_a_file_is_its_header_and_its_tensor(tmp_path: Path) -> None:
+    found = id_files.write(tmp_path / "x", (1, 2), [b"\1\0\0\0", b"\2\0\0\0"])
+    text = b'{"input_ids":{"dtype":"I32","shape":[1,2],"data_offsets":[0,8]}}'
+    text += b" " * (-len(text) % 8)
+    octets = len(text).to_bytes(8, "little") + text + b"\1\0\0\0\2\0\0\0"
+    assert (tmp_path / "x").read_bytes() == octets
+    assert (found.sha256, found.bytes) == (hashlib.sha256(octets).hexdigest(), len(octets))
+
+
+def test_rows_that_do_not_fill_the_shape_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="4 bytes of rows"):
+        id_files.write(tmp_path / "x", (1, 2), [b"1234"])

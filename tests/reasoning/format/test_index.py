@@ -11,7 +11,7 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.reasoning.format import index, names
-from gristmill.reasoning.format.index import Row, Selection, Span
+from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.read.shard_reader import ShardReader
 from tests.reasoning.supervised_folder import write_supervised
 
@@ -62,18 +62,6 @@ def test_a_damaged_index_is_refused(tmp_path: Path) -> None:
 
 
 SHARD = "reasoning/tokenized/gpt2/wiqa/test/shard_00000.pt"
-ROW = Row(
-    example_id="wiqa_test_000003",
-    shard_path=SHARD,
-    sequence_index=4,
-    token_start=6,
-    num_tokens=3,
-    num_tokens_with_eos=4,
-    spans=(Span(SHARD, 4, 6, 8), Span(SHARD, 5, 0, 2)),
-    rank=1,
-    text_sha256="ab" * 32,
-    extras={"difficulty": "größer"},
-)
 LINE = (
     f'{{"example_id": "wiqa_test_000003", "shard_path": "{SHARD}", "sequence_index": 4, '
     '"token_start": 6, "num_tokens": 3, "num_tokens_with_eos": 4, "spans": '
@@ -83,17 +71,12 @@ LINE = (
 )
 
 
-def test_a_row_is_written_and_read_back(tmp_path: Path) -> None:
-    path = tmp_path / "index.jsonl"
-    path.write_bytes(index.line(ROW) * 2)
-    assert index.line(ROW).decode() == LINE
-    assert list(index.rows(path)) == [ROW, ROW]
-
-
-def test_a_row_without_extras_has_no_such_key() -> None:
-    assert index.line(Row(**{**vars(ROW), "extras": {}})).decode() == (
-        LINE.replace(', "extras": {"difficulty": "größer"}', "")
-    )
+def test_a_line_is_read_as_it_is_written(tmp_path: Path) -> None:
+    path, values = tmp_path / "index.jsonl", json.loads(LINE)
+    path.write_text(LINE * 2)
+    assert list(index.objects(path)) == [values, values]
+    assert index.extras_text(values["extras"]) == ', "extras": {"difficulty": "größer"}'
+    assert index.extras_text({}) == ""
 
 
 def test_extras_are_what_a_record_has() -> None:
@@ -129,9 +112,9 @@ def changed(**values: Any) -> dict[str, Any]:
 )
 def test_another_line_is_refused_by_its_number(tmp_path: Path, values: Any, rule: str) -> None:
     path = tmp_path / "index.jsonl"
-    path.write_bytes(index.line(ROW) + json.dumps(values).encode() + b"\n")
+    path.write_bytes(LINE.encode() + json.dumps(values).encode() + b"\n")
     with pytest.raises(BadInput, match=re.escape(f"index.jsonl:2: is no line of an index: {rule}")):
-        list(index.rows(path))
+        list(index.objects(path))
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"\xff", b'{"rank": NaN}'])

@@ -11,7 +11,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.reasoning.format import pt_file
-from tests.reasoning.foreign_shards import tensor
+from tests.reasoning.shard_folders import tensor
 
 SHAPES = [
     (1, 1),
@@ -139,22 +139,6 @@ def test_bytes_after_the_end_are_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"\0")
     with pytest.raises(BadInput, match="cut off or damaged"):
         pt_file.payload(path)
-
-
-def test_another_tensor_of_torch_is_refused(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    others = {
-        "dtype": {"input_ids": torch.zeros((2, 3), dtype=torch.int64)},
-        "name": {"inputs": torch.zeros((2, 3), dtype=torch.int32)},
-        "rank": {"input_ids": torch.zeros(6, dtype=torch.int32)},
-        "strides": {"input_ids": torch.zeros((3, 2), dtype=torch.int32).T},
-        "two": {name: torch.zeros((2, 3), dtype=torch.int32) for name in ("input_ids", "b")},
-        "no dict": torch.zeros((2, 3), dtype=torch.int32),
-    }
-    for name, saved in others.items():
-        torch.save(saved, str(tmp_path / f"{name}.pt"))
-        with pytest.raises(BadInput, match="no file of one int32 matrix"):
-            pt_file.payload(tmp_path / f"{name}.pt")
 
 
 def test_a_zip_that_only_looks_like_a_tensor_is_refused(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.reasoning import small_shards
-from tests.reasoning.small_shards import SmallShards
+from tests.reasoning import shard_folders
+from tests.reasoning.shard_folders import SmallShards
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> SmallShards:
-    return small_shards.build(tmp_path_factory.mktemp("built"), vocabulary_root)
+    return shard_folders.build(tmp_path_factory.mktemp("built"), vocabulary_root)
 
 
 @pytest.fixture

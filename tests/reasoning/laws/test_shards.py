@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 import pytest
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import GristmillError
 from gristmill.reasoning.builders.manifest import all_metas, write_manifest
 from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.format import names
@@ -25,10 +25,9 @@ from gristmill.reasoning.format.published import shard_splits
 from gristmill.reasoning.format.shards import manifest_entries, read_manifest
 from gristmill.reasoning.laws.shards import _series, manifest_laws, other_shard_laws, shard_laws
 from tests.chess.laws.damage import flip
-from tests.reasoning import small_shards
-from tests.reasoning.foreign_shards import foreign, tensor
+from tests.reasoning import shard_folders
 from tests.reasoning.normalized_files import numbered, write
-from tests.reasoning.small_shards import SmallShards
+from tests.reasoning.shard_folders import SmallShards, foreign, tensor
 
 PARTITION = "gsm8k__train"
 EOS = (50_256).to_bytes(4, "little")
@@ -43,7 +42,7 @@ def found(shards: SmallShards, sampled: bool = False) -> list[str]:
 def test_what_the_builder_writes_breaks_no_law(
     tmp_path: Path, vocabulary_root: Path, world_size: int
 ) -> None:
-    shards = small_shards.build(tmp_path, vocabulary_root, world_size)
+    shards = shard_folders.build(tmp_path, vocabulary_root, world_size)
     assert found(shards) == []
 
 
@@ -390,45 +389,39 @@ def test_good_shards_of_any_corpus_break_no_law(shards: Path) -> None:
 
 
 NAME = SHARD.format(1)
-NO_META = f"{NAME}: readable: {NAME}.meta.json: "
+META = f"{NAME}.meta.json"
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no meta": (
-        lambda folder: (folder / f"{NAME}.meta.json").unlink(),
-        f"{NAME}.meta.json: files: is missing, other files of it are there",
+        lambda folder: (folder / META).unlink(),
+        f"{NAME}.pt: orphan: has no meta file that can be read",
     ),
     "no tensor": (
         lambda folder: (folder / f"{NAME}.pt").unlink(),
-        f"{NAME}.pt: files: is missing, other files of it are there",
+        f"{META}: orphan: its shard is missing",
     ),
     "no JSON": (
-        lambda folder: (folder / f"{NAME}.meta.json").write_text("{"),
-        f"{NO_META}is no meta file of a shard: Expecting property name enclosed in double quotes: "
+        lambda folder: (folder / META).write_text("{"),
+        f"{META}: meta: is no JSON: Expecting property name enclosed in double quotes: "
         "line 1 column 2 (char 1)",
     ),
     "a key is missing": (
-        lambda folder: (folder / f"{NAME}.meta.json").write_text('{"split": "train"}'),
-        f"{NO_META}is no meta file of a shard: it needs dataset, split, seq_len, num_sequences, "
+        lambda folder: (folder / META).write_text('{"split": "train"}'),
+        f"{META}: meta: its first keys must be dataset, split, seq_len, num_sequences, "
         "token_count, shard_index, path, sha256",
     ),
     "no tensor file": (
         lambda folder: (folder / f"{NAME}.pt").write_bytes(b"PK"),
-        f"{NAME}: readable: {NAME}.pt: ",
+        f"{NAME}.pt: shard: {NAME}.pt: ",
     ),
-    "sha256": (other(sha256="0" * 64), f"{NAME}.pt: sha256: the tensor has "),
+    "sha256": (other(sha256="0" * 64), f"{NAME}.pt: sha256: its tensor has "),
     "shape": (
         other(num_sequences=2, seq_len=16),
-        f"{NAME}.pt: shape: is (4, 8), its meta file says (2, 16)",
+        f"{NAME}.pt: shape: is (4, 8), its meta file has (2, 16)",
     ),
-    "tokens": (other(token_count=31), f"{NO_META}token_count is 31, expected 32"),
-    "number": (other(shard_index=7), f"{NO_META}shard_index 7 is not the number in its name"),
-    "text": (
-        other(seq_len="8"),
-        f"{NO_META}seq_len is '8', expected a number from 0",
-    ),
-    "negative": (
-        other(seq_len=-8),
-        f"{NO_META}seq_len is -8, expected a number from 0",
-    ),
+    "tokens": (other(token_count=31), f"{NAME}.pt: shape: is (4, 8), "),
+    "number": (other(shard_index=7), f"{META}: path: is that of 'mine/train/shard_00007.pt'"),
+    "corpus": (other(dataset="x"), f"{META}: path: is that of 'x/train/shard_00001.pt'"),
+    "text": (other(seq_len="8"), f"{NAME}.pt: shape: is (4, 8), its meta file has (4, '8')"),
     "not full": (
         lambda folder: _write(folder, 1, (3, 8)),
         f"{NAME}.pt: full: has not as many sequences as the first shard",
@@ -453,12 +446,12 @@ def test_a_damaged_shard_is_named_with_its_rule(shards: Path, damage: str) -> No
 
 @pytest.mark.parametrize(("token", "ids"), [(50_257, "0 to 50257"), (-1, "-1 to 0")])
 def test_an_id_outside_of_the_vocabulary_is_named(tmp_path: Path, token: int, ids: str) -> None:
-    _write(tmp_path, 0, (1, 2))
     wrong = np.array([[0, token]], np.int32)
+    _write(tmp_path, 0, (1, 2), sha256=hashlib.sha256(wrong.tobytes()).hexdigest())
     foreign(tmp_path / f"{SHARD.format(0)}.pt", wrong)
-    assert found_of_others(tmp_path)[0] == (
+    assert found_of_others(tmp_path) == [
         f"mine/train/shard_00000.pt: ids: ids from {ids}, allowed 0 to 50256"
-    )
+    ]
 
 
 PARTITIONS = ["wiqa__train", "gsm8k__train", "gsm8k__test"]
@@ -534,22 +527,21 @@ def test_shards_of_two_configs_have_no_manifest(
     )
 
 
-def test_shards_of_another_vocabulary_have_no_manifest(copied: SmallShards, tmp_path: Path) -> None:
-    copied.write_meta(replace(copied.metas()[-1], tokenizer_sha256="0" * 64))
-    with pytest.raises(GristmillError, match="has tokenizer_sha256 0000"):
-        write_manifest(copied.tokenized, tmp_path / "out", ["gsm8k__train"])
-
-
-def test_no_split_no_manifest(copied: SmallShards, tmp_path: Path) -> None:
-    with pytest.raises(GristmillError, match="no split is published"):
-        write_manifest(copied.tokenized, tmp_path / "out", [])
-    assert not (tmp_path / "out").exists()
-
-
-def test_an_index_that_is_gone_is_named(copied: SmallShards, tmp_path: Path) -> None:
-    copied.index.unlink()
-    with pytest.raises(BadInput, match=r"gsm8k/train/index\.jsonl: is gone"):
-        write_manifest(copied.tokenized, tmp_path / "out", ["gsm8k__train"])
+@pytest.mark.parametrize(
+    ("change", "partitions", "rule"),
+    [
+        (meta(-1, tokenizer_sha256="0" * 64), [PARTITION], "has tokenizer_sha256 0000"),
+        (lambda s: s, [], "no split is published"),
+        (lambda s: s.index.unlink(), [PARTITION], r"gsm8k/train/index\.jsonl: is gone"),
+    ],
+)
+def test_a_manifest_that_cannot_be_made_says_why(
+    copied: SmallShards, tmp_path: Path, change: Change, partitions: list[str], rule: str
+) -> None:
+    change(copied)
+    with pytest.raises(GristmillError, match=rule):
+        write_manifest(copied.tokenized, tmp_path / "out", partitions)
+    assert partitions or not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("change", ["source", "other", "longer", "shorter", "no file"])

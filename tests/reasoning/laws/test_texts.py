@@ -1,8 +1,4 @@
-"""Every law of normalised files finds what it is for.
-
-Every law of the raw manifest finds what it is for.
-The laws of normalised conversations see each thing that breaks them.
-"""
+"""Laws of normalised files, the raw manifest and conversations find what they are for."""
 
 from __future__ import annotations
 

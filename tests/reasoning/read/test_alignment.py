@@ -24,11 +24,11 @@ from gristmill.reasoning.read.alignment import (
     draw,
     example,
     examples,
-    place_of,
     week_of,
 )
+from gristmill.reasoning.read.trace import place_of
 from gristmill.vocabularies.pinned import GPT2, find
-from tests.reasoning.indexed_splits import write_aligned
+from tests.reasoning.normalized_files import write_aligned
 
 _AUDIT = Audit("gsm8k_test_000007", "ab", "right", "Ana", "2026-11-22T10:00:00+00:00", "très bien")
 
@@ -238,7 +238,7 @@ def test_an_example_of_another_text_is_refused(root: Path) -> None:
     with pytest.raises(BadInput, match="gsm8k_test_000004 is of another text"):
         example(*folders(root), "gsm8k_test_000004")
     path.write_text("\n")
-    with pytest.raises(BadInput, match="has no record 4"):
+    with pytest.raises(GristmillError, match="has no record 4"):
         example(*folders(root), "gsm8k_test_000004")
 
 

@@ -25,8 +25,8 @@ from gristmill.reasoning.read.shard_files import reopened, verify_shards
 from tests.chess.laws.damage import flip
 from tests.paths import open_below
 from tests.reading.tiny import Tiny, tiny
-from tests.reasoning import shard_folders, small_shards
-from tests.reasoning.small_shards import SmallShards
+from tests.reasoning import shard_folders
+from tests.reasoning.shard_folders import SmallShards
 
 __all__ = ["tiny"]
 
@@ -83,7 +83,7 @@ def test_errors_in_the_body_name_the_file(tiny: Tiny) -> None:
 def built(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> SmallShards:
     """Shards with their manifest, below a data root with the raw manifest."""
     root = tmp_path_factory.mktemp("root")
-    shards = small_shards.build(root / "made", vocabulary_root)
+    shards = shard_folders.build(root / "made", vocabulary_root)
     tokenized = root / names.TOKENIZED
     tokenized.parent.mkdir(parents=True)
     shards.tokenized.rename(tokenized)

@@ -7,7 +7,6 @@ import json
 import pickle
 import random
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -346,17 +345,6 @@ def test_a_folder_of_the_seeds_tools_is_read(tmp_path: Path) -> None:
     assert firsts(ShardReader(tmp_path).batches(2)) == [70, 71, 72, 73, 74]
     with pytest.raises(BadInput, match="has no provenance record"):
         ShardReader(tmp_path, verify="hash")
-
-
-def test_sequences_are_counted_over_all_ranks_of_a_shuffled_epoch(whole: Path) -> None:
-    read = Counter(
-        (int(shard), int(row))
-        for rank in range(3)
-        for batch in ShardReader(whole, rank=rank, world_size=3, seed=8).batches(2)
-        for shard, row in zip(batch["shard"], batch["row"], strict=True)
-    )
-    sizes = [size for _, counts in sorted(SIZES.items()) for size in counts]
-    assert read == Counter((s, r) for s, size in enumerate(sizes) for r in range(size))
 
 
 def test_a_new_epoch_ends_the_batches_of_the_old_one(whole: Path) -> None:

@@ -25,10 +25,9 @@ from tests.chess.laws.damage import flip
 from tests.publish.tiny import snapshot
 from tests.reading.readers import publish_part
 from tests.reasoning.exported_root import build_dataset
-from tests.reasoning.foreign_shards import foreign
 from tests.reasoning.published import parts, publish
 from tests.reasoning.published_root import built
-from tests.reasoning.shard_folders import tokens, write_folder, write_shard
+from tests.reasoning.shard_folders import foreign, tokens, write_folder, write_shard
 from tests.reasoning.supervised_folder import Supervised, write_supervised
 
 SPLIT = "openr1_math_220k/train"

@@ -1,7 +1,4 @@
-"""Supervision: the example and the step of every token, and values summed by step.
-
-Supervision: the example and the step of every token, and values summed by step.
-"""
+"""Supervision: the example and the step of every token, values summed by step, the gate."""
 
 from __future__ import annotations
 
@@ -27,8 +24,8 @@ from gristmill.reasoning.read.supervised import (
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.encode import encoder
 from gristmill.vocabularies.pinned import GPT2, find
-from tests.reasoning.aligned_root import CORPUS, SPLIT, aligned_root, worked
 from tests.reasoning.format.test_reports import REPORT
+from tests.reasoning.published_root import CORPUS, SPLIT, aligned_root, worked
 from tests.reasoning.supervised_folder import SEQ_LEN, Supervised, write_supervised
 
 
@@ -328,17 +325,17 @@ def _write(folder: Path, date: str, *breaches: str) -> None:
     path.write_bytes(reports.to_bytes(REPORT | {"date": date, "gate": gate}))
 
 
-def test_without_reports_the_gate_is_open(tmp_path: Path) -> None:
+def test_the_newest_report_counts_and_without_one_the_gate_is_open(tmp_path: Path) -> None:
     check_gate(tmp_path)
     check_gate(tmp_path / "none")
-
-
-def test_the_newest_report_counts(tmp_path: Path) -> None:
     _write(tmp_path, "2026-11-21", "a")
     with pytest.raises(GateClosed):
         check_gate(tmp_path)
     _write(tmp_path, "2026-11-22")
     check_gate(tmp_path)
+    (tmp_path / "2026-11-23.json").write_text("{}")
+    with pytest.raises(BadInput):
+        check_gate(tmp_path)
 
 
 def test_a_link_to_the_shards_has_the_gate_of_their_data_root(tmp_path: Path) -> None:
@@ -362,9 +359,3 @@ def test_a_closed_gate_names_report_breaches_and_what_to_do(tmp_path: Path) -> N
     text = str(caught.value)
     assert "2026-11-22.json" in text and "breach 0; " in text and "breach 4; and 2 more" in text
     assert 'baseline = "2026-11-22" in [reasoning.qc_report]' in text
-
-
-def test_a_report_that_cannot_be_read_does_not_open_the_gate(tmp_path: Path) -> None:
-    (tmp_path / "2026-11-22.json").write_text("{}")
-    with pytest.raises(BadInput):
-        check_gate(tmp_path)

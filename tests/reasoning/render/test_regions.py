@@ -22,7 +22,7 @@ from gristmill.vocabularies.encode import encoder
 from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.pinned import GPT2, find
 from gristmill.vocabularies.tokenizer import of_pinned
-from tests.reasoning.indexed_splits import real_records
+from tests.reasoning.normalized_files import real_records
 
 
 def _texts(text: str, ranges: list[regions.Range]) -> list[str]:

@@ -20,7 +20,7 @@ from gristmill.reasoning.render.steps import (
     written_in,
 )
 from gristmill.reasoning.render.text import rendered
-from tests.reasoning.indexed_splits import real_records
+from tests.reasoning.normalized_files import real_records
 
 
 def _record(cot: str | None, answer: str = "42", **extra: Any) -> dict[str, Any]:

@@ -174,7 +174,6 @@ class Messages:
         return Content(*(bare(each, self._around) for each in found))
 
     def _source(self) -> Callable[[Row], Iterable[Any]]:
-        """What reads the messages of a row, not yet checked."""
         chat = self._chat
         if chat.tree is not None:
             return lambda row: ()
@@ -239,7 +238,6 @@ class Messages:
         return [_Own(self._role(role), bare(said, self._around)) for role, said in pairs]
 
     def _whole(self, value: Any) -> Sequence[Any]:
-        """The messages of the column of a row."""
         self._check_filled(value)
         if is_nodes(value):
             rule = f"its {self._chat.messages} is a tree of nodes: name the column with the id"
@@ -247,7 +245,6 @@ class Messages:
         return self._listed(value, self._chat.messages or "", BROKEN_CURE)
 
     def _divided(self, value: Any, transcripts: Transcripts) -> Iterator[_Own]:
-        """The messages of a conversation in one text."""
         self._check_filled(value)
         if isinstance(value, list | Mapping):
             what = f"its {self._chat.messages} is {kind_of(value)}, not a text"
@@ -259,7 +256,6 @@ class Messages:
             raise Unfit("drop:messages", f"its {self._chat.messages} is empty")
 
     def _either(self, key: str, value: Any) -> Get:
-        """What reads a text or a list of messages."""
         if isinstance(value, str) and "{" not in value:
             return column(value, self._names)
         return self._value(key, value)

@@ -1,7 +1,8 @@
-"""The laws of reasoning asked about a subject, which may be a folder of another program.
+"""Laws of alignments, reports, spans of arithmetic and exported files.
 
-Those of alignments, reports, spans and exports are here; exported files are read by the rules of
-the programs, `docs/consumers.md`. Source: `docs/formats/reasoning.md#alignment`,
+The subject may be a folder of another program. Exported files are read by the rules of
+the programs, `docs/consumers.md`.
+Source: `docs/formats/reasoning.md#alignment`,
 `docs/formats/reasoning.md#reports`, `docs/formats/reasoning.md#spans`.
 """
 
@@ -22,10 +23,9 @@ from gristmill.families import Subject
 from gristmill.laws import Few
 from gristmill.reasoning.format import align, names, reports
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.names import MANIFEST, split_index
-from gristmill.reasoning.format.published import shard_splits, splits_in
-from gristmill.reasoning.format.reports import dates
+from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.alignment import Example, examples
+from gristmill.reasoning.read.trace import parsed
 from gristmill.reasoning.render.annotations import rows_of
 from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label
 
@@ -92,11 +92,11 @@ def _splits(folder: Path, partition: str | None) -> Iterator[tuple[str, str]]:
 
 def _order(row: AlignRow, corpus: str, split: str, before: int, place: str, found: Few) -> int:
     """Check the id of a row; return its record. before: record of the row before, or -1."""
-    digits = row.example_id.rpartition("_")[2]
-    record = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else -1
-    if record < 0 or row.example_id != names.example_id(corpus, split, record):
+    example = parsed(row.example_id)
+    if example is None or example[:2] != (corpus, split):
         found.add("order", place, f"{row.example_id!r} is no id of {corpus} {split}")
         return before
+    record = example.record
     if record <= before:
         found.add("order", place, f"{row.example_id} comes after record {before}")
     return record
@@ -332,52 +332,6 @@ _CHECKS: Final[dict[str, Callable[[Path], None]]] = {
 """Of each format what raises for a folder that its program does not read."""
 
 
-def normalized(subject: Subject) -> Iterator[Violation]:
-    """Yields what normalised records break."""
-    from gristmill.reasoning.laws.texts import normalized_laws
-
-    missing = subject.missing({"origins": "origins"})
-    subject.leaves(MANIFEST, "reasoning/raw_manifest")
-    yield from _nothing(subject, "{split}.jsonl")
-    yield from normalized_laws(
-        subject.folder,
-        subject.partition,
-        has_origins=not missing,
-        table=str(subject.config.get("corpus", "")),
-    )
-
-
-def raw_manifest(subject: Subject) -> Iterable[Violation]:
-    """Yields what the manifest of the normalised files breaks."""
-    from gristmill.reasoning.laws.texts import raw_manifest_laws
-
-    return raw_manifest_laws(subject.folder, subject.config.get("records", {}))
-
-
-def shards(subject: Subject) -> Iterable[Violation]:
-    """Yields what token shards break; of a folder without records, those of all splits."""
-    from gristmill.reasoning.laws.shards import shard_laws
-
-    if not subject.has_record:
-        return _unrecorded_shards(subject)
-    return shard_laws(subject.folder, subject.partition, sampled=subject.sampled)
-
-
-def tokens(subject: Subject) -> Iterator[Violation]:
-    """Yields what the dataset of a tokenizer breaks: its shards, and the manifest of them."""
-    from gristmill.reasoning.format.shards import metas, read_manifest
-    from gristmill.reasoning.laws.shards import shard_laws
-
-    if not (found := shard_splits(subject.folder)):
-        yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*")
-        return
-    for corpus, split in found:
-        yield from shard_laws(subject.folder, f"{corpus}__{split}", sampled=subject.sampled)
-    every = [meta for each in found for meta in metas(subject.folder, *each)]
-    if read_manifest(subject.folder) != sorted(every, key=lambda meta: meta.path):
-        yield Violation("manifest", MANIFEST, "does not list the meta files of the shards")
-
-
 def token_steps(subject: Subject) -> Iterator[Violation]:
     """Yields what the alignments in the dataset of a tokenizer break, where it has some."""
     folder = subject.folder
@@ -387,17 +341,9 @@ def token_steps(subject: Subject) -> Iterator[Violation]:
         yield from index_laws(folder, subject.inputs[0], folder, key)
 
 
-def manifest(subject: Subject) -> Iterable[Violation]:
-    """Yields what the manifest of the token shards breaks."""
-    from gristmill.reasoning.laws.shards import manifest_laws
-
-    folder = subject.inputs[0] if subject.inputs else None
-    return manifest_laws(subject.folder, subject.partition, folder)
-
-
 def alignment(subject: Subject) -> Iterator[Violation]:
     """Yields what an alignment breaks by itself."""
-    yield from _nothing(subject, "{split}.align.jsonl")
+    yield from nothing(subject, "{split}.align.jsonl")
     labels = json.loads(str(subject.config.get("steps") or "{}")).values()
     yield from alignment_laws(subject.folder, subject.partition, labels)
 
@@ -410,26 +356,12 @@ def aligned_index(subject: Subject) -> Iterable[Violation]:
 
 def report(subject: Subject) -> Iterator[Violation]:
     """Yields what a daily report breaks."""
-    if not subject.has_record and not dates(subject.folder):
+    if not subject.has_record and not reports.dates(subject.folder):
         yield Violation("files", ".", "there is no report <date>.json")
     yield from report_laws(subject.folder, subject.partition)
 
 
-def _nothing(subject: Subject, name: str) -> Iterator[Violation]:
+def nothing(subject: Subject, name: str) -> Iterator[Violation]:
     """A violation where no split has a file in a folder without a record."""
     if not subject.has_record and not splits_in(subject.folder, name):
         yield Violation("files", ".", f"there is no <corpus>/{name.format(split='<split>')}")
-
-
-def _unrecorded_shards(subject: Subject) -> Iterator[Violation]:
-    """The laws of all splits of a folder without records; those without an index are others'."""
-    from gristmill.reasoning.laws.shards import other_shard_laws, shard_laws
-
-    subject.leaves(MANIFEST, "reasoning/manifest")
-    if not (found := shard_splits(subject.folder)):
-        yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*.pt")
-    for corpus, split in found:
-        if subject.missing({split_index(corpus, split): f"index and tiling of {corpus}/{split}"}):
-            yield from other_shard_laws(subject.folder, corpus, split)
-        else:
-            yield from shard_laws(subject.folder, f"{corpus}__{split}")
