@@ -19,9 +19,9 @@ from gristmill.contract import BadInput
 from gristmill.inbox.marks import not_samples
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset, scratch_folder
 from gristmill.puzzles.config import MazeConfig
-from gristmill.puzzles.domains.dihedral import SYMMETRIES, index_maps
+from gristmill.puzzles.domains.grid import SYMMETRIES, index_maps
 from gristmill.puzzles.domains.maze_grid import KIND, decoded, encoding, side_of
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.metadata import SourceFile
 from gristmill.puzzles.format.names import SET, SPLITS, Split

@@ -21,7 +21,7 @@ from gristmill.puzzles.builders.sudoku_table import (
     read_sources,
 )
 from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.domains.sudoku_board import CELLS, ENCODING, KIND, text_of
 from gristmill.puzzles.domains.sudoku_checks import solutions_of
 from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms

@@ -19,7 +19,7 @@ from gristmill.contract import BadInput
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.domains import sudoku_board as board
 from gristmill.puzzles.domains import sudoku_checks as checks
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.domains.sudoku_board import CELLS
 from gristmill.puzzles.domains.sudoku_checks import GAVE_UP, MOST_GUESSES, solutions_of
 from gristmill.puzzles.domains.sudoku_symmetry import invariants

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from numba import njit
 
 from gristmill.puzzles.domains import randomness
-from gristmill.puzzles.domains.randomness import mixed
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import mixed, source_key
 from gristmill.puzzles.domains.sudoku_board import KIND
 from gristmill.run.kernels import kernel
 

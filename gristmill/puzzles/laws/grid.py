@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
-from gristmill.puzzles.domains.dihedral import SYMMETRIES
-from gristmill.puzzles.domains.grid import PAD, Symbols, extents, turned_cells
+from gristmill.puzzles.domains.grid import PAD, SYMMETRIES, Symbols, extents, turned_cells
 from gristmill.puzzles.format import names
 from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays

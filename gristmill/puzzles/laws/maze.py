@@ -13,7 +13,7 @@ import numpy as np
 
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
-from gristmill.puzzles.domains.dihedral import SYMMETRIES, index_maps
+from gristmill.puzzles.domains.grid import SYMMETRIES, index_maps
 from gristmill.puzzles.domains.maze_grid import encoding, side_of
 from gristmill.puzzles.domains.maze_paths import RULES, canonical, findings, rule_names
 from gristmill.puzzles.format import names

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.domains.sudoku_board import CELLS, text_of
 
 _Grid = list[list[int]]

@@ -12,7 +12,7 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.puzzles.builders.grid import GridSummary, build_grid
 from gristmill.puzzles.config import GridConfig
-from gristmill.puzzles.domains.dihedral import transform
+from gristmill.puzzles.domains.grid import transform
 from gristmill.puzzles.laws.contract import contract_laws, trace_laws
 from gristmill.puzzles.laws.grid import grid_laws
 from gristmill.puzzles.read.trace import trace

@@ -14,7 +14,7 @@ from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.puzzles.builders.maze import MazeSummary, build_maze
 from gristmill.puzzles.config import MazeConfig
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.format.metadata import read_sources
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.maze import maze_laws

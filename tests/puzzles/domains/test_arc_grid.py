@@ -22,7 +22,7 @@ from gristmill.puzzles.domains.arc_grid import (
     task_hash,
 )
 from gristmill.puzzles.domains.arc_kernels import canonical_pair, kept_draws
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import source_key
 from tests.puzzles import arc_oracle, arc_tasks
 from tests.puzzles.arc_oracle import tokens
 

@@ -18,7 +18,7 @@ from gristmill.puzzles.domains.domino_game import (
     rule_names,
 )
 from gristmill.puzzles.domains.domino_rows import ENCODING, FIRST, NONE, ON_RIGHT, Scenario, decoded
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import source_key
 from tests.puzzles.domino_oracle import broken, encoded, twins
 from tests.puzzles.plain_draws import Stream
 

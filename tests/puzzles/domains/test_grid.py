@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gristmill.puzzles.domains.dihedral import INVERSE, index_map, index_maps, transform, turns
-from gristmill.puzzles.domains.grid import Symbols, extents, trimmed, turned_cells
+from gristmill.puzzles.domains.grid import (
+    INVERSE,
+    Symbols,
+    extents,
+    index_map,
+    index_maps,
+    transform,
+    trimmed,
+    turned_cells,
+    turns,
+)
 from gristmill.puzzles.domains.maze_grid import decoded, encoded, encoding, side_of
 
 

@@ -20,8 +20,8 @@ from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
-from gristmill.puzzles.domains.dihedral import transform
 from gristmill.puzzles.domains.domino_rows import decoded
+from gristmill.puzzles.domains.grid import transform
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import Sources
 from gristmill.puzzles.format.names import SPLITS
