@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -292,45 +292,6 @@ def _origins(
     for broken, found in rules:
         if broken.any():
             yield int(broken.argmax()), found
-
-
-Marks = npt.NDArray[np.uint64]
-"""A hash of group and example for each row; 0 says nothing of a row."""
-
-
-class Repeats:
-    """Rows that an earlier row of their group equals.
-
-    tokens: the arrays that decide, [examples, seq_len]. sources: the first row of each group.
-    """
-
-    def __init__(
-        self, tokens: tuple[npt.NDArray[Any], ...], sources: npt.NDArray[np.int64]
-    ) -> None:
-        self._tokens, self._sources = tokens, sources
-        self._open = np.empty(0, np.int64), np.empty(0, np.uint64)
-
-    def of(self, first: int, marks: Marks) -> Iterator[tuple[int, int]]:
-        """Yield each row that repeats one, and the number of the first of them.
-
-        first: number of the first row of a batch. marks: of its rows; none where nothing can be
-            said of the batch. Batches come in their order: the rows of a group that continues are
-            kept for the next one.
-        """
-        if not len(marks):
-            return
-        rows = np.concatenate([self._open[0], np.arange(first, first + len(marks))])
-        known = np.concatenate([self._open[1], marks])
-        last = self._sources[max(0, int(np.searchsorted(self._sources, rows[-1], "right")) - 1)]
-        self._open = rows[rows >= last], known[rows >= last]
-        ordered = np.sort(known[known > 0])
-        again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-        for mark in again.tolist():
-            seen: dict[bytes, int] = {}
-            for row in rows[known == mark].tolist():
-                example = b"".join(np.asarray(of[row]).tobytes() for of in self._tokens)
-                if (other := seen.setdefault(example, row)) != row and row >= first:
-                    yield row, other
 
 
 Laws = Callable[[Dataset], Iterable[Violation]]

@@ -25,7 +25,6 @@ from gristmill.puzzles.format.metadata import Encoding, SourceFile
 from gristmill.puzzles.format.names import SOURCES
 from gristmill.puzzles.laws import contract
 from gristmill.puzzles.laws.contract import (
-    Repeats,
     contract_laws,
     puzzle_notes,
     rows_left_out,
@@ -466,26 +465,3 @@ def test_repeated_mazes_are_named_up_to_symmetry(tmp_path: Path) -> None:
     (note,) = noted(tmp_path / "out", summary)
     assert note.found.startswith("2 rows repeat") and "drop/train.csv line 5" in note.found
     assert json.loads((tmp_path / "out" / SOURCES).read_text())["kind"] == "maze"
-
-
-def repeats() -> Repeats:
-    """Two groups of five rows; rows 1, 3 and 4 are equal, and so are row 2 and row 7."""
-    inputs = np.arange(10)[:, None].repeat(81, axis=1)
-    inputs[[3, 4]], inputs[7] = 1, 2
-    return Repeats((inputs, inputs), np.array([0, 5]))
-
-
-@pytest.mark.parametrize("step", [1, 2, 3, 4, 5, 10])
-def test_an_example_that_its_group_has_twice_is_found_in_batches_of_any_size(step: int) -> None:
-    marks = np.array([10, 11, 12, 11, 11, 13, 14, 15, 0, 0], np.uint64)
-    seen = repeats()
-    found = [
-        pair for first in range(0, 10, step) for pair in seen.of(first, marks[first : first + step])
-    ]
-    assert found == [(3, 1), (4, 1)]
-
-
-def test_equal_marks_of_different_examples_are_no_repeat() -> None:
-    marks = np.array([10, 11, 11, 12, 13, 14, 15, 16, 17, 18], np.uint64)
-    assert [*repeats().of(0, marks)] == []
-    assert [*repeats().of(0, np.empty(0, np.uint64))] == []
