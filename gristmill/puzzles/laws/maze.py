@@ -13,8 +13,8 @@ import numpy as np
 
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
+from gristmill.puzzles.domains.boards import maze_encoding, side_of
 from gristmill.puzzles.domains.grid import SYMMETRIES, index_maps
-from gristmill.puzzles.domains.maze_grid import encoding, side_of
 from gristmill.puzzles.domains.maze_paths import RULES, canonical, findings, rule_names
 from gristmill.puzzles.format import names
 from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
@@ -34,7 +34,7 @@ def maze_laws(dataset: Dataset | Path) -> Iterator[Violation]:
 def _violations(dataset: Dataset) -> Iterator[Violation]:
     yield from unnamed_laws(dataset)
     if side := side_of(dataset.metadata("train").seq_len):
-        yield from encoding_laws(dataset, encoding(side))
+        yield from encoding_laws(dataset, maze_encoding(side))
     has_symmetries = dataset.config.get("aug") is True
     trained: set[bytes] = set()
     seen: dict[str, set[bytes]] = {split: set() for split in names.SPLITS}

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
-from gristmill.puzzles.domains.sudoku_board import CELLS, ENCODING
+from gristmill.puzzles.domains.boards import CELLS, SUDOKU_ENCODING
 from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
@@ -35,7 +35,7 @@ def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
 
 def _sudoku_laws(dataset: Dataset) -> Iterator[Violation]:
     is_solved = dataset.config.get("unique") != "off"
-    yield from encoding_laws(dataset, ENCODING)
+    yield from encoding_laws(dataset, SUDOKU_ENCODING)
     yield from unnamed_laws(dataset)
     checked = []
     for split, name in dataset.sets():

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from gristmill.puzzles.domains.boards import CELLS, text_of
 from gristmill.puzzles.domains.randomness import source_key
-from gristmill.puzzles.domains.sudoku_board import CELLS, text_of
 
 _Grid = list[list[int]]
 _Rule = Callable[[_Grid], _Grid]

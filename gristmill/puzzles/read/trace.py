@@ -16,19 +16,19 @@ from gristmill.families import Request
 from gristmill.provenance import RECORD, trace_inputs
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import SourceFile, Sources
-from gristmill.puzzles.read.rows import Dataset, SetArrays
+from gristmill.puzzles.read.rows import Dataset
 from gristmill.untrusted.lines import line_bytes, reads
 
 
 @dataclass(frozen=True)
 class Example:
-    """One example.
+    """One example of a dataset with a trace.
 
-    group, puzzle: their numbers in the set, from 0. number: in its puzzle, from 0.
-    inputs, labels: int64 [seq_len].
-    file: that it came from; None for a generated one, or a dataset without a trace.
-    source_row: row in that file, pair of the task, or number of the game; None without a trace.
-    draw: number of its augmentation, 0 for the source itself; None without a trace.
+    group, puzzle: their numbers in the set, from 0. identifier: the number of its name.
+    inputs, first: input tokens of it, and of the first example of its group, int64 [seq_len].
+    file: that it came from; None for a generated one.
+    source_row: row in that file, pair of the task, or number of the game.
+    draw: number of its augmentation, 0 for the source itself.
     """
 
     split: str
@@ -36,88 +36,48 @@ class Example:
     row: int
     group: int
     puzzle: int
-    number: int
-    first: int
-    identifier: str
-    identifier_id: int
+    identifier: int
+    name: str
     inputs: npt.NDArray[np.int64]
-    labels: npt.NDArray[np.int64]
-    file: SourceFile | None = None
-    source_row: int | None = None
-    draw: int | None = None
+    first: npt.NDArray[np.int64]
+    file: SourceFile | None
+    source_row: int
+    draw: int
 
 
-def example(
-    data: Dataset, split: str, set_name: str, row: int, arrays: SetArrays | None = None
-) -> Example:
-    """Read an example.
-
-    data: the dataset. split, set_name: of the set. row: of the example in the set, from 0.
-    arrays: of the set, where they are open already; default None.
-
-    Raises BadInput where there is no such split, set or row, or a file is damaged.
-    """
-    check_set(data, split, set_name)
-    held = arrays or data.arrays(split, set_name)
-    path = data.folder / names.array(split, set_name, "inputs")
-    count = len(held.inputs)
-    if not 0 <= row < count:
-        rule = f"has {count:,} examples, no example {row:,}; they count from 0"
-        raise BadInput(path, rule)
-    puzzle = _owner(held.puzzle_indices, row)
-    group = _owner(held.group_indices, puzzle)
-    in_range = 0 <= puzzle < len(held.puzzle_identifiers) and 0 <= group < len(held.group_indices)
-    first_puzzle = int(held.group_indices[group]) if in_range else -1
-    if not 0 <= first_puzzle <= puzzle:
-        rule = f"example {row} belongs to no puzzle or to no group: the index arrays are damaged"
-        raise BadInput(path, rule)
-    identifier = int(held.puzzle_identifiers[puzzle])
-    found = Example(
-        split=split,
-        set_name=set_name,
-        row=row,
-        group=group,
-        puzzle=puzzle,
-        number=row - int(held.puzzle_indices[puzzle]),
-        first=min(max(int(held.puzzle_indices[first_puzzle]), 0), count - 1),
-        identifier=_name(data, identifier),
-        identifier_id=identifier,
-        inputs=held.inputs[row].astype(np.int64),
-        labels=held.labels[row].astype(np.int64),
-    )
-    return found if held.origins is None else _with_origin(data, found, held.origins[row].tolist())
-
-
-def check_set(data: Dataset, split: str, set_name: str) -> None:
-    """Raise BadInput where a dataset has no such split or set; the text names those it has."""
+def example(data: Dataset, split: str, set_name: str, row: int) -> Example:
+    """Read an example. Arguments and errors as for `trace`."""
     if split not in names.SPLITS:
         raise BadInput(data.folder, f"has no split {split!r}: it is train or test")
-    sets = data.metadata(split).sets
-    if set_name not in sets:
+    if set_name not in (sets := data.metadata(split).sets):
         rule = f"has no set {set_name!r} in {split}: it has {', '.join(sets)}"
         raise BadInput(data.folder, rule)
-
-
-def _with_origin(data: Dataset, found: Example, origin: list[int]) -> Example:
-    file, source_row, draw = origin
+    arrays = data.arrays(split, set_name)
+    path, count = data.folder / names.array(split, set_name, "inputs"), len(arrays.inputs)
+    if not 0 <= row < count:
+        raise BadInput(path, f"has {count:,} examples, no example {row:,}; they count from 0")
+    puzzle = int(np.searchsorted(arrays.puzzle_indices, row, side="right")) - 1
+    group = int(np.searchsorted(arrays.group_indices, puzzle, side="right")) - 1
+    in_range = 0 <= puzzle < len(arrays.puzzle_identifiers)
+    begin = int(arrays.group_indices[group]) if in_range and group >= 0 else -1
+    if not 0 <= begin <= puzzle:
+        rule = f"example {row} belongs to no puzzle or to no group: the index arrays are damaged"
+        raise BadInput(path, rule)
+    identifier, listed = int(arrays.puzzle_identifiers[puzzle]), data.identifiers
+    if not 0 <= identifier < len(listed):
+        rule = f"has {len(listed)} names, none for identifier {identifier}"
+        raise BadInput(data.folder / names.IDENTIFIERS, rule)
+    path = data.folder / names.origins(split, set_name)
+    if arrays.origins is None:
+        raise BadInput(path, "is missing: the dataset was not built here, and has no trace")
+    file, source_row, draw = arrays.origins[row].tolist()
     files = data.sources.files
     if not -1 <= file < len(files):
-        path = data.folder / names.origins(found.split, found.set_name)
-        raise BadInput(path, f"names file {file} of {len(files)} in {names.SOURCES}", found.row)
-    values = {**vars(found), "source_row": source_row, "draw": draw}
-    return Example(**{**values, "file": files[file] if file >= 0 else None})
-
-
-def _owner(indices: npt.NDArray[np.integer], item: int) -> int:
-    return int(np.searchsorted(indices, item, side="right")) - 1
-
-
-def _name(data: Dataset, identifier: int) -> str:
-    listed = data.identifiers
-    if not 0 <= identifier < len(listed):
-        path = data.folder / names.IDENTIFIERS
-        raise BadInput(path, f"has {len(listed)} names, none for identifier {identifier}")
-    return listed[identifier]
+        raise BadInput(path, f"names file {file} of {len(files)} in {names.SOURCES}", row)
+    first = min(max(int(arrays.puzzle_indices[begin]), 0), count - 1)
+    inputs = (arrays.inputs[at].astype(np.int64) for at in (row, first))
+    place = (split, set_name, row, group, puzzle, identifier, listed[identifier])
+    return Example(*place, *inputs, files[file] if file >= 0 else None, source_row, draw)
 
 
 Parameters = dict[str, object]
@@ -182,46 +142,29 @@ def trace(folder: Path, row: int, split: str = "train", set_name: str = names.SE
     Raises BadInput where there is no such example, or the dataset has no trace.
     """
     data = Dataset(folder)
-    return trace_of(data, example(data, split, set_name, row))
-
-
-def trace_of(data: Dataset, found: Example) -> Trace:
-    """Trace an example that was read. Arguments and errors as for `trace`."""
-    if found.draw is None or found.source_row is None:
-        path = data.folder / names.origins(found.split, found.set_name)
-        raise BadInput(path, "is missing: the dataset was not built here, and has no trace")
-    sources = data.sources
+    found, sources = example(data, split, set_name, row), data.sources
     place = _PLACES.get(sources.kind, f"{_LINE}{{}}" if found.file else "number {}")
-    first = data.arrays(found.split, found.set_name).inputs[found.first] if found.draw else None
     return Trace(
-        example=f"{found.split} {found.set_name} {found.row}",
+        example=f"{split} {set_name} {row}",
         group=found.group,
         puzzle=found.puzzle,
-        identifier=f"{found.identifier_id} {found.identifier}",
+        identifier=f"{found.identifier} {found.name}",
         source=found.file.path if found.file else None,
         sha256=found.file.sha256 if found.file else None,
         place=place.format(found.source_row),
         augmentation=found.draw,
-        parameters=parameters(sources, found, first),
+        parameters=parameters(sources, found),
     )
 
 
-def parameters(
-    sources: Sources, found: Example, first: npt.NDArray[np.integer] | None = None
-) -> Parameters:
+def parameters(sources: Sources, found: Example) -> Parameters:
     """The parameters of an example's augmentation, in words; empty where there are none.
-
-    first: input tokens of the first example of its group, integer [seq_len]; a Sudoku's
-        draws depend on it. Default None: the example's own input.
 
     Raises BadInput where the parameters cannot be read from the example or its config.
     """
     of_kind = _BY_KIND.get(sources.kind)
-    if of_kind is None:
-        return {}
-    start = found.inputs if first is None else first
     try:
-        return of_kind(sources.config, found, start)
+        return of_kind(sources.config, found) if of_kind else {}
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, GristmillError) as error:
         where = f"{found.split} {found.set_name}"
         rule = f"the augmentation of example {found.row} cannot be read: {error}"
@@ -232,10 +175,10 @@ def _symmetry(number: int) -> str:
     return f"{number}: {SYMMETRIES[number]}"
 
 
-def _arc(config: Mapping[str, Any], found: Example, first: npt.NDArray[np.integer]) -> Parameters:
+def _arc(config: Mapping[str, Any], found: Example) -> Parameters:
     from gristmill.puzzles.domains.arc_grid import decode, parse_id
 
-    task, augmentation = parse_id(found.identifier)
+    task, augmentation = parse_id(found.name)
     place = decode(found.inputs)
     first_cell = {"first cell": f"row {place.row}, column {place.column}"}
     # The id of the source may have `_`.
@@ -251,15 +194,13 @@ def _arc(config: Mapping[str, Any], found: Example, first: npt.NDArray[np.intege
     }
 
 
-def _sudoku(
-    config: Mapping[str, Any], found: Example, first: npt.NDArray[np.integer]
-) -> Parameters:
-    from gristmill.puzzles.domains.sudoku_board import text_of
+def _sudoku(config: Mapping[str, Any], found: Example) -> Parameters:
+    from gristmill.puzzles.domains.boards import text_of
     from gristmill.puzzles.domains.sudoku_symmetry import augmentation
 
     if not found.draw:
         return {}
-    question = text_of(np.clip(first, 1, 10) - 1)
+    question = text_of(np.clip(found.first, 1, 10) - 1)
     done = augmentation(int(config["seed"]), question, found.draw)
     return {
         "transposed": "yes, first" if done.transposes else "no",
@@ -269,15 +210,11 @@ def _sudoku(
     }
 
 
-def _turned(
-    config: Mapping[str, Any], found: Example, first: npt.NDArray[np.integer]
-) -> Parameters:
-    return {"symmetry": _symmetry(found.draw or 0)} if found.draw else {}
+def _turned(config: Mapping[str, Any], found: Example) -> Parameters:
+    return {"symmetry": _symmetry(found.draw)} if found.draw else {}
 
 
-def _domino(
-    config: Mapping[str, Any], found: Example, first: npt.NDArray[np.integer]
-) -> Parameters:
+def _domino(config: Mapping[str, Any], found: Example) -> Parameters:
     from gristmill.puzzles.domains.domino_augment import MODULAR, augmentation
 
     if not found.draw:

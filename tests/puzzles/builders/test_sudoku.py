@@ -15,8 +15,8 @@ from gristmill.hashing import sha256_file
 from gristmill.puzzles.builders import sudoku as building
 from gristmill.puzzles.builders.sudoku import SudokuSummary, build_sudoku
 from gristmill.puzzles.config import SudokuConfig
+from gristmill.puzzles.domains.boards import text_of
 from gristmill.puzzles.domains.randomness import source_key
-from gristmill.puzzles.domains.sudoku_board import text_of
 from gristmill.puzzles.domains.sudoku_symmetry import augmentation
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.sudoku import sudoku_laws
