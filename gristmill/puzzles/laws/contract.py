@@ -30,7 +30,7 @@ from gristmill.puzzles.format.metadata import (
     read_sources,
 )
 from gristmill.puzzles.format.names import SOURCES
-from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays
+from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays, index_faults
 
 
 def encoding_laws(dataset: Dataset, encoding: Encoding) -> Iterator[Violation]:
@@ -121,8 +121,7 @@ def _split(dataset: Dataset, split: str, metadata: PuzzleDatasetMetadata) -> Ite
     examples = puzzles = groups = 0
     for name in metadata.sets:
         arrays = dataset.arrays(split, name)
-        found = [*_indices(split, name, arrays, metadata)]
-        yield from found
+        yield from _indices(split, name, arrays, metadata)
         yield from _tokens(dataset, split, name, arrays, metadata)
         examples += len(arrays.inputs)
         puzzles += len(arrays.puzzle_identifiers)
@@ -144,27 +143,11 @@ def _split(dataset: Dataset, split: str, metadata: PuzzleDatasetMetadata) -> Ite
 def _indices(
     split: str, name: str, arrays: SetArrays, metadata: PuzzleDatasetMetadata
 ) -> Iterator[Violation]:
-    for field, count in (
-        ("puzzle_indices", len(arrays.inputs)),
-        ("group_indices", len(arrays.puzzle_identifiers)),
-    ):
-        index: Integers = getattr(arrays, field)
-        place = names.array(split, name, field)
-        if not len(index) or index[0] != 0 or index[-1] != count:
-            yield Violation("indices", place, f"must begin at 0 and end at {count}")
-        elif len(index) > 1 and np.diff(index.astype(np.int64)).min() < 1:
-            entry = int(np.flatnonzero(np.diff(index.astype(np.int64)) < 1)[0])
-            yield Violation("indices", place, f"does not grow at entry {entry + 1}")
+    for law, field, found in index_faults(arrays, metadata):
+        yield Violation(law, names.array(split, name, field), found)
     for field in names.INDICES:
         if (dtype := getattr(arrays, field).dtype).str != "<i4":
             yield Violation("dtype", names.array(split, name, field), f"{dtype}, expected int32")
-    found = arrays.puzzle_identifiers
-    if len(found) and not (
-        int(found.min()) >= 0 and int(found.max()) < metadata.num_puzzle_identifiers
-    ):
-        place = names.array(split, name, "puzzle_identifiers")
-        most = metadata.num_puzzle_identifiers - 1
-        yield Violation("identifiers", place, f"has identifiers outside of 0 to {most}")
 
 
 def _tokens(

@@ -139,14 +139,6 @@ def built(tmp_path: Path, *sources: dict[str, Any], **options: Any) -> ArcSummar
     return build_arc(folders, tmp_path / "out", config(2, **options))
 
 
-def test_sources_of_one_name_have_longer_labels(tmp_path: Path) -> None:
-    one = arc_tasks.write(tmp_path / "x" / "data", {"training/a": arc_tasks.task(1)})
-    two = arc_tasks.write(tmp_path / "y" / "data", {"evaluation/b": arc_tasks.task(2)})
-    build_arc([one, two], tmp_path / "out", config(1))
-    files = read_sources(tmp_path / "out" / "trace" / "sources.json").files
-    assert [file.path for file in files] == ["x/data/training/a.json", "y/data/evaluation/b.json"]
-
-
 def test_an_evaluation_task_that_another_source_trains_is_refused(tmp_path: Path) -> None:
     mixed = {f"training/m{k:02d}": arc_tasks.task(k) for k in range(12)}
     other = {f"evaluation/m{k:02d}": arc_tasks.task(30 + k) for k in range(12)}

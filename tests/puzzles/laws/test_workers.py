@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from gristmill import families
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
+from gristmill.laws import MOST
 from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.builders.grid import build_grid
@@ -156,6 +159,28 @@ def test_a_split_without_an_example_is_a_finding_and_no_crash(
     found = {violation.law: str(violation) for violation in _laws(kind, folder, 1)}
     assert found["examples"] == f"{split}/all__inputs.npy: examples: has no example"
     assert "readable" not in found
+
+
+@pytest.mark.parametrize("kind", BUILDS)
+def test_many_findings_of_a_law_are_counted_and_what_cannot_be_read_is_one(
+    kind: str, tmp_path: Path
+) -> None:
+    _built(kind, tmp_path / "built", 1)
+    folder = tmp_path / "built/out"
+    of_asset = families.kind_of_asset(f"puzzles/{kind}")
+    (law,) = (each for each in (of_asset.laws if of_asset else ()) if each.name == kind)
+    path = folder / "train/all__labels.npy"
+    tokens = np.load(path)
+    whole, tokens[:, 0] = tokens.copy(), 7 if kind == "grid" else 0
+    np.save(path, tokens)
+    found = list(law.check(Subject(folder)))
+    per_law = Counter(each.law for each in found)
+    assert max(per_law.values()) <= MOST + 1, "20 are named, and the rest is counted"
+    assert any(re.search(r"\d+ (more|in all)", each.found) for each in found)
+    np.save(path, whole)
+    assert list(law.check(Subject(folder))) == []
+    path.unlink()
+    assert [each.law for each in law.check(Subject(folder))][-1:] == ["readable"]
 
 
 def test_batches_are_looked_at_by_as_many_threads_in_order(tmp_path: Path) -> None:
