@@ -21,8 +21,7 @@ from gristmill.puzzles.domains.grid import transform
 from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.metadata import Encoding
-from gristmill.puzzles.laws.augmentation import augmentation_law
-from gristmill.puzzles.laws.contract import contract_laws
+from gristmill.puzzles.laws.contract import augmentation_law, contract_laws
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.settings.fields import NO_EFFECT, Checked, Count, Ge, Help, Le
 

@@ -78,18 +78,25 @@ _COMPILED: Final = (np.dtype(np.uint8), np.dtype(np.int32), np.dtype(np.int64))
 
 
 @dataclass(frozen=True)
-class MappedSet:
-    """One set of a split.
+class SetArrays:
+    """The arrays of one set, mapped.
 
-    puzzle_indices, group_indices: int32 or int64, [P + 1] and [G + 1], mapped.
+    origins: int32 [examples, 3], None where the dataset has no trace, and in training.
     """
 
-    name: str
     inputs: Integers
     labels: Integers
     puzzle_identifiers: Integers
     puzzle_indices: Integers
     group_indices: Integers
+    origins: Integers | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappedSet(SetArrays):
+    """One set of a split. puzzle_indices, group_indices: int32 or int64."""
+
+    name: str
     paths: dict[str, Path]
 
     @property
@@ -141,7 +148,7 @@ def _open_set(
         array = arrays[field]
         if array.dtype not in _COMPILED[1:]:
             arrays[field] = array.astype(np.int64)
-    made = MappedSet(name, **arrays, paths=paths)
+    made = MappedSet(**arrays, name=name, paths=paths)
     _check_shapes(made, metadata)
     for _, field, found in index_faults(made, metadata) if check else ():
         _refuse(made, field, found)
@@ -162,7 +169,7 @@ def _check_shapes(made: MappedSet, metadata: PuzzleDatasetMetadata) -> None:
 
 
 def index_faults(
-    arrays: MappedSet | SetArrays, metadata: PuzzleDatasetMetadata
+    arrays: SetArrays, metadata: PuzzleDatasetMetadata
 ) -> Iterator[tuple[str, str, str]]:
     """The law, the array, and what is wrong with the numbers of the index arrays of a set.
 
@@ -224,21 +231,6 @@ def open_array(path: Path, dimensions: int) -> Integers:
         raise BadInput(path, "is missing") from error
     except OSError as error:
         raise BadInput(path, f"cannot be read: {os_reason(error)}") from error
-
-
-@dataclass(frozen=True)
-class SetArrays:
-    """The arrays of one set, mapped.
-
-    origins: int32 [examples, 3], None where the dataset has no trace.
-    """
-
-    inputs: Integers
-    labels: Integers
-    puzzle_identifiers: Integers
-    puzzle_indices: Integers
-    group_indices: Integers
-    origins: Integers | None
 
 
 @dataclass(frozen=True)

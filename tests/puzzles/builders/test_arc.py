@@ -18,7 +18,7 @@ from gristmill.puzzles.format.metadata import read_sources
 from gristmill.puzzles.laws.arc import arc_laws
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.raw.arc_tasks import read_tasks
-from gristmill.puzzles.read.trace import trace
+from gristmill.puzzles.read.examples import trace
 from gristmill.run.progress import Progress, Report
 from tests.paths import REAL_DATA
 from tests.puzzles import arc_oracle, arc_tasks

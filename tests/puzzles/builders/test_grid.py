@@ -15,7 +15,7 @@ from gristmill.puzzles.config import GridConfig
 from gristmill.puzzles.domains.grid import transform
 from gristmill.puzzles.laws.contract import contract_laws, trace_laws
 from gristmill.puzzles.laws.grid import grid_laws
-from gristmill.puzzles.read.trace import trace
+from gristmill.puzzles.read.examples import trace
 from tests.puzzles import grids
 
 TRAIN = [grids.row(k, 2 + k % 2, 3, group=f"g{k // 2}") for k in range(6)]

@@ -17,7 +17,7 @@ from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.format.metadata import read_sources
 from gristmill.puzzles.laws.contract import contract_laws
-from gristmill.puzzles.laws.maze import maze_laws
+from gristmill.puzzles.laws.grid import maze_laws
 from gristmill.untrusted.files import LinkRule
 from tests.marked import mark
 from tests.puzzles.builders.test_arc import digests
