@@ -123,12 +123,12 @@ class RatedRows:
 
 def _together(held: Sequence[Held], path: Path, is_rated: bool = True) -> RatedRows:
     """Rows that were read one by one."""
-    numbers, questions, answers, ratings = zip(*held, strict=True)
-    read = (
-        np.frombuffer(b"".join(texts), np.uint8).reshape(len(held), -1)
-        for texts in (questions, answers)
+    numbers, *texts, ratings = zip(*held, strict=True)
+    questions, answers = (
+        np.frombuffer(b"".join(each), np.uint8).reshape(len(held), -1) for each in texts
     )
-    return RatedRows(path, *read, np.array(numbers), ratings.__getitem__ if is_rated else None)
+    rating = ratings.__getitem__ if is_rated else None
+    return RatedRows(path, questions, answers, np.array(numbers), rating)
 
 
 def columns_of(question: str | None, answer: str | None) -> dict[str, str]:

@@ -230,9 +230,10 @@ def example(data: Dataset, split: str, set_name: str, row: int) -> Example:
     if not -1 <= file < len(files):
         raise BadInput(path, f"names file {file} of {len(files)} in {names.SOURCES}", row)
     first = min(max(int(arrays.puzzle_indices[begin]), 0), count - 1)
-    inputs = (arrays.inputs[at].astype(np.int64) for at in (row, first))
     place = (split, set_name, row, group, puzzle, identifier, listed[identifier])
-    return Example(*place, *inputs, files[file] if file >= 0 else None, source_row, draw)
+    tokens, of_first = (arrays.inputs[at].astype(np.int64) for at in (row, first))
+    origin = files[file] if file >= 0 else None
+    return Example(*place, tokens, of_first, origin, source_row, draw)
 
 
 Parameters = dict[str, object]
