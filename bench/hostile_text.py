@@ -32,8 +32,7 @@ from gristmill.macroxue.raw.drops import RunFiles
 from gristmill.macroxue.raw.fast_scanner import scan
 from gristmill.macroxue.raw.read_run import read_run
 from gristmill.macroxue.raw.strict_parser import Names
-from gristmill.puzzles.raw.rated_csv import read_rows
-from gristmill.puzzles.raw.sudoku_bank import read_bank
+from gristmill.puzzles.raw.tables import read_bank, read_rows
 
 MOST_RATIO: Final = 3.0
 ROUNDS: Final = 3

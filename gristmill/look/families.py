@@ -23,7 +23,7 @@ from gristmill.macroxue.raw.step_files import proposal as steps_proposal
 from gristmill.printable import command
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal, tasks_in
-from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES
+from gristmill.puzzles.raw.tables import COLUMN_NAMES
 from gristmill.settings.tables import FILE, read_drop
 from gristmill.synth.raw import TEXTS
 from gristmill.untrusted.files import LinkRule

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from gristmill.puzzles.domains.arc_grid import arc_vote, aug_id, inverse, task_hash
     from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
     from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
-    from gristmill.puzzles.read.examples import PuzzleExamples
-    from gristmill.puzzles.read.trace import trace
+    from gristmill.puzzles.read.examples import PuzzleExamples, trace
 
 __all__ = [
     "ArcConfig",
@@ -59,7 +58,6 @@ __getattr__ = lazy_exports(
         "domains.arc_grid": ("arc_vote", "aug_id", "inverse", "task_hash"),
         "format.metadata": ("PuzzleDatasetMetadata",),
         "read.dataset": ("PuzzleDataset", "PuzzleDatasetConfig"),
-        "read.examples": ("PuzzleExamples",),
-        "read.trace": ("trace",),
+        "read.examples": ("PuzzleExamples", "trace"),
     },
 )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from gristmill.asset import Asset
-from gristmill.code.digest import Code
 from gristmill.families import Catalog, Kind, Law, Option, PartitionFile, Source
 from gristmill.inbox import TOML, DropKind, Shape
 from gristmill.lazy_exports import call
@@ -27,17 +25,10 @@ _TEXTS: Final = {
     "puzzles and sets as the rows name them; turned and mirrored where the recipe asks for it.",
 }
 """The description of each kind's asset."""
-_CODES: Final = {
-    "arc": code.ARC,
-    "sudoku": code.SUDOKU,
-    "maze": code.MAZE,
-    "domino": code.DOMINO,
-    "grid": code.GRID,
-}
 _RULES_EXCUSED: Final = {"sudoku": {"not_unique": ("unique", "off")}}
 _LAWS: Final = "gristmill.puzzles.laws"
 _RECIPES: Final = "gristmill.puzzles.builds"
-_TRACE = call("gristmill.puzzles.read.trace:traced_example")
+_TRACE = call("gristmill.puzzles.read.examples:traced_example")
 _CONTRACT = Law(
     "contract", call(f"{_LAWS}.contract:of_dataset", call(f"{_LAWS}.contract:contract_laws"))
 )
@@ -74,17 +65,19 @@ _SOURCES = [
 ]
 
 
-def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
+def _dataset(kind: str) -> Asset:
     """The datasets of one kind of puzzle."""
+    laws = call(f"{_LAWS}.{'grid' if kind == 'maze' else kind}:{kind}_laws")
+    traced = f"{_LAWS}.contract:of_traced"
     rules = Law(
         kind,
-        call(
-            f"{_LAWS}.contract:{'of_grids' if kind == 'grid' else 'of_dataset'}",
-            call(f"{_LAWS}.{kind}:{kind}_laws"),
-        ),
+        call(traced, "rules of grids", laws)
+        if kind == "grid"
+        else call(f"{_LAWS}.contract:of_dataset", laws),
         rules_excused_by=_RULES_EXCUSED.get(kind, {}),
     )
-    trace = Law("trace", call(f"{_LAWS}.contract:of_trace", call(f"{_LAWS}.contract:trace_laws")))
+    words = "trace, draws of augmentations"
+    trace = Law("trace", call(traced, words, call(f"{_LAWS}.contract:trace_laws")))
     trm = Law("trm", call(f"{_LAWS}.contract:of_dataset", call(f"{_LAWS}.arc:trm_laws")))
     return Asset(
         f"puzzles/{kind}",
@@ -94,7 +87,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         rows=("examples/train", "examples/test"),
         counted=call(f"{_LAWS}.contract:rows_left_out"),
         listed=["training_tasks", "evaluation_tasks"] if kind == "arc" else [],
-        code=of_code,
+        code=getattr(code, kind.upper()),
         file=PartitionFile("puzzles/recipes", call(f"{_RECIPES}:recipe_change"), BUILT_IN),
         table=Table(f"puzzles/{kind}", CONFIGS[kind]),
         text=_TEXTS[kind],
@@ -103,7 +96,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         place="puzzles",
         partitions=f"puzzles_{kind}_recipes",
         # A recipe names its sources, so no mapping of partitions can express the dependency.
-        all_of=sources,
+        all_of=[*([] if kind == DOMINO else ["puzzles/raw"]), "puzzles/recipe"],
         build=call("gristmill.puzzles.builds:puzzle_build", kind),
         given=call("gristmill.puzzles.builds:settings_of", kind),
         place_of=call("gristmill.puzzles.builds:place_of"),
@@ -125,14 +118,7 @@ _OTHER = Kind(
 """Folders of other kinds that keep the contract: no asset makes them, but they can be shown."""
 
 CATALOG = Catalog(
-    kinds=[
-        _dataset(
-            kind,
-            ["puzzles/recipe"] if kind == DOMINO else ["puzzles/raw", "puzzles/recipe"],
-            _CODES[kind],
-        )
-        for kind in CONFIGS
-    ],
+    kinds=[_dataset(kind) for kind in CONFIGS],
     others=[_OTHER],
     sources=_SOURCES,
     asset_of=call("gristmill.puzzles.read.rows:asset_of"),

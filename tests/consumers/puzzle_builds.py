@@ -8,13 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.puzzles.builders.arc import build_arc
-from gristmill.puzzles.builders.domino import build_domino
-from gristmill.puzzles.builders.grid import build_grid
-from gristmill.puzzles.builders.maze import build_maze
-from gristmill.puzzles.builders.sudoku import build_sudoku
-from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
-from gristmill.puzzles.raw.samples import write_grid_sample, write_maze_sample, write_sudoku_sample
-from tests.puzzles import arc_tasks
+from gristmill.puzzles.config import ArcConfig
+from tests.puzzles import arc_tasks, kinds
 from tests.puzzles.raw.test_arc_tasks import write
 
 KINDS: Final = ("arc", "sudoku", "maze", "domino", "grid")
@@ -33,21 +28,7 @@ def arc(folder: Path, seed: int = 1, **settings: Any) -> Path:
 
 def built(kind: str, folder: Path) -> Path:
     """A dataset of a kind, in a new folder below `folder`."""
-    if kind == "arc":
-        return arc(folder, dtype="uint8")
-    out, drop = folder / "out", folder / "drop"
-    if kind == "sudoku":
-        write_sudoku_sample(drop)
-        build_sudoku(drop, out, SudokuConfig(num_aug=2))
-    elif kind == "maze":
-        write_maze_sample(drop)
-        build_maze(drop, out, MazeConfig(aug=True, dtype="uint8"))
-    elif kind == "grid":
-        write_grid_sample(drop)
-        build_grid(drop, out, GridConfig(alphabet=".#So", dihedral=True))
-    else:
-        build_domino(out, DominoConfig(num_games=20, num_aug=1))
-    return out
+    return arc(folder, dtype="uint8") if kind == "arc" else kinds.built(kind, folder)
 
 
 def wrong(labels: Any, share: float, seed: int) -> Any:

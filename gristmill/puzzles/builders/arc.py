@@ -36,7 +36,7 @@ from gristmill.puzzles.domains.arc_grid import (
     flat,
     task_hash,
 )
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.metadata import SourceFile, read_identifiers

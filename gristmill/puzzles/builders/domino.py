@@ -14,7 +14,7 @@ from gristmill.contract import BadInput
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.domains.domino_rows import ENCODING, KIND, SEQ_LEN
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.names import SET
 from gristmill.run.parts import PartStore

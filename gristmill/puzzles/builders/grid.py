@@ -20,9 +20,8 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset, scratch_folder
 from gristmill.puzzles.config import GridConfig
-from gristmill.puzzles.domains.dihedral import SYMMETRIES, transform
-from gristmill.puzzles.domains.grid import KIND, PAD, Cells, Symbols
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.grid import KIND, PAD, SYMMETRIES, Cells, Symbols, transform
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.metadata import SourceFile
 from gristmill.puzzles.format.names import SET, SPLITS, Split

@@ -19,9 +19,9 @@ from gristmill.contract import BadInput
 from gristmill.inbox.marks import not_samples
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset, scratch_folder
 from gristmill.puzzles.config import MazeConfig
-from gristmill.puzzles.domains.dihedral import SYMMETRIES, index_maps
-from gristmill.puzzles.domains.maze_grid import KIND, decoded, encoding, side_of
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.boards import MAZE, decoded, maze_encoding, side_of
+from gristmill.puzzles.domains.grid import SYMMETRIES, index_maps
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.metadata import SourceFile
 from gristmill.puzzles.format.names import SET, SPLITS, Split
@@ -107,8 +107,8 @@ def build_maze(
         kept, leaks = _without_leaks(mazes, train, reader.files, config)
         aug = SYMMETRIES if config.aug else 1
         plan = Plan(
-            kind=KIND,
-            encoding=encoding(side_of(reader.length) or 1),
+            kind=MAZE,
+            encoding=maze_encoding(side_of(reader.length) or 1),
             config=config,
             tasks=[
                 *_tasks("train", mazes["train"], train, reader.length * aug),
@@ -154,7 +154,7 @@ class _Reader:
         self, path: Path, label: str, tokens: BinaryIO, mazes: _Mazes, seen: set[bytes]
     ) -> None:
         from gristmill.puzzles.domains.maze_paths import canonical
-        from gristmill.puzzles.raw.rated_csv import read_mazes
+        from gristmill.puzzles.raw.tables import read_mazes
 
         digest = hashlib.sha256()
         for read in read_mazes(
@@ -198,7 +198,7 @@ def _subsampled(mazes: _Mazes, path: Path, length: int, config: MazeConfig) -> l
         return places
     tokens = _rows(path, length)
     keys = [
-        source_key(config.seed, f"{KIND}:subsample", "".join(decoded(tokens[row, 0])))
+        source_key(config.seed, f"{MAZE}:subsample", "".join(decoded(tokens[row, 0])))
         for row in mazes.rows
     ]
     return sorted(places, key=lambda place: (keys[place], place))[: config.subsample_size]
@@ -225,7 +225,7 @@ def _without_leaks(
             f"{len(leaks)} mazes of the test split are also in the training split, up to symmetry:"
             f" {', '.join(named)}{more}; leaks = drop leaves them out"
         )
-        raise BadInput(KIND, rule)
+        raise BadInput(MAZE, rule)
     left_out = set(leaks)
     return [place for place in range(len(test.keys)) if place not in left_out], len(leaks)
 

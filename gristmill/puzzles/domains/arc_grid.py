@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError
-from gristmill.puzzles.domains.dihedral import INVERSE, transform
+from gristmill.puzzles.domains.grid import INVERSE, transform
 from gristmill.puzzles.format.metadata import Encoding
 
 Grid = npt.NDArray[np.uint8]

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.puzzles.domains import dihedral
 from gristmill.puzzles.domains.arc_grid import COLOURS, EOS, FIRST_COLOUR, SEQ_LEN, SIDE
-from gristmill.puzzles.domains.dihedral import SYMMETRIES
+from gristmill.puzzles.domains.grid import SYMMETRIES, affine, turns
 from gristmill.puzzles.domains.randomness import below, mixed, shuffle, start
 from gristmill.run.kernels import kernel
 
-_affine: Any = njit(dihedral.affine)
-_turns: Any = njit(dihedral.turns)
+_affine: Any = njit(affine)
+_turns: Any = njit(turns)
 
 
 @njit

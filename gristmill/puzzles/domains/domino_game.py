@@ -31,8 +31,7 @@ from gristmill.puzzles.domains.domino_rows import (
     TILES,
     VALUES,
 )
-from gristmill.puzzles.domains.randomness import below, start
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import below, source_key, start
 from gristmill.puzzles.format.batch import Integers
 from gristmill.run.kernels import kernel
 

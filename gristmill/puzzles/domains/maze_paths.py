@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gristmill.puzzles.domains.dihedral import index_maps
-from gristmill.puzzles.domains.maze_grid import GOAL, OPEN, PATH, START, WALL, side_of
+from gristmill.puzzles.domains.boards import GOAL, OPEN, PATH, START, WALL, side_of
+from gristmill.puzzles.domains.grid import index_maps
 from gristmill.puzzles.format.batch import Integers
 from gristmill.run.kernels import kernel
 

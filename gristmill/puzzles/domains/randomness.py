@@ -1,4 +1,4 @@
-"""Seeded draws in kernels: they depend on the key of a source and the number of a draw alone.
+"""Seeded draws: they depend on the key of a source and the number of a draw alone.
 
 A stream of 64-bit words is splitmix64: the state grows by a constant and is mixed to a word.
 A draw is the same at any number of workers, in any order, for any part of the sources, on any
@@ -9,8 +9,22 @@ version of NumPy. Source: docs/formats/puzzles.md#randomness
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 from numba import njit
+
+
+def source_key(seed: int, kind: str, source: str) -> int:
+    """The key of a source's draws: a number below 2 to the 64.
+
+    seed: of the build.
+    kind: what is drawn, as `sudoku` or `sudoku:subsample`.
+    source: the text that names the source, the same wherever it is found.
+    """
+    digest = hashlib.sha256(f"{seed}:{kind}:{source}".encode()).digest()
+    return int.from_bytes(digest[:8], "little")
+
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

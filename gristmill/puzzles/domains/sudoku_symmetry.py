@@ -18,9 +18,8 @@ import numpy.typing as npt
 from numba import njit
 
 from gristmill.puzzles.domains import randomness
-from gristmill.puzzles.domains.randomness import mixed
-from gristmill.puzzles.domains.source_key import source_key
-from gristmill.puzzles.domains.sudoku_board import KIND
+from gristmill.puzzles.domains.boards import SUDOKU
+from gristmill.puzzles.domains.randomness import mixed, source_key
 from gristmill.run.kernels import kernel
 
 _ROUNDS = 3
@@ -301,7 +300,7 @@ class Symmetry(NamedTuple):
 
 def key_of(seed: int, question: str) -> int:
     """The key of a source's draws."""
-    return source_key(seed, KIND, question)
+    return source_key(seed, SUDOKU, question)
 
 
 def augmentation(seed: int, question: str, number: int) -> Symmetry:

@@ -23,7 +23,6 @@ from numba import njit
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.laws import MOST, Few, or_unreadable
 from gristmill.puzzles.builders.arc import TASK_HASH, is_same_pair
-from gristmill.puzzles.domains import dihedral
 from gristmill.puzzles.domains.arc_grid import (
     COLOURS,
     ENCODING,
@@ -40,6 +39,7 @@ from gristmill.puzzles.domains.arc_grid import (
     parse_id,
     task_hash,
 )
+from gristmill.puzzles.domains.grid import SYMMETRIES, affine
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import SourceFile, read_identifiers
 from gristmill.puzzles.laws.contract import encoding_laws
@@ -202,7 +202,7 @@ def _originals(tokens: npt.NDArray[np.integer], placed: npt.NDArray[np.int32]) -
     cells = (np.concatenate([*grids, np.empty(0, np.uint8)]) - FIRST_COLOUR).astype(np.uint8)
     shapes = placed[:, 2:]
     known = {
-        shape: [dihedral.affine(symmetry, *shape) for symmetry in range(dihedral.SYMMETRIES)]
+        shape: [affine(symmetry, *shape) for symmetry in range(SYMMETRIES)]
         for shape in set(map(tuple, shapes.tolist()))
     }
     steps = np.array([known[tuple(shape)] for shape in shapes.tolist()], np.int64)

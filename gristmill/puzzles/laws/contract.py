@@ -1,17 +1,18 @@
 """The contract of every row, index and origin, and what the laws of all puzzles have in common.
 
-Notes say what is unusual but breaks no law. Source: docs/formats/puzzles.md#contract
+Beside it: what augmentation leaves in place, and notes on what is unusual but breaks no law.
+Source: docs/formats/puzzles.md#contract, docs/formats/puzzles.md#augmentation-law
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ from gristmill.puzzles.format.metadata import (
     read_sources,
 )
 from gristmill.puzzles.format.names import SOURCES
-from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays
+from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays, index_faults
 
 
 def encoding_laws(dataset: Dataset, encoding: Encoding) -> Iterator[Violation]:
@@ -121,8 +122,7 @@ def _split(dataset: Dataset, split: str, metadata: PuzzleDatasetMetadata) -> Ite
     examples = puzzles = groups = 0
     for name in metadata.sets:
         arrays = dataset.arrays(split, name)
-        found = [*_indices(split, name, arrays, metadata)]
-        yield from found
+        yield from _indices(split, name, arrays, metadata)
         yield from _tokens(dataset, split, name, arrays, metadata)
         examples += len(arrays.inputs)
         puzzles += len(arrays.puzzle_identifiers)
@@ -144,27 +144,11 @@ def _split(dataset: Dataset, split: str, metadata: PuzzleDatasetMetadata) -> Ite
 def _indices(
     split: str, name: str, arrays: SetArrays, metadata: PuzzleDatasetMetadata
 ) -> Iterator[Violation]:
-    for field, count in (
-        ("puzzle_indices", len(arrays.inputs)),
-        ("group_indices", len(arrays.puzzle_identifiers)),
-    ):
-        index: Integers = getattr(arrays, field)
-        place = names.array(split, name, field)
-        if not len(index) or index[0] != 0 or index[-1] != count:
-            yield Violation("indices", place, f"must begin at 0 and end at {count}")
-        elif len(index) > 1 and np.diff(index.astype(np.int64)).min() < 1:
-            entry = int(np.flatnonzero(np.diff(index.astype(np.int64)) < 1)[0])
-            yield Violation("indices", place, f"does not grow at entry {entry + 1}")
+    for law, field, found in index_faults(arrays, metadata):
+        yield Violation(law, names.array(split, name, field), found)
     for field in names.INDICES:
         if (dtype := getattr(arrays, field).dtype).str != "<i4":
             yield Violation("dtype", names.array(split, name, field), f"{dtype}, expected int32")
-    found = arrays.puzzle_identifiers
-    if len(found) and not (
-        int(found.min()) >= 0 and int(found.max()) < metadata.num_puzzle_identifiers
-    ):
-        place = names.array(split, name, "puzzle_identifiers")
-        most = metadata.num_puzzle_identifiers - 1
-        yield Violation("identifiers", place, f"has identifiers outside of 0 to {most}")
 
 
 def _tokens(
@@ -294,43 +278,98 @@ def _origins(
             yield int(broken.argmax()), found
 
 
-Marks = npt.NDArray[np.uint64]
-"""A hash of group and example for each row; 0 says nothing of a row."""
+Positions = Sequence[int] | npt.NDArray[np.bool_] | npt.NDArray[np.integer]
 
 
-class Repeats:
-    """Rows that an earlier row of their group equals.
+def augmentation_law(
+    folder: Path, fixed: Positions = (), separators: Sequence[int] = ()
+) -> Iterator[Violation]:
+    """Yields the rows in which an augmentation changed more than the puzzle.
 
-    tokens: the arrays that decide, [examples, seq_len]. sources: the first row of each group.
+    folder: of the dataset, published or staged.
+    fixed: the control fields: their positions in a row, or a mask bool [seq_len]. A row has there,
+        in inputs and in labels, what the first row of its group has. Default none.
+    separators: tokens that keep their positions in inputs. Default none.
+
+    Padding keeps its positions in inputs, and the labels without loss keep theirs. At most 20 rows
+    of a set are named, and the rest is counted. Raises ValueError for positions outside of a row.
     """
+    return or_unreadable(_violations(Dataset(folder), fixed, separators), str(folder))
+
+
+def _violations(
+    dataset: Dataset, fixed: Positions, separators: Sequence[int]
+) -> Iterator[Violation]:
+    for split, name in dataset.sets():
+        found = _Set(dataset, split, name, np.asarray(fixed), separators).violations()
+        few = Few(names.array(split, name, "inputs"), "{more:,} more rows like these")
+        yield from few.of(found)
+
+
+class _Set:
+    """The rows of one set, compared with the first rows of their groups."""
 
     def __init__(
-        self, tokens: tuple[npt.NDArray[Any], ...], sources: npt.NDArray[np.int64]
+        self,
+        dataset: Dataset,
+        split: str,
+        name: str,
+        fixed: npt.NDArray[np.generic],
+        separators: Sequence[int],
     ) -> None:
-        self._tokens, self._sources = tokens, sources
-        self._open = np.empty(0, np.int64), np.empty(0, np.uint64)
+        self._dataset, self._key = dataset, (split, name)
+        self._metadata = dataset.metadata(split)
+        self._separators = separators
+        length = self._metadata.seq_len
+        is_mask = fixed.dtype == np.bool_
+        if is_mask and fixed.shape != (length,):
+            raise ValueError(f"a mask of the shape {fixed.shape} for rows of {length} tokens")
+        self._fixed = np.flatnonzero(fixed) if is_mask else fixed.astype(np.int64)
+        if len(self._fixed) and not 0 <= self._fixed.min() <= self._fixed.max() < length:
+            raise ValueError(f"positions outside of a row of {length} tokens")
 
-    def of(self, first: int, marks: Marks) -> Iterator[tuple[int, int]]:
-        """Yield each row that repeats one, and the number of the first of them.
+    def violations(self) -> Iterator[Violation]:
+        """One for each row that differs."""
+        arrays = self._dataset.arrays(*self._key)
+        starts = arrays.puzzle_indices[arrays.group_indices[:-1]].astype(np.int64)
+        carried: tuple[Integers, Integers] | None = None
+        for rows in self._dataset.rows(*self._key):
+            numbers = rows.first + np.arange(len(rows.inputs))
+            first = starts[np.searchsorted(starts, numbers, "right") - 1] - rows.first
+            pairs = []
+            for place, tokens in enumerate((rows.inputs, rows.labels)):
+                of_group = tokens[np.maximum(first, 0)]
+                if carried is not None:
+                    of_group[first < 0] = carried[place]
+                pairs.append((tokens, of_group))
+            carried = pairs[0][1][-1], pairs[1][1][-1]
+            yield from self._different(rows, *pairs)
 
-        first: number of the first row of a batch. marks: of its rows; none where nothing can be
-            said of the batch. Batches come in their order: the rows of a group that continues are
-            kept for the next one.
-        """
-        if not len(marks):
-            return
-        rows = np.concatenate([self._open[0], np.arange(first, first + len(marks))])
-        known = np.concatenate([self._open[1], marks])
-        last = self._sources[max(0, int(np.searchsorted(self._sources, rows[-1], "right")) - 1)]
-        self._open = rows[rows >= last], known[rows >= last]
-        ordered = np.sort(known[known > 0])
-        again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-        for mark in again.tolist():
-            seen: dict[bytes, int] = {}
-            for row in rows[known == mark].tolist():
-                example = b"".join(np.asarray(of[row]).tobytes() for of in self._tokens)
-                if (other := seen.setdefault(example, row)) != row and row >= first:
-                    yield row, other
+    def _different(
+        self, rows: Rows, inputs: tuple[Integers, Integers], labels: tuple[Integers, Integers]
+    ) -> Iterator[Violation]:
+        ignored = self._metadata.ignore_label_id
+        rules = {
+            "padding": _moved(*inputs, [self._metadata.pad_id]),
+            "a separator": _moved(*inputs, self._separators),
+            "a label without loss": _moved(*labels, [] if ignored is None else [ignored]),
+        }
+        for noun, (tokens, of_group) in (("inputs", inputs), ("labels", labels)):
+            changed = tokens[:, self._fixed] != of_group[:, self._fixed]
+            rules[f"a control field of the {noun}"] = changed.any(axis=1)
+        wrong = np.flatnonzero(np.any(list(rules.values()), axis=0))
+        for row in wrong.tolist():
+            what = ", ".join(noun for noun, rows_of_it in rules.items() if rows_of_it[row])
+            where = f"{names.array(*self._key, 'inputs')} row {rows.first + row}"
+            yield Violation("augmentation", where, f"{what} differs from the group's first row")
+
+
+def _moved(tokens: Integers, of_group: Integers, kept: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """The rows in which one of the tokens `kept` has other positions."""
+    moved = np.zeros(len(tokens), np.bool_)
+    for token in kept:
+        moved |= ((tokens == token) != (of_group == token)).any(axis=1)
+    return moved
 
 
 Laws = Callable[[Dataset], Iterable[Violation]]
@@ -341,18 +380,12 @@ def of_dataset(laws: Laws, subject: Subject) -> Iterable[Violation]:
     return laws(_dataset(subject))
 
 
-def of_trace(laws: Laws, subject: Subject) -> Iterable[Violation]:
-    """Yields what a dataset breaks of the laws of its trace, which other programs do not write."""
-    if subject.missing({SOURCES: "trace, draws of augmentations"}):
-        return ()
-    return laws(_dataset(subject))
+def of_traced(rules: str, laws: Laws, subject: Subject) -> Iterable[Violation]:
+    """Yields what a dataset breaks of laws that need its trace, which other programs do not write.
 
-
-def of_grids(laws: Laws, subject: Subject) -> Iterable[Violation]:
-    """Yields what a dataset of grids breaks; without its config its sizes are not known."""
-    if subject.missing({SOURCES: "rules of grids"}):
-        return ()
-    return laws(_dataset(subject))
+    rules: what nobody looks at without a trace, in words.
+    """
+    return () if subject.missing({SOURCES: rules}) else laws(_dataset(subject))
 
 
 def of_other(subject: Subject) -> Iterable[Violation]:

@@ -24,12 +24,10 @@ from gristmill.puzzles.domains.domino_rows import (
 )
 from gristmill.puzzles.format.batch import Integers
 from gristmill.puzzles.format.names import SPLITS
-from gristmill.puzzles.laws.contract import Marks, Repeats, encoding_laws, unnamed_laws
+from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
 _PLAIN: Final = "reversal"
-_WEIGHTS: Final = np.array([pow(5, 2 * k + 41, 1 << 64) for k in range(SEQ_LEN + 1)], np.uint64)
-"""Of the tokens of an input and of the number of its group, whose weight is odd."""
 
 
 @dataclass(frozen=True)
@@ -70,16 +68,9 @@ def _violations(dataset: Dataset) -> Iterator[Violation]:
             _is_source(arrays, sources),
             sources,
         )
-        # The original's builder, which writes no trace, may draw an input twice.
-        repeats = None
-        if arrays.origins is not None and sources is not None:
-            repeats = Repeats((arrays.inputs,), sources)
         look = partial(_row_violations, here, kind)
-        for first, violations, marks in dataset.each(split, set_name, look):
+        for violations in dataset.each(split, set_name, look):
             yield from violations
-            for row, other in repeats.of(first, marks) if repeats else ():
-                found = f"has the input of row {other}, in the same group"
-                yield _violation("repeated", here, row, found)
         yield from _group_violations(here)
         if dataset.kind is None and sources is not None:
             # Nothing says that an offset makes no other scenario of a source.
@@ -108,8 +99,8 @@ def _sources(arrays: SetArrays) -> npt.NDArray[np.int64] | None:
     return starts[:-1]
 
 
-def _row_violations(seen: _Seen, kind: str, rows: Rows) -> tuple[int, list[Violation], Marks]:
-    """The first row, what is wrong with rows, and their marks; their forms go to `seen`."""
+def _row_violations(seen: _Seen, kind: str, rows: Rows) -> list[Violation]:
+    """What is wrong with rows; their forms go to `seen`."""
     here = slice(rows.first, rows.first + len(rows.inputs))
     is_source = seen.is_source[here]
     broken, forms = _looked(rows.inputs, rows.labels, is_source, kind)
@@ -120,7 +111,7 @@ def _row_violations(seen: _Seen, kind: str, rows: Rows) -> tuple[int, list[Viola
         for name in rule_names(int(broken[row]))
     ]
     if rows.inputs.shape[1] != SEQ_LEN:
-        return rows.first, violations, np.empty(0, np.uint64)
+        return violations
     # Turned round, a tile that fits both ends is on the right; one double alone cannot be turned.
     is_double = (rows.inputs[:, 2] == 0) & (rows.inputs[:, 0] == rows.inputs[:, 1])
     is_bound = (is_source | is_double) & (broken == 0)
@@ -129,17 +120,7 @@ def _row_violations(seen: _Seen, kind: str, rows: Rows) -> tuple[int, list[Viola
     for row in on_right[fits_left.any(axis=1)].tolist():
         found = "the tile is played on the right, though it has the left end"
         violations.append(_violation("left_before_right", seen, rows.first + row, found))
-    return rows.first, violations, _marks(seen.sources, rows)
-
-
-def _marks(sources: npt.NDArray[np.int64] | None, rows: Rows) -> Marks:
-    """Hashes of group and input; equal inputs of two groups have two. None without groups."""
-    if sources is None:
-        return np.empty(0, np.uint64)
-    here = np.arange(rows.first, rows.first + len(rows.inputs))
-    group = np.searchsorted(sources, here, "right").astype(np.uint64)
-    marks: Marks = rows.inputs.astype(np.uint64) @ _WEIGHTS[:-1] + group * _WEIGHTS[-1]
-    return marks
+    return violations
 
 
 def _looked(

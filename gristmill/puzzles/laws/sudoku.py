@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
-from gristmill.puzzles.domains.sudoku_board import CELLS, ENCODING
-from gristmill.puzzles.laws.contract import Marks, Repeats, encoding_laws, unnamed_laws
+from gristmill.puzzles.domains.boards import CELLS, SUDOKU_ENCODING
+from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
 Clues = npt.NDArray[np.int32]
@@ -25,9 +25,6 @@ _Finding = tuple[str, int, str]
 """Law, row, and what is wrong."""
 _TOGETHER: Final = 4096
 """Rows that are checked together: few enough for the cache of a processor."""
-_MARKED: Final = 27
-_WEIGHTS: Final = np.array([pow(5, 2 * k + 41, 1 << 64) for k in range(_MARKED + 1)], np.uint64)
-"""Of the first three rows of a label and of the number of its group."""
 
 
 def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
@@ -38,7 +35,7 @@ def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
 
 def _sudoku_laws(dataset: Dataset) -> Iterator[Violation]:
     is_solved = dataset.config.get("unique") != "off"
-    yield from encoding_laws(dataset, ENCODING)
+    yield from encoding_laws(dataset, SUDOKU_ENCODING)
     yield from unnamed_laws(dataset)
     checked = []
     for split, name in dataset.sets():
@@ -66,19 +63,13 @@ class _Set:
             found = f"{self.arrays.inputs.shape[1]} tokens, not {CELLS}"
             yield Violation("seq_len_mismatch", self.place, found)
             return
-        repeats = Repeats((self.arrays.inputs, self.arrays.labels), self.sources)
-        seen = self._dataset.each(self.split, self.name, self._looked, _TOGETHER)
-        for first, findings, marks in seen:
+        for findings in self._dataset.each(self.split, self.name, self._looked, _TOGETHER):
             for law, row, what in findings:
                 yield from self._few.at(law, f"{self.place} row {row}", what)
-            # Builders of others, which write no trace, may draw an example twice.
-            for row, other in repeats.of(first, marks) if self.arrays.origins is not None else ():
-                found = f"is row {other} of its group again"
-                yield from self._few.at("repeated", f"{self.place} row {row}", found)
         yield from self._few.rest()
 
-    def _looked(self, rows: Rows) -> tuple[int, list[_Finding], Marks]:
-        """The first row of a batch, what is wrong with its rows, and their marks."""
+    def _looked(self, rows: Rows) -> list[_Finding]:
+        """What is wrong with the rows of a batch."""
         from gristmill.puzzles.domains.sudoku_checks import described
 
         here = rows.first + np.arange(len(rows.inputs))
@@ -103,10 +94,8 @@ class _Set:
             )
             for row in np.flatnonzero(clues != expected).tolist()
         ]
-        marks = rows.labels[:, :_MARKED].astype(np.uint64) @ _WEIGHTS[:-1]
-        marks += group.astype(np.uint64) * _WEIGHTS[-1]
         own = np.flatnonzero(source == here)
-        return rows.first, found + self._solved(rows.inputs[own], findings[own], group[own]), marks
+        return found + self._solved(rows.inputs[own], findings[own], group[own])
 
     def _solved(
         self, inputs: npt.NDArray[Any], findings: npt.NDArray[np.uint8], groups: Groups

@@ -188,7 +188,7 @@ def source_of(kind: str, path: str) -> str:
 
 def _counts(kind: str) -> Callable[[str], bool]:
     """Whether a file that a builder of a kind lists takes the place of a sample."""
-    from gristmill.puzzles.raw.sudoku_bank import is_sudoku_file
+    from gristmill.puzzles.raw.tables import is_sudoku_file
 
     if kind in (_ARC, _GRID):
         return lambda _: True
@@ -317,9 +317,9 @@ def _arc_settings(names: Collection[str], is_part: bool) -> Iterator[str]:
 
 def _is_maze(file: Path, links: LinkRule) -> bool:
     """Whether the first question of a table is a maze."""
-    from gristmill.puzzles.domains.maze_grid import encoded
+    from gristmill.puzzles.domains.boards import encoded
     from gristmill.puzzles.raw.file_forms import is_table
-    from gristmill.puzzles.raw.rated_csv import read_rows
+    from gristmill.puzzles.raw.tables import read_rows
 
     if not is_table(file.name):
         return False
@@ -374,7 +374,7 @@ def _guessed(names: Collection[str]) -> list[tuple[Recipe, str]]:
 
 
 def _is_puzzle(name: str) -> bool:
-    from gristmill.puzzles.raw.sudoku_bank import is_bank
+    from gristmill.puzzles.raw.tables import is_bank
 
     last = name.rpartition("/")[2]
     return not last.lower().endswith(".txt") or is_bank(last)
@@ -384,8 +384,7 @@ def _read(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[st
     """Paths in a source of the files that a recipe reads. Raises BadInput as its builder does."""
     from gristmill.puzzles.raw.file_forms import both_tables, is_table, source_folders
     from gristmill.puzzles.raw.grid_rows import grid_files, read_grids
-    from gristmill.puzzles.raw.rated_csv import check_header, columns_of
-    from gristmill.puzzles.raw.sudoku_bank import read_bank, sudoku_files
+    from gristmill.puzzles.raw.tables import check_header, columns_of, read_bank, sudoku_files
 
     source_folders(folder)  # it raises for a file
     if recipe.kind == _ARC:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import numpy as np
 
-from gristmill.puzzles.domains.source_key import source_key
-from gristmill.puzzles.domains.sudoku_board import CELLS, text_of
+from gristmill.puzzles.domains.boards import CELLS, text_of
+from gristmill.puzzles.domains.randomness import source_key
 
 _Grid = list[list[int]]
 _Rule = Callable[[_Grid], _Grid]
@@ -187,13 +187,7 @@ def _maze_question(random: Random) -> str:
 def _shortest_way(question: str) -> set[int] | None:
     """The cells between start and goal on a shortest way; None where no way leads there."""
     start, goal = question.index("S"), question.index("G")
-    before: dict[int, int] = {start: start}
-    reached = [start]
-    for cell in reached:  # it grows meanwhile
-        for after in _neighbours(cell):
-            if question[after] != "#" and after not in before:
-                before[after] = cell
-                reached.append(after)
+    before = _reached(question, start, SIDE)
     if goal not in before:
         return None
     way: set[int] = set()
@@ -204,16 +198,18 @@ def _shortest_way(question: str) -> set[int] | None:
     return way
 
 
-def _neighbours(cell: int) -> Iterator[int]:
-    row, column = divmod(cell, SIDE)
-    if row:
-        yield cell - SIDE
-    if column:
-        yield cell - 1
-    if column < SIDE - 1:
-        yield cell + 1
-    if row < SIDE - 1:
-        yield cell + SIDE
+def _reached(cells: str, start: int, width: int) -> dict[int, int]:
+    """Each cell that is reached around walls, and the one before it on a shortest way."""
+    before = {start: start}
+    reached = [start]
+    for cell in reached:  # it grows meanwhile
+        column = cell % width
+        beside = [cell - 1] * (column > 0) + [cell + 1] * (column < width - 1)
+        for after in (cell - width, *beside, cell + width):
+            if 0 <= after < len(cells) and cells[after] != "#" and after not in before:
+                before[after] = cell
+                reached.append(after)
+    return before
 
 
 ALPHABET: Final = ".#So"
@@ -248,19 +244,10 @@ def _grid_question(random: Random) -> list[str]:
 
 
 def _filled(given: list[str]) -> list[str]:
-    cells = [list(line) for line in given]
-    reached = [(row, line.index("S")) for row, line in enumerate(given) if "S" in line]
-    for row, column in reached:  # it grows meanwhile
-        for near, at in (
-            (row - 1, column),
-            (row + 1, column),
-            (row, column - 1),
-            (row, column + 1),
-        ):
-            if 0 <= near < len(cells) and 0 <= at < len(cells[0]) and cells[near][at] == ".":
-                cells[near][at] = "o"
-                reached.append((near, at))
-    return ["".join(line) for line in cells]
+    width, cells = len(given[0]), "".join(given)
+    reached = _reached(cells, cells.index("S"), width)
+    filled = ["o" if k in reached and cell == "." else cell for k, cell in enumerate(cells)]
+    return ["".join(filled[k : k + width]) for k in range(0, len(cells), width)]
 
 
 def write_domino_sample(path: Path) -> None:

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
 from gristmill.puzzles.read.rows import Integers, MappedSet, MappedSplit, compiled_rows, open_split
@@ -61,6 +60,8 @@ class TrainBatches:
     """
 
     def __init__(self, made: MappedSet, seed: int, iteration: int, epochs: int, size: int) -> None:
+        from gristmill.puzzles.domains.randomness import source_key
+
         self._made, self._size = made, size
         self._key = np.array([source_key(seed + iteration, "reader", "examples")], np.uint64)
         self._random = generator_of(seed + iteration)
@@ -389,7 +390,7 @@ class PuzzleDatasetConfig:
 
 
 class NumpyForm:
-    """What differs without torch: NumPy arrays, and no data loader. See also `torch_form.py`."""
+    """What differs without torch: NumPy arrays, and no data loader."""
 
     def new_numbers(self, count: int) -> Any:
         """Integers that start at 0."""
@@ -406,8 +407,31 @@ class NumpyForm:
 
 @cache
 def _with_torch(kind: Any) -> type[Any]:
-    """A class of datasets, as datasets of torch."""
-    from gristmill.puzzles.read.torch_form import IterableDataset, TorchForm
+    """A class of datasets, as datasets of torch: with tensors, and at most one worker."""
+    import torch
+    from torch.utils.data import IterableDataset, get_worker_info
+
+    class TorchForm(NumpyForm):
+        """Tensors, and numbers that the worker of a data loader shares.
+
+        So a loader whose worker ends after each pass reads the next pass with its next worker.
+        """
+
+        def new_numbers(self, count: int) -> Any:
+            return torch.zeros(count, dtype=torch.int64).share_memory_()
+
+        def given(self, batch: dict[str, Any]) -> dict[str, Any]:
+            return {name: torch.from_numpy(column) for name, column in batch.items()}
+
+        def is_worker(self) -> bool:
+            """Whether this is the worker of a data loader. Raises for one of several."""
+            worker = get_worker_info()
+            if worker is not None and worker.num_workers > 1:
+                raise GristmillError(
+                    f"{worker.num_workers} workers would each give all batches of the puzzles: use"
+                    " a data loader with num_workers=1 or 0"
+                )
+            return worker is not None
 
     own: dict[str, Any] = {"__module__": kind.__module__, "__doc__": kind.__doc__}
     own |= {"_form": TorchForm(), "_without_torch": kind}

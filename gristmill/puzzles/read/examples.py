@@ -1,32 +1,39 @@
-"""The examples of a split by number, for a plain data loader."""
+"""The examples of a split by number, for a plain data loader, and where each of them came from.
+
+A trace leads from an example to its raw file, the row in it, and the augmentation of that row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import Trace
+from gristmill import contract
+from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Request
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, Source, identity_of, only
+from gristmill.provenance import RECORD, trace_inputs
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
+from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, SourceFile, Sources
 from gristmill.puzzles.read.dataset import batch_of, owners_of
-from gristmill.puzzles.read.rows import MappedSplit, open_split
+from gristmill.puzzles.read.rows import Dataset, MappedSplit, open_split
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.folder import Opening
 from gristmill.reading.reader import Reader, located
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch, Row
+from gristmill.untrusted.lines import line_bytes, reads
 
 _ASSET: Final = "puzzles"
 """All kinds have the same arrays; data versions tell them apart."""
 
-__all__ = ["PuzzleExamples", "StaleDataset"]
+__all__ = ["PuzzleExamples", "StaleDataset", "trace"]
 
 
 class PuzzleExamples(Reader[MappedSplit]):
@@ -149,11 +156,9 @@ class ExampleSource:
         folder, row, name = self._place(number)
         yield Request(folder, str(row), {"split": self._data.split, "set": name})
 
-    def origin(self, number: int) -> Iterator[Trace]:
+    def origin(self, number: int) -> Iterator[contract.Trace]:
         """The raw row of an example, and what was done with it."""
         folder, row, name = self._place(number)
-        from gristmill.puzzles.read.trace import example_origins
-
         return iter(example_origins(folder, row, self._data.split, name))
 
     def _place(self, number: int) -> tuple[Path, int, str]:
@@ -168,3 +173,267 @@ def opened(
 ) -> Source:
     """A dataset as a source; arguments as `PuzzleExamples` and its `source`."""
     return PuzzleExamples(only(folders), split).source(groups=groups)
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example of a dataset with a trace.
+
+    group, puzzle: their numbers in the set, from 0. identifier: the number of its name.
+    inputs, first: input tokens of it, and of the first example of its group, int64 [seq_len].
+    file: that it came from; None for a generated one.
+    source_row: row in that file, pair of the task, or number of the game.
+    draw: number of its augmentation, 0 for the source itself.
+    """
+
+    split: str
+    set_name: str
+    row: int
+    group: int
+    puzzle: int
+    identifier: int
+    name: str
+    inputs: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    file: SourceFile | None
+    source_row: int
+    draw: int
+
+
+def example(data: Dataset, split: str, set_name: str, row: int) -> Example:
+    """Read an example. Arguments and errors as for `trace`."""
+    if split not in names.SPLITS:
+        raise BadInput(data.folder, f"has no split {split!r}: it is train or test")
+    if set_name not in (sets := data.metadata(split).sets):
+        rule = f"has no set {set_name!r} in {split}: it has {', '.join(sets)}"
+        raise BadInput(data.folder, rule)
+    arrays = data.arrays(split, set_name)
+    path, count = data.folder / names.array(split, set_name, "inputs"), len(arrays.inputs)
+    if not 0 <= row < count:
+        raise BadInput(path, f"has {count:,} examples, no example {row:,}; they count from 0")
+    puzzle = int(np.searchsorted(arrays.puzzle_indices, row, side="right")) - 1
+    group = int(np.searchsorted(arrays.group_indices, puzzle, side="right")) - 1
+    in_range = 0 <= puzzle < len(arrays.puzzle_identifiers)
+    begin = int(arrays.group_indices[group]) if in_range and group >= 0 else -1
+    if not 0 <= begin <= puzzle:
+        rule = f"example {row} belongs to no puzzle or to no group: the index arrays are damaged"
+        raise BadInput(path, rule)
+    identifier, listed = int(arrays.puzzle_identifiers[puzzle]), data.identifiers
+    if not 0 <= identifier < len(listed):
+        rule = f"has {len(listed)} names, none for identifier {identifier}"
+        raise BadInput(data.folder / names.IDENTIFIERS, rule)
+    path = data.folder / names.origins(split, set_name)
+    if arrays.origins is None:
+        raise BadInput(path, "is missing: the dataset was not built here, and has no trace")
+    file, source_row, draw = arrays.origins[row].tolist()
+    files = data.sources.files
+    if not -1 <= file < len(files):
+        raise BadInput(path, f"names file {file} of {len(files)} in {names.SOURCES}", row)
+    first = min(max(int(arrays.puzzle_indices[begin]), 0), count - 1)
+    place = (split, set_name, row, group, puzzle, identifier, listed[identifier])
+    tokens, of_first = (arrays.inputs[at].astype(np.int64) for at in (row, first))
+    origin = files[file] if file >= 0 else None
+    return Example(*place, tokens, of_first, origin, source_row, draw)
+
+
+Parameters = dict[str, object]
+
+SYMMETRIES: Final = (
+    "as it is",
+    "rotated by 90° counter-clockwise",
+    "rotated by 180°",
+    "rotated by 270° counter-clockwise",
+    "mirrored left and right",
+    "mirrored up and down",
+    "transposed",
+    "transposed along the other diagonal",
+)
+"""What the symmetries 0 to 7 do, in words."""
+
+
+_PLACES: Final = {"arc": "pair {} in the order of the file", "domino": "game {}"}
+"""How the row of a source is named; it is a line of other files."""
+
+
+@dataclass(frozen=True)
+class Trace(contract.Trace):
+    """Where an example came from.
+
+    example: split, set and row.
+    group, puzzle: numbers in the set, from 0.
+    identifier: its number and name.
+    source: path of the file, that begins with the source's name; None for a generated example.
+    sha256: of that file, hex; None for a generated example.
+    place: row of the file (from 1), pair of the task (from 0), or game (from 0).
+    augmentation: number of the draw, 0 for the source itself.
+    parameters: what the augmentation did, by name.
+    """
+
+    example: str
+    group: int
+    puzzle: int
+    identifier: str
+    source: str | None
+    sha256: str | None
+    place: str
+    augmentation: int
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    def facts(self) -> dict[str, object]:
+        """What a person reads: the fields, and the parameters as further lines."""
+        lines = super().facts()
+        del lines["parameters"]
+        if self.source is None:
+            lines["source"] = "generated"
+            del lines["sha256"]
+        return {**lines, **self.parameters}
+
+
+def trace(folder: Path, row: int, split: str = "train", set_name: str = names.SET) -> Trace:
+    """Trace an example.
+
+    folder: of the dataset. row: of the example in its set, from 0.
+    split: `train` (default) or `test`. set_name: default `all`.
+
+    Raises BadInput where there is no such example, or the dataset has no trace.
+    """
+    data = Dataset(folder)
+    found, sources = example(data, split, set_name, row), data.sources
+    place = _PLACES.get(sources.kind, f"{_LINE}{{}}" if found.file else "number {}")
+    return Trace(
+        example=f"{split} {set_name} {row}",
+        group=found.group,
+        puzzle=found.puzzle,
+        identifier=f"{found.identifier} {found.name}",
+        source=found.file.path if found.file else None,
+        sha256=found.file.sha256 if found.file else None,
+        place=place.format(found.source_row),
+        augmentation=found.draw,
+        parameters=parameters(sources, found),
+    )
+
+
+def parameters(sources: Sources, found: Example) -> Parameters:
+    """The parameters of an example's augmentation, in words; empty where there are none.
+
+    Raises BadInput where the parameters cannot be read from the example or its config.
+    """
+    of_kind = _BY_KIND.get(sources.kind)
+    try:
+        return of_kind(sources.config, found) if of_kind else {}
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, GristmillError) as error:
+        where = f"{found.split} {found.set_name}"
+        rule = f"the augmentation of example {found.row} cannot be read: {error}"
+        raise BadInput(where, rule) from error
+
+
+def _symmetry(number: int) -> str:
+    return f"{number}: {SYMMETRIES[number]}"
+
+
+def _arc(config: Mapping[str, Any], found: Example) -> Parameters:
+    from gristmill.puzzles.domains.arc_grid import decode, parse_id
+
+    task, augmentation = parse_id(found.name)
+    place = decode(found.inputs)
+    first_cell = {"first cell": f"row {place.row}, column {place.column}"}
+    # The id of the source may have `_`.
+    task = str(found.file.facts.get("task", task)) if found.file else task
+    if augmentation is None:
+        return {"task": task, **first_cell}
+    moved = [f"{old} to {new}" for old, new in enumerate(augmentation.colours) if str(old) != new]
+    return {
+        "task": task,
+        "symmetry": _symmetry(augmentation.symmetry),
+        "colours": ", ".join(moved) or "as they are",
+        **first_cell,
+    }
+
+
+def _sudoku(config: Mapping[str, Any], found: Example) -> Parameters:
+    from gristmill.puzzles.domains.boards import text_of
+    from gristmill.puzzles.domains.sudoku_symmetry import augmentation
+
+    if not found.draw:
+        return {}
+    question = text_of(np.clip(found.first, 1, 10) - 1)
+    done = augmentation(int(config["seed"]), question, found.draw)
+    return {
+        "transposed": "yes, first" if done.transposes else "no",
+        "rows from": " ".join(map(str, done.rows)),
+        "columns from": " ".join(map(str, done.columns)),
+        "digits 1 to 9 become": " ".join(map(str, done.digits[1:])),
+    }
+
+
+def _turned(config: Mapping[str, Any], found: Example) -> Parameters:
+    return {"symmetry": _symmetry(found.draw)} if found.draw else {}
+
+
+def _domino(config: Mapping[str, Any], found: Example) -> Parameters:
+    from gristmill.puzzles.domains.domino_augment import MODULAR, augmentation
+
+    if not found.draw:
+        return {}
+    source = f"{found.split}:{found.source_row}"
+    how = str(config["augmentation"])
+    done = augmentation(int(config["seed"]), source, found.draw, how)
+    if how == MODULAR:
+        return {"added to values": f"{done.offset} modulo 7"}
+    return {
+        "chain": "turned round" if done.is_reversed else "as it is",
+        "hand": "tiles of the slots " + " ".join(map(str, done.order)),
+    }
+
+
+_BY_KIND: Final[dict[str, Callable[..., Parameters]]] = {
+    "arc": _arc,
+    "sudoku": _sudoku,
+    "maze": _turned,
+    "domino": _domino,
+    "grid": _turned,
+}
+
+
+_LINE: Final = "line "
+
+
+def traced_example(request: Request) -> list[contract.Trace]:
+    """Where an example came from, see `example_origins`.
+
+    request: path is the folder of the dataset; the sample is the number of an example, from 0.
+        Options: `split` (default train) and `set` (default all).
+    """
+    split, set_name = (request.options.get(name) for name in ("split", "set"))
+    return example_origins(request.path, request.number, split or "train", set_name or names.SET)
+
+
+def example_origins(folder: Path, row: int, split: str, set_name: str) -> list[contract.Trace]:
+    """Trace an example: the facts of `Trace`, then the raw file below the data root.
+
+    Arguments as for `trace`. Raises as it, and NotTraced where the record cannot be read.
+    """
+    found = trace(folder, row, split, set_name)
+    return [trace_inputs.Origin({**found.facts(), **_raw_file(folder, found)})]
+
+
+def _raw_file(folder: Path, found: Trace) -> Mapping[str, object]:
+    """The raw file of an example below the data root, and whether it is still as it was."""
+    if found.source is None or not (folder / RECORD).is_file():
+        return {}
+    published = trace_inputs.source(folder)
+    for item in published.raw_inputs():
+        if item.sha256 == found.sha256 and f"/{item.path}".endswith(f"/{found.source}"):
+            facts = published.raw_facts(item)
+            if "raw_note" in facts or not found.place.startswith(_LINE):
+                return facts
+            line = int(found.place.removeprefix(_LINE))
+            return {**facts, **_line_bytes(published.root / str(item.path), line)}
+    return {}
+
+
+def _line_bytes(path: Path, number: int) -> Mapping[str, object]:
+    """The bytes `a-b` of a line of a raw file that is as recorded, without the line's end."""
+    with path.open("rb") as file:
+        place = line_bytes(reads(file), path, number)
+    return {} if place is None else {"raw_row_bytes": f"{place[0]}-{place[1]}"}

@@ -78,18 +78,25 @@ _COMPILED: Final = (np.dtype(np.uint8), np.dtype(np.int32), np.dtype(np.int64))
 
 
 @dataclass(frozen=True)
-class MappedSet:
-    """One set of a split.
+class SetArrays:
+    """The arrays of one set, mapped.
 
-    puzzle_indices, group_indices: int32 or int64, [P + 1] and [G + 1], mapped.
+    origins: int32 [examples, 3], None where the dataset has no trace, and in training.
     """
 
-    name: str
     inputs: Integers
     labels: Integers
     puzzle_identifiers: Integers
     puzzle_indices: Integers
     group_indices: Integers
+    origins: Integers | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappedSet(SetArrays):
+    """One set of a split. puzzle_indices, group_indices: int32 or int64."""
+
+    name: str
     paths: dict[str, Path]
 
     @property
@@ -141,12 +148,10 @@ def _open_set(
         array = arrays[field]
         if array.dtype not in _COMPILED[1:]:
             arrays[field] = array.astype(np.int64)
-    made = MappedSet(name, **arrays, paths=paths)
+    made = MappedSet(**arrays, name=name, paths=paths)
     _check_shapes(made, metadata)
-    if check:
-        _check_indices(made, "puzzle_indices", made.examples, "examples")
-        _check_indices(made, "group_indices", len(made.puzzle_identifiers), "puzzles")
-        _check_identifiers(made, metadata)
+    for _, field, found in index_faults(made, metadata) if check else ():
+        _refuse(made, field, found)
     return made
 
 
@@ -163,28 +168,37 @@ def _check_shapes(made: MappedSet, metadata: PuzzleDatasetMetadata) -> None:
         _refuse(made, "group_indices", "has no entries, expected one more than groups")
 
 
-def _check_indices(made: MappedSet, field: str, end: int, noun: str) -> None:
-    """An index array begins at 0, grows at every entry, and ends at the number of `noun`."""
-    array: Integers = getattr(made, field)
-    if array[0] != 0 or array[-1] != end:
-        found = f"goes from {array[0]} to {array[-1]}, expected 0 to {end}, the number of {noun}"
-        _refuse(made, field, found)
-    for first in range(0, len(array) - 1, _CHECKED_AT_ONCE):
-        part = array[first : first + _CHECKED_AT_ONCE + 1]
-        if (fallen := part[1:] <= part[:-1]).any():
-            place = first + int(fallen.argmax())
-            found = f"entry {place + 1} is not greater than entry {place}, counted from 0"
-            _refuse(made, field, f"{found}: a puzzle or a group would be empty")
+def index_faults(
+    arrays: SetArrays, metadata: PuzzleDatasetMetadata
+) -> Iterator[tuple[str, str, str]]:
+    """The law, the array, and what is wrong with the numbers of the index arrays of a set.
 
-
-def _check_identifiers(made: MappedSet, metadata: PuzzleDatasetMetadata) -> None:
+    An index begins at 0, grows at every entry, and ends at the number of what it divides.
+    """
+    for field, end, noun in (
+        ("puzzle_indices", len(arrays.inputs), "examples"),
+        ("group_indices", len(arrays.puzzle_identifiers), "puzzles"),
+    ):
+        index: Integers = getattr(arrays, field)
+        if not len(index) or index[0] != 0 or index[-1] != end:
+            held = f"goes from {index[0]} to {index[-1]}" if len(index) else "has no entries"
+            yield "indices", field, f"{held}, expected 0 to {end}, the number of {noun}"
+            continue
+        for first in range(0, len(index) - 1, _CHECKED_AT_ONCE):
+            part = index[first : first + _CHECKED_AT_ONCE + 1]
+            if (fallen := part[1:] <= part[:-1]).any():
+                at = first + int(fallen.argmax())
+                found = f"entry {at + 1} is not greater than entry {at}, counted from 0"
+                yield "indices", field, f"{found}: a puzzle or a group would be empty"
+                break
     most = metadata.num_puzzle_identifiers - 1
-    for first in range(0, len(made.puzzle_identifiers), _CHECKED_AT_ONCE):
-        part = made.puzzle_identifiers[first : first + _CHECKED_AT_ONCE]
+    for first in range(0, len(arrays.puzzle_identifiers), _CHECKED_AT_ONCE):
+        part = arrays.puzzle_identifiers[first : first + _CHECKED_AT_ONCE]
         if int(part.min()) < 0 or int(part.max()) > most:
-            place = first + int(((part < 0) | (part > most)).argmax())
-            found = f"puzzle {place} has the identifier {made.puzzle_identifiers[place]}"
-            _refuse(made, "puzzle_identifiers", f"{found}, expected 0 to {most}")
+            at = first + int(((part < 0) | (part > most)).argmax())
+            found = f"puzzle {at} has the identifier {arrays.puzzle_identifiers[at]}"
+            yield "identifiers", "puzzle_identifiers", f"{found}, expected 0 to {most}"
+            break
 
 
 def _refuse(made: MappedSet, field: str, found: str) -> None:
@@ -217,21 +231,6 @@ def open_array(path: Path, dimensions: int) -> Integers:
         raise BadInput(path, "is missing") from error
     except OSError as error:
         raise BadInput(path, f"cannot be read: {os_reason(error)}") from error
-
-
-@dataclass(frozen=True)
-class SetArrays:
-    """The arrays of one set, mapped.
-
-    origins: int32 [examples, 3], None where the dataset has no trace.
-    """
-
-    inputs: Integers
-    labels: Integers
-    puzzle_identifiers: Integers
-    puzzle_indices: Integers
-    group_indices: Integers
-    origins: Integers | None
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,8 @@ _MAZE_WORDS = (
 
 def mazes(data: bytes) -> None:
     """A CSV file: its mazes are those of Python's csv, square, with shortest paths."""
-    from gristmill.puzzles.domains.maze_grid import decoded
-    from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES, read_mazes
+    from gristmill.puzzles.domains.boards import decoded
+    from gristmill.puzzles.raw.tables import COLUMN_NAMES, read_mazes
     from tests.puzzles.plain_mazes import broken
 
     found = [
@@ -202,14 +202,14 @@ _ANSWER = b"18572639462935481737489165243856927179241356856128794324693817595317
 
 def rated_csv(data: bytes) -> None:
     """A rated CSV file: its rows are those of the standard library."""
-    from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES, read_rows
+    from gristmill.puzzles.raw.tables import COLUMN_NAMES, read_rows
 
     path = file("train.csv", data)
     found, seen = [], []
     for rows in read_rows(path):
         for row in range(len(rows)):
             question, answer = rows.questions[row].tobytes(), rows.answers[row].tobytes()
-            rating = "" if rows.rating_text is None else rows.rating_text(row)
+            rating = ((rows.rating(row) if rows.rating else None) or b"").decode("utf-8", "replace")
             found.append((question, answer, rating))
         assert (rows.lines[1:] > rows.lines[:-1]).all()
         assert rows.questions.shape == rows.answers.shape
@@ -294,8 +294,8 @@ PARSERS = (
     Parser(
         "puzzles_maze_csv",
         mazes,
-        ("gristmill.puzzles.raw.rated_csv", "gristmill.puzzles.raw.rated_csv"),
-        covers=("gristmill.puzzles.domains.maze_grid",),
+        ("gristmill.puzzles.raw.tables", "gristmill.puzzles.raw.tables"),
+        covers=("gristmill.puzzles.domains.boards",),
         words=_MAZE_WORDS,
     ),
     Parser(
@@ -333,8 +333,7 @@ PARSERS = (
     Parser(
         "puzzles_rated_csv",
         rated_csv,
-        ("gristmill.puzzles.raw.rated_csv",),
-        covers=("gristmill.puzzles.raw.csv_kernel",),
+        ("gristmill.puzzles.raw.tables",),
         words=(
             _HEADER,
             b"s,12,34,5\n",
@@ -350,7 +349,7 @@ PARSERS = (
     Parser(
         "puzzles_sudoku_bank",
         sudoku_bank,
-        ("gristmill.puzzles.raw.sudoku_bank",),
+        ("gristmill.puzzles.raw.tables",),
         inputs=TEN_THOUSAND,
         words=(_QUESTION + b"\n", _QUESTION + b" " + _ANSWER, b"\n", b" 1.2\n", b"id ", b"."),
     ),

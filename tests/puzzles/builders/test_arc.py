@@ -18,7 +18,7 @@ from gristmill.puzzles.format.metadata import read_sources
 from gristmill.puzzles.laws.arc import arc_laws
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.raw.arc_tasks import read_tasks
-from gristmill.puzzles.read.trace import trace
+from gristmill.puzzles.read.examples import trace
 from gristmill.run.progress import Progress, Report
 from tests.paths import REAL_DATA
 from tests.puzzles import arc_oracle, arc_tasks
@@ -137,14 +137,6 @@ def built(tmp_path: Path, *sources: dict[str, Any], **options: Any) -> ArcSummar
         arc_tasks.write(tmp_path / f"source{number}", tasks) for number, tasks in enumerate(sources)
     ]
     return build_arc(folders, tmp_path / "out", config(2, **options))
-
-
-def test_sources_of_one_name_have_longer_labels(tmp_path: Path) -> None:
-    one = arc_tasks.write(tmp_path / "x" / "data", {"training/a": arc_tasks.task(1)})
-    two = arc_tasks.write(tmp_path / "y" / "data", {"evaluation/b": arc_tasks.task(2)})
-    build_arc([one, two], tmp_path / "out", config(1))
-    files = read_sources(tmp_path / "out" / "trace" / "sources.json").files
-    assert [file.path for file in files] == ["x/data/training/a.json", "y/data/evaluation/b.json"]
 
 
 def test_an_evaluation_task_that_another_source_trains_is_refused(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.puzzles.builders.grid import GridSummary, build_grid
 from gristmill.puzzles.config import GridConfig
-from gristmill.puzzles.domains.dihedral import transform
+from gristmill.puzzles.domains.grid import transform
 from gristmill.puzzles.laws.contract import contract_laws, trace_laws
 from gristmill.puzzles.laws.grid import grid_laws
-from gristmill.puzzles.read.trace import trace
+from gristmill.puzzles.read.examples import trace
 from tests.puzzles import grids
 
 TRAIN = [grids.row(k, 2 + k % 2, 3, group=f"g{k // 2}") for k in range(6)]

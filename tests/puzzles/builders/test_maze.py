@@ -14,11 +14,10 @@ from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.puzzles.builders.maze import MazeSummary, build_maze
 from gristmill.puzzles.config import MazeConfig
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.format.metadata import read_sources
 from gristmill.puzzles.laws.contract import contract_laws
-from gristmill.puzzles.laws.maze import maze_laws
-from gristmill.puzzles.read.trace import trace as read_trace
+from gristmill.puzzles.laws.grid import maze_laws
 from gristmill.untrusted.files import LinkRule
 from tests.marked import mark
 from tests.puzzles.builders.test_arc import digests
@@ -195,19 +194,6 @@ def test_several_folders_are_read_in_the_order_of_their_names(tmp_path: Path) ->
     assert origins == [[2, 2, 0], [3, 2, 0], [3, 3, 0]]
     build_maze([one, two], tmp_path / "again", MazeConfig())
     assert digests(tmp_path / "again") == digests(tmp_path / "out")
-
-
-def test_folders_of_one_name_have_longer_labels(tmp_path: Path) -> None:
-    (tmp_path / "x").mkdir()
-    (tmp_path / "y").mkdir()
-    one = drop(tmp_path / "x/data", mazes(2, 1), mazes(1, 2))
-    two = drop(tmp_path / "y/data", mazes(2, 3), mazes(1, 4))
-    build_maze([two, one], tmp_path / "out", MazeConfig())
-    files = read_sources(tmp_path / "out/trace/sources.json").files
-    assert [file.path for file in files] == [
-        f"{folder}/data/{split}.csv" for split in ("train", "test") for folder in "xy"
-    ]
-    assert read_trace(tmp_path / "out", 2).source == "y/data/train.csv"
 
 
 @pytest.mark.parametrize("gone", [["train.csv"], ["test.csv"], ["train.csv", "test.csv"]])

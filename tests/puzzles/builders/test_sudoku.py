@@ -12,17 +12,14 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
-from gristmill.puzzles.builders import sudoku as building
 from gristmill.puzzles.builders.sudoku import SudokuSummary, build_sudoku
 from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.domains.source_key import source_key
-from gristmill.puzzles.domains.sudoku_board import text_of
+from gristmill.puzzles.domains.boards import text_of
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.domains.sudoku_symmetry import augmentation
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.sudoku import sudoku_laws
-from gristmill.run.parts import PartStore
 from tests.paths import REAL_DATA
-from tests.publish.tiny import snapshot
 from tests.puzzles import sudoku
 from tests.puzzles.sudoku import applied, board_of
 
@@ -85,26 +82,6 @@ def test_a_dataset_is_the_one_of_the_page(tmp_path: Path) -> None:
     ]
     assert summary.examples == {"train": 48, "test": 4}
     assert (summary.augmented, summary.augmentations_missing, summary.sources_read) == (36, 0, 16)
-
-
-def test_the_bytes_are_equal_at_any_worker_count_and_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = sudoku.write_drop(tmp_path / "a", TRAIN[:6], TEST[:2])
-    other = sudoku.write_drop(tmp_path / "b", TRAIN[6:], TEST[2:])
-    monkeypatch.setattr(building, "_TASK_BYTES", 2 * 81 * 6 * 5)  # five sources a task
-    _build([one, other], tmp_path / "x", num_aug=5, subsample_size=11)
-    _build([other, one], tmp_path / "y", num_aug=5, subsample_size=11, workers=2)
-    store = PartStore(tmp_path / "parts")
-    config = SudokuConfig(num_aug=5, subsample_size=11)
-    build_sudoku([one, other], tmp_path / "z", config, parts=store)
-    parts = sorted(path.stem for path in store.folder.glob("train-*.part"))
-    assert parts == ["train-0000000000", "train-0000000005", "train-0000000010"]
-    store.forget(parts[1])
-    build_sudoku([one, other], tmp_path / "again", config, parts=store)
-    files = [snapshot(tmp_path / name) for name in ("x", "y", "z", "again")]
-    assert len(files[0]) == 16
-    assert all(each == files[0] for each in files[1:])
 
 
 def test_a_subsample_is_drawn_by_the_seed_and_its_puzzles_alone(tmp_path: Path) -> None:
@@ -301,23 +278,6 @@ def test_a_split_without_puzzles_and_a_source_named_twice_are_refused(tmp_path: 
         build_sudoku(_drop(tmp_path, TRAIN, []), tmp_path / "no", SudokuConfig())
     with pytest.raises(BadInput, match="drop: is named twice"):
         build_sudoku([tmp_path / "drop"] * 2, tmp_path / "no", SudokuConfig())
-
-
-def test_sources_of_one_name_have_longer_labels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = sudoku.write_drop(tmp_path / "x/data", TRAIN[:2], TEST[:1])
-    two = sudoku.write_drop(tmp_path / "y/data", TRAIN[2:], TEST[1:])
-    for number, folders in enumerate(([one, two], [two, one])):
-        build_sudoku(folders, tmp_path / f"out{number}", SudokuConfig())
-        files = json.loads((tmp_path / f"out{number}/trace/sources.json").read_text())["files"]
-        assert [file["path"] for file in files] == [
-            f"{folder}/data/{split}.csv" for folder in "xy" for split in ("test", "train")
-        ]
-    monkeypatch.chdir(one)
-    build_sudoku(Path(), tmp_path / "here", SudokuConfig())
-    files = json.loads((tmp_path / "here/trace/sources.json").read_text())["files"]
-    assert [file["path"] for file in files] == ["data/test.csv", "data/train.csv"]
 
 
 def test_every_field_that_changes_the_output_is_in_the_sources(tmp_path: Path) -> None:

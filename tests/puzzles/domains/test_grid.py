@@ -5,9 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gristmill.puzzles.domains.dihedral import INVERSE, index_map, index_maps, transform, turns
-from gristmill.puzzles.domains.grid import Symbols, extents, trimmed, turned_cells
-from gristmill.puzzles.domains.maze_grid import decoded, encoded, encoding, side_of
+from gristmill.puzzles.domains.boards import decoded, encoded, maze_encoding, side_of
+from gristmill.puzzles.domains.grid import (
+    INVERSE,
+    Symbols,
+    extents,
+    index_map,
+    index_maps,
+    transform,
+    trimmed,
+    turned_cells,
+    turns,
+)
 
 
 @pytest.mark.parametrize("symmetry", range(8))
@@ -111,5 +120,5 @@ def test_a_square_has_a_side(length: int, side: int | None) -> None:
 
 
 def test_the_encoding_is_that_of_the_original() -> None:
-    made = encoding(30)
+    made = maze_encoding(30)
     assert (made.seq_len, made.vocab_size, made.pad_id, made.ignore_label_id) == (900, 6, 0, 0)

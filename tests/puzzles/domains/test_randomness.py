@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 
 from gristmill.puzzles.domains import randomness
-from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.run.kernels import kernel
 from tests.puzzles.plain_draws import Stream
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gristmill.puzzles.domains import sudoku_checks as solver
-from gristmill.puzzles.domains.sudoku_board import ENCODING, digits, first_without_digit, text_of
+from gristmill.puzzles.domains.boards import SUDOKU_ENCODING, digits, first_without_digit, text_of
 from gristmill.puzzles.domains.sudoku_checks import check, described, solutions_of
 from tests.puzzles import sudoku
 from tests.puzzles.sudoku import board_of
@@ -60,7 +60,8 @@ def test_text_becomes_digits_and_text() -> None:
     board = digits(np.frombuffer(text.encode(), np.uint8))
     assert board.tolist() == [0] * 72 + [1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert text_of(board) == text.replace(".", "0")
-    assert (ENCODING.seq_len, ENCODING.vocab_size, ENCODING.pad_id) == (81, 11, 0)
+    shared = SUDOKU_ENCODING
+    assert (shared.seq_len, shared.vocab_size, shared.pad_id) == (81, 11, 0)
 
 
 def test_the_first_character_that_is_no_digit_has_its_place() -> None:

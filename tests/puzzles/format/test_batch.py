@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,13 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.builders.arc import build_arc
-from gristmill.puzzles.builders.domino import build_domino
-from gristmill.puzzles.builders.maze import build_maze
-from gristmill.puzzles.builders.sudoku import build_sudoku
-from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.domains.arc_grid import parse_id
 from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, read_metadata
-from gristmill.puzzles.raw.samples import write_maze_sample
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.untrusted.npy_header import npy_header
-from tests.puzzles import arc_tasks, sudoku, viewer
+from tests.puzzles import viewer
+from tests.puzzles.kinds import built
 
 WHOLE: dict[str, Any] = {
     "inputs": np.ones((3, 4), np.uint8),
@@ -61,40 +55,15 @@ def test_shapes_that_do_not_fit_are_refused(change: dict[str, Any], rule: str) -
         Batch(**{**WHOLE, **change})
 
 
-def _arc(folder: Path, dtype: str) -> None:
-    source = arc_tasks.source(folder / "drop")
-    build_arc(source, folder / "out", ArcConfig(num_aug=3, dtype=dtype))
-
-
-def _sudoku(folder: Path, dtype: str) -> None:
-    pairs = sudoku.pairs(0, 4)
-    drop = sudoku.write_drop(folder / "drop", pairs[:3], pairs[3:])
-    build_sudoku(drop, folder / "out", SudokuConfig(num_aug=2, dtype=dtype))
-
-
-def _maze(folder: Path, dtype: str) -> None:
-    write_maze_sample(folder / "drop")
-    build_maze(folder / "drop", folder / "out", MazeConfig(aug=True, dtype=dtype))
-
-
-BUILDS: dict[str, tuple[Callable[[Path, str], None], int]] = {
-    "arc": (_arc, 30),
-    "sudoku": (_sudoku, 9),
-    "maze": (_maze, 0),
-}
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "int32"])
-@pytest.mark.parametrize("kind", BUILDS)
+@pytest.mark.parametrize(("kind", "side"), [("arc", 30), ("sudoku", 9), ("maze", 10)])
 def test_the_viewer_of_the_original_shows_every_puzzle_of_a_folder(
-    kind: str, dtype: str, tmp_path: Path
+    kind: str, side: int, dtype: str, tmp_path: Path
 ) -> None:
-    build, side = BUILDS[kind]
-    build(tmp_path, dtype)
-    dataset = Dataset(tmp_path / "out")
+    dataset = Dataset(built(kind, tmp_path, dtype=dtype))
     for split in ("train", "test"):
         arrays = dataset.arrays(split, "all")
-        groups = viewer.shown(tmp_path / "out", split)
+        groups = viewer.shown(dataset.folder, split)
         puzzles = [puzzle for group in groups for puzzle in group]
         pairs = [pair for _, held in puzzles for pair in held]
         assert len(groups) == len(arrays.group_indices) - 1 == dataset.metadata(split).total_groups
@@ -102,8 +71,7 @@ def test_the_viewer_of_the_original_shows_every_puzzle_of_a_folder(
         for field in ("inputs", "labels"):
             drawn = np.array([getattr(pair, field).reshape(-1) for pair in pairs])
             assert np.array_equal(drawn, getattr(arrays, field))
-        if side:
-            assert pairs[0].inputs.shape == (side, side)
+        assert pairs[0].inputs.shape == (side, side)
         names = [name for name, _ in puzzles]
         if kind == "arc":
             assert all(len({parse_id(name)[0] for name, _ in group}) == 1 for group in groups)
@@ -112,7 +80,7 @@ def test_the_viewer_of_the_original_shows_every_puzzle_of_a_folder(
 
 
 def test_the_viewer_reads_domino_and_cannot_draw_it(tmp_path: Path) -> None:
-    build_domino(tmp_path / "out", DominoConfig(num_games=9))
+    built("domino", tmp_path)
     tokens = viewer.read_npy((tmp_path / "out/train/all__inputs.npy").read_bytes())
     assert tokens.shape[1] == 72
     with pytest.raises(AssertionError, match="only squares"):

@@ -1,10 +1,10 @@
-"""The contract: what breaks it is found, and nothing else."""
+"""The contract, and what augmentation may not change: what breaks them is found, nothing else."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -25,7 +25,7 @@ from gristmill.puzzles.format.metadata import Encoding, SourceFile
 from gristmill.puzzles.format.names import SOURCES
 from gristmill.puzzles.laws import contract
 from gristmill.puzzles.laws.contract import (
-    Repeats,
+    augmentation_law,
     contract_laws,
     puzzle_notes,
     rows_left_out,
@@ -36,6 +36,7 @@ from gristmill.puzzles.read import rows
 from tests.paths import REAL_DATA
 from tests.puzzles import arc_tasks
 from tests.puzzles import sudoku as sudokus
+from tests.puzzles.read.folders import write_split
 from tests.puzzles.toy import ToyConfig, plan
 
 
@@ -85,10 +86,14 @@ NAMES = ["<blank>", *(f"p{k}" for k in range(12))]
         (_set("train/all__labels.npy", (17, 4), 10), "tokens", "outside of 0 to 9"),
         (_set("train/all__labels.npy", (3, slice(None)), 0), "loss", "train/all__labels.npy row 3"),
         (_set("test/all__labels.npy", (2, slice(None)), 0), "loss", "ignore_label_id, 0"),
-        (_set("train/all__puzzle_indices.npy", 0, 1), "indices", "begin at 0"),
-        (_set("train/all__puzzle_indices.npy", -1, 17), "indices", "end at 18"),
+        (_set("train/all__puzzle_indices.npy", 0, 1), "indices", "goes from 1 to 18"),
+        (
+            _set("train/all__puzzle_indices.npy", -1, 17),
+            "indices",
+            "expected 0 to 18, the number of examples",
+        ),
         (_set("train/all__puzzle_indices.npy", 1, 3), "indices", "entry 2"),
-        (_set("train/all__group_indices.npy", 6, 11), "indices", "end at 12"),
+        (_set("train/all__group_indices.npy", 6, 11), "indices", "expected 0 to 12"),
         (_set("train/all__puzzle_identifiers.npy", 0, 13), "identifiers", "0 to 12"),
         (_set("train/all__puzzle_identifiers.npy", 0, -1), "identifiers", "0 to 12"),
         (_array("train/all__group_indices.npy", lambda a: a.astype(np.int64)), "dtype", "int64"),
@@ -468,24 +473,132 @@ def test_repeated_mazes_are_named_up_to_symmetry(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / SOURCES).read_text())["kind"] == "maze"
 
 
-def repeats() -> Repeats:
-    """Two groups of five rows; rows 1, 3 and 4 are equal, and so are row 2 and row 7."""
-    inputs = np.arange(10)[:, None].repeat(81, axis=1)
-    inputs[[3, 4]], inputs[7] = 1, 2
-    return Repeats((inputs, inputs), np.array([0, 5]))
+CONTROL, SEPARATOR = 0, 7
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 4, 5, 10])
-def test_an_example_that_its_group_has_twice_is_found_in_batches_of_any_size(step: int) -> None:
-    marks = np.array([10, 11, 12, 11, 11, 13, 14, 15, 0, 0], np.uint64)
-    seen = repeats()
-    found = [
-        pair for first in range(0, 10, step) for pair in seen.of(first, marks[first : first + step])
+def write(folder: Path, groups: Sequence[int], ignored: int | None = 0) -> Path:
+    """Groups of so many rows: a control field, a separator, two tokens, padding."""
+    for seed, split in enumerate(("train", "test")):
+        root = write_split(folder / split, groups=1, most_puzzles=1, ignore_label_id=ignored)
+        chance = np.random.default_rng(seed)
+        group = np.repeat(np.arange(len(groups)), groups)
+        count = len(group)
+        tokens = np.zeros((count, 6), np.uint8)
+        tokens[:, 0] = group % 5 + 1
+        tokens[:, 1] = SEPARATOR
+        tokens[:, 2:4] = chance.integers(1, 6, (count, 2))
+        arrays = {
+            "inputs": tokens,
+            "labels": tokens,
+            "puzzle_identifiers": np.zeros(count, np.int32),
+            "puzzle_indices": np.arange(count + 1, dtype=np.int32),
+            "group_indices": np.append(0, np.cumsum(groups)).astype(np.int32),
+        }
+        for field, array in arrays.items():
+            np.save(root / split / f"all__{field}.npy", array)
+    return folder
+
+
+def change(folder: Path, field: str, row: Any, column: int, token: int) -> None:
+    path = folder / f"train/all__{field}.npy"
+    array = np.load(path)
+    array[row, column] = token
+    np.save(path, array)
+
+
+def found(folder: Path, **options: Any) -> list[str]:
+    usual = {"fixed": [CONTROL], "separators": [SEPARATOR]}
+    return [str(each) for each in augmentation_law(folder, **{**usual, **options})]
+
+
+GROUPS = [3, 1, 4, 2]
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 2, 3, 5, 100])
+def test_a_row_is_compared_with_the_first_of_its_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    monkeypatch.setattr(rows, "_BATCH_BYTES", rows_at_once * 6)
+    folder = write(tmp_path, GROUPS)
+    assert found(folder) == []
+    change(folder, "inputs", 7, 0, 6)
+    assert found(folder) == [
+        "train/all__inputs.npy row 7: augmentation: a control field of the inputs differs from the"
+        " group's first row"
     ]
-    assert found == [(3, 1), (4, 1)]
+    change(folder, "inputs", slice(4, 8), 0, 6)
+    assert found(folder) == []
 
 
-def test_equal_marks_of_different_examples_are_no_repeat() -> None:
-    marks = np.array([10, 11, 11, 12, 13, 14, 15, 16, 17, 18], np.uint64)
-    assert [*repeats().of(0, marks)] == []
-    assert [*repeats().of(0, np.empty(0, np.uint64))] == []
+@pytest.mark.parametrize(
+    ("field", "column", "token", "what"),
+    [
+        ("inputs", 0, 6, "a control field of the inputs"),
+        ("labels", 0, 6, "a control field of the labels"),
+        ("inputs", 1, 1, "a separator"),
+        ("inputs", 2, SEPARATOR, "a separator"),
+        ("inputs", 5, 1, "padding"),
+        ("inputs", 3, 0, "padding"),
+        ("labels", 3, 0, "a label without loss"),
+        ("labels", 5, 1, "a label without loss"),
+    ],
+)
+def test_each_rule_is_checked_in_every_row_of_a_group(
+    tmp_path: Path, field: str, column: int, token: int, what: str
+) -> None:
+    folder = write(tmp_path, GROUPS)
+    for row in (2, 6, 9):
+        change(folder, field, row, column, token)
+    listed = found(folder)
+    assert [text.split(":")[0].split()[-1] for text in listed] == ["2", "6", "9"]
+    assert all(what in text for text in listed)
+
+
+def test_other_tokens_may_change(tmp_path: Path) -> None:
+    folder = write(tmp_path, GROUPS)
+    change(folder, "labels", 2, 2, 5)
+    change(folder, "inputs", 2, 2, 5)
+    change(folder, "labels", 2, 1, 5)
+    assert found(folder) == []
+    assert found(folder, fixed=[0, 1])[0].count("a control field of the labels") == 1
+
+
+def test_no_label_is_without_loss_where_none_is_ignored(tmp_path: Path) -> None:
+    folder = write(tmp_path, GROUPS, ignored=None)
+    change(folder, "labels", 2, 3, 0)
+    assert found(folder) == []
+
+
+def test_the_test_split_is_checked_too(tmp_path: Path) -> None:
+    folder = write(tmp_path, GROUPS)
+    (folder / "train/all__inputs.npy").replace(folder / "kept.npy")
+    np.save(folder / "train/all__inputs.npy", np.load(folder / "kept.npy"))
+    path = folder / "test/all__inputs.npy"
+    tokens = np.load(path)
+    tokens[1, 0] = 6
+    np.save(path, tokens)
+    assert found(folder)[0].startswith("test/all__inputs.npy row 1: augmentation")
+
+
+def test_a_mask_is_the_same_as_its_positions(tmp_path: Path) -> None:
+    folder = write(tmp_path, GROUPS)
+    change(folder, "inputs", 2, 0, 6)
+    mask = np.array([True, False, False, False, False, False])
+    assert found(folder, fixed=mask) == found(folder) != []
+    for wrong in (mask[1:], [6], [-1]):
+        with pytest.raises(ValueError, match=r"tokens$"):
+            found(folder, fixed=wrong)
+
+
+def test_twenty_rows_are_named_and_the_rest_is_counted(tmp_path: Path) -> None:
+    folder = write(tmp_path, [30])
+    change(folder, "inputs", slice(3, 30), 0, 6)
+    listed = found(folder)
+    assert len(listed) == 21 and listed[-1].endswith("7 more rows like these")
+
+
+def test_a_dataset_that_cannot_be_read_is_one_violation(tmp_path: Path) -> None:
+    folder = write(tmp_path, GROUPS)
+    (folder / "train/all__inputs.npy").unlink()
+    (listed,) = found(folder)
+    assert "readable" in listed and "train/all__inputs.npy: is missing" in listed

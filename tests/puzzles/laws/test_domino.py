@@ -70,14 +70,6 @@ def test_a_broken_row_is_named_with_split_set_and_rule(copy: Path) -> None:
     assert found(copy) == [("label_tail_not_zero", "test/all row 7")]
 
 
-def test_many_broken_rows_are_counted(copy: Path) -> None:
-    change(copy, "train/all__labels.npy", lambda labels: labels.__setitem__((..., 71), 1))
-    rows = len(np.load(copy / "train/all__labels.npy"))
-    listed = found(copy)
-    assert len(listed) == 21
-    assert list(domino_laws(copy))[-1].found == f"{rows - 20} more violations"
-
-
 def test_a_scenario_that_is_there_twice_is_named(copy: Path) -> None:
     def double(values: np.ndarray) -> None:
         values[5] = values[3]
@@ -154,29 +146,6 @@ def test_a_tile_that_fits_both_ends_may_be_on_the_right_after_a_turn(tmp_path: P
     is_added = np.load(out / "trace/train/all.npy")[:, 2] > 0
     turned = fits_left & (labels[:, 2] == 2)
     assert turned.any() and not (turned & ~is_added).any()
-
-
-@pytest.mark.parametrize("dtype", ["int32", "uint8"])
-@pytest.mark.parametrize("augmentation", ["reversal", "modular"])
-def test_an_input_that_its_group_has_before_is_found(
-    tmp_path: Path,
-    augmentation: Literal["modular", "reversal"],
-    dtype: Literal["int32", "uint8"],
-) -> None:
-    out = tmp_path / "out"
-    config = DominoConfig(num_games=60, num_aug=3, augmentation=augmentation, dtype=dtype)
-    build_domino(out, config)
-    assert found(out) == []
-    added = set(np.flatnonzero(np.load(out / "trace/train/all.npy")[:, 2] > 0).tolist())
-    rows = sorted(row for row in added if row - 1 in added)[::7][:20]
-    assert len(rows) > 3
-    for field in ("inputs", "labels"):
-
-        def repeat(values: np.ndarray) -> None:
-            values[rows] = values[[row - 1 for row in rows]]
-
-        change(out, f"train/all__{field}.npy", repeat)
-    assert sorted(found(out)) == sorted(("repeated", f"train/all row {row}") for row in rows)
 
 
 def test_rules_that_an_offset_breaks_hold_for_the_sources_of_a_modular_dataset(

@@ -1,20 +1,25 @@
-"""What breaks the rules of grids is found, and nothing else."""
+"""What breaks the rules of grids and of mazes is found, and nothing else."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gristmill.puzzles.builders.grid import build_grid
-from gristmill.puzzles.config import GridConfig
+from gristmill.puzzles.builders.maze import build_maze
+from gristmill.puzzles.config import GridConfig, MazeConfig
 from gristmill.puzzles.laws.contract import trace_laws
-from gristmill.puzzles.laws.grid import grid_laws
+from gristmill.puzzles.laws.grid import grid_laws, maze_laws
 from tests.puzzles import grids
+from tests.puzzles.laws.test_domino import change
+from tests.puzzles.plain_mazes import maze, write_csv
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +119,90 @@ def test_a_group_of_another_kind_has_one_source(copy: Path) -> None:
     path = copy / "trace/sources.json"
     path.write_text(path.read_text().replace('"kind": "grid"', '"kind": "maze"'))
     assert "begins with draw 0" in " ".join(map(str, trace_laws(copy)))
+
+
+@pytest.fixture(scope="module")
+def mazes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, random = tmp_path_factory.mktemp("maze"), Random(6)
+    (folder / "drop").mkdir()
+    for split, count in (("train", 12), ("test", 30)):
+        write_csv(folder / "drop" / f"{split}.csv", [maze(random, 7) for _ in range(count)])
+    build_maze(folder / "drop", folder / "out", MazeConfig(aug=True))
+    return folder / "out"
+
+
+@pytest.fixture
+def maze_copy(mazes: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(mazes, tmp_path / "mazes"))
+
+
+def found(folder: Path) -> list[tuple[str, str]]:
+    return [(violation.law, violation.where) for violation in maze_laws(folder)]
+
+
+def test_a_broken_row_is_named_with_split_set_and_rule(maze_copy: Path) -> None:
+    def add_start(inputs: np.ndarray) -> None:
+        inputs[4, np.flatnonzero(inputs[4] == 1)[0]] = 3
+
+    change(maze_copy, "test/all__inputs.npy", add_start)
+    assert found(maze_copy) == [
+        ("one_start", "test/all row 4"),
+        ("label_changes_cell", "test/all row 4"),
+    ]
+
+
+@pytest.mark.parametrize("field", ["inputs", "labels"])
+@pytest.mark.parametrize("symmetry", [1, 7])
+def test_a_symmetry_that_differs_in_one_token_is_named(
+    maze_copy: Path, field: str, symmetry: int
+) -> None:
+    row = 3 * 8 + symmetry
+
+    def differ(tokens: np.ndarray) -> None:
+        tokens[row, 48] = 6 - tokens[row, 48] or 1
+
+    change(maze_copy, f"train/all__{field}.npy", differ)
+    assert found(maze_copy) == [("group", f"train/all row {row}")]
+
+
+def test_symmetries_in_another_order_are_named(maze_copy: Path) -> None:
+    def exchange(values: np.ndarray) -> None:
+        values[[1, 3]] = values[[3, 1]]
+
+    for field in ("inputs", "labels"):
+        change(maze_copy, f"train/all__{field}.npy", exchange)
+    assert found(maze_copy) == [("group", "train/all row 1"), ("group", "train/all row 3")]
+
+
+def test_a_maze_that_is_there_twice_or_in_both_splits_is_named(maze_copy: Path) -> None:
+    for field in ("inputs", "labels"):
+        turned = np.load(maze_copy / f"train/all__{field}.npy")[8 + 5]
+
+        def put(values: np.ndarray, turned: np.ndarray = turned) -> None:
+            values[9] = values[2]
+            values[20] = turned
+
+        change(maze_copy, f"test/all__{field}.npy", put)
+    assert found(maze_copy) == [("distinct", "test/all row 9"), ("leak", "test/all row 20")]
+
+
+def test_groups_of_another_size_and_other_draws_are_named(maze_copy: Path) -> None:
+    change(maze_copy, "trace/train/all.npy", lambda origins: origins.__setitem__((9, 2), 0))
+    assert found(maze_copy) == [("group", "trace/train/all.npy")]
+    change(maze_copy, "train/all__group_indices.npy", lambda index: index.__setitem__(1, 7))
+    assert found(maze_copy) == [("group", "train/all__group_indices.npy")]
+
+
+def test_rows_of_no_square_and_missing_files_are_named(maze_copy: Path) -> None:
+    for field in ("inputs", "labels"):
+        path = maze_copy / f"test/all__{field}.npy"
+        np.save(path, np.load(path)[:, :48])
+    assert found(maze_copy) == [("not_square", "test/all")]
+    (maze_copy / "test/all__labels.npy").unlink()
+    assert [law for law, _ in found(maze_copy)] == ["readable"]
+
+
+def test_no_groups_of_eight_are_asked_for_without_augmentation(mazes: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build_maze(mazes.parent / "drop", out, MazeConfig(dtype="uint8"))
+    assert found(out) == []

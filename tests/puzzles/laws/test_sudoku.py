@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.laws import MOST
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.domains.sudoku_symmetry import augmentation
@@ -173,31 +172,6 @@ def test_the_origins_are_left_to_the_law_of_the_trace(built: Path, tmp_path: Pat
     ]
 
 
-@pytest.mark.parametrize(("row", "other"), [(1, 0), (7, 5), (38, 36), (39, 38)])
-@pytest.mark.parametrize("dtype", ["int32", "uint8", "int64"])
-@pytest.mark.parametrize("together", [3, 4096])
-def test_an_example_that_its_group_has_before_is_found(
-    built: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    row: int,
-    other: int,
-    dtype: str,
-    together: int,
-) -> None:
-    def damage(arrays: Arrays) -> None:
-        for name in ("train/inputs", "train/labels", "test/inputs", "test/labels"):
-            arrays[name] = arrays[name].astype(dtype)
-        for field in ("inputs", "labels"):
-            arrays[f"train/{field}"][row] = arrays[f"train/{field}"][other]
-
-    monkeypatch.setattr("gristmill.puzzles.laws.sudoku._TOGETHER", together)
-    out = _copy(built, tmp_path, damage)
-    assert _found(out) == {("repeated", f"train/all row {row}")}
-    shutil.rmtree(out / "trace")  # as the builders of others leave it
-    assert _found(out) == set()
-
-
 @pytest.mark.parametrize("together", [1, 4, 4096])
 def test_rows_are_compared_with_a_source_in_an_earlier_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
@@ -227,16 +201,6 @@ def test_another_encoding_and_names_are_found(built: Path, tmp_path: Path) -> No
     assert {(each.law, each.where) for each in found[2:]} == {
         ("identifier", "test/all__puzzle_identifiers.npy entry 1")
     }
-
-
-def test_many_findings_are_counted(built: Path, tmp_path: Path) -> None:
-    def damage(arrays: Arrays) -> None:
-        arrays["train/inputs"][:, 0] = 0
-
-    found = [*sudoku_laws(_copy(built, tmp_path, damage))]
-    named = [each for each in found if each.law == "input_out_of_vocab"]
-    assert len(named) == MOST + 1
-    assert (named[-1].where, named[-1].found) == ("train/all", f"{40 - MOST} more rows")
 
 
 def test_a_damaged_file_is_found(built: Path, tmp_path: Path) -> None:

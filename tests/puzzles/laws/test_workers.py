@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
-from collections.abc import Callable
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,56 +14,13 @@ import pytest
 from gristmill import families
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
-from gristmill.puzzles.builders.arc import build_arc
-from gristmill.puzzles.builders.domino import build_domino
-from gristmill.puzzles.builders.grid import build_grid
-from gristmill.puzzles.builders.maze import build_maze
-from gristmill.puzzles.builders.sudoku import build_sudoku
-from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
+from gristmill.laws import MOST
 from gristmill.puzzles.laws.contract import _dataset
-from gristmill.puzzles.raw.samples import write_grid_sample, write_maze_sample
+from gristmill.puzzles.raw.recipes import KINDS
 from gristmill.puzzles.read.rows import Dataset, Rows, _TokenFile
 from gristmill.run.parts import PartStore
 from tests.publish.tiny import snapshot
-from tests.puzzles import arc_tasks, sudoku
-
-
-def _arc(folder: Path, workers: int, parts: PartStore | None) -> None:
-    source = arc_tasks.source(folder / "drop")
-    build_arc(source, folder / "out", ArcConfig(num_aug=20, workers=workers), parts)
-
-
-def _sudoku(folder: Path, workers: int, parts: PartStore | None) -> None:
-    pairs = sudoku.pairs(0, 9)
-    drop = sudoku.write_drop(folder / "drop", pairs[:6], pairs[6:])
-    config = SudokuConfig(num_aug=9, unique="drop", workers=workers)
-    build_sudoku(drop, folder / "out", config, parts=parts)
-
-
-def _maze(folder: Path, workers: int, parts: PartStore | None) -> None:
-    write_maze_sample(folder / "drop")
-    config = MazeConfig(aug=True, workers=workers)
-    build_maze(folder / "drop", folder / "out", config, parts=parts)
-
-
-def _domino(folder: Path, workers: int, parts: PartStore | None) -> None:
-    config = DominoConfig(num_games=60, num_aug=2, workers=workers)
-    build_domino(folder / "out", config, parts=parts)
-
-
-def _grid(folder: Path, workers: int, parts: PartStore | None) -> None:
-    write_grid_sample(folder / "drop")
-    config = GridConfig(alphabet=".#So", dihedral=True, workers=workers)
-    build_grid(folder / "drop", folder / "out", config, parts=parts)
-
-
-BUILDS: dict[str, Callable[[Path, int, PartStore | None], None]] = {
-    "arc": _arc,
-    "sudoku": _sudoku,
-    "maze": _maze,
-    "domino": _domino,
-    "grid": _grid,
-}
+from tests.puzzles.kinds import built
 
 
 @pytest.fixture(autouse=True)
@@ -76,15 +34,13 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{build}.grid._TASK_BYTES", 1)
     monkeypatch.setattr("gristmill.puzzles.read.rows._BATCH_BYTES", 20_000)
     monkeypatch.setattr(f"{laws}.sudoku._TOGETHER", 7)
-    monkeypatch.setattr(f"{laws}.maze._BATCH_BYTES", 20_000)
+    monkeypatch.setattr(f"{laws}.grid._BATCH_BYTES", 20_000)
 
 
 def _built(
     kind: str, folder: Path, workers: int, parts: PartStore | None = None
 ) -> dict[str, bytes]:
-    folder.mkdir()
-    BUILDS[kind](folder, workers, parts)
-    return snapshot(folder / "out")
+    return snapshot(built(kind, folder, parts, workers=workers))
 
 
 def _laws(kind: str, folder: Path, workers: object) -> list[Violation]:
@@ -109,7 +65,7 @@ def _damage(out: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", BUILDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_bytes_and_findings_are_equal_at_any_number_of_workers(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +83,7 @@ def test_bytes_and_findings_are_equal_at_any_number_of_workers(
         assert _laws(kind, out, workers) == findings
 
 
-@pytest.mark.parametrize("kind", BUILDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +95,7 @@ def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-@pytest.mark.parametrize("kind", BUILDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_split_without_an_example_is_a_finding_and_no_crash(
     kind: str, split: str, tmp_path: Path
 ) -> None:
@@ -156,6 +112,28 @@ def test_a_split_without_an_example_is_a_finding_and_no_crash(
     found = {violation.law: str(violation) for violation in _laws(kind, folder, 1)}
     assert found["examples"] == f"{split}/all__inputs.npy: examples: has no example"
     assert "readable" not in found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_findings_of_a_law_are_counted_and_what_cannot_be_read_is_one(
+    kind: str, tmp_path: Path
+) -> None:
+    _built(kind, tmp_path / "built", 1)
+    folder = tmp_path / "built/out"
+    of_asset = families.kind_of_asset(f"puzzles/{kind}")
+    (law,) = (each for each in (of_asset.laws if of_asset else ()) if each.name == kind)
+    path = folder / "train/all__labels.npy"
+    tokens = np.load(path)
+    whole, tokens[:, 0] = tokens.copy(), 7 if kind == "grid" else 0
+    np.save(path, tokens)
+    found = list(law.check(Subject(folder)))
+    per_law = Counter(each.law for each in found)
+    assert max(per_law.values()) <= MOST + 1, "20 are named, and the rest is counted"
+    assert any(re.search(r"\d+ (more|in all)", each.found) for each in found)
+    np.save(path, whole)
+    assert list(law.check(Subject(folder))) == []
+    path.unlink()
+    assert [each.law for each in law.check(Subject(folder))][-1:] == ["readable"]
 
 
 def test_batches_are_looked_at_by_as_many_threads_in_order(tmp_path: Path) -> None:

@@ -50,9 +50,8 @@ def main(folder: Path) -> None:
     """Print for each file what reading it says, its CPU seconds, and the peak of the process."""
     from gristmill.contract import BadInput
     from gristmill.puzzles.raw.arc_tasks import read_tasks
-    from gristmill.puzzles.raw.rated_csv import read_mazes
     from gristmill.puzzles.raw.recipes import read_recipe_file
-    from gristmill.puzzles.raw.sudoku_bank import read_bank
+    from gristmill.puzzles.raw.tables import read_bank, read_mazes
 
     readers: dict[str, Callable[[Path], Any]] = {
         ".json": lambda path: f"{len(read_tasks(path))} tasks",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -13,9 +15,11 @@ from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
-from gristmill.puzzles.raw.file_forms import check_names, unpack_hint
+from gristmill.puzzles.raw.file_forms import check_names, source_labels, unpack_hint
 from gristmill.puzzles.raw.samples import write_maze_sample
 from gristmill.run.parts import PartStore
+from tests.puzzles import arc_tasks, sudoku
+from tests.puzzles.plain_mazes import maze, write_csv
 
 
 def counts(name: str) -> bool:
@@ -70,6 +74,32 @@ def test_a_source_that_is_a_file_or_missing_is_refused(kind: str, tmp_path: Path
         with pytest.raises(BadInput, match=f"{name}: {words}"):
             BUILDS[kind]([tmp_path / "empty", tmp_path / name], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", BUILDS)
+def test_sources_of_one_name_have_longer_labels_in_any_order(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [tmp_path / name / "data" for name in "xy"]
+    for number, source in enumerate(sources):
+        if kind == "arc":
+            name = ("training", "evaluation")[number]
+            arc_tasks.write(source, {f"{name}/{number}": arc_tasks.task(number + 1)})
+        elif kind == "sudoku":
+            pairs = sudoku.pairs(4 * number, 4)
+            sudoku.write_drop(source, pairs[:3], pairs[3:])
+        else:
+            source.mkdir(parents=True)
+            for split in ("train", "test"):
+                write_csv(source / f"{split}.csv", [maze(Random(f"{number}{split}"), 5)])
+    for order in (sources, sources[::-1]):
+        out = tmp_path / f"out{order is sources}"
+        BUILDS[kind](order, out)
+        files = json.loads((out / "trace/sources.json").read_text())["files"]
+        assert {Path(file["path"]).parts[:2] for file in files} == {("x", "data"), ("y", "data")}
+    assert source_labels(sources) == dict(zip(sources, ("x/data", "y/data"), strict=True))
+    monkeypatch.chdir(sources[0])
+    assert source_labels([Path()]) == {Path(): "data"}
 
 
 def test_the_folder_of_parts_is_made(tmp_path: Path) -> None:

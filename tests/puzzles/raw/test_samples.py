@@ -14,7 +14,7 @@ from gristmill.puzzles.builders.grid import build_grid
 from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.config import ArcConfig, GridConfig, MazeConfig
 from gristmill.puzzles.laws.arc import arc_laws
-from gristmill.puzzles.laws.maze import maze_laws
+from gristmill.puzzles.laws.grid import maze_laws
 from gristmill.puzzles.raw.arc_tasks import read_tasks
 from gristmill.puzzles.raw.recipes import BUILT_IN
 from gristmill.puzzles.raw.samples import (

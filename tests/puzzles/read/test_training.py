@@ -2,53 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
+from examples.lights_out import LightsOutConfig, build_lights_out
+from gristmill.puzzles.raw.recipes import KINDS
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
 from tests.later import later
+from tests.puzzles.kinds import built
 
 torch = later("torch")
 torch_data = later("torch.utils.data", "torch")
 
 BATCH, STEPS = 16, 24
-
-
-def _from_sample(kind: str, config: Any) -> Callable[[Path, Path], None]:
-    def build(drop: Path, out: Path) -> None:
-        sample = import_module("gristmill.puzzles.raw.samples")
-        builder = import_module(f"gristmill.puzzles.builders.{kind}")
-        getattr(sample, f"write_{kind}_sample")(drop)
-        getattr(builder, f"build_{kind}")(drop, out, config)
-
-    return build
-
-
-def _domino(drop: Path, out: Path) -> None:
-    from gristmill.puzzles.builders.domino import build_domino
-
-    build_domino(out, DominoConfig(num_games=200, num_aug=2))
-
-
-def _lights_out(drop: Path, out: Path) -> None:
-    from examples.lights_out import LightsOutConfig, build_lights_out
-
-    build_lights_out(out, LightsOutConfig(boards=100))
-
-
-BUILDS: dict[str, Callable[[Path, Path], None]] = {
-    "arc": _from_sample("arc", ArcConfig(num_aug=8, dtype="uint8")),
-    "sudoku": _from_sample("sudoku", SudokuConfig(num_aug=4)),
-    "maze": _from_sample("maze", MazeConfig(aug=True)),
-    "domino": _domino,
-    "grid": _from_sample("grid", GridConfig(alphabet=".#So", dihedral=True)),
-    "lights out": _lights_out,
-}
 
 
 def toy(metadata: Any, width: int = 32) -> Any:
@@ -74,10 +42,13 @@ def toy(metadata: Any, width: int = 32) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", BUILDS)
+@pytest.mark.parametrize("kind", [*KINDS, "lights out"])
 def test_the_loss_of_a_toy_model_falls(kind: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    BUILDS[kind](tmp_path / "drop", out)
+    if kind == "lights out":
+        build_lights_out(out, LightsOutConfig(boards=100))
+    else:
+        built(kind, tmp_path)
     data = PuzzleDataset(PuzzleDatasetConfig(0, out, BATCH, False, 4, 0, 1))
     torch.manual_seed(0)
     model = toy(data.metadata)
