@@ -21,8 +21,8 @@ from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.laws import kd_laws
 from gristmill.synth.render.documents import Documents
-from gristmill.vocabularies import compare
-from gristmill.vocabularies.compare import EnginesDiffer
+from gristmill.vocabularies import encode
+from gristmill.vocabularies.encode import EnginesDiffer
 from gristmill.vocabularies.engine import TIKTOKEN, Gigatoken
 from tests.synth.conftest import KDBuild
 from tests.synth.conversations import as_json, conversation, hashes
@@ -121,7 +121,7 @@ def _build(shard: Path, root: Path, config: KDConfig) -> Build:
 
 
 def _sampled_row(shard: Path, rows: int) -> int:
-    return int(compare.sampled(shard.name, 0, rows)[0])
+    return int(encode.sampled(shard.name, 0, rows)[0])
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_the_first_row_of_a_part_fails_the_build_and_nothing_is_published(
 def test_a_sampled_row_fails_the_build(
     write_rows: Write, kd_build: KDBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = 3 * compare.SHARE
+    rows = 3 * encode.SHARE
     shard = write_rows(_rows(rows), row_group_size=100)
     row = _sampled_row(shard, rows)
     assert row > 0
@@ -172,11 +172,11 @@ def test_a_sampled_row_fails_the_build(
 def test_the_sample_is_the_same_at_any_number_of_workers(
     write_rows: Write, kd_build: KDBuild, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    rows = 3 * compare.SHARE
+    rows = 3 * encode.SHARE
     shard = write_rows(_rows(rows), row_group_size=100)
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 100)
     summary = kd_build(shard, "right", 0.5, workers=workers)
-    assert summary.compared_rows == len(compare.sampled(shard.name, 0, rows)) > 0
+    assert summary.compared_rows == len(encode.sampled(shard.name, 0, rows)) > 0
     assert (summary.fast_texts, summary.tiktoken_texts) == (3 * rows, 0)
 
 
@@ -185,7 +185,7 @@ def test_a_control_id_from_the_fast_engine_breaks_the_laws(
 ) -> None:
     """Rows outside the sample are left to the laws: no control id may be in a body."""
     shard, root = write_rows(_rows(5)), tmp_path / "root"
-    assert not len(compare.sampled(shard.name, 1, 4))
+    assert not len(encode.sampled(shard.name, 1, 4))
     _plant(monkeypatch, "answer 3 of it", lambda ids: np.append(ids, np.uint32(200_007)))
     with pytest.raises(LawsBroken, match="no control ids in bodies"):
         publish(_build(shard, root, KDConfig(vocabulary, 0.5)))
