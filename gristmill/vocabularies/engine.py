@@ -8,7 +8,6 @@ Source: `docs/formats/vocabularies.md#engines`, `docs/formats/vocabularies.md#bo
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import resource
 import threading
@@ -190,9 +189,6 @@ UNPROVEN: Final[Mapping[str, str]] = {
 }
 """Ranges of code points by vocabulary, in hexadecimal, both ends included."""
 
-DIGEST: Final = "475a5318e4c816896d750c57bc9948ed5b0eb451f1300efe8f6a846a2e669472"
-"""The hex sha256 of `UNPROVEN` and the versions that were compared."""
-
 _SURROGATES: Final = (0xD800, 0xDFFF)
 _CODE_POINTS: Final = 0x110000
 
@@ -231,13 +227,3 @@ def text_of(codes: Iterable[int]) -> str:
         else:
             pairs.append((code, code))
     return " ".join(f"{a:x}" if a == b else f"{a:x}-{b:x}" for a, b in pairs)
-
-
-def digest(versions: Mapping[str, str], unproven: Mapping[str, str]) -> str:
-    """Return the hex sha256 of tables and of the versions that were compared.
-
-    versions: by distribution.
-    unproven: as `UNPROVEN`.
-    """
-    lines = [f"{name} {text}\n" for name, text in sorted([*versions.items(), *unproven.items()])]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -14,7 +14,7 @@ import random
 import signal
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,6 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.loading import Loader
 from gristmill.loading import mix_file as module
 from gristmill.loading.mix_file import raw_text, read_mix, read_state
-from gristmill.loading.state import _digest
 from gristmill.macroxue import StepDataset
 from gristmill.mirror import pull, push
 from gristmill.synth.raw import TEXTS
@@ -41,7 +40,7 @@ from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.pinned import GPT2, O200K
 from tests import budget
 from tests.loading import training_run
-from tests.loading.training_run import DONE, STATE, STEPS, Run
+from tests.loading.training_run import DONE, STEPS, Run
 
 D6 = 'path = "macroxue/packs/sample_d6"'
 SOURCES = {
@@ -514,30 +513,3 @@ def test_a_killed_run_gives_each_step_once(sample_root, tmp_path, path):
         assert is_as_without_kills(run, text, sample_root.data)
         if done >= kills:
             return
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("steps", [-1, 1])
-def test_a_state_of_another_step_is_found(sample_root, tmp_path, monkeypatch, steps):
-    """A state that is saved too early or too late gives a step twice or never."""
-    (path,) = (each for each in SOURCES if "pools" in each)
-    text = mix(path, 0)
-    run = written_run(tmp_path / "run", sample_root.data, text)
-
-    def shifted(self: Run, state: Mapping[str, Any], kept: int) -> None:
-        moved = {
-            **state,
-            "position": state["position"] + steps * training_run.BATCH,
-            "step": state["step"] + steps,
-        }
-        moved["sha256"] = _digest(moved)
-        (self.folder / STATE).write_text(json.dumps({"loader": moved, "kept": kept}))
-
-    stopped = itertools.islice(run.lines(1), 5)
-    with monkeypatch.context() as patched:
-        patched.setattr(Run, "save", shifted)
-        patched.setattr(Run, "lines", lambda self, world: stopped)
-        run.train(1)
-    (run.folder / DONE).unlink()
-    run.train(2)
-    assert not is_as_without_kills(run, text, sample_root.data)

@@ -117,46 +117,6 @@ def test_no_default_names_a_person() -> None:
     assert "trained by" not in json.dumps([system_message(HarmonyConfig())])
 
 
-@pytest.mark.parametrize("rows", [0, 1, 59, 60, 61, 10_000])
-def test_a_cap_counts_rows_read(raw_files: list[Path], tmp_path: Path, rows: int) -> None:
-    summary = to_harmony(raw_files, tmp_path / "out", 0, HarmonyConfig(max_rows=rows))
-    assert summary.rows + summary.skipped == min(rows, 180)
-    if not summary.rows:
-        assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_the_digest_is_of_the_rows_and_not_of_their_groups(
-    raw_files: list[Path], tmp_path: Path
-) -> None:
-    digests = {}
-    for groups in (7, 50, 2000):
-        config = HarmonyConfig(rows_per_group=groups)
-        summary = to_harmony(raw_files, tmp_path / str(groups), 0, config)
-        (digests[groups],) = [note.content_sha256 for note in summary.files.values()]
-    other = to_harmony(raw_files, tmp_path / "other", 0, REFERENCE)
-    assert len(set(digests.values())) == 1
-    assert {note.content_sha256 for note in other.files.values()}.isdisjoint(digests.values())
-
-
-def test_whitespace_alone_is_kept(tmp_path: Path) -> None:
-    (path,) = write_drop(tmp_path / "drop", files=1, rows=4)
-    table = pq.read_table(path)
-    table = table.set_column(4, "query", pa.array([" ", "", None, "\n"]))
-    pq.write_table(table, path)
-    summary = to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
-    assert (summary.rows, summary.skipped) == (2, 2)
-
-
-def test_wrong_files_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "synth_001.parquet"
-    path.write_bytes(b"nothing")
-    with pytest.raises(BadInput, match=r"synth_001.*not a readable Parquet"):
-        to_harmony([path], tmp_path / "a", 0, HarmonyConfig(num_shards=1))
-    pq.write_table(pa.table({"query": ["q"], "synth_id": ["s"]}), path)
-    with pytest.raises(BadInput, match="no column synthetic_reasoning, synthetic_answer"):
-        to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1))
-
-
 def _raw(path: Path, **columns: Any) -> Path:
     names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
     pq.write_table(pa.table({name: ["a", "b", "c"] for name in names} | columns), path)

@@ -212,12 +212,6 @@ def test_refused_rows_after_a_cap_on_tokens_are_not_read(
         build_kd_shard(shard, tmp_path / "more", config)
 
 
-def test_a_bad_row_beyond_the_cap_is_not_read(write_rows: Write, kd_build: KDBuild) -> None:
-    shard = write_rows([("a", GOOD), ("b", GOOD), ("c", "{")])
-    summary = kd_build(shard, "out", max_rows=2)
-    assert summary.train_rows + summary.valid_rows == 2
-
-
 def test_rows_set_aside_do_not_count_towards_a_cap(
     write_rows: Write, vocabulary: Path, tmp_path: Path
 ) -> None:
@@ -500,13 +494,6 @@ def test_shard_numbers() -> None:
     assert shard_number(Path("synth_harmony_shard_3.parquet")) == "03"
     with pytest.raises(BadInput, match="shard_<number>"):
         shard_number(Path("part-0.parquet"))
-
-
-def test_the_error_names_a_file_that_is_not_a_shard(kd_build: KDBuild, tmp_path: Path) -> None:
-    path = tmp_path / "shard_00.parquet"
-    path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(BadInput, match="not a readable Parquet"):
-        kd_build(path, "out")
 
 
 def test_a_text_that_cannot_be_encoded_is_a_bad_row(
