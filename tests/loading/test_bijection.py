@@ -1,6 +1,3 @@
-from collections import Counter
-from math import factorial
-
 import numpy as np
 import pytest
 
@@ -101,25 +98,6 @@ def test_kernels_are_used_once_they_pay_and_where_numba_compiles(monkeypatch):
 @pytest.mark.parametrize("values", [[], [5], [3, 3, 3], [9, 7, 9, 8], [0, 2**40, 0], [-4, -6, -4]])
 def test_distinct_values_are_each_there_once(values):
     assert distinct(np.array(values, np.int64)) == sorted(set(values))
-
-
-# The bounds of chi square with 5 and 23 degrees of freedom that one set of keys in 10,000 passes.
-@pytest.mark.parametrize(("length", "bound"), [(3, 25.7), (4, 54.5)])
-def test_each_permutation_of_a_few_is_as_likely(length, bound):
-    trials = 600
-    counts = Counter(
-        tuple(Bijection(length, key("few", each))(np.arange(length)).tolist())
-        for each in range(trials)
-    )
-    expected = trials / factorial(length)
-    assert len(counts) == factorial(length)
-    deviation = sum((count - expected) ** 2 / expected for count in counts.values())
-    assert deviation < bound
-
-
-def test_neighbours_are_not_alike():
-    numbers = Bijection(10**6, key("neighbours"))(np.arange(10**5))
-    assert abs(np.corrcoef(numbers[:-1], numbers[1:])[0, 1]) < 0.02
 
 
 def test_other_parts_make_another_key():

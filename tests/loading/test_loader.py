@@ -208,12 +208,6 @@ def test_a_sampler_gives_lists_and_counts_what_the_loop_was_given():
         sampler.state_dict(5)
 
 
-def test_numbers_of_a_sampler_count_on_over_sources():
-    sources = {"a": Numbered("a", [0, 10]), "b": Numbered("b", [0, 20])}
-    lists = list(BatchSampler(Plan(mixture(sources, epochs={"a": 1, "b": 1})), 7))
-    assert sorted(functools.reduce(operator.iadd, lists, [])) == list(range(30))
-
-
 def test_ten_to_the_twelve_samples_take_no_memory():
     plan = Plan(Numbered("long", [0, 10**12]), seed=1)
     made = Loader(plan, 256, form="numpy")

@@ -439,15 +439,6 @@ def test_a_replay_from_a_mirror_has_the_same_bytes_at_any_number_of_ranks(
                 assert _is_part(part, whole, rank, world), (world, rank, step)
 
 
-@pytest.mark.slow
-def test_workers_read_the_same_bytes(sample_root, tmp_path):
-    path = "macroxue/pools/samples"
-    mix = f'[source.one]\npath = "{path}"\nepochs = 1\n'
-    plan = read_mix(written(tmp_path, mix), sample_root.data)
-    alone, ahead = (_given(Loader(plan, STEP, form="numpy", workers=workers)) for workers in (0, 2))
-    assert all(_is_part(part, whole, 0, 1) for part, whole in zip(ahead, alone, strict=True))
-
-
 KILLS = 100
 # One kill, about, where the machine does nothing else.
 SECONDS = 0.3

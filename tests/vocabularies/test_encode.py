@@ -74,12 +74,6 @@ def test_both_engines_give_the_ids_of_the_published_pattern(vocabulary, path, ow
         assert ids(encode.encoder(vocabulary, path, name), texts) == expected
 
 
-def test_the_text_of_a_control_token_is_encoded_as_text(vocabulary, path):
-    for name in ENGINES:
-        (control,) = ids(encode.encoder(vocabulary, path, name), ["<|endoftext|>"])
-        assert len(control) > 1 and max(control) < 50_256
-
-
 def test_a_text_with_an_unproven_character_goes_to_tiktoken(vocabulary, path):
     auto = encode.encoder(vocabulary, path)
     assert auto.why_reference_alone is None

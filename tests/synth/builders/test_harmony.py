@@ -469,16 +469,19 @@ def test_a_row_group_of_several_files_may_take_so_many_bytes(
 
 
 @pytest.mark.usefixtures("worker_threads")
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("workers", "most"), [(1, 200), (2, 200), (1, -1)])
 def test_progress_counts_the_raw_rows_of_each_file(
-    drop: list[Path], tmp_path: Path, workers: int
+    drop: list[Path], tmp_path: Path, workers: int, most: int
 ) -> None:
     reports: list[Report] = []
-    config = _config(rows_per_group=9, workers=workers, max_rows=200)
+    config = _config(rows_per_group=9, workers=workers, max_rows=most)
     to_harmony(drop, tmp_path / "out", 0, config, progress=Progress(reports.append, 0.0))
-    assert [report.done for report in reports] == [0, 60, 120, 180, 200]
+    if most > 0:
+        assert [report.done for report in reports] == [0, 60, 120, 180, 200]
+    total = most if most > 0 else sum(ROWS)
+    assert reports[-1].done == total
     assert {(report.stage, report.total, report.unit) for report in reports} == {
-        ("convert", 200, "rows")
+        ("convert", total, "rows")
     }
 
 

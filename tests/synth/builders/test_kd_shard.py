@@ -14,6 +14,7 @@ import pytest
 from gristmill.contract import BadInput, counts_of
 from gristmill.inbox import division
 from gristmill.run.parts import PartStore
+from gristmill.run.progress import Progress, Report
 from gristmill.synth import show
 from gristmill.synth.builders import kd_part, kd_part_file, kd_shard
 from gristmill.synth.builders.kd_shard import build_kd_shard, shard_number
@@ -543,3 +544,30 @@ def test_a_value_that_has_no_text_form_is_bad_input(
     pq.write_table(table.append_column("language", numbers), path)
     summary = kd_build(path, "fine")
     assert summary.rows == 5
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_kd_shard_reports_harmony_rows_part_by_part(
+    harmony: Path,
+    vocabulary: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: int,
+) -> None:
+    monkeypatch.setattr(kd_shard, "_PART_ROWS", 20)
+    reports: list[Report] = []
+    config = KDConfig(vocabulary, 0.2, workers=workers)
+    build_kd_shard(harmony, tmp_path / "out", config, progress=Progress(reports.append, 0.0))
+    rows = pq.read_metadata(harmony).num_rows
+    done = [report.done for report in reports]
+    assert done == [*range(0, rows, 20), rows]
+    assert reports[-1] == Report("render", rows, rows, "rows")
+
+
+def test_a_capped_kd_shard_does_not_know_how_many_rows_it_takes(
+    harmony: Path, vocabulary: Path, tmp_path: Path
+) -> None:
+    reports: list[Report] = []
+    config = KDConfig(vocabulary, 0.2, max_rows=7)
+    build_kd_shard(harmony, tmp_path / "out", config, progress=Progress(reports.append, 0.0))
+    assert reports[-2:] == [Report("render", 7, None, "rows"), Report("render", 7, 7, "rows")]
