@@ -34,7 +34,6 @@ from gristmill.loading import Loader
 from gristmill.loading import mix_file as module
 from gristmill.loading.mix_file import raw_text, read_mix, read_state
 from gristmill.macroxue import StepDataset
-from gristmill.mirror import pull, push
 from gristmill.synth.raw import TEXTS
 from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.pinned import GPT2, O200K
@@ -386,57 +385,6 @@ def test_samples_of_random_batches_are_what_their_raw_bytes_give(sample_root, tm
             break
     assert done >= samples
     assert len(equal) == 1
-
-
-STEP, GIVEN = 8, 3
-Arrays = dict[str, npt.NDArray[Any]]
-
-
-def _given(loader: Loader) -> list[Arrays]:
-    """The arrays of the first steps, of one process that reads or of workers."""
-    return [
-        {name: column for name, column in batch.items() if isinstance(column, np.ndarray)}
-        for batch in itertools.islice(loader, GIVEN)
-    ]
-
-
-def _is_part(part: Arrays, whole: Arrays, rank: int, world: int) -> bool:
-    """Whether a rank's batch is its rows of the whole one, whose rows may be filled up further."""
-    rows = slice(rank * STEP // world, (rank + 1) * STEP // world)
-    for name, column in part.items():
-        wanted = whole[name][rows]
-        inside = tuple(slice(size) for size in column.shape)
-        filled = np.full_like(wanted, -100 if name == "labels" else 0)
-        filled[inside] = column
-        if column.dtype != wanted.dtype or filled.tobytes() != wanted.tobytes():
-            return False
-    return part.keys() == whole.keys()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", SOURCES)
-def test_a_replay_from_a_mirror_has_the_same_bytes_at_any_number_of_ranks(
-    sample_root, tmp_path, path
-):
-    mix = f'seed = 3\nmax_epochs = 99\n[source.one]\npath = "{path}"\nepochs = 99\n'
-    mix += SOURCES[path]
-    here = Loader(read_mix(written(tmp_path, mix), sample_root.data), STEP, form="numpy")
-    given = _given(here)
-    state = json.loads(json.dumps(here.state_dict()))
-
-    names = {each.artifact for _, each in sample_root.records() if each.artifact == path}
-    mirror, copy = str(tmp_path / "mirror"), tmp_path / "copy"
-    assert not any(each.error for each in push(sample_root.data, mirror, sorted(names)))
-    assert not any(each.error for each in pull(copy, mirror))
-
-    plan = read_mix(written(tmp_path, mix), copy)
-    for world in (1, 2, 4):
-        for rank in range(world):
-            loader = Loader(plan, STEP, form="numpy", rank=rank, world=world)
-            loader.load_state_dict(state)
-            for step, whole in enumerate(given):
-                part = {n: c for n, c in loader[step].items() if isinstance(c, np.ndarray)}
-                assert _is_part(part, whole, rank, world), (world, rank, step)
 
 
 KILLS = 100

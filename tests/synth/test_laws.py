@@ -225,26 +225,21 @@ def test_the_law_of_a_shard_takes_the_fraction_of_its_config(kd_root: Path) -> N
     assert {violation.law for violation in kd_law(subject)} == {"split rule"}
 
 
-def test_other_lengths_break_equal_boundaries(kd_copy: Path) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "moved", "law"), [("u1", 1, "equal boundaries"), ("<i4", 0, "dtypes")]
+)
+def test_a_sidecar_of_other_lengths_or_another_type_breaks_its_law(
+    kd_copy: Path, dtype: str, moved: int, law: str
+) -> None:
     path = kd_copy / "train/shard_00_span"
     lengths = train_tokens(kd_copy).lengths.copy()
-    lengths[:2] += [1, -1]
-    values = np.fromfile(path.with_suffix(".bin"), dtype="u1")
+    lengths[:2] += [moved, -moved]
+    values = np.fromfile(path.with_suffix(".bin"), dtype="u1").astype(dtype)
     path.with_suffix(".bin").unlink()
     path.with_suffix(".idx").unlink()
-    with megatron.IndexedWriter(path, "u1") as writer:
+    with megatron.IndexedWriter(path, dtype) as writer:
         writer.add(values, lengths)
-    assert broken_laws(kd_copy) == {"equal boundaries"}
-
-
-def test_a_wrong_dtype_breaks_dtypes(kd_copy: Path) -> None:
-    path = kd_copy / "train/shard_00_span"
-    values = np.fromfile(path.with_suffix(".bin"), dtype="u1").astype("<i4")
-    path.with_suffix(".bin").unlink()
-    path.with_suffix(".idx").unlink()
-    with megatron.IndexedWriter(path, "<i4") as writer:
-        writer.add(values, train_tokens(kd_copy).lengths)
-    assert broken_laws(kd_copy) == {"dtypes"}
+    assert broken_laws(kd_copy) == {law}
 
 
 @pytest.mark.parametrize(
