@@ -354,4 +354,7 @@ def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> list[Re
 
     Raises HubError as `gristmill.inbox.hub.fetch_drop`.
     """
+    with hub.hub_errors(str(drop)):
+        for left in drop.glob(".*.partial"):  # of version 0.9; the drop would wait for it
+            left.unlink()
     return hub.fetch_drop(drop, place, progress, DONE)

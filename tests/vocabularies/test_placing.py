@@ -325,17 +325,6 @@ def test_a_wrong_key_is_refused_by_its_name(tmp_path, line, rule):
     assert rule in refused.value.rule and refused.value.file.endswith(FILE)
 
 
-def test_a_missing_key_and_a_built_in_name_are_refused(tmp_path):
-    for name, text, rule in (
-        ("mine", 'form = "tiktoken"', "`file` is missing: write file ="),
-        ("gpt2", f'form="tokenizer.json"\nfile="t"\nsha256="{"0" * 64}"\neod="x"', "built-in"),
-    ):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / FILE).write_text(text)
-        with pytest.raises(BadInput, match=rule):
-            read_declared(tmp_path / name)
-
-
 def test_the_fixed_texts_stay(monkeypatch):
     monkeypatch.setattr(probe, "texts", _ALL_TEXTS)
     assert len(probe.texts()) == 5000
