@@ -10,14 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Trace
 from gristmill.loading.bijection import Numbers, Words
-from gristmill.reading.folder import Generation
+
+if TYPE_CHECKING:
+    from gristmill.reading.folder import Generation
 
 Columns = dict[str, npt.NDArray[Any]]
 
