@@ -32,7 +32,7 @@ from bench.reasoning_reader import CORPUS, SEQ_LEN, SPLIT, write_shards
 from gristmill.chess import GameSpliceDataset, build_game_dataset, build_splice_cache, validate
 from gristmill.chess.samples import write_month
 from gristmill.contract import Trace
-from gristmill.loading import Identity, Loader, Mixture, Plan, compiled
+from gristmill.loading import Identity, Loader, Mixture, Plan, bijection
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.mix_file import read_mix
 from gristmill.macroxue import StepDataset
@@ -143,7 +143,7 @@ def plans(_: kit.Given) -> None:
     plan, places = Plan(Mixture(eight, (10**9,) * 8), seed=1), np.arange(PLANNED)
     one = kit.spent(lambda: [plan.at(part) for part in np.split(places, PLANNED // 8192)])
     kit.bounded("plan of 8 sources: ns a sample", one / PLANNED * 1e9, most=600)
-    while compiled.kernels() is None:
+    while bijection.kernels() is None:
         plan.at(places)
     one = kit.spent(lambda: [plan.at(part) for part in np.split(places, PLANNED // 8192)])
     kit.bounded("the same by kernels", one / PLANNED * 1e9, most=200)

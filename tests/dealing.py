@@ -43,7 +43,7 @@ FIRST: Final = (
     "tests/assets/test_damaged_inputs.py",
     "tests/publish/test_real_builds.py",
     "tests/publish/test_kill.py",
-    "tests/vocabularies/test_proven.py",
+    "tests/vocabularies/test_engine.py",
     "tests/test_sample_commands.py",
     *TORCH,
     "tests/synth/builders/",

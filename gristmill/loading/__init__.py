@@ -12,10 +12,8 @@ from gristmill.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gristmill.loading.loader import BatchSampler, Loader
     from gristmill.loading.mix_file import read_mix
-    from gristmill.loading.mixtures import Mixture, mixture
-    from gristmill.loading.packing import Packed
-    from gristmill.loading.plan import Plan
-    from gristmill.loading.source import Grouped, Identity, Picked, Source
+    from gristmill.loading.plan import Mixture, Plan, mixture
+    from gristmill.loading.source import Grouped, Identity, Packed, Picked, Source
     from gristmill.loading.state import OtherData
 
 __all__ = [
@@ -38,10 +36,8 @@ __getattr__ = lazy_exports(
     {
         "loader": ("BatchSampler", "Loader"),
         "mix_file": ("read_mix",),
-        "mixtures": ("Mixture", "mixture"),
-        "packing": ("Packed",),
-        "plan": ("Plan",),
-        "source": ("Grouped", "Identity", "Picked", "Source"),
+        "plan": ("Mixture", "Plan", "mixture"),
+        "source": ("Grouped", "Identity", "Packed", "Picked", "Source"),
         "state": ("OtherData",),
     },
 )

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import OrderedDict
 from math import isqrt
+from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-from gristmill.loading.compiled import kernels
 
 Numbers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -265,3 +265,21 @@ class Order:
             while len(self._bijections) > _BIJECTIONS:
                 self._bijections.popitem(last=False)
         return found
+
+
+PAYS: Final = 1 << 21
+"""Numbers that a process orders in NumPy first: what the kernels save then is what numba's import,
+half a second, costs."""
+
+_ordered = 0
+
+
+def kernels(ordered: int = 0) -> ModuleType | None:
+    """The kernels, which give what NumPy gives; None where they do not pay yet or numba is off."""
+    global _ordered
+    _ordered += ordered
+    if _ordered < PAYS or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return None
+    from gristmill.loading import kernels as found
+
+    return found

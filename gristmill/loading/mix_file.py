@@ -17,8 +17,7 @@ import pydantic
 from gristmill.contract import BadInput, GristmillError
 from gristmill.dispatch import kinds_at
 from gristmill.lazy_exports import Call
-from gristmill.loading.mixtures import MOST_EPOCHS, mixture
-from gristmill.loading.plan import Plan
+from gristmill.loading.plan import MOST_EPOCHS, Plan, mixture
 from gristmill.loading.source import Source
 from gristmill.untrusted.files import opened
 from gristmill.untrusted.toml import read_toml

@@ -18,8 +18,7 @@ import numpy as np
 
 from gristmill.contract import GristmillError
 from gristmill.loading.bijection import VERSION as ORDER
-from gristmill.loading.mixtures import Mixture
-from gristmill.loading.plan import Change, Plan, Segment, step_after
+from gristmill.loading.plan import Change, Mixture, Plan, Segment, step_after
 from gristmill.loading.source import Identity, Source, View, names_of
 
 FORMAT: Final = "gristmill.loader"

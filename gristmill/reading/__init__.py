@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from gristmill.reading.generation import Generation, StaleDataset, Verify
+from gristmill.reading.folder import Generation, StaleDataset, Verify
 
 __all__ = ["Generation", "StaleDataset", "Verify"]

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.reading.folder import Generations, Opening, opened
-from gristmill.reading.generation import Generation, Verify, verify_level
+from gristmill.reading.folder import Generation, Generations, Opening, Verify, opened, verify_level
 
 Held = TypeVar("Held")
 

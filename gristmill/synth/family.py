@@ -288,7 +288,7 @@ CATALOG = Catalog(
     columns=call("gristmill.synth.show:columns"),
     facts=call("gristmill.synth.show:facts"),
     tables=call("gristmill.synth.show:tables"),
-    splits=call("gristmill.synth.read.exported:splits"),
+    splits=call("gristmill.synth.read.distill:splits"),
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", "00"),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),

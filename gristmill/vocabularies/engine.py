@@ -1,4 +1,4 @@
-"""The fast engine, gigatoken, and the ranks of tiktoken, whose ids it must give.
+"""The fast engine, gigatoken, and the ranks of tiktoken, whose ids it must give but for `UNPROVEN`.
 
 An engine knows one tokenizer and encodes one text.
 
@@ -11,14 +11,21 @@ import base64
 import json
 import resource
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gristmill.contract import BadInput
-from gristmill.vocabularies.pinned import PATTERNS, TokenizerFile, Vocabulary, file_of_pinned
+from gristmill.vocabularies.pinned import (
+    GPT2,
+    O200K,
+    PATTERNS,
+    TokenizerFile,
+    Vocabulary,
+    file_of_pinned,
+)
 
 if TYPE_CHECKING:
     import gigatoken
@@ -34,7 +41,7 @@ ENGINES: Final = (AUTO, TIKTOKEN)
 """Values of the setting `engine`: gigatoken where it is proven equal, or tiktoken alone."""
 
 PROVEN_VERSIONS: Final = {"gigatoken": "0.10.0", "tiktoken": "0.14.0"}
-"""The versions whose encodings were compared; `proven` holds the result."""
+"""The versions whose encodings were compared; `UNPROVEN` holds the result."""
 
 _GROWTH_BYTES: Final = 256 << 20
 _LEAST_CHARACTERS: Final = 1 << 24
@@ -162,3 +169,61 @@ def is_panic(error: BaseException) -> bool:
 def _resident_bytes() -> int:
     """Resident memory of this process, now."""
     return int(Path("/proc/self/statm").read_bytes().split()[1]) * _PAGE_BYTES
+
+
+Ranges = tuple[tuple[int, int], ...]
+
+UNPROVEN: Final[Mapping[str, str]] = {
+    O200K.name: (
+        "88f c5c cdc 1acf-1add 1ae0-1aeb a7ce-a7cf a7d2 a7d4 a7f1 10940-10959 10ec5-10ec7 "
+        "10efa-10efb 11b60-11b67 11db0-11ddb 11de0-11de9 16ea0-16eb8 16ebb-16ed3 16ff2-16ff6 "
+        "187f8-187ff 18d09-18d1e 18d80-18df2 1e6c0-1e6de 1e6e0-1e6f5 1e6fe-1e6ff 2b73a-2b73f "
+        "2cea2-2cead 323b0-33479"
+    ),
+    GPT2.name: (
+        "88f c5c cdc a7ce-a7cf a7d2 a7d4 a7f1 10940-10959 10ec5-10ec7 11db0-11ddb 11de0-11de9 "
+        "16ea0-16eb8 16ebb-16ed3 16ff2-16ff6 187f8-187ff 18d09-18d1e 18d80-18df2 1e6c0-1e6de "
+        "1e6e0-1e6e2 1e6e4-1e6e5 1e6e7-1e6ed 1e6f0-1e6f4 1e6fe-1e6ff 2b73a-2b73f 2cea2-2cead "
+        "323b0-33479"
+    ),
+}
+"""Ranges of code points by vocabulary, in hexadecimal, both ends included."""
+
+_SURROGATES: Final = (0xD800, 0xDFFF)
+_CODE_POINTS: Final = 0x110000
+
+
+def ranges(text: str) -> Ranges:
+    """Return the first and the last code point of each range that is not proven, ascending.
+
+    text: as a value of `UNPROVEN`.
+    """
+    pairs = []
+    for each in text.split():
+        first, _, last = each.partition("-")
+        pairs.append((int(first, 16), int(last or first, 16)))
+    return tuple(pairs)
+
+
+def table(text: str) -> npt.NDArray[np.bool_]:
+    """Return whether each code point is not proven, bool [0x110000]; surrogates are not.
+
+    text: as a value of `UNPROVEN`.
+    """
+    import numpy as np  # configs name the engines, and load nothing heavy
+
+    unproven = np.zeros(_CODE_POINTS, dtype=np.bool_)
+    for first, last in (*ranges(text), _SURROGATES):
+        unproven[first : last + 1] = True
+    return unproven
+
+
+def text_of(codes: Iterable[int]) -> str:
+    """Return code points as ranges in hexadecimal, as a value of `UNPROVEN`."""
+    pairs: list[tuple[int, int]] = []
+    for code in sorted(codes):
+        if pairs and pairs[-1][1] == code - 1:
+            pairs[-1] = (pairs[-1][0], code)
+        else:
+            pairs.append((code, code))
+    return " ".join(f"{a:x}" if a == b else f"{a:x}-{b:x}" for a, b in pairs)

@@ -11,13 +11,12 @@ from functools import lru_cache
 from importlib import metadata
 from typing import Any, Final
 
-import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.printable import printable
 from gristmill.settings.fields import shown
-from gristmill.vocabularies import probe, proven
+from gristmill.vocabularies import engine, probe
 from gristmill.vocabularies.engine import Gigatoken, is_panic
 from gristmill.vocabularies.pinned import Proof, TokenizerFile
 from gristmill.vocabularies.references import LIBRARIES, Reference, reference_of
@@ -169,7 +168,7 @@ def prove(tokenizer: TokenizerFile) -> Proof:
     if len(unproven) > _MOST_UNPROVEN:
         return refused(f"gigatoken gives other ids beside {len(unproven):,} characters")
     rest = (code for code in range(0x110000) if code not in compared)
-    unequal = proven.text_of([*unproven, *rest])
+    unequal = engine.text_of([*unproven, *rest])
     return Proof("", versions, unequal, proof.probe, len(texts), marks)
 
 
@@ -230,10 +229,3 @@ def _unequal(
 
 def _surrounded(texts: Iterable[str], surroundings: Sequence[str]) -> str:
     return "\nx ".join(around.replace("{}", text) for text in texts for around in surroundings)
-
-
-SHARE: Final = 256
-"""One row of so many is encoded by both engines, and the first one of each part."""
-
-_MIX: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
-_SHOWN: Final = 8

@@ -58,7 +58,6 @@ ACROSS = {
     "sensors/test_first_ticks.py": "the sensors of all families over samples that are built",
     "synth/builders/chat/test_synth_recipe.py": "SYNTH by a recipe against its own assets",
     "synth/builders/chat/test_publishing.py": "conversations from their drop to a batch, published",
-    "synth/builders/test_progress.py": "what the builders of SYNTH report",
     "synth/render/test_golden.py": "both renderers against golden tokens",
     "upgrade/test_upgrade.py": "what an older version left, opened by the code of now",
     "test_damages.py": "a damage of an artifact of every asset, and what finds it",

@@ -1,10 +1,7 @@
-from collections import Counter
-from math import factorial
-
 import numpy as np
 import pytest
 
-from gristmill.loading import compiled
+from gristmill.loading import bijection
 from gristmill.loading.bijection import MOST, Bijection, Order, distinct, drawn_bits, key
 from tests.loading.numbered import Numbered, permuted, sample_at
 
@@ -12,8 +9,8 @@ from tests.loading.numbered import Numbered, permuted, sample_at
 @pytest.fixture(params=["numpy", "kernels"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """In which of the two ways numbers are ordered."""
-    monkeypatch.setattr(compiled, "_ordered", 0)
-    monkeypatch.setattr(compiled, "PAYS", 0 if request.param == "kernels" else 1 << 62)
+    monkeypatch.setattr(bijection, "_ordered", 0)
+    monkeypatch.setattr(bijection, "PAYS", 0 if request.param == "kernels" else 1 << 62)
     return str(request.param)
 
 
@@ -80,46 +77,27 @@ def test_kernels_give_what_numpy_gives(monkeypatch):
         made, places = Bijection(length, key("both", length)), chance.integers(0, length, 1000)
         found = []
         for pays in (0, 1 << 62):
-            monkeypatch.setattr(compiled, "PAYS", pays)
+            monkeypatch.setattr(bijection, "PAYS", pays)
             found += [made(places), made(places[::2]), drawn_bits(places[::-1], length)]
         assert all(map(np.array_equal, found[:3], found[3:]))
 
 
 def test_kernels_are_used_once_they_pay_and_where_numba_compiles(monkeypatch):
     made = Bijection(10**6, 1)
-    monkeypatch.setattr(compiled, "_ordered", 0)
-    monkeypatch.setattr(compiled, "PAYS", 100)
+    monkeypatch.setattr(bijection, "_ordered", 0)
+    monkeypatch.setattr(bijection, "PAYS", 100)
     made(np.arange(99))
-    assert compiled.kernels() is None
+    assert bijection.kernels() is None
     made(np.arange(1))
-    assert compiled.kernels() is not None
+    assert bijection.kernels() is not None
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    assert compiled.kernels() is None
+    assert bijection.kernels() is None
     assert made(np.arange(8)).tolist() == Bijection(10**6, 1)(np.arange(8)).tolist()
 
 
 @pytest.mark.parametrize("values", [[], [5], [3, 3, 3], [9, 7, 9, 8], [0, 2**40, 0], [-4, -6, -4]])
 def test_distinct_values_are_each_there_once(values):
     assert distinct(np.array(values, np.int64)) == sorted(set(values))
-
-
-# The bounds of chi square with 5 and 23 degrees of freedom that one set of keys in 10,000 passes.
-@pytest.mark.parametrize(("length", "bound"), [(3, 25.7), (4, 54.5)])
-def test_each_permutation_of_a_few_is_as_likely(length, bound):
-    trials = 600
-    counts = Counter(
-        tuple(Bijection(length, key("few", each))(np.arange(length)).tolist())
-        for each in range(trials)
-    )
-    expected = trials / factorial(length)
-    assert len(counts) == factorial(length)
-    deviation = sum((count - expected) ** 2 / expected for count in counts.values())
-    assert deviation < bound
-
-
-def test_neighbours_are_not_alike():
-    numbers = Bijection(10**6, key("neighbours"))(np.arange(10**5))
-    assert abs(np.corrcoef(numbers[:-1], numbers[1:])[0, 1]) < 0.02
 
 
 def test_other_parts_make_another_key():

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.loading import BatchSampler, Loader, Mixture, Plan, mixture
-from gristmill.loading import loader as loading_loader
+from gristmill.loading import BatchSampler, Loader, Plan, mixture
 from tests import budget
 from tests.loading.numbered import Numbered
-from tests.loading.trial import Trial, fails
+from tests.loading.trial import Trial
 
 
 def one(length: int = 100) -> Plan:
@@ -33,43 +32,6 @@ def test_nothing_is_lost_or_doubled_by_kills_and_resizes(seed):
 def test_ten_thousand_trials(hundred):
     for seed in range(hundred * 100, hundred * 100 + 100):
         Trial(seed).run()
-
-
-def test_the_trials_find_equal_slices_without_a_rest(monkeypatch):
-    def equal(step: Any, rank: int, world: int) -> Any:
-        size = step.size // world
-        return np.arange(step.position + rank * size, step.position + (rank + 1) * size)
-
-    monkeypatch.setattr(loading_loader, "share", equal)
-    assert fails(20)
-
-
-def test_the_trials_find_ranks_that_take_turns(monkeypatch):
-    def strided(step: Any, rank: int, world: int) -> Any:
-        return np.arange(step.position + rank, step.position + step.size, world)
-
-    monkeypatch.setattr(loading_loader, "share", strided)
-    assert fails(20)
-
-
-@pytest.mark.slow
-def test_the_trials_find_a_position_that_is_rounded(monkeypatch):
-    resumed = loading_loader.resumed
-
-    def rounded(plan: Plan, state: Any, changed: str) -> Any:
-        size = state["batches"][-1][2]
-        return resumed(plan, {**state, "position": state["position"] // size * size}, changed)
-
-    monkeypatch.setattr(loading_loader, "resumed", rounded)
-    assert fails(60)
-
-
-def test_the_trials_find_a_mixture_from_the_first_position(monkeypatch):
-    def from_zero(plan: Plan, position: int, mixed: Mixture) -> Plan:
-        return Plan(mixed, seed=plan.seed, window=plan.window)
-
-    monkeypatch.setattr(Plan, "changed", from_zero)
-    assert fails(60)
 
 
 def test_a_step_is_read_again_at_any_number_of_ranks():
@@ -244,12 +206,6 @@ def test_a_sampler_gives_lists_and_counts_what_the_loop_was_given():
     assert list(again) == lists[2:]
     with pytest.raises(GristmillError, match="5 batches of 4"):
         sampler.state_dict(5)
-
-
-def test_numbers_of_a_sampler_count_on_over_sources():
-    sources = {"a": Numbered("a", [0, 10]), "b": Numbered("b", [0, 20])}
-    lists = list(BatchSampler(Plan(mixture(sources, epochs={"a": 1, "b": 1})), 7))
-    assert sorted(functools.reduce(operator.iadd, lists, [])) == list(range(30))
 
 
 def test_ten_to_the_twelve_samples_take_no_memory():

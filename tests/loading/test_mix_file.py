@@ -14,7 +14,7 @@ import random
 import signal
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,15 +33,13 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.loading import Loader
 from gristmill.loading import mix_file as module
 from gristmill.loading.mix_file import raw_text, read_mix, read_state
-from gristmill.loading.state import _digest
 from gristmill.macroxue import StepDataset
-from gristmill.mirror import pull, push
 from gristmill.synth.raw import TEXTS
 from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.pinned import GPT2, O200K
 from tests import budget
 from tests.loading import training_run
-from tests.loading.training_run import DONE, STATE, STEPS, Run
+from tests.loading.training_run import DONE, STEPS, Run
 
 D6 = 'path = "macroxue/packs/sample_d6"'
 SOURCES = {
@@ -389,66 +387,6 @@ def test_samples_of_random_batches_are_what_their_raw_bytes_give(sample_root, tm
     assert len(equal) == 1
 
 
-STEP, GIVEN = 8, 3
-Arrays = dict[str, npt.NDArray[Any]]
-
-
-def _given(loader: Loader) -> list[Arrays]:
-    """The arrays of the first steps, of one process that reads or of workers."""
-    return [
-        {name: column for name, column in batch.items() if isinstance(column, np.ndarray)}
-        for batch in itertools.islice(loader, GIVEN)
-    ]
-
-
-def _is_part(part: Arrays, whole: Arrays, rank: int, world: int) -> bool:
-    """Whether a rank's batch is its rows of the whole one, whose rows may be filled up further."""
-    rows = slice(rank * STEP // world, (rank + 1) * STEP // world)
-    for name, column in part.items():
-        wanted = whole[name][rows]
-        inside = tuple(slice(size) for size in column.shape)
-        filled = np.full_like(wanted, -100 if name == "labels" else 0)
-        filled[inside] = column
-        if column.dtype != wanted.dtype or filled.tobytes() != wanted.tobytes():
-            return False
-    return part.keys() == whole.keys()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", SOURCES)
-def test_a_replay_from_a_mirror_has_the_same_bytes_at_any_number_of_ranks(
-    sample_root, tmp_path, path
-):
-    mix = f'seed = 3\nmax_epochs = 99\n[source.one]\npath = "{path}"\nepochs = 99\n'
-    mix += SOURCES[path]
-    here = Loader(read_mix(written(tmp_path, mix), sample_root.data), STEP, form="numpy")
-    given = _given(here)
-    state = json.loads(json.dumps(here.state_dict()))
-
-    names = {each.artifact for _, each in sample_root.records() if each.artifact == path}
-    mirror, copy = str(tmp_path / "mirror"), tmp_path / "copy"
-    assert not any(each.error for each in push(sample_root.data, mirror, sorted(names)))
-    assert not any(each.error for each in pull(copy, mirror))
-
-    plan = read_mix(written(tmp_path, mix), copy)
-    for world in (1, 2, 4):
-        for rank in range(world):
-            loader = Loader(plan, STEP, form="numpy", rank=rank, world=world)
-            loader.load_state_dict(state)
-            for step, whole in enumerate(given):
-                part = {n: c for n, c in loader[step].items() if isinstance(c, np.ndarray)}
-                assert _is_part(part, whole, rank, world), (world, rank, step)
-
-
-@pytest.mark.slow
-def test_workers_read_the_same_bytes(sample_root, tmp_path):
-    path = "macroxue/pools/samples"
-    mix = f'[source.one]\npath = "{path}"\nepochs = 1\n'
-    plan = read_mix(written(tmp_path, mix), sample_root.data)
-    alone, ahead = (_given(Loader(plan, STEP, form="numpy", workers=workers)) for workers in (0, 2))
-    assert all(_is_part(part, whole, 0, 1) for part, whole in zip(ahead, alone, strict=True))
-
-
 KILLS = 100
 # One kill, about, where the machine does nothing else.
 SECONDS = 0.3
@@ -514,30 +452,3 @@ def test_a_killed_run_gives_each_step_once(sample_root, tmp_path, path):
         assert is_as_without_kills(run, text, sample_root.data)
         if done >= kills:
             return
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("steps", [-1, 1])
-def test_a_state_of_another_step_is_found(sample_root, tmp_path, monkeypatch, steps):
-    """A state that is saved too early or too late gives a step twice or never."""
-    (path,) = (each for each in SOURCES if "pools" in each)
-    text = mix(path, 0)
-    run = written_run(tmp_path / "run", sample_root.data, text)
-
-    def shifted(self: Run, state: Mapping[str, Any], kept: int) -> None:
-        moved = {
-            **state,
-            "position": state["position"] + steps * training_run.BATCH,
-            "step": state["step"] + steps,
-        }
-        moved["sha256"] = _digest(moved)
-        (self.folder / STATE).write_text(json.dumps({"loader": moved, "kept": kept}))
-
-    stopped = itertools.islice(run.lines(1), 5)
-    with monkeypatch.context() as patched:
-        patched.setattr(Run, "save", shifted)
-        patched.setattr(Run, "lines", lambda self, world: stopped)
-        run.train(1)
-    (run.folder / DONE).unlink()
-    run.train(2)
-    assert not is_as_without_kills(run, text, sample_root.data)

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.engines, pytest.mark.slow]
 
 FOLDER = Path(sys.prefix, "oldest-numpy")
 GOLDEN = "never_change or golden or as_scalars_have"
-FILES = ("test_bijection.py", "test_plan.py", "test_packing.py")
+FILES = ("test_bijection.py", "test_plan.py", "test_source.py")
 
 
 def _oldest() -> str:

@@ -174,14 +174,6 @@ def test_a_state_of_an_earlier_version_is_read_and_said_to_have_no_digest():
     assert made.position == 12
 
 
-def test_a_copy_with_another_path_is_accepted():
-    state = state_at(3, "1")
-    state["sources"][0]["artifact"] = "elsewhere"
-    made = loader("1")
-    made.load_state_dict(edited(state))
-    assert made.position == 12
-
-
 def test_other_data_goes_on_from_the_position_as_a_new_source():
     state = state_at(3, "1", "1")
     made = loader("1", "2")

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.contract import GristmillError
 from gristmill.loading import Loader, Mixture, Plan
 from gristmill.loading.state import batch_of
 from tests.loading.numbered import Numbered, sample_at, turns
@@ -171,13 +170,3 @@ class Trial:
                 quotas[at], drawn[at] = drawn[at] - before[at], before[at]
             for at in islice(turns(quotas, self.order, first), end - first):
                 yield at, next_of(at)
-
-
-def fails(trials: int) -> bool:
-    """Whether one of the first trials finds a fault that is in the product now."""
-    for seed in range(trials):
-        try:
-            Trial(seed).run()
-        except (AssertionError, IndexError, ValueError, GristmillError):
-            return True
-    return False

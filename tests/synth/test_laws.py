@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from gristmill import families
-from gristmill.contract import BadInput, Summary, Violation
+from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.hashing import sha256_file
 from gristmill.inbox import division
-from gristmill.provenance import Input, Record, Tokenizer, read_record
-from gristmill.provenance.verification import verify
-from gristmill.publish.build import Attempt, Build
-from gristmill.publish.publish import publish
-from gristmill.synth import laws, raw
-from gristmill.synth.builders.harmony import to_harmony
-from gristmill.synth.builders.harmony_shard import shard_name
+from gristmill.provenance import read_record
+from gristmill.synth import laws
 from gristmill.synth.builders.kd_shard import build_kd_shard
-from gristmill.synth.builders.manifests import write_harmony_manifest, write_kd_manifest
-from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.config import KDConfig
 from gristmill.synth.format import harmony_tokens, megatron, trace
 from gristmill.synth.format.megatron import Indexed
 from gristmill.synth.format.trace import trace as trace_document
@@ -44,8 +38,7 @@ from gristmill.synth.laws import (
     shard_numbers,
     shard_records,
 )
-from gristmill.synth.samples import write_drop
-from gristmill.vocabularies.pinned import O200K
+from tests.sample_root import SampleRoot
 from tests.synth.conversations import as_json, conversation
 from tests.synth.damage import broken_laws, set_value, train_tokens
 
@@ -232,26 +225,21 @@ def test_the_law_of_a_shard_takes_the_fraction_of_its_config(kd_root: Path) -> N
     assert {violation.law for violation in kd_law(subject)} == {"split rule"}
 
 
-def test_other_lengths_break_equal_boundaries(kd_copy: Path) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "moved", "law"), [("u1", 1, "equal boundaries"), ("<i4", 0, "dtypes")]
+)
+def test_a_sidecar_of_other_lengths_or_another_type_breaks_its_law(
+    kd_copy: Path, dtype: str, moved: int, law: str
+) -> None:
     path = kd_copy / "train/shard_00_span"
     lengths = train_tokens(kd_copy).lengths.copy()
-    lengths[:2] += [1, -1]
-    values = np.fromfile(path.with_suffix(".bin"), dtype="u1")
+    lengths[:2] += [moved, -moved]
+    values = np.fromfile(path.with_suffix(".bin"), dtype="u1").astype(dtype)
     path.with_suffix(".bin").unlink()
     path.with_suffix(".idx").unlink()
-    with megatron.IndexedWriter(path, "u1") as writer:
+    with megatron.IndexedWriter(path, dtype) as writer:
         writer.add(values, lengths)
-    assert broken_laws(kd_copy) == {"equal boundaries"}
-
-
-def test_a_wrong_dtype_breaks_dtypes(kd_copy: Path) -> None:
-    path = kd_copy / "train/shard_00_span"
-    values = np.fromfile(path.with_suffix(".bin"), dtype="u1").astype("<i4")
-    path.with_suffix(".bin").unlink()
-    path.with_suffix(".idx").unlink()
-    with megatron.IndexedWriter(path, "<i4") as writer:
-        writer.add(values, train_tokens(kd_copy).lengths)
-    assert broken_laws(kd_copy) == {"dtypes"}
+    assert broken_laws(kd_copy) == {law}
 
 
 @pytest.mark.parametrize(
@@ -391,188 +379,66 @@ def test_answers_of_one_prompt_have_one_id_and_one_split(
     assert list(kd_laws(out, "07", 0.1)) == []
 
 
-IDS = sorted((f"id_{number}" for number in range(50)), key=division.value)
+ids = st.lists(st.text("abc", min_size=1), unique=True, max_size=5)
 
 
-@pytest.mark.parametrize("valid", [0, 1, 20, 50])
-def test_a_threshold_divides_the_lowest_hashes_from_the_others(valid: int) -> None:
+@given(ids, ids, st.floats(0, 1))
+@example(["memorization_82_52457"], ["memorization_german_10_150696"], 0.3)
+@example([], ["memorization_german_10_150696"], 0.356852)
+@example(["a"], ["a"], 0.5)
+def test_a_threshold_divides_the_ids_that_the_rule_puts_on_its_sides(
+    valid: list[str], train: list[str], fraction: float
+) -> None:
     bounds = HashBounds()
-    bounds.add("valid", IDS[:valid])
-    bounds.add("train", iter(IDS[valid:]))
-    assert bounds.divide()
+    for split, members in (("valid", valid), ("train", train)):
+        for member in members:
+            bounds.add(split, iter([member]))
+    low, high = sorted(map(division.value, valid)), sorted(map(division.value, train))
+    assert bounds.divide() == all(one < other for one in low for other in high)
+    limit = division.threshold(fraction)
+    by_rule = all(division.is_valid(each, limit) for each in valid)
+    assert bounds.divide_at(fraction) == (
+        by_rule and not any(division.is_valid(each, limit) for each in train)
+    )
+    bounds.highest_valid, bounds.lowest_train = -1, limit
+    assert bounds.divide_at(fraction)
+    bounds.highest_valid = limit
+    assert not bounds.divide_at(fraction)
 
 
-def test_an_id_in_both_splits_cannot_be_divided() -> None:
-    bounds = HashBounds()
-    bounds.add("valid", [IDS[0], IDS[20]])
-    bounds.add("train", [IDS[30], IDS[20]])
-    bounds.add("valid", [IDS[1]])
-    bounds.add("train", [IDS[40]])
-    assert not bounds.divide()
-
-
-def test_only_a_fraction_between_the_bounds_divides_at_its_threshold() -> None:
-    bounds = HashBounds()
-    bounds.add("valid", ["memorization_82_52457"])  # 0.297650
-    bounds.add("train", ["memorization_german_10_150696"])  # 0.356852
-    assert [f for f in (0.2, 0.29765, 0.2977, 0.3, 0.3568, 0.357, 1) if bounds.divide_at(f)] == [
-        0.2977,
-        0.3,
-        0.3568,
-    ]
-
-
-def test_the_threshold_itself_is_train() -> None:
-    value = division.threshold(0.3)
-    bounds = HashBounds()
-    bounds.lowest_train = value
-    assert bounds.divide_at(0.3)
-    bounds.highest_valid = value
-    assert not bounds.divide_at(0.3)
-    assert not bounds.divide()
-
-
-HARMONY, KD = "synth_harmony", "megatron/synth_kd_v1"
 NUMBERS = ("00", "01", "02", "03")
 
 
-def published(
-    root: Path,
-    artifact: str,
-    asset: str,
-    partition: str,
-    config: object,
-    inputs: list[Input],
-    make: Callable[[Attempt], Summary],
-    check: Callable[[Path], Iterable[Violation]] = lambda _: (),
-) -> Record:
-    build = Build(
-        root=root,
-        artifact=artifact,
-        asset=asset,
-        partition=partition,
-        code_version=(KDConfig if artifact == KD else HarmonyConfig).CODE_VERSION,
-        config=config,
-        inputs=inputs,
-        make=make,
-        laws=check,
-        shared=True,
-        tokenizer=Tokenizer(name=O200K.name, path=O200K.relative, sha256=O200K.sha256)
-        if artifact == KD
-        else None,
-    )
-    return publish(build).record
+@pytest.fixture(scope="module")
+def kd_dataset(sample_root: SampleRoot) -> Path:
+    """A published Megatron dataset, only for reading."""
+    return sample_root.data / "megatron/synth_kd_v1"
 
 
-def everything(root: Path, vocabulary: Path, fraction: float) -> dict[str, Record]:
-    files = raw.complete_files(root / "drops/synth", 8)
-    drop = [
-        Input(
-            path=path.relative_to(root).as_posix(),
-            bytes=path.stat().st_size,
-            sha256=sha256_file(path),
-            mtime_ns=path.stat().st_mtime_ns,
-        )
-        for path in files
-    ]
-    conversion, config = HarmonyConfig(), KDConfig(vocabulary, fraction)
-    records: dict[str, Record] = {}
-    for index, number in enumerate(NUMBERS):
-        records[f"h{number}"] = published(
-            root, HARMONY, "synth/harmony", number, conversion, drop,
-            lambda attempt, i=index: to_harmony(files, attempt.out, i, conversion),  # type: ignore[misc]
-            lambda folder, n=number: families.check("synth/harmony", Subject(folder, n)),  # type: ignore[misc]
-        )  # fmt: skip
-
-    def dumped(letter: str) -> list[dict[str, Any]]:
-        return [records[letter + number].model_dump() for number in NUMBERS]
-
-    def inputs(letter: str, numbers: tuple[str, ...]) -> list[Input]:
-        return [
-            Input(
-                asset=records[letter + number].asset,
-                partition=number,
-                data_version=records[letter + number].data_version,
-                path=records[letter + number].artifact,
-            )
-            for number in numbers
-        ]
-
-    published(
-        root, HARMONY, "synth/harmony_manifest", "manifest", conversion, inputs("h", NUMBERS),
-        lambda attempt: write_harmony_manifest(
-            dumped("h"), attempt.out, conversion,
-            dataset_dir=HARMONY, created_unix_s=1, git_sha=None,
-        ),
-    )  # fmt: skip
-    for number in NUMBERS:
-        shard = root / HARMONY / shard_name(number)
-        records[f"k{number}"] = published(
-            root, KD, "synth/kd_shards", number, config, inputs("h", (number,)),
-            lambda attempt, s=shard: build_kd_shard(s, attempt.out, config, attempt.parts),  # type: ignore[misc]
-            partial(kd_laws, partition=number, valid_fraction=fraction),
-        )  # fmt: skip
-    published(
-        root, KD, "synth/kd_manifest", "manifest", config, inputs("k", NUMBERS),
-        lambda attempt: write_kd_manifest(
-            dumped("k"), attempt.out, root=KD,
-            harmony_manifest=root / HARMONY / "manifest.json", harmony_dir=HARMONY,
-            vocabulary="tokenizer/o200k_base.tiktoken", created_unix_s=1, git_sha=None,
-        ),
-    )  # fmt: skip
-    return records
-
-
-def test_the_whole_family_is_published_and_verified(vocabulary: Path, tmp_path: Path) -> None:
-    write_drop(tmp_path / "drops/synth", rows=12)
-    records = everything(tmp_path, vocabulary, 0.25)
-    assert [str(violation) for violation in verify(tmp_path)] == []
-    manifest = json.loads((tmp_path / KD / "manifest.json").read_text())
-    for split in ("train", "valid"):
-        inventory = manifest["splits"][split]
+def test_a_published_manifest_has_the_files_and_sums_of_its_shards(kd_dataset: Path) -> None:
+    root = kd_dataset.parents[1]
+    manifest = json.loads((kd_dataset / "manifest.json").read_text())
+    records = {record.partition: record for record in shard_records(kd_dataset, skip="manifest")}
+    for inventory in manifest["splits"].values():
         assert [shard["name"] for shard in inventory["shards"]] == [f"shard_{n}" for n in NUMBERS]
         for shard in inventory["shards"]:
             for key, path in shard["paths"].items():
-                assert (tmp_path / path).stat().st_size == shard["bytes"][key]
-                assert sha256_file(tmp_path / path) == shard["sha256"][key]
-    assert manifest["data_versions"] == {n: records[f"k{n}"].data_version for n in NUMBERS}
-    source = tmp_path / HARMONY / "manifest.json"
+                assert (root.parent / path).stat().st_size == shard["bytes"][key]
+                assert sha256_file(root.parent / path) == shard["sha256"][key]
+    assert manifest["data_versions"] == {n: records[n].data_version for n in NUMBERS}
+    source = root / "synth_harmony/manifest.json"
     assert manifest["input"]["manifest_sha256"] == sha256_file(source)
-    rows = sum(int(records[f"h{n}"].counts["rows"]) for n in NUMBERS)
-    assert json.loads(source.read_text())["storage"]["total_rows"] == rows
-    assert sum(manifest["splits"][s]["rows"] for s in manifest["splits"]) == rows
-    # The library's own readers find the records where the publisher put them.
-    prefix = tmp_path / KD / "train/shard_02_tokens"
-    assert megatron.digest(prefix) == records["k02"].data_version
-    record = tmp_path / KD / "provenance/02.json"
+    rows = json.loads(source.read_text())["storage"]["total_rows"]
+    assert sum(manifest["splits"][split]["rows"] for split in manifest["splits"]) == rows
+    assert records["00"].libraries["openai-harmony"] == "0.0.8"
+
+
+def test_the_digest_of_a_shard_is_that_of_its_record_which_must_be_whole(dataset: Path) -> None:
+    prefix, record = dataset / "train/shard_02_tokens", dataset / "provenance/02.json"
+    assert megatron.digest(prefix) == read_record(record).data_version
     record.write_text(record.read_text()[:-9])
     with pytest.raises(RuntimeError, match=r"provenance/02\.json: not a provenance record"):
         megatron.digest(prefix)
-
-
-def test_building_again_changes_nothing(vocabulary: Path, tmp_path: Path) -> None:
-    versions = []
-    for name in "ab":
-        write_drop(tmp_path / name / "drops/synth", rows=12)
-        records = everything(tmp_path / name, vocabulary, 0.25)
-        versions.append({key: record.data_version for key, record in records.items()})
-    assert versions[0] == versions[1]
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}
-    everything(tmp_path / "a", vocabulary, 0.25)
-    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}
-    assert {p for p in before if p.is_file()} == {p for p in after if p.is_file()}
-    assert all(after[p] == before[p] for p in before if p.is_file() and ".gristmill" not in str(p))
-    record = read_record(tmp_path / "a" / KD / "provenance/00.json")
-    assert record.libraries["openai-harmony"] == "0.0.8"
-
-
-@pytest.fixture(scope="module")
-def kd_dataset(vocabulary: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A published Megatron dataset, only for reading."""
-    root = tmp_path_factory.mktemp("published")
-    write_drop(root / "drops/synth", rows=12)
-    everything(root, vocabulary, 0.25)
-    return root / KD
 
 
 @pytest.fixture
@@ -652,7 +518,7 @@ def test_a_manifest_that_differs_from_the_records_is_a_violation(
 
 def test_shards_of_unequal_configs_are_a_violation(dataset: Path) -> None:
     record = dataset / "provenance/01.json"
-    record.write_text(record.read_text().replace('"valid_fraction": 0.25', '"valid_fraction": 0.3'))
+    record.write_text(record.read_text().replace('"valid_fraction": 0.1', '"valid_fraction": 0.3'))
     ((law, rule),) = violations(dataset)
     assert law == "equal configs"
     assert "shards 00 and 01 were built from unequal configs: valid_fraction" in rule

@@ -23,7 +23,6 @@ from gristmill.synth.raw import (
     READY_FILES,
     READY_SHARDS,
     Render,
-    check_columns,
     complete_files,
     files,
     is_complete,
@@ -51,12 +50,6 @@ def test_a_drop_is_complete_at_its_count_or_with_done(tmp_path: Path) -> None:
     assert not is_complete(tmp_path)
     with pytest.raises(GristmillError, match=r"0 Parquet files of 500: .* its subfolders are not"):
         complete_files(tmp_path)
-
-
-def test_missing_columns_are_named(tmp_path: Path) -> None:
-    check_columns(tmp_path, ["query", "words"], ["query"])
-    with pytest.raises(BadInput, match="has no column model, script"):
-        check_columns(tmp_path, ["query"], ["query", "model", "script"])
 
 
 def test_only_regular_files_are_raw_files(tmp_path: Path) -> None:

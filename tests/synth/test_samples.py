@@ -22,11 +22,6 @@ def test_equal_arguments_give_equal_files_and_the_unusual_texts_are_there(tmp_pa
     assert (tmp_path / "a" / DONE).exists()
 
 
-def test_without_done_the_drop_is_not_marked_as_complete(tmp_path: Path) -> None:
-    write_drop(tmp_path, files=1, rows=1, done=False)
-    assert not (tmp_path / DONE).exists()
-
-
 def test_the_sample_of_a_data_root_is_eight_files_of_sixty_rows_and_its_settings(
     tmp_path: Path,
 ) -> None:

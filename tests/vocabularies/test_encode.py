@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from tiktoken_ext import openai_public
 
 from gristmill.contract import BadInput
-from gristmill.vocabularies import encode, engine, proven
-from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE, Encoder
+from gristmill.vocabularies import encode, engine
+from gristmill.vocabularies.encode import (
+    LONGEST_RUN,
+    WHITE_SPACE,
+    Encoder,
+    EnginesDiffer,
+    check_equal,
+    sampled,
+)
 from gristmill.vocabularies.engine import AUTO, ENGINES, TIKTOKEN, Gigatoken
 from gristmill.vocabularies.pinned import GPT2, O200K, VOCABULARIES, MissingVocabulary, Vocabulary
 from gristmill.vocabularies.tokenizer import of_pinned
@@ -67,17 +74,11 @@ def test_both_engines_give_the_ids_of_the_published_pattern(vocabulary, path, ow
         assert ids(encode.encoder(vocabulary, path, name), texts) == expected
 
 
-def test_the_text_of_a_control_token_is_encoded_as_text(vocabulary, path):
-    for name in ENGINES:
-        (control,) = ids(encode.encoder(vocabulary, path, name), ["<|endoftext|>"])
-        assert len(control) > 1 and max(control) < 50_256
-
-
 def test_a_text_with_an_unproven_character_goes_to_tiktoken(vocabulary, path):
     auto = encode.encoder(vocabulary, path)
     assert auto.why_reference_alone is None
-    first, last = proven.ranges(proven.UNPROVEN[vocabulary.name])[-1]
-    for code in (proven.ranges(proven.UNPROVEN[vocabulary.name])[0][0], first, last):
+    first, last = engine.ranges(engine.UNPROVEN[vocabulary.name])[-1]
+    for code in (engine.ranges(engine.UNPROVEN[vocabulary.name])[0][0], first, last):
         assert auto.encode(["ab", f"\u00e9{chr(code)}", "\u4e2d", ""]).by_reference == {1}
     for code in (first - 1, last + 1):
         assert auto.encode([f"\u00e9{chr(code)}"]).by_reference == frozenset()
@@ -240,3 +241,43 @@ def test_the_vocabularies_have_their_own_ids(vocabulary_root):
 def test_an_unknown_engine_is_refused(path, vocabulary):
     with pytest.raises(ValueError, match="'fast' is none of auto, tiktoken"):
         encode.encoder(vocabulary, path, "fast")
+
+
+def test_the_sample_has_its_share_and_does_not_depend_on_batches():
+    whole = sampled("shard_00", 0, 1 << 20)
+    assert 0.98 < len(whole) * encode.SHARE / (1 << 20) < 1.02
+    parts = [first + sampled("shard_00", first, 1000) for first in range(0, 1 << 20, 1000)]
+    together = np.concatenate(parts)
+    assert together[together < 1 << 20].tolist() == whole.tolist()
+    gaps = np.diff(whole)
+    assert gaps.max() < 40 * encode.SHARE
+
+
+def test_another_file_has_another_sample():
+    first, second = (sampled(name, 0, 100_000).tolist() for name in ("a", "b"))
+    assert first != second
+    assert sampled("a", 5, 0).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("fast", "reference", "place"),
+    [([1, 2, 3], [1, 9, 3], 1), ([1, 2], [1, 2, 3], 2), ([1, 2, 3], [1, 2], 2), ([], [7], 0)],
+)
+def test_the_error_names_the_place_and_both_encodings(fast, reference, place):
+    arrays = np.array(fast, np.int32), np.array(reference, np.int32)
+    with pytest.raises(EnginesDiffer) as caught:
+        check_equal("shard:7", *arrays)
+    text = str(caught.value)
+    assert text.startswith(f"shard:7: the engines differ at token {place}: ")
+    assert f"gigatoken gives {len(fast)} tokens, there {fast[place:]}" in text
+    assert f"tiktoken {len(reference)} tokens, there {reference[place:]}" in text
+    check_equal("shard:7", arrays[0], arrays[0].copy())
+
+
+def test_the_error_shows_few_tokens_of_long_texts_and_is_none_of_a_row():
+    fast = np.arange(100_000, dtype=np.int32)
+    with pytest.raises(EnginesDiffer) as caught:
+        check_equal("x", fast, fast + 1)
+    assert "[0, 1, 2, 3, 4, 5, 6, 7]," in str(caught.value)
+    assert "[1, 2, 3, 4, 5, 6, 7, 8]." in str(caught.value)
+    assert not issubclass(EnginesDiffer, ValueError)

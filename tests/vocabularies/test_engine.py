@@ -3,14 +3,18 @@
 import mmap
 import pickle
 from importlib import metadata
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gristmill.vocabularies import engine
 from gristmill.vocabularies.encode import Encoder
 from gristmill.vocabularies.engine import PROVEN_VERSIONS, Gigatoken
-from gristmill.vocabularies.pinned import GPT2, VOCABULARIES
+from gristmill.vocabularies.pinned import GPT2, VOCABULARIES, Vocabulary
 from gristmill.vocabularies.tokenizer import of_pinned
+from tests import budget
+from tests.vocabularies import prove
 from tests.vocabularies.places import drop
 
 
@@ -83,3 +87,41 @@ def test_the_public_function_of_tiktoken_refuses_what_we_rely_on(vocabulary, voc
     control = reference.encode_to_numpy("<|endoftext|>", disallowed_special=())
     assert control.tolist() == reference.encode_ordinary("<|endoftext|>")
     assert control.dtype == "uint32" and control.flags.c_contiguous
+
+
+vocabularies = pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda each: each.name)
+COUNTS = {"o200k_harmony": 4699, "gpt2": 4657}
+
+
+@vocabularies
+def test_a_table_has_its_ranges_and_the_surrogates(vocabulary):
+    unproven = np.flatnonzero(engine.table(engine.UNPROVEN[vocabulary.name]))
+    surrogates = np.arange(0xD800, 0xE000)
+    rest = np.setdiff1d(unproven, surrogates)
+    assert len(unproven) == len(rest) + len(surrogates)
+    assert len(rest) == COUNTS[vocabulary.name]
+    assert engine.text_of(rest.tolist()) == engine.UNPROVEN[vocabulary.name]
+    assert len(engine.table(engine.UNPROVEN[vocabulary.name])) == 0x110000
+
+
+def _differ_as_the_table_says(vocabulary: Vocabulary, path: Path, count: int) -> bool:
+    codes = prove.sampled_codes(vocabulary, "proven", count)
+    unproven = engine.table(engine.UNPROVEN[vocabulary.name])
+    expected = [code for code in codes if unproven[code] and prove.is_text(code)]
+    return prove.differing(vocabulary, path, codes) == expected
+
+
+@pytest.mark.slow
+@vocabularies
+def test_a_sample_of_all_code_points_is_as_the_table_says(vocabulary, vocabulary_root):
+    assert _differ_as_the_table_says(vocabulary, drop(vocabulary_root, vocabulary), 5_000)
+
+
+@pytest.mark.slow
+@vocabularies
+def test_all_code_points_are_as_the_table_says(vocabulary, vocabulary_root):
+    path = drop(vocabulary_root, vocabulary)
+    if budget.is_whole():
+        assert prove.measured(vocabulary, path) == engine.UNPROVEN[vocabulary.name]
+        return
+    assert _differ_as_the_table_says(vocabulary, path, budget.count(0x110000, 5_000))

@@ -40,8 +40,7 @@ from gristmill.hashing import sha256_file
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, Source, identity_of
 from gristmill.reading import StaleDataset
-from gristmill.reading.folder import HeldFile, OpenFolder, Opening, made_from_another
-from gristmill.reading.generation import Verify
+from gristmill.reading.folder import HeldFile, OpenFolder, Opening, Verify, made_from_another
 from gristmill.reading.reader import Reader, located
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import SampleBatch

@@ -39,8 +39,7 @@ from gristmill.macroxue.read.stream import (
 )
 from gristmill.macroxue.rules.game import TrueRanks, true_ranks
 from gristmill.reading import StaleDataset
-from gristmill.reading.folder import HeldFile, OpenFolder, Opening, made_from_another
-from gristmill.reading.generation import Verify
+from gristmill.reading.folder import HeldFile, OpenFolder, Opening, Verify, made_from_another
 from gristmill.reading.reader import Reader, located
 from gristmill.reading.torch_batch import ColumnBatch
 

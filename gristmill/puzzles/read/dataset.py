@@ -23,8 +23,7 @@ from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
 from gristmill.puzzles.read.rows import Integers, MappedSet, MappedSplit, compiled_rows, open_split
 from gristmill.reading import StaleDataset, Verify
-from gristmill.reading.folder import Opening
-from gristmill.reading.generation import Generation
+from gristmill.reading.folder import Generation, Opening
 from gristmill.reading.reader import Reader, located, refuse_other_stream, stream_of
 
 Numbers = npt.NDArray[np.int64]

@@ -23,8 +23,7 @@ from gristmill.hashing import HashedFile
 from gristmill.reasoning.format.index import SELECTORS, extras_of, extras_text
 from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import SHA256
-from gristmill.vocabularies import compare
-from gristmill.vocabularies.encode import Encoded, Encoder, encoder_of
+from gristmill.vocabularies.encode import Encoded, Encoder, check_equal, encoder_of, sampled
 from gristmill.vocabularies.engine import TIKTOKEN
 from gristmill.vocabularies.pinned import TokenizerFile
 
@@ -259,7 +258,7 @@ class _Sample:
     def __init__(self, task: Task) -> None:
         group = task.group
         source = f"{task.corpus}/{task.split}"
-        chosen = compare.sampled(source, group.first_record, group.records)
+        chosen = sampled(source, group.first_record, group.records)
         self._chosen = chosen + group.first_record
         self._first: int | None = None
         self._task = task
@@ -285,7 +284,7 @@ class _Sample:
             expected = reference.encode([texts[place]]).ids[0]
             where = f"{task.jsonl}: record {records[place]}"
             fast, slow = (np.frombuffer(each, dtype="<i4") for each in (ids[place], expected))
-            compare.check_equal(where, fast, slow)
+            check_equal(where, fast, slow)
         return count
 
 

@@ -24,14 +24,16 @@ from gristmill.hashing import sha256_file
 from gristmill.provenance import RECORD, SHARED_RECORDS, record_path
 from gristmill.reading.folder import (
     DESCRIPTORS,
+    FileIdentity,
+    Generation,
     HeldFile,
     OpenFolder,
     Opening,
+    Verify,
     damage_named,
     made_from_another,
     opened,
 )
-from gristmill.reading.generation import FileIdentity, Generation, Verify
 from gristmill.reasoning.format import foreign_pt, id_files, names
 from gristmill.reasoning.format.shards import CONTRACT, Shard
 from gristmill.run.progress import SILENT, Progress, Stage

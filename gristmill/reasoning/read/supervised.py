@@ -18,8 +18,7 @@ import numpy.typing as npt
 import orjson
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.loading.packing import segmented
-from gristmill.loading.source import Columns
+from gristmill.loading.source import Columns, segmented
 from gristmill.reading.folder import HeldFile, OpenFolder, Opening, made_from_another
 from gristmill.reasoning.format import align, index, names, published, reports
 from gristmill.reasoning.format.index import Selection

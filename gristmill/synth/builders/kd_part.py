@@ -28,8 +28,7 @@ from gristmill.synth.format import quarantine, trace
 from gristmill.synth.format.quarantine import BadRow
 from gristmill.synth.render import documents, harmony, strict
 from gristmill.synth.render.documents import Conversation, Documents
-from gristmill.vocabularies import compare
-from gristmill.vocabularies.encode import Encoder, encoder
+from gristmill.vocabularies.encode import Encoder, check_equal, encoder, sampled
 from gristmill.vocabularies.engine import TIKTOKEN
 from gristmill.vocabularies.pinned import O200K
 
@@ -393,7 +392,7 @@ class Sample:
         kept = sorted(place for places_of_split in places.values() for place in places_of_split)
         if not (self._is_needed and kept):
             return
-        chosen = set(compare.sampled(self._shard.name, before, len(ids)).tolist())
+        chosen = set(sampled(self._shard.name, before, len(ids)).tolist())
         self.rows += len(chosen.intersection(kept))
         if self._is_first:
             chosen.add(kept[0])
@@ -406,4 +405,4 @@ class Sample:
                     expected = self._assemble(one, TIKTOKEN).tokens
                     begin = int(ends[number]) - int(made[split].lengths[number])
                     where = f"{self._shard}:{before + place + 1}: synth_id {ids[place]!r}"
-                    compare.check_equal(where, made[split].tokens[begin : ends[number]], expected)
+                    check_equal(where, made[split].tokens[begin : ends[number]], expected)

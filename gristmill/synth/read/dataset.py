@@ -21,7 +21,7 @@ from megatron.core.datasets.object_storage_utils import ObjectStorageConfig, is_
 from megatron.core.datasets.utils import Split
 
 from gristmill.reading import StaleDataset, Verify
-from gristmill.reading.generation import verify_level
+from gristmill.reading.folder import verify_level
 from gristmill.reading.reader import located
 from gristmill.reading.sample_numbers import number_of
 from gristmill.synth.format import megatron

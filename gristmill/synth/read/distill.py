@@ -1,4 +1,4 @@
-"""Rows of token ids, labels and spans: columns, files, and how documents become rows.
+"""Rows of token ids, labels and spans: columns and files, how documents become rows; splits.
 
 Source: `docs/formats/synth.md#distill-datasets`.
 """
@@ -6,6 +6,7 @@ Source: `docs/formats/synth.md#distill-datasets`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,9 +15,11 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from gristmill.contract import BadInput
-from gristmill.synth.format import harmony_tokens
+from gristmill.exports.table import Array, Batches, Split, Tokens, list_of, required
+from gristmill.synth.format import harmony_tokens, megatron, trace
 from gristmill.synth.render.documents import Documents
 
 IGNORED: Final = -100
@@ -184,3 +187,86 @@ def row(folder: Path, split: str, number: int) -> dict[str, Any]:
             return dict(batch.slice(left, 1).to_pylist()[0])
         left -= len(batch)
     raise BadInput(folder / SPLITS[split], f"has {number - left} rows, no row {number} from 0")
+
+
+_DOCUMENTS: Final = 1 << 12
+_DATASET: Final = "pleias_synth"
+_NAMES: Final = ("synth_id", "language", "exercise")
+
+
+def _required(kind: pa.DataType) -> pa.DataType:
+    """A type whose lists and structs hold no null."""
+    if pa.types.is_struct(kind):
+        return pa.struct(list(required({field.name: field.type for field in kind})))
+    return list_of(kind.value_type) if pa.types.is_list(kind) else kind
+
+
+_REQUIRED: Final = required({each.name: _required(each.type) for each in SCHEMA})
+
+
+def splits(asset: str, folder: Path) -> Iterator[Split]:
+    """Yield the shards of Harmony, or the splits of each shard of a dataset.
+
+    asset: its key. folder: its path.
+    """
+    if asset == "synth/harmony":
+        for path in sorted(folder.glob("synth_harmony_shard_*.parquet")):
+            yield _harmony(folder, path.name)
+    elif asset in ("synth/kd_shards", "synth_smoke/kd_shards"):
+        for index in sorted(folder.glob("*/shard_*_tokens.idx")):
+            if index.parent.name in ("train", "valid"):
+                yield _documents(folder, index.name[6:-11], index.parent.name)
+    elif asset.endswith("/distill"):
+        for split, name in SPLITS.items():
+            yield Split(name, lambda: _REQUIRED, partial(batches, folder, split))
+
+
+def _harmony(folder: Path, file: str) -> Split:
+    def read() -> Batches:
+        with pq.ParquetFile(folder / file) as opened:
+            yield from opened.iter_batches(1 << 13)
+
+    return Split("train", lambda: pq.read_schema(folder / file), read, "", file, file[-10:-8])
+
+
+def _documents(folder: Path, number: str, split: str) -> Split:
+    def read() -> Batches:
+        tokens, spans = (
+            megatron.read(folder / split / f"shard_{number}_{name}") for name in ("tokens", "span")
+        )
+        path, seen = folder / trace.path(number), 0
+        with trace.opened(path) as opened:
+            for group in range(opened.num_row_groups):
+                traced = opened.read_row_group(group)
+                traced = traced.filter(pc.equal(traced["split"], split)).combine_chunks()
+                for first in range(0, len(traced), _DOCUMENTS):
+                    part = traced.slice(first, _DOCUMENTS)
+                    if part["document"].to_pylist() != [*range(seen, seen + len(part))]:
+                        raise BadInput(path, "has not the documents in order: build it again")
+                    yield _batch(tokens, spans, seen, part)
+                    seen += len(part)
+        if seen != len(tokens):
+            rule = f"has {seen:,} documents of {split}, and {len(tokens):,} have tokens"
+            raise BadInput(path, f"{rule}: build the shard again")
+
+    def documents() -> Iterator[tuple[Array, Array]]:
+        tokens = megatron.read(folder / split / f"shard_{number}_tokens")
+        for first in range(0, len(tokens), _DOCUMENTS):
+            bounds = tokens.bounds(first, min(first + _DOCUMENTS, len(tokens)))
+            yield tokens.load(int(bounds[0]), int(bounds[-1])), bounds - bounds[0]
+
+    said = Tokens(harmony_tokens.ENDOFTEXT, harmony_tokens.PADDED_VOCABULARY, documents)
+    return Split(SPLITS[split], lambda: _REQUIRED, read, partition=number, tokens=said)
+
+
+def _batch(tokens: megatron.Indexed, spans: megatron.Indexed, first: int, traced: pa.Table) -> Any:
+    bounds = tokens.bounds(first, first + len(traced))
+    begin, end, none = int(bounds[0]), int(bounds[-1]), np.zeros(0, np.int32)
+    lengths = np.diff(bounds).astype(np.int32)
+    documents = Documents(tokens.load(begin, end), spans.load(begin, end), lengths, none, none)
+    found = answers(documents, True)
+    if not found.final.all():
+        raise BadInput(tokens.path, "has a document that ends without an answer")
+    names = [pc.fill_null(traced[name], "") for name in _NAMES]
+    named = pa.RecordBatch.from_arrays([each.combine_chunks() for each in names], [*_NAMES])
+    return rows(documents.tokens, found, named, _DATASET)

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput, Trace
 from gristmill.families import Request
 from gristmill.loading.bijection import Numbers
-from gristmill.loading.packing import Packed
-from gristmill.loading.source import Columns, Source, identity_of, only
+from gristmill.loading.source import Columns, Packed, Source, identity_of, only
 from gristmill.provenance import RECORD
 from gristmill.reading import Verify
 from gristmill.reading.folder import Opening

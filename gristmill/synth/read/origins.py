@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,26 +71,20 @@ def by_ids(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
     return None
 
 
-def by_counting(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
+def by_counting(
+    files: Iterable[Path], wanted: Wanted, by_footers: bool = True
+) -> tuple[int, int] | None:
     """Return the same by counting the raw rows that have all texts; None where there are too few.
 
-    Row groups that have all texts by their footer are not read.
+    by_footers: whether row groups that have all texts by their footer are counted unread (default).
     """
-    return _counted(files, wanted.row, by_statistics=True)
-
-
-def by_reading(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
-    """Return the same as `by_counting`, but read every row group up to the row."""
-    return _counted(files, wanted.row, by_statistics=False)
-
-
-def _counted(files: Iterable[Path], left: int, by_statistics: bool) -> tuple[int, int] | None:
+    left = wanted.row
     for number, file in enumerate(files):
         first = 0
         with parquet.opened(file, raw.TEXTS) as shard:
             for group in range(shard.num_row_groups):
                 rows = shard.metadata.row_group(group).num_rows
-                if by_statistics and has_all_texts(shard, group):
+                if by_footers and has_all_texts(shard, group):
                     if left < rows:
                         return number, first + left
                     left -= rows
@@ -100,6 +95,10 @@ def _counted(files: Iterable[Path], left: int, by_statistics: bool) -> tuple[int
                         left -= 1
                 first += rows
     return None
+
+
+by_reading: Final = partial(by_counting, by_footers=False)
+"""Counts by reading every row group up to the row."""
 
 
 def one_row(

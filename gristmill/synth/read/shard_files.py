@@ -18,8 +18,7 @@ from gristmill import provenance
 from gristmill.contract import BadInput
 from gristmill.provenance import RECORD, SHARED_RECORDS
 from gristmill.publish.atomic_fs import flush_all
-from gristmill.reading.folder import HeldFile, Opening
-from gristmill.reading.generation import Verify
+from gristmill.reading.folder import HeldFile, Opening, Verify
 from gristmill.reading.reader import Reader
 from gristmill.synth.format import harmony_tokens as ids
 from gristmill.synth.format import megatron

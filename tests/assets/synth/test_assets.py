@@ -1,13 +1,7 @@
 """SYNTH through Dagster: drops to Harmony shards, Megatron datasets and manifests."""
 
-import contextlib
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,8 +19,6 @@ from gristmill.asset import Asset, Wanted
 from gristmill.inbox import READY, REFUSED, UNREAD
 from gristmill.publish import remove
 from gristmill.publish.publish import publish
-from gristmill.run.parts import PartStore
-from gristmill.synth.builders import kd_shard
 from gristmill.synth.builds import harmony_build
 from gristmill.synth.raw import NUMBERS
 from gristmill.synth.samples import write_drop
@@ -41,8 +33,7 @@ from tests.assets.helpers import (
     sha256,
 )
 from tests.drawings import images
-from tests.paths import CHECKOUT, REAL_DATA
-from tests.publish.killing import wait_for_end
+from tests.paths import REAL_DATA
 
 harmony, harmony_manifest, kd_shards, kd_manifest, smoke_shards, smoke_manifest, *_ = built_by(
     "synth"
@@ -137,15 +128,6 @@ def ready(lake: Lake, name: str = "ready") -> Path:
     return folder
 
 
-def payload(root: Path) -> dict[str, str]:
-    """sha256 of all files in a dataset but the records and manifests."""
-    return {
-        path.relative_to(root).as_posix(): sha256(path)
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and path.parent.name != "provenance" and path.suffix != ".json"
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.real
 @needs_real
@@ -177,41 +159,6 @@ def test_the_real_conversations_give_the_golden_files_and_the_reference_manifest
             assert list(mine)[: len(theirs)] == list(theirs)
             assert mine["bytes"] == theirs["bytes"]
     assert provenance.verify(lake.root) == []
-
-
-@pytest.mark.slow
-@pytest.mark.real
-@needs_real
-def test_megatron_reads_what_was_published(build, all_of, lake, vocabulary):
-    indexed_dataset = pytest.importorskip("megatron.core.datasets.indexed_dataset")
-    ready(lake)
-    all_of(harmony)
-    all_of(kd_shards, valid_fraction=0.1)
-    tokens = 0
-    for number in NUMBERS:
-        record = provenance.read_record(lake.root / KD / f"provenance/{number}.json")
-        for name in ("train", "valid"):
-            opened = {
-                kind: indexed_dataset.IndexedDataset(
-                    str(lake.root / KD / name / f"shard_{number}_{kind}")
-                )
-                for kind in ("tokens", "lossmask", "span")
-            }
-            for kind, dtype in (("tokens", "int32"), ("lossmask", "uint8"), ("span", "uint8")):
-                dataset = opened[kind]
-                assert len(dataset) == record.counts[f"{name}_rows"]
-                assert dataset[0].dtype == dtype
-                assert dataset.sequence_lengths.tolist() == (
-                    opened["tokens"].sequence_lengths.tolist()
-                )
-                assert dataset.document_indices.tolist() == list(range(len(dataset) + 1))
-            for document in (0, len(opened["tokens"]) - 1):
-                ids, mask, span = (opened[kind][document] for kind in opened)
-                assert ids[-1] == 199_999
-                assert mask.tolist() == (span != 0).tolist()
-                assert set(span.tolist()) == {0, 1, 2}
-            tokens += int(opened["tokens"].sequence_lengths.sum())
-    assert tokens == 856_138
 
 
 @pytest.mark.slow
@@ -307,13 +254,6 @@ def test_of_two_drops_one_must_be_named(build, lake, drop):
     assert {item.partition for item in record.inputs} == {"second"}
     (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth/third"\n')
     assert "'synth/third'" in not_built(build(harmony, "00"))
-
-
-def test_the_sample_drop_gives_way_to_any_other(lake, drop):
-    samples = lake.inbox("synth") / "samples"
-    write_drop(samples, files=4, rows=3)
-    assert lake.judged("synth", drop).state == READY
-    assert "synth/first is the drop in use" in unread(lake, samples)
 
 
 @pytest.mark.slow
@@ -481,95 +421,6 @@ def test_a_bad_row_fails_with_shard_row_id_and_rule(build, lake, vocabulary):
     assert json.loads(entry)["synth_id"] == synth_id
 
 
-_CHILD = """
-import sys
-import time
-import dagster as dg
-from assets import tokenizers
-from assets.synth import FAMILY
-from gristmill.run.parts import PartStore
-from gristmill.synth.builders import kd_shard as kd
-from resources import Lake
-from tests.assets.helpers import built, materialized
-
-def main():
-    kd._PART_ROWS = 20
-    plain = PartStore.data
-    def waiting(self, name):
-        if len(list(self.folder.glob("*.json"))) >= 5:
-            time.sleep(600)  # so that the kill surely comes in the middle
-        return plain(self, name)
-    PartStore.data = waiting
-    root, key = sys.argv[1:]
-    with dg.DagsterInstance.ephemeral() as instance:
-        assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets]
-        lake = Lake(data_root=root)
-        materialized(built("synth/kd_shards"), assets, lake, instance, key, workers=2)
-
-if __name__ == "__main__":
-    main()
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_run_goes_on_from_its_parts_to_the_same_bytes(
-    build, lake, tmp_path, vocabulary, monkeypatch
-):
-    """The real process of a run, with its workers, by SIGKILL as soon as parts are finished."""
-    drop = lake.inbox("synth") / "long"
-    write_drop(drop, files=4, rows=1500)
-    (drop / "gristmill.toml").write_text("[synth.harmony]\nrows_per_group = 20\n")
-    assert build(harmony, "00").success
-    script = tmp_path / "child.py"
-    script.write_text(_CHILD)
-    child = subprocess.Popen(
-        [sys.executable, str(script), str(lake.root), "00"],
-        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    slots = lake.root / "megatron/.gristmill/slots"
-
-    def finished() -> dict[str, int]:
-        found = {}
-        for path in slots.rglob("*.part"):
-            with contextlib.suppress(FileNotFoundError):
-                if path.with_suffix(".json").exists():
-                    found[path.name] = path.stat().st_ino
-        return found
-
-    deadline = time.monotonic() + 300
-    while len(finished()) < 5:
-        assert child.poll() is None, "the build ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    child.send_signal(signal.SIGKILL)
-    assert child.wait() == -signal.SIGKILL
-    assert wait_for_end(child.pid) == []
-    kept = finished()
-    assert not (lake.root / KD).exists()
-
-    monkeypatch.setattr(kd_shard, "_PART_ROWS", 20)
-    made: list[str] = []
-    original = PartStore.writing
-
-    def writing(self: Any, name: str, mark: Any) -> Any:
-        made.append(f"{name}.part")
-        return original(self, name, mark)
-
-    monkeypatch.setattr(PartStore, "writing", writing)
-    assert build(kd_shards, "00", workers=1).success
-    assert made
-    assert not set(made) & set(kept)
-    resumed = payload(lake.root / KD)
-    shutil.rmtree(lake.root / KD)
-    monkeypatch.undo()
-    assert build(kd_shards, "00").success
-    assert payload(lake.root / KD) == resumed
-    assert provenance.verify(lake.root / KD) == []
-
-
 @pytest.fixture
 def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
     def evaluate() -> dict[str, dg.AssetCheckEvaluation]:
@@ -619,43 +470,3 @@ def test_keys_that_are_not_rendered_are_a_warning_that_names_them(build, all_of,
     assert f"megatron/synth_kd_v1 [01]: unknown_keys: {rule}" in said
     refused = failure(build(kd_shards, "01", unknown_keys="refuse"))
     assert "('thinking'): make a message of what they hold" in refused
-
-
-@pytest.mark.usefixtures("built")
-def test_the_checks_tell_documents_on_the_wrong_side_and_masks_that_differ(check, lake):
-    trace = lake.root / KD / "trace/trace_02.parquet"
-    table = pq.read_table(trace)
-    train = [row["synth_id"] for row in table.to_pylist() if row["split"] == "train"]
-    ids = [
-        train[0] if s == "valid" else i
-        for s, i in zip(
-            *map(list, (table["split"].to_pylist(), table["synth_id"].to_pylist())), strict=True
-        )
-    ]
-    place = table.schema.get_field_index("synth_id")
-    pq.write_table(table.set_column(place, "synth_id", pa.array(ids)), trace)
-    mask = lake.root / KD / "train/shard_01_lossmask.bin"
-    data = bytearray(mask.read_bytes())
-    data[60] ^= 1
-    mask.write_bytes(data)
-    found = check()
-    broken = {name for name, item in found.items() if not item.passed}
-    assert {
-        "synth/kd_shards:intact",
-        "synth/kd_shards:lawful",
-        "synth/kd_manifest:lawful",
-    } <= broken
-    assert "disjoint splits" in found["synth/kd_manifest:lawful"].description
-    listed = found["synth/kd_shards:lawful"].metadata["listed"].value
-    assert "shard_01" in listed
-    assert "trace_02" in listed
-    assert found["synth/harmony:lawful"].passed
-
-
-@pytest.mark.usefixtures("converted")
-def test_a_damaged_harmony_shard_is_not_built_from(build, lake):
-    shard = lake.root / "synth_harmony/synth_harmony_shard_00.parquet"
-    data = bytearray(shard.read_bytes())
-    data[100] ^= 1
-    shard.write_bytes(data)
-    assert "is damaged" in failure(build(kd_shards, "00"))

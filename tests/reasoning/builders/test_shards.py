@@ -51,7 +51,7 @@ from gristmill.reasoning.laws.shards import tokens as token_laws
 from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT
-from gristmill.vocabularies import compare
+from gristmill.vocabularies import encode
 from gristmill.vocabularies.encode import Encoded, Encoder, encoder
 from gristmill.vocabularies.engine import AUTO, TIKTOKEN
 from gristmill.vocabularies.pinned import GPT2, find, read_declared
@@ -435,11 +435,14 @@ def test_engines_that_differ_on_a_sampled_text_stop_the_build(
     right = encoder(GPT2, small.vocabulary, TIKTOKEN)
     engines = {AUTO: WrongEncoder(right, wrong), TIKTOKEN: right}
     monkeypatch.setattr(shard_part, "encoder_of", lambda *args: engines[args[1]])
-    monkeypatch.setattr(compare, "sampled", lambda *_: np.array(sample, dtype=np.int64))
+    monkeypatch.setattr(
+        "gristmill.reasoning.builders.shard_part.sampled",
+        lambda *_: np.array(sample, dtype=np.int64),
+    )
     if record and not sample:
         assert tokenize(jsonl, tmp_path / "out", small).compared_texts == 0
         return
-    with pytest.raises(compare.EnginesDiffer, match=f"record {record}: the engines differ"):
+    with pytest.raises(encode.EnginesDiffer, match=f"record {record}: the engines differ"):
         tokenize(jsonl, tmp_path / "out", small)
 
 

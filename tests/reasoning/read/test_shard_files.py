@@ -17,8 +17,7 @@ from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.provenance import RECORD
 from gristmill.reading import StaleDataset, Verify
-from gristmill.reading.folder import opened
-from gristmill.reading.generation import Generation
+from gristmill.reading.folder import Generation, opened
 from gristmill.reasoning.builders.manifest import write_manifest
 from gristmill.reasoning.format import names
 from gristmill.reasoning.read.shard_files import reopened, verify_shards

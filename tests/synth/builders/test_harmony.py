@@ -117,46 +117,6 @@ def test_no_default_names_a_person() -> None:
     assert "trained by" not in json.dumps([system_message(HarmonyConfig())])
 
 
-@pytest.mark.parametrize("rows", [0, 1, 59, 60, 61, 10_000])
-def test_a_cap_counts_rows_read(raw_files: list[Path], tmp_path: Path, rows: int) -> None:
-    summary = to_harmony(raw_files, tmp_path / "out", 0, HarmonyConfig(max_rows=rows))
-    assert summary.rows + summary.skipped == min(rows, 180)
-    if not summary.rows:
-        assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_the_digest_is_of_the_rows_and_not_of_their_groups(
-    raw_files: list[Path], tmp_path: Path
-) -> None:
-    digests = {}
-    for groups in (7, 50, 2000):
-        config = HarmonyConfig(rows_per_group=groups)
-        summary = to_harmony(raw_files, tmp_path / str(groups), 0, config)
-        (digests[groups],) = [note.content_sha256 for note in summary.files.values()]
-    other = to_harmony(raw_files, tmp_path / "other", 0, REFERENCE)
-    assert len(set(digests.values())) == 1
-    assert {note.content_sha256 for note in other.files.values()}.isdisjoint(digests.values())
-
-
-def test_whitespace_alone_is_kept(tmp_path: Path) -> None:
-    (path,) = write_drop(tmp_path / "drop", files=1, rows=4)
-    table = pq.read_table(path)
-    table = table.set_column(4, "query", pa.array([" ", "", None, "\n"]))
-    pq.write_table(table, path)
-    summary = to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
-    assert (summary.rows, summary.skipped) == (2, 2)
-
-
-def test_wrong_files_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "synth_001.parquet"
-    path.write_bytes(b"nothing")
-    with pytest.raises(BadInput, match=r"synth_001.*not a readable Parquet"):
-        to_harmony([path], tmp_path / "a", 0, HarmonyConfig(num_shards=1))
-    pq.write_table(pa.table({"query": ["q"], "synth_id": ["s"]}), path)
-    with pytest.raises(BadInput, match="no column synthetic_reasoning, synthetic_answer"):
-        to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1))
-
-
 def _raw(path: Path, **columns: Any) -> Path:
     names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
     pq.write_table(pa.table({name: ["a", "b", "c"] for name in names} | columns), path)
@@ -509,16 +469,19 @@ def test_a_row_group_of_several_files_may_take_so_many_bytes(
 
 
 @pytest.mark.usefixtures("worker_threads")
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("workers", "most"), [(1, 200), (2, 200), (1, -1)])
 def test_progress_counts_the_raw_rows_of_each_file(
-    drop: list[Path], tmp_path: Path, workers: int
+    drop: list[Path], tmp_path: Path, workers: int, most: int
 ) -> None:
     reports: list[Report] = []
-    config = _config(rows_per_group=9, workers=workers, max_rows=200)
+    config = _config(rows_per_group=9, workers=workers, max_rows=most)
     to_harmony(drop, tmp_path / "out", 0, config, progress=Progress(reports.append, 0.0))
-    assert [report.done for report in reports] == [0, 60, 120, 180, 200]
+    if most > 0:
+        assert [report.done for report in reports] == [0, 60, 120, 180, 200]
+    total = most if most > 0 else sum(ROWS)
+    assert reports[-1].done == total
     assert {(report.stage, report.total, report.unit) for report in reports} == {
-        ("convert", 200, "rows")
+        ("convert", total, "rows")
     }
 
 

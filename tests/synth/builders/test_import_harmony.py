@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import GristmillError
+from gristmill.run.progress import Progress, Report
 from gristmill.synth.builders import harmony_shard, import_harmony, manifests
 from gristmill.synth.builders.import_harmony import import_manifest, import_shard
 from gristmill.untrusted.files import LinkRule
@@ -158,3 +159,10 @@ def test_files_that_are_links_are_refused_unless_links_are_allowed(
         assert (tmp_path / "shard" / name).read_bytes() == target.read_bytes()
         assert not (tmp_path / "shard" / name).is_symlink()
         assert summary.rows > 0
+
+
+def test_an_imported_shard_reports_its_rows(harmony: Path, tmp_path: Path) -> None:
+    reports: list[Report] = []
+    import_shard(harmony.parent, tmp_path / "out", "00", progress=Progress(reports.append, 0.0))
+    rows = pq.read_metadata(harmony).num_rows
+    assert reports[-1] == Report("digest", rows, rows, "rows")

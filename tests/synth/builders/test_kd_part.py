@@ -12,17 +12,18 @@ import numpy.typing as npt
 import pytest
 
 from gristmill.contract import Summary
+from gristmill.hashing import HashedFile
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build, LawsBroken
 from gristmill.publish.publish import publish
-from gristmill.synth.builders import kd_part, kd_shard
+from gristmill.synth.builders import kd_part, kd_part_file, kd_shard
 from gristmill.synth.builders.kd_part import Sorted, _up_to_cap
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.laws import kd_laws
 from gristmill.synth.render.documents import Documents
-from gristmill.vocabularies import compare
-from gristmill.vocabularies.compare import EnginesDiffer
+from gristmill.vocabularies import encode
+from gristmill.vocabularies.encode import EnginesDiffer
 from gristmill.vocabularies.engine import TIKTOKEN, Gigatoken
 from tests.synth.conftest import KDBuild
 from tests.synth.conversations import as_json, conversation, hashes
@@ -121,7 +122,7 @@ def _build(shard: Path, root: Path, config: KDConfig) -> Build:
 
 
 def _sampled_row(shard: Path, rows: int) -> int:
-    return int(compare.sampled(shard.name, 0, rows)[0])
+    return int(encode.sampled(shard.name, 0, rows)[0])
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_the_first_row_of_a_part_fails_the_build_and_nothing_is_published(
 def test_a_sampled_row_fails_the_build(
     write_rows: Write, kd_build: KDBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = 3 * compare.SHARE
+    rows = 3 * encode.SHARE
     shard = write_rows(_rows(rows), row_group_size=100)
     row = _sampled_row(shard, rows)
     assert row > 0
@@ -172,11 +173,11 @@ def test_a_sampled_row_fails_the_build(
 def test_the_sample_is_the_same_at_any_number_of_workers(
     write_rows: Write, kd_build: KDBuild, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    rows = 3 * compare.SHARE
+    rows = 3 * encode.SHARE
     shard = write_rows(_rows(rows), row_group_size=100)
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 100)
     summary = kd_build(shard, "right", 0.5, workers=workers)
-    assert summary.compared_rows == len(compare.sampled(shard.name, 0, rows)) > 0
+    assert summary.compared_rows == len(encode.sampled(shard.name, 0, rows)) > 0
     assert (summary.fast_texts, summary.tiktoken_texts) == (3 * rows, 0)
 
 
@@ -185,7 +186,7 @@ def test_a_control_id_from_the_fast_engine_breaks_the_laws(
 ) -> None:
     """Rows outside the sample are left to the laws: no control id may be in a body."""
     shard, root = write_rows(_rows(5)), tmp_path / "root"
-    assert not len(compare.sampled(shard.name, 1, 4))
+    assert not len(encode.sampled(shard.name, 1, 4))
     _plant(monkeypatch, "answer 3 of it", lambda ids: np.append(ids, np.uint32(200_007)))
     with pytest.raises(LawsBroken, match="no control ids in bodies"):
         publish(_build(shard, root, KDConfig(vocabulary, 0.5)))
@@ -224,3 +225,56 @@ def test_tiktoken_alone_compares_nothing(
     config = KDConfig(vocabulary, 0.5, engine=TIKTOKEN)
     summary = build_kd_shard(shard, tmp_path / "out", config)
     assert (summary.fast_texts, summary.tiktoken_texts, summary.compared_rows) == (0, 15, 0)
+
+
+NONE = np.zeros(0, dtype=np.int32)
+
+
+def documents(tokens: list[int], span: list[int], lengths: list[int]) -> Documents:
+    ids = np.array(tokens, dtype=np.int32)
+    spans = np.array(span, dtype=np.uint8)
+    return Documents(ids, spans, np.array(lengths, dtype=np.int32), NONE, NONE)
+
+
+EMPTY = documents([], [], [])
+EDGES = documents([0, 1, 65_535, 65_536, 199_999, 201_087, (1 << 24) - 1], [0] * 7, [3, 4])
+
+
+@pytest.mark.parametrize(
+    "train",
+    [
+        EMPTY,
+        EDGES,
+        documents([7], [2], [1]),
+        documents([5, 6, 7, 8], [0, 1, 2, 0], [4]),
+        documents([5, 6, 7, 8], [1, 1, 0, 0], [2, 2]),
+        documents([5, 6, 7, 8], [0, 0, 0, 1], [4]),
+    ],
+)
+def test_batches_come_back(tmp_path: Path, train: Documents) -> None:
+    path = tmp_path / "part"
+    batches = [
+        kd_part_file.Batch({"train": train, "valid": EDGES}, b"trace", b"refused"),
+        kd_part_file.Batch({"train": EMPTY, "valid": train}, b"", b""),
+    ]
+    with HashedFile(path) as file:
+        for batch in batches:
+            kd_part_file.write(file, batch)
+    for written, read in zip(batches, kd_part_file.read(path), strict=True):
+        assert (read.trace, read.refused) == (written.trace, written.refused)
+        for split, made in written.documents.items():
+            for name in ("tokens", "span", "lengths"):
+                expected, found = getattr(made, name), getattr(read.documents[split], name)
+                assert found.dtype == expected.dtype
+                assert found.tolist() == expected.tolist()
+
+
+def test_a_part_takes_half_of_the_bytes_of_the_datasets(tmp_path: Path) -> None:
+    count = 100_000
+    span = np.repeat([0, 1, 2, 0], count // 4).tolist()
+    batch = kd_part_file.Batch(
+        {"train": documents([200_000] * count, span, [count]), "valid": EMPTY}, b"", b""
+    )
+    with HashedFile(tmp_path / "part") as file:
+        kd_part_file.write(file, batch)
+    assert file.bytes < 3.01 * count  # the datasets have 4 + 1 + 1 bytes a token

@@ -14,6 +14,7 @@ import pytest
 from gristmill.contract import BadInput, counts_of
 from gristmill.inbox import division
 from gristmill.run.parts import PartStore
+from gristmill.run.progress import Progress, Report
 from gristmill.synth import show
 from gristmill.synth.builders import kd_part, kd_part_file, kd_shard
 from gristmill.synth.builders.kd_shard import build_kd_shard, shard_number
@@ -210,12 +211,6 @@ def test_refused_rows_after_a_cap_on_tokens_are_not_read(
     config = KDConfig(vocabulary, 0.5, max_tokens=cap + 1, bad_rows=2)
     with pytest.raises(BadInput, match="bad_rows = 3` below"):
         build_kd_shard(shard, tmp_path / "more", config)
-
-
-def test_a_bad_row_beyond_the_cap_is_not_read(write_rows: Write, kd_build: KDBuild) -> None:
-    shard = write_rows([("a", GOOD), ("b", GOOD), ("c", "{")])
-    summary = kd_build(shard, "out", max_rows=2)
-    assert summary.train_rows + summary.valid_rows == 2
 
 
 def test_rows_set_aside_do_not_count_towards_a_cap(
@@ -502,13 +497,6 @@ def test_shard_numbers() -> None:
         shard_number(Path("part-0.parquet"))
 
 
-def test_the_error_names_a_file_that_is_not_a_shard(kd_build: KDBuild, tmp_path: Path) -> None:
-    path = tmp_path / "shard_00.parquet"
-    path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(BadInput, match="not a readable Parquet"):
-        kd_build(path, "out")
-
-
 def test_a_text_that_cannot_be_encoded_is_a_bad_row(
     write_rows: Write, kd_build: KDBuild, tmp_path: Path
 ) -> None:
@@ -556,3 +544,30 @@ def test_a_value_that_has_no_text_form_is_bad_input(
     pq.write_table(table.append_column("language", numbers), path)
     summary = kd_build(path, "fine")
     assert summary.rows == 5
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_kd_shard_reports_harmony_rows_part_by_part(
+    harmony: Path,
+    vocabulary: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: int,
+) -> None:
+    monkeypatch.setattr(kd_shard, "_PART_ROWS", 20)
+    reports: list[Report] = []
+    config = KDConfig(vocabulary, 0.2, workers=workers)
+    build_kd_shard(harmony, tmp_path / "out", config, progress=Progress(reports.append, 0.0))
+    rows = pq.read_metadata(harmony).num_rows
+    done = [report.done for report in reports]
+    assert done == [*range(0, rows, 20), rows]
+    assert reports[-1] == Report("render", rows, rows, "rows")
+
+
+def test_a_capped_kd_shard_does_not_know_how_many_rows_it_takes(
+    harmony: Path, vocabulary: Path, tmp_path: Path
+) -> None:
+    reports: list[Report] = []
+    config = KDConfig(vocabulary, 0.2, max_rows=7)
+    build_kd_shard(harmony, tmp_path / "out", config, progress=Progress(reports.append, 0.0))
+    assert reports[-2:] == [Report("render", 7, None, "rows"), Report("render", 7, 7, "rows")]

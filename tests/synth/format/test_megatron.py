@@ -224,12 +224,6 @@ def write_datasets(tokens: Path, lengths: list[int]) -> None:
             writer.add(np.zeros(sum(lengths), dtype=dtype), np.array(lengths, dtype=np.int32))
 
 
-def test_a_sibling_has_the_suffix_of_its_dataset() -> None:
-    tokens = Path("tokens_kd/train/shard_00_tokens")
-    assert megatron.sibling(tokens, "span") == Path("tokens_kd/train/shard_00_span")
-    assert megatron.sibling(tokens, "tokens") == tokens
-
-
 def test_without_a_record_the_digest_is_that_of_the_three_index_files(tmp_path: Path) -> None:
     tokens = tmp_path / "kd/train/shard_00_tokens"
     write_datasets(tokens, [3, 2])

@@ -18,15 +18,6 @@ from gristmill.synth.format.quarantine import (
 ROWS = [BadRow(3, "a\udcffb\n", "ValueError: two\nlines"), BadRow(9, None, "Missing synth_id")]
 
 
-def _rule(rows: list[BadRow], count: int, allowed: int) -> str:
-    bad = BadRows(allowed)
-    bad.add(count, [list(row) for row in rows])
-    with pytest.raises(BadInput) as caught:
-        bad.check(Path("shard"), good=1)
-    assert caught.value.row == rows[0].row
-    return caught.value.rule
-
-
 def test_the_file_has_each_row_as_it_was_packed(tmp_path: Path) -> None:
     with QuarantineWriter(tmp_path, "07") as writer:
         writer.add(b"")
@@ -38,21 +29,51 @@ def test_the_file_has_each_row_as_it_was_packed(tmp_path: Path) -> None:
     assert writer.rows == 2
 
 
-def test_one_bad_row_is_named_in_one_sentence() -> None:
-    assert _rule(ROWS[1:], 1, 0) == (
-        "synth_id None: Missing synth_id (correct the row, or set such rows aside by "
-        "`bad_rows = 1` below [synth.kd_shards], of the smoke test [synth_smoke.kd_shards], in "
-        "gristmill.toml; it is 0)"
-    )
+SET_ASIDE = "[synth.kd_shards], of the smoke test [synth_smoke.kd_shards], in gristmill.toml; it is"
+LISTED = (
+    "  row 3, synth_id 'a\\udcffb\\n': ValueError: two lines",
+    "  row 9, synth_id None: Missing synth_id",
+)
+NONE_GOOD = "a shard without a good row is not built, whatever `bad_rows` is"
+ALL_BAD = f"none of 2 rows can be rendered: correct them, or get the file again: {NONE_GOOD}:"
 
 
-def test_several_bad_rows_are_listed_on_lines_of_their_own() -> None:
-    assert _rule(ROWS, 2, 1).splitlines() == [
-        "2 rows cannot be rendered: correct them, or set such rows aside by `bad_rows = 2` below "
-        "[synth.kd_shards], of the smoke test [synth_smoke.kd_shards], in gristmill.toml; it is 1:",
-        "  row 3, synth_id 'a\\udcffb\\n': ValueError: two lines",
-        "  row 9, synth_id None: Missing synth_id",
-    ]
+@pytest.mark.parametrize(
+    ("rows", "allowed", "good", "lines"),
+    [
+        (
+            ROWS[1:],
+            0,
+            1,
+            [
+                "synth_id None: Missing synth_id (correct the row, or set such rows aside by "
+                f"`bad_rows = 1` below {SET_ASIDE} 0)"
+            ],
+        ),
+        (
+            ROWS,
+            1,
+            1,
+            [
+                "2 rows cannot be rendered: correct them, or set such rows aside by "
+                f"`bad_rows = 2` below {SET_ASIDE} 1:",
+                *LISTED,
+            ],
+        ),
+        *((ROWS, allowed, 0, [ALL_BAD, *LISTED]) for allowed in (0, 2, 99)),
+        (ROWS[1:], 9, 0, [f"synth_id None: Missing synth_id (correct the row: {NONE_GOOD})"]),
+    ],
+)
+def test_too_many_bad_rows_or_no_good_one_are_an_error_that_names_them(
+    rows: list[BadRow], allowed: int, good: int, lines: list[str]
+) -> None:
+    bad = BadRows(allowed)
+    bad.check(Path("shard"), good)
+    bad.add(len(rows), [list(row) for row in rows])
+    with pytest.raises(BadInput) as caught:
+        bad.check(Path("shard"), good)
+    assert (caught.value.file, caught.value.row) == ("shard", rows[0].row)
+    assert caught.value.rule.splitlines() == lines
 
 
 def test_a_long_list_is_cut_and_its_count_is_exact() -> None:
@@ -80,32 +101,6 @@ def test_rows_within_the_bound_are_no_error() -> None:
     bad.check(Path("shard"), good=1)
     bad.add(1, ROWS[:1])
     assert bad.too_many
-
-
-@pytest.mark.parametrize("allowed", [0, 2, 99])
-def test_rows_that_are_all_bad_are_an_error_whatever_the_bound_is(allowed: int) -> None:
-    bad = BadRows(allowed)
-    bad.check(Path("shard"), good=0)
-    bad.add(2, ROWS)
-    with pytest.raises(BadInput) as caught:
-        bad.check(Path("shard"), good=0)
-    assert str(caught.value).splitlines() == [
-        "shard:3: none of 2 rows can be rendered: correct them, or get the file again: a shard "
-        "without a good row is not built, whatever `bad_rows` is:",
-        "  row 3, synth_id 'a\\udcffb\\n': ValueError: two lines",
-        "  row 9, synth_id None: Missing synth_id",
-    ]
-
-
-def test_an_only_row_that_is_bad_is_named_in_one_sentence() -> None:
-    bad = BadRows(9)
-    bad.add(1, [list(ROWS[1])])
-    with pytest.raises(BadInput) as caught:
-        bad.check(Path("shard"), good=0)
-    assert str(caught.value) == (
-        "shard:9: synth_id None: Missing synth_id (correct the row: a shard without a good row is "
-        "not built, whatever `bad_rows` is)"
-    )
 
 
 def test_the_short_form_keeps_short_texts_whole() -> None:

@@ -222,24 +222,6 @@ def process_group(tmp_path: Path) -> Iterator[None]:
     torch.distributed.destroy_process_group()
 
 
-@pytest.mark.usefixtures("process_group")
-def test_two_datasets_are_blended(
-    root: Path, harmony: Path, vocabulary: Path, tmp_path: Path
-) -> None:
-    other = tmp_path / "other"
-    build_kd_shard(harmony, other, KDConfig(vocabulary, 0.1))
-    prefixes = [str(r / "train/shard_00_tokens") for r in (root, other)]
-    settings = config(tmp_path / "cache", blend_per_split=[(prefixes, [0.7, 0.3]), None, None])
-    train, valid, test = builders.BlendedMegatronDatasetBuilder(
-        reader.SynthKDDataset, [40, 0, 0], lambda: True, settings
-    ).build()
-    assert (len(train), valid, test) == (40, None, None)
-    spans = torch.stack([train[index]["span_id"] for index in range(40)])
-    assert set(spans.unique().tolist()) == {0, 1, 2}
-    chosen = {int(train.dataset_index[index]) for index in range(40)}
-    assert chosen == {0, 1}
-
-
 def test_a_prefix_that_does_not_end_in_tokens_is_refused(root: Path, tmp_path: Path) -> None:
     for path in (str(root / "train/shard_00_span"), None):
         with pytest.raises(ValueError, match="_tokens"):

@@ -163,17 +163,6 @@ def test_rows_of_a_batch_are_those_of_the_files(folders: list[Path], split: str)
     assert source.read(np.empty(0, np.int64))["labels"].shape == (0, 0)
 
 
-def test_rows_lead_to_their_raw_rows(folders: list[Path], sample_root: SampleRoot) -> None:
-    source = DistilledRows(folders)
-    for number in (0, int(source.cuts[1]) - 1, int(source.cuts[1]), len(source) - 1):
-        folder = folders[int(number >= source.cuts[1])]
-        row = distill.row(folder, "train", number - int(source.cuts[1]) * (folder == folders[1]))
-        *_, raw = (step.facts() for step in source.origin(number))
-        table = pq.read_table(sample_root.data / str(raw["raw_file"]))
-        (found,) = table.slice(int(str(raw["raw_row"])) - 1, 1).to_pylist()
-        assert f"synth:{found['synth_id']}".endswith(row["id"].partition(":")[2])
-
-
 def test_it_can_be_pickled_until_it_is_rebuilt(folders: list[Path], tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(folders[0], copy)

@@ -51,22 +51,6 @@ def test_the_step_gives_the_types_that_megatron_adds_up() -> None:
     assert torch.equal(loss_func.func(output, batch=batches.Batch(**batch))[0], whole.loss)
 
 
-@pytest.mark.parametrize("span", [0, 1, 2])
-def test_a_span_without_labels_contributes_nothing(span: int) -> None:
-    samples = ranks.samples(0) | {"span_id": torch.full((ranks.ROWS, ranks.LENGTH), span)}
-    output, loss_func = synth.KDTraining().forward_step(
-        iter([samples]), ranks.LossOfLabels(per_token=False)
-    )
-    loss, tokens, report = loss_func(output)
-    labels = int(samples["loss_mask"].sum()) if span else 0
-    assert int(tokens) == labels
-    assert loss.item() == pytest.approx((output * samples["loss_mask"]).sum().item() * (span > 0))
-    assert [report[f"{name} tokens"][0].item() for name in ("reasoning", "final")] == [
-        labels * (span == 1),
-        labels * (span == 2),
-    ]
-
-
 def pipeline(parts: dict[str, bool]) -> tuple[Any, Any]:
     """A stage, and it as Megatron wraps it twice."""
 
