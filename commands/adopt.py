@@ -13,9 +13,8 @@ from assets import versions
 from assets.checking.verdicts import opened
 from assets.events import event_metadata
 from assets.inbox import add_partitions
-from commands.checkout import CheckoutCommand, open_instance
+from commands.checkout import CheckoutCommand, open_instance, say, shown
 from commands.graph import INBOXES, Graph, register
-from commands.terminal import say, shown
 from gristmill import keys, provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import Record, find_artifacts, inventory

@@ -18,13 +18,13 @@ import click
 import dagster as dg
 
 import definitions
-from assets import choices, ranges, versions, worker
+from assets import choices, versions, worker
 from assets.checking.arrivals import changed_evaluation, out_of_order
 from assets.checking.evaluations import PLANNED
 from assets.inbox import Inbox, add_partitions
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from assets.publishing import STATUS as NOT_PUSHED
-from assets.ranges import PARTITION
+from assets.versions import PARTITION
 from commands import dagster_private
 from commands.outcomes import Outcome, named_in, outcomes_of
 from gristmill.asset import declared
@@ -247,7 +247,7 @@ class Graph:
         for some in self._runs(asset, keys, together):
             interrupts.raise_again()
             result = dagster_private.run_here(
-                self._instance, self._job, asset, {**tags, **ranges.tags(some)}, config
+                self._instance, self._job, asset, {**tags, **versions.run_tags(some)}, config
             )
             # Dagster makes a failed run of an interrupt.
             interrupts.raise_again()
@@ -261,8 +261,8 @@ class Graph:
         if not wanted:
             yield from ([key] for key in keys)
             return
-        most = ranges.most_together([self._graph.get(asset).backfill_policy]) if together else 1
-        yield from ranges.ranges(wanted, self.known(asset), most)
+        most = versions.most_together([self._graph.get(asset).backfill_policy]) if together else 1
+        yield from versions.ranges(wanted, self.known(asset), most)
 
     def known(self, asset: dg.AssetKey) -> Sequence[str]:
         """Returns all partitions of an asset, in its order; none if it has no partitions."""

@@ -15,7 +15,7 @@ from rich.markup import escape
 from assets import choices
 from assets.inbox import Inbox
 from commands import outcomes as table
-from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, settings_of
+from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, say, settings_of, shown
 from commands.graph import (
     INBOXES,
     Failures,
@@ -27,7 +27,6 @@ from commands.graph import (
     strangers,
 )
 from commands.outcomes import BUILDS, MAY_FOLLOW, TO_BUILD, Outcome
-from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED
 from gristmill.inbox import Standing as Drop

@@ -12,11 +12,11 @@ import dagster as dg
 from rich.text import Text
 
 from assets.checking.evaluations import FALLING_SHORT
-from assets.checks import ON_DISK
+from assets.family import ON_DISK
 from assets.publishing import STATUS as NOT_PUSHED
+from commands.checkout import console, say, shown_lines
+from commands.checkout import shown as shown_text
 from commands.dagster_private import Result
-from commands.terminal import console, say, shown_lines
-from commands.terminal import shown as shown_text
 from gristmill.markdown import unescaped
 from gristmill.printable import unbroken
 from gristmill.run import amounts
@@ -223,7 +223,7 @@ def _published(result: Result) -> dict[str | None, Mapping[str, Any]]:
     for event in result.get_asset_materialization_events():
         materialization = event.step_materialization_data.materialization
         values = {name: value.value for name, value in materialization.metadata.items()}
-        # Dagster may add an event without our facts: see `assets/ranges.py`.
+        # Dagster may add an event without our facts: see `assets/versions.py`.
         if "status" in values:
             found[materialization.partition] = values
     return found

@@ -11,9 +11,8 @@ from rich.markup import escape
 
 from assets.checking import vanished
 from assets.inbox import Inbox
-from commands.checkout import CheckoutCommand, open_instance
+from commands.checkout import CheckoutCommand, open_instance, say
 from commands.graph import INBOXES, Graph
-from commands.terminal import say
 from gristmill.asset import declared
 from gristmill.inbox.listing import list_inbox
 from gristmill.provenance.find_artifacts import artifacts_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets import ranges
+from assets import versions
 from assets.checking.arrivals import changed_evaluation, out_of_order
 from assets.inbox import Inbox, Start
 from assets.publishing import FAILS_ALONE
@@ -18,9 +18,8 @@ from gristmill.layout import refuse_missing_root
 from gristmill.printable import plain
 from gristmill.untrusted.files import LinkRule
 from resources import Lake
-from sensors.answers import newest_answers
 from sensors.reports import changes_of, events_of, newly_refused
-from sensors.unfinished import runs_again
+from sensors.unfinished import newest_answers, runs_again
 
 MOST_REQUESTS = 20
 """Drops that one look takes, where each has a run of its own."""
@@ -139,20 +138,20 @@ def _requests(
         known = list(partitions.get_partition_keys(dynamic_partitions_store=instance))
         if isinstance(partitions, dg.DynamicPartitionsDefinition):
             known += new.get(str(partitions.name), ())
-        for keys in ranges.ranges(run_keys, known, _most_together(start.assets)):
+        for keys in versions.ranges(run_keys, known, _most_together(start.assets)):
             of_drops = [run_keys[key] for key in keys]
             is_alone = len(keys) == 1
             yield dg.RunRequest(
                 run_key=of_drops[0] if is_alone else f"{keys[0]}...:{short_digest(str(of_drops))}",
                 partition_key=keys[0] if is_alone else None,
-                tags=None if is_alone else {**ranges.tags(keys), FAILS_ALONE: "true"},
+                tags=None if is_alone else {**versions.run_tags(keys), FAILS_ALONE: "true"},
                 # Without it, the list of runs has no target for the run.
                 asset_selection=list(assets),
             )
 
 
 def _most_together(assets: Sequence[dg.AssetsDefinition]) -> int:
-    return ranges.most_together(asset.backfill_policy for asset in assets)
+    return versions.most_together(asset.backfill_policy for asset in assets)
 
 
 def _split_built(

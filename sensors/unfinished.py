@@ -6,6 +6,8 @@ did not build gets a run of its own. A run of one partition that failed by an er
 person cancelled, are left alone. Source: docs/drops.md#interrupted-runs.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,13 +16,50 @@ from typing import Final
 import dagster as dg
 
 from assets.inbox import Inbox, Start
-from assets.ranges import RANGE, last_run
-from assets.versions import DATA_VERSION, latest_events
+from assets.publishing import NOT_BUILT
+from assets.versions import DATA_VERSION, RANGE, last_run, latest_events, observed_since
 from gristmill.contract import GristmillError
 from gristmill.inbox import Arrival, State
 from gristmill.inbox.listing import short_digest
 from resources import Lake
-from sensors.answers import inputs_among, newest_answers
+
+
+def newest_answers(
+    instance: dg.DagsterInstance, targets: Sequence[dg.AssetsDefinition], keys: Sequence[str]
+) -> dict[dg.AssetKey, dict[str, int]]:
+    """Returns the number of the newest answer for each partition of some assets.
+
+    keys: partition keys; those without an answer are left out of the result.
+
+    An answer is a materialization, or a later report "not built", such as that of the token shards
+    of a corpus whose terms forbid training. What is built from such a partition has its answer,
+    since its step is skipped.
+    """
+    answers: dict[dg.AssetKey, dict[str, int]] = {}
+    not_built: dict[dg.AssetKey, dict[str, int]] = {}
+    for asset in targets:
+        made = latest_events(instance, asset.key, keys)
+        said = observed_since(instance, asset.key, keys)
+        status = {key: seen.metadata.get("status") for key, seen in said.items()}
+        refused = [key for key, each in status.items() if key and each and each.value == NOT_BUILT]
+        observed = dg.DagsterEventType.ASSET_OBSERVATION
+        reports = latest_events(instance, asset.key, refused, observed)
+        for each in inputs_among(asset, targets):
+            for key, event in not_built.get(each.key, {}).items():
+                if event > max(made.get(key, 0), reports.get(key, 0)):
+                    reports[key] = event
+        not_built[asset.key] = reports
+        answers[asset.key] = made | reports
+    return answers
+
+
+def inputs_among(
+    asset: dg.AssetsDefinition, among: Sequence[dg.AssetsDefinition]
+) -> list[dg.AssetsDefinition]:
+    """Returns those of some assets that an asset is built from."""
+    keys = {dep.asset_key for spec in asset.specs for dep in spec.deps}
+    return [each for each in among if each.key in keys]
+
 
 MOST_TRIES: Final = 3
 """Runs that are requested for one partition while nothing of it was built meanwhile."""

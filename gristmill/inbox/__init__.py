@@ -3,8 +3,7 @@
 Whether a drop is ready: `readiness.py`, by its marks (`marks.py`) and files (`listing.py`).
 """
 
-from gristmill.inbox.account import DropKind
-from gristmill.inbox.listing import FOLDER, TOML, Shape, changed_since, named_few
+from gristmill.inbox.listing import FOLDER, TOML, DropKind, Shape, changed_since, named_few
 from gristmill.inbox.marks import AT_ONCE, Settling
 from gristmill.inbox.readiness import (
     ARRIVING,

@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 from dagster._serdes import serialize_value
 
-from assets import choices, publishing, ranges, worker
+from assets import choices, publishing, versions, worker
 from assets.publishing import BATCH, FAILS_ALONE, publish_asset
 from gristmill import families, provenance
 from gristmill.contract import BadInput, FileNote, GristmillError, NothingToBuild, Summary
@@ -146,7 +146,7 @@ def run(instance: dg.DagsterInstance, root: Path) -> Any:
             selection=list(assets),
             instance=instance,
             resources={"lake": Lake(data_root=str(root))},
-            tags={**tags, **ranges.tags(keys or [None])},
+            tags={**tags, **versions.run_tags(keys or [None])},
             run_config={"ops": {"first": {"config": config}}} if config else None,
             raise_on_error=False,
         )
@@ -498,7 +498,7 @@ def push(run: Any, root: Path) -> Any:
     return lambda key=None: run("first", keys=[key] if key else MIRRORED)
 
 
-def versions(mirror: Path) -> list[str]:
+def pushed_versions(mirror: Path) -> list[str]:
     """The versions in the mirror, as `k01 1`."""
     counts = Counter(file.parent.parent.name for file in (mirror / "artifacts").rglob("*.json"))
     return [f"{key} {number + 1}" for key in sorted(counts) for number in range(counts[key])]
@@ -518,7 +518,7 @@ class Cut(Store):
 def test_what_a_run_publishes_is_a_version_of_the_mirror(push, instance, mirror, tmp_path):
     result = push("k01")
     assert result.success
-    assert versions(mirror) == ["k01 1"]
+    assert pushed_versions(mirror) == ["k01 1"]
     assert f"{mirror}: 1 new versions, " in "\n".join(logged(instance, result))
     pull(tmp_path / "other", str(mirror))
     assert clean(tmp_path / "other")
@@ -530,10 +530,10 @@ def test_a_rebuild_is_the_next_version_and_a_current_artifact_is_none(push, inst
     assert f"{mirror}: 0 new versions, 0 bytes sent, 1 were there" in "\n".join(
         logged(instance, result)
     )
-    assert versions(mirror) == ["k01 1"]
+    assert pushed_versions(mirror) == ["k01 1"]
     configure(root, 'push = "../mirror"\n[first]\nword = "mill"')
     assert push("k01").success
-    assert versions(mirror) == ["k01 1", "k01 2"]
+    assert pushed_versions(mirror) == ["k01 1", "k01 2"]
 
 
 def test_without_the_table_nothing_is_pushed(push, instance, root, mirror):
@@ -551,13 +551,13 @@ def test_only_the_assets_that_the_table_names_are_pushed(push, root, mirror, mon
     settings = MirrorSettings(push=str(mirror), assets=("macroxue/pack", "first"))
     monkeypatch.setattr(Lake, "mirror", lambda _: settings)
     assert push("k02").success
-    assert versions(mirror) == ["k02 1"]
+    assert pushed_versions(mirror) == ["k02 1"]
 
 
 def test_a_partition_that_is_not_built_is_not_pushed(push, root, mirror):
     (root / "none-k02").touch()
     assert push().success
-    assert versions(mirror) == ["k01 1", "k03 1"]
+    assert pushed_versions(mirror) == ["k01 1", "k03 1"]
     (root / "none-k01").touch()
     assert push("k01").success
 
@@ -567,7 +567,7 @@ def test_of_a_batch_that_fails_the_others_are_pushed(push, root, mirror):
     result = push()
     assert not result.success
     assert "1 of 3 partitions failed" in failure(result).description
-    assert versions(mirror) == ["k01 1", "k03 1"]
+    assert pushed_versions(mirror) == ["k01 1", "k03 1"]
 
 
 def test_a_mirror_that_cannot_be_reached_fails_the_run_and_keeps_what_was_published(
@@ -587,7 +587,7 @@ def test_a_mirror_that_cannot_be_reached_fails_the_run_and_keeps_what_was_publis
     assert seen.metadata["cure"].value == cure
     mirror.unlink()
     assert push("k01").success
-    assert versions(mirror) == ["k01 1"]
+    assert pushed_versions(mirror) == ["k01 1"]
 
 
 def test_of_a_batch_each_partition_that_is_missed_is_named(push, instance, mirror, monkeypatch):
@@ -595,7 +595,7 @@ def test_of_a_batch_each_partition_that_is_missed_is_named(push, instance, mirro
     monkeypatch.setattr(Cut, "refuses", "first/k02/")
     result = push()
     assert not result.success
-    assert versions(mirror) == ["k01 1", "k03 1"]
+    assert pushed_versions(mirror) == ["k01 1", "k03 1"]
     assert instance.get_materialized_partitions(dg.AssetKey("first")) == set(MIRRORED)
     lines = failure(result).description.split("\n")
     assert lines[0] == "1 of 3 partitions are not in the mirror; all of them are published:"

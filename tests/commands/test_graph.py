@@ -14,9 +14,10 @@ from click.testing import Result
 
 import definitions
 from assets.inbox import Inbox
-from assets.ranges import RANGE
+from assets.versions import RANGE
 from commands.graph import INBOXES, Failures, Graph, Plan, Standing, register, strangers
 from commands.outcomes import Outcome
+from gristmill.chess.config import VARIABLE
 from gristmill.chess.samples import write_month
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.families import catalogs
@@ -24,7 +25,6 @@ from gristmill.inbox import READY, REFUSED, present_drops
 from gristmill.publish.build import slot_of_folder
 from gristmill.samples import write_samples
 from gristmill.synth.samples import write_drop as write_raw
-from resources import elite_archive
 from resources.lake import Lake, NotBuilt
 from tests.archive_server import ArchiveServer
 from tests.commands.drops import PACKS, Command, land, printed, spoil
@@ -397,7 +397,7 @@ CHAIN = ("elite_pgn", "valid_games", "game_dataset", "splice_cache", "splice_dat
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ArchiveServer]:
     made = ArchiveServer()
-    monkeypatch.setenv(elite_archive.VARIABLE, made.address)
+    monkeypatch.setenv(VARIABLE, made.address)
     yield made
     made.close()
 

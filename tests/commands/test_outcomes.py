@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from commands import checkout
 from commands import outcomes as table
-from commands import terminal
 from commands.outcomes import MAY_FOLLOW, TO_BUILD, Outcome, show
 
 PLACE = Path("/checkout/data/macroxue/packs/d1")
@@ -28,7 +28,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         *outcomes: Outcome, below: str = "/", width: int = 160, named: bool = False
     ) -> list[str]:
         console = Console(width=width, highlight=False)
-        monkeypatch.setattr(terminal, "console", console)
+        monkeypatch.setattr(checkout, "console", console)
         monkeypatch.setattr(table, "console", console)
         show(outcomes, 2.04, Path(below), named)
         return [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]

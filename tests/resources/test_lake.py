@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from assets.choices import chosen_values
+from gristmill.chess.config import archive_config
 from gristmill.contract import BadInput, GristmillError
 from gristmill.inbox.readiness import REFUSED
 from gristmill.keys import BadKey
@@ -13,6 +15,7 @@ from gristmill.publish.publish import publish
 from gristmill.run.ray_parts import RayParts
 from gristmill.run.workers import other_machines
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from resources import EliteArchive
 from resources.lake import CHECKOUT, Lake
 from tests.macroxue.lines import step, write_run
 from tests.publish.tiny import tiny_build
@@ -206,3 +209,29 @@ def test_a_wrong_table_run_is_refused_before_a_build(lake, tmp_path, line, rule)
     with pytest.raises(BadInput, match=rule) as refused, lake.engine():
         pass
     assert "gristmill.toml" in str(refused.value) and "[run]" in str(refused.value)
+
+
+def test_the_numbers_reach_the_download() -> None:
+    archive = EliteArchive(
+        base_address="http://127.0.0.1:1/", timeout_seconds=86_400, attempts=1000, backoff_seconds=0
+    )
+    config = archive_config(**chosen_values(archive))
+    fetch = config.fetch
+    assert config.url_template == "http://127.0.0.1:1/lichess_elite_{month}.zip"
+    assert (fetch.timeout, fetch.attempts, fetch.backoff) == (86_400, 1000, 0)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("timeout_seconds", 0),
+        ("timeout_seconds", 86_401),
+        ("attempts", 0),
+        ("attempts", 1001),
+        ("backoff_seconds", -1),
+        ("backoff_seconds", 3601),
+    ],
+)
+def test_a_number_out_of_its_range_is_refused(field: str, wrong: float) -> None:
+    with pytest.raises(ValueError, match=field):
+        EliteArchive(**{field: wrong})  # type: ignore[arg-type]

@@ -10,8 +10,8 @@ import pytest
 import definitions
 from assets import choices
 from assets.checking.rules import CHECKED, equal_inputs, equal_notes, named, raw_hashes
-from assets.checks import disk_checks
 from assets.events import EQUAL, event_metadata
+from assets.family import disk_checks
 from assets.publishing import BATCH, publish_asset
 from gristmill.contract import Violation
 from gristmill.provenance import RECORD, Input, Record, raw_inputs

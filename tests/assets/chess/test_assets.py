@@ -13,7 +13,7 @@ import dagster as dg
 import numpy as np
 import pytest
 
-from assets import ranges
+from assets import versions
 from assets.chess import FAMILY, ChessMonth
 from commands.graph import Graph
 from definitions import build_defs
@@ -77,7 +77,7 @@ def run_of(
             "elite_archive": archive,
             "chess_month": ChessMonth(**config),
         },
-        tags=ranges.tags(keys),
+        tags=versions.run_tags(keys),
         raise_on_error=False,
     )
 

@@ -15,8 +15,7 @@ import pytest
 
 from assets import tokenizers
 from assets.publishing import REBUILD
-from assets.reasoning import FAMILY
-from assets.reasoning.schedules import reasoning_audit_sample
+from assets.reasoning import FAMILY, reasoning_audit_sample
 from gristmill import provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.reasoning import builds

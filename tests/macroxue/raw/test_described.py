@@ -14,7 +14,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot, NotBuilt
-from gristmill.inbox.account import Waits
+from gristmill.inbox.listing import Waits
 from gristmill.macroxue.format.rows import MANIFEST, ROWS, STUDENT
 from gristmill.macroxue.raw.annotations import Annotations, account
 from gristmill.macroxue.raw.described import (
