@@ -218,7 +218,9 @@ def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsD
         "group_name": asset.group,
         "kinds": set(asset.labels),
         "code_version": asset.code_version,
-        "backfill_policy": _backfill(asset.batch),
+        "backfill_policy": None
+        if asset.batch == 1
+        else dg.BackfillPolicy.multi_run(max_partitions_per_run=asset.batch),
         "output_required": False,
         "pool": asset.pool or None,
         "automation_condition": _FOLLOWS.get(asset.follows),
@@ -277,10 +279,6 @@ def _external(source: Source, partitions: Partitions) -> dg.AssetSpec:
 
 def _partitions(name: str, known: Partitions) -> dg.PartitionsDefinition[str]:
     return known[name] if name in known else dg.DynamicPartitionsDefinition(name=name)
-
-
-def _backfill(batch: int) -> dg.BackfillPolicy | None:
-    return None if batch == 1 else dg.BackfillPolicy.multi_run(max_partitions_per_run=batch)
 
 
 def available(asset: Asset, lake: DataRoot) -> Sequence[str]:

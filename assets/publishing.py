@@ -322,8 +322,6 @@ def _publish(
         )
         lines.append("built" if published.rebuilt else "unchanged")
         outcomes.published(key, build, published)
-    for line in choices.change_lines(published):
-        context.log.info(line)
     return published
 
 

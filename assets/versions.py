@@ -42,9 +42,9 @@ def tagger(
         for dep in spec.deps
         if isinstance(dep.partition_mapping, dg.AllPartitionMapping)
     }
-    tags_of = input_tagger(context.instance, deps, keys, whole)
+    of_inputs = input_tagger(context.instance, deps, keys, whole)
     code_version = spec.code_version or context.run.run_id
-    return lambda key, data_version: version_tags(data_version, code_version) | tags_of(key)
+    return lambda key, data_version: version_tags(data_version, code_version) | of_inputs(key)
 
 
 def version_tags(data_version: str, code_version: str) -> dict[str, str]:
@@ -134,11 +134,25 @@ def newest_records(
 
 def newest_version(instance: dg.DagsterInstance, asset: dg.AssetKey) -> tuple[str, int] | None:
     """Returns data version and storage id of an asset's latest materialization, if there is one."""
-    records = instance.fetch_materializations(asset, limit=1).records
-    event = records[0].asset_materialization if records else None
-    if event is None:
+    record = newest_event(instance, asset)
+    if record is None:
         return None
-    return (event.tags or {}).get(DATA_VERSION) or _NO_VERSION, records[0].storage_id
+    return tags_of(record).get(DATA_VERSION) or _NO_VERSION, record.storage_id
+
+
+def newest_event(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, partition: str | None = None
+) -> dg.EventLogRecord | None:
+    """Returns the latest materialization of a partition, by default of any; None without one."""
+    keys = None if partition is None else [partition]
+    wanted = dg.AssetRecordsFilter(asset, asset_partitions=keys)
+    return next(iter(instance.fetch_materializations(wanted, limit=1).records), None)
+
+
+def tags_of(record: dg.EventLogRecord | None) -> Mapping[str, str]:
+    """The tags of a materialization; none without one."""
+    event = record.asset_materialization if record is not None else None
+    return (event.tags or {}) if event is not None else {}
 
 
 def observed_since(
@@ -183,8 +197,7 @@ def outdated(
     now = {parent: latest(instance, parent, list(suspects)) for parent in inputs if suspects}
     found = set()
     for key, record in newest_records(instance, asset, suspects).items():
-        shown = record.asset_materialization
-        tags = (shown.tags or {}) if shown else {}
+        tags = tags_of(record)
         if any(
             key in versions
             and tags.get(f"{_INPUT_VERSION}/{parent.to_user_string()}") != versions[key][0]
@@ -298,9 +311,7 @@ def step_output(
 
 def _is_hidden(context: dg.AssetExecutionContext, event: dg.AssetMaterialization) -> bool:
     """Whether this run has reported something else of the partition since."""
-    wanted = dg.AssetRecordsFilter(event.asset_key, asset_partitions=[str(event.partition)])
-    records = context.instance.fetch_materializations(wanted, limit=1).records
-    newest = records[0].asset_materialization if records else None
-    if newest is None or records[0].run_id != context.run.run_id:
+    newest = newest_event(context.instance, event.asset_key, str(event.partition))
+    if newest is None or newest.run_id != context.run.run_id:
         return False
-    return (newest.tags or {}).get(DATA_VERSION) != (event.tags or {})[DATA_VERSION]
+    return tags_of(newest).get(DATA_VERSION) != (event.tags or {})[DATA_VERSION]

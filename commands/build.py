@@ -153,14 +153,14 @@ class _Work:
             lines.append("parts made" if done is None else "done")
 
     def _build_whole(self, key: str, progress: Progress) -> Artifact:
-        described = self._described(key)
+        described = _described(self._wanted(key, self._values))
         self._say(publish(described, wait=self._wait, progress=progress))
         return Artifact(described.folder, described.record_path)
 
     def _build_rank(self, key: str, rank: int, progress: Progress) -> Artifact | None:
         """Make the parts of a rank; the artifact if it is published then."""
         assert self._asset.ranks is not None
-        described = self._described(key)
+        described = _described(self._wanted(key, self._values))
         by_files = {name: value for name, value in self._values.items() if name != "world_size"}
         world_size = self._values["world_size"]
         configured = self._asset.ranks(self._wanted(key, by_files)).world_size
@@ -175,13 +175,6 @@ class _Work:
             return None
         self._say(built.published)
         return Artifact(described.folder, described.record_path)
-
-    def _described(self, key: str) -> Build:
-        """The build of a partition. Raises UsageError for an unknown one."""
-        try:
-            return self._asset.build(self._wanted(key, self._values))
-        except ValueError as error:
-            raise click.UsageError(f"partition {error}") from error
 
     def _wanted(self, key: str, values: Mapping[str, Any]) -> Wanted:
         return Wanted(self._asset, self._lake, key, values)
@@ -272,6 +265,14 @@ def _asset_of(asset: str) -> Asset:
     return known[asset]
 
 
+def _described(wanted: Wanted) -> Build:
+    """The build of a partition. Raises UsageError for an unknown one."""
+    try:
+        return wanted.asset.build(wanted)
+    except ValueError as error:
+        raise click.UsageError(f"partition {error}") from error
+
+
 @click.command(cls=CheckoutCommand)
 @click.argument("share", type=click.IntRange(min=1))
 @click.argument("of", type=click.IntRange(min=1))
@@ -312,10 +313,7 @@ def described(lake: Lake, asset: str, partition: str | None) -> Build:
         raise click.UsageError(f"{asset!r} is none of {', '.join(known)}")
     if refused := choices.refused_files(lake, [asset]):
         raise GristmillError("\n".join(refused))
-    try:
-        return known[asset].build(Wanted(known[asset], lake, partition or ""))
-    except ValueError as error:
-        raise click.UsageError(f"partition {error}") from error
+    return _described(Wanted(known[asset], lake, partition or ""))
 
 
 def in_parts() -> dict[str, Asset]:

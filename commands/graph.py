@@ -40,7 +40,7 @@ from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import nearest
 from gristmill.untrusted.limits import explained, unreadable
 from resources.lake import Lake, NotBuilt, NotRebuilt
-from sensors.reports import arrival_events, changes_of
+from sensors.raw_drops import arrival_events
 
 log = logging.getLogger(__name__)
 
@@ -532,7 +532,7 @@ def strangers(lake: Lake) -> Iterator[str]:
 
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Drop]:
     """Report new and replaced drops of an inbox to the instance, and add their partitions."""
-    links, _, wrong = lake.rules(inbox.folder)
+    *_, wrong = lake.rules(inbox.folder)
     settings = [Drop("", REFUSED, 0, wrong)] if wrong else []
     try:
         present = present_drops(lake.inbox(inbox.folder), lake.asked(inbox.folder), inbox.shape)
@@ -553,8 +553,7 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Dro
         of_drop = partitions[arrival.key]
         reported = {known.get(key, (None, 0))[0] for key in of_drop}
         if reported != {arrival.signature}:
-            changes = changes_of(instance, inbox, arrival, of_drop, links)
-            for event in arrival_events(inbox, arrival, of_drop, changes):
+            for event in arrival_events(inbox, arrival, of_drop):
                 instance.report_runless_asset_event(event)
     found = out_of_order(instance, inbox, present)
     if evaluation := changed_evaluation(instance, inbox, found):

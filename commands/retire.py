@@ -9,7 +9,7 @@ import click
 import dagster as dg
 from rich.markup import escape
 
-from assets.checking import vanished
+from assets.checking import arrivals
 from assets.inbox import Inbox
 from commands.checkout import CheckoutCommand, open_instance, say
 from commands.graph import INBOXES, Graph
@@ -45,7 +45,7 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
         for inbox in INBOXES:
             fixed = []
             if inbox.dynamic is None or key in inbox.built_in_keys:
-                fixed = vanished.taken(instance, inbox).get(key, [])
+                fixed = arrivals.taken(instance, inbox).get(key, [])
             known = [
                 name for name in inbox.named_by_drops if instance.has_dynamic_partition(name, key)
             ]
@@ -90,7 +90,7 @@ def _forget(
     for name, each in [(inbox.folder, key), *added]:
         say(f"{name}: forget {escape(each)}")
     if not dry_run:
-        vanished.retire(instance, inbox, key, partitions)
+        arrivals.retire(instance, inbox, key, partitions)
         for name, each in added:
             instance.delete_dynamic_partition(name, each)
 

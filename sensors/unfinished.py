@@ -17,7 +17,15 @@ import dagster as dg
 
 from assets.inbox import Inbox, Start
 from assets.publishing import NOT_BUILT
-from assets.versions import DATA_VERSION, RANGE, last_run, latest_events, observed_since
+from assets.versions import (
+    DATA_VERSION,
+    RANGE,
+    last_run,
+    latest_events,
+    newest_event,
+    observed_since,
+    tags_of,
+)
 from gristmill.contract import GristmillError
 from gristmill.inbox import Arrival, State
 from gristmill.inbox.listing import short_digest
@@ -203,7 +211,7 @@ def _reason(inbox: Inbox, instance: dg.DagsterInstance, behind: Behind) -> str |
     last = last_run(instance, [asset.key for asset in behind.assets], behind.partition)
     if _is_current(instance, behind):
         return ""
-    source = _latest(instance, *max(behind.sources, key=lambda each: each[2])[:2])
+    source = newest_event(instance, *max(behind.sources, key=lambda each: each[2])[:2])
     if last is None or (
         source is not None
         and source.run_id != last.dagster_run.run_id
@@ -222,32 +230,18 @@ def _is_current(instance: dg.DagsterInstance, behind: Behind) -> bool:
     """Whether the targets are built from the versions that there are, in spite of later events."""
     versions: dict[dg.AssetKey, set[str | None]] = {}
     for key, partition, _ in behind.sources:
-        event = _latest(instance, key, partition)
-        materialized = event.asset_materialization if event is not None else None
-        version = (materialized.tags or {}).get(DATA_VERSION, "") if materialized else ""
+        version = tags_of(newest_event(instance, key, partition)).get(DATA_VERSION, "")
         # In a run of one partition Dagster writes the hash of the version instead.
         versions[key] = {version, hashlib.sha256(version.encode()).hexdigest()}
     for asset in behind.assets:
-        event = _latest(instance, asset.key, behind.partition)
-        made = event.asset_materialization if event is not None else None
-        if made is None:
-            return False
+        tags = tags_of(newest_event(instance, asset.key, behind.partition))
         inputs = {dep.asset_key for spec in asset.specs for dep in spec.deps} & set(versions)
-        tags = made.tags or {}
         if not inputs or any(
             tags.get(f"dagster/input_data_version/{key.to_user_string()}") not in versions[key]
             for key in inputs
         ):
             return False
     return True
-
-
-def _latest(
-    instance: dg.DagsterInstance, asset: dg.AssetKey, partition: str
-) -> dg.EventLogRecord | None:
-    filter_ = dg.AssetRecordsFilter(asset_key=asset, asset_partitions=[partition])
-    records = instance.fetch_materializations(filter_, limit=1).records
-    return records[0] if records else None
 
 
 def _is_repeated(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:

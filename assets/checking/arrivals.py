@@ -61,7 +61,7 @@ def taken(
         for key, event in _newest(instance, inbox, _MATERIALIZED, reported).items():
             materialized = event.asset_materialization
             place = materialized.metadata.get("path") if materialized else None
-            drop = _drop_of(inbox, str(place.value)) if place else ""
+            drop = inbox.shape.key_of(PurePath(str(place.value)).name) if place else ""
             if drop and drop not in besides:
                 found.setdefault(drop, []).append(key)
     observed = _newest(instance, inbox, _OBSERVED, [key for each in found.values() for key in each])
@@ -102,11 +102,6 @@ def _newest(
     """The newest event of a kind, by partition of the raw asset."""
     newest = latest_events(instance, inbox.raw_drop, sorted(partitions), kind)
     return newest_records(instance, inbox.raw_drop, newest, kind)
-
-
-def _drop_of(inbox: Inbox, path: str) -> str:
-    """The key of a drop by its path."""
-    return inbox.shape.key_of(PurePath(path).name)
 
 
 NAME: Final = "arrivals"

@@ -186,10 +186,15 @@ def other_kind(asset: str) -> Kind | None:
 
 def columns_of(asset: str) -> Sequence[Column]:
     """The columns of an asset's artifacts, none where they are no tables or no family knows it."""
+    return next((each.columns(asset) for each in _catalogs_of(asset)), ())
+
+
+def _catalogs_of(asset: str, *, others: bool = False) -> Iterator[Catalog]:
+    """The catalogs with an asset; others: also those with a kind of folders of that key."""
     for each in catalogs():
-        if any(kind.asset == asset for kind in each.kinds):
-            return each.columns(asset)
-    return ()
+        kinds = (*each.kinds, *each.others) if others else each.kinds
+        if any(kind.asset == asset for kind in kinds):
+            yield each
 
 
 def code_of_asset(asset: str) -> Code:
@@ -212,24 +217,21 @@ def check(asset: str, subject: Subject) -> Iterator[Violation]:
 
 def facts_of(asset: str, folder: Path) -> Iterator[str]:
     """Yield what is in a folder of an asset's kind, a line each; nothing for an unknown asset."""
-    for each in catalogs():
-        if any(kind.asset == asset for kind in (*each.kinds, *each.others)):
-            yield from each.facts(asset, folder)
+    for each in _catalogs_of(asset, others=True):
+        yield from each.facts(asset, folder)
 
 
 def splits_of(asset: str, folder: Path) -> Iterator[Any]:
     """Yield the rows in a folder of an asset's artifacts as `Catalog.splits`; none for others."""
-    for each in catalogs():
-        if any(kind.asset == asset for kind in each.kinds):
-            yield from each.splits(asset, folder)
+    for each in _catalogs_of(asset):
+        yield from each.splits(asset, folder)
 
 
 def options_of(asset: str, command: str) -> dict[str, Option]:
     """The options of `gristmill <command>` that the family of an asset takes, by name."""
     return {
         option.name: option
-        for each in catalogs()
-        if any(kind.asset == asset for kind in (*each.kinds, *each.others))
+        for each in _catalogs_of(asset, others=True)
         for option in each.options
         if command in option.commands
     }

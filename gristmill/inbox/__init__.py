@@ -3,7 +3,7 @@
 Whether a drop is ready: `readiness.py`, by its marks (`marks.py`) and files (`listing.py`).
 """
 
-from gristmill.inbox.listing import FOLDER, TOML, DropKind, Shape, changed_since, named_few
+from gristmill.inbox.listing import FOLDER, TOML, DropKind, Shape, named_few
 from gristmill.inbox.marks import AT_ONCE, Settling
 from gristmill.inbox.readiness import (
     ARRIVING,
@@ -41,7 +41,6 @@ __all__ = [
     "Shape",
     "Standing",
     "State",
-    "changed_since",
     "look",
     "named_few",
     "present_drops",

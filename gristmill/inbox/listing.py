@@ -273,25 +273,8 @@ def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
     )
 
 
-def changed_since(path: Path, since_ns: int, links: LinkRule = REFUSE_LINKS) -> list[str]:
-    """Returns the names of a drop's files that came or changed since a time, sorted.
-
-    path: the drop, an entry of an inbox.
-    since_ns: nanoseconds since 1970, compared with the time of the inode.
-    links: what happens to links; default: they are refused.
-
-    Raises as `survey`.
-    """
-    entries, beside = _entries_of(path, links)
-    return sorted(
-        entry.name or beside
-        for entry in entries
-        if entry.stat.st_ctime_ns > since_ns and not is_mark(entry.name)
-    )
-
-
 def _entries_of(
-    path: Path, links: LinkRule, enter: Callable[[str], bool] = lambda _: True
+    path: Path, links: LinkRule, enter: Callable[[str], bool]
 ) -> tuple[Iterable[Entry], str]:
     """The entries of a drop, and its name if it is a file; `enter` is as for `list_files`."""
     mode = path.lstat().st_mode

@@ -14,7 +14,7 @@ from dagster._serdes import serialize_value
 from assets import choices, publishing, versions, worker
 from assets.publishing import BATCH, FAILS_ALONE, publish_asset
 from gristmill import families, provenance
-from gristmill.contract import BadInput, FileNote, GristmillError, NothingToBuild, Summary
+from gristmill.contract import FileNote, GristmillError, NothingToBuild, Summary
 from gristmill.mirror import pull
 from gristmill.mirror.store import Store
 from gristmill.publish.build import Attempt, Build
@@ -183,16 +183,6 @@ def test_an_event_has_the_versions_of_the_record_and_plain_numbers(run, instance
     assert metadata["status"] == "built"
     assert event.tags["dagster/data_version"] == record.data_version
     assert event.tags["dagster/code_version"] == "7"
-
-
-def test_equal_fingerprint_is_not_rebuilt_and_the_event_says_so(run, instance, root):
-    run("first", keys=["k01"])
-    stamp = (root / "first/k01/words.txt").stat()
-    assert run("first", keys=["k01"]).success
-    assert (root / "first/k01/words.txt").stat().st_ino == stamp.st_ino
-    metadata = latest(instance, "first", "k01").metadata
-    assert metadata["status"].value == "unchanged"
-    assert metadata["rows"].value == 2
 
 
 def test_a_batch_writes_the_tags_that_dagster_writes_for_one(run, instance):
@@ -454,12 +444,6 @@ def test_config_comes_from_the_run_then_the_settings_then_the_default(run, insta
     assert (root / "first/k01/words.txt").read_text() == "k01 flour\n" * 5
 
 
-def test_an_unknown_setting_is_refused(root):
-    (root / "gristmill.toml").write_text("[first]\ntime = 5\n")
-    with pytest.raises(BadInput, match=r"\[first\] time: unknown key: did you mean times\?"):
-        Lake(data_root=str(root)).settings("first")
-
-
 def test_a_run_is_signed_by_its_process(run, instance):
     result = run("alone")
     signature = instance.get_run_by_id(result.run_id).tags[worker.TAG]
@@ -622,10 +606,7 @@ def test_a_run_that_fails_twice_ends_with_the_build_and_logs_the_push(push, inst
     ("lines", "rule"),
     [
         ("push = 3", "[mirror] push = 3: "),
-        ('push = "../mirror"\nparallel = 0', "[mirror] parallel = 0: "),
         ('push = "../mirror"\nparallel = 65', "[mirror] parallel = 65: "),
-        ('pusch = "../mirror"', "did you mean push?"),
-        ('push = "../mirror"\nassets = "macroxue/pack"', "[mirror] assets = "),
         (
             'push = "../mirror"\nassets = ["macroxue/pakc"]',
             '[mirror] assets: no asset is "macroxue/pakc": did you mean macroxue/pack?',

@@ -339,24 +339,6 @@ def test_a_target_waits_for_those_that_its_error_names_and_that_it_is_built_from
     assert (found.status, found.reason) == expected
 
 
-@pytest.mark.parametrize("everything", [pytest.param(True, marks=pytest.mark.slow), False])
-def test_a_failing_pack_is_the_only_error_of_the_command(
-    run: Command, data: Path, everything: bool
-) -> None:
-    land(data, "one"), land(data, "two", seed=5)
-    spoil(data / "drops/macroxue/one")
-    assets = ["--all"] if everything else ["macroxue/values", "macroxue/pack"]
-    done = run("materialize", *assets)
-    assert done.exit_code == 1
-    printed = done.stdout.splitlines()
-    failed = [line for line in printed if line.startswith("failed ") and "tokenizers" not in line]
-    assert len(failed) == 1
-    assert failed[0].startswith("failed macroxue/pack one: ")
-    assert "not built macroxue/values one: waits for macroxue/pack one" in printed
-    assert "not JSON" not in done.stdout.replace(failed[0], "")
-    assert (data / "macroxue/packs/two").is_dir()
-
-
 @pytest.mark.slow
 def test_the_own_error_of_an_asset_behind_a_failed_one_is_shown(run: Command, data: Path) -> None:
     """An older pack stands; that its values cannot be published is no matter of the pack."""

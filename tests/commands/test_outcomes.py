@@ -70,13 +70,6 @@ def test_the_account_and_what_was_not_checked_follow_the_table(printed) -> None:
     ]
 
 
-def test_what_the_config_changed_follows_the_table(printed) -> None:
-    item = replace(BUILT, changed=("layout was [a], now b", "seed was 1, now 2"))
-    lines = printed(item)
-    assert "macroxue/pack d1: config changed: layout was [a], now b" in lines
-    assert "macroxue/pack d1: config changed: seed was 1, now 2" in lines
-
-
 def test_a_partition_that_is_not_published_has_one_line_with_its_reason(printed) -> None:
     lines = printed(FAILED, NOT_BUILT)
     assert lines == [

@@ -64,28 +64,25 @@ def test_ten_names_are_listed_and_the_others_are_counted() -> None:
     assert named_few(names) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, and 1 more"
 
 
-def test_a_drop_without_splits_has_one_line():
-    assert Account().lines == ["0 files taken"]
-    assert Account({"": ["a"]}).lines == ["1 file taken"]
-    names = [f"{number:04}" for number in range(1_234)]
-    assert Account({"": names}).lines == ["1,234 files taken"]
-
-
-def test_what_is_left_out_is_named_with_its_reason_and_equal_reasons_are_joined():
-    left = {"b.txt": "no data", "a.txt": "no data", "old/": "a second copy"}
-    assert Account({"": ["c"]}, left).lines == [
-        "1 file taken; 3 left out: a.txt, b.txt (no data); old/ (a second copy)"
-    ]
-
-
-def test_each_split_has_a_line_and_so_has_what_is_left_out():
-    account = Account({"train": ["a", "b"], "test": ["c"]}, {"d": "of no split"})
-    assert account.lines == [
-        "train: 2 files taken",
-        "test: 1 file taken",
-        "1 left out: d (of no split)",
-    ]
-    assert Account({"train": ["a"]}).lines == ["train: 1 file taken"]
+@pytest.mark.parametrize(
+    ("account", "lines"),
+    [
+        (Account(), ["0 files taken"]),
+        (Account({"": ["a"]}), ["1 file taken"]),
+        (Account({"": [f"{number:04}" for number in range(1_234)]}), ["1,234 files taken"]),
+        (
+            Account({"": ["c"]}, {"b.txt": "no data", "a.txt": "no data", "old/": "a second copy"}),
+            ["1 file taken; 3 left out: a.txt, b.txt (no data); old/ (a second copy)"],
+        ),
+        (
+            Account({"train": ["a", "b"], "test": ["c"]}, {"d": "of no split"}),
+            ["train: 2 files taken", "test: 1 file taken", "1 left out: d (of no split)"],
+        ),
+        (Account({"train": ["a"]}), ["train: 1 file taken"]),
+    ],
+)
+def test_an_account_has_a_line_a_split_and_joins_what_is_left_out_by_its_reason(account, lines):
+    assert account.lines == lines
 
 
 def test_five_names_of_a_reason_are_shown_and_the_others_are_counted():

@@ -1,13 +1,7 @@
 """SYNTH through Dagster: drops to Harmony shards, Megatron datasets and manifests."""
 
-import contextlib
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets import tokenizers
 from assets.checking.evaluations import THIS_RUN
 from assets.synth import FAMILY
 from gristmill import families, provenance
@@ -25,13 +18,12 @@ from gristmill.asset import Asset, Wanted
 from gristmill.inbox import READY, REFUSED, UNREAD
 from gristmill.publish import remove
 from gristmill.publish.publish import publish
-from gristmill.run.parts import PartStore
-from gristmill.synth.builders import kd_shard
 from gristmill.synth.builds import harmony_build
 from gristmill.synth.raw import NUMBERS
 from gristmill.synth.samples import write_drop
 from resources import Lake
 from tests.assets.helpers import (
+    TOKENIZERS,
     built_by,
     evaluated,
     failure,
@@ -41,8 +33,7 @@ from tests.assets.helpers import (
     sha256,
 )
 from tests.drawings import images
-from tests.paths import CHECKOUT, REAL_DATA
-from tests.publish.killing import wait_for_end
+from tests.paths import REAL_DATA
 
 harmony, harmony_manifest, kd_shards, kd_manifest, smoke_shards, smoke_manifest, *_ = built_by(
     "synth"
@@ -57,7 +48,7 @@ KD, SMOKE = "megatron/synth_kd_v1", "megatron/synth_kd_v1_smoke"
 def builder(lake: Lake, instance: dg.DagsterInstance) -> Any:
     """What builds a partition of an asset in a run."""
 
-    assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets]
+    assets = [*TOKENIZERS, *FAMILY.assets]
     return lambda asset, key=None, **config: materialized(
         asset, assets, lake, instance, key, **config
     )
@@ -88,7 +79,7 @@ def roots(vocabulary_root: Path, tmp_path_factory: pytest.TempPathFactory) -> di
     with dg.DagsterInstance.ephemeral() as instance:
         build = builder(lake, instance)
         shutil.copytree(vocabulary_root / "drops/tokenizers", lake.root / "drops/tokenizers")
-        assert build(tokenizers.FAMILY.assets[1]).success
+        assert build(TOKENIZERS[0]).success
         _copy(lake.root, made["vocabulary"])
         write_drop(lake.inbox("synth") / "first", files=9, rows=12)
         build_all(build, harmony)
@@ -135,15 +126,6 @@ def ready(lake: Lake, name: str = "ready") -> Path:
     folder = lake.inbox("synth_harmony") / name
     shutil.copytree(REAL / "synth_harmony", folder, copy_function=shutil.copyfile)
     return folder
-
-
-def payload(root: Path) -> dict[str, str]:
-    """sha256 of all files in a dataset but the records and manifests."""
-    return {
-        path.relative_to(root).as_posix(): sha256(path)
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and path.parent.name != "provenance" and path.suffix != ".json"
-    }
 
 
 @pytest.mark.slow
@@ -481,99 +463,10 @@ def test_a_bad_row_fails_with_shard_row_id_and_rule(build, lake, vocabulary):
     assert json.loads(entry)["synth_id"] == synth_id
 
 
-_CHILD = """
-import sys
-import time
-import dagster as dg
-from assets import tokenizers
-from assets.synth import FAMILY
-from gristmill.run.parts import PartStore
-from gristmill.synth.builders import kd_shard as kd
-from resources import Lake
-from tests.assets.helpers import built, materialized
-
-def main():
-    kd._PART_ROWS = 20
-    plain = PartStore.data
-    def waiting(self, name):
-        if len(list(self.folder.glob("*.json"))) >= 5:
-            time.sleep(600)  # so that the kill surely comes in the middle
-        return plain(self, name)
-    PartStore.data = waiting
-    root, key = sys.argv[1:]
-    with dg.DagsterInstance.ephemeral() as instance:
-        assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets]
-        lake = Lake(data_root=root)
-        materialized(built("synth/kd_shards"), assets, lake, instance, key, workers=2)
-
-if __name__ == "__main__":
-    main()
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_run_goes_on_from_its_parts_to_the_same_bytes(
-    build, lake, tmp_path, vocabulary, monkeypatch
-):
-    """The real process of a run, with its workers, by SIGKILL as soon as parts are finished."""
-    drop = lake.inbox("synth") / "long"
-    write_drop(drop, files=4, rows=1500)
-    (drop / "gristmill.toml").write_text("[synth.harmony]\nrows_per_group = 20\n")
-    assert build(harmony, "00").success
-    script = tmp_path / "child.py"
-    script.write_text(_CHILD)
-    child = subprocess.Popen(
-        [sys.executable, str(script), str(lake.root), "00"],
-        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    slots = lake.root / "megatron/.gristmill/slots"
-
-    def finished() -> dict[str, int]:
-        found = {}
-        for path in slots.rglob("*.part"):
-            with contextlib.suppress(FileNotFoundError):
-                if path.with_suffix(".json").exists():
-                    found[path.name] = path.stat().st_ino
-        return found
-
-    deadline = time.monotonic() + 300
-    while len(finished()) < 5:
-        assert child.poll() is None, "the build ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    child.send_signal(signal.SIGKILL)
-    assert child.wait() == -signal.SIGKILL
-    assert wait_for_end(child.pid) == []
-    kept = finished()
-    assert not (lake.root / KD).exists()
-
-    monkeypatch.setattr(kd_shard, "_PART_ROWS", 20)
-    made: list[str] = []
-    original = PartStore.writing
-
-    def writing(self: Any, name: str, mark: Any) -> Any:
-        made.append(f"{name}.part")
-        return original(self, name, mark)
-
-    monkeypatch.setattr(PartStore, "writing", writing)
-    assert build(kd_shards, "00", workers=1).success
-    assert made
-    assert not set(made) & set(kept)
-    resumed = payload(lake.root / KD)
-    shutil.rmtree(lake.root / KD)
-    monkeypatch.undo()
-    assert build(kd_shards, "00").success
-    assert payload(lake.root / KD) == resumed
-    assert provenance.verify(lake.root / KD) == []
-
-
 @pytest.fixture
 def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
     def evaluate() -> dict[str, dg.AssetCheckEvaluation]:
-        assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets]
+        assets = [*TOKENIZERS, *FAMILY.assets]
         return {
             f"{item.asset_key.to_user_string()}:{item.check_name}": item
             for item in evaluated(FAMILY.checks, assets, lake, instance)
@@ -650,12 +543,3 @@ def test_the_checks_tell_documents_on_the_wrong_side_and_masks_that_differ(check
     assert "shard_01" in listed
     assert "trace_02" in listed
     assert found["synth/harmony:lawful"].passed
-
-
-@pytest.mark.usefixtures("converted")
-def test_a_damaged_harmony_shard_is_not_built_from(build, lake):
-    shard = lake.root / "synth_harmony/synth_harmony_shard_00.parquet"
-    data = bytearray(shard.read_bytes())
-    data[100] ^= 1
-    shard.write_bytes(data)
-    assert "is damaged" in failure(build(kd_shards, "00"))
