@@ -1,8 +1,9 @@
-"""Version tags for events of many partitions in one run.
+"""Runs of several partitions: which go into one run, and the version tags of their events.
 
 Dagster writes these tags itself for a step of one partition. For a step of several partitions it
 knows only one data version, so this module makes the tags for each partition. Without the tags of
-its inputs, a partition would show as stale.
+its inputs, a partition would show as stale. For an output Dagster reports every partition of the
+run once more, without a fact of ours: so the output is one that it reports nothing for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`gristmill build`: one partition without a Dagster run, or one rank of it in an array job."""
+"""`gristmill build` and `parts`: partitions without a Dagster run, or a share for an array job."""
 
 from __future__ import annotations
 

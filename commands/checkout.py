@@ -1,4 +1,4 @@
-"""The surroundings of these commands: the checkout, its Dagster instance and a data root."""
+"""What these commands share: the checkout, its Dagster instance, a data root, and the terminal."""
 
 from __future__ import annotations
 

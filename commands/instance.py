@@ -3,6 +3,7 @@
 Opening an instance takes seconds, nearly all of them for the import of Dagster. What opened it
 leaves a note of the `dagster.yaml` that Dagster then took. While that file and Dagster are the same
 and its history is in SQLite, asking the three databases is enough to know that it opens again.
+`gristmill doctor` runs this module as a process of its own, since a database may hang.
 """
 
 from __future__ import annotations

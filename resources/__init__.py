@@ -1,4 +1,4 @@
-"""Resources: the data root, and the archive of chess months."""
+"""Resources: the data root (`lake.py`), and the archive of chess months."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sensor of an inbox: reports drops that have settled, and requests their runs."""
+"""The sensor of an inbox: reports drops that have settled or are refused, and requests runs."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 A run that was interrupted (Ctrl-C, a kill, a power loss) is requested again, and so are targets
 that nobody asked for since what they are built from was built. A partition that a run of several
 did not build gets a run of its own. A run of one partition that failed by an error, and one that a
-person cancelled, are left alone. Source: docs/drops.md#interrupted-runs.
+person cancelled, are left alone. A partition is answered by what was built, or by the report why
+it is not. Source: docs/drops.md#interrupted-runs.
 """
 
 from __future__ import annotations

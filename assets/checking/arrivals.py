@@ -1,4 +1,8 @@
-"""The check `arrivals` of each raw asset: which drops of an inbox are not in order, and why."""
+"""The check `arrivals` of each raw asset: which drops are not in order or are gone, and why.
+
+A drop that is gone with partitions of its own is retired by deleting these. Months and shards stay
+partitions, so that an event on the raw asset says that the drop was retired.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime

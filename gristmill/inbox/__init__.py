@@ -1,6 +1,7 @@
 """Raw drops of an inbox: their states, and what becomes of their files.
 
-Whether a drop is ready: `readiness.py`, by its marks (`marks.py`) and files (`listing.py`).
+Whether a drop is ready: `readiness.py`, by its marks (`marks.py`) and files (`listing.py`, which
+also has the account of what becomes of each).
 """
 
 from gristmill.inbox.listing import FOLDER, TOML, DropKind, Shape, named_few

@@ -1,4 +1,4 @@
-"""What is in an inbox: what a drop is there, its entries sorted, and one drop's files."""
+"""What is in an inbox: what a drop is there, its entries, its files, what becomes of each file."""
 
 from __future__ import annotations
 

@@ -141,14 +141,6 @@ def test_a_month_knows_its_games_by_one_name(lake: Lake, text: str, games: Any) 
         assert f'gives "{games}", which the next build takes' in note.found
 
 
-def test_games_and_their_older_name_in_one_file_must_agree(lake: Lake) -> None:
-    file = settings(lake, '[chess.month]\nallow_draws = true\ngames = "all"\n')
-    assert choices.refused_files(lake, ["chess/game_dataset"]) == [
-        f'{file}: [chess.month] games = "all" and allow_draws = true, which means games = '
-        '"finished", disagree: leave allow_draws out'
-    ]
-
-
 def test_a_split_is_compared_with_the_corpora_that_concern_it(lake: Lake) -> None:
     settings(lake, '[reasoning.gpt2_shards]\nallow = ["reveal"]\n')
     config = asdict(TokenizeConfig(Path("tokenizer/x")))

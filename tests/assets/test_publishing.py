@@ -607,10 +607,6 @@ def test_a_run_that_fails_twice_ends_with_the_build_and_logs_the_push(push, inst
     [
         ("push = 3", "[mirror] push = 3: "),
         ('push = "../mirror"\nparallel = 65', "[mirror] parallel = 65: "),
-        (
-            'push = "../mirror"\nassets = ["macroxue/pakc"]',
-            '[mirror] assets: no asset is "macroxue/pakc": did you mean macroxue/pack?',
-        ),
     ],
 )
 def test_a_wrong_table_is_refused_before_anything_is_built(push, root, lines, rule):
@@ -627,19 +623,6 @@ def test_a_url_that_no_store_has_fails_after_the_build_with_its_name(push, root)
     assert not result.success
     assert "gopher://old/place" in failure(result).description
     assert (root / "first/k01/provenance.json").exists()
-
-
-def test_a_folder_is_relative_to_the_data_root_and_a_url_is_kept(root, tmp_path):
-    configure(root, 'push = "../mirror"')
-    lake = Lake(data_root=str(root))
-    assert lake.mirror().push == str(tmp_path / "mirror")
-    for url in (f"{tmp_path}/there", "s3://bucket/prefix", f"file://{tmp_path}/there"):
-        configure(root, f'push = "{url}"\nparallel = 64')
-        assert lake.mirror().push == url
-        assert lake.mirror().parallel == 64
-    (root / "gristmill.toml").unlink()
-    assert lake.mirror().push == ""
-    assert lake.mirror().parallel == 8
 
 
 def test_the_rest_of_the_data_root_is_not_searched(push, root, mirror, monkeypatch):

@@ -173,22 +173,6 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-@pytest.mark.parametrize(
-    ("name", "job", "cron"),
-    [
-        ("reasoning_daily_report", "reasoning_report", "0 5 * * *"),
-        ("reasoning_weekly_audits", "reasoning_audit_sample", "0 6 * * 1"),
-    ],
-)
-def test_a_schedule_is_off_until_it_is_switched_on_and_runs_its_job(
-    name: str, job: str, cron: str
-) -> None:
-    schedule = build_defs().get_repository_def().get_schedule_def(name)
-    assert schedule.default_status is dg.DefaultScheduleStatus.STOPPED
-    assert (schedule.job_name, schedule.cron_schedule) == (job, cron)
-    assert schedule.execution_timezone == "UTC"
-
-
 def test_the_daily_schedule_asks_for_the_current_day_once(instance: dg.DagsterInstance) -> None:
     context = dg.build_schedule_context(
         instance=instance, repository_def=build_defs().get_repository_def()

@@ -34,15 +34,10 @@ def test_the_root_is_the_argument_then_the_variable_then_the_checkout(monkeypatc
     assert Lake(data_root=str(tmp_path)).root == tmp_path
 
 
-@pytest.mark.parametrize("key", ["../x", "a/b", "..", ".", "", "a\n", "a b", "-/", "ä", "a..b"])
-def test_no_path_is_made_from_a_name_outside_the_grammar(lake, key):
+def test_paths_are_made_of_names_in_the_grammar_alone(lake):
+    assert lake.artifact("macroxue", "packs", "d6-10g.v1") == "macroxue/packs/d6-10g.v1"
     with pytest.raises(BadKey):
-        lake.artifact("macroxue", "packs", key)
-
-
-@pytest.mark.parametrize("key", ["d6_v1", "d6-10g.v1", "0", "_", "2024-01", "x" * 100])
-def test_names_in_the_grammar_make_paths(lake, key):
-    assert lake.artifact("macroxue", "packs", key) == f"macroxue/packs/{key}"
+        lake.artifact("macroxue", "packs", "../x")
 
 
 def test_settings_of_the_drop_come_before_those_of_the_root(lake, tmp_path):
