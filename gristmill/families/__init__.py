@@ -115,8 +115,10 @@ class Catalog:
 
 @cache
 def catalog(family: str) -> Catalog:
-    """The catalog of a family, or of the tokenizers."""
-    found: Catalog = import_module(f"gristmill.{family}.family").CATALOG
+    """The catalog of a family, or of the tokenizers. Raises TypeError where its module has none."""
+    found = import_module(f"gristmill.{family}.family").CATALOG
+    if not isinstance(found, Catalog):
+        raise TypeError(f"gristmill/{family}/family.py: CATALOG must be a Catalog, not {found!r}")
     return found
 
 
@@ -184,15 +186,10 @@ def other_kind(asset: str) -> Kind | None:
 
 def columns_of(asset: str) -> Sequence[Column]:
     """The columns of an asset's artifacts, none where they are no tables or no family knows it."""
-    return next((each.columns(asset) for each in _catalogs_of(asset)), ())
-
-
-def _catalogs_of(asset: str, *, others: bool = False) -> Iterator[Catalog]:
-    """The catalogs with an asset; others: also those with a kind of folders of that key."""
     for each in catalogs():
-        kinds = (*each.kinds, *each.others) if others else each.kinds
-        if any(kind.asset == asset for kind in kinds):
-            yield each
+        if any(kind.asset == asset for kind in each.kinds):
+            return each.columns(asset)
+    return ()
 
 
 def code_of_asset(asset: str) -> Code:
@@ -215,21 +212,24 @@ def check(asset: str, subject: Subject) -> Iterator[Violation]:
 
 def facts_of(asset: str, folder: Path) -> Iterator[str]:
     """Yield what is in a folder of an asset's kind, a line each; nothing for an unknown asset."""
-    for each in _catalogs_of(asset, others=True):
-        yield from each.facts(asset, folder)
+    for each in catalogs():
+        if any(kind.asset == asset for kind in (*each.kinds, *each.others)):
+            yield from each.facts(asset, folder)
 
 
 def splits_of(asset: str, folder: Path) -> Iterator[Any]:
     """Yield the rows in a folder of an asset's artifacts as `Catalog.splits`; none for others."""
-    for each in _catalogs_of(asset):
-        yield from each.splits(asset, folder)
+    for each in catalogs():
+        if any(kind.asset == asset for kind in each.kinds):
+            yield from each.splits(asset, folder)
 
 
 def options_of(asset: str, command: str) -> dict[str, Option]:
     """The options of `gristmill <command>` that the family of an asset takes, by name."""
     return {
         option.name: option
-        for each in _catalogs_of(asset, others=True)
+        for each in catalogs()
+        if any(kind.asset == asset for kind in (*each.kinds, *each.others))
         for option in each.options
         if command in option.commands
     }
