@@ -413,9 +413,10 @@ def refuse_other_daemons(
     )
     for _ in range(round(WAIT_SECONDS / _LOOK_SECONDS)):
         if any(at > before.get(name, 0.0) for name, at in _heartbeats(instance).items()):
+            named = "; ".join(daemons()) or "`ps aux | grep dagster` lists candidates"
             raise click.ClickException(
                 "another Dagster daemon works on this instance, as one of `dagster dev` or of "
-                "`dagster-daemon`: stop it first (`ps aux | grep dagster` lists candidates)"
+                f"`dagster-daemon`: stop it first ({named})"
             )
         sleep(_LOOK_SECONDS)
 
@@ -423,6 +424,19 @@ def refuse_other_daemons(
 def forget_heartbeats(instance: dg.DagsterInstance) -> None:
     """Remove the heartbeats of daemons that have ended, so that the next start need not wait."""
     instance.wipe_daemon_heartbeats()
+
+
+def daemons(processes: Path = Path("/proc")) -> Iterator[str]:
+    """Yields the processes of this machine that look like a Dagster daemon, as `process 12: …`."""
+    for folder in sorted(processes.glob("[0-9]*"), key=lambda path: int(path.name)):
+        try:
+            words = (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+        except OSError:
+            continue
+        line = " ".join(filter(None, words))
+        is_daemon = "dagster-daemon" in line or "dagster._daemon" in line
+        if (is_daemon or "dagster dev" in line) and int(folder.name) != os.getpid():
+            yield f"process {folder.name}: {line[:80]}"
 
 
 def _heartbeats(instance: dg.DagsterInstance) -> dict[str, float]:

@@ -23,6 +23,7 @@ from commands.serving import services
 from commands.serving.services import (
     Service,
     ShortLog,
+    daemons,
     forget_heartbeats,
     refuse_other_daemons,
 )
@@ -425,3 +426,22 @@ def test_what_ended_in_order_is_not_waited_for(instance: dg.DagsterInstance) -> 
     beat(instance, 1)
     forget_heartbeats(instance)
     assert waited(instance) == (0, [])
+
+
+def test_processes_that_may_be_the_daemon_are_named(tmp_path: Path) -> None:
+    for pid, line in {
+        31: b"/x/bin/python\0/x/bin/dagster-daemon\0run\0",
+        4: b"python\0-m\0dagster._daemon\0run\0",
+        5: b"/x/bin/dagster dev\0-w\0workspace.yaml\0",
+        6: b"vim\0dagster.yaml\0",
+        os.getpid(): b"dagster-daemon\0",
+    }.items():
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "cmdline").write_bytes(line)
+    (tmp_path / "7").mkdir()
+    (tmp_path / "self").mkdir()
+    assert [line.partition(":")[0] for line in daemons(tmp_path)] == [
+        "process 4",
+        "process 5",
+        "process 31",
+    ]
