@@ -7,7 +7,6 @@ from typing import Any
 
 import dagster as dg
 
-from assets import tokenizers
 from assets.checking.arrivals import arrivals_check
 from assets.family import Family, family_of, with_subjects
 from gristmill.asset import Wanted, declared
@@ -45,19 +44,12 @@ def followers_sensor(families: Iterable[Family]) -> dg.AutomationConditionSensor
 
 
 def families() -> Iterator[Family]:
-    """Yields the tokenizers, which several families use, then each family of `FAMILIES`.
-
-    Raises TypeError if a package `assets/<family>/` has no `FAMILY` of the type Family.
-    """
-    yield tokenizers.FAMILY
-    for name in FAMILIES:
+    """Yields the tokenizers, which several families use, then each family of `FAMILIES`."""
+    for name in ("tokenizers", *FAMILIES):
         if find_spec(f"assets.{name}") is None:
             yield family_of(name)  # its catalog says everything
-            continue
-        family = import_module(f"assets.{name}").FAMILY
-        if not isinstance(family, Family):
-            raise TypeError(f"assets/{name}/__init__.py: FAMILY must be a Family, not {family!r}")
-        yield family
+        else:
+            yield import_module(f"assets.{name}").FAMILY
 
 
 def build_of(asset: str, lake: DataRoot, key: str | None) -> Build | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,6 @@ from gristmill.asset import Asset, declared
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.printable import cut, printable
 from gristmill.provenance import Record
-from gristmill.publish.build import Published
 from gristmill.settings import tables
 from gristmill.settings.fields import FieldRule, equal, rules_of, shown, toml_value
 from gristmill.settings.tables import OPTION, Settings, Table
@@ -131,82 +130,30 @@ _MOST_SHOWN: Final = 120
 _LONGEST_LINE: Final = 1000
 
 
-@dataclass(frozen=True)
-class _Difference:
-    """One field of a record that differs from another record or from what files give."""
-
-    key: str
-    rule: FieldRule
-    recorded: Any
-    other: Any
-
-    def advice(self, value: Any, target: str) -> str:
-        """How a file is changed so that the field has a value."""
-        if value is None and self.rule.default is None:
-            return f"leave {self.key} out of {target}"
-        # An empty text is how a file says that a text is not there.
-        line = f"{self.key} = {toml_value('' if value is None else value)}"
-        return f"write `{line}` under {target}"
-
-
-def data_root(published: Published) -> Path:
-    """Returns the data root that an artifact is published in."""
-    return published.folder.absolute().parents[len(Path(published.record.artifact).parts) - 1]
-
-
-def change_lines(published: Published) -> list[str]:
-    """Returns what changed in the config against the record that stood, one line for each field.
-
-    A line names the line of `gristmill.toml` that keeps what was chosen for one run: the new value
-    if files give another one, else the value that stood.
-    """
-    record, choices = published.record, _known().get(published.record.asset)
-    if published.before is None or choices is None:
-        return []
-    changed = list(_differences(choices, published.before.config, record.config))
-    if not changed:
-        return []
-    lake, partition = Lake(data_root=str(data_root(published))), record.partition or ""
-    given = _given(lake, choices, record)
-    lines = []
-    for item in changed:
-        was, now = shown(item.recorded), shown(item.other)
-        line = f"{item.key} was {was}, now {now}: "
-        if isinstance(given, str):
-            lines.append(
-                cut(
-                    printable(f"{line}the files that choose it cannot be read: {given}"),
-                    _LONGEST_LINE,
-                )
-            )
-            continue
-        source, target = choices.place_of_choice(lake, partition, item.key, given)
-        if equal(item.other, given.get(item.key, item.rule.default)):
-            again = item.advice(item.recorded, target)
-            line += f"{source} gives {now}. To have {was} again, {again}, and build again"
-        else:
-            stay = item.advice(item.other, target)
-            line += f"chosen for this run alone. To make it stay, {stay}"
-        lines.append(cut(printable(line), _LONGEST_LINE))
-    return lines
-
-
 def config_notes(lake: Lake, record: Record) -> Iterator[Violation]:
     """Yields where what stands differs from what files would choose for the next build."""
-    choices = _known().get(record.asset)
-    if choices is None:
+    asset, partition = _known().get(record.asset), record.partition or ""
+    if asset is None:
         return
-    given = _given(lake, choices, record)
-    if isinstance(given, str):
-        yield Violation("config", record.artifact, given)
+    try:
+        given = asset.settings(lake, partition)
+    except (GristmillError, OSError) as error:
+        yield Violation("config", record.artifact, str(error))
         return
-    values = {name: given.get(key, rule.default) for key, name, rule in choices.choices()}
-    for item in _differences(choices, record.config, values):
-        built, chosen = shown(item.recorded), shown(item.other)
-        source, target = choices.place_of_choice(lake, record.partition or "", item.key, given)
+    for key, name, rule in asset.choices():
+        chosen = given.get(key, rule.default)
+        if name not in record.config or equal(record.config[name], chosen):
+            continue
+        built = record.config[name]
+        source, target = asset.place_of_choice(lake, partition, key, given)
+        # An empty text is how a file says that a text is not there.
+        line = f"{key} = {toml_value('' if built is None else built)}"
+        keeps = f"write `{line}` under {target}"
+        if built is None and rule.default is None:
+            keeps = f"leave {key} out of {target}"
         text = (
-            f"built with {item.key} = {built}, and {source} gives {chosen}, which the next build "
-            f"takes. To keep {built}, {item.advice(item.recorded, target)}"
+            f"built with {key} = {shown(built)}, and {source} gives {shown(chosen)}, which the "
+            f"next build takes. To keep {shown(built)}, {keeps}"
         )
         yield Violation("config", record.artifact, cut(printable(text), _LONGEST_LINE))
 
@@ -306,22 +253,6 @@ def _check_together(table: Table, settings: Settings) -> None:
 def _known() -> Mapping[str, Asset]:
     """The assets that have a config, by key."""
     return {name: asset for name, asset in declared().items() if asset.table is not None}
-
-
-def _given(lake: Lake, choices: Asset, record: Record) -> Settings | str:
-    """What files give for a partition, or why they are refused."""
-    try:
-        return choices.settings(lake, record.partition or "")
-    except (GristmillError, OSError) as error:
-        return str(error)
-
-
-def _differences(
-    choices: Asset, recorded: Mapping[str, Any], other: Mapping[str, Any]
-) -> Iterator[_Difference]:
-    for key, name, rule in choices.choices():
-        if name in recorded and name in other and not equal(recorded[name], other[name]):
-            yield _Difference(key, rule, recorded[name], other[name])
 
 
 def _text(value: Any) -> str:

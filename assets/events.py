@@ -14,7 +14,7 @@ from urllib.parse import quote
 import dagster as dg
 
 from assets import choices
-from assets.checking.rules import equal_inputs, inputs_of, named
+from assets.checking.rules import inputs_of
 from gristmill import families, markdown, provenance
 from gristmill.browse.web.asked import Asked
 from gristmill.contract import BadInput, GristmillError, in_words
@@ -28,8 +28,6 @@ from gristmill.run.locks import Busy
 from gristmill.settings.tables import FILE
 
 _MOST_RECORDS, _MOST_ROWS, _LONGEST = 20, 8, 120
-EQUAL: Final = "equal raw files"
-"""Name of the row of equal raw files."""
 _BY_SHARD: Final = frozenset({"synth/raw", "synth/ready_harmony"})
 """Raw assets whose partitions are the shards that are built from a drop, not the drops."""
 
@@ -55,12 +53,6 @@ def drop_rows(record: Record, root: Path) -> dict[str, dg.MetadataValue | str]:
         first = dict(list(rows.items())[:_MOST_ROWS])
         return {**first, "more source drops": f"{len(rows) - _MOST_ROWS:,}"}
     return rows
-
-
-def equal_rows(record: Record, root: Path) -> dict[str, str]:
-    """Returns the raw files of an artifact that have the same bytes as a row of its event."""
-    groups = equal_inputs(_inputs(record, root))
-    return {EQUAL: cut(named(groups), _LONGEST_LIST)} if groups else {}
 
 
 def _raw_drops(record: Record, root: Path) -> Iterator[tuple[str, str]]:
@@ -118,7 +110,7 @@ _LONGEST_LIST = 1000
 _LONGEST_NOTES = 3000
 RESERVED: Final = (
     *("path", "samples", "status", "account", "not checked", "notes", "bytes", "seconds"),
-    *("peak_memory_mb", "config changed", "tokenizer", "source drop", "zero", EQUAL),
+    *("peak_memory_mb", "tokenizer", "source drop", "zero"),
 )
 """Names that no count takes."""
 
@@ -188,13 +180,10 @@ def _picture(published: Published, sample: Callable[[Path], int]) -> dict[str, A
 
 
 def _notes(published: Published) -> dict[str, Any]:
-    """What became of the drop, what nobody checked, notes, and what the config changed."""
-    lines = {"notes": published.notes, "config changed": choices.change_lines(published)}
+    """What became of the drop, what nobody checked, and notes."""
     found = {"account": published.account, "not checked": published.not_checked}
-    return {
-        **{title: plain(text) for title, text in found.items() if text},
-        **{title: _listed(items) for title, items in lines.items() if items},
-    }
+    notes = {"notes": _listed(published.notes)} if published.notes else {}
+    return {**{title: plain(text) for title, text in found.items() if text}, **notes}
 
 
 def _listed(lines: Sequence[str]) -> dg.MetadataValue | str:
@@ -211,8 +200,8 @@ def _rows(published: Published) -> dict[str, Any]:
     rows: dict[str, Any] = {**choices.config_rows(record)}
     if record.tokenizer is not None:
         rows["tokenizer"] = record.tokenizer.name
-    root = choices.data_root(published)
-    return rows | drop_rows(record, root) | equal_rows(record, root)
+    root = published.folder.absolute().parents[len(Path(record.artifact).parts) - 1]
+    return rows | drop_rows(record, root)
 
 
 def _lists(asset: str, counts: Mapping[str, int | float]) -> dict[str, str]:

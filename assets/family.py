@@ -1,22 +1,36 @@
-"""The definitions of a family, made from the declarations in its catalog; its groups in the UI."""
+"""The definitions of a family, made from the declarations in its catalog; its groups in the UI.
+
+An asset has one check for all partitions, whose state is that of all of them. A run of some
+partitions looks at those only, so that its cost depends on the run and not on the data root; what
+was found in the others before stays. What the same run built was hashed and checked before its
+commit: unless size or time of a file changed, it is not read again. Executed by itself, a check
+reads every published artifact of the asset.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 import dagster as dg
 
 from assets import choices
-from assets.checks import disk_checks
+from assets.checking import evaluations, rules
+from assets.checking.rules import Rule, registered
 from assets.inbox import Inbox
 from assets.publishing import Event, publish_asset
+from assets.versions import PARTITION, RANGE
 from gristmill import families
 from gristmill.asset import Asset, Wanted, declared
 from gristmill.browse.web.asked import PREFIX
+from gristmill.contract import Violation
 from gristmill.data_root import DataRoot
+from gristmill.data_root.reports import BUILT
 from gristmill.families import Source
+from gristmill.printable import command
+from gristmill.provenance import Record
 from gristmill.publish.build import Build
 from resources import Lake
 
@@ -151,7 +165,20 @@ def family_of(
     return Family(
         assets=[*sources.values(), *built.values()],
         checks=[
-            *(check for asset in assets for check in checks_of_asset(asset, built[asset.asset])),
+            *(
+                check
+                for each in assets
+                for check in disk_checks(
+                    built[each.asset],
+                    each.place,
+                    bool(each.laws),
+                    each.notes,
+                    each.blocking,
+                    each.table is not None,
+                    each.counted,
+                    each.across,
+                )
+            ),
             *checks(built),
         ],
         inboxes=[
@@ -191,7 +218,9 @@ def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsD
         "group_name": asset.group,
         "kinds": set(asset.labels),
         "code_version": asset.code_version,
-        "backfill_policy": _backfill(asset.batch),
+        "backfill_policy": None
+        if asset.batch == 1
+        else dg.BackfillPolicy.multi_run(max_partitions_per_run=asset.batch),
         "output_required": False,
         "pool": asset.pool or None,
         "automation_condition": _FOLLOWS.get(asset.follows),
@@ -228,20 +257,6 @@ def launchpad(asset: Asset) -> type[Any]:
     )
 
 
-def checks_of_asset(asset: Asset, built: dg.AssetsDefinition) -> list[dg.AssetChecksDefinition]:
-    """Returns the checks of every asset for one; built: its definition."""
-    return disk_checks(
-        built,
-        asset.place,
-        has_laws=bool(asset.laws),
-        notes=asset.notes,
-        blocking=asset.blocking,
-        has_config=asset.table is not None,
-        counted=asset.counted,
-        across=asset.across,
-    )
-
-
 def _published(asset: Asset, context: dg.AssetExecutionContext, given: Any) -> Iterator[Event]:
     values = {} if given is None else choices.chosen_values(given)
     run = context.run.run_id
@@ -266,10 +281,6 @@ def _partitions(name: str, known: Partitions) -> dg.PartitionsDefinition[str]:
     return known[name] if name in known else dg.DynamicPartitionsDefinition(name=name)
 
 
-def _backfill(batch: int) -> dg.BackfillPolicy | None:
-    return None if batch == 1 else dg.BackfillPolicy.multi_run(max_partitions_per_run=batch)
-
-
 def available(asset: Asset, lake: DataRoot) -> Sequence[str]:
     """Returns the partitions of an asset that are asked for, and whose inputs are there."""
     if asset.available is not None:
@@ -287,3 +298,116 @@ def available(asset: Asset, lake: DataRoot) -> Sequence[str]:
             assert isinstance(made_from, Asset)
             keys = lake.partitions_of(first, made_from.place)
     return [key for key in keys if asset.is_asked(lake, key)]
+
+
+ON_DISK = frozenset({"intact", "lawful"})
+"""Names of the checks that a rebuild of damaged files mends."""
+
+_DESCRIPTIONS: Final = {
+    BUILT: "The last build of every partition succeeded. What was published before a failed build "
+    "stays as it was.",
+    "intact": "Every published file has the size and sha256 that its record states, the record is "
+    "complete, and the inputs of the artifact have not changed. What the same run built was hashed "
+    "before its commit: it is not read again if the files kept size and time.",
+    "lawful": "The contents obey the laws of the asset, recomputed from the published files. Where "
+    "that takes long, the check takes a sample; the full check ran before the commit. Its verdict "
+    "counts for what the same run built.",
+    "noteworthy": "Unusual contents that come from the drop and break no law, raw files that are "
+    "equal, and a config that is not the one that files choose for the next build. This check only "
+    "warns.",
+}
+
+
+def disk_checks(
+    asset: dg.AssetsDefinition,
+    below: str,
+    has_laws: bool = True,
+    notes: Callable[[Path], Iterable[Violation]] | None = None,
+    blocking: bool = False,
+    has_config: bool = False,
+    counted: Callable[[Record, Path], Iterable[Violation]] | None = None,
+    across: bool = False,
+) -> list[dg.AssetChecksDefinition]:
+    """Returns the checks of every asset for one; they share a step, which takes longer than most.
+
+    The arguments are fields of `Asset`. has_config: whether its files choose a config, so that
+    `noteworthy` warns where they choose another one than the one that stands.
+    """
+    wanted = [
+        Rule(BUILT, _DESCRIPTIONS[BUILT], None, lambda *_: ""),
+        Rule("intact", _DESCRIPTIONS["intact"], rules.intact, _mend, of_bytes=True),
+    ]
+    if has_laws:
+        wanted.append(
+            Rule("lawful", _DESCRIPTIONS["lawful"], rules.lawful, _mend, blocking=blocking)
+        )
+    if notes is not None or counted is not None or has_config or across:
+        look = rules.noteworthy(notes or (lambda _: ()), counted or (lambda *_: ()), across)
+        warn = dg.AssetCheckSeverity.WARN
+        wanted.append(Rule("noteworthy", _DESCRIPTIONS["noteworthy"], look, _consider, warn))
+    return [checks_of(asset, below, wanted, f"{asset.key.to_python_identifier()}_on_disk")]
+
+
+def checks_of(
+    asset: dg.AssetsDefinition,
+    below: str,
+    wanted: Sequence[Rule],
+    name: str,
+) -> dg.AssetChecksDefinition:
+    """Returns checks that look at the partitions of a run and speak for all.
+
+    below: folder relative to the data root that holds the asset's artifacts.
+    """
+    checked = registered(asset, below, wanted)
+    specs = [
+        dg.AssetCheckSpec(
+            name=rule.name,
+            asset=asset,
+            description=rule.description,
+            blocking=rule.blocking,
+        )
+        for rule in wanted
+    ]
+
+    @dg.multi_asset_check(name=name, specs=specs, can_subset=True)
+    def check(context: dg.AssetCheckExecutionContext, lake: Lake) -> Iterator[dg.AssetCheckResult]:
+        selected = {key.name for key in context.selected_asset_check_keys}
+        chosen = [rule for rule in wanted if rule.name in selected]
+        yield from evaluations.evaluated(
+            context, lake, checked, chosen, partitions_of_run(context, asset)
+        )
+
+    return check
+
+
+def partitions_of_run(
+    context: dg.AssetCheckExecutionContext, asset: dg.AssetsDefinition
+) -> Collection[str] | None:
+    """Returns the partition keys of the run; None if the run or the asset has no partitions."""
+    if asset.partitions_def is None:
+        return None
+    tags = context.run.tags
+    if PARTITION in tags:
+        return [tags[PARTITION]]
+    if RANGE[0] in tags:
+        ends = dg.PartitionKeyRange(*(tags[name] for name in RANGE))
+        with dg.partition_loading_context(dynamic_partitions_store=context.instance):
+            return asset.partitions_def.get_partition_keys_in_range(ends)
+    return None
+
+
+def _mend(asset: str, subject: str, found: Sequence[Violation]) -> str:
+    if all(one.law == "input" for one in found):
+        if any("gristmill retire" in one.found for one in found):
+            return f"bring the drop back, or run: {command('retire', subject)}"
+        return f"build it from the current inputs: {rules.command(asset, subject)}"
+    if "/" in subject:
+        return "move the file away, or mend the record"
+    return f"{rules.command(asset, subject)} --rebuild; if it fails again, mend the drop"
+
+
+def _consider(asset: str, subject: str, found: Sequence[Violation]) -> str:
+    if all(one.law == "config" for one in found):
+        build = rules.command(asset, subject)
+        return f"write the line that the problem names, or take the choice of the files: {build}"
+    return "nothing must be done: know it when you train on it, or mend the drop"

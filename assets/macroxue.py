@@ -9,8 +9,7 @@ from pathlib import Path
 import dagster as dg
 
 from assets.checking.rules import Looked, Rule, Scope, command
-from assets.checks import checks_of
-from assets.family import Definitions, family_of
+from assets.family import Definitions, checks_of, family_of
 from assets.inbox import Start
 from gristmill.contract import Violation
 from gristmill.data_root import DataRoot

@@ -12,7 +12,7 @@ import dagster as dg
 from assets import choices, versions, worker
 from assets.checking.build_outcomes import Outcomes
 from assets.events import Problem, Target, event_metadata, problem_of
-from assets.ranges import step_output
+from assets.versions import step_output
 from gristmill import families
 from gristmill import mirror as mirroring
 from gristmill.contract import GristmillError, NothingToBuild, in_words
@@ -322,8 +322,6 @@ def _publish(
         )
         lines.append("built" if published.rebuilt else "unchanged")
         outcomes.published(key, build, published)
-    for line in choices.change_lines(published):
-        context.log.info(line)
     return published
 
 

@@ -1,14 +1,16 @@
-"""Version tags for events of many partitions in one run.
+"""Runs of several partitions: which go into one run, and the version tags of their events.
 
 Dagster writes these tags itself for a step of one partition. For a step of several partitions it
 knows only one data version, so this module makes the tags for each partition. Without the tags of
-its inputs, a partition would show as stale.
+its inputs, a partition would show as stale. For an output Dagster reports every partition of the
+run once more, without a fact of ours: so the output is one that it reports nothing for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from typing import Any, Final
 
 import dagster as dg
 
@@ -41,9 +43,9 @@ def tagger(
         for dep in spec.deps
         if isinstance(dep.partition_mapping, dg.AllPartitionMapping)
     }
-    tags_of = input_tagger(context.instance, deps, keys, whole)
+    of_inputs = input_tagger(context.instance, deps, keys, whole)
     code_version = spec.code_version or context.run.run_id
-    return lambda key, data_version: version_tags(data_version, code_version) | tags_of(key)
+    return lambda key, data_version: version_tags(data_version, code_version) | of_inputs(key)
 
 
 def version_tags(data_version: str, code_version: str) -> dict[str, str]:
@@ -133,11 +135,25 @@ def newest_records(
 
 def newest_version(instance: dg.DagsterInstance, asset: dg.AssetKey) -> tuple[str, int] | None:
     """Returns data version and storage id of an asset's latest materialization, if there is one."""
-    records = instance.fetch_materializations(asset, limit=1).records
-    event = records[0].asset_materialization if records else None
-    if event is None:
+    record = newest_event(instance, asset)
+    if record is None:
         return None
-    return (event.tags or {}).get(DATA_VERSION) or _NO_VERSION, records[0].storage_id
+    return tags_of(record).get(DATA_VERSION) or _NO_VERSION, record.storage_id
+
+
+def newest_event(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, partition: str | None = None
+) -> dg.EventLogRecord | None:
+    """Returns the latest materialization of a partition, by default of any; None without one."""
+    keys = None if partition is None else [partition]
+    wanted = dg.AssetRecordsFilter(asset, asset_partitions=keys)
+    return next(iter(instance.fetch_materializations(wanted, limit=1).records), None)
+
+
+def tags_of(record: dg.EventLogRecord | None) -> Mapping[str, str]:
+    """The tags of a materialization; none without one."""
+    event = record.asset_materialization if record is not None else None
+    return (event.tags or {}) if event is not None else {}
 
 
 def observed_since(
@@ -182,8 +198,7 @@ def outdated(
     now = {parent: latest(instance, parent, list(suspects)) for parent in inputs if suspects}
     found = set()
     for key, record in newest_records(instance, asset, suspects).items():
-        shown = record.asset_materialization
-        tags = (shown.tags or {}) if shown else {}
+        tags = tags_of(record)
         if any(
             key in versions
             and tags.get(f"{_INPUT_VERSION}/{parent.to_user_string()}") != versions[key][0]
@@ -211,3 +226,93 @@ def _input(
         return version, str(event)
 
     return of
+
+
+PARTITION: Final = "dagster/partition"
+RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+"""Tags of a run, by which Dagster knows its partitions."""
+
+MOST: Final = 100
+"""Most partitions of a run, where the asset's policy names no number."""
+
+UNREPORTED: Final = "__source_asset_observation__"
+"""Metadata of an output that Dagster reports no asset for; it has no public name.
+
+`tests/assets/test_versions.py` fails where a release of Dagster does without it: the events of
+the partitions are then reported once more.
+"""
+
+
+def most_together(policies: Iterable[dg.BackfillPolicy | None]) -> int:
+    """Returns how many partitions one run of some assets may have.
+
+    policies: of the assets; None: each partition has a run of its own.
+    """
+    allowed = (
+        1 if policy is None else policy.max_partitions_per_run or MOST for policy in policies
+    )
+    return min(MOST, *allowed)
+
+
+def ranges(wanted: Collection[str], known: Sequence[str], most: int) -> Iterator[list[str]]:
+    """Yields the wanted partitions, those of one run together.
+
+    wanted: partition keys, all among `known`.
+    known: all partition keys of the asset, in its order. A run takes all keys from its first to
+        its last one, so one that is not wanted ends a run.
+    most: how many partitions a run may have.
+    """
+    together: list[str] = []
+    for key in known:
+        if together and (key not in wanted or len(together) == most):
+            yield together
+            together = []
+        if key in wanted:
+            together.append(key)
+    if together:
+        yield together
+
+
+def run_tags(keys: Sequence[str | None]) -> Mapping[str, str]:
+    """Returns the tags of a run of some partitions.
+
+    keys: one key or several that follow each other; [None] for an asset without partitions.
+    """
+    first, last = keys[0], keys[-1]
+    if first is None or last is None:
+        return {}
+    return {PARTITION: first} if len(keys) == 1 else dict(zip(RANGE, (first, last), strict=True))
+
+
+def last_run(
+    instance: dg.DagsterInstance, assets: Iterable[dg.AssetKey], partition: str
+) -> dg.RunRecord | None:
+    """Returns the newest run that was to build a partition; None if the instance has none."""
+    planned = [
+        found
+        for asset in assets
+        if (found := instance.get_latest_planned_materialization_info(asset, partition)) is not None
+    ]
+    if not planned:
+        return None
+    return instance.get_run_record_by_id(max(planned, key=lambda one: one.storage_id).run_id)
+
+
+def step_output(
+    context: dg.AssetExecutionContext, events: Sequence[dg.AssetMaterialization]
+) -> Iterator[dg.MaterializeResult[Any] | dg.AssetMaterialization]:
+    """Yields the output of a step, and again the events that came before it where it hides them.
+
+    events: of all partitions of the run, which the step has yielded; at least one.
+    """
+    yield dg.MaterializeResult(metadata={UNREPORTED: True})
+    if _is_hidden(context, events[-1]):
+        yield from events
+
+
+def _is_hidden(context: dg.AssetExecutionContext, event: dg.AssetMaterialization) -> bool:
+    """Whether this run has reported something else of the partition since."""
+    newest = newest_event(context.instance, event.asset_key, str(event.partition))
+    if newest is None or newest.run_id != context.run.run_id:
+        return False
+    return tags_of(newest).get(DATA_VERSION) != (event.tags or {})[DATA_VERSION]

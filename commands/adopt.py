@@ -13,9 +13,8 @@ from assets import versions
 from assets.checking.verdicts import opened
 from assets.events import event_metadata
 from assets.inbox import add_partitions
-from commands.checkout import CheckoutCommand, open_instance
+from commands.checkout import CheckoutCommand, open_instance, say, shown
 from commands.graph import INBOXES, Graph, register
-from commands.terminal import say, shown
 from gristmill import keys, provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import Record, find_artifacts, inventory
@@ -108,50 +107,32 @@ class Reports:
 
     def report(self, asset: dg.AssetKey, dry_run: bool = False) -> tuple[list[str], int]:
         """Report the artifacts of an asset; those that it is built from come first."""
-        found, definition = self._found[asset.to_user_string()], self.graph.partitions(asset)
-        self.left = []
+        name = asset.to_user_string()
+        found, definition = self._found[name], self.graph.partitions(asset)
         if definition is None:
-            return self._report_whole(asset, found, dry_run)
-        if isinstance(definition, dg.DynamicPartitionsDefinition):
-            added = [key for key in found if key]
-            if not dry_run and definition.name is not None and added:
-                add_partitions(self._instance, definition.name, added)
-            partitions = set(added)
+            # Its record may name a partition, as the vocabulary of a tokenizer.
+            partitions = set(list(found)[:1])
+        elif isinstance(definition, dg.DynamicPartitionsDefinition):
+            partitions = {key for key in found if key}
+            if not dry_run and definition.name is not None and partitions:
+                add_partitions(self._instance, definition.name, [key for key in found if key])
         else:
             partitions = set(self.graph.known(asset))
+        why = "is not the one artifact of" if definition is None else "is no partition of"
         self.left = [
-            f"{found[key].folder}: {key!r} is no partition of {asset.to_user_string()}"
-            for key in found
-            if key not in partitions
+            f"{found[key].folder}: {key!r} {why} {name}" for key in found if key not in partitions
         ]
         some = sorted(key for key in found if key in partitions)
-        known = versions.latest(self._instance, asset, some)
+        if definition is None:
+            known = dict.fromkeys(some, versions.newest_version(self._instance, asset) or ("", 0))
+        else:
+            known = versions.latest(self._instance, asset, some)
         new = [key for key in some if known.get(key, ("",))[0] != _version(found[key])]
         if not dry_run:
             tags_of = self._input_tagger(asset, new)
             for key in new:
-                self._event(asset, key, found[key], tags_of(key))
+                self._event(asset, key if definition else None, found[key], tags_of(key))
         return new, len(some) - len(new)
-
-    def _report_whole(
-        self, asset: dg.AssetKey, found: dict[str, Published], dry_run: bool
-    ) -> tuple[list[str], int]:
-        """Report the artifact of an asset without partitions."""
-        if not found:
-            return [], 0
-        # Its record may name a partition, as the vocabulary of a tokenizer.
-        (key, published), *others = found.items()
-        self.left = [
-            f"{other.folder}: {asset.to_user_string()} has one artifact, {published.folder}"
-            for _, other in others
-        ]
-        event = self._instance.get_latest_materialization_event(asset)
-        made = event.asset_materialization if event else None
-        if made and (made.tags or {}).get(versions.DATA_VERSION) == _version(published):
-            return [], 1
-        if not dry_run:
-            self._event(asset, None, published, self._input_tagger(asset, [key])(key))
-        return [key], 0
 
     def _input_tagger(
         self, asset: dg.AssetKey, keys: Sequence[str]

@@ -1,4 +1,4 @@
-"""`gristmill build`: one partition without a Dagster run, or one rank of it in an array job."""
+"""`gristmill build` and `parts`: partitions without a Dagster run, or a share for an array job."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import click
+import dagster as dg
 
 import definitions
 from assets import choices
 from assets.family import available
 from assets.inbox import Inbox
 from assets.publishing import STATUS, cure, pushed
-from commands.checkout import NO_WAIT, SET, CheckoutCommand, settings_of
-from commands.terminal import say, shown
+from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, say, settings_of, shown
 from gristmill.asset import Asset, Wanted, declared
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED, Standing, present_drops
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry
 from gristmill.publish.build import Build, Published
-from gristmill.publish.by_rank import build_rank
+from gristmill.publish.by_rank import ShareBuilt, build_rank, build_share
 from gristmill.publish.publish import publish
 from gristmill.run import interrupts
 from gristmill.run.progress import Progress, reporter, shown_on_stderr
@@ -153,14 +153,14 @@ class _Work:
             lines.append("parts made" if done is None else "done")
 
     def _build_whole(self, key: str, progress: Progress) -> Artifact:
-        described = self._described(key)
+        described = _described(self._wanted(key, self._values))
         self._say(publish(described, wait=self._wait, progress=progress))
         return Artifact(described.folder, described.record_path)
 
     def _build_rank(self, key: str, rank: int, progress: Progress) -> Artifact | None:
         """Make the parts of a rank; the artifact if it is published then."""
         assert self._asset.ranks is not None
-        described = self._described(key)
+        described = _described(self._wanted(key, self._values))
         by_files = {name: value for name, value in self._values.items() if name != "world_size"}
         world_size = self._values["world_size"]
         configured = self._asset.ranks(self._wanted(key, by_files)).world_size
@@ -175,13 +175,6 @@ class _Work:
             return None
         self._say(built.published)
         return Artifact(described.folder, described.record_path)
-
-    def _described(self, key: str) -> Build:
-        """The build of a partition. Raises UsageError for an unknown one."""
-        try:
-            return self._asset.build(self._wanted(key, self._values))
-        except ValueError as error:
-            raise click.UsageError(f"partition {error}") from error
 
     def _wanted(self, key: str, values: Mapping[str, Any]) -> Wanted:
         return Wanted(self._asset, self._lake, key, values)
@@ -270,3 +263,83 @@ def _asset_of(asset: str) -> Asset:
         )
         raise click.UsageError(f"{asset!r} is {hint}")
     return known[asset]
+
+
+def _described(wanted: Wanted) -> Build:
+    """The build of a partition. Raises UsageError for an unknown one."""
+    try:
+        return wanted.asset.build(wanted)
+    except ValueError as error:
+        raise click.UsageError(f"partition {error}") from error
+
+
+@click.command(cls=CheckoutCommand)
+@click.argument("share", type=click.IntRange(min=1))
+@click.argument("of", type=click.IntRange(min=1))
+@click.argument("asset")
+@click.argument("partition", required=False)
+def parts(share: int, of: int, asset: str, partition: str | None) -> None:
+    """Make share SHARE, from 1, of OF shares of the parts of PARTITION of ASSET; publish nothing.
+
+    For array jobs on one file system: shares may run at once, in any order, and again; what is
+    finished is not made again. `gristmill materialize` or `gristmill build` then takes over the
+    parts, makes those that are missing, and publishes.
+    """
+    if share > of:
+        raise click.UsageError(f"share {share}: must be at most {of}")
+    lake = Lake()
+    if not partition and asset in in_parts():
+        raise click.UsageError(f"{asset} needs a partition; its partitions: {_known(lake, asset)}")
+    build = described(lake, asset, partition)
+    if reason := _indivisible(build):
+        say(f"{shown(build.title)}: no share: {reason}; it is built in one process")
+        return
+    with shown_on_stderr():
+        progress = reporter(work=f"{asset} {partition or ''}".rstrip())
+        with progress.working() as lines, lake.engine():
+            built = build_share(build, share, of, progress)
+            lines.append("done")
+    say(f"{shown(build.title)}: share {share} of {of}: {_outcome(built)}")
+
+
+def described(lake: Lake, asset: str, partition: str | None) -> Build:
+    """The build of a partition, as a run without a config makes it.
+
+    Raises UsageError for an asset that is not made in parts and for an unknown partition,
+    GristmillError for a file of settings that is refused.
+    """
+    known = in_parts()
+    if asset not in known:
+        raise click.UsageError(f"{asset!r} is none of {', '.join(known)}")
+    if refused := choices.refused_files(lake, [asset]):
+        raise GristmillError("\n".join(refused))
+    return _described(Wanted(known[asset], lake, partition or ""))
+
+
+def in_parts() -> dict[str, Asset]:
+    """The assets that are made in parts; of the others a share would make the whole."""
+    return {name: asset for name, asset in declared().items() if asset.in_parts}
+
+
+def _known(lake: Lake, asset: str) -> str:
+    """The partitions that there are without a drop or that the instance knows, for a message."""
+    # A share that is right needs neither.
+    from commands.graph import Graph, first_and_last
+
+    with open_instance() as instance:
+        return first_and_last(Graph(instance, lake).possible(dg.AssetKey.from_user_string(asset)))
+
+
+def _indivisible(build: Build) -> str | None:
+    """Why the tasks of a build depend on parts before them; None if they do not."""
+    if getattr(build.config, "capped", False):
+        return "under a cap on rows or tokens each part depends on those before"
+    if build.asset == "synth/harmony" and getattr(build.config, "workers", 0) <= 1:
+        return "with one worker each part depends on those before (set workers = 2 or more)"
+    return None
+
+
+def _outcome(built: ShareBuilt) -> str:
+    if built.published:
+        return "nothing to do: the partition is published"
+    return f"{built.made} parts made, {built.taken_over} were there; {built.parts} in all shares"

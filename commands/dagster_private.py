@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import dagster as dg
 
+from assets import worker
 from gristmill.run import interrupts
 from resources.lake import LOCATION
 
@@ -185,6 +186,12 @@ def health(gone: str | None) -> Any:
     if gone is None:
         return CheckRunHealthResult(WorkerStatus.RUNNING)
     return CheckRunHealthResult(WorkerStatus.FAILED, gone)
+
+
+def health_of_process(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Any:
+    """Returns the health of a run by its process on this machine; unknown counts as alive."""
+    is_gone = worker.is_running(instance, run) is False
+    return health("the process of the run is gone" if is_gone else None)
 
 
 def gone(launcher: Any, run: dg.DagsterRun) -> str | None:

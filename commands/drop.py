@@ -10,18 +10,16 @@ import click
 from rich.markup import escape
 
 from assets.inbox import Inbox
-from commands.checkout import CheckoutCommand, called
+from commands.checkout import CheckoutCommand, called, say, shown
 from commands.graph import INBOXES
-from commands.terminal import say, shown
 from gristmill import keys
 from gristmill.contract import GristmillError
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.data_root.states import DropStates
 from gristmill.inbox import REFUSED
-from gristmill.inbox.account import Account
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
-from gristmill.inbox.listing import list_inbox
+from gristmill.inbox.listing import Account, list_inbox
 from gristmill.look.finding import OWN, look
 from gristmill.look.report import lines
 from gristmill.provenance.raw_inputs import DropHashes, stamp_of

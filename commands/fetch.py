@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import click
 
-from commands.checkout import CheckoutCommand, called
-from commands.terminal import say, shown
+from commands.checkout import CheckoutCommand, called, say, shown
 from gristmill.corpora.corpus import CORPORA, Corpus
 from gristmill.corpora.raw import drops as reasoning
 from gristmill.corpora.raw.drops import CORPUS, corpus_of

@@ -18,13 +18,13 @@ import click
 import dagster as dg
 
 import definitions
-from assets import choices, ranges, versions, worker
+from assets import choices, versions, worker
 from assets.checking.arrivals import changed_evaluation, out_of_order
 from assets.checking.evaluations import PLANNED
 from assets.inbox import Inbox, add_partitions
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from assets.publishing import STATUS as NOT_PUSHED
-from assets.ranges import PARTITION
+from assets.versions import PARTITION
 from commands import dagster_private
 from commands.outcomes import Outcome, named_in, outcomes_of
 from gristmill.asset import declared
@@ -40,7 +40,7 @@ from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import nearest
 from gristmill.untrusted.limits import explained, unreadable
 from resources.lake import Lake, NotBuilt, NotRebuilt
-from sensors.reports import arrival_events, changes_of
+from sensors.raw_drops import arrival_events
 
 log = logging.getLogger(__name__)
 
@@ -247,7 +247,7 @@ class Graph:
         for some in self._runs(asset, keys, together):
             interrupts.raise_again()
             result = dagster_private.run_here(
-                self._instance, self._job, asset, {**tags, **ranges.tags(some)}, config
+                self._instance, self._job, asset, {**tags, **versions.run_tags(some)}, config
             )
             # Dagster makes a failed run of an interrupt.
             interrupts.raise_again()
@@ -261,8 +261,8 @@ class Graph:
         if not wanted:
             yield from ([key] for key in keys)
             return
-        most = ranges.most_together([self._graph.get(asset).backfill_policy]) if together else 1
-        yield from ranges.ranges(wanted, self.known(asset), most)
+        most = versions.most_together([self._graph.get(asset).backfill_policy]) if together else 1
+        yield from versions.ranges(wanted, self.known(asset), most)
 
     def known(self, asset: dg.AssetKey) -> Sequence[str]:
         """Returns all partitions of an asset, in its order; none if it has no partitions."""
@@ -532,7 +532,7 @@ def strangers(lake: Lake) -> Iterator[str]:
 
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Drop]:
     """Report new and replaced drops of an inbox to the instance, and add their partitions."""
-    links, _, wrong = lake.rules(inbox.folder)
+    *_, wrong = lake.rules(inbox.folder)
     settings = [Drop("", REFUSED, 0, wrong)] if wrong else []
     try:
         present = present_drops(lake.inbox(inbox.folder), lake.asked(inbox.folder), inbox.shape)
@@ -553,8 +553,7 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Dro
         of_drop = partitions[arrival.key]
         reported = {known.get(key, (None, 0))[0] for key in of_drop}
         if reported != {arrival.signature}:
-            changes = changes_of(instance, inbox, arrival, of_drop, links)
-            for event in arrival_events(inbox, arrival, of_drop, changes):
+            for event in arrival_events(inbox, arrival, of_drop):
                 instance.report_runless_asset_event(event)
     found = out_of_order(instance, inbox, present)
     if evaluation := changed_evaluation(instance, inbox, found):

@@ -15,7 +15,7 @@ from rich.markup import escape
 from assets import choices
 from assets.inbox import Inbox
 from commands import outcomes as table
-from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, settings_of
+from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, say, settings_of, shown
 from commands.graph import (
     INBOXES,
     Failures,
@@ -27,7 +27,6 @@ from commands.graph import (
     strangers,
 )
 from commands.outcomes import BUILDS, MAY_FOLLOW, TO_BUILD, Outcome
-from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED
 from gristmill.inbox import Standing as Drop
@@ -119,7 +118,11 @@ def materialize(
         colour = "red" if found.state == REFUSED else "yellow"
         say(f"[{colour}]{found.state}[/] {shown(_line(inbox_name, found))}")
     if no_drops:
-        _say_no_drop(lake, build.inboxes)
+        named = " or ".join(str(lake.inbox(inbox.folder)) for inbox in build.inboxes)
+        say(
+            f"there is no drop: copy one into {escape(named)}, or run "
+            f"`gristmill samples {escape(str(lake.root))}` to write sample drops"
+        )
     elif without := build.without_drop():
         say(f"not built, since they have no drop: {escape('; '.join(without))}")
     failing = ("failed", "not built") if partitions else ("failed",)
@@ -127,14 +130,6 @@ def materialize(
         found.state == REFUSED for _, found in idle_drops
     ):
         sys.exit(1)
-
-
-def _say_no_drop(lake: Lake, inboxes: Sequence[Inbox]) -> None:
-    named = " or ".join(str(lake.inbox(inbox.folder)) for inbox in inboxes)
-    say(
-        f"there is no drop: copy one into {escape(named)}, or run "
-        f"`gristmill samples {escape(str(lake.root))}` to write sample drops"
-    )
 
 
 class _Build:

@@ -12,11 +12,11 @@ import dagster as dg
 from rich.text import Text
 
 from assets.checking.evaluations import FALLING_SHORT
-from assets.checks import ON_DISK
+from assets.family import ON_DISK
 from assets.publishing import STATUS as NOT_PUSHED
+from commands.checkout import console, say, shown_lines
+from commands.checkout import shown as shown_text
 from commands.dagster_private import Result
-from commands.terminal import console, say, shown_lines
-from commands.terminal import shown as shown_text
 from gristmill.markdown import unescaped
 from gristmill.printable import unbroken
 from gristmill.run import amounts
@@ -49,7 +49,6 @@ class Outcome:
     error: class of the library's error that it failed with; empty for any other failure.
     account: what became of the files and rows of its drop; empty for an artifact of no drop.
     not_checked: the rules that its config leaves to the readers, in one line; empty for none.
-    changed: what is built otherwise than before by its config, a line for each field.
     """
 
     asset: str
@@ -63,7 +62,6 @@ class Outcome:
     error: str = ""
     account: str = ""
     not_checked: str = ""
-    changed: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
@@ -92,8 +90,6 @@ def show(
     for item in listed:
         for line in filter(None, (item.account, item.not_checked)):
             say(f"{shown_text(item.target)}: {shown_text(line)}")
-        for line in item.changed:
-            say(f"{shown_text(item.target)}: config changed: {shown_text(line)}")
     for line in reasons(outcomes):
         say(line)
     say(_summary(outcomes, seconds, named))
@@ -205,15 +201,6 @@ def outcome_of(asset: str, partition: str, metadata: Mapping[str, Any]) -> Outco
         place=str(metadata["path"]),
         account=str(metadata.get("account", "")),
         not_checked=str(metadata.get("not checked", "")),
-        changed=_changed(metadata) if metadata["status"] == "built" else (),
-    )
-
-
-def _changed(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    lines = str(metadata.get("config changed", "")).splitlines()
-    bullet = "* "  # of Markdown; many lines are plain text
-    return tuple(
-        unescaped(line.removeprefix(bullet)) if line.startswith(bullet) else line for line in lines
     )
 
 
@@ -223,7 +210,7 @@ def _published(result: Result) -> dict[str | None, Mapping[str, Any]]:
     for event in result.get_asset_materialization_events():
         materialization = event.step_materialization_data.materialization
         values = {name: value.value for name, value in materialization.metadata.items()}
-        # Dagster may add an event without our facts: see `assets/ranges.py`.
+        # Dagster may add an event without our facts: see `assets/versions.py`.
         if "status" in values:
             found[materialization.partition] = values
     return found

@@ -11,8 +11,7 @@ import dagster as dg
 from assets import worker
 from assets.checking.evaluations import settle_planned
 from commands import dagster_private
-from commands.checkout import CheckoutCommand, open_instance
-from commands.terminal import say, shown
+from commands.checkout import CheckoutCommand, open_instance, say, shown
 from gristmill.publish import remove
 from resources.lake import Lake
 from sensors.prune import KEEP_DAYS, KEEP_RUNS

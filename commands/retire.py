@@ -9,11 +9,10 @@ import click
 import dagster as dg
 from rich.markup import escape
 
-from assets.checking import vanished
+from assets.checking import arrivals
 from assets.inbox import Inbox
-from commands.checkout import CheckoutCommand, open_instance
+from commands.checkout import CheckoutCommand, open_instance, say
 from commands.graph import INBOXES, Graph
-from commands.terminal import say
 from gristmill.asset import declared
 from gristmill.inbox.listing import list_inbox
 from gristmill.provenance.find_artifacts import artifacts_of
@@ -46,7 +45,7 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
         for inbox in INBOXES:
             fixed = []
             if inbox.dynamic is None or key in inbox.built_in_keys:
-                fixed = vanished.taken(instance, inbox).get(key, [])
+                fixed = arrivals.taken(instance, inbox).get(key, [])
             known = [
                 name for name in inbox.named_by_drops if instance.has_dynamic_partition(name, key)
             ]
@@ -91,7 +90,7 @@ def _forget(
     for name, each in [(inbox.folder, key), *added]:
         say(f"{name}: forget {escape(each)}")
     if not dry_run:
-        vanished.retire(instance, inbox, key, partitions)
+        arrivals.retire(instance, inbox, key, partitions)
         for name, each in added:
             instance.delete_dynamic_partition(name, each)
 

@@ -52,9 +52,9 @@ def ui(port: int, verbose: bool) -> None:
 
 def _make_ready() -> None:
     """Say what is served, and close runs whose process is gone."""
+    from commands.checkout import say, shown
     from commands.prune import close_dead_runs
     from commands.serving import services
-    from commands.terminal import say, shown
     from gristmill.provenance import find_artifacts
     from resources.lake import Lake
 

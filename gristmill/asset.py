@@ -16,7 +16,7 @@ from gristmill.settings.tables import Settings, Table, resolve
 
 if TYPE_CHECKING:
     from gristmill.data_root import DataRoot
-    from gristmill.inbox.account import Account
+    from gristmill.inbox.listing import Account
     from gristmill.provenance import Input, Tokenizer
     from gristmill.publish.build import Attempt, Build
     from gristmill.publish.by_rank import Ranks

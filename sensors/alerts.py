@@ -15,7 +15,7 @@ from urllib import error, request
 
 import dagster as dg
 
-from assets.ranges import PARTITION, RANGE
+from assets.versions import PARTITION, RANGE
 from gristmill.contract import BadInput, GristmillError
 from gristmill.printable import cut, plain
 from gristmill.settings.root_tables import ALERTS, AlertSettings

@@ -9,12 +9,12 @@ import dagster as dg
 from pydantic import Field
 
 from assets.checking import arrivals
-from assets.checking.rules import CHECKED
+from assets.checking.rules import owners_of_checks
+from assets.versions import newest_records
 
 KEEP_DAYS: Final = 30
 KEEP_RUNS: Final = 1000
 _DAY: Final = 86_400.0
-_PAGE: Final = 1000
 _BACKFILL: Final = "dagster/backfill"
 _BACKFILLS_UNDER_WAY: Final = ("REQUESTED", "CANCELING", "FAILING")
 
@@ -63,7 +63,7 @@ def prune(
 def _newest_runs(instance: dg.DagsterInstance) -> set[str | None]:
     """The runs that pages show assets, partitions and checks by."""
     storage = instance.event_log_storage
-    checks = [item.key(rule) for item in CHECKED.values() for rule in item.rules.values()]
+    checks = list(owners_of_checks())
     checks += [dg.AssetCheckKey(asset, arrivals.NAME) for asset in instance.get_asset_keys()]
     checked = storage.get_latest_asset_check_execution_by_key(checks)
     runs: set[str | None] = {record.run_id for record in checked.values()}
@@ -81,10 +81,9 @@ def _newest_runs(instance: dg.DagsterInstance) -> set[str | None]:
         runs |= {run for run, _ in planned(asset).values()}
         for kind, fetch in kinds:
             runs |= {record.run_id for record in fetch(asset, limit=1).records}
-            newest = list(instance.get_latest_storage_id_by_partition(asset, kind).values())
-            for start in range(0, len(newest), _PAGE):
-                some = dg.AssetRecordsFilter(asset, storage_ids=newest[start : start + _PAGE])
-                runs |= {record.run_id for record in fetch(some, limit=_PAGE).records}
+            newest = instance.get_latest_storage_id_by_partition(asset, kind)
+            of_partitions = newest_records(instance, asset, newest, kind)
+            runs |= {record.run_id for record in of_partitions.values()}
     return runs
 
 

@@ -1,26 +1,26 @@
-"""The sensor of an inbox: reports drops that have settled, and requests their runs."""
+"""The sensor of an inbox: reports drops that have settled or are refused, and requests runs."""
+
+from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
-from assets import ranges
+from assets import versions
 from assets.checking.arrivals import changed_evaluation, out_of_order
 from assets.inbox import Inbox, Start
 from assets.publishing import FAILS_ALONE
-from assets.versions import latest
+from assets.versions import DATA_VERSION, latest
 from gristmill.contract import GristmillError
 from gristmill.data_root.states import DropStates
 from gristmill.inbox import ARRIVING, Arrival, Look, State, look, named_few
 from gristmill.inbox.listing import short_digest
 from gristmill.layout import refuse_missing_root
+from gristmill.markdown import escape
 from gristmill.printable import plain
-from gristmill.untrusted.files import LinkRule
 from resources import Lake
-from sensors.answers import newest_answers
-from sensors.reports import changes_of, events_of, newly_refused
-from sensors.unfinished import runs_again
+from sensors.unfinished import newest_answers, runs_again
 
 MOST_REQUESTS = 20
 """Drops that one look takes, where each has a run of its own."""
@@ -54,7 +54,7 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         except GristmillError as error:  # its drops are not gone
             return dg.SkipReason(plain(str(error)))
         state = State.read(context.cursor)
-        links, _, wrong = lake.rules(inbox.folder)
+        *_, wrong = lake.rules(inbox.folder)
         if wrong:
             context.log.warning(wrong)
         seen = look(
@@ -75,7 +75,7 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         for _, reason in again:
             context.log.info(reason)
         requests = [request for request, _ in again]
-        return _answer(inbox, context.instance, seen, state, links, requests, DropStates(lake.root))
+        return _answer(inbox, context.instance, seen, state, requests, DropStates(lake.root))
 
     return watch
 
@@ -85,7 +85,6 @@ def _answer(
     instance: dg.DagsterInstance,
     seen: Look,
     state: State,
-    links: LinkRule,
     again: Sequence[dg.RunRequest],
     states: DropStates,
 ) -> dg.SensorResult:
@@ -99,11 +98,7 @@ def _answer(
     requests = list(_requests(instance, of_arrivals, new))
     requested = {start.partition for _, start in of_arrivals if not start.waiting}
     requests += [request for request in again if request.partition_key not in requested]
-    changes = {
-        arrival.key: changes_of(instance, inbox, arrival, partitions[arrival.key], links)
-        for arrival in arrivals
-    }
-    events = events_of(inbox, arrivals, partitions, seen, changes)
+    events = events_of(inbox, arrivals, partitions, seen)
     if seen.is_whole:
         found = out_of_order(instance, inbox, seen)
         evaluation = changed_evaluation(instance, inbox, found)
@@ -139,20 +134,20 @@ def _requests(
         known = list(partitions.get_partition_keys(dynamic_partitions_store=instance))
         if isinstance(partitions, dg.DynamicPartitionsDefinition):
             known += new.get(str(partitions.name), ())
-        for keys in ranges.ranges(run_keys, known, _most_together(start.assets)):
+        for keys in versions.ranges(run_keys, known, _most_together(start.assets)):
             of_drops = [run_keys[key] for key in keys]
             is_alone = len(keys) == 1
             yield dg.RunRequest(
                 run_key=of_drops[0] if is_alone else f"{keys[0]}...:{short_digest(str(of_drops))}",
                 partition_key=keys[0] if is_alone else None,
-                tags=None if is_alone else {**ranges.tags(keys), FAILS_ALONE: "true"},
+                tags=None if is_alone else {**versions.run_tags(keys), FAILS_ALONE: "true"},
                 # Without it, the list of runs has no target for the run.
                 asset_selection=list(assets),
             )
 
 
 def _most_together(assets: Sequence[dg.AssetsDefinition]) -> int:
-    return ranges.most_together(asset.backfill_policy for asset in assets)
+    return versions.most_together(asset.backfill_policy for asset in assets)
 
 
 def _split_built(
@@ -213,3 +208,73 @@ def _skip_reason(
         if names
     ]
     return dg.SkipReason(plain("; ".join(reasons), 10_000) or "no new drop")
+
+
+Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
+
+VERSION_SEEN = "Version of the arrival: by it Dagster knows whether assets downstream are stale."
+MOST_REFUSALS = 20
+"""Refused drops that one tick reports one by one; it reports only the number of the others."""
+
+
+def arrival_events(
+    inbox: Inbox, arrival: Arrival, partitions: Iterable[str]
+) -> list[dg.AssetMaterialization | dg.AssetObservation]:
+    """Returns the events that report an arrival to the instance, for each partition of the drop.
+
+    Dagster shows the status of an external asset's partition by its materializations, but decides
+    by its observations whether the assets downstream are stale. So each partition gets both events,
+    the observation first. It has the version alone: pages and plots show the arrival once.
+    """
+    metadata: dict[str, Any] = {
+        "path": dg.MetadataValue.path(arrival.path),
+        "files": arrival.files,
+        "bytes": arrival.bytes,
+    }
+    if arrival.notes:
+        metadata["notes"] = "; ".join(arrival.notes)
+    tags = {DATA_VERSION: arrival.signature}
+    events: list[dg.AssetMaterialization | dg.AssetObservation] = []
+    for key in partitions:
+        seen: dict[str, Any] = {"asset_key": inbox.raw_drop, "partition": key, "tags": tags}
+        events += [
+            dg.AssetObservation(**seen, description=VERSION_SEEN),
+            dg.AssetMaterialization(**seen, metadata=metadata),
+        ]
+    return events
+
+
+def events_of(
+    inbox: Inbox,
+    arrivals: Iterable[Arrival],
+    partitions: Mapping[str, Collection[str]],
+    seen: Look,
+) -> list[Event]:
+    """Returns the events of one look: arrivals, and refusals that are new."""
+    arrived = [
+        event
+        for arrival in arrivals
+        for event in arrival_events(inbox, arrival, partitions[arrival.key])
+    ]
+    refused = [
+        dg.AssetObservation(
+            asset_key=inbox.raw_drop,
+            description=f"refused: {escape(reason)}",  # the UI shows it as Markdown
+            metadata={"refused": key, "reason": reason},
+        )
+        for key, reason in newly_refused(inbox, seen)
+    ]
+    return [*arrived, *refused]
+
+
+def newly_refused(inbox: Inbox, seen: Look) -> list[tuple[str, str]]:
+    """Returns key and reason of drops that no look refused before; many are counted."""
+    new = [
+        (plain(refusal.key, 200), plain(refusal.reason))
+        for refusal in seen.refusals
+        if refusal.is_new
+    ]
+    if (more := len(new) - MOST_REFUSALS) > 0:
+        summary = f"refused for similar reasons; look into drops/{inbox.folder}/"
+        return [*new[:MOST_REFUSALS], (f"and {more:,} more", summary)]
+    return new

@@ -3,8 +3,11 @@
 A run that was interrupted (Ctrl-C, a kill, a power loss) is requested again, and so are targets
 that nobody asked for since what they are built from was built. A partition that a run of several
 did not build gets a run of its own. A run of one partition that failed by an error, and one that a
-person cancelled, are left alone. Source: docs/drops.md#interrupted-runs.
+person cancelled, are left alone. A partition is answered by what was built, or by the report why
+it is not. Source: docs/drops.md#interrupted-runs.
 """
+
+from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
@@ -14,13 +17,58 @@ from typing import Final
 import dagster as dg
 
 from assets.inbox import Inbox, Start
-from assets.ranges import RANGE, last_run
-from assets.versions import DATA_VERSION, latest_events
+from assets.publishing import NOT_BUILT
+from assets.versions import (
+    DATA_VERSION,
+    RANGE,
+    last_run,
+    latest_events,
+    newest_event,
+    observed_since,
+    tags_of,
+)
 from gristmill.contract import GristmillError
 from gristmill.inbox import Arrival, State
 from gristmill.inbox.listing import short_digest
 from resources import Lake
-from sensors.answers import inputs_among, newest_answers
+
+
+def newest_answers(
+    instance: dg.DagsterInstance, targets: Sequence[dg.AssetsDefinition], keys: Sequence[str]
+) -> dict[dg.AssetKey, dict[str, int]]:
+    """Returns the number of the newest answer for each partition of some assets.
+
+    keys: partition keys; those without an answer are left out of the result.
+
+    An answer is a materialization, or a later report "not built", such as that of the token shards
+    of a corpus whose terms forbid training. What is built from such a partition has its answer,
+    since its step is skipped.
+    """
+    answers: dict[dg.AssetKey, dict[str, int]] = {}
+    not_built: dict[dg.AssetKey, dict[str, int]] = {}
+    for asset in targets:
+        made = latest_events(instance, asset.key, keys)
+        said = observed_since(instance, asset.key, keys)
+        status = {key: seen.metadata.get("status") for key, seen in said.items()}
+        refused = [key for key, each in status.items() if key and each and each.value == NOT_BUILT]
+        observed = dg.DagsterEventType.ASSET_OBSERVATION
+        reports = latest_events(instance, asset.key, refused, observed)
+        for each in inputs_among(asset, targets):
+            for key, event in not_built.get(each.key, {}).items():
+                if event > max(made.get(key, 0), reports.get(key, 0)):
+                    reports[key] = event
+        not_built[asset.key] = reports
+        answers[asset.key] = made | reports
+    return answers
+
+
+def inputs_among(
+    asset: dg.AssetsDefinition, among: Sequence[dg.AssetsDefinition]
+) -> list[dg.AssetsDefinition]:
+    """Returns those of some assets that an asset is built from."""
+    keys = {dep.asset_key for spec in asset.specs for dep in spec.deps}
+    return [each for each in among if each.key in keys]
+
 
 MOST_TRIES: Final = 3
 """Runs that are requested for one partition while nothing of it was built meanwhile."""
@@ -164,7 +212,7 @@ def _reason(inbox: Inbox, instance: dg.DagsterInstance, behind: Behind) -> str |
     last = last_run(instance, [asset.key for asset in behind.assets], behind.partition)
     if _is_current(instance, behind):
         return ""
-    source = _latest(instance, *max(behind.sources, key=lambda each: each[2])[:2])
+    source = newest_event(instance, *max(behind.sources, key=lambda each: each[2])[:2])
     if last is None or (
         source is not None
         and source.run_id != last.dagster_run.run_id
@@ -183,32 +231,18 @@ def _is_current(instance: dg.DagsterInstance, behind: Behind) -> bool:
     """Whether the targets are built from the versions that there are, in spite of later events."""
     versions: dict[dg.AssetKey, set[str | None]] = {}
     for key, partition, _ in behind.sources:
-        event = _latest(instance, key, partition)
-        materialized = event.asset_materialization if event is not None else None
-        version = (materialized.tags or {}).get(DATA_VERSION, "") if materialized else ""
+        version = tags_of(newest_event(instance, key, partition)).get(DATA_VERSION, "")
         # In a run of one partition Dagster writes the hash of the version instead.
         versions[key] = {version, hashlib.sha256(version.encode()).hexdigest()}
     for asset in behind.assets:
-        event = _latest(instance, asset.key, behind.partition)
-        made = event.asset_materialization if event is not None else None
-        if made is None:
-            return False
+        tags = tags_of(newest_event(instance, asset.key, behind.partition))
         inputs = {dep.asset_key for spec in asset.specs for dep in spec.deps} & set(versions)
-        tags = made.tags or {}
         if not inputs or any(
             tags.get(f"dagster/input_data_version/{key.to_user_string()}") not in versions[key]
             for key in inputs
         ):
             return False
     return True
-
-
-def _latest(
-    instance: dg.DagsterInstance, asset: dg.AssetKey, partition: str
-) -> dg.EventLogRecord | None:
-    filter_ = dg.AssetRecordsFilter(asset_key=asset, asset_partitions=[partition])
-    records = instance.fetch_materializations(filter_, limit=1).records
-    return records[0] if records else None
 
 
 def _is_repeated(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:

@@ -102,3 +102,20 @@ def test_an_asset_of_another_family_is_followed():
     sensor = followers_sensor([Family(assets=assets[:1]), Family(assets[1:])])
     graph = dg.Definitions(assets=assets).resolve_asset_graph()
     assert sensor.asset_selection.resolve(graph) == {follows.key}
+
+
+@pytest.mark.parametrize(
+    ("name", "job", "cron", "is_on"),
+    [
+        ("chess_elite_months", "chess_month", "0 4 * * 1", False),
+        ("reasoning_daily_report", "reasoning_report", "0 5 * * *", False),
+        ("reasoning_weekly_audits", "reasoning_audit_sample", "0 6 * * 1", False),
+        ("prune_nightly", "prune", "30 3 * * *", True),
+    ],
+)
+def test_a_schedule_that_starts_builds_is_off_until_it_is_switched_on(name, job, cron, is_on):
+    schedule = build_defs().resolve_schedule_def(name)
+    status = dg.DefaultScheduleStatus
+    assert schedule.default_status is (status.RUNNING if is_on else status.STOPPED)
+    assert (schedule.job_name, schedule.cron_schedule) == (job, cron)
+    assert schedule.execution_timezone == "UTC"

@@ -11,7 +11,7 @@ import pytest
 from gristmill import families
 from gristmill.contract import GristmillError
 from gristmill.inbox import AT_ONCE, FOLDER, Asked, DropKind, Settling, Shape
-from gristmill.inbox.account import Account, IsThere
+from gristmill.inbox.listing import Account, IsThere
 from gristmill.inbox.readiness import HashOf
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 

@@ -1,1 +1,1 @@
-"""What checks look at, what they keep, and what they show. See also `assets/checks.py`."""
+"""What checks look at, what they keep, and what they show. See also `assets/family.py`."""

@@ -10,10 +10,10 @@ from typing import Any, Final
 import dagster as dg
 
 from assets.checking import rules
-from assets.checking.rules import CHECKED, Checked, Looked, Rule, Scope, keep, seen_by
+from assets.checking.rules import Checked, Looked, Rule, Scope, keep, owners_of_checks, seen_by
 from assets.checking.verdicts import Verdict, Verdicts, kept
 from assets.events import Problem
-from assets.versions import latest, newest_version, observed_since
+from assets.versions import latest, newest_event, newest_version, observed_since
 from gristmill import markdown
 from gristmill.data_root.reports import BUILT
 from gristmill.printable import breakable, plain
@@ -373,7 +373,7 @@ def settle_planned(
 
     besides: an asset whose checks to settle in any case; default none.
     """
-    owners = {item.key(rule): item for item in CHECKED.values() for rule in item.rules.values()}
+    owners = owners_of_checks()
     latest = _latest(instance, owners)
     assets = {} if besides is None else {besides.asset.key: besides}
     for key, record in latest.items():
@@ -388,7 +388,7 @@ def settle_ended(instance: dg.DagsterInstance, lake: Lake) -> list[dg.AssetCheck
     Findings on partitions that were retired or removed since are taken back, too. Returns the
     checks that were reported.
     """
-    owners = {item.key(rule): item for item in CHECKED.values() for rule in item.rules.values()}
+    owners = owners_of_checks()
     assets = {}
     for key, record in _latest(instance, owners).items():
         shown = _evaluation(record)
@@ -478,11 +478,7 @@ def newest_target(instance: dg.DagsterInstance, asset: dg.AssetKey) -> Target | 
     None without a materialization, and where HAS_TARGET is False: Dagster then compares the time of
     the evaluation with that of the newest materialization.
     """
-    records = instance.fetch_materializations(asset, limit=1).records if HAS_TARGET else []
-    if not records:
-        return None
-    return AssetCheckEvaluationTargetMaterializationData(
-        storage_id=records[0].storage_id,
-        run_id=records[0].run_id,
-        timestamp=records[0].timestamp,
+    newest = newest_event(instance, asset) if HAS_TARGET else None
+    return newest and AssetCheckEvaluationTargetMaterializationData(
+        storage_id=newest.storage_id, run_id=newest.run_id, timestamp=newest.timestamp
     )

@@ -172,24 +172,17 @@ def places(scope: Scope) -> dict[str, Place]:
 
 def intact(scope: Scope) -> Looked:
     """Bytes, records and inputs."""
-    found = verification.survey(
-        [item.artifact for item in scope.standing],
-        check_laws=False,
-        committed_since=scope.since,
-        whole_folders=scope.whole,
-    )
-    return looked(scope, found)
+    return _surveyed(scope, check_laws=False, whole_folders=scope.whole)
 
 
 def lawful(scope: Scope) -> Looked:
     """The laws of the family."""
-    found = verification.survey(
-        [item.artifact for item in scope.standing],
-        check_bytes=False,
-        sampled=True,
-        committed_since=scope.since,
-    )
-    return looked(scope, found)
+    return _surveyed(scope, check_bytes=False, sampled=True)
+
+
+def _surveyed(scope: Scope, **which: bool) -> Looked:
+    standing = [item.artifact for item in scope.standing]
+    return looked(scope, verification.survey(standing, committed_since=scope.since, **which))
 
 
 def noteworthy(
@@ -378,6 +371,11 @@ class Checked:
 
 CHECKED: dict[dg.AssetKey, Checked] = {}
 """Every asset that has checks."""
+
+
+def owners_of_checks() -> dict[dg.AssetCheckKey, Checked]:
+    """Returns the asset of each check, by the key of the check."""
+    return {item.key(rule): item for item in CHECKED.values() for rule in item.rules.values()}
 
 
 def registered(asset: dg.AssetsDefinition, below: str, wanted: Iterable[Rule]) -> Checked:

@@ -154,13 +154,11 @@ class Verdicts:
 
         One on another data version than the one that is published does not count.
         """
-        query = f"select {_FIELDS} {_COUNTING} order by v.subject"
-        return [Verdict(*row) for row in self._connection.execute(query, (asset, name))]
+        return self._selected(asset, name)
 
     def problems(self, asset: str, name: str) -> list[Verdict]:
         """Returns the verdicts of a check on the partitions that fall short."""
-        query = f"select {_FIELDS} {_COUNTING} and problem is not null order by v.subject"
-        return [Verdict(*row) for row in self._connection.execute(query, (asset, name))]
+        return self._selected(asset, name, "and problem is not null")
 
     def unpublished(self, asset: str, name: str) -> list[str]:
         """Returns the partitions with a verdict of a check and without an artifact."""
@@ -216,6 +214,10 @@ class Verdicts:
                         "delete from artifacts where asset = ? and subject = ?", (asset, subject)
                     )
                     self._forget_verdicts(asset, subject, None)
+
+    def _selected(self, asset: str, name: str, more: str = "") -> list[Verdict]:
+        query = f"select {_FIELDS} {_COUNTING} {more} order by v.subject"
+        return [Verdict(*row) for row in self._connection.execute(query, (asset, name))]
 
     def _keep(self, asset: str, name: str, verdicts: Iterable[Verdict]) -> None:
         rows = [

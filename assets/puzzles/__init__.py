@@ -16,7 +16,7 @@ import dagster as dg
 
 from assets.family import Definitions, family_of
 from assets.inbox import Start
-from assets.ranges import last_run
+from assets.versions import last_run
 from gristmill.data_root import DataRoot
 from gristmill.puzzles.builds import (
     RECIPES_INBOX,

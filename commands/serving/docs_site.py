@@ -1,14 +1,12 @@
 """What MkDocs asks while it makes the site of `docs/`: the navigation, and the pages of the API.
 
-Our docstrings name an argument a line, `data: folder of the artifact`, and indent code. Griffe,
-which reads docstrings for the site, wants a heading before arguments and a fence around code: the
-extension of Griffe here writes both.
+Our docstrings name an argument a line, `data: folder of the artifact`, and indent code. The site
+shows docstrings as Markdown: the extension of Griffe here makes a list of these lines, and fences.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
@@ -35,7 +33,7 @@ _FOUND_LAST: Final = (f"{API}/", "formats/")
 """A search shows names and formats after guides."""
 _SECTION: Final = re.compile(r"## (.+)")
 _PAGE: Final = re.compile(r"- \[(.+?)\]\((\S+?\.md)\)")
-_ARGUMENT: Final = re.compile(r"(\w+(?:, \w+)*): ")
+_ARGUMENT: Final = re.compile(r"^(\w+(?:, \w+)*): ", re.MULTILINE)
 
 
 def navigation(docs: Path) -> Nav:
@@ -95,16 +93,12 @@ def anchor(heading: str, separator: str = "-") -> str:
 
 
 class Arguments(griffe.Extension):
-    """Gives the docstrings of functions and classes the headings of Google's style."""
+    """Gives the docstrings of all objects lists of arguments, and fences around code."""
 
-    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
-        """Name the arguments of a function."""
-        _name(func, {"Args": {each.name for each in func.parameters}})
-
-    def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Name the arguments of a class, and its fields."""
-        arguments = {each.name for each in cls.parameters}
-        _name(cls, {"Args": arguments, "Attributes": set(cls.members)})
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Write the docstring of an object as Markdown."""
+        if obj.docstring is not None:
+            obj.docstring.value = as_markdown(obj.docstring.value)
 
     def on_attribute_instance(self, *, attr: griffe.Attribute, **_: Any) -> None:
         """Show the type of a config's field without its rules, which docs/configuration.md has."""
@@ -117,35 +111,12 @@ class Arguments(griffe.Extension):
             attr.labels.discard("instance-attribute")
 
 
-def _name(named: griffe.Object, names: Mapping[str, Collection[str]]) -> None:
-    if named.docstring is not None:
-        named.docstring.value = with_headings(named.docstring.value, names)
+def as_markdown(text: str) -> str:
+    """Returns a docstring with a bullet for each argument, and fences around code."""
+    return "\n\n".join(map(_paragraph, text.split("\n\n")))
 
 
-def with_headings(text: str, names: Mapping[str, Collection[str]]) -> str:
-    """Returns a docstring with headings before arguments, and fences around code.
-
-    names: heading -> the names whose paragraphs it heads. A line that begins with another word
-        stays text.
-    """
-    return "\n\n".join(_paragraph(each, names) for each in text.split("\n\n"))
-
-
-def _paragraph(text: str, names: Mapping[str, Collection[str]]) -> str:
+def _paragraph(text: str) -> str:
     if text.startswith("    "):
         return f"```python\n{dedent(text)}\n```"
-    found = _ARGUMENT.match(text)
-    first = found[1].split(", ")[0] if found else ""
-    heading = next((each for each, known in names.items() if first in known), None)
-    return text if heading is None else "\n".join([f"{heading}:", *_one_each(text.splitlines())])
-
-
-def _one_each(lines: list[str]) -> Iterator[str]:
-    """A line for each name, where `shards, rows: numbers` has two."""
-    for line in lines:
-        found = _ARGUMENT.match(line)
-        if found is None:
-            yield f"        {line.strip()}"
-            continue
-        for name in found[1].split(", "):
-            yield f"    {name}: {line[found.end() :]}"
+    return _ARGUMENT.sub(r"- **\1**: ", text) if _ARGUMENT.match(text) else text

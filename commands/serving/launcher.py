@@ -50,5 +50,4 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> Any:
         """Returns that the process of a run lives, or that it is gone; unknown counts as alive."""
-        is_gone = worker.is_running(self._instance, run) is False
-        return dagster_private.health("the process of the run is gone" if is_gone else None)
+        return dagster_private.health_of_process(self._instance, run)

@@ -83,8 +83,7 @@ class RayAssetLauncher(RayRunLauncher):
         counts: dagster-ray would take it for dead.
         """
         if worker.CLUSTER not in run.tags:
-            is_gone = worker.is_running(self._instance, run) is False
-            return dagster_private.health("the process of the run is gone" if is_gone else None)
+            return dagster_private.health_of_process(self._instance, run)
         answer = super().check_run_worker_health(run)
         if not dagster_private.is_unknown(answer):
             return answer

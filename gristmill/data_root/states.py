@@ -9,7 +9,7 @@ from gristmill import families, provenance
 from gristmill.contract import GristmillError, Violation
 from gristmill.data_root import DataRoot
 from gristmill.inbox import READY, REFUSED, Judgement, Standing, present_drops
-from gristmill.inbox.account import Account
+from gristmill.inbox.listing import Account
 from gristmill.layout import DROPS
 from gristmill.provenance import find_artifacts
 from gristmill.provenance.list_artifacts import CURRENT, list_artifacts

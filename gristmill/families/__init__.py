@@ -25,7 +25,7 @@ from gristmill.families.kinds import (
     Request,
     Source,
 )
-from gristmill.inbox.account import DropKind
+from gristmill.inbox.listing import DropKind
 from gristmill.laws import Law, Subject, run
 from gristmill.settings.root_tables import ALERTS, INBOX, MIRROR, RUN, inbox_table
 from gristmill.settings.tables import Table

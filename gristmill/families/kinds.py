@@ -11,7 +11,7 @@ from typing import Any
 from gristmill import keys
 from gristmill.code.digest import Code
 from gristmill.contract import GristmillError, Trace, Violation
-from gristmill.inbox.account import DropKind
+from gristmill.inbox.listing import DropKind
 from gristmill.laws import Law
 from gristmill.layout import DROPS
 from gristmill.settings.tables import Table

@@ -1,10 +1,10 @@
 """Raw drops of an inbox: their states, and what becomes of their files.
 
-Whether a drop is ready: `readiness.py`, by its marks (`marks.py`) and files (`listing.py`).
+Whether a drop is ready: `readiness.py`, by its marks (`marks.py`) and files (`listing.py`, which
+also has the account of what becomes of each).
 """
 
-from gristmill.inbox.account import DropKind
-from gristmill.inbox.listing import FOLDER, TOML, Shape, changed_since, named_few
+from gristmill.inbox.listing import FOLDER, TOML, DropKind, Shape, named_few
 from gristmill.inbox.marks import AT_ONCE, Settling
 from gristmill.inbox.readiness import (
     ARRIVING,
@@ -42,7 +42,6 @@ __all__ = [
     "Shape",
     "Standing",
     "State",
-    "changed_since",
     "look",
     "named_few",
     "present_drops",

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import GristmillError
 from gristmill.hashing import sha256_file
-from gristmill.inbox.account import Account
 from gristmill.inbox.copying import only_copy
+from gristmill.inbox.listing import Account
 from gristmill.run.progress import SILENT, Progress, Stage
 
 if TYPE_CHECKING:

@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from gristmill.contract import BadInput
-from gristmill.inbox.account import Unread, Waits
 from gristmill.inbox.listing import (
     FOLDER,
     Loose,
     Shape,
     Survey,
+    Unread,
+    Waits,
     ambiguous,
     list_inbox,
     short_digest,

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from gristmill.contract import GristmillError
 from gristmill.families import Kind, kind_of_asset
-from gristmill.inbox.account import Account
+from gristmill.inbox.listing import Account
 from gristmill.printable import printable
 from gristmill.provenance import find_artifacts, inventory
 from gristmill.provenance.raw_inputs import drop_of, name_in, raw_inputs

@@ -16,8 +16,7 @@ from gristmill.asset import Wanted
 from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import GONE, TOML, WAITS
-from gristmill.inbox.account import Account, IsThere, Unread, Waits
-from gristmill.inbox.listing import list_inbox
+from gristmill.inbox.listing import Account, IsThere, Unread, Waits, list_inbox
 from gristmill.provenance import Input, raw_inputs
 from gristmill.provenance.record import RECORD
 from gristmill.publish.build import Attempt, Build, InputChanged

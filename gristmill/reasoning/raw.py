@@ -17,8 +17,7 @@ from gristmill.corpora.corpus import CORPORA, NAME, Corpus, corpus_and_split, is
 from gristmill.corpora.raw import drops
 from gristmill.data_root import DataRoot
 from gristmill.inbox import TOML
-from gristmill.inbox.account import Account, IsThere, Waits
-from gristmill.inbox.listing import list_inbox
+from gristmill.inbox.listing import Account, IsThere, Waits, list_inbox
 from gristmill.provenance import Input, raw_inputs
 from gristmill.reasoning.config import ALIGNED, TokensConfig
 from gristmill.reasoning.format import names

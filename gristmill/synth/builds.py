@@ -13,8 +13,8 @@ from gristmill import provenance
 from gristmill.asset import Wanted
 from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.data_root import DataRoot, NotRebuilt
-from gristmill.inbox.account import Account
 from gristmill.inbox.division import contiguous_run
+from gristmill.inbox.listing import Account
 from gristmill.provenance import Input, Output, Record, environment, raw_inputs
 from gristmill.provenance import Tokenizer as NamedTokenizer
 from gristmill.publish.build import Attempt, Build, ManifestConfig

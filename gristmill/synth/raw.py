@@ -17,9 +17,9 @@ from typing import Any, Final, Literal, get_args
 from gristmill import keys
 from gristmill.contract import BadInput, os_reason
 from gristmill.inbox import hub
-from gristmill.inbox.account import Account
 from gristmill.inbox.division import contiguous_run
 from gristmill.inbox.hub import HubError, Reached, RemoteFile, Source
+from gristmill.inbox.listing import Account
 from gristmill.inbox.marks import SUMS, is_newest, left_out_of, listed_sums, not_samples
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import did_you_mean, shown

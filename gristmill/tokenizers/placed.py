@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
-from gristmill.inbox.account import Account
+from gristmill.inbox.listing import Account
 from gristmill.untrusted.files import LinkRule
 from gristmill.untrusted.walk import visible_files
 from gristmill.vocabularies.pinned import (

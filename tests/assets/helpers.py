@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.family import family_of
 from gristmill.contract import FileNote, Summary
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
@@ -16,6 +17,9 @@ from resources import Lake
 
 MOST_BYTES = 100_000
 """Of an event, as Dagster stores it, whatever a drop holds."""
+
+TOKENIZERS = family_of("tokenizers").assets[1:3]
+"""The assets of the pinned vocabularies."""
 
 
 def materialized(

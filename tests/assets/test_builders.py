@@ -81,7 +81,7 @@ PICTURED = {
     *("chat/kd_shards", "synth/distill", "chat/distill", "reasoning/alignment"),
     *(f"puzzles/{kind}" for kind in ("arc", "sudoku", "maze", "domino", "grid")),
 }
-MARKDOWN = {"picture", "notes", "config changed"}
+MARKDOWN = {"picture", "notes"}
 
 
 @pytest.mark.slow

@@ -25,7 +25,6 @@ from gristmill.contract import BadInput
 from gristmill.macroxue.config import MergeConfig, PackConfig
 from gristmill.macroxue.samples import write_drop
 from gristmill.provenance import Record
-from gristmill.publish.build import Published
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.raw.recipes import BUILT_IN
 from gristmill.reasoning.config import NormalizeConfig, TokenizeConfig
@@ -46,11 +45,6 @@ def record(asset: str, config: Any, artifact: str = PLACE, partition: str = "d6"
     )
 
 
-def published(lake: Lake, before: Any, now: Any, asset: str = PACK) -> Published:
-    stood = None if before is None else record(asset, before)
-    return Published(lake.root / PLACE, record(asset, now), rebuilt=True, before=stood)
-
-
 def settings(lake: Lake, text: str, drop: str = "") -> Path:
     folder = lake.root / drop
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,54 +55,24 @@ def settings(lake: Lake, text: str, drop: str = "") -> Path:
 ALIGNED, PACKED = PackConfig(), PackConfig(layout="packed46")
 
 
-def test_a_value_of_the_launchpad_names_the_line_that_makes_it_stay(lake: Lake) -> None:
-    (line,) = choices.change_lines(published(lake, ALIGNED, PACKED))
-    assert line == (
-        'layout was "aligned48", now "packed46": chosen for this run alone. To make it stay, '
-        f'write `layout = "packed46"` under [macroxue.pack] in {lake.root}/gristmill.toml'
-    )
-
-
-def test_a_value_that_is_the_default_again_names_the_line_of_what_stood(lake: Lake) -> None:
-    (line,) = choices.change_lines(published(lake, PACKED, ALIGNED))
-    assert line == (
-        'layout was "packed46", now "aligned48": the default gives "aligned48". To have "packed46" '
-        f'again, write `layout = "packed46"` under [macroxue.pack] in {lake.root}/gristmill.toml, '
-        "and build again"
-    )
-
-
 def test_the_file_that_is_read_is_the_one_that_is_named(lake: Lake) -> None:
     root = settings(lake, '[macroxue.pack]\nlayout = "packed46"\n')
-    (line,) = choices.change_lines(published(lake, ALIGNED, PACKED))
-    assert f'{root} gives "packed46"' in line
+    (note,) = choices.config_notes(lake, record(PACK, ALIGNED))
+    assert f'{root} gives "packed46"' in note.found
     drop = settings(lake, "[macroxue.pack]\nshard_rows = 0\n", "drops/macroxue/d6")
-    (line,) = choices.change_lines(published(lake, ALIGNED, PACKED))
-    assert 'chosen for this run alone. To make it stay, write `layout = "packed46"` ' in line
-    assert f"in {drop}" in line
+    (note,) = choices.config_notes(lake, record(PACK, PACKED))
+    assert f'write `layout = "packed46"` under [macroxue.pack] in {drop}' in note.found
 
 
-def test_each_field_that_changed_has_a_line_and_workers_have_none(lake: Lake) -> None:
-    now = PackConfig(layout="packed46", shard_rows=7, workers=3)
-    lines = choices.change_lines(published(lake, ALIGNED, now))
-    assert [line.split(" was ")[0] for line in lines] == ["layout", "shard_rows"]
-    assert "shard_rows was 0, now 7: " in lines[1]
+def test_each_field_that_differs_has_a_line_and_workers_have_none(lake: Lake) -> None:
+    built = record(PACK, PackConfig(layout="packed46", shard_rows=7, workers=3))
+    found = [note.found.split(",")[0] for note in choices.config_notes(lake, built)]
+    assert found == ['built with layout = "packed46"', "built with shard_rows = 7"]
+    assert list(choices.config_notes(lake, record("corn/mill", {"layout": "a"}))) == []
 
 
-def test_nothing_is_said_where_nothing_stood_or_nothing_changed(lake: Lake) -> None:
-    for case in (
-        published(lake, None, PACKED),
-        published(lake, PACKED, PACKED),
-        published(lake, ALIGNED, PackConfig(workers=2)),
-        published(lake, {"layout": "a"}, {"layout": "b"}, asset="corn/mill"),
-    ):
-        assert choices.change_lines(case) == []
-
-
-def test_a_wrong_file_does_not_hide_the_change(lake: Lake) -> None:
+def test_a_wrong_file_is_a_note(lake: Lake) -> None:
     settings(lake, "[macroxue.pack]\nlayout = 3\n")
-    (line,) = choices.change_lines(published(lake, ALIGNED, PACKED))
-    assert line.startswith('layout was "aligned48", now "packed46": the files that choose it ')
     (note,) = choices.config_notes(lake, record(PACK, PACKED))
     assert "[macroxue.pack] layout = 3: must be one of" in note.found
 
@@ -175,14 +139,6 @@ def test_a_month_knows_its_games_by_one_name(lake: Lake, text: str, games: Any) 
         (note,) = choices.config_notes(lake, built)
         assert f'built with games = "{built.config["games"]}", and ' in note.found
         assert f'gives "{games}", which the next build takes' in note.found
-
-
-def test_games_and_their_older_name_in_one_file_must_agree(lake: Lake) -> None:
-    file = settings(lake, '[chess.month]\nallow_draws = true\ngames = "all"\n')
-    assert choices.refused_files(lake, ["chess/game_dataset"]) == [
-        f'{file}: [chess.month] games = "all" and allow_draws = true, which means games = '
-        '"finished", disagree: leave allow_draws out'
-    ]
 
 
 def test_a_split_is_compared_with_the_corpora_that_concern_it(lake: Lake) -> None:
@@ -286,26 +242,6 @@ def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
     write_drop(lake.inbox("macroxue") / "d6", seed=3, games=2, max_moves=40, depth=6)
     instance.add_dynamic_partitions("macroxue_drops", ["d6"])
     return materialize
-
-
-def _changed(result: dg.ExecuteInProcessResult) -> str | None:
-    (event,) = result.asset_materializations_for_node("macroxue__pack")
-    shown = event.metadata.get("config changed")
-    return None if shown is None else str(shown.value)
-
-
-def test_a_run_says_in_its_event_and_log_what_it_changed(
-    build: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert _changed(build()) is None
-    assert _changed(build()) is None
-    capfd.readouterr()
-    once = build(layout="packed46")
-    assert "chosen for this run alone" in str(_changed(once))
-    assert 'layout was "aligned48", now "packed46": chosen for this run' in capfd.readouterr().err
-    (event,) = once.asset_materializations_for_node("macroxue__pack")
-    assert event.metadata["config/layout"].value == "packed46"
-    assert "the default gives" in str(_changed(build()))
 
 
 def test_a_number_out_of_its_range_fails_the_run_before_an_input_is_read(

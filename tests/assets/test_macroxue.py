@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from assets.checking.evaluations import THIS_RUN
-from assets.checks import disk_checks
+from assets.family import disk_checks
 from assets.macroxue import FAMILY
 from gristmill.macroxue.laws import game_notes
 from gristmill.macroxue.read.stream import StepStream

@@ -25,7 +25,7 @@ from dagster._core.launcher import LaunchRunContext
 from dagster._daemon.monitoring.run_monitoring import monitor_started_run
 
 import definitions
-from assets import ranges, worker
+from assets import versions, worker
 from commands.dagster_private import gone
 from commands.graph import INBOXES, Graph, register
 from commands.prune import why_dead
@@ -98,7 +98,7 @@ class Chain:
     def launch(self, asset: dg.AssetKey, keys: Sequence[str | None]) -> str:
         run = self.instance.create_run_for_job(
             job_def=self.job.get_subset(asset_selection=frozenset([asset])),
-            tags=ranges.tags(keys),
+            tags=versions.run_tags(keys),
             asset_selection=frozenset([asset]),
             job_code_origin=self.origin,
             status=dg.DagsterRunStatus.STARTING,

@@ -21,7 +21,8 @@ from rich.text import Text
 
 from commands import checkout
 from commands import instance as instance_files
-from commands.checkout import CheckoutCommand
+from commands.checkout import CheckoutCommand, shown_lines
+from commands.checkout import shown as shown_text
 from gristmill.contract import GristmillError
 from gristmill.run import locks
 from resources import lake
@@ -439,3 +440,18 @@ def test_a_hint_has_the_data_root_that_was_given(folders: tuple[Path, Path]) -> 
     assert said() == "gristmill materialize --all"
     assert said(GRISTMILL_DATA="other") == "gristmill materialize --all"
     assert said("--data-root", "my [red]") == ("gristmill materialize --all --data-root 'my [red]'")
+
+
+def test_text_of_a_drop_cannot_steer_the_terminal() -> None:
+    line = shown_text("[red]a[/]\nb\x1b[2J\x07\u202e [link=https://evil.example]x[/link]")
+    plain = Text.from_markup(line).plain
+    assert plain == "[red]a[/] b\ufffd[2J\ufffd\ufffd [link=https://evil.example]x[/link]"
+    assert not Text.from_markup(line).spans
+    assert shown_text("x" * 3000).endswith("… and 1,000 more characters")
+
+
+def test_lines_after_the_first_are_indented_and_empty_ones_left_out() -> None:
+    assert shown_lines("one\n\n   two\t[x]\r\nbuilt\x1b[2J\n") == (
+        "one\n  two \\[x]\n  built\N{REPLACEMENT CHARACTER}[2J"
+    )
+    assert shown_lines("x" * 3000).endswith("and 1,000 more characters")

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from commands.parts import in_parts
+from commands.build import in_parts
 from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, UNREAD, WAITS, Judgement
 from gristmill.inbox.marks import DONE
 from gristmill.provenance import raw_inputs

@@ -14,9 +14,10 @@ from click.testing import Result
 
 import definitions
 from assets.inbox import Inbox
-from assets.ranges import RANGE
+from assets.versions import RANGE
 from commands.graph import INBOXES, Failures, Graph, Plan, Standing, register, strangers
 from commands.outcomes import Outcome
+from gristmill.chess.config import VARIABLE
 from gristmill.chess.samples import write_month
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.families import catalogs
@@ -24,7 +25,6 @@ from gristmill.inbox import READY, REFUSED, present_drops
 from gristmill.publish.build import slot_of_folder
 from gristmill.samples import write_samples
 from gristmill.synth.samples import write_drop as write_raw
-from resources import elite_archive
 from resources.lake import Lake, NotBuilt
 from tests.archive_server import ArchiveServer
 from tests.commands.drops import PACKS, Command, land, printed, spoil
@@ -339,24 +339,6 @@ def test_a_target_waits_for_those_that_its_error_names_and_that_it_is_built_from
     assert (found.status, found.reason) == expected
 
 
-@pytest.mark.parametrize("everything", [pytest.param(True, marks=pytest.mark.slow), False])
-def test_a_failing_pack_is_the_only_error_of_the_command(
-    run: Command, data: Path, everything: bool
-) -> None:
-    land(data, "one"), land(data, "two", seed=5)
-    spoil(data / "drops/macroxue/one")
-    assets = ["--all"] if everything else ["macroxue/values", "macroxue/pack"]
-    done = run("materialize", *assets)
-    assert done.exit_code == 1
-    printed = done.stdout.splitlines()
-    failed = [line for line in printed if line.startswith("failed ") and "tokenizers" not in line]
-    assert len(failed) == 1
-    assert failed[0].startswith("failed macroxue/pack one: ")
-    assert "not built macroxue/values one: waits for macroxue/pack one" in printed
-    assert "not JSON" not in done.stdout.replace(failed[0], "")
-    assert (data / "macroxue/packs/two").is_dir()
-
-
 @pytest.mark.slow
 def test_the_own_error_of_an_asset_behind_a_failed_one_is_shown(run: Command, data: Path) -> None:
     """An older pack stands; that its values cannot be published is no matter of the pack."""
@@ -397,7 +379,7 @@ CHAIN = ("elite_pgn", "valid_games", "game_dataset", "splice_cache", "splice_dat
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ArchiveServer]:
     made = ArchiveServer()
-    monkeypatch.setenv(elite_archive.VARIABLE, made.address)
+    monkeypatch.setenv(VARIABLE, made.address)
     yield made
     made.close()
 

@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from commands import checkout
 from commands import outcomes as table
-from commands import terminal
 from commands.outcomes import MAY_FOLLOW, TO_BUILD, Outcome, show
 
 PLACE = Path("/checkout/data/macroxue/packs/d1")
@@ -28,7 +28,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         *outcomes: Outcome, below: str = "/", width: int = 160, named: bool = False
     ) -> list[str]:
         console = Console(width=width, highlight=False)
-        monkeypatch.setattr(terminal, "console", console)
+        monkeypatch.setattr(checkout, "console", console)
         monkeypatch.setattr(table, "console", console)
         show(outcomes, 2.04, Path(below), named)
         return [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
@@ -68,13 +68,6 @@ def test_the_account_and_what_was_not_checked_follow_the_table(printed) -> None:
         "macroxue/pack d1: not checked: [games]",
         "1 built in 2.0 s, 1 unchanged; `gristmill ui` shows them",
     ]
-
-
-def test_what_the_config_changed_follows_the_table(printed) -> None:
-    item = replace(BUILT, changed=("layout was [a], now b", "seed was 1, now 2"))
-    lines = printed(item)
-    assert "macroxue/pack d1: config changed: layout was [a], now b" in lines
-    assert "macroxue/pack d1: config changed: seed was 1, now 2" in lines
 
 
 def test_a_partition_that_is_not_published_has_one_line_with_its_reason(printed) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from commands import parts
+from commands import build as parts
 from gristmill import provenance
 from gristmill.macroxue.builders import pack_parts
 from gristmill.macroxue.samples import write_drop
@@ -30,7 +30,7 @@ from tests.sample_root import SampleRoot
 ASSET, GAMES = "macroxue/pack", 6
 _COMMAND = """
 import os, signal, sys
-from commands.parts import parts
+from commands.build import parts
 from gristmill.macroxue.builders import pack_parts
 from gristmill.run.parts import Share
 pack_parts.PART_BYTES = 1  # as in the fixture `drop`

@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.checking.vanished import taken
+from assets.checking.arrivals import taken
 from commands.graph import INBOXES, register
 from gristmill import provenance
 from gristmill.provenance import Input

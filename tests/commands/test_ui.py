@@ -60,19 +60,6 @@ def test_an_instance_is_served_once(
     assert os.environ["DAGSTER_HOME"] == str(tmp_path / "another")
 
 
-@pytest.mark.parametrize("home", ["{}/misspelt", "relative"])
-def test_a_home_that_is_none_is_refused_and_not_made(
-    run: Command, tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch, home: str
-) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", home.format(tmp_path))
-    before = sorted(tmp_path.rglob("*"))
-    refused = run("ui")
-    assert refused.exit_code == 1
-    assert f"DAGSTER_HOME={home.format(tmp_path)}: " in refused.stderr
-    assert sorted(tmp_path.rglob("*")) == before
-    assert served == []
-
-
 def test_it_says_what_it_serves(run: Command, data: Path, served: Served) -> None:
     result = run("ui", "--port", "3999")
     assert f"serving the data root {data} with 0 artifacts" in result.output

@@ -15,8 +15,8 @@ from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.data_root.drops import RootSettings
 from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, TOML, UNREAD, WAITS, State, look
-from gristmill.inbox.account import Account, IsThere, Unread, Waits
 from gristmill.inbox.copying import Tools, copy_in, source_files
+from gristmill.inbox.listing import Account, IsThere, Unread, Waits
 from gristmill.macroxue.raw.described import refuse_merged_away, stale_members
 from gristmill.provenance import raw_inputs
 from gristmill.provenance.raw_inputs import DropHashes

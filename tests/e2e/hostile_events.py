@@ -20,7 +20,7 @@ from gristmill.chess.show import board_svg
 from gristmill.contract import Violation
 from gristmill.inbox import Look, Standing
 from gristmill.provenance import Input, Record, Tokenizer
-from sensors.reports import events_of
+from sensors.raw_drops import events_of
 from tests.assets.helpers import built
 from tests.hostile import TEXTS
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from assets import worker
-from assets.ranges import PARTITION, RANGE
+from assets.versions import PARTITION, RANGE
 from bench.servers import Server, copy_checkout, plain_environment
 from gristmill import provenance
 from gristmill.layout import WORK

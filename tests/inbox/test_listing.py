@@ -1,13 +1,15 @@
 """What an inbox of files and folders takes for a drop, the keys in a list, and short lists."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 
 import pytest
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, NothingToBuild
 from gristmill.families import drop_kind
-from gristmill.inbox.listing import FOLDER, TOML, named_few
+from gristmill.inbox.listing import FOLDER, TOML, Account, Unread, Waits, named_few
 
 CHESS = drop_kind("chess").shape
 
@@ -60,3 +62,51 @@ def test_ten_names_are_listed_and_the_others_are_counted() -> None:
     names = [str(number) for number in range(11)]
     assert named_few(names[:10]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
     assert named_few(names) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, and 1 more"
+
+
+@pytest.mark.parametrize(
+    ("account", "lines"),
+    [
+        (Account(), ["0 files taken"]),
+        (Account({"": ["a"]}), ["1 file taken"]),
+        (Account({"": [f"{number:04}" for number in range(1_234)]}), ["1,234 files taken"]),
+        (
+            Account({"": ["c"]}, {"b.txt": "no data", "a.txt": "no data", "old/": "a second copy"}),
+            ["1 file taken; 3 left out: a.txt, b.txt (no data); old/ (a second copy)"],
+        ),
+        (
+            Account({"train": ["a", "b"], "test": ["c"]}, {"d": "of no split"}),
+            ["train: 2 files taken", "test: 1 file taken", "1 left out: d (of no split)"],
+        ),
+        (Account({"train": ["a"]}), ["train: 1 file taken"]),
+    ],
+)
+def test_an_account_has_a_line_a_split_and_joins_what_is_left_out_by_its_reason(account, lines):
+    assert account.lines == lines
+
+
+def test_five_names_of_a_reason_are_shown_and_the_others_are_counted():
+    def line(count: int) -> str:
+        (only,) = Account({}, {f"{number:04}": "no data" for number in range(count)}).lines
+        return only
+
+    five = "0000, 0001, 0002, 0003, 0004"
+    assert line(5) == f"0 files taken; 5 left out: {five} (no data)"
+    assert line(1_006) == f"0 files taken; 1,006 left out: {five} and 1,001 more (no data)"
+
+
+def test_names_of_a_drop_are_printable():
+    (line,) = Account({}, {"\x1b[31m\n\udcff": "no data"}).lines
+    assert line.isprintable()
+    line.encode()
+
+
+def test_the_account_of_a_split_has_its_files_and_all_that_is_left_out():
+    account = Account({"train": ["a"], "test": ["b"]}, {"c": "no data"}, ["a note"])
+    assert account.of("train") == Account({"": ["a"]}, {"c": "no data"}, ["a note"])
+    assert account.of("validation").lines == ["0 files taken; 1 left out: c (no data)", "a note"]
+
+
+def test_what_waits_and_what_nothing_reads_is_no_failure():
+    assert issubclass(Waits, NothingToBuild)
+    assert issubclass(Unread, NothingToBuild)

@@ -39,8 +39,7 @@ from gristmill.inbox import (
     look,
     present_drops,
 )
-from gristmill.inbox.account import Unread, Waits
-from gristmill.inbox.listing import Loose, Survey
+from gristmill.inbox.listing import Loose, Survey, Unread, Waits
 from gristmill.inbox.readiness import Waiting, all_surveyed, each_within, judged, judged_now, within
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from tests.toy_inbox import Refuse, asked, takes_all

@@ -13,7 +13,7 @@ from definitions import build_of
 from gristmill.contract import BadInput, NothingToBuild
 from gristmill.corpora.corpus import CORPORA
 from gristmill.data_root import DataRoot
-from gristmill.inbox.account import Waits
+from gristmill.inbox.listing import Waits
 from gristmill.publish.publish import is_current
 from gristmill.reasoning import raw
 from gristmill.reasoning.raw import files_of, split_inputs

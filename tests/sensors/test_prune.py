@@ -271,14 +271,6 @@ def test_an_instance_of_thousands_is_bounded(instance: dg.DagsterInstance) -> No
     assert dict(instance.get_latest_storage_id_by_partition(PACK, kind)) == stood
 
 
-def test_the_schedule_is_on_and_says_its_bounds() -> None:
-    schedule = build_defs().resolve_schedule_def("prune_nightly")
-    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
-    assert schedule.cron_schedule == "30 3 * * *"
-    assert "runs of 30 days stay, and no more than 1,000" in str(schedule.description)
-    assert schedule.job_name == "prune"
-
-
 def run_job(instance: dg.DagsterInstance, **config: int) -> dg.ExecuteInProcessResult:
     """The job of the schedule, in this process."""
     job = build_defs().resolve_job_def("prune")

@@ -9,9 +9,9 @@ import pytest
 
 from assets.inbox import Inbox, Start
 from assets.publishing import FAILS_ALONE
-from gristmill.inbox import present_drops
+from gristmill.inbox import Look, Standing, present_drops
 from resources import Lake
-from sensors.raw_drops import raw_drop_sensor
+from sensors.raw_drops import events_of, raw_drop_sensor
 from tests.sensors.ticks import Ticks, partitions_of
 from tests.toy_inbox import add_inboxes, asked, toy_kind
 
@@ -359,3 +359,10 @@ def test_a_data_root_that_is_gone_has_lost_no_drops(tick, tmp_path, instance):
     assert result.skip_reason.skip_message.startswith(f"{tmp_path}: the data root is not there: ")
     assert result.asset_events == []
     assert reported(tick()) == []
+
+
+def test_only_new_refusals_are_events_and_many_are_counted():
+    many = [Standing(f"d{n}", "refused", 0, "x", is_new=n > 0) for n in range(30)]
+    events = events_of(INBOX, [], {}, Look(idle=many))
+    assert len(events) == 21
+    assert events[-1].metadata["refused"].value == "and 9 more"

@@ -10,12 +10,13 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets import ranges
+from assets import versions
 from assets.inbox import Inbox, Start
 from assets.publishing import NOT_BUILT
 from gristmill.inbox import State
 from resources import Lake
 from sensors import unfinished
+from sensors.unfinished import newest_answers
 from tests.sensors.ticks import Ticks
 from tests.toy_inbox import add_inboxes, toy_kind
 
@@ -42,7 +43,7 @@ INBOX = Inbox("toy", RAW.key, PARTITIONS, [pack, values])
 ERROR = ValueError("a bad line")
 INTERRUPT = KeyboardInterrupt()
 WHOLE = [("d1", ["pack", "values"])]
-TOGETHER = ranges.tags(["d1", "d2"])
+TOGETHER = versions.run_tags(["d1", "d2"])
 
 
 @pytest.fixture(autouse=True)
@@ -241,7 +242,7 @@ def test_a_run_that_was_cancelled_is_requested_again_unless_a_person_did_it(toy,
     for key in keys[1:]:
         toy.land(key)
         toy.tick(), toy.tick()
-    run = toy.begin("", dg.DagsterRunStatus.STARTED, **ranges.tags(keys))
+    run = toy.begin("", dg.DagsterRunStatus.STARTED, **versions.run_tags(keys))
     if is_person:
         toy.instance.report_run_canceling(run)
     toy.instance.report_run_canceled(run)
@@ -298,3 +299,28 @@ def test_the_next_tick_goes_on_after_the_last_key_with_the_one_that_follows(toy,
     for _ in range(5):
         assert toy.tick() == []
     assert seen == ["d1", "d1-2", "d10", "d2", "d1"]
+
+
+def number(instance: dg.DagsterInstance, kind: dg.DagsterEventType, key: str) -> int:
+    return instance.get_latest_storage_id_by_partition(pack.key, kind, {key})[key]
+
+
+def test_an_answer_is_what_was_built_or_a_later_report_that_it_is_not(
+    instance: dg.DagsterInstance,
+) -> None:
+    keys = ["built", "then_refused", "refused", "noted", "then_built"]
+    for key in ("built", "then_refused"):
+        instance.report_runless_asset_event(dg.AssetMaterialization(pack.key, partition=key))
+    for key in ("then_refused", "refused", "noted", "then_built"):
+        status = {"status": "looked at" if key == "noted" else NOT_BUILT}
+        report = dg.AssetObservation(pack.key, partition=key, metadata=status)
+        instance.report_runless_asset_event(report)
+    instance.report_runless_asset_event(dg.AssetMaterialization(pack.key, partition="then_built"))
+    seen = dg.DagsterEventType.ASSET_OBSERVATION
+    made = dg.DagsterEventType.ASSET_MATERIALIZATION
+    reports = {key: number(instance, seen, key) for key in ("then_refused", "refused")}
+    builds = {key: number(instance, made, key) for key in ("built", "then_built")}
+    answers = newest_answers(instance, [pack, values], [*keys, "never_seen"])
+    # What is built from a partition that is not built is skipped, and has that answer.
+    assert answers == {pack.key: builds | reports, values.key: reports}
+    assert newest_answers(instance, [pack], ["noted"]) == {pack.key: {}}

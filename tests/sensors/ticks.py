@@ -6,7 +6,7 @@ import dagster as dg
 
 import definitions
 from assets.inbox import Inbox
-from assets.ranges import RANGE
+from assets.versions import RANGE
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.inbox.account import Account
 from gristmill.inbox.hub import HubError, Source
+from gristmill.inbox.listing import Account
 from gristmill.synth import raw
 from gristmill.synth.builders.harmony_shard import shard_name
 from gristmill.synth.builders.manifests import MANIFEST, METADATA

@@ -17,9 +17,8 @@ from typing import Final
 from gristmill.contract import BadInput
 from gristmill.corpora.corpus import CORPORA, Corpus
 from gristmill.inbox import hub
-from gristmill.inbox.account import Account
 from gristmill.inbox.hub import HubError, Reached, RemoteFile, Source
-from gristmill.inbox.listing import named_few
+from gristmill.inbox.listing import Account, named_few
 from gristmill.inbox.marks import SUMS, not_samples
 from gristmill.printable import printable
 from gristmill.run.progress import SILENT, Progress

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
-from gristmill.inbox.account import Account
+from gristmill.inbox.listing import Account
 from gristmill.macroxue.format.files import Run, read_runs
 from gristmill.macroxue.format.rows import MANIFEST, ROWS, STEMS, UNKNOWN, Rows, row_dtype
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, read_file

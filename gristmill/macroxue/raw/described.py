@@ -13,7 +13,7 @@ from typing import Any, Final
 from gristmill import keys, provenance
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot, NotBuilt, NotRebuilt
-from gristmill.inbox.account import Account, IsThere, Waits
+from gristmill.inbox.listing import Account, IsThere, Waits
 from gristmill.macroxue.config import ViewConfig
 from gristmill.macroxue.raw import POOL_TABLE, VIEW_TABLE
 from gristmill.printable import command

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from gristmill.contract import BadInput
-from gristmill.inbox.account import Account
+from gristmill.inbox.listing import Account
 from gristmill.inbox.marks import is_mark, left_out_of, not_samples
 from gristmill.macroxue.raw.step_files import STEPS, StepRun, find_steps, proposal, runs_of
 from gristmill.printable import printable

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.inbox import hub
-from gristmill.inbox.account import Account
 from gristmill.inbox.hub import HubError, Reached, Source
+from gristmill.inbox.listing import Account
 from gristmill.inbox.marks import is_mark, left_out_of, not_samples
 from gristmill.puzzles.raw.file_forms import unpack_hint
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe

@@ -9,8 +9,14 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.checking.arrivals import NAME, arrivals_check, changed_evaluation, out_of_order
-from assets.checking.vanished import retire, taken
+from assets.checking.arrivals import (
+    NAME,
+    arrivals_check,
+    changed_evaluation,
+    out_of_order,
+    retire,
+    taken,
+)
 from assets.inbox import Inbox
 from assets.versions import DATA_VERSION
 from commands.graph import register

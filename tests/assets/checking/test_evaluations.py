@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from assets import choices, ranges
+from assets import choices, versions
 from assets.checking import evaluations, rules, verdicts
 from assets.checking.arrivals import arrivals_check, changed_evaluation
 from assets.checking.evaluations import (
@@ -28,7 +28,7 @@ from assets.checking.evaluations import (
 )
 from assets.checking.rules import CHECKED, Looked, Rule
 from assets.checking.verdicts import Verdict, opened
-from assets.checks import disk_checks
+from assets.family import disk_checks
 from assets.inbox import Inbox
 from assets.publishing import BATCH, publish_asset
 from gristmill import families
@@ -212,7 +212,7 @@ class Instance:
         return self._defs.resolve_job_def(job).execute_in_process(
             instance=self.dagster,
             partition_key=keys[0] if len(keys) == 1 else None,
-            tags=ranges.tags(keys or [None]),
+            tags=versions.run_tags(keys or [None]),
             raise_on_error=False,
         )
 

@@ -10,8 +10,7 @@ import pytest
 import definitions
 from assets import choices
 from assets.checking.rules import CHECKED, equal_inputs, equal_notes, named, raw_hashes
-from assets.checks import disk_checks
-from assets.events import EQUAL, event_metadata
+from assets.family import disk_checks
 from assets.publishing import BATCH, publish_asset
 from gristmill.contract import Violation
 from gristmill.provenance import RECORD, Input, Record, raw_inputs
@@ -92,11 +91,8 @@ def test_what_a_record_counts_is_a_warning(lake: Lake) -> None:
     assert "unusual: two" in _said(found)
 
 
-def test_an_event_names_equal_raw_files_and_equal_tasks_are_no_warning(lake: Lake) -> None:
+def test_equal_tasks_are_no_warning(lake: Lake) -> None:
     published = publish(_build(lake, "one"))
-    event = event_metadata(published)
-    assert event[EQUAL] == "1: drops/toy/one/a = drops/toy/one/c"
-    assert EQUAL not in event_metadata(publish(_build(lake, "two")))
     path = published.folder / RECORD
     (note,) = equal_notes(published.record, path)
     assert (note.law, note.where) == ("equal_inputs", "toy/one")

@@ -1,6 +1,5 @@
 """Chess through Dagster: months that are dropped, downloaded, broken, not published yet."""
 
-import contextlib
 import json
 import os
 import shutil
@@ -13,7 +12,7 @@ import dagster as dg
 import numpy as np
 import pytest
 
-from assets import ranges
+from assets import versions
 from assets.chess import FAMILY, ChessMonth
 from commands.graph import Graph
 from definitions import build_defs
@@ -28,7 +27,6 @@ from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
 from gristmill.data_root.reports import FILE
 from gristmill.families import Request
-from gristmill.run import parts
 from resources import EliteArchive, Lake
 from tests.archive_server import ArchiveServer
 from tests.assets.helpers import built_by, failure, not_built, sha256
@@ -77,7 +75,7 @@ def run_of(
             "elite_archive": archive,
             "chess_month": ChessMonth(**config),
         },
-        tags=ranges.tags(keys),
+        tags=versions.run_tags(keys),
         raise_on_error=False,
     )
 
@@ -366,38 +364,6 @@ def test_a_cache_is_carried_by_an_equal_dataset_and_dropped_by_another(build, la
     assert provenance.verify(lake.root) == []
 
 
-def test_a_build_that_was_stopped_goes_on_in_the_middle_of_the_month(build, lake, monkeypatch):
-    from gristmill.chess.builders import validate
-
-    monkeypatch.setenv(parts.VARIABLE, "0")
-    drop(lake, "x_2024-01.pgn", games=120)
-    plan = validate.plan
-    monkeypatch.setattr(validate, "plan", lambda path, _: plan(path, 20_000))
-    assert build("2024-01", assets=[elite_pgn]).success
-    real, asked = validate.validate_range, []
-
-    def stopping(task: Any) -> Any:
-        asked.append(task.range.start)
-        if len(asked) == 2:
-            raise KeyboardInterrupt
-        return real(task)
-
-    monkeypatch.setattr(validate, "validate_range", stopping)
-    with contextlib.suppress(KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-        build("2024-01", assets=[valid_games])
-    assert len(asked) == 2
-    assert not (lake.root / "chess/validated/elite_2024-01").exists()
-    assert build("2024-01", assets=[valid_games]).success
-    # The first part was finished before the stop, and not again.
-    assert asked.count(0) == 1
-    assert len(asked) > 2
-    resumed = hashes(lake.root / "chess/validated/elite_2024-01", "*games*")
-    monkeypatch.setattr(validate, "validate_range", real)
-    shutil.rmtree(lake.root / "chess/validated")
-    assert build("2024-01", assets=[valid_games]).success
-    assert hashes(lake.root / "chess/validated/elite_2024-01", "*games*") == resumed
-
-
 def test_a_drop_may_go_once_it_was_taken(build, lake, server):
     path = drop(lake, "x_2024-01.pgn")
     assert build("2024-01").success
@@ -407,14 +373,6 @@ def test_a_drop_may_go_once_it_was_taken(build, lake, server):
     assert server.asked == []
     (lake.root / "chess/raw/elite/2024-01/lichess_elite_2024-01.pgn").unlink()
     assert "the drop is gone: bring it back" in failure(build("2024-01"))
-
-
-def test_two_files_of_one_month_are_refused(build, lake):
-    drop(lake, "x_2024-01.pgn")
-    drop(lake, "y_2024-01.zip")
-    assert "2 files have the month 2024-01: x_2024-01.pgn, y_2024-01.zip" in failure(
-        build("2024-01")
-    )
 
 
 def test_a_validation_needs_its_month(build):

@@ -74,13 +74,6 @@ def months(data: Any) -> list[str]:
     return [request.partition_key for request in data.run_requests]
 
 
-def test_it_is_off_until_it_is_switched_on_and_runs_the_job():
-    schedule = build_defs().get_repository_def().get_schedule_def("chess_elite_months")
-    assert schedule.default_status is dg.DefaultScheduleStatus.STOPPED
-    assert schedule.job_name == "chess_month"
-    assert schedule.cron_schedule == "0 4 * * 1"
-
-
 def test_at_most_three_of_the_last_twelve_months_with_the_date_in_the_run_key(tick):
     data = tick(2025, 3, 3)
     asked = months(data)

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 import definitions
-from assets import ranges
+from assets import versions
 from assets.puzzles import FAMILY
 from commands.graph import register
 from gristmill.inbox import REFUSED
@@ -35,7 +35,7 @@ def look(lake: Lake, instance: dg.DagsterInstance) -> Tick:
                 keys = partitions_of(request)
                 found += [(asset.to_user_string(), key) for key in keys]
                 job = graph.get_subset(asset_selection=frozenset({asset}))
-                instance.create_run_for_job(job_def=job, tags=ranges.tags(keys))
+                instance.create_run_for_job(job_def=job, tags=versions.run_tags(keys))
         return found
 
     return tick

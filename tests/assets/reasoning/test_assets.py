@@ -13,10 +13,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets import tokenizers
 from assets.publishing import REBUILD
-from assets.reasoning import FAMILY
-from assets.reasoning.schedules import reasoning_audit_sample
+from assets.reasoning import FAMILY, reasoning_audit_sample
 from gristmill import provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.reasoning import builds
@@ -26,6 +24,7 @@ from gristmill.reasoning.read.alignment import Audit, append
 from gristmill.reasoning.read.supervised import check_gate
 from resources import Lake
 from tests.assets.helpers import (
+    TOKENIZERS,
     built,
     failure,
     materialized,
@@ -49,7 +48,7 @@ Builder = Callable[..., dg.ExecuteInProcessResult]
 
 
 def builder(lake: Lake, instance: dg.DagsterInstance) -> Builder:
-    assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets, *FAMILY.checks]
+    assets = [*TOKENIZERS, *FAMILY.assets, *FAMILY.checks]
 
     def materialize(
         asset: dg.AssetsDefinition, key: str | None = None, rebuild: bool = False
@@ -69,7 +68,7 @@ def build(lake: Lake, instance: dg.DagsterInstance) -> Builder:
 
 def place_vocabulary(build: Builder, lake: Lake, vocabulary_root: Path) -> None:
     shutil.copytree(vocabulary_root / "drops/tokenizers", lake.root / "drops/tokenizers")
-    assert build(tokenizers.FAMILY.assets[2]).success
+    assert build(TOKENIZERS[1]).success
 
 
 @pytest.fixture
@@ -402,7 +401,7 @@ def test_a_damaged_shard_fails_the_checksums(build: Builder, lake: Lake, built: 
 
     def checked() -> dg.ExecuteInProcessResult:
         return dg.materialize(
-            [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets, *FAMILY.checks],
+            [*TOKENIZERS, *FAMILY.assets, *FAMILY.checks],
             selection=dg.AssetSelection.checks(dg.AssetCheckKey(manifest.key, "checksums")),
             resources={"lake": lake},
             raise_on_error=False,

@@ -136,12 +136,3 @@ def test_a_manifest_follows_each_split_and_does_not_wait_for_the_others(
     report(built("reasoning/normalized"), "wiqa__test")
     assert asked() == {"reasoning/raw_manifest"}
     assert asked() == set()
-
-
-def test_a_drop_whose_settings_are_wrong_is_refused(tick: Ticks, lake: Lake) -> None:
-    folder = drop(lake, "gsm8k/test.jsonl")
-    (folder / "gristmill.toml").write_text("[reasoning.gpt2_shards]\nseq_length = 3\n")
-    tick()
-    result = tick()
-    assert requested(result) == []
-    assert "unknown key: did you mean seq_len" in str(result.skip_reason)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets import tokenizers
 from assets.checking.evaluations import THIS_RUN
 from assets.synth import FAMILY
 from gristmill import families, provenance
@@ -24,6 +23,7 @@ from gristmill.synth.raw import NUMBERS
 from gristmill.synth.samples import write_drop
 from resources import Lake
 from tests.assets.helpers import (
+    TOKENIZERS,
     built_by,
     evaluated,
     failure,
@@ -48,7 +48,7 @@ KD, SMOKE = "megatron/synth_kd_v1", "megatron/synth_kd_v1_smoke"
 def builder(lake: Lake, instance: dg.DagsterInstance) -> Any:
     """What builds a partition of an asset in a run."""
 
-    assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets]
+    assets = [*TOKENIZERS, *FAMILY.assets]
     return lambda asset, key=None, **config: materialized(
         asset, assets, lake, instance, key, **config
     )
@@ -79,7 +79,7 @@ def roots(vocabulary_root: Path, tmp_path_factory: pytest.TempPathFactory) -> di
     with dg.DagsterInstance.ephemeral() as instance:
         build = builder(lake, instance)
         shutil.copytree(vocabulary_root / "drops/tokenizers", lake.root / "drops/tokenizers")
-        assert build(tokenizers.FAMILY.assets[1]).success
+        assert build(TOKENIZERS[0]).success
         _copy(lake.root, made["vocabulary"])
         write_drop(lake.inbox("synth") / "first", files=9, rows=12)
         build_all(build, harmony)
@@ -424,7 +424,7 @@ def test_a_bad_row_fails_with_shard_row_id_and_rule(build, lake, vocabulary):
 @pytest.fixture
 def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
     def evaluate() -> dict[str, dg.AssetCheckEvaluation]:
-        assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets]
+        assets = [*TOKENIZERS, *FAMILY.assets]
         return {
             f"{item.asset_key.to_user_string()}:{item.check_name}": item
             for item in evaluated(FAMILY.checks, assets, lake, instance)

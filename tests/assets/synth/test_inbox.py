@@ -7,13 +7,12 @@ import dagster as dg
 import pytest
 
 import definitions
-from assets import tokenizers
 from assets.synth import FAMILY
 from definitions import followers_sensor
 from gristmill.synth.raw import NUMBERS
 from gristmill.synth.samples import write_drop
 from resources import Lake
-from tests.assets.helpers import built, materialized
+from tests.assets.helpers import TOKENIZERS, built, materialized
 from tests.sensors.ticks import Ticks
 
 
@@ -83,7 +82,7 @@ def test_the_manifests_follow_their_shards(instance, lake, vocabulary_root):
     cursor = None
 
     def run(asset: dg.AssetsDefinition, key: str | None = None) -> None:
-        assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets]
+        assets = [*TOKENIZERS, *FAMILY.assets]
         assert materialized(asset, assets, lake, instance, key).success
 
     def asked() -> set[str]:

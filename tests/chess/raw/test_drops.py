@@ -38,7 +38,7 @@ from gristmill.chess.raw.pgn_text import month_in
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot
 from gristmill.families import Subject
-from gristmill.inbox.account import Account
+from gristmill.inbox.listing import Account
 from gristmill.publish.publish import publish
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from tests.chess.raw.archives import GAME, MONTH, said_within_a_gigabyte, zipped

@@ -15,7 +15,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot, NotBuilt
-from gristmill.inbox.account import Waits
+from gristmill.inbox.listing import Waits
 from gristmill.macroxue import PackConfig, pack
 from gristmill.macroxue.format.files import read_lines
 from gristmill.macroxue.format.rows import MANIFEST, ROWS, STUDENT

@@ -43,7 +43,7 @@ from gristmill.corpora.raw.texts import CURES, Unfit, text
 from gristmill.corpora.raw.transforms import Get, Row
 from gristmill.corpora.raw.values import Names, column, read_of
 from gristmill.data_root import DataRoot
-from gristmill.inbox.account import Account
+from gristmill.inbox.listing import Account
 from gristmill.printable import printable
 from gristmill.settings.tables import Settings
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule

@@ -1,15 +1,24 @@
 """The checks of a daily report, on reports that are as they should not be."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from assets.reasoning import FAMILY
-from assets.reasoning.checks import _rebuilding
+from assets.reasoning import (
+    FAMILY,
+    _rebuilding,
+    reasoning_audit_sample,
+    reasoning_daily_report,
+    reasoning_days,
+    reasoning_weekly_audits,
+)
+from definitions import build_defs
 from gristmill.contract import Violation
+from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import names
 from resources import Lake
 from tests.assets.helpers import built, built_by
@@ -156,3 +165,50 @@ def test_the_cure_of_checksums_names_eight_partitions_at_most() -> None:
     many = [Violation("sha256", f"c{n:02d}/train/shard_00000.pt", "x") for n in range(20)]
     said = _rebuilding("reasoning/manifest", "", many)
     assert said.count("--partition ") == 8 and "--partition c07__train --rebuild`" in said
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as made:
+        yield made
+
+
+def test_the_daily_schedule_asks_for_the_current_day_once(instance: dg.DagsterInstance) -> None:
+    context = dg.build_schedule_context(
+        instance=instance, repository_def=build_defs().get_repository_def()
+    )
+    (request,) = reasoning_daily_report.evaluate_tick(context).run_requests or ()
+    assert request.partition_key == request.run_key == today().isoformat()
+
+
+def test_the_weekly_schedule_runs_the_job_without_a_partition(
+    instance: dg.DagsterInstance,
+) -> None:
+    context = dg.build_schedule_context(instance=instance)
+    (request,) = reasoning_weekly_audits.evaluate_tick(context).run_requests or ()
+    assert request.partition_key is None
+
+
+def test_the_weekly_job_reports_what_it_draws(
+    instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = dg.AssetKey(["reasoning", "alignment"])
+    drawn = [dg.AssetObservation(key, partition=name) for name in ("gsm8k__test", "wiqa__test")]
+    monkeypatch.setattr("assets.reasoning.observations", lambda _: iter(drawn))
+    done = reasoning_audit_sample.execute_in_process(
+        instance=instance, resources={"lake": Lake(data_root=str(tmp_path))}
+    )
+    seen = [
+        event.asset_observation_data.asset_observation
+        for event in done.all_events
+        if event.event_type is dg.DagsterEventType.ASSET_OBSERVATION
+    ]
+    assert [(each.asset_key, each.partition) for each in seen] == [
+        (key, "gsm8k__test"),
+        (key, "wiqa__test"),
+    ]
+
+
+def test_the_days_of_the_reports_end_with_the_current_one() -> None:
+    assert reasoning_days.get_last_partition_key() == today().isoformat()
+    assert reasoning_days.timezone == "UTC"
