@@ -17,7 +17,7 @@ from assets.checking.rules import Rule, registered
 from assets.ranges import PARTITION, RANGE
 from gristmill import families
 from gristmill.contract import Violation
-from gristmill.data_root.reports import BUILT
+from gristmill.data_root.states import BUILT
 from gristmill.printable import command
 from gristmill.provenance import Record
 from resources import Lake

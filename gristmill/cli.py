@@ -287,8 +287,7 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
     its drops are not refused; a raw file with another time is hashed once. `gristmill verify`
     hashes all. Drops that nothing is built from follow, each with its state and the reason.
     """
-    from gristmill.data_root.reports import comparer
-    from gristmill.data_root.states import DropStates
+    from gristmill.data_root.states import DropStates, comparer
     from gristmill.provenance import list_artifacts
 
     drops, states = DropStates(root), lambda above: DropStates(above).of

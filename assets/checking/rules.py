@@ -17,7 +17,7 @@ from assets import choices
 from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill import provenance
 from gristmill.contract import GristmillError, Violation, in_words
-from gristmill.data_root.reports import subject_of
+from gristmill.data_root.states import subject_of
 from gristmill.printable import plain, printable
 from gristmill.provenance import Input, Record, verification
 from gristmill.provenance.find_artifacts import Artifact, artifacts

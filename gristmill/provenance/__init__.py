@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gristmill.provenance.fingerprint import fingerprint, recipe, recorded_values
+from gristmill.provenance.environment import fingerprint, recipe, recorded_values
 from gristmill.provenance.record import (
     INPUTS,
     INPUTS_LIMIT,

@@ -13,7 +13,7 @@ from gristmill import contract
 from gristmill.contract import GristmillError
 from gristmill.families import Request
 from gristmill.hashing import sha256_file
-from gristmill.provenance import inventory, record_place
+from gristmill.provenance import inventory
 from gristmill.provenance import record as provenance
 from gristmill.provenance.find_artifacts import Artifact, artifacts_in
 from gristmill.provenance.record import Input, Record
@@ -164,7 +164,7 @@ def _read(item: Artifact) -> Source:
         root = item.data_root(record)
     except MALFORMED as error:
         raise NotTraced(str(error)) from error
-    wrong = (*record_place.wrong_paths(record), *record_place.wrong_inputs(inputs))
+    wrong = (*inventory.wrong_paths(record), *inventory.wrong_inputs(inputs))
     if wrong:
         raise NotTraced(f"{item.record_path}: {wrong[0]}: build the artifact again")
     if root is None:

@@ -20,7 +20,7 @@ from typing import Final
 from gristmill import families
 from gristmill.contract import GristmillError, Violation, in_words, os_reason
 from gristmill.hashing import sha256_file
-from gristmill.provenance import inventory, record_place
+from gristmill.provenance import inventory
 from gristmill.provenance import record as provenance
 from gristmill.provenance.find_artifacts import Artifact, artifacts, artifacts_in, folders_of
 from gristmill.provenance.raw_inputs import drop_of
@@ -93,12 +93,12 @@ class ArtifactCheck:
         except MALFORMED as error:
             self._report(path, "record", str(error))
             return
-        if wrong := next(record_place.wrong_paths(record), None):
+        if wrong := next(inventory.wrong_paths(record), None):
             self._report(path, "record", wrong)
             return  # its paths lead anywhere: nothing they name is read
         if record.digest != digest:
             self._report(path, "record digest", "the record was changed after it was written")
-        elif wrong := record_place.other_place(record, self._artifact):
+        elif wrong := inventory.other_place(record, self._artifact):
             self._report(path, "record", wrong)
         if record.data_version != data_version(record.outputs):
             self._report(path, "data version", "is not the digest of the recorded outputs")
@@ -141,7 +141,7 @@ class ArtifactCheck:
         except MALFORMED as error:
             self._report(self._artifact.record_path, "inputs list", f"cannot be read: {error}")
             return
-        if wrong := next(record_place.wrong_inputs(inputs), None):
+        if wrong := next(inventory.wrong_inputs(inputs), None):
             self._report(self._artifact.record_path, "inputs list", wrong)
             return
         for item in inputs:

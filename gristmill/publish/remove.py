@@ -16,7 +16,7 @@ from typing import Final
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import DROPS, PARTS, SLOTS, VERSIONS, WORK, without_dots
-from gristmill.provenance import Input, Record, find_artifacts, inventory, record_place
+from gristmill.provenance import Input, Record, find_artifacts, inventory
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry, State, entries, root_above
 from gristmill.publish import atomic_fs, commit, storage
@@ -368,8 +368,8 @@ def _remove_partition(root: Path, entry: Entry) -> None:
             commit.link_others(
                 item,
                 left,
-                record_place.own_record(item, entry.artifact),
-                record_place.others(folder, entry.artifact, entry.partition),
+                inventory.own_record(item, entry.artifact),
+                inventory.others(folder, entry.artifact, entry.partition),
             )
             atomic_fs.flush_tree(left)
             locks.confirm()

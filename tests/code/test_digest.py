@@ -13,9 +13,8 @@ import pytest
 
 from gristmill import families
 from gristmill.asset import declared
-from gristmill.code import definitions, digest
-from gristmill.code.definitions import Place, Sources
-from gristmill.code.digest import LEFT_OUT, Code, definitions_of, is_left_out
+from gristmill.code import digest
+from gristmill.code.digest import LEFT_OUT, Code, Place, Sources, definitions_of, is_left_out
 from gristmill.contract import GristmillError
 from gristmill.lazy_exports import Call
 from gristmill.run import kernels
@@ -409,7 +408,7 @@ def test_a_digest_of_sources_that_changed_while_they_were_read_is_not_kept(write
     right = Code(ENTRY).digest
     write(PACKAGE | {"unused.py": "nothing = 2"})
     digest._sum("fake")
-    mill = Path(definitions.folder_of("fake")) / "mill.py"
+    mill = Path(digest.folder_of("fake")) / "mill.py"
     text = mill.read_text()
     mill.write_text(text.replace("LIMIT = ", "LIMIT = 1 + "))
     assert mill.read_text() != text
@@ -426,7 +425,7 @@ def test_another_rule_finds_again(
     before = Code(ENTRY).digest
     _forget()
     (tmp_path / "rule.py").write_text("another rule")
-    monkeypatch.setattr(definitions, "__file__", str(tmp_path / "rule.py"))
+    monkeypatch.setattr(digest, "__file__", str(tmp_path / "rule.py"))
     monkeypatch.setattr(Sources, "line", lambda _self, _place: "another\n")
     assert Code(ENTRY).digest != before
     assert len(list((tmp_path / "cache").iterdir())) == 2

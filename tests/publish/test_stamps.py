@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import Summary
-from gristmill.provenance import Record, record_place
+from gristmill.provenance import Record, inventory
 from gristmill.publish import stamps
 from gristmill.publish.build import Attempt, Build, InputDamaged, lock_of_folder
 from gristmill.publish.publish import publish
@@ -103,7 +103,7 @@ def test_a_flipped_bit_is_found_though_a_commit_linked_the_file(tmp_path, later)
 
 
 def _records(folder: Path) -> Sequence[Record]:
-    return record_place.others(folder, SOURCE, None).records
+    return inventory.others(folder, SOURCE, None).records
 
 
 def test_a_file_that_is_replaced_during_a_commit_gets_no_note(tmp_path):

@@ -17,7 +17,7 @@ import pytest
 
 from gristmill import provenance
 from gristmill.contract import FileFailed, GristmillError, Summary
-from gristmill.provenance import inventory, record_place
+from gristmill.provenance import inventory
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import storage
 from gristmill.publish.build import Attempt, Slot
@@ -247,16 +247,16 @@ def test_a_builder_whose_lock_file_was_removed_publishes_nothing(tmp_path, share
 def test_a_removed_lock_file_of_a_shared_folder_loses_no_partition(tmp_path, monkeypatch):
     build = tiny_build(tmp_path, shared=True)
     other = tiny_build(tmp_path, shared=True, partition="p2")
-    look = record_place.others
+    look = inventory.others
 
-    def looked(*given: str) -> record_place.Members:
+    def looked(*given: str) -> inventory.Members:
         found = look(*given)  # type: ignore[arg-type]
         if given[2] == "p1":
             Slot.of(build).folder_lock.unlink()
             _elsewhere(lambda: publish(other))
         return found
 
-    monkeypatch.setattr(record_place, "others", looked)
+    monkeypatch.setattr(inventory, "others", looked)
     with pytest.raises(locks.LostLock, match="locks/tiny: somebody removed"):
         publish(build)
     assert provenance.read_record(other.record_path).partition == "p2"

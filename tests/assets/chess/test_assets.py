@@ -26,7 +26,7 @@ from gristmill.chess.raw.drops import available
 from gristmill.chess.read.trace import subset_origins
 from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
-from gristmill.data_root.reports import FILE
+from gristmill.data_root.states import FILE
 from gristmill.families import Request
 from gristmill.run import parts
 from resources import EliteArchive, Lake
