@@ -21,7 +21,8 @@ from gristmill.data_root.states import subject_of
 from gristmill.printable import plain, printable
 from gristmill.provenance import Input, Record, verification
 from gristmill.provenance.find_artifacts import Artifact, artifacts
-from gristmill.provenance.verification import MALFORMED, Finding
+from gristmill.provenance.record import MALFORMED
+from gristmill.provenance.verification import Finding
 from resources import Lake
 
 _LAW = "equal_inputs"

@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 from gristmill import provenance
 from gristmill.data_root.states import BUILT, FILE, TABLES
 from gristmill.layout import WORK
-from gristmill.provenance.verification import MALFORMED
+from gristmill.provenance.record import MALFORMED
 
 _FIELDS: Final = "v.subject, v.data_version, problem, cure, warns"
 # A verdict on another data version than the published one does not count.

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from gristmill import families, provenance
-from gristmill.contract import GristmillError, Violation
+from gristmill import families
+from gristmill.contract import Violation
 from gristmill.data_root import DataRoot
 from gristmill.families import kind_of_asset
 from gristmill.inbox import READY, REFUSED, Judgement, Standing, present_drops
@@ -67,14 +67,9 @@ def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
     states: dict[Path, DropStates] = {}
     drops: dict[Path, Path] = {}
     changes: dict[Path, str] = {}
-    for item in find_artifacts.artifacts(path.absolute()):
-        try:
-            record = provenance.read_record(item.record_path)
-            root = item.data_root(record)
-            inputs = provenance.read_inputs(record, item.record_path) if root else []
-        except (GristmillError, OSError, ValueError):
-            continue  # reported by whoever verifies the record
-        if root is None:
+    items = find_artifacts.artifacts(path.absolute())
+    for item, record, inputs in find_artifacts.readable(items):
+        if (root := item.data_root(record)) is None:
             continue
         raw = [given.path for given in inputs if given.path and given.data_version is None]
         drops |= {drop: root for path in raw if (drop := drop_of(root, root / path)) is not None}

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as replaced
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,7 @@ from gristmill.mirror.versions import (
 )
 from gristmill.provenance import Input, Record, find_artifacts, inventory, raw_inputs
 from gristmill.provenance.inventory import Entry
+from gristmill.provenance.record import is_untouched
 from gristmill.publish import atomic_fs, commit, remove
 from gristmill.publish.build import Attempt, Build, Slot, check_space, translate_disk_errors
 from gristmill.reading.folder import OpenFolder
@@ -46,16 +48,6 @@ from gristmill.run import amounts, locks
 from gristmill.run.progress import SILENT, Progress
 
 PARALLEL: Final = 8
-
-
-@dataclass(frozen=True)
-class _Ready:
-    """An artifact whose files are in the mirror, but for its record."""
-
-    version: Version
-    record: Record
-    data: bytes
-    sent: int
 
 
 def push(
@@ -107,15 +99,20 @@ def push(
         transferring(store, parallel, stage) as (transfer, at_once),
     ):
         ready = list(at_once.map(lambda each: _prepared(transfer, known, each), chosen))
-    return [_finished(store, each) if isinstance(each, _Ready) else each for each in ready]
+    return [each if isinstance(each, Pushed) else each() for each in ready]
 
 
-def _prepared(transfer: Transfer, known: Known, chosen: tuple[Entry, str, Item]) -> _Ready | Pushed:
-    """Send what the mirror lacks of an artifact. A rebuild meanwhile is sent in its place."""
+def _prepared(
+    transfer: Transfer, known: Known, chosen: tuple[Entry, str, Item]
+) -> Callable[[], Pushed] | Pushed:
+    """Send what the mirror lacks of an artifact but for its record; returns what makes the version.
+
+    A rebuild meanwhile is sent instead. What the mirror has, or cannot get, is pushed already.
+    """
     entry, _, (item, _) = chosen
     last = known[entry][-1] if entry in known else None
 
-    def send(folder: OpenFolder, record: Record, data: bytes) -> _Ready | Pushed:
+    def send(folder: OpenFolder, record: Record, data: bytes) -> Callable[[], Pushed] | Pushed:
         if last is not None and _is_of(transfer.store, last, record):
             return Pushed(entry.title, str(last))
         if len(data) > MOST:
@@ -124,7 +121,8 @@ def _prepared(transfer: Transfer, known: Known, chosen: tuple[Entry, str, Item])
                 "the artifact in several partitions, or in larger files"
             )
         version = Version.after(last, entry, record, data)
-        return _Ready(version, record, data, transfer.send(folder, record, version))
+        sent = transfer.send(folder, record, version)
+        return partial(_finished, transfer.store, version, record, data, sent)
 
     try:
         return of_one_generation(item, entry, send)
@@ -142,17 +140,16 @@ def _is_of(store: Store, last: Version, record: Record) -> bool:
         return False  # a right one comes after it
 
 
-def _finished(store: Store, ready: _Ready) -> Pushed:
-    """Make the version of an artifact whose files are all there."""
-    version, title = ready.version, ready.version.entry.title
-    files = versions.files_of(ready.record)
+def _finished(store: Store, version: Version, record: Record, data: bytes, sent: int) -> Pushed:
+    """Make the version of an artifact whose files are all there. sent: bytes of these."""
+    title, files = version.entry.title, versions.files_of(record)
     try:
         store.flush(version.file(file) for file in files)
-        store.write(version.key, [ready.data], len(ready.data))
+        store.write(version.key, [data], len(data))
         store.flush([version.key])
     except (GristmillError, OSError) as error:
         return Pushed(title, error=str(error))
-    sent = ready.sent + len(ready.data)
+    sent += len(data)
     said = f"{version}, {len(files) + 1:,} files, {amounts.size(sent)} sent"
     return Pushed(title, said, True, sent)
 
@@ -400,9 +397,8 @@ def stands(root: Path, version: Version) -> bool:
             record.data_version.startswith(version.data_version)
             and raw_inputs.is_as_written(folder, record)
             and all(
-                (found.st_size, found.st_mtime_ns) == (output.bytes, output.mtime_ns)
+                is_untouched(folder / output.path, output.bytes, output.mtime_ns)
                 for output in record.outputs
-                for found in [(folder / output.path).stat()]
             )
         )
     except (GristmillError, OSError):

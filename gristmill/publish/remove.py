@@ -230,14 +230,8 @@ def dependents(root: Path, entries: Sequence[Entry]) -> list[Entry]:
 
     What is nested in one of them, or in what was made from it, goes with it and is left out.
     """
-    read = []
-    for item in find_artifacts.artifacts(root):
-        try:
-            record = provenance.read_record(item.record_path)
-            inputs = provenance.read_inputs(record, item.record_path)
-        except (GristmillError, OSError, ValueError):
-            continue  # `verify` reports it
-        read.append((Entry.of(root, item), inputs))
+    items = find_artifacts.artifacts(root)
+    read = [(Entry.of(root, item), given) for item, _, given in find_artifacts.readable(items)]
     seen, found = set(entries), list[Entry]()
 
     def follow(entry: Entry) -> None:
@@ -291,12 +285,7 @@ def made_from(root: Path, raw: Collection[tuple[str, str]]) -> tuple[list[Made],
     record does not say any more, since an input was built again or is gone, counts as another file.
     """
     read: dict[tuple[str, str | None], tuple[Made, Record, Sequence[Input]]] = {}
-    for item in find_artifacts.artifacts(root):
-        try:
-            record = provenance.read_record(item.record_path)
-            inputs = provenance.read_inputs(record, item.record_path)
-        except (GristmillError, OSError, ValueError):
-            continue  # `verify` reports it
+    for item, record, inputs in find_artifacts.readable(find_artifacts.artifacts(root)):
         made = Made(Entry.of(root, item), record.asset, record.partition)
         read[made.entry.artifact, record.partition] = made, record, inputs
     kinds: dict[tuple[str, str | None], set[bool]] = {}

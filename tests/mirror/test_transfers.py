@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from gristmill.publish import publish
 from gristmill.reading.folder import OpenFolder
 from tests.mirror.roots import built, clean, files, objects, posted, pulled, pushed, versions
 from tests.mirror.s3 import served
+from tests.paths import ran
 from tests.publish.tiny import TinyConfig, garbage, made_from, many_inputs, raw_file, tiny_build
 from tests.read_only import read_only
 
@@ -483,13 +483,7 @@ def test_a_number_is_refused_with_the_data_version_that_replaces_it(tmp_path, ad
 def test_a_read_only_mount_is_a_cache(tmp_path, address):
     newest, kept = fetched(address), tmp_path / "cache"
     code = f"from gristmill.mirror.transfers import fetched; print(fetched({address!r}))"
-    done = subprocess.run(
-        read_only([kept], [sys.executable, "-c", code]),
-        env={**os.environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(read_only([kept], [sys.executable, "-c", code]), env={**os.environ})
     assert done.stdout.strip() == str(newest), done.stderr
 
 

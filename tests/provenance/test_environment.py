@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import date
@@ -16,7 +15,7 @@ from gristmill import provenance
 from gristmill.provenance import Input, Tokenizer, environment
 from gristmill.provenance.environment import recorded_values
 from gristmill.settings.fields import ADDED_LATER, COUNTED_BEFORE, NO_EFFECT
-from tests.paths import CHECKOUT
+from tests.paths import ran
 
 
 def test_versions_of_what_can_have_a_say():
@@ -26,9 +25,7 @@ def test_versions_of_what_can_have_a_say():
 
 
 def test_the_commit_of_the_checkout():
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True, check=False
-    )
+    head = ran(["git", "rev-parse", "HEAD"])
     found = environment.git_sha()
     if head.returncode == 0:
         assert found is not None and re.fullmatch(r"[0-9a-f]{40}(-dirty)?", found)
@@ -45,9 +42,7 @@ def test_peak_memory_counts_from_the_reset_and_sees_children():
         "subprocess.run([sys.executable, '-c', 'x = bytearray(b\"1\") * (300 << 20)'])\n"
         "print(high >> 20, low >> 20, e.peak_memory_bytes() >> 20)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, "-c", code], check=True)
     high, low, with_child = map(int, done.stdout.split())
     assert low < 100 < 200 <= high < 300 <= with_child
 
@@ -125,14 +120,7 @@ def test_the_recipe_is_the_same_in_every_process():
     """Sets have another order in every process; their text would have, too."""
     code = "from tests.provenance.test_environment import _recipe; print(_recipe())"
     for seed in ("1", "2", "3"):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=CHECKOUT,
-            env={"PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = ran([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, check=True)
         assert done.stdout.strip() == _recipe()
 
 

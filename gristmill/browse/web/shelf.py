@@ -17,7 +17,7 @@ from gristmill.contract import GristmillError
 from gristmill.families import kind_of_asset
 from gristmill.layout import DROPS, WORK
 from gristmill.provenance import find_artifacts, inventory, record
-from gristmill.provenance.verification import MALFORMED
+from gristmill.provenance.record import MALFORMED
 
 _MOST_OPEN: Final = 16
 _Stamp = tuple[tuple[int, int, int] | None, ...]
