@@ -27,7 +27,7 @@ from gristmill.asset import Asset, Wanted, declared
 from gristmill.browse.web.asked import PREFIX
 from gristmill.contract import Violation
 from gristmill.data_root import DataRoot
-from gristmill.data_root.reports import BUILT
+from gristmill.data_root.states import BUILT
 from gristmill.families import Source
 from gristmill.printable import command
 from gristmill.provenance import Record

@@ -25,7 +25,7 @@ from gristmill.publish.build import Build, Published
 from gristmill.publish.publish import publish
 from gristmill.run import amounts, interrupts
 from gristmill.run.progress import LogLines, Progress, reporter
-from gristmill.settings.root_tables import MirrorSettings
+from gristmill.settings.tables import MirrorSettings
 
 STATUS: Final = "not in the mirror"
 

@@ -27,7 +27,7 @@ from gristmill.publish.publish import publish
 from gristmill.run import interrupts
 from gristmill.run.progress import Progress, reporter, shown_on_stderr
 from gristmill.settings.fields import nearest
-from gristmill.settings.root_tables import MirrorSettings
+from gristmill.settings.tables import MirrorSettings
 from resources.lake import Lake
 
 

@@ -287,8 +287,7 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
     its drops are not refused; a raw file with another time is hashed once. `gristmill verify`
     hashes all. Drops that nothing is built from follow, each with its state and the reason.
     """
-    from gristmill.data_root.reports import comparer
-    from gristmill.data_root.states import DropStates
+    from gristmill.data_root.states import DropStates, comparer
     from gristmill.provenance import list_artifacts
 
     drops, states = DropStates(root), lambda above: DropStates(above).of
@@ -308,9 +307,6 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
 
 def _refuse_unknown_asset(asset: str) -> None:
     """Raises UsageError for the key of no asset, with the nearest."""
-    from gristmill import families
-    from gristmill.settings.fields import nearest
-
     keys = [kind.asset for each in families.catalogs() for kind in each.kinds]
     if asset not in keys:
         close = nearest(asset, keys)
@@ -394,7 +390,6 @@ def samples(root: Path, again: bool, is_removal: bool, dry_run: bool) -> None:
 
 def _remove_samples(root: Path, dry_run: bool) -> None:
     """List what goes with the samples of a data root, and remove it."""
-    from gristmill.families import has_partitions
     from gristmill.samples import removal, remove_samples
 
     found = removal(root)
@@ -404,7 +399,7 @@ def _remove_samples(root: Path, dry_run: bool) -> None:
         *(f"remove: {made.entry.title}" for made in found.built),
     ]
     for made in found.mixed:
-        given = f" --partition {made.partition}" if has_partitions(made.asset) else ""
+        given = f" --partition {made.partition}" if families.has_partitions(made.asset) else ""
         listed.append(
             f"stays: {made.entry.title}, built from samples and from other data: build it again "
             f"without them, `gristmill materialize {made.asset}{given}`"
@@ -559,7 +554,6 @@ def _build_again(artifacts: Sequence[Artifact], data_root: Path | None) -> int:
 def _judge(path: Path, kind: str | None) -> None:
     """Print what is in a folder without a record and what it breaks; status 1 if it breaks any."""
     from gristmill.dispatch import judged
-    from gristmill.families import Misuse
     from gristmill.run.progress import shown_on_stderr
 
     if not path.is_dir():
@@ -567,7 +561,7 @@ def _judge(path: Path, kind: str | None) -> None:
     with shown_on_stderr() as progress, progress.current():
         try:
             found = judged(path, kind)
-        except Misuse as error:
+        except families.Misuse as error:
             raise click.UsageError(str(error)) from error
     guess = ", by its files (--kind names another)" if found.is_guessed else ""
     lines = [f"no record: judged as {found.asset}{guess}", *(f"  {fact}" for fact in found.facts)]

@@ -17,7 +17,7 @@ from gristmill.data_root import DataRoot, NotBuilt
 from gristmill.layout import PARTS, SLOTS, WORK
 from gristmill.provenance import Input, Output, Record, environment
 from gristmill.provenance.find_artifacts import Artifact
-from gristmill.provenance.verification import MALFORMED
+from gristmill.provenance.record import MALFORMED
 from gristmill.publish import atomic_fs
 from gristmill.publish.build import (
     Attempt,

@@ -14,7 +14,7 @@ from gristmill.data_root import DataRoot, NotBuilt, NotRebuilt
 from gristmill.run import kernels
 from gristmill.run.ray_parts import RayParts
 from gristmill.run.workers import on_other_machines
-from gristmill.settings.root_tables import LOCAL, RUN, RunSettings
+from gristmill.settings.tables import LOCAL, RUN, RunSettings
 
 __all__ = ["CHECKOUT", "LOCATION", "Lake", "NotBuilt", "NotRebuilt"]
 

@@ -18,7 +18,7 @@ import dagster as dg
 from assets.versions import PARTITION, RANGE
 from gristmill.contract import BadInput, GristmillError
 from gristmill.printable import cut, plain
-from gristmill.settings.root_tables import ALERTS, AlertSettings
+from gristmill.settings.tables import ALERTS, AlertSettings
 from resources import Lake
 
 INTERVAL_SECONDS: Final = 30

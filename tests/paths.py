@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 REAL_DATA = Path(os.environ.get("GRISTMILL_REAL_DATA", CHECKOUT.parent / "shared" / "data"))
@@ -35,3 +38,11 @@ def memory(least: int = 0) -> Path | None:
     if found.f_flag & os.ST_NOEXEC or found.f_bavail * found.f_frsize < least:
         return None
     return place
+
+
+def ran(
+    words: Sequence[str | Path], *, check: bool = False, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in the checkout; returns its status and what it printed."""
+    usual = {"cwd": CHECKOUT, "capture_output": True, "text": True}
+    return subprocess.run(words, check=check, **(usual | options))

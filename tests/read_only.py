@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.paths import ran
 from tests.requirements import cannot_run
 
 _MOUNT = """
@@ -26,7 +26,7 @@ def read_only(folders: Sequence[Path], words: Sequence[str | Path]) -> list[str]
     places = [str(folder) for folder in folders]
     start = ["unshare", "--mount", "sh", "-c", _MOUNT, "sh", str(len(places)), *places]
     try:
-        done = subprocess.run([*start, "true"], capture_output=True, text=True, check=False)
+        done = ran([*start, "true"])
     except OSError as error:
         cannot_run("mounts", f"there is no unshare: {error}")
     if done.returncode != 0:

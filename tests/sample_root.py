@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -18,7 +17,7 @@ import pytest
 
 from gristmill.provenance import Record, find_artifacts, read_record
 from tests import report_day
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, ran
 from tests.tiny_tokenizer import put_recipe, put_tiny
 
 if TYPE_CHECKING:  # Dagster comes with the first graph: many tests that pytest starts need none
@@ -92,15 +91,11 @@ class SampleRoot:
 
         day: of new reports; default that of the report which is there, else the current one.
         """
-        done = subprocess.run(
+        done = ran(
             [sys.executable, "-m", "tests.dagster_caches", *words],
-            cwd=CHECKOUT,
             env=os.environ
             | {"GRISTMILL_DATA": str(self.data), "DAGSTER_HOME": str(self.home)}
             | {report_day.VARIABLE: day or report_day.day_of(self.data)},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

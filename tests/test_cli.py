@@ -7,7 +7,6 @@ import gc
 import hashlib
 import json
 import os
-import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -48,7 +47,7 @@ from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.samples import write_drop as write_raw
 from gristmill.vocabularies.pinned import O200K, VOCABULARIES, drop_folder, find, place
 from tests.commands.drops import printed
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, ran
 from tests.publish.tiny import tiny_build
 
 
@@ -455,7 +454,7 @@ def test_help_lists_every_command_without_importing_dagster() -> None:
         "try:\n    main(['--help'])\n"
         "except SystemExit as end:\n    print(end.code, 'dagster' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = ran([sys.executable, "-c", code], check=True)
     *lines, last = done.stdout.splitlines()
     assert last == "0 False"
     after = [line for line in lines[lines.index("Begin:") :] if line]
@@ -500,14 +499,7 @@ def test_a_command_imports_what_it_needs_alone(
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-        env=environment,
-    )
+    done = ran([sys.executable, "-P", "-c", code], check=True, cwd=tmp_path, env=environment)
     imported = set(done.stdout.splitlines()[-1].split())
     assert "gristmill" in imported
     assert imported & unused == set()
@@ -651,7 +643,7 @@ def test_a_family_shadows_no_other_command_and_defines_what_its_catalog_names() 
 
 def completion(instruction: str, *words: str) -> str:
     """What the installed command prints for a shell."""
-    done = subprocess.run(
+    done = ran(
         [Path(sys.executable).with_name("gristmill")],
         env={
             **os.environ,
@@ -659,9 +651,6 @@ def completion(instruction: str, *words: str) -> str:
             "COMP_WORDS": " ".join(("gristmill", *words)),
             "COMP_CWORD": str(len(words)),
         },
-        capture_output=True,
-        text=True,
-        check=False,
     )
     return done.stdout
 

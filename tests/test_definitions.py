@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from assets.family import Family
 from definitions import build_defs, followers_sensor
+from tests.paths import ran
 
 HEAVY = [
     *("numpy", "torch", "megatron", "polars", "numba", "pyarrow", "pandas", "openai_harmony"),
@@ -51,9 +51,7 @@ def test_loading_imports_nothing_heavy_and_no_job_brings_a_warning():
         f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]));"
         "made.get_all_jobs()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, "-c", script], check=True)
     assert json.loads(done.stdout.splitlines()[-1]) == []
     assert done.stderr == ""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 import yaml
 
 from gristmill.cli import GROUPS
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, ran
 from tests.requirements import cannot_run
 from tests.test_packaging import name_of, pins
 
@@ -116,9 +115,7 @@ def test_the_files_are_linted(what: str) -> None:
     linter = Path(sys.executable).with_name(program)
     if not linter.exists():
         cannot_run("linters", f"there is no {program}")
-    done = subprocess.run(
-        [linter, *words], cwd=CHECKOUT, capture_output=True, text=True, check=False
-    )
+    done = ran([linter, *words])
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -152,11 +149,6 @@ def test_the_unit_is_one_for_systemd(tmp_path: Path) -> None:
     text = re.sub(r"^(ExecStart)=\S+", r"\1=/bin/true", text, flags=re.MULTILINE)
     unit = tmp_path / "gristmill.service"
     unit.write_text(text.replace("file:///srv/gristmill/docs/deployment.md", "man:true(1)"))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(unit)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(["systemd-analyze", "verify", "--man=no", str(unit)])
     about = [line for line in done.stderr.splitlines() if "gristmill.service" in line]
     assert done.returncode == 0 and about == [], done.stderr

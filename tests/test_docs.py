@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from gristmill.cli import main
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 from tests.pages import Block, blocks
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, ran
 from tests.sample_root import SampleRoot
 from tests.typed_page import commands
 
@@ -81,14 +80,11 @@ def test_a_page_works_as_it_is_typed(page: str, sample_root: SampleRoot, tmp_pat
         "HOME": str(tmp_path),
         "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
     }
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "tests.typed_page"],
         cwd=tmp_path,
         env=plain | here,
         input=json.dumps(typed),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 

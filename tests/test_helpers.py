@@ -6,7 +6,6 @@ import gc
 import multiprocessing
 import os
 import sqlite3
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -28,7 +27,7 @@ from sqlalchemy.pool import NullPool
 from gristmill.reasoning import builds
 from tests import dagster_caches
 from tests.later import COLLECTED, later
-from tests.paths import CHECKOUT, memory
+from tests.paths import CHECKOUT, memory, ran
 from tests.report_day import VARIABLE as DAY
 from tests.report_day import day_of, working_as_asked, working_on
 from tests.requirements import VARIABLE as REQUIRED
@@ -145,30 +144,26 @@ def test_every_result_is_counted(tmp_path: Path, workers: int) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_results.py").write_text(RESULTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    done = subprocess.run(
+    done = ran(
         [
             *(sys.executable, "-m", "pytest", "-n", str(workers), "--durations=3", "-q"),
             *("-p", "no:cacheprovider"),
         ],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(CHECKOUT), "PYTEST_ADDOPTS": ""},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert "1 failed, 2 passed, 2 skipped, 1 xfailed, 2 errors" in done.stdout, done.stdout
     assert "setup    test_results.py::test_passes" in done.stdout
     assert "[100%]" in done.stdout
 
 
-def test_a_test_without_what_it_needs_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_test_without_what_it_needs_is_skipped_or_fails_where_it_is_required(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("CI", "true")
     monkeypatch.delenv(REQUIRED, raising=False)
     with pytest.raises(pytest.skip.Exception, match="no such tool"):
         cannot_run("tool", "no such tool")
-
-
-def test_a_test_without_what_is_required_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(REQUIRED, "strace tool")
     with pytest.raises(pytest.fail.Exception, match="no such tool; GRISTMILL_REQUIRE requires"):
         cannot_run("tool", "no such tool")
@@ -262,48 +257,30 @@ def _run(file: Path, statement: str) -> list[Any]:
     return rows
 
 
-def _log(file: Path) -> Path:
-    return file.with_name("index.db-wal")
-
-
-def test_a_connection_is_kept_until_it_is_released(file: Path) -> None:
+def test_a_connection_is_kept_until_it_is_released_or_its_file_is_another(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, other = file.with_name("index.db-wal"), file.with_name("other.db")
     _run(file, "pragma journal_mode = wal")
-    _run(file, "create table numbers (number)")
-    assert _log(file).exists()
-    dagster_caches.release()
-    assert not _log(file).exists()
-    _run(file, "insert into numbers values (7)")
-    assert _run(file, "select number from numbers") == [(7,)]
-
-
-def test_another_file_in_the_place_of_the_first_is_read(file: Path) -> None:
-    other = file.with_name("other.db")
-    for each in (file, other):
-        _run(each, "create table names (name)")
-        _run(each, f"insert into names values ('{each.stem}')")
-    other.rename(file)
-    assert _run(file, "select name from names") == [("other",)]
-
-
-def test_a_file_that_was_removed_is_begun_again(file: Path) -> None:
-    _run(file, "create table numbers (number)")
-    file.unlink()
-    assert _run(file, "select name from sqlite_master") == []
-
-
-def test_a_statement_that_fails_leaves_no_change_behind(file: Path) -> None:
     _run(file, "create table numbers (number)")
     with pytest.raises(RuntimeError), _engine(file).connect() as connection, connection.begin():
-        connection.execute(text("insert into numbers values (7)"))
+        connection.execute(text("insert into numbers values (8)"))
         raise RuntimeError
-    assert _run(file, "select number from numbers") == []
-
-
-def test_an_engine_can_keep_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert log.exists()
+    dagster_caches.release()
+    assert not log.exists()
+    _run(file, "insert into numbers values (7)")
+    assert _run(file, "select number from numbers") == [(7,)]
+    _run(other, "create table names (name)")
+    other.rename(file)
+    assert _run(file, "select name from sqlite_master") == [("names",)]
+    file.unlink()
+    assert _run(file, "select name from sqlite_master") == []
     monkeypatch.setattr(dagster_caches, "keeps_connections", False)
-    _run(file, "pragma journal_mode = wal")
-    _run(file, "create table numbers (number)")
-    assert not _log(file).exists()
+    free = file.with_name("free.db")
+    _run(free, "pragma journal_mode = wal")
+    _run(free, "create table numbers (number)")
+    assert not free.with_name("free.db-wal").exists()
 
 
 def test_what_a_step_prints_is_shown_after_it_and_the_log_has_it(

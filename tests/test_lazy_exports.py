@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from gristmill.lazy_exports import call
+from tests.paths import ran
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_the_forms_for_torch_name_the_extra(module: str) -> None:
     names = {"synth.read.dataset": "from gristmill.synth import SynthKDDataset"}
     wanted = names.get(module, f"import gristmill.{module}")
     code = f"import sys; sys.modules['torch'] = None\n{wanted}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = ran([sys.executable, "-c", code])
     assert 'run pip install -c constraints.txt -e ".[train]"' in done.stderr.splitlines()[-1]
 
 

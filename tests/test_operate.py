@@ -10,6 +10,7 @@ import pytest
 
 from bench.servers import copy_checkout, plain_environment
 from tests.commands.drops import PACKS, land
+from tests.paths import ran
 
 
 @pytest.mark.slow
@@ -21,14 +22,10 @@ def test_it_works_from_any_folder_and_in_one_instance_with_and_without_dagster_h
     land(elsewhere / "data", "one")
 
     def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return ran(
             [sys.executable, str(checkout / "operate.py"), *words],
             cwd=elsewhere,
-            # A name relative to where the command is typed.
             env={**plain_environment(), "GRISTMILL_DATA": "data", **variables},
-            capture_output=True,
-            text=True,
-            check=False,
         )
 
     words = ("materialize", "macroxue/pack")
@@ -44,8 +41,6 @@ def test_it_works_from_any_folder_and_in_one_instance_with_and_without_dagster_h
     assert (elsewhere / "data" / PACKS / "one/provenance.json").exists()
     # Both are in the store that dagster.yaml names, and nothing lies elsewhere.
     asked = "import dagster as dg; print(dg.DagsterInstance.from_config('.').get_runs_count())"
-    counted = subprocess.run(
-        [sys.executable, "-c", asked], cwd=checkout, capture_output=True, text=True, check=True
-    )
+    counted = ran([sys.executable, "-c", asked], cwd=checkout, check=True)
     assert counted.stdout.split()[-1] == "2"
     assert [path.name for path in elsewhere.iterdir()] == ["data"]

@@ -16,7 +16,7 @@ import pytest
 from bench.servers import copy_checkout, plain_environment
 from gristmill.macroxue.samples import write_drop
 from requirements.install import install, variables
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, ran
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
 # Their builds differ from one version to the next, or come for one Python alone; gigatoken is
@@ -177,7 +177,7 @@ def test_the_makefile_installs_again_where_the_checkout_was_replaced(
     (tmp_path / ".venv/bin/python").touch()
     (tmp_path / ".venv/installed-run").touch()
     words = ["make", "--question", ".venv/installed-run"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = ran(words, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (int(replaced), "")
 
 
@@ -213,14 +213,7 @@ class Environment:
 
     def run(self, program: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
         """A program of the environment, from a folder that holds no package of ours."""
-        return subprocess.run(
-            [self._bin / program, *words],
-            cwd=self._bin.parent,
-            env=plain_environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return ran([self._bin / program, *words], cwd=self._bin.parent, env=plain_environment())
 
     def python(self, code: str) -> str:
         done = self.run("python", "-c", code)
@@ -334,13 +327,10 @@ def test_the_command_looks_at_artifacts_without_dagster(
     base: Environment, checkout: Path, tmp_path: Path
 ) -> None:
     write_drop(tmp_path / "drops/macroxue/one", seed=1, games=1, max_moves=20, depth=6)
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "operate.py", "materialize", "macroxue/pack"],
         cwd=checkout,
         env={**plain_environment(), "GRISTMILL_DATA": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     pack = tmp_path / "macroxue/packs/one"

@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from tests.free_port import free_port
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, ran
 from tests.requirements import cannot_run
 
 CONFIG = CHECKOUT / "deploy/nginx.conf"
@@ -71,7 +71,7 @@ def _reader() -> Iterator[int]:
 
 
 def _run(*words: str | Path) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = ran(words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 

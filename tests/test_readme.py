@@ -18,7 +18,7 @@ from gristmill.run.kernels import CACHE_DIR, cache_folder
 from gristmill.synth.samples import write_drop
 from tests.free_port import free_port
 from tests.pages import blocks, typed
-from tests.paths import CHECKOUT, REAL_DATA
+from tests.paths import CHECKOUT, REAL_DATA, ran
 from tests.requirements import cannot_run
 from tests.sample_root import SampleRoot
 
@@ -38,9 +38,7 @@ def test_a_block_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
         "one\n\n```sh\nx=1\n```\n[fragment]: # (asks)\n\n```sh\nexit 3\n```\n"
         "\n```python\nprint(7)\n```\n```sh\ntest $x = 2\necho no\n```\n"
     )
-    done = subprocess.run(
-        ["bash", "-c", typed(blocks(page))], capture_output=True, text=True, check=False
-    )
+    done = ran(["bash", "-c", typed(blocks(page))])
     assert (done.returncode, done.stdout) == (1, "7\n")
     assert done.stderr == "failed in page.md:15: test $x = 2\n"
 
@@ -80,14 +78,7 @@ def repository(tmp_path: Path) -> Path:
 def _type(
     script: str, folder: Path, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(["bash", "-c", script], cwd=folder, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done
 

@@ -18,7 +18,7 @@ from assets.checking.rules import CHECKED, Checked, Looked, keep, seen_by
 from assets.checking.verdicts import Place, Verdicts, kept
 from assets.events import Target, problem_of
 from gristmill.contract import NothingToBuild
-from gristmill.data_root.reports import BUILT
+from gristmill.data_root.states import BUILT
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.publish.build import Build, Published
 from resources import Lake

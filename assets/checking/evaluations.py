@@ -15,7 +15,7 @@ from assets.checking.verdicts import Verdict, Verdicts, kept
 from assets.events import Problem
 from assets.versions import latest, newest_event, newest_version, observed_since
 from gristmill import markdown
-from gristmill.data_root.reports import BUILT
+from gristmill.data_root.states import BUILT
 from gristmill.printable import breakable, plain
 from gristmill.run.progress import LogLines, reporter
 from resources import Lake

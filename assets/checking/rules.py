@@ -17,11 +17,12 @@ from assets import choices
 from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill import provenance
 from gristmill.contract import GristmillError, Violation, in_words
-from gristmill.data_root.reports import subject_of
+from gristmill.data_root.states import subject_of
 from gristmill.printable import plain, printable
 from gristmill.provenance import Input, Record, verification
 from gristmill.provenance.find_artifacts import Artifact, artifacts
-from gristmill.provenance.verification import MALFORMED, Finding
+from gristmill.provenance.record import MALFORMED
+from gristmill.provenance.verification import Finding
 from resources import Lake
 
 _LAW = "equal_inputs"

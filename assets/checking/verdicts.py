@@ -1,7 +1,7 @@
 """Verdicts: what the checks said about each partition of each asset, in a file of the data root.
 
 A verdict counts for the data version that it was reached on. The tables of the SQLite file are in
-`gristmill/data_root/reports.py`. No check and no build depends on it: where it is broken, locked or
+`gristmill/data_root/states.py`. No check and no build depends on it: where it is broken, locked or
 on a full disk, it is removed, and the work continues with verdicts in memory. What nobody has
 looked at since is not checked, and says so; failed builds come from events: see `evaluations.py`.
 """
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from gristmill import provenance
-from gristmill.data_root.reports import BUILT, FILE, TABLES
+from gristmill.data_root.states import BUILT, FILE, TABLES
 from gristmill.layout import WORK
-from gristmill.provenance.verification import MALFORMED
+from gristmill.provenance.record import MALFORMED
 
 _FIELDS: Final = "v.subject, v.data_version, problem, cure, warns"
 # A verdict on another data version than the published one does not count.

@@ -23,7 +23,7 @@ from gristmill.families import (
     kind_of_asset,
     other_kind,
 )
-from gristmill.provenance import record_place
+from gristmill.provenance import inventory
 from gristmill.provenance.record import wrong_path
 from gristmill.untrusted.files import opened
 
@@ -140,7 +140,7 @@ def declared_tables(
 
     Arguments and errors are those of `open_table`.
     """
-    record_place.check_links(place)
+    inventory.check_links(place)
     assets = recorded_assets(place)
     outputs = _outputs(place, assets)
     own = [asset for asset in dict.fromkeys(assets.values()) if kind in (None, asset)]
@@ -161,7 +161,7 @@ def _outputs(place: Path, assets: Mapping[str | None, str]) -> Mapping[str, prov
     for each in assets:
         path = provenance.record_path(place, each, each is not None)
         record = provenance.read_record(path)
-        if wrong := next(record_place.wrong_paths(record), None):
+        if wrong := next(inventory.wrong_paths(record), None):
             raise BadInput(path, f"{wrong}: build the artifact again")
         found |= {output.path: output for output in record.outputs}
     return found

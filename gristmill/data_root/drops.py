@@ -24,8 +24,18 @@ from gristmill.provenance import raw_inputs as rawfiles
 from gristmill.provenance.raw_inputs import DropHashes, Stamp, stamp_of
 from gristmill.provenance.record import listing
 from gristmill.settings.fields import did_you_mean, shown
-from gristmill.settings.root_tables import INBOX, MIRROR, InboxSettings, MirrorSettings, inbox_table
-from gristmill.settings.tables import FILE, Settings, drop_refusal, read_drop, read_root
+from gristmill.settings.tables import (
+    FILE,
+    INBOX,
+    MIRROR,
+    InboxSettings,
+    MirrorSettings,
+    Settings,
+    drop_refusal,
+    inbox_table,
+    read_drop,
+    read_root,
+)
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, stat_file
 
 log = logging.getLogger(__name__)

@@ -1,17 +1,23 @@
-"""The states of a data root's drops, each judged once, for `gristmill ls` and `verify`."""
+"""The states of a data root's drops, each judged once, and what was reported of its artifacts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Final
 
-from gristmill import families, provenance
-from gristmill.contract import GristmillError, Violation
+from gristmill import families
+from gristmill.contract import Violation
 from gristmill.data_root import DataRoot
+from gristmill.families import kind_of_asset
 from gristmill.inbox import READY, REFUSED, Judgement, Standing, present_drops
 from gristmill.inbox.listing import Account
-from gristmill.layout import DROPS
-from gristmill.provenance import find_artifacts
+from gristmill.layout import DROPS, WORK
+from gristmill.provenance import Record, find_artifacts
 from gristmill.provenance.list_artifacts import CURRENT, list_artifacts
 from gristmill.provenance.raw_inputs import drop_of
 
@@ -61,14 +67,9 @@ def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
     states: dict[Path, DropStates] = {}
     drops: dict[Path, Path] = {}
     changes: dict[Path, str] = {}
-    for item in find_artifacts.artifacts(path.absolute()):
-        try:
-            record = provenance.read_record(item.record_path)
-            root = item.data_root(record)
-            inputs = provenance.read_inputs(record, item.record_path) if root else []
-        except (GristmillError, OSError, ValueError):
-            continue  # reported by whoever verifies the record
-        if root is None:
+    items = find_artifacts.artifacts(path.absolute())
+    for item, record, inputs in find_artifacts.readable(items):
+        if (root := item.data_root(record)) is None:
             continue
         raw = [given.path for given in inputs if given.path and given.data_version is None]
         drops |= {drop: root for path in raw if (drop := drop_of(root, root / path)) is not None}
@@ -86,3 +87,118 @@ def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
         elif changes.get(drop):
             notes.append(changes[drop])
     return violations, notes
+
+
+FILE: Final = "verdicts.db"
+"""Its name, in `.gristmill` of the data root."""
+BUILT: Final = "built"
+"""Name of the check whose verdicts are those of builds: it outlives what was published."""
+TABLES: Final = """
+create table if not exists assets (asset text primary key) without rowid;
+create table if not exists artifacts (asset text, subject text, record text, data_version text,
+  stamp integer, primary key (asset, subject)) without rowid;
+create table if not exists reported (asset text, subject text, data_version text, run text,
+  primary key (asset, subject)) without rowid;
+create table if not exists verdicts (asset text, name text, subject text, data_version text,
+  problem text, cure text, warns integer, since text,
+  primary key (asset, name, subject)) without rowid;
+"""
+"""Its tables. `since` is when a problem was found first, in UTC; `run` the id of the run that
+reported an artifact."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was reported of one artifact.
+
+    data_version: empty if none is known.
+    run: id of the run that built it, or found it current; empty where no run did.
+    failed_since: time in UTC of the first build that failed since then; empty for none.
+    red: the checks that found an error in it, `built` apart, each with the data version that it
+        looked at, which is empty if it holds for any.
+    """
+
+    data_version: str = ""
+    run: str = ""
+    failed_since: str = ""
+    red: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What was reported of the artifacts of a data root, by whichever instance did so last.
+
+    assets: those of which an artifact without a report was not reported. Of others nobody has
+        asked the events yet, as of a file of 0.9.
+    by_key: by asset and partition (empty without).
+    """
+
+    assets: frozenset[str] = frozenset()
+    by_key: Mapping[tuple[str, str], Report] = field(default_factory=dict)
+
+    def differs(self, asset: str, subject: str, data_version: str) -> str:
+        """Returns what is not as a reader of a record expects, in words; empty for nothing.
+
+        asset, data_version: of the record. subject: its partition, as of `subject_of`.
+        """
+        said, report = [], self.by_key.get((asset, subject), Report())
+        if report.data_version != data_version and (report.data_version or asset in self.assets):
+            said.append("not reported to Dagster: materialize it")
+        if report.failed_since:
+            said.append(f"its build fails since {report.failed_since} UTC")
+        red = (name for name, looked_at in report.red if looked_at in ("", data_version))
+        return "; ".join([*said, *(f"the check {name} found an error" for name in red)])
+
+
+def subject_of(record: Record) -> str:
+    """Returns the partition that is reported: none of an asset without any, whatever a record says.
+
+    A folder that several vocabularies share has records by name.
+    """
+    kind = kind_of_asset(record.asset)
+    return "" if kind is not None and not kind.partitions else record.partition or ""
+
+
+def comparer() -> Callable[[Path, Record], tuple[str, str]]:
+    """Returns a function that says which run reported an artifact, and what is not as its record.
+
+    It takes a data root, whose file it reads once, and the record. Of an artifact that no run
+    reported, the run is empty; so is the other text for nothing, and where no Dagster has looked at
+    the artifacts of the asset.
+    """
+    known = cache(reports)
+
+    def said_of(root: Path, record: Record) -> tuple[str, str]:
+        found, key = known(root.absolute()), (record.asset, subject_of(record))
+        report = found.by_key.get(key, Report())
+        run = report.run if report.data_version == record.data_version else ""
+        return run, found.differs(*key, record.data_version)
+
+    return said_of
+
+
+def reports(root: Path) -> Reports:
+    """Returns what was reported of the artifacts of a data root; nothing where no file says it."""
+    path = root.absolute() / WORK / FILE
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as file:
+            assets = frozenset(asset for (asset,) in file.execute("select asset from assets"))
+            rows = file.execute("select asset, subject, data_version, run from reported")
+            known = {(asset, subject): (version, run) for asset, subject, version, run in rows}
+            verdicts = file.execute(
+                "select asset, subject, name, data_version, since from verdicts "
+                "where problem is not null and not coalesce(warns, 0) order by name"
+            ).fetchall()
+    except sqlite3.Error:
+        return Reports()  # the next run begins it again
+    failed, red = dict[tuple[str, str], str](), dict[tuple[str, str], list[tuple[str, str]]]()
+    for asset, subject, name, version, since in verdicts:
+        if name == BUILT:
+            failed[asset, subject] = since or "a time that is not known"
+        else:
+            red.setdefault((asset, subject), []).append((name, version))
+    by_key = {
+        key: Report(*known.get(key, ("", "")), failed.get(key, ""), tuple(red.get(key, ())))
+        for key in {*known, *failed, *red}
+    }
+    return Reports(assets, by_key)

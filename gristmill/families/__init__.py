@@ -27,8 +27,7 @@ from gristmill.families.kinds import (
 )
 from gristmill.inbox.listing import DropKind
 from gristmill.laws import Law, Subject, run
-from gristmill.settings.root_tables import ALERTS, INBOX, MIRROR, RUN, inbox_table
-from gristmill.settings.tables import Table
+from gristmill.settings.tables import ALERTS, INBOX, MIRROR, RUN, Table, inbox_table
 
 __all__ = [
     "FAMILIES",

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gristmill.mirror.pulling import Pulled, pull
-    from gristmill.mirror.pushing import push
     from gristmill.mirror.store import MirrorError
+    from gristmill.mirror.transfers import Pulled, pull, push
     from gristmill.mirror.versions import Pushed
 
 __all__ = ["MirrorError", "Pulled", "Pushed", "pull", "push"]
@@ -17,8 +16,7 @@ __all__ = ["MirrorError", "Pulled", "Pushed", "pull", "push"]
 __getattr__ = lazy_exports(
     __name__,
     {
-        "pulling": ("Pulled", "pull"),
-        "pushing": ("push",),
+        "transfers": ("Pulled", "pull", "push"),
         "store": ("MirrorError",),
         "versions": ("Pushed",),
     },

@@ -51,11 +51,11 @@ def push(url: str, names: tuple[str, ...], data_root: Path, **options: Any) -> N
     pushed. Each file is compared with its record while it is sent.
     What the mirror has is not sent again, so a push that was stopped continues.
     """
-    from gristmill.mirror import pushing
+    from gristmill.mirror import transfers
     from gristmill.run.progress import shown_on_stderr
 
     with shown_on_stderr() as progress:
-        done = pushing.push(data_root, url, names, progress=progress, **options)
+        done = transfers.push(data_root, url, names, progress=progress, **options)
     _say(done)
     if not done:
         click.echo(f"{data_root}: no artifact is published here")
@@ -87,13 +87,13 @@ def pull(
     compared with its record; then one rename publishes the artifact. A pull that was stopped goes
     on.
     """
-    from gristmill.mirror import pulling, versions
+    from gristmill.mirror import transfers, versions
     from gristmill.run.progress import shown_on_stderr
 
     with shown_on_stderr() as progress:
         if only_list:
             return _say(list(versions.lines(url, names)))
-        done = pulling.pull(data_root, url, names, progress=progress, **options)
+        done = transfers.pull(data_root, url, names, progress=progress, **options)
     _say(done)
     if absent := sum(each.absent for each in done):
         click.echo(

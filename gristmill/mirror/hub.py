@@ -3,7 +3,7 @@
 The repository holds each artifact under its path in the data root, with its record beside it, so
 that a copy of the repository can be read and verified as a data root. A commit shows all of an
 artifact or nothing. Fetching from the hub is in `gristmill/inbox/hub.py`, mirrors that `pull` reads
-in `pushing.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
+in `transfers.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
 """
 
 from __future__ import annotations
@@ -372,7 +372,7 @@ def push(
     root: the data root.
     url: `hf://datasets/OWNER/NAME`, or with `@BRANCH`. A repository that is missing is made, and is
         private.
-    names, artifacts, progress: as for `pushing.push`.
+    names, artifacts, progress: as for `transfers.push`.
     parallel: files that are sent at once; default 8.
     parquet: push the rows as Parquet, too, for the README.md; default False: only of artifacts that
         were pushed so before. They are written into the folder of temporary files first.

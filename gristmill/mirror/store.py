@@ -25,7 +25,7 @@ _MOST_PARTS: Final = 9_000
 MOST: Final = 64 << 20
 """Most bytes of a record in a mirror."""
 HUB_SCHEME: Final = "hf://"
-"""Begins the URL of a dataset repository, which is no mirror: see `hub/push.py`."""
+"""Begins the URL of a dataset repository, which is no mirror: see `hub.py`."""
 
 
 class MirrorError(GristmillError):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gristmill.provenance.fingerprint import fingerprint, recipe, recorded_values
+from gristmill.lazy_exports import lazy_exports
+from gristmill.provenance.environment import fingerprint, recipe, recorded_values
 from gristmill.provenance.record import (
     INPUTS,
     INPUTS_LIMIT,
@@ -34,10 +34,9 @@ from gristmill.provenance.record import (
     record_path,
     split_inputs,
 )
-from gristmill.run.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from gristmill.contract import Violation
+    from gristmill.provenance.verification import verify
 
 __all__ = [
     "INPUTS",
@@ -72,24 +71,4 @@ __all__ = [
     "verify",
 ]
 
-
-def verify(
-    path: Path | str,
-    *,
-    data_root: Path | None = None,
-    check_inputs: bool = True,
-    check_laws: bool = True,
-    progress: Progress = SILENT,
-    left_out: list[str] | None = None,
-) -> list[Violation]:
-    """Check the artifact at `path`, or all below it; see `verification.verify`."""
-    from gristmill.provenance import verification
-
-    return verification.verify(
-        Path(path),
-        data_root=data_root,
-        check_inputs=check_inputs,
-        check_laws=check_laws,
-        progress=progress,
-        left_out=left_out,
-    )
+__getattr__ = lazy_exports(__name__, {"verification": ("verify",)})

@@ -10,7 +10,7 @@ from pathlib import Path
 from gristmill.contract import GristmillError
 from gristmill.layout import DROPS, WORK
 from gristmill.provenance import record as provenance
-from gristmill.provenance.record import Record
+from gristmill.provenance.record import Input, Record
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,17 @@ def artifacts(path: Path, leave_out: str = DROPS) -> Iterator[Artifact]:
     for name in links:
         if name not in (WORK, leave_out) and artifacts_in(path / name):
             yield from artifacts(path / name, leave_out="")
+
+
+def readable(items: Iterable[Artifact]) -> Iterator[tuple[Artifact, Record, list[Input]]]:
+    """Artifacts with records and inputs; what cannot be read is left out: `verify` reports it."""
+    for item in items:
+        try:
+            record = provenance.read_record(item.record_path)
+            inputs = provenance.read_inputs(record, item.record_path)
+        except provenance.MALFORMED:
+            continue
+        yield item, record, inputs
 
 
 def artifacts_of(

@@ -9,22 +9,26 @@ from dataclasses import asdict, dataclass
 from datetime import UTC
 from functools import cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.families import Kind, kind_of_asset
 from gristmill.inbox.listing import Account
+from gristmill.inbox.readiness import GONE, READY, UNREAD, WAITS, Judgement
 from gristmill.printable import printable
 from gristmill.provenance import find_artifacts, inventory
 from gristmill.provenance.raw_inputs import drop_of, name_in, raw_inputs
-from gristmill.provenance.record import Input, Record, read_inputs, read_record, record_path
-from gristmill.provenance.verification import MALFORMED
+from gristmill.provenance.record import (
+    MALFORMED,
+    Input,
+    Record,
+    is_untouched,
+    read_inputs,
+    read_record,
+    record_path,
+)
 from gristmill.untrusted.files import LinkRule
 
-READY: Final = "ready"
-UNREAD: Final = "unread"
-GONE: Final = "gone"
-WAITS: Final = "waits"
 CURRENT: Final = "current"
 FILES_CHANGED: Final = "files changed"
 INPUTS_GONE: Final = "current (inputs gone)"
@@ -35,20 +39,8 @@ MISSING: Final = "missing"
 
 SaidOf = Callable[[Path, Record], tuple[str, str]]
 """Takes a data root and a record; returns the run that reported it, and what else was reported."""
-StateOf = Callable[[Path], "tuple[Judged, Account | None]"]
+StateOf = Callable[[Path], tuple[Judgement, Account | None]]
 """Takes a drop; returns its judgement, and its account where it has one."""
-
-
-class Judged(Protocol):
-    """The judgement of a drop, as `gristmill.inbox` makes it."""
-
-    @property
-    def state(self) -> str:
-        """`ready`, or why nothing is built from the drop."""
-
-    @property
-    def reason(self) -> str:
-        """The reason in words; of a drop that is ready, what its partitions wait for."""
 
 
 _MOST_SOURCES = 2
@@ -104,17 +96,12 @@ def list_artifacts(
     A raw input counts as changed by its sha256, an artifact by its data version. That configs
     changed is not seen.
     """
-    records = _Records()
-    states = cache(state_of) if state_of is not None else None
     found = list(find_artifacts.artifacts(root))
-    drops = _UsedDrops(states)
-    for item in found if states is not None else ():
+    listing = _Listing(root, state_of, said_of)
+    for item in found if state_of is not None else ():
         with suppress(*MALFORMED):  # a damaged record has a line of its own
-            record = records.read(item.record_path)
-            drops.add(record.artifact, read_inputs(record, item.record_path))
-    listed = [
-        _listed(root, item.folder, item.record_path, records, drops, said_of) for item in found
-    ]
+            listing.note(item.record_path)
+    listed = [listing.listed(item.folder, item.record_path) for item in found]
     listed += [
         Listed(gone.where, None, None, None, 0, None, None, (), MISSING, gone.found)
         for gone in inventory.missing(root.absolute())
@@ -164,46 +151,110 @@ def _state_of(item: Listed) -> str:
     return (f"{item.state}: {item.why}" if item.why else item.state) + noted
 
 
-class _Records:
-    """Records by path, each read once: an artifact is an input of several others."""
+class _Listing:
+    """The artifacts of a listing, and the drops that they were made from.
 
-    def __init__(self) -> None:
+    Each record is read once: an artifact is an input of several others.
+    """
+
+    def __init__(
+        self, root: Path, state_of: Callable[[Path], StateOf] | None, said_of: SaidOf
+    ) -> None:
+        self._root, self._said_of = root, said_of
+        self._states = None if state_of is None else cache(state_of)
         self._read: dict[Path, Record | GristmillError] = {}
-
-    def read(self, path: Path) -> Record:
-        """The record at `path`. Raises GristmillError where it cannot be read."""
-        if path not in self._read:
-            try:
-                self._read[path] = read_record(path)
-            except GristmillError as error:
-                self._read[path] = error
-        record = self._read[path]
-        if isinstance(record, GristmillError):
-            raise record
-        return record
-
-    def data_version(self, folder: Path, partition: str | None) -> str | None:
-        """Data version of the artifact partition in `folder`, None where there is none."""
-        for shared in (False, True):
-            path = record_path(folder, partition, shared)
-            if path in self._read or path.exists():
-                return self.read(path).data_version
-        return None
-
-
-class _UsedDrops:
-    """The drops of the artifacts of a listing."""
-
-    def __init__(self, states: Callable[[Path], StateOf] | None) -> None:
-        self._states = states
         self._used: dict[str, set[str]] = {}
 
-    def add(self, artifact: str, inputs: Iterable[Input]) -> None:
-        """Note what a partition of an artifact was made from, before any state is asked for."""
-        used = self._used.setdefault(artifact, set())
-        used.update(item.path for item in inputs if item.path and item.data_version is None)
+    def note(self, path: Path) -> None:
+        """Note what a partition was made from, by its record, before any state is asked for."""
+        record = self._record(path)
+        raw = (i.path for i in read_inputs(record, path) if i.path and i.data_version is None)
+        self._used.setdefault(record.artifact, set()).update(raw)
 
-    def state(self, root: Path, record: Record, inputs: Sequence[Input]) -> tuple[str, str]:
+    def listed(self, folder: Path, path: Path) -> Listed:
+        """The artifact in a folder, with the record at `path`."""
+        try:
+            return self._described(folder, path)
+        except MALFORMED as error:
+            why, shown = " ".join(str(error).split()), folder.as_posix()
+            return Listed(shown, None, None, None, 0, None, None, (), RECORD_DAMAGED, why)
+
+    def _described(self, folder: Path, path: Path) -> Listed:
+        record = self._record(path)
+        inputs = read_inputs(record, path)
+        above = find_artifacts.Artifact(folder.absolute(), path).data_root(record) or self._root
+        state, why = self._state(above, folder, record, inputs)
+        if state in (CURRENT, INPUT_CHANGED):
+            of_drop, reason = self._drop_state(above, record, inputs)
+            if of_drop != READY:
+                state = {GONE: INPUTS_GONE, WAITS: WAITS}.get(of_drop, f"drop {of_drop}")
+                why = reason
+            elif reason and state == CURRENT:
+                state, why = INPUT_CHANGED, reason
+        kind = kind_of_asset(record.asset)
+        if state == CURRENT and kind is not None and not kind.code.is_equal(record.code_digest):
+            state, why = OTHER_CODE, "the next build makes it again"
+        used = dict.fromkeys(
+            drop_of(above, above / item.path)
+            for item in inputs
+            if item.path is not None and item.data_version is None
+        )
+        if (file := _kind(record).file_of(above, record.partition)) is not None:
+            used[file] = None
+        run, dagster = self._said_of(above, record)
+        return Listed(
+            folder=folder.as_posix(),
+            asset=record.asset,
+            partition=record.partition,
+            rows=_rows(record),
+            bytes=sum(output.bytes for output in record.outputs),
+            built=record.created.astimezone(UTC).isoformat(timespec="seconds"),
+            code_version=record.code_version,
+            sources=tuple(dict.fromkeys(_source(item) for item in inputs)),
+            state=state,
+            why=why,
+            drops=tuple(
+                drop.absolute().relative_to(above.absolute()).as_posix()
+                for drop in used
+                if drop is not None
+            ),
+            dagster=dagster,
+            run=run,
+            notes=sum(record.notes.counts.values()) if record.notes else 0,
+        )
+
+    def _state(
+        self, root: Path, folder: Path, record: Record, inputs: Iterable[Input]
+    ) -> tuple[str, str]:
+        """The state of one artifact, and why."""
+        for output in record.outputs:
+            if not is_untouched(folder / output.path, output.bytes, output.mtime_ns):
+                return FILES_CHANGED, output.path
+        changed = ""
+        for item in inputs:
+            if item.path is None or item.path in record.deleted_inputs:
+                continue
+            if item.data_version is None:
+                drop = drop_of(root, root / item.path)
+                if not (root / item.path if drop is None else drop).exists():
+                    return INPUTS_GONE, item.path
+                if not _is_same(root, item):
+                    changed = changed or item.path
+                continue
+            try:
+                version = self._data_version(root / item.path, item.partition)
+            except MALFORMED:
+                version = ""  # the damaged record has a line of its own
+            if version is None:
+                gone = _source(item)
+                if inventory.is_unknown(root, item.path, item.partition):
+                    gone += ", which the inventory does not name, either"
+                return INPUTS_GONE, gone
+            if version != item.data_version:
+                changed = changed or _source(item)
+        return (INPUT_CHANGED, changed) if changed else (CURRENT, "")
+
+    def _drop_state(self, root: Path, record: Record, inputs: Sequence[Input]) -> tuple[str, str]:
         """The state of an artifact's first drop that is not ready, or what changed in its drops.
 
         Returns the state and the reason; (`waits`, for what) where the drop is ready and a build
@@ -246,62 +297,25 @@ class _UsedDrops:
                         return relative
         return None
 
+    def _record(self, path: Path) -> Record:
+        """The record at `path`. Raises GristmillError where it cannot be read."""
+        if path not in self._read:
+            try:
+                self._read[path] = read_record(path)
+            except GristmillError as error:
+                self._read[path] = error
+        record = self._read[path]
+        if isinstance(record, GristmillError):
+            raise record
+        return record
 
-def _listed(
-    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, said_of: SaidOf
-) -> Listed:
-    try:
-        return _described(root, folder, path, records, drops, said_of)
-    except MALFORMED as error:
-        why = " ".join(str(error).split())
-        return Listed(folder.as_posix(), None, None, None, 0, None, None, (), RECORD_DAMAGED, why)
-
-
-def _described(
-    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, said_of: SaidOf
-) -> Listed:
-    record = records.read(path)
-    inputs = read_inputs(record, path)
-    above = find_artifacts.Artifact(folder.absolute(), path).data_root(record) or root
-    state, why = _state(above, folder, record, inputs, records)
-    if state in (CURRENT, INPUT_CHANGED):
-        of_drop, reason = drops.state(above, record, inputs)
-        if of_drop != READY:
-            state = {GONE: INPUTS_GONE, WAITS: WAITS}.get(of_drop, f"drop {of_drop}")
-            why = reason
-        elif reason and state == CURRENT:
-            state, why = INPUT_CHANGED, reason
-    kind = kind_of_asset(record.asset)
-    if state == CURRENT and kind is not None and not kind.code.is_equal(record.code_digest):
-        state, why = OTHER_CODE, "the next build makes it again"
-    used = dict.fromkeys(
-        drop_of(above, above / item.path)
-        for item in inputs
-        if item.path is not None and item.data_version is None
-    )
-    if (file := _kind(record).file_of(above, record.partition)) is not None:
-        used[file] = None
-    run, dagster = said_of(above, record)
-    return Listed(
-        folder=folder.as_posix(),
-        asset=record.asset,
-        partition=record.partition,
-        rows=_rows(record),
-        bytes=sum(output.bytes for output in record.outputs),
-        built=record.created.astimezone(UTC).isoformat(timespec="seconds"),
-        code_version=record.code_version,
-        sources=tuple(dict.fromkeys(_source(item) for item in inputs)),
-        state=state,
-        why=why,
-        drops=tuple(
-            drop.absolute().relative_to(above.absolute()).as_posix()
-            for drop in used
-            if drop is not None
-        ),
-        dagster=dagster,
-        run=run,
-        notes=sum(record.notes.counts.values()) if record.notes else 0,
-    )
+    def _data_version(self, folder: Path, partition: str | None) -> str | None:
+        """Data version of the artifact partition in `folder`, None where there is none."""
+        for shared in (False, True):
+            path = record_path(folder, partition, shared)
+            if path in self._read or path.exists():
+                return self._record(path).data_version
+        return None
 
 
 def _kind(record: Record) -> Kind:
@@ -316,42 +330,10 @@ def _source(item: Input) -> str:
     return " ".join(name for name in (item.asset, item.partition) if name) or item.path or ""
 
 
-def _state(
-    root: Path, folder: Path, record: Record, inputs: Iterable[Input], records: _Records
-) -> tuple[str, str]:
-    """The state of one artifact, and why."""
-    for output in record.outputs:
-        if not _is_unchanged(folder / output.path, output.bytes, output.mtime_ns):
-            return FILES_CHANGED, output.path
-    changed = ""
-    for item in inputs:
-        if item.path is None or item.path in record.deleted_inputs:
-            continue
-        if item.data_version is None:
-            drop = drop_of(root, root / item.path)
-            if not (root / item.path if drop is None else drop).exists():
-                return INPUTS_GONE, item.path
-            if not _is_same(root, item):
-                changed = changed or item.path
-            continue
-        try:
-            version = records.data_version(root / item.path, item.partition)
-        except MALFORMED:
-            version = ""  # the damaged record has a line of its own
-        if version is None:
-            gone = _source(item)
-            if inventory.is_unknown(root, item.path, item.partition):
-                gone += ", which the inventory does not name, either"
-            return INPUTS_GONE, gone
-        if version != item.data_version:
-            changed = changed or _source(item)
-    return (INPUT_CHANGED, changed) if changed else (CURRENT, "")
-
-
 def _is_same(root: Path, item: Input) -> bool:
     """Whether a raw file has the recorded bytes; one with another time is hashed, once."""
     path = root / str(item.path)
-    if _is_unchanged(path, item.bytes, item.mtime_ns):
+    if is_untouched(path, item.bytes, item.mtime_ns):
         return True
     try:
         if path.stat().st_size != item.bytes:
@@ -360,11 +342,3 @@ def _is_same(root: Path, item: Input) -> bool:
     except (GristmillError, OSError):
         return False
     return now.sha256 == item.sha256
-
-
-def _is_unchanged(path: Path, size: int | None, mtime_ns: int | None) -> bool:
-    try:
-        stat = path.stat()
-    except OSError:
-        return False
-    return size in (None, stat.st_size) and mtime_ns in (None, stat.st_mtime_ns)

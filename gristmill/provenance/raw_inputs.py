@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from pydantic import PrivateAttr
 
@@ -174,21 +174,12 @@ class RawFile(Input):
         return self
 
 
-class KnownHash(NamedTuple):
-    """The sha256 of a file that was hashed before.
-
-    trusted_ns: it holds for a file whose inode did not change after this time.
-    """
-
-    sha256: str
-    trusted_ns: int
+Known = Mapping[tuple[str, int, int], tuple[str, int]]
+"""By (path, bytes, mtime_ns) the sha256 of a file that was hashed before, and until when it holds:
+for a file whose inode did not change after this time, in ns."""
 
 
-Known = Mapping[tuple[str, int, int], KnownHash]
-"""Hashes by (path, bytes, mtime_ns)."""
-
-
-def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
+def known_hashes(record_path: Path) -> dict[tuple[str, int, int], tuple[str, int]]:
     """Hashes by (path, bytes, mtime_ns) of the raw inputs of a published record.
 
     A file that kept its size and times need not be read again; `verify` reads it.
@@ -207,7 +198,7 @@ def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
     if _was_pulled(record_path, record):
         return {}
     return {
-        (item.path, item.bytes, item.mtime_ns): KnownHash(item.sha256, record.trusted_ns)
+        (item.path, item.bytes, item.mtime_ns): (item.sha256, record.trusted_ns)
         for item in inputs
         if item.path and item.sha256 and item.bytes is not None and item.mtime_ns is not None
     }
@@ -273,8 +264,8 @@ def raw_inputs(
         stat = stat_file(file, root=inbox, links=links)
         earlier = known.get((path, stat.st_size, stat.st_mtime_ns))
         stamp = stamp_of(stat)
-        if earlier is not None and stat.st_ctime_ns <= earlier.trusted_ns:
-            sha256 = earlier.sha256
+        if earlier is not None and stat.st_ctime_ns <= earlier[1]:
+            sha256 = earlier[0]
         else:
             sha256 = sums.of(file, inbox, stamp)
         described = RawFile(

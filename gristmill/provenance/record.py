@@ -387,6 +387,19 @@ def split_inputs(inputs: Sequence[Input]) -> bytes | None:
     return b"".join(lines)
 
 
+MALFORMED: Final = (GristmillError, OSError, ValueError, OverflowError, RecursionError)
+"""What reading a record raises, whatever is in its place."""
+
+
+def is_untouched(path: Path, size: int | None, mtime_ns: int | None) -> bool:
+    """Whether a file has the recorded size and time; None for one that was not recorded."""
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return size in (None, found.st_size) and mtime_ns in (None, found.st_mtime_ns)
+
+
 def read_record(path: Path) -> Record:
     """Read a record.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,11 +12,11 @@ from gristmill import contract
 from gristmill.contract import GristmillError
 from gristmill.families import Request
 from gristmill.hashing import sha256_file
-from gristmill.provenance import inventory, record_place
+from gristmill.provenance import inventory
 from gristmill.provenance import record as provenance
 from gristmill.provenance.find_artifacts import Artifact, artifacts_in
-from gristmill.provenance.record import Input, Record
-from gristmill.provenance.verification import MALFORMED
+from gristmill.provenance.raw_inputs import Stamp, stamp_of
+from gristmill.provenance.record import MALFORMED, Input, Record
 
 ALL: Final = "0"
 """The sample of a command that names none: all inputs."""
@@ -96,7 +95,7 @@ class Source:
             found = path.stat()
             if item.bytes not in (None, found.st_size):
                 return f"has {found.st_size:,} bytes, {item.bytes:,} when {self.title} was built"
-            if item.mtime_ns != found.st_mtime_ns and _sha256(path, found) != item.sha256:
+            if item.mtime_ns != found.st_mtime_ns and _sha256(path, stamp_of(found)) != item.sha256:
                 return f"has other bytes than when {self.title} was built"
         except OSError:
             return "is gone"
@@ -120,7 +119,8 @@ class Source:
         except MALFORMED as error:
             raise NotTraced(f"{name}: {error}") from error
         if published is None:
-            gone = "was removed" if self._was_removed(item) else "is gone"
+            removed = inventory.was_removed(self.root, str(item.path), item.partition)
+            gone = "was removed" if removed else "is gone"
             raise NotTraced(f"{name}, which {self.title} was made from, {gone}")
         if published != item.data_version:
             raise NotTraced(
@@ -129,9 +129,6 @@ class Source:
                 "again"
             )
         return source(folder, item.partition)
-
-    def _was_removed(self, item: Input) -> bool:
-        return inventory.was_removed(self.root, str(item.path), item.partition)
 
 
 def source(folder: Path, partition: str | None = None) -> Source:
@@ -148,13 +145,9 @@ def source(folder: Path, partition: str | None = None) -> Source:
     shared = [item for item in items if item.partition == partition]
     item = next(iter(shared or [item for item in items if item.partition is None]), None)
     if item is None:
-        raise NotTraced(f"{folder} has no provenance record{_of(partition)}")
+        of = "" if partition is None else f" of {partition}"
+        raise NotTraced(f"{folder} has no provenance record{of}")
     return _read(item)
-
-
-def sources_in(folder: Path) -> list[Source]:
-    """All artifacts in a folder, with their records. Raises NotTraced as `source`."""
-    return [_read(item) for item in artifacts_in(folder.absolute())]
 
 
 def _read(item: Artifact) -> Source:
@@ -164,7 +157,7 @@ def _read(item: Artifact) -> Source:
         root = item.data_root(record)
     except MALFORMED as error:
         raise NotTraced(str(error)) from error
-    wrong = (*record_place.wrong_paths(record), *record_place.wrong_inputs(inputs))
+    wrong = (*inventory.wrong_paths(record), *inventory.wrong_inputs(inputs))
     if wrong:
         raise NotTraced(f"{item.record_path}: {wrong[0]}: build the artifact again")
     if root is None:
@@ -175,22 +168,10 @@ def _read(item: Artifact) -> Source:
     return Source(item.folder, root, record, inputs)
 
 
-def _sha256(path: Path, found: os.stat_result) -> str:
-    """The sha256 of a file, computed once a process while its inode does not change."""
-    return _sha256_once(path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-
-
 @lru_cache(maxsize=1024)
-def _sha256_once(path: Path, *_identity: int) -> str:
+def _sha256(path: Path, _stamp: Stamp) -> str:
+    """The sha256 of a file, computed once a process while its inode does not change."""
     return sha256_file(path)
-
-
-def _files(made: Source) -> Iterator[str]:
-    return (output.path for output in made.record.outputs)
-
-
-def _of(partition: str | None) -> str:
-    return "" if partition is None else f" of {partition}"
 
 
 def notes(steps: Iterator[contract.Trace]) -> Iterator[contract.Trace]:
@@ -212,8 +193,14 @@ def inputs_of(
     Yields one step where nothing is recorded. Raises NotTraced as `source`, and for a sample that
     is neither.
     """
-    found = [source(folder, partition)] if partition else sources_in(folder)
-    wanted = [made for made in found if sample in (ALL, made.record.partition, *_files(made))]
+    items = artifacts_in(folder.absolute())
+    found = [source(folder, partition)] if partition else [_read(item) for item in items]
+    wanted = [
+        made
+        for made in found
+        if sample in (ALL, made.record.partition)
+        or any(sample == output.path for output in made.record.outputs)
+    ]
     if found and not wanted:
         parts = ", ".join(str(made.record.partition) for made in found if made.record.partition)
         has = f"its partitions are {parts}" if parts else "it has no samples"

@@ -15,29 +15,33 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Final
 
 from gristmill import families
 from gristmill.contract import GristmillError, Violation, in_words, os_reason
 from gristmill.hashing import sha256_file
-from gristmill.provenance import inventory, record_place
+from gristmill.provenance import inventory
 from gristmill.provenance import record as provenance
-from gristmill.provenance.find_artifacts import Artifact, artifacts, artifacts_in, folders_of
+from gristmill.provenance.find_artifacts import (
+    Artifact,
+    artifacts,
+    artifacts_in,
+    folders_of,
+    readable,
+)
 from gristmill.provenance.raw_inputs import drop_of
 from gristmill.provenance.record import (
+    MALFORMED,
     Input,
     Record,
     data_version,
     holds_record,
+    is_untouched,
     published_version,
     read_bytes,
     read_inputs,
     read_record,
 )
 from gristmill.run.progress import SILENT, Progress, Stage
-
-MALFORMED: Final = (GristmillError, OSError, ValueError, OverflowError, RecursionError)
-"""What reading a record raises, whatever is in its place."""
 
 
 class Hashes:
@@ -93,12 +97,12 @@ class ArtifactCheck:
         except MALFORMED as error:
             self._report(path, "record", str(error))
             return
-        if wrong := next(record_place.wrong_paths(record), None):
+        if wrong := next(inventory.wrong_paths(record), None):
             self._report(path, "record", wrong)
             return  # its paths lead anywhere: nothing they name is read
         if record.digest != digest:
             self._report(path, "record digest", "the record was changed after it was written")
-        elif wrong := record_place.other_place(record, self._artifact):
+        elif wrong := inventory.other_place(record, self._artifact):
             self._report(path, "record", wrong)
         if record.data_version != data_version(record.outputs):
             self._report(path, "data version", "is not the digest of the recorded outputs")
@@ -141,7 +145,7 @@ class ArtifactCheck:
         except MALFORMED as error:
             self._report(self._artifact.record_path, "inputs list", f"cannot be read: {error}")
             return
-        if wrong := next(record_place.wrong_inputs(inputs), None):
+        if wrong := next(inventory.wrong_inputs(inputs), None):
             self._report(self._artifact.record_path, "inputs list", wrong)
             return
         for item in inputs:
@@ -305,7 +309,7 @@ _PASSES = 5
 
 
 def verify(
-    path: Path,
+    path: Path | str,
     *,
     data_root: Path | None = None,
     check_inputs: bool = True,
@@ -334,13 +338,14 @@ def verify(
     meanwhile has no violations. Raises GristmillError where no artifact is at or
     below `path`.
     """
-    path = path.absolute()
+    path = Path(path).absolute()
     folders = folders_of(artifacts(path))
     unasked: list[str] = []
     checks = _Checks(
         data_root, check_inputs, True, check_laws, follow=check_inputs, unasked=unasked
     )
-    violations = checks.of(folders, progress) if folders else []
+    found = checks.findings(folders, progress) if folders else []
+    violations = [each.violation for each in found]
     if left_out is not None:
         left_out.extend(dict.fromkeys(unasked))  # what was replaced meanwhile was asked twice
     violations += inventory.missing(path)
@@ -409,10 +414,9 @@ def is_committed(item: Artifact, since: datetime | None) -> bool:
         return False
     try:
         record = provenance.read_record(item.record_path)
-        stats = [(output, (item.folder / output.path).stat()) for output in record.outputs]
         return record.created >= since and all(
-            (stat.st_size, stat.st_mtime_ns) == (output.bytes, output.mtime_ns)
-            for output, stat in stats
+            is_untouched(item.folder / output.path, output.bytes, output.mtime_ns)
+            for output in record.outputs
         )
     except (*MALFORMED, TypeError):
         return False  # TypeError: `created` has no time zone, as in no record of ours
@@ -433,12 +437,8 @@ class _Checks:
     whole_folders: bool = True
     unasked: list[str] = field(default_factory=list)
 
-    def of(self, folders: Collection[Path], progress: Progress = SILENT) -> list[Violation]:
-        """Violations of the artifacts wanted in these folders, folder by folder."""
-        return [finding.violation for finding in self.findings(folders, progress)]
-
     def findings(self, folders: Collection[Path], progress: Progress) -> list[Finding]:
-        """The same, with the artifact that each is about."""
+        """What is wrong with the artifacts wanted in these folders, folder by folder."""
         by_folder: dict[Path, list[Finding]] = {}
         with (
             progress.stage("verify", unit="bytes", total=0) as stage,
@@ -470,7 +470,7 @@ class _Checks:
         read = {folder}
         items = self._items(folder)
         if self.follow:
-            read.update(used.artifact.folder for used in self._used(items))
+            read.update(used.folder for used, _ in _used_by(items, self.data_root))
         for item in items:
             try:
                 read.update(input_folders(item, self.data_root))
@@ -484,9 +484,6 @@ class _Checks:
             return artifacts_in(folder)
         return [item for item in self.only[folder] if os.path.lexists(item.record_path)]
 
-    def _used(self, items: Collection[Artifact]) -> Iterator[_Used]:
-        return _used_by(items, self.data_root)
-
     def _pass(self, folders: Collection[Path], hashes: Hashes) -> dict[Path, list[Finding]]:
         items = [item for folder in folders for item in self._items(folder)]
         by_folder: dict[Path, list[Finding]] = {folder: [] for folder in folders}
@@ -495,18 +492,18 @@ class _Checks:
             by_folder[folder] += (Finding(item, folder, broken) for broken in violations)
 
         if self.check_bytes:
-            followed = list(self._used(items)) if self.follow else []
+            followed = list(_used_by(items, self.data_root)) if self.follow else []
             checks = [
                 ArtifactCheck(
                     item, self.data_root, hashes, is_committed(item, self.committed_since)
                 )
                 for item in items
             ]
-            inputs = [ArtifactCheck(used.artifact, self.data_root, hashes) for used in followed]
+            inputs = [ArtifactCheck(used, self.data_root, hashes) for used, _ in followed]
             for check in [*checks, *inputs]:
                 check.start(self.check_inputs)
-            for used, check in zip(followed, inputs, strict=True):
-                add(used.user, used.user.folder, _as_input(used, check.violations()))
+            for (_, user), check in zip(followed, inputs, strict=True):
+                add(user, user.folder, _as_input(user, check.violations()))
             for item, check in zip(items, checks, strict=True):
                 add(item, item.folder, check.violations())
             for folder in folders:
@@ -531,24 +528,19 @@ class _Checks:
         return by_folder
 
 
-def _as_input(used: _Used, violations: Iterable[Violation]) -> Iterator[Violation]:
-    """What is wrong with an artifact, as its user is concerned."""
+def _as_input(user: Artifact, violations: Iterable[Violation]) -> Iterator[Violation]:
+    """What is wrong with an artifact, as `user` is concerned, which was made from it."""
     for broken in violations:
         found = broken.found if broken.law == "input" else f"{broken.law}: {broken.found}"
-        yield Violation("input", broken.where, f"{found}: {used.user.title} was made from it")
+        yield Violation("input", broken.where, f"{found}: {user.title} was made from it")
 
 
-@dataclass(frozen=True)
-class _Used:
-    """An artifact that others were made from; `user` is the first of these."""
-
-    artifact: Artifact
-    user: Artifact
-
-
-def _used_by(items: Iterable[Artifact], data_root: Path | None) -> Iterator[_Used]:
+def _used_by(
+    items: Iterable[Artifact], data_root: Path | None
+) -> Iterator[tuple[Artifact, Artifact]]:
     """The artifacts that `items` were made from, over any number of steps, each once.
 
+    With each comes the first of those that were made from it.
     One that is gone, was built again or has no readable record is left out: the check of the record
     that names it reports that.
     """
@@ -559,25 +551,21 @@ def _used_by(items: Iterable[Artifact], data_root: Path | None) -> Iterator[_Use
             if artifact.record_path not in known:
                 known.add(artifact.record_path)
                 todo.append((artifact, user))
-                yield _Used(artifact, user)
+                yield artifact, user
 
 
 def _inputs(item: Artifact, data_root: Path | None) -> Iterator[Artifact]:
     """The artifacts that `item` was made from and that are still the version it used."""
-    try:
-        record = provenance.read_record(item.record_path)
+    for _, record, inputs in readable([item]):
         root = data_root or item.data_root(record)
-        inputs = provenance.read_inputs(record, item.record_path)
-    except MALFORMED:
-        return
-    for given in inputs:
-        if root is None or given.path is None or given.data_version is None:
-            continue
-        folder = root / given.path
-        try:
-            path = provenance.published_record_path(folder, given.partition)
-            if path is None or provenance.read_record(path).data_version != given.data_version:
+        for given in inputs:
+            if root is None or given.path is None or given.data_version is None:
                 continue
-        except MALFORMED:
-            continue
-        yield Artifact(folder, path)
+            folder = root / given.path
+            try:
+                path = provenance.published_record_path(folder, given.partition)
+                if path is None or provenance.read_record(path).data_version != given.data_version:
+                    continue
+            except MALFORMED:
+                continue
+            yield Artifact(folder, path)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -83,33 +84,40 @@ def build_rank(
             translate_disk_errors(build),
             locks.locked(slot.lock, build.title, wait, shared=True, progress=progress),
         ):
-            made = _make(build, ranks, rank, parts, progress)
+            parts.folder.mkdir(parents=True, exist_ok=True)
+            check_space(build, parts.folder)
+            made: list[str] = []
+            with _proved(build, parts, f"rank{rank}", made, progress):
+                made += _unfinished(ranks, rank, parts)
+                ranks.make(rank, parts, progress)
     missing = [each for each in range(ranks.world_size) if _unfinished(ranks, each, parts)]
     if missing:
-        return RankBuilt(made, missing, None)
+        return RankBuilt(len(made), missing, None)
     # The others let go of the lock; one of them may be first.
-    return RankBuilt(made, [], publish(build, wait=True, progress=progress))
+    return RankBuilt(len(made), [], publish(build, wait=True, progress=progress))
 
 
-def _make(build: Build, ranks: Ranks, rank: int, parts: PartStore, progress: Progress) -> int:
-    """Make the parts of a rank from inputs that are as recorded, before and after."""
-    parts.folder.mkdir(parents=True, exist_ok=True)
-    check_space(build, parts.folder)
-    proof, maker = InputProof(build, progress), f"rank{rank}"
+@contextmanager
+def _proved(
+    build: Build, store: PartStore, maker: str, made: Sequence[str], progress: Progress
+) -> Iterator[None]:
+    """Prove the inputs before and after parts are made within.
+
+    made: the parts, which are known after it. Where an input changed they are forgotten: what was
+        made from it must not be adopted.
+    """
+    proof = InputProof(build, progress)
     proof.before()
-    parts.begin(maker, proof.digest())
-    before = _unfinished(ranks, rank, parts)
+    store.begin(maker, proof.digest())
     try:
-        ranks.make(rank, parts, progress)
+        yield
         proof.after()
     except (InputChanged, InputDamaged):
-        # What was made from the changed input must not be adopted.
-        for name in before:
-            parts.forget(name)
-        parts.end(maker)
+        for name in made:
+            store.forget(name)
+        store.end(maker)
         raise
-    parts.end(maker)
-    return len(before)
+    store.end(maker)
 
 
 def _unfinished(ranks: Ranks, rank: int, parts: PartStore) -> list[str]:
@@ -155,34 +163,22 @@ def build_share(build: Build, number: int, of: int, progress: Progress = SILENT)
         share = Share(number, of, home)
         store = PartStore(own / PARTS, share=share)
         try:
-            _make_share(
-                build, Attempt(own / "staging", build.folder, store, build.recipe, progress)
-            )
+            with _proved(build, store, own.name, share.names, progress):
+                _make_share(
+                    build, Attempt(own / "staging", build.folder, store, build.recipe, progress)
+                )
         finally:
             atomic_fs.remove_tree(own)
     return ShareBuilt(len(share.names), store.use.taken_over, share.total)
 
 
 def _make_share(build: Build, attempt: Attempt) -> None:
-    """Run the builder until its share is made; forget the parts of an input that changed."""
-    share = attempt.store.share
-    assert share is not None
-    proof, maker = InputProof(build, attempt.progress), attempt.out.parent.name
-    proof.before()
-    attempt.store.begin(maker, proof.digest())
+    """Run the builder until its share is made."""
     try:
-        try:
-            build.make(attempt)
-        except ShareMade:
-            pass
-        except BaseException as error:
-            # Frames can keep a worker pool alive, which writes into the folder to be removed.
-            traceback.clear_frames(error.__traceback__)
-            raise
-        proof.after()
-    except (InputChanged, InputDamaged):
-        for name in share.names:
-            attempt.store.forget(name)
-        attempt.store.end(maker)
+        build.make(attempt)
+    except ShareMade:
+        pass
+    except BaseException as error:
+        # Frames can keep a worker pool alive, which writes into the folder to be removed.
+        traceback.clear_frames(error.__traceback__)
         raise
-    attempt.store.end(maker)

@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import UNLISTED, WORK
-from gristmill.provenance import Record, inventory, record_place
+from gristmill.provenance import Record, inventory
 from gristmill.provenance.find_artifacts import Artifact
-from gristmill.provenance.record_place import Members
+from gristmill.provenance.inventory import Members
 from gristmill.publish import atomic_fs, stamps, storage
 from gristmill.publish.build import Build, Slot
 from gristmill.run import locks
@@ -85,11 +85,11 @@ def _commit(
             locks.confirm()
             whole = _whole(staged)
             storage.mend(build.folder)
-            members = record_place.others(build.folder, build.artifact, build.partition)
+            members = inventory.others(build.folder, build.artifact, build.partition)
             before = stamps.unchanged(build.folder, members.records)
             item = Artifact(build.folder, build.record_path)
             if replaced is not None:
-                replaced = record_place.own_record(item, build.artifact)
+                replaced = inventory.own_record(item, build.artifact)
             notes = _join(build, staged, whole, replaced, members)
             _swap_in(whole, build, slot)
             atomic_fs.remove_tree(staged)
@@ -179,7 +179,7 @@ def link_others(
     """
     own = {item.record_path.relative_to(item.folder).as_posix()}
     if replaced is not None:
-        own.update(record_place.files_of(item, replaced))
+        own.update(inventory.files_of(item, replaced))
     present = set(atomic_fs.files_below(item.folder))
     unknown = present - members.files - own
     aside = sorted(unknown if not members.unclear else unknown & new)

@@ -18,8 +18,7 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.publish import storage
-from gristmill.settings.root_tables import HASH, MIRROR, RAY, RUN, MirrorSettings, RunSettings
-from gristmill.settings.tables import FILE
+from gristmill.settings.tables import FILE, HASH, MIRROR, RAY, RUN, MirrorSettings, RunSettings
 from gristmill.untrusted.toml import read_toml
 
 _ENGINES: Final = ("ray", "dagster-ray", "dagster-celery", "dagster-dask", "dagster-k8s")

@@ -21,7 +21,7 @@ from gristmill.publish import doctor, stamps
 from gristmill.publish.build import Build, InputChanged, InputDamaged
 from gristmill.publish.stamps import stamp_of
 from gristmill.run.progress import Progress, Stage
-from gristmill.settings.root_tables import HASH
+from gristmill.settings.tables import HASH
 
 _TRIES = 10
 

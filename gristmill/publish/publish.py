@@ -23,7 +23,8 @@ from gristmill import provenance
 from gristmill.contract import FileFailed, FileNote, GristmillError, Summary, counts_of, os_reason
 from gristmill.hashing import sha256_file
 from gristmill.layout import PARTS
-from gristmill.provenance import InputsFile, Notes, Output, Record, Replaced, environment, inventory
+from gristmill.provenance import InputsFile, Notes, Record, Replaced, environment, inventory
+from gristmill.provenance.record import is_untouched
 from gristmill.publish import atomic_fs, commit, remove
 from gristmill.publish.build import (
     PUBLISHER,
@@ -177,12 +178,16 @@ def _standing_record(build: Build, ignore_unreadable: bool = False) -> Record | 
 
 def _is_up_to_date(build: Build, standing: Record) -> bool:
     """Whether `standing` is what `build` would make and its files are as recorded."""
+    files: list[tuple[str, int, int | None]] = [
+        (output.path, output.bytes, output.mtime_ns) for output in standing.outputs
+    ]
+    if (listed := standing.inputs_file) is not None:
+        files.append((listed.path, listed.bytes, None))
     return (
         build.made(standing)
         and standing.digest == standing.computed_digest()
         and set(build.deletes) <= set(standing.deleted_inputs)
-        and (standing.inputs_file is None or _has_size(build, standing.inputs_file))
-        and all(_untouched(build, output) for output in standing.outputs)
+        and all(is_untouched(build.folder / path, *facts) for path, *facts in files)
     )
 
 
@@ -190,21 +195,6 @@ def _unchanged(build: Build, standing: Record) -> Published:
     inventory.note_unchanged(build.root, build.entry)
     notes = ["nothing to do: same inputs, config and code"]
     return Published(build.folder, standing, rebuilt=False, notes=notes)
-
-
-def _untouched(build: Build, output: Output) -> bool:
-    try:
-        stat = (build.folder / output.path).stat()
-    except OSError:
-        return False
-    return (stat.st_size, stat.st_mtime_ns) == (output.bytes, output.mtime_ns)
-
-
-def _has_size(build: Build, listed: InputsFile) -> bool:
-    try:
-        return (build.folder / listed.path).stat().st_size == listed.bytes
-    except OSError:
-        return False
 
 
 def _build(

@@ -16,7 +16,7 @@ from typing import Final
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import DROPS, PARTS, SLOTS, VERSIONS, WORK, without_dots
-from gristmill.provenance import Input, Record, find_artifacts, inventory, record_place
+from gristmill.provenance import Input, Record, find_artifacts, inventory
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry, State, entries, root_above
 from gristmill.publish import atomic_fs, commit, storage
@@ -230,14 +230,8 @@ def dependents(root: Path, entries: Sequence[Entry]) -> list[Entry]:
 
     What is nested in one of them, or in what was made from it, goes with it and is left out.
     """
-    read = []
-    for item in find_artifacts.artifacts(root):
-        try:
-            record = provenance.read_record(item.record_path)
-            inputs = provenance.read_inputs(record, item.record_path)
-        except (GristmillError, OSError, ValueError):
-            continue  # `verify` reports it
-        read.append((Entry.of(root, item), inputs))
+    items = find_artifacts.artifacts(root)
+    read = [(Entry.of(root, item), given) for item, _, given in find_artifacts.readable(items)]
     seen, found = set(entries), list[Entry]()
 
     def follow(entry: Entry) -> None:
@@ -291,12 +285,7 @@ def made_from(root: Path, raw: Collection[tuple[str, str]]) -> tuple[list[Made],
     record does not say any more, since an input was built again or is gone, counts as another file.
     """
     read: dict[tuple[str, str | None], tuple[Made, Record, Sequence[Input]]] = {}
-    for item in find_artifacts.artifacts(root):
-        try:
-            record = provenance.read_record(item.record_path)
-            inputs = provenance.read_inputs(record, item.record_path)
-        except (GristmillError, OSError, ValueError):
-            continue  # `verify` reports it
+    for item, record, inputs in find_artifacts.readable(find_artifacts.artifacts(root)):
         made = Made(Entry.of(root, item), record.asset, record.partition)
         read[made.entry.artifact, record.partition] = made, record, inputs
     kinds: dict[tuple[str, str | None], set[bool]] = {}
@@ -368,8 +357,8 @@ def _remove_partition(root: Path, entry: Entry) -> None:
             commit.link_others(
                 item,
                 left,
-                record_place.own_record(item, entry.artifact),
-                record_place.others(folder, entry.artifact, entry.partition),
+                inventory.own_record(item, entry.artifact),
+                inventory.others(folder, entry.artifact, entry.partition),
             )
             atomic_fs.flush_tree(left)
             locks.confirm()

@@ -115,11 +115,11 @@ def located(address: Path | str) -> Path:
 
     Any other address is returned as an absolute path, so that a pickle of the reader leads to the
     same folder in a process with another working directory. Raises MirrorError as
-    `gristmill.mirror.pulling.fetched`, BadInput for a Path that was made of an address.
+    `gristmill.mirror.transfers.fetched`, BadInput for a Path that was made of an address.
     """
     text = os.fspath(address)
     if isinstance(address, str) and text.startswith(_MARKS):
-        folder: Path = import_module("gristmill.mirror.pulling").fetched(text)
+        folder: Path = import_module("gristmill.mirror.transfers").fetched(text)
         return folder
     if not isinstance(address, str) and text.startswith(_COLLAPSED):
         raise BadInput(text, "is an address in a mirror: give it as text, since a Path changes it")

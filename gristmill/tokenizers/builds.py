@@ -10,7 +10,7 @@ from gristmill.contract import GristmillError, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import raw_inputs
 from gristmill.publish.build import Attempt, Build
-from gristmill.settings.root_tables import PLACING, PlacingSettings
+from gristmill.settings.tables import PLACING, PlacingSettings
 from gristmill.untrusted.files import has_file
 from gristmill.vocabularies.pinned import (
     INBOX,

@@ -7,7 +7,7 @@ from gristmill.code.digest import Code
 from gristmill.families import Catalog, Law, Source
 from gristmill.inbox import DropKind, Shape
 from gristmill.lazy_exports import call
-from gristmill.settings.root_tables import PLACING
+from gristmill.settings.tables import PLACING
 from gristmill.vocabularies.pinned import (
     GPT2,
     INBOX,

@@ -23,7 +23,7 @@ from gristmill.contract import BadInput, FileNote, GristmillError, Summary, Viol
 from gristmill.hashing import sha256_file
 from gristmill.printable import printable
 from gristmill.run.progress import SILENT, Progress
-from gristmill.settings.root_tables import PLACING, PlacingSettings
+from gristmill.settings.tables import PLACING, PlacingSettings
 from gristmill.untrusted import child
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
 from gristmill.vocabularies.pinned import (

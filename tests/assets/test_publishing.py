@@ -19,8 +19,7 @@ from gristmill.mirror import pull
 from gristmill.mirror.store import Store
 from gristmill.publish.build import Attempt, Build
 from gristmill.run.progress import Report, reporting_to
-from gristmill.settings.root_tables import MIRROR, RUN, MirrorSettings
-from gristmill.settings.tables import Table, resolve
+from gristmill.settings.tables import MIRROR, RUN, MirrorSettings, Table, resolve
 from resources import Lake
 from tests.mirror.roots import clean
 
@@ -575,7 +574,7 @@ def test_a_mirror_that_cannot_be_reached_fails_the_run_and_keeps_what_was_publis
 
 
 def test_of_a_batch_each_partition_that_is_missed_is_named(push, instance, mirror, monkeypatch):
-    monkeypatch.setattr("gristmill.mirror.pushing.Store", Cut)
+    monkeypatch.setattr("gristmill.mirror.transfers.Store", Cut)
     monkeypatch.setattr(Cut, "refuses", "first/k02/")
     result = push()
     assert not result.success

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -13,14 +12,13 @@ import pytest
 
 from gristmill import families
 from gristmill.asset import declared
-from gristmill.code import definitions, digest
-from gristmill.code.definitions import Place, Sources
-from gristmill.code.digest import LEFT_OUT, Code, definitions_of, is_left_out
+from gristmill.code import digest
+from gristmill.code.digest import LEFT_OUT, Code, Place, Sources, definitions_of, is_left_out
 from gristmill.contract import GristmillError
 from gristmill.lazy_exports import Call
 from gristmill.run import kernels
 from gristmill.run.kernels import CACHE_DIR
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, ran
 
 FACTS = {"ab": ("digest", "a.module", "b"), "cd": ("other",)}
 
@@ -409,7 +407,7 @@ def test_a_digest_of_sources_that_changed_while_they_were_read_is_not_kept(write
     right = Code(ENTRY).digest
     write(PACKAGE | {"unused.py": "nothing = 2"})
     digest._sum("fake")
-    mill = Path(definitions.folder_of("fake")) / "mill.py"
+    mill = Path(digest.folder_of("fake")) / "mill.py"
     text = mill.read_text()
     mill.write_text(text.replace("LIMIT = ", "LIMIT = 1 + "))
     assert mill.read_text() != text
@@ -426,7 +424,7 @@ def test_another_rule_finds_again(
     before = Code(ENTRY).digest
     _forget()
     (tmp_path / "rule.py").write_text("another rule")
-    monkeypatch.setattr(definitions, "__file__", str(tmp_path / "rule.py"))
+    monkeypatch.setattr(digest, "__file__", str(tmp_path / "rule.py"))
     monkeypatch.setattr(Sources, "line", lambda _self, _place: "another\n")
     assert Code(ENTRY).digest != before
     assert len(list((tmp_path / "cache").iterdir())) == 2
@@ -458,12 +456,10 @@ def test_of_gristmill_itself_a_module_may_move_and_shared_code_may_not_change(
     shutil.copytree(CHECKOUT / "gristmill", copy, ignore=shutil.ignore_patterns("__pycache__"))
 
     def digest() -> str:
-        done = subprocess.run(
+        done = ran(
             [sys.executable, "-B", "-c", DIGESTS],
             cwd=tmp_path,
             env={"PYTHONPATH": str(tmp_path), CACHE_DIR: str(tmp_path / "cache")},
-            capture_output=True,
-            text=True,
             check=True,
         )
         return done.stdout
@@ -542,25 +538,20 @@ def test_a_file_that_is_not_as_it_was_written_counts_for_nothing(folder: Path) -
     assert digest.read_facts("facts") == {"ef": ("x",)}
 
 
-def test_a_file_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_bounded_and_where_none_can_be_written_nothing_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(digest, "MOST", 3)
-    digest.keep_facts("facts", FACTS)
-    digest.keep_facts("facts", {"ef": ("x",)})
-    assert len(digest.read_facts("facts")) == 3
-    digest.keep_facts("facts", {"gh": ("y",)})
+    for more, count in ((FACTS, 2), ({"ef": ("x",)}, 3), ({"gh": ("y",)}, 1)):
+        digest.keep_facts("facts", more)
+        assert len(digest.read_facts("facts")) == count
     assert digest.read_facts("facts") == {"gh": ("y",)}
-
-
-def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv(kernels.CACHE_DIR, str(tmp_path / "file" / "cache"))
+    (folder / "others").mkdir()
+    (folder / "others" / "x").touch()
+    monkeypatch.setenv(kernels.CACHE_DIR, str(folder))
+    digest.keep_facts("others", FACTS)
+    assert digest.read_facts("others") == {}
+    assert {path.name for path in folder.iterdir()} == {"facts", "others"}
+    monkeypatch.setenv(kernels.CACHE_DIR, str(folder / "facts" / "cache"))  # below a file
     digest.keep_facts("facts", FACTS)
     assert digest.read_facts("facts") == {}
-
-
-def test_a_file_that_cannot_be_replaced_is_left_alone(folder: Path) -> None:
-    (folder / "facts").mkdir(parents=True)
-    (folder / "facts" / "x").touch()
-    digest.keep_facts("facts", FACTS)
-    assert digest.read_facts("facts") == {}
-    assert [path.name for path in folder.iterdir()] == ["facts"]

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.fuzz.parser import SCRATCH, Parser
 from tests.fuzz.parsers import PARSERS
-from tests.paths import CHECKOUT, memory
+from tests.paths import CHECKOUT, memory, ran
 
 _AT_ONCE = 2
 _KEPT = CHECKOUT / ".fuzz"
@@ -83,22 +83,18 @@ def fuzz(parser: Parser) -> Result:
         if not parser.words:
             options = options[1:]
         begin = time.monotonic()
-        done = subprocess.run(
+        done = ran(
             [sys.executable, "-m", "tests.fuzz.one", parser.name, *options, reached, parser.corpus],
-            cwd=CHECKOUT,
             env={**os.environ, SCRATCH: scratch},
-            capture_output=True,
-            text=True,
             errors="replace",
-            check=False,
         )
     said = done.stdout + done.stderr
     counts = re.findall(r"stat::number_of_executed_units:\s*(\d+)", said)
     inputs = int(counts[-1]) if counts else 0
     # Without the start of Python and the compiling of kernels.
-    ran = re.findall(r"Done \d+ runs in (\d+) second", said)
+    lasted = re.findall(r"Done \d+ runs in (\d+) second", said)
     finding = "" if done.returncode == 0 and inputs else _what_happened(said)
-    seconds = float(ran[-1]) if ran else time.monotonic() - begin
+    seconds = float(lasted[-1]) if lasted else time.monotonic() - begin
     return Result(parser.name, inputs, seconds, finding)
 
 

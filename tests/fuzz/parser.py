@@ -19,6 +19,7 @@ CORPUS = Path(__file__).parent / "corpus"
 MILLION = 1_000_000
 HUNDRED_THOUSAND = 100_000
 TEN_THOUSAND = 10_000
+Read = Callable[[bytes], Any]
 JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
 
 
@@ -39,7 +40,7 @@ class Parser:
     """
 
     name: str
-    read: Callable[[bytes], Any]
+    read: Read
     modules: tuple[str, ...]
     covers: tuple[str, ...] = ()
     allowed: tuple[type[Exception], ...] = (GristmillError,)
@@ -65,6 +66,19 @@ class Parser:
         except self.allowed:
             return False
         return True
+
+
+class Parsers(list[Parser]):
+    """The parsers of a module, each registered where it is written."""
+
+    def add(self, name: str, *modules: str, **more: Any) -> Callable[[Read], Read]:
+        """Register a function as the parser `name`; the rest as of `Parser`."""
+
+        def register(read: Read) -> Read:
+            self.append(Parser(name, read, modules, **more))
+            return read
+
+        return register
 
 
 @cache

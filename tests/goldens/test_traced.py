@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from gristmill import families
-from gristmill.code.definitions import Place, Sources
-from gristmill.code.digest import definitions_of, is_left_out
+from gristmill.code.digest import Place, Sources, definitions_of, is_left_out
 from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
 

@@ -141,33 +141,23 @@ def test_what_is_nested_and_was_not_pushed_again_goes(hub, tmp_path):
     assert repository(hub).files == in_repository(tmp_path)
 
 
-def test_a_commit_of_others_meanwhile_is_kept(hub, tmp_path):
+def test_commits_of_others_meanwhile_are_kept_and_too_many_end_the_push(hub, tmp_path):
     built(tmp_path)
-    meanwhile = [b"first", b"second"]
+    left = [9]
 
     def other(there: Repository) -> None:
-        if meanwhile:
-            added = {"README.md": Stored(meanwhile.pop(0), False)}
+        if left[0]:
+            left[0] -= 1
+            added = {"README.md": Stored(b"%d" % left[0], False)}
             there.add("of another", {**there.commits[-1][2], **added})
-
-    hub.before_commit = other
-    (done,) = push(tmp_path, URL)
-    assert done.error is None
-    assert repository(hub).files == {**in_repository(tmp_path), "README.md": b"second"}
-    assert len(hub.uploads) == len(set(hub.objects))
-
-
-def test_others_that_commit_all_the_time_end_the_push(hub, tmp_path):
-    built(tmp_path)
-
-    def other(there: Repository) -> None:
-        there.add("of another", there.commits[-1][2])
 
     hub.before_commit = other
     with pytest.raises(HubError, match="others commit all the time: push again"):
         push(tmp_path, URL)
-    hub.before_commit = lambda _: None
-    assert push(tmp_path, URL)[0].created
+    (done,) = push(tmp_path, URL)
+    assert done.created and done.error is None
+    assert repository(hub).files == {**in_repository(tmp_path), "README.md": b"0"}
+    assert len(hub.uploads) == len(set(hub.objects))
 
 
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
@@ -309,24 +299,21 @@ def test_many_artifacts_are_several_commits(hub, tmp_path, monkeypatch):
     assert repository(hub).files == in_repository(tmp_path)
 
 
-def test_the_command_says_what_it_did(hub, tmp_path):
+def test_the_command_says_what_it_did_or_that_the_hub_does_not_answer(hub, tmp_path, monkeypatch):
     built(tmp_path)
-    done = CliRunner().invoke(main, ["push", URL, "--data-root", str(tmp_path)])
+    words = ["push", URL, "--data-root", str(tmp_path)]
+    done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     commit = repository(hub).commits[-1][0]
     assert f"pushed     family/tiny: commit {commit[:12]}, 5 files, " in done.output
-
-
-def test_a_hub_that_does_not_answer_ends_in_one_line(hub, tmp_path, monkeypatch):
-    built(tmp_path)
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:1")
-    done = CliRunner().invoke(main, ["push", URL, "--data-root", str(tmp_path)])
+    done = CliRunner().invoke(main, words)
     assert done.exit_code == 1 and "Traceback" not in done.output
     assert "Error: hf://datasets/me/corpus: " in done.output
 
 
-def placed(root: Path, text: str) -> dict[str, bytes]:
-    """What is pushed of an artifact whose `place.json` has this text."""
+def placed(root: Path, text: str, is_recorded: bool = True) -> dict[str, bytes]:
+    """What is pushed of an artifact whose `place.json` has this text, which its record may say."""
     built(root)
     folder, name = root / "family/tiny", provenance.RECORD
     (folder / "place.json").write_text(text)
@@ -335,9 +322,11 @@ def placed(root: Path, text: str) -> dict[str, bytes]:
         each.model_copy(update={"sha256": sha256_file(folder / each.path)})
         for each in record.outputs
     ]
+    if is_recorded:
+        record = record.model_copy(update={"outputs": outputs})
     opened = OpenFolder(folder, "none", name)
     try:
-        return neutral(opened, name, record.model_copy(update={"outputs": outputs}))[1]
+        return neutral(opened, name, record)[1]
     finally:
         opened.close()
 
@@ -358,23 +347,10 @@ def test_a_place_in_a_data_root_is_written_from_the_root(before, after, tmp_path
     assert record.digest == record.computed_digest()
     (listed,) = (each for each in record.outputs if each.path == "place.json")
     assert listed.bytes == len(said["place.json"])
-
-
-@pytest.mark.parametrize(
-    "text", ['{"a": "/family/tiny/x", "b": "family/tiny"}', '["/d/family/tiny2", "x/family/tiny"]']
-)
-def test_a_file_without_such_a_place_goes_as_it_stands(text, tmp_path):
-    assert placed(tmp_path, text) == {}
-
-
-def test_a_file_that_is_not_the_recorded_one_is_refused(tmp_path):
-    built(tmp_path)
-    folder = tmp_path / "family/tiny"
-    (folder / "place.json").write_text('{"place": "/elsewhere/family/tiny"}')
-    opened = OpenFolder(folder, "none", provenance.RECORD)
     with pytest.raises(BadInput, match="not the file that its provenance record lists"):
-        neutral(opened, provenance.RECORD, provenance.read_record(folder / provenance.RECORD))
-    opened.close()
+        placed(tmp_path, '{"place": "/elsewhere/family/tiny"}', is_recorded=False)
+    for text in ('{"a": "/family/tiny/x", "b": "family/tiny"}', '["/d/family/tiny2", "x/family"]'):
+        assert placed(tmp_path, text) == {}  # it has no such place
 
 
 @pytest.mark.slow
@@ -464,12 +440,9 @@ def test_what_a_person_wrote_is_kept(files):
     assert head(text)["configs"][0]["data_files"] == files
 
 
-@pytest.mark.parametrize("before", ["", "# Mine\n", "---\nlicense: mit\n---\n"])
-def test_without_rows_it_stays(before):
-    assert readme(before, {}, {"gone"}, "corpus") == (before, {})
-
-
-def test_a_head_that_is_no_yaml_is_refused():
+def test_without_rows_it_stays_and_a_head_that_is_no_yaml_is_refused():
+    for before in ("", "# Mine\n", "---\nlicense: mit\n---\n"):
+        assert readme(before, {}, {"gone"}, "corpus") == (before, {})
     with pytest.raises(BadInput, match="mend it"):
         readme("---\na: [\n---\n", {}, (), "corpus")
 

@@ -1,24 +1,17 @@
 """A push or a pull that is killed at any step leaves whole versions, and the next one continues."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests import budget
-from tests.paths import CHECKOUT
+from tests.paths import ran
 
 
 def _killed(folder: Path, words: list[str]) -> dict[str, str]:
     """How each kill ended and what it left, by its word."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.mirror.kill_server", str(folder), *words],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([sys.executable, "-m", "tests.mirror.kill_server", str(folder), *words])
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [line.split(" ", 1) for line in done.stdout.splitlines() if ":" in line.split(" ")[0]]
     return dict(lines)

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,44 +93,60 @@ def test_a_folder_in_a_data_root_is_listed_against_that_root(root, below):
     assert {item.state for item in list_artifacts(root / below)} == {"current"}
 
 
-def test_a_raw_file_that_changed_is_named(root):
-    (root / "drops/words/one/words.txt").write_text("other words")
-    pack, pool = list_artifacts(root)
-    assert (pack.state, pack.why) == ("input changed", "drops/words/one/words.txt")
-    assert pool.state == "current"
+PACK, POOL = "words/pack/one", "words/pool/all"
+RAW, OWN = "drops/words/one/words.txt", f"{PACK}/words.txt"
+CURRENT, LESS = ("current", ""), ("files changed", "words.txt")
 
 
-def test_a_drop_that_is_gone_is_named(root):
-    shutil.rmtree(root / "drops/words/one")
-    assert states(root) == {"words/pack": "current (inputs gone)", "words/pool": "current"}
+def _recorded(root: Path, artifact: str, **fields: object) -> None:
+    path = root / artifact / "provenance.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
-@pytest.mark.parametrize("change", ["size", "time", "gone"])
-def test_a_file_of_the_artifact_that_changed_is_named(root, change):
-    file = root / "words/pack/one/words.txt"
-    if change == "size":
-        file.write_text("less")
-    elif change == "time":
-        os.utime(file, (0, 0))
-    else:
-        file.unlink()
-    (pack, _) = list_artifacts(root)
-    assert (pack.state, pack.why) == ("files changed", "words.txt")
+def _delete_with_entry(root: Path) -> None:
+    shutil.rmtree(root / PACK)
+    Entry(PACK).file(root).unlink()
 
 
-def test_an_input_that_was_built_again_is_named(root):
-    path = root / "words/pack/one/provenance.json"
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps(record | {"data_version": "0" * 64}))
-    (_, pool) = list_artifacts(root)
-    assert (pool.state, pool.why) == ("input changed", "words/pack one")
+def _delete_by_pool(root: Path) -> None:
+    _recorded(root, POOL, deleted_inputs=[PACK])
+    remove_artifact(root / PACK)
 
 
-def test_an_input_that_is_gone_is_named(root):
-    shutil.rmtree(root / "words/pack/one")
-    assert states(root) == {"words/pool": "current (inputs gone)", "None": "missing"}
-    (gone, _) = sorted(list_artifacts(root), key=lambda item: item.state)
-    assert gone.why == "words/pack one"
+GONE = "current (inputs gone)"
+CHANGES: dict[str, tuple[Callable[[Path], object], list[tuple[str, str]]]] = {
+    "raw file": (
+        lambda root: (root / RAW).write_text("other words"),
+        [("input changed", RAW), CURRENT],
+    ),
+    "drop gone": (lambda root: shutil.rmtree((root / RAW).parent), [(GONE, RAW), CURRENT]),
+    "size": (lambda root: (root / OWN).write_text("less"), [LESS, CURRENT]),
+    "time": (lambda root: os.utime(root / OWN, (0, 0)), [LESS, CURRENT]),
+    "file gone": (lambda root: (root / OWN).unlink(), [LESS, CURRENT]),
+    "input built again": (
+        lambda root: _recorded(root, PACK, data_version="0" * 64),
+        [CURRENT, ("input changed", "words/pack one")],
+    ),
+    "input deleted with its entry": (
+        _delete_with_entry,
+        [(GONE, "words/pack one, which the inventory does not name, either")],
+    ),
+    "input deleted by its pool": (_delete_by_pool, [CURRENT]),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_changed_is_named(root, what):
+    change, expected = CHANGES[what]
+    change(root)
+    assert [(item.state, item.why) for item in list_artifacts(root)] == expected
+
+
+def test_an_input_that_is_gone_is_named_and_is_missing(root):
+    shutil.rmtree(root / PACK)
+    missing, pool = list_artifacts(root)
+    assert missing.state == "missing"
+    assert (pool.asset, pool.state, pool.why) == ("words/pool", GONE, "words/pack one")
 
 
 def test_other_code_is_named_where_all_else_is_current(root, monkeypatch):
@@ -141,24 +158,6 @@ def test_other_code_is_named_where_all_else_is_current(root, monkeypatch):
     assert pool.state == "current"
     shutil.rmtree(root / "drops/words/one")
     assert states(root)["words/pack"] == "current (inputs gone)"
-
-
-def test_an_input_that_was_deleted_with_its_entry_is_named(root):
-    shutil.rmtree(root / "words/pack/one")
-    Entry("words/pack/one").file(root).unlink()
-    (pool,) = list_artifacts(root)
-    assert (pool.state, pool.why) == (
-        "current (inputs gone)",
-        "words/pack one, which the inventory does not name, either",
-    )
-
-
-def test_an_input_that_its_pool_deleted_is_no_change(root):
-    path = root / "words/pool/all/provenance.json"
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps(record | {"deleted_inputs": ["words/pack/one"]}))
-    remove_artifact(root / "words/pack/one")
-    assert states(root) == {"words/pool": "current"}
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"schema_version": 99}', "\x00\xff"])

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.publish import atomic_fs
-from tests.paths import CHECKOUT
+from tests.paths import ran
 from tests.publish.killing import Call
 from tests.publish.scenarios import SCENARIOS
 from tests.requirements import cannot_run
@@ -234,13 +233,7 @@ def test_no_call_escapes_the_layer(shim, tmp_path, builder):
     for setting in preload:
         command += ["-E", setting]
     code = "\n".join(line.strip() for line in BUILDERS[builder].splitlines())
-    done = subprocess.run(
-        [*command, sys.executable, "-c", code, str(root)],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([*command, sys.executable, "-c", code, str(root)])
     if "ptrace" in done.stderr and done.returncode != 0:
         cannot_run("strace", f"strace may not trace here: {done.stderr}")
     assert done.returncode == 0, done.stderr

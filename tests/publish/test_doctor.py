@@ -1,6 +1,5 @@
 """`gristmill doctor`: what is said of a file system, of libraries and of the instance."""
 
-import subprocess
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from gristmill.cli import main
 from gristmill.publish import doctor, storage
 from gristmill.publish.doctor import Finding, Verdict
 from gristmill.publish.storage import Abilities, Mount, State
+from tests.paths import ran
 from tests.read_only import read_only
 
 ALL = Abilities(*[None] * len(fields(Abilities)))
@@ -109,7 +109,7 @@ def test_a_root_that_cannot_be_written_is_said(tmp_path):
     code = "import sys; from gristmill.publish import doctor; from pathlib import Path\n"
     code += "for one in doctor.of_file_system(Path(sys.argv[1])): print(one)"
     words = read_only([tmp_path], [sys.executable, "-c", code, tmp_path])
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    done = ran(words, check=True)
     assert done.stdout.splitlines()[-1].startswith("MISSING writing: Read-only file system")
 
 

@@ -1,6 +1,7 @@
 """Inputs that differ from their records: refused before a builder reads them, and after."""
 
 import dataclasses
+import json
 import os
 import shutil
 import signal
@@ -14,10 +15,10 @@ import pytest
 
 from gristmill import provenance
 from gristmill.contract import GristmillError, Summary, Violation
-from gristmill.provenance import Input, find_artifacts, verification
+from gristmill.provenance import Input, Record, find_artifacts, inventory, verification
 from gristmill.provenance import record as records
 from gristmill.provenance.raw_inputs import known_hashes, raw_inputs
-from gristmill.publish import input_proof
+from gristmill.publish import input_proof, stamps
 from gristmill.publish.build import (
     Attempt,
     Build,
@@ -145,38 +146,48 @@ def test_an_input_that_is_damaged_and_mended_during_the_build_is_noticed(tmp_pat
         publish(_copying(tmp_path, item, damage_and_mend))
 
 
-def test_a_changed_record_of_an_input_is_refused(tmp_path):
-    item = _input(tmp_path)
-    path = tmp_path / SOURCE / "provenance.json"
-    path.write_bytes(path.read_bytes().replace(b'"rows": 6', b'"rows": 7'))
-    with pytest.raises(InputDamaged, match="the record was changed after it was written"):
-        publish(_copying(tmp_path, item))
-
-
-@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
-def test_the_record_of_another_artifact_or_partition_is_refused(tmp_path, shared):
-    item = _input(tmp_path, shared)
-    if shared:
-        publish(_source(tmp_path, shared, partition="p2"))
-        records = tmp_path / SOURCE / "provenance"
-        shutil.copy(records / "p2.json", records / "p1.json")
-    else:
-        publish(tiny_build(tmp_path, "family/other", asset="test/source"))
-        shutil.rmtree(tmp_path / SOURCE)
-        (tmp_path / "family/other").rename(tmp_path / SOURCE)
-    of = f"{SOURCE}, partition p2" if shared else "family/other, partition p1"
-    with pytest.raises(InputDamaged, match=f"the record is of {of}"):
-        publish(_copying(tmp_path, item))
-
-
-def test_a_record_whose_data_version_is_not_of_its_files_is_refused(tmp_path):
-    item = _input(tmp_path)
-    path = tmp_path / SOURCE / "provenance.json"
+def _other_outputs(path: Path) -> None:
     record = provenance.read_record(path)
     wrong = [output.model_copy(update={"sha256": "00" * 32}) for output in record.outputs]
     path.write_bytes(record.model_copy(update={"outputs": wrong}).sealed().to_bytes())
-    with pytest.raises(InputDamaged, match="its data version is not that of its files"):
+
+
+def _other_artifact(root: Path) -> None:
+    publish(tiny_build(root, "family/other", asset="test/source"))
+    shutil.rmtree(root / SOURCE)
+    (root / "family/other").rename(root / SOURCE)
+
+
+def _other_partition(root: Path) -> None:
+    publish(_source(root, shared=True, partition="p2"))
+    records = root / SOURCE / "provenance"
+    shutil.copy(records / "p2.json", records / "p1.json")
+
+
+RECORD = f"{SOURCE}/provenance.json"
+REFUSED: dict[str, Callable[[Path], object]] = {
+    "the record was changed after it was written": lambda root: (root / RECORD).write_bytes(
+        (root / RECORD).read_bytes().replace(b'"rows": 6', b'"rows": 7')
+    ),
+    "its data version is not that of its files": lambda root: _other_outputs(root / RECORD),
+    r"provenance\.json: not a provenance record": lambda root: (root / RECORD).write_bytes(b"{"),
+    "the record is of family/other, partition p1": _other_artifact,
+    f"the record is of {SOURCE}, partition p2": _other_partition,
+    "100 bytes, recorded [0-9,]+": lambda root: os.truncate(_rows(root / SOURCE), 100),
+    r'gristmill.toml: \[run\] prove = "hashes": must be one': lambda root: (
+        root / "gristmill.toml"
+    ).write_text('[run]\nprove = "hashes"\n'),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_an_input_or_its_record_lacks_is_refused_in_words(tmp_path, words):
+    item = _input(tmp_path, shared="partition p2" in words)
+    REFUSED[words](tmp_path)
+    with pytest.raises(GristmillError, match=words) as refused:
         publish(_copying(tmp_path, item))
+    is_read = "not a provenance" not in words and "gristmill.toml" not in words
+    assert isinstance(refused.value, InputDamaged) is is_read
 
 
 def test_a_changed_list_of_inputs_of_an_input_is_refused(tmp_path):
@@ -230,15 +241,16 @@ def replace_by_a_copy(path: Path) -> None:
     other.replace(path)
 
 
-def test_a_commit_of_another_partition_during_the_build_is_accepted(tmp_path):
-    item = _input(tmp_path, shared=True)
-    sibling = _source(tmp_path, shared=True, partition="p2")
-    assert publish(_copying(tmp_path, item, lambda: publish(sibling))).rebuilt
-
-
-def test_an_equal_rebuild_of_the_input_during_the_build_is_accepted(tmp_path):
-    item = _input(tmp_path)
-    assert publish(_copying(tmp_path, item, lambda: publish(_source(tmp_path), True))).rebuilt
+@pytest.mark.parametrize("during", ["other partition", "equal rebuild", "link to a raw file"])
+def test_what_changes_no_byte_of_an_input_during_the_build_is_accepted(tmp_path, during):
+    raw, shared = raw_file(tmp_path), during == "other partition"
+    item = raw_input(tmp_path, "drops/raw") if "raw" in during else _input(tmp_path, shared)
+    act = {
+        "other partition": lambda: publish(_source(tmp_path, shared=True, partition="p2")),
+        "equal rebuild": lambda: publish(_source(tmp_path), rebuild=True),
+        "link to a raw file": lambda: os.link(raw, tmp_path / "link"),
+    }[during]
+    assert publish(_copying(tmp_path, item, act)).rebuilt
 
 
 def test_another_version_of_the_input_during_the_build_is_refused(tmp_path):
@@ -275,12 +287,6 @@ def test_a_raw_file_that_was_only_touched_after_it_was_hashed_is_read(tmp_path):
     built = publish(_copying(tmp_path, item))
     assert built.rebuilt
     assert built.record.inputs == [Input.model_validate(item.model_dump())]
-
-
-def test_a_raw_file_with_a_new_link_is_unchanged(tmp_path):
-    raw = raw_file(tmp_path)
-    item = raw_input(tmp_path, "drops/raw")
-    assert publish(_copying(tmp_path, item, lambda: os.link(raw, tmp_path / "link"))).rebuilt
 
 
 def _by_parts(
@@ -346,38 +352,44 @@ def _attempt(build: Build) -> str:
     return said or "killed"
 
 
-def _mend_in_place(root: Path) -> None:
+def _mend_in_place(root: Path, _: bool) -> None:
     flip_and_keep_the_time(_rows(root / SOURCE))
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
-@pytest.mark.parametrize(
-    ("during", "ended"), [(_fail, "ValueError"), (_be_killed, "killed"), (_end, "InputDamaged")]
-)
-def test_parts_of_a_damaged_input_are_not_used_once_it_is_mended(tmp_path, during, ended, shared):
-    item = _input(tmp_path, shared)
-    truth = _rows(tmp_path / SOURCE).read_bytes()
-    assert _attempt(_by_parts(tmp_path, item, partial(during, tmp_path))) == ended
-    publish(_source(tmp_path, shared), rebuild=True)
-    publish(_by_parts(tmp_path, item))
-    assert (tmp_path / "family/copy/copy").read_bytes() == truth * 2
-
-
-def _mend_by_a_copy(root: Path) -> None:
+def _mend_by_a_copy(root: Path, _: bool) -> None:
     path = _rows(root / SOURCE)
     with _time_kept(path):
         _flip(path)
         replace_by_a_copy(path)
 
 
+def _build_again(root: Path, shared: bool) -> None:
+    publish(_source(root, shared), rebuild=True)
+
+
+DAMAGED = [
+    (_fail, "ValueError", _build_again),
+    (_be_killed, "killed", _build_again),
+    (_be_killed, "killed", _mend_by_a_copy),
+    (_end, "InputDamaged", _build_again),
+]
+
+
 @pytest.mark.parametrize(
-    ("mend", "shared"), [(_mend_in_place, False), (_mend_by_a_copy, False), (_mend_by_a_copy, True)]
+    ("during", "ended", "mend", "shared"),
+    [
+        *((*each, shared) for shared in (False, True) for each in DAMAGED),
+        # Commits of others change the times of inodes in a shared folder.
+        (_be_killed, "killed", _mend_in_place, False),
+    ],
 )
-def test_parts_of_a_damaged_input_are_not_used_though_it_got_its_time_back(tmp_path, mend, shared):
+def test_parts_of_a_damaged_input_are_not_used_once_it_is_mended(
+    tmp_path, during, ended, mend, shared
+):
     item = _input(tmp_path, shared)
     truth = _rows(tmp_path / SOURCE).read_bytes()
-    assert _attempt(_by_parts(tmp_path, item, partial(_be_killed, tmp_path))) == "killed"
-    mend(tmp_path)
+    assert _attempt(_by_parts(tmp_path, item, partial(during, tmp_path))) == ended
+    mend(tmp_path, shared)
     publish(_by_parts(tmp_path, item))
     assert (tmp_path / "family/copy/copy").read_bytes() == truth * 2
 
@@ -476,26 +488,11 @@ def test_all_inputs_are_one_stage_whose_total_grows(tmp_path):
     assert stage[-1][0] == stage[-1][1] >= sum(sizes)
 
 
-def test_an_unreadable_record_of_an_input_is_an_error_that_names_it(tmp_path):
-    item = _input(tmp_path)
-    (tmp_path / SOURCE / "provenance.json").write_bytes(b"{")
-    with pytest.raises(GristmillError, match=r"provenance\.json: not a provenance record"):
-        publish(_copying(tmp_path, item))
-
-
 def test_a_file_with_another_time_is_hashed_though_its_inode_is_old(tmp_path, monkeypatch):
     item = _input(tmp_path)
     _flip(_rows(tmp_path / SOURCE))
     monkeypatch.setattr(records, "CLOCK_TICK_NS", -10_000_000_000)
     with pytest.raises(InputDamaged, match="sha256"):
-        publish(_copying(tmp_path, item))
-
-
-def test_a_file_of_another_size_is_named_with_both_sizes(tmp_path):
-    item = _input(tmp_path)
-    size = _rows(tmp_path / SOURCE).stat().st_size
-    os.truncate(_rows(tmp_path / SOURCE), 100)
-    with pytest.raises(InputDamaged, match=f"100 bytes, recorded {size:,}"):
         publish(_copying(tmp_path, item))
 
 
@@ -574,17 +571,120 @@ def test_what_is_proved_by_hash_is_hashed_once(tmp_path, hashed):
     assert sorted(hashed) == sorted([path, *(tmp_path / SOURCE / each.path for each in outputs)])
 
 
-def test_a_wrong_choice_of_the_proof_is_refused(tmp_path):
-    item = _input(tmp_path)
-    (tmp_path / "gristmill.toml").write_text('[run]\nprove = "hashes"\n')
-    with pytest.raises(
-        GristmillError, match=r'gristmill.toml: \[run\] prove = "hashes": must be one'
-    ):
-        publish(_copying(tmp_path, item))
-
-
 def test_a_raw_file_that_is_named_by_its_hash_alone_is_not_compared(tmp_path):
     named = Input(asset="test/drop", path="elsewhere/raw", sha256="ab" * 32)
     source = _input(tmp_path)
     build = dataclasses.replace(_copying(tmp_path, source), inputs=[source, named])
     assert publish(build).record.inputs[1] == named
+
+
+NOTES = "family/.gristmill/stamps/source.json"
+
+
+def _user(root: Path, partition: str = "p1") -> Build:
+    """A build with one partition of the shared folder as its input."""
+
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        (attempt.out / "made").write_bytes(b"made")
+        return Summary(files={})
+
+    item = made_from(publish(_source(root, True, partition=partition)).record)
+    return tiny_build(root, "family/user", inputs=[item], make=make, asset="test/user")
+
+
+def test_files_of_a_shared_folder_are_not_hashed(tmp_path, hashed):
+    build = _user(tmp_path)
+    for partition in ("p2", "p3"):
+        publish(_source(tmp_path, True, partition=partition))
+    publish(_source(tmp_path, True, 2, "p2"))
+    assert publish(build).rebuilt
+    assert hashed == []
+
+
+def test_a_file_without_a_note_is_hashed(tmp_path, hashed):
+    build = _user(tmp_path)
+    publish(_source(tmp_path, True, partition="p2"))
+    (tmp_path / NOTES).unlink()
+    assert publish(build).rebuilt
+    assert tmp_path / SOURCE / "train/p1_steps.npy" in hashed
+    hashed.clear()
+    publish(_source(tmp_path, True, partition="p3"))
+    publish(build, rebuild=True)
+    assert hashed == []  # it was noted when it was hashed
+
+
+def test_what_changed_since_it_was_hashed_is_not_noted(tmp_path):
+    folder = tmp_path / SOURCE
+    publish(_source(tmp_path, True, partition="p1"))
+    publish(_source(tmp_path, True, partition="p2"))
+    before = dict(stamps.read(folder))
+    (tmp_path / NOTES).unlink()
+    flip_and_keep_the_time(folder / "train/p1_steps.npy")
+    stamps.add(folder, before, is_shared=True)
+    assert set(before) - set(stamps.read(folder)) == {"train/p1_steps.npy"}
+
+
+def test_nothing_is_noted_while_a_commit_is_under_way(tmp_path):
+    folder = tmp_path / SOURCE
+    publish(_source(tmp_path, True, partition="p1"))
+    before = dict(stamps.read(folder))
+    (tmp_path / NOTES).unlink()
+    with locks.locked(lock_of_folder(folder), "source"):
+        stamps.add(folder, before, is_shared=True)
+    assert not (tmp_path / NOTES).exists()
+    stamps.add(folder, before, is_shared=True)
+    assert stamps.read(folder) == before
+
+
+def test_an_artifact_is_published_though_its_notes_cannot_be_written(tmp_path, hashed):
+    (tmp_path / NOTES).parent.parent.mkdir(parents=True)
+    (tmp_path / NOTES).parent.write_text("a file in the place of the folder")
+    build = _user(tmp_path)
+    assert publish(_source(tmp_path, True, partition="p2")).rebuilt
+    assert publish(build).rebuilt
+    assert hashed
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_flipped_bit_is_found_though_a_commit_linked_the_file(tmp_path, later):
+    build = _user(tmp_path)
+    publish(_source(tmp_path, True, partition="p2"))
+    flip_and_keep_the_time(tmp_path / SOURCE / "train/p1_steps.npy")
+    if later:
+        publish(_source(tmp_path, True, partition="p3"))
+    with pytest.raises(InputDamaged, match=r"p1_steps\.npy: sha256"):
+        publish(build)
+
+
+def _records(folder: Path) -> Sequence[Record]:
+    return inventory.others(folder, SOURCE, None).records
+
+
+def test_a_file_that_is_replaced_during_a_commit_gets_no_note(tmp_path):
+    publish(_source(tmp_path, True, partition="p1"))
+    folder = tmp_path / SOURCE
+    before = stamps.unchanged(folder, _records(folder))
+    assert before == stamps.read(folder)
+    replace_by_a_copy(folder / "train/p1_steps.npy")
+    stamps.keep(folder, before, [])
+    assert set(before) - set(stamps.read(folder)) == {"train/p1_steps.npy"}
+
+
+def test_a_file_that_is_gone_has_no_note(tmp_path):
+    publish(_source(tmp_path, True, partition="p1"))
+    publish(_source(tmp_path, True, partition="p2"))
+    paths = set(stamps.read(tmp_path / SOURCE))
+    assert {"train/p1_steps.npy", "train/p2_steps.npy"} <= paths
+    assert all((tmp_path / SOURCE / path).is_file() for path in paths)
+    stamps.keep(tmp_path / SOURCE, {}, ["train/p1_steps.npy", "gone"])
+    assert list(json.loads((tmp_path / NOTES).read_text())) == ["train/p1_steps.npy"]
+
+
+def test_a_record_that_cannot_be_read_leaves_its_files_without_a_note(tmp_path):
+    publish(_source(tmp_path, True, partition="p1"))
+    publish(_source(tmp_path, True, partition="p2"))
+    (tmp_path / SOURCE / "provenance/p1.json").write_text("{")
+    assert all(
+        "p2" in path for path in stamps.unchanged(tmp_path / SOURCE, _records(tmp_path / SOURCE))
+    )

@@ -171,24 +171,25 @@ def test_no_link_is_flipped_and_no_version_swept_under_a_lost_lock(tmp_path, the
     assert there == "nothing" or (folder / "file").read_text() == "it"
 
 
-def test_a_folder_that_came_meanwhile_is_not_replaced(tmp_path):
+def test_what_a_kill_left_is_in_nobodys_way(tmp_path, monkeypatch):
     folder = tmp_path / "family/tiny"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(storage.VARIABLE, "exchange")
-        publish(tiny_build(tmp_path))
+    publish(tiny_build(tmp_path, partition="p0", shared=True))
+    (storage.store_of(folder) / "next").symlink_to("nowhere")
+    published = publish(tiny_build(tmp_path, partition="p1", shared=True))
+    version = storage.version_of(published.folder)
+    assert version is not None
+    (folder.parent / "other").symlink_to(folder.readlink())
+    assert storage.version_of(folder.parent / "other") is None  # that of another name
+    (folder.parent / "other").unlink()
+    assert _is_well(tmp_path)
+    remove_published(tmp_path, Entry("family/tiny", "p0"))
+    remove_published(tmp_path, Entry("family/tiny", "p1"))
+    monkeypatch.setenv(storage.VARIABLE, "exchange")
+    publish(tiny_build(tmp_path))
     _convert_half(tmp_path)
-    folder.symlink_to("elsewhere")
+    folder.symlink_to("elsewhere")  # a folder that came meanwhile is not replaced
     storage.mend(folder)
     assert str(folder.readlink()) == "elsewhere"
-
-
-def test_the_link_of_a_killed_partition_is_in_nobodys_way(tmp_path):
-    publish(tiny_build(tmp_path, partition="p0", shared=True))
-    store = storage.store_of(tmp_path / "family/tiny")
-    (store / "next").symlink_to("nowhere")
-    published = publish(tiny_build(tmp_path, partition="p1", shared=True))
-    assert storage.version_of(published.folder) is not None
-    assert _is_well(tmp_path)
 
 
 def test_the_first_version_of_a_killed_partition_is_not_missed(tmp_path):
@@ -315,15 +316,7 @@ def test_a_link_of_another_kind_is_not_built(tmp_path, target):
     with pytest.raises(GristmillError, match="is a link to"):
         publish(tiny_build(tmp_path / "root", config=TinyConfig(seed=2)), rebuild=True)
     assert folder.is_symlink()
-
-
-def test_a_link_to_the_version_of_another_name_is_not_ours(tmp_path):
-    publish(tiny_build(tmp_path))
-    own = tmp_path / "family/tiny"
-    assert storage.version_of(own) is not None
-    other = tmp_path / "family/other"
-    other.symlink_to(own.readlink())
-    assert storage.version_of(other) is None
+    assert storage.version_of(folder) is None
 
 
 def test_a_renamed_artifact_keeps_its_version(tmp_path):

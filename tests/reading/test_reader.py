@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import FAMILIES
 from gristmill.mirror import push
-from gristmill.mirror.pulling import CACHE
 from gristmill.mirror.store import MirrorError
+from gristmill.mirror.transfers import CACHE
 from gristmill.reading import StaleDataset, Verify, reader
 from gristmill.reading.reader import (
     Ranges,

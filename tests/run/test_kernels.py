@@ -19,7 +19,7 @@ from bench.servers import copy_checkout, plain_environment
 from gristmill.macroxue.samples import write_drop
 from gristmill.run import kernels
 from gristmill.run.kernels import CACHE_DIR
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, ran
 from tests.read_only import read_only
 from tests.run.ship_kernels import pack
 
@@ -90,13 +90,8 @@ def environment(code: Path, **variables: str | Path) -> dict[str, str]:
 
 
 def python(code: Path, text: str, **variables: str | Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(text)],
-        cwd=code,
-        env=environment(code, **variables),
-        capture_output=True,
-        text=True,
-        check=False,
+    done = ran(
+        [sys.executable, "-c", textwrap.dedent(text)], cwd=code, env=environment(code, **variables)
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -308,9 +303,7 @@ def test_everything_is_built_where_neither_code_nor_home_can_be_written(tmp_path
         ([checkout, home, data], [sys.executable, "-c", reads]),
     ):
         command = read_only(folders, words)
-        done = subprocess.run(
-            command, cwd=checkout, env=surroundings, capture_output=True, text=True, check=False
-        )
+        done = ran(command, cwd=checkout, env=surroundings)
         assert done.returncode == 0, done.stdout + done.stderr
     assert machine_code(data / "cache")
     assert not machine_code(checkout)
@@ -451,42 +444,30 @@ def test_functions_that_call_each_other_have_a_key():
     assert _key(SHARED + both.format(1)) != _key(SHARED + both.format(2))
 
 
-@pytest.mark.parametrize(
-    "name", ["numba.__version__", "llvmlite.__version__", "numpy.__version__", "sys.abiflags"]
-)
-def test_another_version_changes_the_key(monkeypatch, name):
-    before = kernels._surroundings.__wrapped__()
-    monkeypatch.setattr(name, "0.0")
-    assert kernels._surroundings.__wrapped__() != before
-
-
-@pytest.mark.parametrize("name", ["get_host_cpu_name", "get_host_cpu_features"])
-def test_another_processor_changes_the_key(monkeypatch, name):
-    from llvmlite import binding
+def test_another_version_processor_or_setting_changes_the_key(monkeypatch):
+    import numba
 
     class Features(str):
         def flatten(self) -> str:
             return self
 
-    before = kernels._surroundings.__wrapped__()
-    monkeypatch.setattr(binding, name, lambda: Features("other"))
-    assert kernels._surroundings.__wrapped__() != before
-
-
-def test_a_processor_that_numba_is_given_takes_the_place_of_this_one(monkeypatch):
-    import numba
-
-    here = kernels._surroundings.__wrapped__()
-    monkeypatch.setattr(numba.config, "CPU_NAME", "x86-64-v3")
-    monkeypatch.setattr(numba.config, "CPU_FEATURES", "")
-    named = kernels._surroundings.__wrapped__()
-    assert named == kernels._surroundings.__wrapped__(("x86-64-v3", "")) != here
-
-
-def test_a_setting_of_the_compiler_and_what_else_surrounds_a_kernel_changes_its_key(monkeypatch):
-    before, key = kernels._surroundings.__wrapped__(), _key()
-    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
-    assert kernels._surroundings.__wrapped__() != before
+    around, before, key = kernels._surroundings.__wrapped__, kernels._surroundings(), _key()
+    changes: dict[str, object] = dict.fromkeys(
+        ("numba.__version__", "llvmlite.__version__", "numpy.__version__", "sys.abiflags"), "0.0"
+    )
+    changes["llvmlite.binding.get_host_cpu_name"] = lambda: "other"
+    changes["llvmlite.binding.get_host_cpu_features"] = lambda: Features("other")
+    for name, value in changes.items():
+        with monkeypatch.context() as patched:
+            patched.setattr(name, value)
+            assert around() != before, name
+    with monkeypatch.context() as patched:
+        patched.setenv("NUMBA_BOUNDSCHECK", "1")
+        assert around() != before
+    with monkeypatch.context() as patched:  # the one that numba is given counts
+        patched.setattr(numba.config, "CPU_NAME", "x86-64-v3")
+        patched.setattr(numba.config, "CPU_FEATURES", "")
+        assert around() == around(("x86-64-v3", "")) != before
     monkeypatch.setattr(kernels, "_surroundings", lambda _: (b"another",))
     assert _key() != key
 

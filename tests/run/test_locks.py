@@ -17,7 +17,7 @@ import pytest
 
 from gristmill import provenance
 from gristmill.contract import FileFailed, GristmillError, Summary
-from gristmill.provenance import inventory, record_place
+from gristmill.provenance import inventory
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import storage
 from gristmill.publish.build import Attempt, Slot
@@ -92,7 +92,7 @@ def _finish(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0
 
 
-def test_the_second_builder_stops_and_says_why(tmp_path, start):
+def test_the_second_builder_stops_and_says_why_and_a_killed_one_holds_nothing(tmp_path, start):
     winner = start()
     who = f"process {winner.pid} on host {re.escape(socket.gethostname())} since 20"
     with pytest.raises(
@@ -102,14 +102,10 @@ def test_the_second_builder_stops_and_says_why(tmp_path, start):
     _finish(winner)
     assert provenance.verify(tmp_path) == []
     assert publish(tiny_build(tmp_path, config=TinyConfig(seed=2))).rebuilt
-    assert garbage(tmp_path) == []
-
-
-def test_a_killed_builder_holds_nothing(tmp_path, start):
-    loser = start()
+    loser = start()  # a killed builder holds nothing
     os.kill(loser.pid, signal.SIGKILL)
     loser.communicate()
-    assert publish(tiny_build(tmp_path)).rebuilt
+    assert publish(tiny_build(tmp_path, config=TinyConfig(seed=3))).rebuilt
     assert garbage(tmp_path) == []
 
 
@@ -178,15 +174,7 @@ def test_a_second_builder_waits_says_for_whom_and_finds_nothing_to_do(tmp_path, 
     assert garbage(tmp_path) == []
 
 
-def test_a_builder_that_waited_builds_what_the_other_did_not(tmp_path, monkeypatch):
-    build, held = tiny_build(tmp_path), ExitStack()
-    held.enter_context(locks.locked(Slot.of(build).lock, "it"))
-    release_when_awaited(held, monkeypatch)
-    assert publish(build, wait=True).rebuilt
-    assert provenance.verify(tmp_path) == []
-
-
-def test_a_commit_into_a_shared_folder_says_for_whom_it_waits(tmp_path, monkeypatch):
+def test_a_waiter_says_for_whom_it_waits_and_builds_what_the_other_did_not(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "_SILENT_SECONDS", 0.0)
     build, held, said = tiny_build(tmp_path, shared=True), ExitStack(), list[str]()
     held.enter_context(locks.locked(Slot.of(build).folder_lock, "another partition"))
@@ -195,6 +183,14 @@ def test_a_commit_into_a_shared_folder_says_for_whom_it_waits(tmp_path, monkeypa
         f"waits for process {os.getpid()} on host {socket.gethostname()}"
     ]
     assert said[0].endswith(", which has the lock of family/tiny")
+    other, held = tiny_build(tmp_path, "family/other"), ExitStack()
+    held.enter_context(locks.locked(Slot.of(other).lock, "it"))
+    Slot.of(other).lock.write_bytes(b"")  # a holder without a signature
+    with pytest.raises(Busy, match="by another builder"):
+        publish(other)
+    release_when_awaited(held, monkeypatch)
+    assert publish(other, wait=True).rebuilt  # what the other did not build
+    assert provenance.verify(tmp_path) == []
 
 
 def test_a_waiter_is_silent_at_first_names_each_holder_once_and_looks_ever_more_rarely(monkeypatch):
@@ -247,16 +243,16 @@ def test_a_builder_whose_lock_file_was_removed_publishes_nothing(tmp_path, share
 def test_a_removed_lock_file_of_a_shared_folder_loses_no_partition(tmp_path, monkeypatch):
     build = tiny_build(tmp_path, shared=True)
     other = tiny_build(tmp_path, shared=True, partition="p2")
-    look = record_place.others
+    look = inventory.others
 
-    def looked(*given: str) -> record_place.Members:
+    def looked(*given: str) -> inventory.Members:
         found = look(*given)  # type: ignore[arg-type]
         if given[2] == "p1":
             Slot.of(build).folder_lock.unlink()
             _elsewhere(lambda: publish(other))
         return found
 
-    monkeypatch.setattr(record_place, "others", looked)
+    monkeypatch.setattr(inventory, "others", looked)
     with pytest.raises(locks.LostLock, match="locks/tiny: somebody removed"):
         publish(build)
     assert provenance.read_record(other.record_path).partition == "p2"
@@ -311,14 +307,6 @@ def test_a_lock_file_that_is_removed_while_it_is_taken_is_taken_again(
         assert locks.is_lost()
     locks.confirm()
     assert open_below(tmp_path) == 0
-
-
-def test_a_holder_without_a_signature_is_another_builder(tmp_path):
-    lock = tmp_path / "a.lock"
-    with locks.locked(lock, "it"):
-        lock.write_bytes(b"")
-        with pytest.raises(Busy, match="by another builder"), locks.locked(lock, "it"):
-            pass
 
 
 def test_no_artifact_has_the_name_of_another_ones_lock(tmp_path):

@@ -141,16 +141,6 @@ def test_a_build_without_parts_leaves_nothing_when_it_fails(tmp_path):
     assert garbage(tmp_path) == []
 
 
-def test_a_failing_writer_leaves_no_finished_part(tmp_path):
-    store = PartStore(tmp_path)
-    with pytest.raises(ZeroDivisionError), store.writing("a") as (path, summary):
-        path.write_bytes(b"half")
-        summary["rows"] = 1 // 0
-    assert store.finished("a") is None
-    store.remove_unfinished()
-    assert list(tmp_path.iterdir()) == []
-
-
 def _tasks(count: int) -> list[tuple[str, tiny_work.Task]]:
     return [(f"rows-{index}", tiny_work.Task(1, index, index)) for index in range(count)]
 
@@ -339,13 +329,6 @@ def test_a_part_is_hashed_once_if_its_writer_hashed_it(tmp_path, monkeypatch):
     assert [entry["sha256"] for entry in hashes] == ["noted", "read"]
 
 
-def test_what_a_killed_writer_left_does_not_stop_the_next_one(tmp_path):
-    store = _store(tmp_path / "parts")
-    (store.folder / "rows-0.writing").write_bytes(b"half")
-    list(run_parts(tiny_work.make, _tasks(1), store, 1, scratch=tmp_path))
-    assert store.finished("rows-0") == {"rows": 0}
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> PartStore:
     """A store with one finished part."""
@@ -356,12 +339,35 @@ def store(tmp_path: Path) -> PartStore:
     return store
 
 
-def test_makers_of_equal_inputs_keep_all_parts(store):
-    store.begin("rank0", "same")
-    store.begin("rank1", "same")
-    store.begin("rank0", "same")
-    store.end("rank1")
+def test_makers_of_equal_inputs_keep_all_parts_and_a_broken_note_costs_them(store):
+    def work(number: int) -> None:
+        for _ in range(50):
+            store.begin(f"rank{number}", "same")
+            store.end(f"rank{number}")
+
+    for name in ("rank0", "rank1", "rank0"):
+        store.begin(name, "same")
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
     assert store.finished("first") == {}
+    store.begin("rank0", "same")
+    (store.folder / "rank0.inputs").write_bytes(b"sa")
+    store.begin("rank0", "same")
+    assert store.finished("first") is None
+
+
+def test_what_was_begun_and_not_finished_is_no_part_and_is_removed(store):
+    with pytest.raises(ZeroDivisionError), store.writing("a") as (path, summary):
+        path.write_bytes(b"half")
+        summary["rows"] = 1 // 0
+    assert store.finished("a") is None
+    (store.folder / "rank0.inputs.writing").touch()  # a note that was never renamed
+    (store.folder / "rows-0.writing").write_bytes(b"half")
+    list(run_parts(tiny_work.make, _tasks(1), store, 1, scratch=store.folder))
+    assert store.finished("rows-0") == {"rows": 0}
+    store.remove_unfinished()
+    names = ("first.json", "first.part", "rows-0.json", "rows-0.part")
+    assert tuple(sorted(path.name for path in store.folder.iterdir())) == names
 
 
 def test_a_maker_that_did_not_end_and_read_other_inputs_costs_all_parts(store):
@@ -370,13 +376,6 @@ def test_a_maker_that_did_not_end_and_read_other_inputs_costs_all_parts(store):
     assert store.finished("first") is None
     notes = {path.name: path.read_text() for path in store.folder.iterdir()}
     assert notes == {"rank0.inputs": "after", "rank1.inputs": "after"}
-
-
-def test_a_note_that_cannot_be_read_whole_costs_all_parts(store):
-    store.begin("rank0", "same")
-    (store.folder / "rank0.inputs").write_bytes(b"sa")
-    store.begin("rank0", "same")
-    assert store.finished("first") is None
 
 
 def test_a_maker_that_ends_while_another_begins_is_passed_over(store, monkeypatch):
@@ -407,28 +406,6 @@ def test_a_note_appears_whole(store, monkeypatch):
     store.begin("rank0", "same")
     assert store.finished("first") == {}
     assert (store.folder / "rank0.inputs").read_text() == "same"
-
-
-def test_many_makers_at_once_keep_all_parts(store):
-    def work(number: int) -> None:
-        for _ in range(50):
-            store.begin(f"rank{number}", "same")
-            store.end(f"rank{number}")
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(work, range(4)))
-    assert store.finished("first") == {}
-
-
-def test_a_note_that_was_never_renamed_is_removed(store):
-    (store.folder / "rank0.inputs.writing").touch()
-    store.begin("rank1", "same")
-    store.remove_unfinished()
-    assert {path.name for path in store.folder.iterdir()} == {
-        "first.part",
-        "first.json",
-        "rank1.inputs",
-    }
 
 
 @pytest.fixture(autouse=True)

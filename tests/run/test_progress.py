@@ -42,14 +42,12 @@ def reports() -> list[Report]:
     return []
 
 
-def test_a_stage_reports_its_beginning_and_its_end(clock, reports):
+def test_a_stage_reports_its_beginning_its_end_and_between_at_most_every_so_often(clock, reports):
     with Progress(reports.append).stage("read", unit="rows", total=10) as stage:
         for _ in range(10):
             stage.advance(1)
     assert reports == [Report("read", 0, 10, "rows"), Report("read", 10, 10, "rows")]
-
-
-def test_a_sink_is_called_at_most_every_so_often(clock, reports):
+    reports.clear()
     with Progress(reports.append, every=5.0).stage("read", unit="bytes") as stage:
         for _ in range(20):
             clock.now += 1

@@ -16,7 +16,7 @@ import pytest
 from gristmill.contract import BadInput, GristmillError
 from gristmill.run.workers import WorkerDied, ordered_map, threaded_map
 from tests import budget
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, ran
 from tests.publish.killing import wait_for_end
 from tests.run import tiny_work
 
@@ -163,12 +163,9 @@ def test_workers_do_not_run_the_script_that_starts_them(tmp_path):
         "print(*ordered_map(abs, [-3, -1, -2], 2))\n"
         "print(__name__, __file__)\n"
     )
-    done = subprocess.run(
+    done = ran(
         [sys.executable, script],
-        cwd=CHECKOUT,
         env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        text=True,
         check=True,
         timeout=300,
     )

@@ -12,6 +12,7 @@ import pytest
 from assets import worker
 from gristmill.contract import BadInput
 from gristmill.untrusted.child import ChildDied, ChildFailed, run, stream
+from tests.paths import ran
 from tests.untrusted import hostile
 
 FILE = Path("drop/file.parquet")
@@ -156,8 +157,6 @@ def test_no_child_outlives_a_program_that_ends():
         "from tests.untrusted import hostile\n"
         "print(run(hostile.pid, file=Path('x')))"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, "-W", "error", "-c", code], check=True)
     assert not done.stderr
     assert not is_alive(int(done.stdout))

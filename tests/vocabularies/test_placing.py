@@ -22,7 +22,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers.normalizers import Normalizer
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.settings.root_tables import PlacingSettings
+from gristmill.settings.tables import PlacingSettings
 from gristmill.vocabularies import placing, probe, proving
 from gristmill.vocabularies.pinned import FILE, GPT2, O200K, VOCABULARIES, Proof, read_declared
 from gristmill.vocabularies.placing import place_tokenizer, put, tokenizer_laws

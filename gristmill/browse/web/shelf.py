@@ -16,8 +16,8 @@ from gristmill.browse.web.asked import Asked
 from gristmill.contract import GristmillError
 from gristmill.families import kind_of_asset
 from gristmill.layout import DROPS, WORK
-from gristmill.provenance import find_artifacts, record, record_place
-from gristmill.provenance.verification import MALFORMED
+from gristmill.provenance import find_artifacts, inventory, record
+from gristmill.provenance.record import MALFORMED
 
 _MOST_OPEN: Final = 16
 _Stamp = tuple[tuple[int, int, int] | None, ...]
@@ -135,7 +135,7 @@ class Shelf:
         path = found.folder.relative_to(self.root).as_posix()
         path = "" if path == "." else path
         try:
-            record_place.check_inside(found.record_path, found.folder)
+            inventory.check_inside(found.record_path, found.folder)
             read = record.read_record(found.record_path)
         except MALFORMED as error:
             return Shown(path, "", found.partition or "", error=" ".join(str(error).split()))

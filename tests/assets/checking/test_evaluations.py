@@ -33,7 +33,7 @@ from assets.inbox import Inbox
 from assets.publishing import BATCH, publish_asset
 from gristmill import families
 from gristmill.contract import GristmillError, NothingToBuild, Violation
-from gristmill.data_root.reports import BUILT, FILE, Report, comparer, reports
+from gristmill.data_root.states import BUILT, FILE, Report, comparer, reports
 from gristmill.layout import WORK
 from gristmill.printable import unbroken
 from gristmill.provenance import Notes, Record, read_record

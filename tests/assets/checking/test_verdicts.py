@@ -10,7 +10,7 @@ import pytest
 
 from assets.checking import verdicts as module
 from assets.checking.verdicts import Place, Verdict, Verdicts, kept, opened, stamp_of
-from gristmill.data_root.reports import BUILT, FILE, Report, Reports, reports
+from gristmill.data_root.states import BUILT, FILE, Report, Reports, reports
 from gristmill.layout import WORK
 from gristmill.publish.publish import publish
 from tests.publish.tiny import TinyConfig, tiny_build

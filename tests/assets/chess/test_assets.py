@@ -25,7 +25,7 @@ from gristmill.chess.raw.drops import available
 from gristmill.chess.read.trace import subset_origins
 from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
-from gristmill.data_root.reports import FILE
+from gristmill.data_root.states import FILE
 from gristmill.families import Request
 from resources import EliteArchive, Lake
 from tests.archive_server import ArchiveServer

@@ -7,8 +7,9 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.fuzz.parser import TEN_THOUSAND, Parser, file, split
+from tests.fuzz.parser import TEN_THOUSAND, Parsers, file, split
 
+PARSERS = Parsers()
 _NAMES = ("q", "column", "rule", "value", "sort", "token", "start", "n", "tokens", "table")
 _ROWS = [
     {"game_id": "a", "n": 1, "moves": "e2e4", "x": None},
@@ -26,6 +27,19 @@ def _pages() -> Any:
     return _Pages(Shelf(file("browse/valid_games.jsonl", text.encode()).parent))
 
 
+@PARSERS.add(
+    "browse_asked",
+    "gristmill.browse.web.asked",
+    "gristmill.browse.table",
+    "gristmill.browse.source",
+    covers=("gristmill.browse.lines",),
+    inputs=TEN_THOUSAND,
+    most_bytes=4000,
+    words=(
+        *(b"\xff\xfe", b"game_id", b"contains", b"moves", b"from", b"to", b"is", b"("),
+        *(b"1e999",),
+    ),
+)
 def asked(data: bytes) -> None:
     """An address gets a page or a sentence, whatever its parameters are."""
     from starlette.requests import Request
@@ -39,26 +53,3 @@ def asked(data: bytes) -> None:
     for page in (pages.rows, pages.row, pages.trace):
         answer = pages.answer(page, Request(scope))
         assert answer.status_code in (200, 400, 404) and b"<" in answer.body
-
-
-PARSERS = (
-    Parser(
-        "browse_asked",
-        asked,
-        ("gristmill.browse.web.asked", "gristmill.browse.table", "gristmill.browse.source"),
-        covers=("gristmill.browse.lines",),
-        inputs=TEN_THOUSAND,
-        most_bytes=4000,
-        words=(
-            b"\xff\xfe",
-            b"game_id",
-            b"contains",
-            b"moves",
-            b"from",
-            b"to",
-            b"is",
-            b"(",
-            b"1e999",
-        ),
-    ),
-)

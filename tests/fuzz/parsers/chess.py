@@ -7,20 +7,41 @@ from tests.fuzz.parser import (
     HUNDRED_THOUSAND,
     JSON,
     TEN_THOUSAND,
-    Parser,
+    Parsers,
     file,
     folder,
     scratch,
     split,
 )
 
+PARSERS = Parsers()
 _RAW = "gristmill.chess.raw"
 _FORMAT = "gristmill.chess.format"
 _READ = "gristmill.chess.read"
 _KERNELS = "gristmill.chess.kernels"
 _URL = "http://127.0.0.1/x.zip"
+_PGN = (
+    *(b'[Event "', b'"]\n', b"\n\n", b'[Result "1-0"]', b"1. e4 e5", b"{", b"}", b"(", b")"),
+    *(b"$12", b"1-0", b"1/2-1/2", b"*", b"O-O-O", b"exd8=Q#", b"Nbd7", b";", b"\n%", b'[FEN "'),
+    *(b'[SetUp "1"]', b'[TimeControl "600+0"]', b"--", b"0000", b"Z0", b"e2e4"),
+    *(b"[%clk 0:01:00]", b'\\"', b"\r\n", b"\xef\xbb\xbf"),
+)
+_ROW = (
+    *(b'"game_id":', b'"moves":["e2e4"]', b'"plies":', b'"headers":{', b'"result":"1-0"'),
+    *(b'"winner_side":"W"', b'"source_file":'),
+)
+_SCANNED = tuple(f"{_KERNELS}.{name}" for name in ("scan", "headers", "movetext"))
+_PGN_READERS = tuple(f"{_RAW}.{name}" for name in ("pgn", "python_chess", "pgn_text"))
 
 
+@PARSERS.add(
+    "chess_pgn",
+    *_PGN_READERS,
+    covers=_SCANNED,
+    inputs=HUNDRED_THOUSAND,
+    most_bytes=1500,
+    words=_PGN,
+)
 def pgn(data: bytes) -> None:
     """A PGN: the compiled reader decides every game as python-chess does, stream by stream."""
     from gristmill.chess import ValidateConfig
@@ -32,6 +53,15 @@ def pgn(data: bytes) -> None:
         return
 
 
+@PARSERS.add(
+    "chess_flags",
+    f"{_RAW}.pgn_text",
+    f"{_RAW}.python_chess",
+    covers=_SCANNED,
+    inputs=HUNDRED_THOUSAND,
+    most_bytes=1500,
+    words=(*_PGN, b" 2.", b" N ", b" e.p.", b" 1/2", b'[PlyCount "8"]\n'),
+)
 def flags(data: bytes) -> None:
     """A PGN: the flags of its valid games are those of the rules, read slowly."""
     from contextlib import suppress
@@ -42,6 +72,7 @@ def flags(data: bytes) -> None:
         check(file("x.pgn", data))
 
 
+@PARSERS.add("chess_pgn_reading", *_PGN_READERS, covers=_SCANNED, most_bytes=1500, words=_PGN)
 def pgn_reading(data: bytes) -> None:
     """A PGN: its games are read, by python-chess where the compiled reader leaves them to it."""
     from gristmill.chess.raw.pgn import plan, read_range
@@ -51,6 +82,16 @@ def pgn_reading(data: bytes) -> None:
             pass
 
 
+@PARSERS.add(
+    "chess_pgn_kernels",
+    *_SCANNED,
+    f"{_KERNELS}.ending",
+    f"{_KERNELS}.copying",
+    inputs=TEN_THOUSAND,
+    most_bytes=600,
+    words=_PGN,
+    interpreted=True,
+)
 def pgn_kernels(data: bytes) -> None:
     """A PGN in interpreted kernels: no index is outside its array; compiled, as `pgn`.
 
@@ -61,6 +102,9 @@ def pgn_kernels(data: bytes) -> None:
     (pgn_reading if config.DISABLE_JIT else pgn)(data)
 
 
+@PARSERS.add(
+    "chess_pgn_ranges", f"{_RAW}.pgn", inputs=HUNDRED_THOUSAND, most_bytes=2000, words=_PGN
+)
 def pgn_ranges(data: bytes) -> None:
     """A PGN: the games are the same wherever its byte ranges are cut."""
     from gristmill.chess.raw import pgn as reader
@@ -85,6 +129,7 @@ def pgn_ranges(data: bytes) -> None:
     assert games(1 << 20) == games(300)
 
 
+@PARSERS.add("chess_moves", f"{_RAW}.python_chess", words=(b"e2e4 ", b"e7e8q ", b"0000 "))
 def rules(data: bytes) -> None:
     """The replay of moves in python-chess: any texts instead of moves."""
     from gristmill.chess.raw import python_chess
@@ -93,6 +138,11 @@ def rules(data: bytes) -> None:
     assert len(python_chess.phase_codes(moves)) == len(moves)
 
 
+@PARSERS.add(
+    "chess_month_list",
+    f"{_RAW}.pgn_text",
+    words=(b"lichess_elite_2024-01.zip", b"2020-06", b"#", b"\n", b"?"),
+)
 def month_list(data: bytes) -> None:
     """A list of months, and names of drops."""
     from gristmill.chess.raw import pgn_text
@@ -103,6 +153,13 @@ def month_list(data: bytes) -> None:
     pgn_text.parse_month_list(text)
 
 
+@PARSERS.add(
+    "chess_zip",
+    f"{_RAW}.drops",
+    "zipfile",
+    inputs=TEN_THOUSAND,
+    words=(b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"PK\x06\x06", b"a.pgn", b"\x01\x00"),
+)
 def zip_file(data: bytes) -> None:
     """An archive: it is refused, or unpacks to at most the limit."""
     from gristmill.chess.config import Limits
@@ -113,6 +170,13 @@ def zip_file(data: bytes) -> None:
     assert unpack_pgn(file("x.zip", data), target, Limits(limit)) == target.stat().st_size <= limit
 
 
+@PARSERS.add(
+    "chess_zst",
+    f"{_RAW}.drops",
+    "gristmill.untrusted.walk",
+    inputs=TEN_THOUSAND,
+    words=(b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18"),
+)
 def zst_file(data: bytes) -> None:
     """A zstd file: it is refused, or unpacks to at most the limit."""
     from gristmill.chess.config import Limits
@@ -124,6 +188,9 @@ def zst_file(data: bytes) -> None:
     assert size == target.stat().st_size <= limit
 
 
+@PARSERS.add(
+    "chess_drop", f"{_RAW}.download", f"{_RAW}.drops", f"{_RAW}.pgn_text", inputs=TEN_THOUSAND
+)
 def drop(data: bytes) -> None:
     """A drop by its name: the first line is the name, the rest the file."""
     from contextlib import suppress
@@ -141,6 +208,7 @@ def drop(data: bytes) -> None:
         take_drop(path, place / "out", "2024-01")
 
 
+@PARSERS.add("chess_collection", f"{_RAW}.drops", f"{_RAW}.pgn_text", inputs=TEN_THOUSAND)
 def collection(data: bytes) -> None:
     """A collection of one file, whose ending the first byte chooses: it becomes its PGN, or none.
 
@@ -160,6 +228,14 @@ def collection(data: bytes) -> None:
         assert ending != ".pgn" or pgn == data[1:]
 
 
+@PARSERS.add(
+    "chess_download_state",
+    f"{_RAW}.download",
+    words=(
+        *JSON,
+        *(b'"url": "' + _URL.encode() + b'"', b'"etag": ', b'"last_modified": ', b"W/"),
+    ),
+)
 def download_state(data: bytes) -> None:
     """The validators of an unfinished download."""
     from gristmill.chess.raw.download import load_state, range_validator
@@ -168,6 +244,13 @@ def download_state(data: bytes) -> None:
     range_validator(load_state(scratch() / "x.zip", _URL))
 
 
+@PARSERS.add(
+    "chess_row",
+    f"{_READ}.row_batches",
+    f"{_FORMAT}.rows",
+    allowed=(BadInput, ValueError),
+    words=JSON + _ROW,
+)
 def row(data: bytes) -> None:
     """A line of a JSONL file of games of any program: the canonical form is its own."""
     from gristmill.chess.read.row_batches import canonical_row
@@ -176,6 +259,7 @@ def row(data: bytes) -> None:
     assert canonical_row(line) == line
 
 
+@PARSERS.add("chess_rows", f"{_READ}.row_batches", f"{_FORMAT}.rows", words=JSON + _ROW)
 def rows(data: bytes) -> None:
     """A JSONL file of games of any program, without a sidecar."""
     from gristmill.chess.read.row_batches import read_batch, row_ranges
@@ -185,6 +269,7 @@ def rows(data: bytes) -> None:
         read_batch(byte_range).ids()
 
 
+@PARSERS.add("chess_sidecar", f"{_FORMAT}.folders", words=(*JSON, b'"sources"', b"\xff\xfe"))
 def sidecar(data: bytes) -> None:
     """A sidecar: records, phases, sources.json and rows.json."""
     from gristmill.chess.format import folders as form
@@ -205,6 +290,14 @@ def sidecar(data: bytes) -> None:
             opened.phases(ply, int(records["plies"][0]))
 
 
+@PARSERS.add(
+    "chess_samples_settings",
+    f"{_READ}.dataset",
+    words=(
+        *JSON,
+        *(b'"runtime_splice_defaults"', b'"config"', b'"kind"', b'"min_context":', b"\xff\xfe"),
+    ),
+)
 def settings_of_samples(data: bytes) -> None:
     """The manifest of a splice cache, and stats.json of a dataset without one."""
     from gristmill.chess.read.dataset import config_of
@@ -219,6 +312,7 @@ def settings_of_samples(data: bytes) -> None:
     config_of([root])
 
 
+@PARSERS.add("chess_kind", f"{_FORMAT}.folders", words=(*JSON, b"dataset_format"))
 def kind(data: bytes) -> None:
     """Which folder of the family this is, by its stats.json."""
     from gristmill.chess.format.folders import kind_of
@@ -227,184 +321,3 @@ def kind(data: bytes) -> None:
         (place / "train.jsonl").touch()
         (place / "stats.json").write_bytes(data)
         kind_of(place)
-
-
-_PGN = (
-    b'[Event "',
-    b'"]\n',
-    b"\n\n",
-    b'[Result "1-0"]',
-    b"1. e4 e5",
-    b"{",
-    b"}",
-    b"(",
-    b")",
-    b"$12",
-    b"1-0",
-    b"1/2-1/2",
-    b"*",
-    b"O-O-O",
-    b"exd8=Q#",
-    b"Nbd7",
-    b";",
-    b"\n%",
-    b'[FEN "',
-    b'[SetUp "1"]',
-    b'[TimeControl "600+0"]',
-    b"--",
-    b"0000",
-    b"Z0",
-    b"e2e4",
-    b"[%clk 0:01:00]",
-    b'\\"',
-    b"\r\n",
-    b"\xef\xbb\xbf",
-)
-_ROW = (
-    b'"game_id":',
-    b'"moves":["e2e4"]',
-    b'"plies":',
-    b'"headers":{',
-    b'"result":"1-0"',
-    b'"winner_side":"W"',
-    b'"source_file":',
-)
-_SCANNED = tuple(f"{_KERNELS}.{name}" for name in ("scan", "headers", "movetext"))
-
-_PGN_READERS = tuple(f"{_RAW}.{name}" for name in ("pgn", "python_chess", "pgn_text"))
-PARSERS = (
-    Parser(
-        "chess_pgn",
-        pgn,
-        _PGN_READERS,
-        _SCANNED,
-        words=_PGN,
-        most_bytes=1500,
-        inputs=HUNDRED_THOUSAND,
-    ),
-    Parser(
-        "chess_flags",
-        flags,
-        (f"{_RAW}.pgn_text", f"{_RAW}.python_chess"),
-        _SCANNED,
-        words=(*_PGN, b" 2.", b" N ", b" e.p.", b" 1/2", b'[PlyCount "8"]\n'),
-        most_bytes=1500,
-        inputs=HUNDRED_THOUSAND,
-    ),
-    Parser(
-        "chess_pgn_reading",
-        pgn_reading,
-        _PGN_READERS,
-        _SCANNED,
-        words=_PGN,
-        most_bytes=1500,
-    ),
-    Parser(
-        "chess_pgn_kernels",
-        pgn_kernels,
-        (*_SCANNED, f"{_KERNELS}.ending", f"{_KERNELS}.copying"),
-        inputs=TEN_THOUSAND,
-        words=_PGN,
-        interpreted=True,
-        most_bytes=600,
-    ),
-    Parser(
-        "chess_pgn_ranges",
-        pgn_ranges,
-        (f"{_RAW}.pgn",),
-        words=_PGN,
-        inputs=HUNDRED_THOUSAND,
-        most_bytes=2000,
-    ),
-    Parser("chess_moves", rules, (f"{_RAW}.python_chess",), words=(b"e2e4 ", b"e7e8q ", b"0000 ")),
-    Parser(
-        "chess_month_list",
-        month_list,
-        (f"{_RAW}.pgn_text",),
-        words=(
-            b"lichess_elite_2024-01.zip",
-            b"2020-06",
-            b"#",
-            b"\n",
-            b"?",
-        ),
-    ),
-    Parser(
-        "chess_zip",
-        zip_file,
-        (f"{_RAW}.drops", "zipfile"),
-        inputs=TEN_THOUSAND,
-        words=(
-            b"PK\x03\x04",
-            b"PK\x01\x02",
-            b"PK\x05\x06",
-            b"PK\x06\x06",
-            b"a.pgn",
-            b"\x01\x00",
-        ),
-    ),
-    Parser(
-        "chess_zst",
-        zst_file,
-        (f"{_RAW}.drops", "gristmill.untrusted.walk"),
-        inputs=TEN_THOUSAND,
-        words=(
-            b"\x28\xb5\x2f\xfd",
-            b"\x50\x2a\x4d\x18",
-        ),
-    ),
-    Parser(
-        "chess_drop",
-        drop,
-        (f"{_RAW}.download", f"{_RAW}.drops", f"{_RAW}.pgn_text"),
-        inputs=TEN_THOUSAND,
-    ),
-    Parser(
-        "chess_collection",
-        collection,
-        (f"{_RAW}.drops", f"{_RAW}.pgn_text"),
-        inputs=TEN_THOUSAND,
-    ),
-    Parser(
-        "chess_download_state",
-        download_state,
-        (f"{_RAW}.download",),
-        words=(
-            *JSON,
-            b'"url": "' + _URL.encode() + b'"',
-            b'"etag": ',
-            b'"last_modified": ',
-            b"W/",
-        ),
-    ),
-    Parser(
-        "chess_row",
-        row,
-        (f"{_READ}.row_batches", f"{_FORMAT}.rows"),
-        allowed=(BadInput, ValueError),
-        words=JSON + _ROW,
-    ),
-    Parser(
-        "chess_rows",
-        rows,
-        (f"{_READ}.row_batches", f"{_FORMAT}.rows"),
-        words=JSON + _ROW,
-    ),
-    Parser(
-        "chess_sidecar", sidecar, (f"{_FORMAT}.folders",), words=(*JSON, b'"sources"', b"\xff\xfe")
-    ),
-    Parser(
-        "chess_samples_settings",
-        settings_of_samples,
-        (f"{_READ}.dataset",),
-        words=(
-            *JSON,
-            b'"runtime_splice_defaults"',
-            b'"config"',
-            b'"kind"',
-            b'"min_context":',
-            b"\xff\xfe",
-        ),
-    ),
-    Parser("chess_kind", kind, (f"{_FORMAT}.folders",), words=(*JSON, b"dataset_format")),
-)

@@ -7,11 +7,24 @@ import json
 from functools import cache
 from typing import Any
 
-from tests.fuzz.parser import JSON, Parser, file, folder, scratch, split
+from tests.fuzz.parser import JSON, Parsers, file, folder, scratch, split
 
+PARSERS = Parsers()
 _PROVENANCE = "gristmill.provenance"
+_TOML = (
+    *(b"[macroxue.pack]\n", b"[macroxue.pool]\n", b"[synth.harmony]\n", b"[chess.month]\n"),
+    *(b"[inbox]\n", b"workers = ", b"inf", b"'''", b"{a=1}", b"1979-05-27", b"\\u0000", b"0x"),
+)
 
 
+def _record_words() -> tuple[bytes, ...]:
+    from gristmill.provenance.record import Input, Output, Record
+
+    names = {*Record.model_fields, *Input.model_fields, *Output.model_fields}
+    return tuple(json.dumps(name).encode() for name in sorted(names))
+
+
+@PARSERS.add("record", f"{_PROVENANCE}.record", words=(*JSON, *_record_words()))
 def record(data: bytes) -> None:
     """A provenance record."""
     from gristmill.provenance.record import read_record
@@ -22,6 +35,12 @@ def record(data: bytes) -> None:
     assert again.to_bytes() == read.to_bytes()
 
 
+@PARSERS.add(
+    "record_inputs",
+    f"{_PROVENANCE}.record",
+    f"{_PROVENANCE}.raw_inputs",
+    words=(*JSON, *_record_words(), b"\xff\xfe"),
+)
 def record_inputs(data: bytes) -> None:
     """A record with its list of inputs: what a build asks it about raw files."""
     from gristmill.provenance.raw_inputs import known_hashes
@@ -31,6 +50,13 @@ def record_inputs(data: bytes) -> None:
     known_hashes(file("listed/provenance.json", text))
 
 
+@PARSERS.add(
+    "verification",
+    f"{_PROVENANCE}.record",
+    f"{_PROVENANCE}.verification",
+    f"{_PROVENANCE}.find_artifacts",
+    words=(*JSON, *_record_words(), b"\xff\xfe", b"macroxue/pack", b"rows.bin"),
+)
 def verification(data: bytes) -> None:
     """A folder with any record: verification ends with what it found."""
     from gristmill.provenance.verification import verify
@@ -43,6 +69,16 @@ def verification(data: bytes) -> None:
     verify(root)
 
 
+@PARSERS.add(
+    "settings",
+    "resources.lake",
+    "assets.choices",
+    "gristmill.settings.tables",
+    "gristmill.settings.fields",
+    "gristmill.untrusted.toml",
+    "tomllib._parser",
+    words=_TOML,
+)
 def settings(data: bytes) -> None:
     """gristmill.toml: the tables that it names, and the configs that they make."""
     from gristmill.families import tables
@@ -64,6 +100,7 @@ def _lake(root: str) -> Any:
     return Lake(data_root=root)
 
 
+@PARSERS.add("keys", "gristmill.keys", words=(b"..", b"/", b"-", b"\xc3\xa9"))
 def keys(data: bytes) -> None:
     """A key that someone typed."""
     from gristmill.keys import BadKey, checked
@@ -76,6 +113,13 @@ def keys(data: bytes) -> None:
     assert "/" not in text and ".." not in text and text.isascii() and text
 
 
+@PARSERS.add(
+    "inbox_names",
+    "gristmill.inbox.readiness",
+    "gristmill.inbox.listing",
+    most_bytes=300,
+    words=(b".toml", b".partial", b"\n", b"\xff", b".zip"),
+)
 def inbox_names(data: bytes) -> None:
     """The names of entries in an inbox, one a line."""
     from gristmill.inbox import FOLDER, TOML, State, look, present_drops
@@ -101,6 +145,7 @@ def inbox_names(data: bytes) -> None:
             present_drops(place, asked(), shape)
 
 
+@PARSERS.add("part_ledger", "gristmill.run.parts", words=(*JSON, b'"sha256":', b'"summary":'))
 def part_ledger(data: bytes) -> None:
     """The ledger entry of a finished part."""
     from gristmill.run.parts import PartStore
@@ -110,6 +155,9 @@ def part_ledger(data: bytes) -> None:
     PartStore(scratch() / "parts").finished("x")
 
 
+@PARSERS.add(
+    "lock_holder", "gristmill.run.locks", words=(*JSON, b'"process":', b'"host":', b'"since":')
+)
 def lock_holder(data: bytes) -> None:
     """What a process that holds a lock wrote into the lock file."""
     import fcntl
@@ -126,6 +174,12 @@ def lock_holder(data: bytes) -> None:
         os.close(descriptor)
 
 
+@PARSERS.add(
+    "markdown",
+    "gristmill.markdown",
+    "gristmill.printable",
+    words=(b"](", b"<a", b"`", b"\\", b"|", b"www.", b"://", b"\xe2\x80\xae", b"@", b"\n"),
+)
 def markdown(data: bytes) -> None:
     """Untrusted text: it stays on its line and makes neither HTML, link nor image."""
     from gristmill.markdown import bullets, code, escape
@@ -140,88 +194,3 @@ def markdown(data: bytes) -> None:
             assert "<" not in inside and "](" not in inside.replace("\\]", "")
     assert "\n" not in bullets([text])
     printable(text).encode()
-
-
-def _record_words() -> tuple[bytes, ...]:
-    from gristmill.provenance.record import Input, Output, Record
-
-    names = {*Record.model_fields, *Input.model_fields, *Output.model_fields}
-    return tuple(json.dumps(name).encode() for name in sorted(names))
-
-
-_TOML = (
-    b"[macroxue.pack]\n",
-    b"[macroxue.pool]\n",
-    b"[synth.harmony]\n",
-    b"[chess.month]\n",
-    b"[inbox]\n",
-    b"workers = ",
-    b"inf",
-    b"'''",
-    b"{a=1}",
-    b"1979-05-27",
-    b"\\u0000",
-    b"0x",
-)
-
-PARSERS = (
-    Parser("record", record, (f"{_PROVENANCE}.record",), words=(*JSON, *_record_words())),
-    Parser(
-        "record_inputs",
-        record_inputs,
-        (f"{_PROVENANCE}.record", f"{_PROVENANCE}.raw_inputs"),
-        words=(*JSON, *_record_words(), b"\xff\xfe"),
-    ),
-    Parser(
-        "verification",
-        verification,
-        (
-            f"{_PROVENANCE}.record",
-            f"{_PROVENANCE}.verification",
-            f"{_PROVENANCE}.find_artifacts",
-        ),
-        words=(*JSON, *_record_words(), b"\xff\xfe", b"macroxue/pack", b"rows.bin"),
-    ),
-    Parser(
-        "settings",
-        settings,
-        (
-            "resources.lake",
-            "assets.choices",
-            "gristmill.settings.tables",
-            "gristmill.settings.fields",
-            "gristmill.untrusted.toml",
-            "tomllib._parser",
-        ),
-        words=_TOML,
-    ),
-    Parser("keys", keys, ("gristmill.keys",), words=(b"..", b"/", b"-", b"\xc3\xa9")),
-    Parser(
-        "inbox_names",
-        inbox_names,
-        (
-            "gristmill.inbox.readiness",
-            "gristmill.inbox.listing",
-        ),
-        most_bytes=300,
-        words=(b".toml", b".partial", b"\n", b"\xff", b".zip"),
-    ),
-    Parser(
-        "part_ledger",
-        part_ledger,
-        ("gristmill.run.parts",),
-        words=(*JSON, b'"sha256":', b'"summary":'),
-    ),
-    Parser(
-        "lock_holder",
-        lock_holder,
-        ("gristmill.run.locks",),
-        words=(*JSON, b'"process":', b'"host":', b'"since":'),
-    ),
-    Parser(
-        "markdown",
-        markdown,
-        ("gristmill.markdown", "gristmill.printable"),
-        words=(b"](", b"<a", b"`", b"\\", b"|", b"www.", b"://", b"\xe2\x80\xae", b"@", b"\n"),
-    ),
-)

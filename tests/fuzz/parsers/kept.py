@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from tests.fuzz.parser import JSON, Parser, file
+from tests.fuzz.parser import JSON, Parsers, file
+
+PARSERS = Parsers()
 
 
+@PARSERS.add("stamps", "gristmill.provenance.raw_inputs", words=JSON)
 def stamps(data: bytes) -> None:
     """The stamps of a shared folder's files; notes that cannot be read are none."""
     from gristmill.publish import stamps as notes
@@ -16,20 +19,14 @@ def stamps(data: bytes) -> None:
         assert len(one) == 5 and all(type(number) is int for number in one)
 
 
+@PARSERS.add(
+    "cursor",
+    "gristmill.inbox.readiness",
+    words=(*JSON, b'"waiting":{', b'"settled":{', b'"refused":{', b'"asked":{', b'"built":'),
+)
 def cursor(data: bytes) -> None:
     """The cursor of a sensor, which a person may type: it is read, or counts as none."""
     from gristmill.inbox.readiness import State
 
     written = State.read(data.decode("utf-8", "replace")).write()
     assert State.read(written).write() == written
-
-
-PARSERS = (
-    Parser("stamps", stamps, ("gristmill.provenance.raw_inputs",), words=JSON),
-    Parser(
-        "cursor",
-        cursor,
-        ("gristmill.inbox.readiness",),
-        words=(*JSON, b'"waiting":{', b'"settled":{', b'"refused":{', b'"asked":{', b'"built":'),
-    ),
-)

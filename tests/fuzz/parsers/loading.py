@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any
 
 from gristmill.contract import GristmillError
-from tests.fuzz.parser import HUNDRED_THOUSAND, JSON, Parser
+from tests.fuzz.parser import HUNDRED_THOUSAND, JSON, Parsers
 
+PARSERS = Parsers()
 _STEPS = 12
 
 
@@ -32,6 +33,13 @@ def _run() -> tuple[list[dict[str, Any]], list[list[int]]]:
     return states, given
 
 
+@PARSERS.add(
+    "loader_state",
+    "gristmill.loading.state",
+    covers=("gristmill.loading.plan",),
+    inputs=HUNDRED_THOUSAND,
+    words=(*JSON, b'"sha256": ', b'"segments": [[0, [30, 30]]]', b'"batches": [[0, 0, 4]]'),
+)
 def state(data: bytes) -> None:
     """A state with a digest is refused, or is one that the run wrote, and gives its samples."""
     try:
@@ -46,15 +54,3 @@ def state(data: bytes) -> None:
     if isinstance(read, dict) and "sha256" in read:
         at = states.index(read)
         assert next(iter(loader))["value"].tolist() == given[at]
-
-
-PARSERS = (
-    Parser(
-        "loader_state",
-        state,
-        ("gristmill.loading.state",),
-        covers=("gristmill.loading.plan",),
-        inputs=HUNDRED_THOUSAND,
-        words=(*JSON, b'"sha256": ', b'"segments": [[0, [30, 30]]]', b'"batches": [[0, 0, 4]]'),
-    ),
-)

@@ -10,12 +10,25 @@ import sqlite3
 import numpy as np
 
 from gristmill.contract import GristmillError
-from tests.fuzz.parser import HUNDRED_THOUSAND, JSON, TEN_THOUSAND, Parser, file, folder, split
+from tests.fuzz.parser import HUNDRED_THOUSAND, JSON, TEN_THOUSAND, Parsers, file, folder, split
 
+PARSERS = Parsers()
 _RAW = "gristmill.macroxue.raw"
 _FORMAT = "gristmill.macroxue.format"
+_STEP = tuple(
+    b'"seed": "step_index": "max_rank": "move": "valuation_type": "board": "branch_evs":'.split()
+    + b'"valuation": "up" "left" "search" "tuple11"'.split()
+)
+_NPY = tuple(b"\x93NUMPY\x01\x00 'descr': 'shape': (0,) <f4 'fortran_order':".split())
+_TOML = tuple(b"[macroxue.pool] [macroxue.training_view] num_bins inf {a=1} ''' \"\"\"".split())
 
 
+@PARSERS.add(
+    "macroxue_step_line",
+    f"{_RAW}.strict_parser",
+    covers=(f"{_RAW}.fast_scanner",),
+    words=JSON + _STEP,
+)
 def step_line(data: bytes) -> None:
     """One line: the compiled scanner gives the row of the strict parser, or none."""
     from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_step
@@ -27,6 +40,7 @@ def step_line(data: bytes) -> None:
         parse_step(line)
 
 
+@PARSERS.add("macroxue_meta", f"{_RAW}.strict_parser", "gristmill.untrusted.json_text", words=JSON)
 def meta(data: bytes) -> None:
     """The text of a meta file."""
     from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_meta
@@ -35,6 +49,7 @@ def meta(data: bytes) -> None:
         parse_meta(data)
 
 
+@PARSERS.add("macroxue_gzip", f"{_RAW}.read_run", words=(b"\x1f\x8b\x08", b"\0\0\0\0"))
 def gzip_file(data: bytes) -> None:
     """A zipped meta file: gzip members of any form."""
     from gristmill.macroxue.raw.read_run import read_meta
@@ -45,6 +60,13 @@ def gzip_file(data: bytes) -> None:
     assert digest.size == len(data)
 
 
+@PARSERS.add(
+    "macroxue_run",
+    f"{_RAW}.read_run",
+    f"{_RAW}.strict_parser",
+    covers=tuple(f"{_RAW}.{name}" for name in ("fast_scanner", "json_spaces", "read_run")),
+    words=(*JSON, *_STEP, b"\xff\xfe", b" ", b"\t", b"\r\n"),
+)
 def run(data: bytes) -> None:
     """A run: the rows are the same with the compiled scanner and without it."""
     from gristmill.contract import BadInput
@@ -75,6 +97,12 @@ def run(data: bytes) -> None:
     assert strict[0] == scanned[0]
 
 
+@PARSERS.add(
+    "macroxue_drop_names",
+    f"{_RAW}.drops",
+    most_bytes=400,
+    words=(b".meta.json", b".meta.json.gz", b".jsonl.gz", b"/", b"\xff"),
+)
 def drop_names(data: bytes) -> None:
     """The names of files and folders in a drop, one a line."""
     from gristmill.macroxue.raw.drops import account, raw_files
@@ -94,6 +122,12 @@ def drop_names(data: bytes) -> None:
             assert raw_files(drop)
 
 
+@PARSERS.add(
+    "macroxue_pool_file",
+    f"{_RAW}.described",
+    "tomllib._parser",
+    words=(b"members", b"delete_members", *_TOML),
+)
 def pool_file(data: bytes) -> None:
     """A pool file."""
     from gristmill.macroxue.raw.described import read_pool_file
@@ -101,6 +135,9 @@ def pool_file(data: bytes) -> None:
     read_pool_file(file("pool.toml", data))
 
 
+@PARSERS.add(
+    "macroxue_view_file", f"{_RAW}.described", words=(b"pack", b"pool", b"annotations", *_TOML)
+)
 def view_file(data: bytes) -> None:
     """The file of a training view."""
     from gristmill.macroxue.raw.described import read_view_file
@@ -108,6 +145,7 @@ def view_file(data: bytes) -> None:
     read_view_file(file("view.toml", data))
 
 
+@PARSERS.add("macroxue_view_json", f"{_FORMAT}.files", words=JSON)
 def view_description(data: bytes) -> None:
     """view.json of a training view."""
     from gristmill.macroxue.format.files import read_description
@@ -116,6 +154,14 @@ def view_description(data: bytes) -> None:
     assert view.source_run(9) in ((9, 0), (1, 1))
 
 
+@PARSERS.add(
+    "macroxue_annotations",
+    f"{_RAW}.annotations",
+    f"{_FORMAT}.rows",
+    covers=("gristmill.untrusted.npy_header",),
+    inputs=TEN_THOUSAND,
+    words=(*_NPY, b"{}"),
+)
 def annotations(data: bytes) -> None:
     """A folder of annotations: its rows, a further file of them, and the manifest."""
     from gristmill.macroxue.format.files import Run, write_metadata
@@ -136,6 +182,7 @@ def annotations(data: bytes) -> None:
         assert ROWS in found.maps
 
 
+@PARSERS.add("macroxue_valuation_types", f"{_FORMAT}.files", words=JSON)
 def valuation_types(data: bytes) -> None:
     """valuation_types.json of any program."""
     from gristmill.macroxue.format.files import read_valuation_types, write_valuation_types
@@ -146,6 +193,7 @@ def valuation_types(data: bytes) -> None:
     assert read_valuation_types(scratch() / "again.json") == names
 
 
+@PARSERS.add("macroxue_jsonl", f"{_FORMAT}.files", words=JSON)
 def json_lines(data: bytes) -> None:
     """A .jsonl file of a pack."""
     from gristmill.macroxue.format.files import iter_lines, run_of
@@ -154,6 +202,13 @@ def json_lines(data: bytes) -> None:
         run_of(line)
 
 
+@PARSERS.add(
+    "macroxue_npy",
+    f"{_FORMAT}.rows",
+    "gristmill.untrusted.npy_header",
+    "numpy.lib._format_impl",
+    words=(*_NPY, b"|V"),
+)
 def npy_rows(data: bytes) -> None:
     """A steps file of any program."""
     from gristmill.macroxue.format.rows import open_steps, open_values, refuse_foreign_rows
@@ -165,6 +220,13 @@ def npy_rows(data: bytes) -> None:
             opened(path).tobytes()
 
 
+@PARSERS.add(
+    "macroxue_steps",
+    f"{_RAW}.step_files",
+    f"{_RAW}.read_steps",
+    inputs=HUNDRED_THOUSAND,
+    words=(*_NPY, b"[fields]", b"(16,)", b"<u8", b"\xff\xfe"),
+)
 def steps_drop(data: bytes) -> None:
     """A drop of steps of any program: its steps.toml and its steps.npy."""
     from gristmill.contract import BadInput
@@ -188,6 +250,7 @@ def steps_drop(data: bytes) -> None:
             assert sum(read) == facts.rows
 
 
+@PARSERS.add("macroxue_metadata_db", f"{_FORMAT}.files", most_bytes=20_000)
 def metadata_db(data: bytes) -> None:
     """metadata.db of any program: the bytes of an SQLite file."""
     from gristmill.macroxue.format.files import content_sha256
@@ -195,6 +258,14 @@ def metadata_db(data: bytes) -> None:
     content_sha256(file("metadata.db", data))
 
 
+@PARSERS.add(
+    "macroxue_metadata_tables",
+    f"{_FORMAT}.files",
+    inputs=TEN_THOUSAND,
+    words=(
+        *(b"CREATE TABLE runs(", b"INSERT INTO runs VALUES(", b"session", b"meta_key", b"VIEW"),
+    ),
+)
 def metadata_tables(data: bytes) -> None:
     """metadata.db of any program: statements that make it."""
     from gristmill.macroxue.format.files import content_sha256
@@ -206,92 +277,3 @@ def metadata_tables(data: bytes) -> None:
             db.executescript(data.decode("utf-8", "replace"))
     db.close()
     content_sha256(path)
-
-
-_STEP = tuple(
-    b'"seed": "step_index": "max_rank": "move": "valuation_type": "board": "branch_evs":'.split()
-    + b'"valuation": "up" "left" "search" "tuple11"'.split()
-)
-_NPY = tuple(b"\x93NUMPY\x01\x00 'descr': 'shape': (0,) <f4 'fortran_order':".split())
-_TOML = tuple(b"[macroxue.pool] [macroxue.training_view] num_bins inf {a=1} ''' \"\"\"".split())
-
-PARSERS = (
-    Parser(
-        "macroxue_step_line",
-        step_line,
-        (f"{_RAW}.strict_parser",),
-        (f"{_RAW}.fast_scanner",),
-        words=JSON + _STEP,
-    ),
-    Parser(
-        "macroxue_meta",
-        meta,
-        (f"{_RAW}.strict_parser", "gristmill.untrusted.json_text"),
-        words=JSON,
-    ),
-    Parser("macroxue_gzip", gzip_file, (f"{_RAW}.read_run",), words=(b"\x1f\x8b\x08", b"\0\0\0\0")),
-    Parser(
-        "macroxue_run",
-        run,
-        (f"{_RAW}.read_run", f"{_RAW}.strict_parser"),
-        tuple(f"{_RAW}.{name}" for name in ("fast_scanner", "json_spaces", "read_run")),
-        words=(*JSON, *_STEP, b"\xff\xfe", b" ", b"\t", b"\r\n"),
-    ),
-    Parser(
-        "macroxue_drop_names",
-        drop_names,
-        (f"{_RAW}.drops",),
-        words=(b".meta.json", b".meta.json.gz", b".jsonl.gz", b"/", b"\xff"),
-        most_bytes=400,
-    ),
-    Parser(
-        "macroxue_pool_file",
-        pool_file,
-        (f"{_RAW}.described", "tomllib._parser"),
-        words=(b"members", b"delete_members", *_TOML),
-    ),
-    Parser(
-        "macroxue_view_file",
-        view_file,
-        (f"{_RAW}.described",),
-        words=(b"pack", b"pool", b"annotations", *_TOML),
-    ),
-    Parser("macroxue_view_json", view_description, (f"{_FORMAT}.files",), words=JSON),
-    Parser(
-        "macroxue_annotations",
-        annotations,
-        (f"{_RAW}.annotations", f"{_FORMAT}.rows"),
-        ("gristmill.untrusted.npy_header",),
-        inputs=TEN_THOUSAND,
-        words=(*_NPY, b"{}"),
-    ),
-    Parser("macroxue_valuation_types", valuation_types, (f"{_FORMAT}.files",), words=JSON),
-    Parser("macroxue_jsonl", json_lines, (f"{_FORMAT}.files",), words=JSON),
-    Parser(
-        "macroxue_npy",
-        npy_rows,
-        (f"{_FORMAT}.rows", "gristmill.untrusted.npy_header", "numpy.lib._format_impl"),
-        words=(*_NPY, b"|V"),
-    ),
-    Parser(
-        "macroxue_steps",
-        steps_drop,
-        (f"{_RAW}.step_files", f"{_RAW}.read_steps"),
-        inputs=HUNDRED_THOUSAND,
-        words=(*_NPY, b"[fields]", b"(16,)", b"<u8", b"\xff\xfe"),
-    ),
-    Parser("macroxue_metadata_db", metadata_db, (f"{_FORMAT}.files",), most_bytes=20_000),
-    Parser(
-        "macroxue_metadata_tables",
-        metadata_tables,
-        (f"{_FORMAT}.files",),
-        inputs=TEN_THOUSAND,
-        words=(
-            b"CREATE TABLE runs(",
-            b"INSERT INTO runs VALUES(",
-            b"session",
-            b"meta_key",
-            b"VIEW",
-        ),
-    ),
-)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from tests.fuzz.parser import JSON, Parser
+from tests.fuzz.parser import JSON, Parsers
 
+PARSERS = Parsers()
 _MIRROR = "gristmill.mirror"
 
 
+@PARSERS.add(
+    "mirror_keys",
+    f"{_MIRROR}.versions",
+    "gristmill.keys",
+    most_bytes=600,
+    words=(b"artifacts/", b"/@", b"/00000001.json", b"..", b"\n", b"drops", b"\xc3\xa9"),
+)
 def keys(data: bytes) -> None:
     """The keys of a mirror, one a line: a key that names a version is made from it again."""
     from gristmill.mirror.versions import Version
@@ -18,6 +26,12 @@ def keys(data: bytes) -> None:
             assert ".." not in key and not key.startswith("/") and key.isascii()
 
 
+@PARSERS.add(
+    "mirror_record",
+    f"{_MIRROR}.versions",
+    "gristmill.provenance.record",
+    words=(*JSON, b'"outputs":[', b'"bytes":', b'"path":"', b'"sha256":', b"../"),
+)
 def record(data: bytes) -> None:
     """The record of a version: no path and no object that it names is outside."""
     from gristmill.mirror.versions import Version, files_of, parsed_record, wrong_record
@@ -31,20 +45,3 @@ def record(data: bytes) -> None:
             assert not file.path.startswith("/") and ".." not in file.path.split("/")
             key = version.file(file)
             assert key.startswith(("objects/", "records/")) and ".." not in key and key.isascii()
-
-
-PARSERS = (
-    Parser(
-        "mirror_keys",
-        keys,
-        (f"{_MIRROR}.versions", "gristmill.keys"),
-        words=(b"artifacts/", b"/@", b"/00000001.json", b"..", b"\n", b"drops", b"\xc3\xa9"),
-        most_bytes=600,
-    ),
-    Parser(
-        "mirror_record",
-        record,
-        (f"{_MIRROR}.versions", "gristmill.provenance.record"),
-        words=(*JSON, b'"outputs":[', b'"bytes":', b'"path":"', b'"sha256":', b"../"),
-    ),
-)

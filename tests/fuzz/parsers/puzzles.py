@@ -9,14 +9,42 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.fuzz.parser import JSON, TEN_THOUSAND, Parser, file, folder, split
+from tests.fuzz.parser import JSON, TEN_THOUSAND, Parsers, file, folder, split
 
+PARSERS = Parsers()
 _ARC_WORDS = (
     *(b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN"),
     *(b'{"train":[', b'"test":[', b'{"input":[[', b'"output":[[', b'"name":"', b"]]}", b"]}"),
 )
+_MAZE_WORDS = (
+    *(b"source,question,answer,rating\n", b"x,S  G,So G,1\n", b'x,"S  G","So G",1\n'),
+    *(b"\r\n", b"\xef\xbb\xbf", b"#", b" ", b"S", b"G", b"o", b",", b'"', b'""', b"\n"),
+    *(b"SG##,SG##", b"S    #  G,So  o# oG,4"),
+)
+_READ = "gristmill.puzzles.read"
+_FIELDS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
+_RECIPE_WORDS = (
+    *(b'kind = "', b"sources = [", b"[settings]\n", b'"arc"', b'"sudoku"', b'"maze"', b'"domino"'),
+    *(b"num_aug = ", b"../", b"/", b'"', b"nan", b"true", b"1e999", b"\n", b"[[", b"\xff"),
+)
+_GRID = b'[{"input": [[1]], "output": [[2]]}]'
+_TEXTS = (
+    (b".json", b'{"train": %b, "test": %b}' % (_GRID, _GRID)),
+    (b".csv", b"source,question,answer,rating\n"),
+    (b".txt", b"." * 81),
+)
+_HEADER = b"source,question,answer,rating\n"
+_QUESTION = b"080020090020050000000001600030000000700000005000000040006900000000070020010040060"
+_ANSWER = b"185726394629354817374891652438569271792413568561287943246938175953172486817645239"
+_FORMAT = "gristmill.puzzles.format"
 
 
+@PARSERS.add(
+    "puzzles_arc_task",
+    "gristmill.puzzles.raw.arc_tasks",
+    "gristmill.puzzles.domains.arc_grid",
+    words=_ARC_WORDS,
+)
 def task(data: bytes) -> None:
     """A task: its grids are those that the standard library reads, and survive encoding.
 
@@ -53,6 +81,13 @@ def task(data: bytes) -> None:
     assert numbers[0] == 0 and (np.diff(numbers) > 0).all()
 
 
+@PARSERS.add(
+    "puzzles_arc_collection",
+    "gristmill.puzzles.raw.arc_tasks",
+    "gristmill.puzzles.raw.drops",
+    covers=("gristmill.untrusted.json_text",),
+    words=(*_ARC_WORDS, b"\xff\xfe", b'{"a":', b'{"test":[{"input":[[1]]}],"train":[]}'),
+)
 def collection(data: bytes) -> None:
     """Challenges and their solutions: each task has the outputs that the standard library reads."""
     from gristmill.puzzles.raw.arc_tasks import read_subset, read_tasks, subsets_of
@@ -75,13 +110,12 @@ def collection(data: bytes) -> None:
         assert [pair["output"] for pair in task["test"]] == outputs[name]
 
 
-_MAZE_WORDS = (
-    *(b"source,question,answer,rating\n", b"x,S  G,So G,1\n", b'x,"S  G","So G",1\n'),
-    *(b"\r\n", b"\xef\xbb\xbf", b"#", b" ", b"S", b"G", b"o", b",", b'"', b'""', b"\n"),
-    *(b"SG##,SG##", b"S    #  G,So  o# oG,4"),
+@PARSERS.add(
+    "puzzles_maze_csv",
+    "gristmill.puzzles.raw.tables",
+    covers=("gristmill.puzzles.domains.boards",),
+    words=_MAZE_WORDS,
 )
-
-
 def mazes(data: bytes) -> None:
     """A CSV file: its mazes are those of Python's csv, square, with shortest paths."""
     from gristmill.puzzles.domains.boards import decoded
@@ -113,10 +147,20 @@ def mazes(data: bytes) -> None:
     assert len({len(question) for question, _, _ in found}) <= 1
 
 
-_READ = "gristmill.puzzles.read"
-_FIELDS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
-
-
+@PARSERS.add(
+    "puzzles_dataset",
+    *(f"{_READ}.{name}" for name in ("rows", "dataset", "batch_kernels")),
+    "gristmill.puzzles.format.metadata",
+    "gristmill.untrusted.npy_header",
+    "numpy.lib._format_impl",
+    inputs=TEN_THOUSAND,
+    words=(
+        *(b"\x93NUMPY\x01\x00", b"'descr':", b"'shape':", b"(0,)", b"(2, 3)", b"<i4", b"|u1"),
+        *(b">i4", b"<u8", b"<f4", b"|V", b"'fortran_order':", b"True", b"\xff\xfe"),
+        *(b'"pad_id":', b'"ignore_label_id":', b'"seq_len":', b'"sets":', b"null", b"1e999"),
+    ),
+    interpreted=True,
+)
 def dataset(data: bytes) -> None:
     """dataset.json and the arrays of the set `all`: the batches are those of a plain reader."""
     import numpy as np
@@ -144,18 +188,9 @@ def dataset(data: bytes) -> None:
                     np.testing.assert_array_equal(column, theirs[1][field])
 
 
-_RECIPE_WORDS = (
-    *(b'kind = "', b"sources = [", b"[settings]\n", b'"arc"', b'"sudoku"', b'"maze"', b'"domino"'),
-    *(b"num_aug = ", b"../", b"/", b'"', b"nan", b"true", b"1e999", b"\n", b"[[", b"\xff"),
+@PARSERS.add(
+    "puzzles_recipe", "gristmill.puzzles.raw.recipes", most_bytes=1000, words=_RECIPE_WORDS
 )
-_GRID = b'[{"input": [[1]], "output": [[2]]}]'
-_TEXTS = (
-    (b".json", b'{"train": %b, "test": %b}' % (_GRID, _GRID)),
-    (b".csv", b"source,question,answer,rating\n"),
-    (b".txt", b"." * 81),
-)
-
-
 def recipe(data: bytes) -> None:
     """A recipe file: its settings are those of a config of its kind, and its sources are below."""
     from gristmill.puzzles.raw.recipes import CONFIGS, read_recipe_file
@@ -168,6 +203,14 @@ def recipe(data: bytes) -> None:
         assert not {"", ".", ".."} & set(source.split("/"))
 
 
+@PARSERS.add(
+    "puzzles_source_names",
+    "gristmill.puzzles.raw.drops",
+    "gristmill.puzzles.raw.file_forms",
+    covers=("gristmill.puzzles.raw.arc_tasks",),
+    most_bytes=400,
+    words=(b".json", b".csv", b".txt", b".gz", b".JSON", b"\n", b"\xff", b"LICENSE"),
+)
 def source_names(data: bytes) -> None:
     """The names of files in a source, one a line; those that begin with `a` are a level below."""
     from gristmill.puzzles.raw.drops import account, source_files
@@ -195,11 +238,13 @@ def source_names(data: bytes) -> None:
                 assert named & {name, *folders} or name in ("SHA256SUMS", "gristmill.toml")
 
 
-_HEADER = b"source,question,answer,rating\n"
-_QUESTION = b"080020090020050000000001600030000000700000005000000040006900000000070020010040060"
-_ANSWER = b"185726394629354817374891652438569271792413568561287943246938175953172486817645239"
-
-
+@PARSERS.add(
+    "puzzles_rated_csv",
+    "gristmill.puzzles.raw.tables",
+    words=(
+        *(_HEADER, b"s,12,34,5\n", b"s,#o,# ,0\r\n", b'"', b'""', b",", b"\n", b"7.2", b"\xff"),
+    ),
+)
 def rated_csv(data: bytes) -> None:
     """A rated CSV file: its rows are those of the standard library."""
     from gristmill.puzzles.raw.tables import COLUMN_NAMES, read_rows
@@ -229,6 +274,12 @@ def rated_csv(data: bytes) -> None:
         rows.whole_ratings()
 
 
+@PARSERS.add(
+    "puzzles_sudoku_bank",
+    "gristmill.puzzles.raw.tables",
+    inputs=TEN_THOUSAND,
+    words=(_QUESTION + b"\n", _QUESTION + b" " + _ANSWER, b"\n", b" 1.2\n", b"id ", b"."),
+)
 def sudoku_bank(data: bytes) -> None:
     """A bank: what is built of it breaks no law."""
     from gristmill.puzzles.builders.sudoku import build_sudoku
@@ -243,6 +294,11 @@ def sudoku_bank(data: bytes) -> None:
         assert [*contract_laws(place / "out"), *sudoku_laws(place / "out")] == []
 
 
+@PARSERS.add(
+    "puzzles_grids",
+    "gristmill.puzzles.raw.grid_rows",
+    words=(b'{"input":[[', b'"output":[[', b"]]}\n", b'"group":"a"', b'"set":"x"', b"[1,2]"),
+)
 def grids(data: bytes) -> None:
     """Rows of grids: their cells are those that the standard library reads."""
     from gristmill.puzzles.domains.grid import Symbols
@@ -258,9 +314,7 @@ def grids(data: bytes) -> None:
             assert (cells.astype(int) - 1).tolist() == value[name]
 
 
-_FORMAT = "gristmill.puzzles.format"
-
-
+@PARSERS.add("puzzles_identifiers", f"{_FORMAT}.metadata", words=(*JSON, b'"<blank>"', b'["'))
 def identifiers(data: bytes) -> None:
     """`identifiers.json`: a list of texts."""
     from gristmill.puzzles.format.metadata import read_identifiers
@@ -268,6 +322,11 @@ def identifiers(data: bytes) -> None:
     assert all(isinstance(name, str) for name in read_identifiers(file("identifiers.json", data)))
 
 
+@PARSERS.add(
+    "puzzles_sources",
+    f"{_FORMAT}.metadata",
+    words=(*JSON, b'"files": [', b'"path": ', b'"sha256": ', b'"kind": ', b'"config": {'),
+)
 def sources(data: bytes) -> None:
     """`trace/sources.json`: it is written as it was read."""
     from gristmill.puzzles.format.metadata import read_sources
@@ -275,100 +334,3 @@ def sources(data: bytes) -> None:
     read = read_sources(file("sources.json", data))
     again = read_sources(file("sources.json", read.text().encode()))
     assert repr(again) == repr(read)
-
-
-PARSERS = (
-    Parser(
-        "puzzles_arc_task",
-        task,
-        ("gristmill.puzzles.raw.arc_tasks", "gristmill.puzzles.domains.arc_grid"),
-        words=_ARC_WORDS,
-    ),
-    Parser(
-        "puzzles_arc_collection",
-        collection,
-        ("gristmill.puzzles.raw.arc_tasks", "gristmill.puzzles.raw.drops"),
-        covers=("gristmill.untrusted.json_text",),
-        words=(*_ARC_WORDS, b"\xff\xfe", b'{"a":', b'{"test":[{"input":[[1]]}],"train":[]}'),
-    ),
-    Parser(
-        "puzzles_maze_csv",
-        mazes,
-        ("gristmill.puzzles.raw.tables", "gristmill.puzzles.raw.tables"),
-        covers=("gristmill.puzzles.domains.boards",),
-        words=_MAZE_WORDS,
-    ),
-    Parser(
-        "puzzles_dataset",
-        dataset,
-        (
-            *(f"{_READ}.{name}" for name in ("rows", "dataset", "batch_kernels")),
-            "gristmill.puzzles.format.metadata",
-            "gristmill.untrusted.npy_header",
-            "numpy.lib._format_impl",
-        ),
-        inputs=TEN_THOUSAND,
-        interpreted=True,
-        words=(
-            *(b"\x93NUMPY\x01\x00", b"'descr':", b"'shape':", b"(0,)", b"(2, 3)", b"<i4", b"|u1"),
-            *(b">i4", b"<u8", b"<f4", b"|V", b"'fortran_order':", b"True", b"\xff\xfe"),
-            *(b'"pad_id":', b'"ignore_label_id":', b'"seq_len":', b'"sets":', b"null", b"1e999"),
-        ),
-    ),
-    Parser(
-        "puzzles_recipe",
-        recipe,
-        ("gristmill.puzzles.raw.recipes",),
-        most_bytes=1000,
-        words=_RECIPE_WORDS,
-    ),
-    Parser(
-        "puzzles_source_names",
-        source_names,
-        ("gristmill.puzzles.raw.drops", "gristmill.puzzles.raw.file_forms"),
-        covers=("gristmill.puzzles.raw.arc_tasks",),
-        most_bytes=400,
-        words=(b".json", b".csv", b".txt", b".gz", b".JSON", b"\n", b"\xff", b"LICENSE"),
-    ),
-    Parser(
-        "puzzles_rated_csv",
-        rated_csv,
-        ("gristmill.puzzles.raw.tables",),
-        words=(
-            _HEADER,
-            b"s,12,34,5\n",
-            b"s,#o,# ,0\r\n",
-            b'"',
-            b'""',
-            b",",
-            b"\n",
-            b"7.2",
-            b"\xff",
-        ),
-    ),
-    Parser(
-        "puzzles_sudoku_bank",
-        sudoku_bank,
-        ("gristmill.puzzles.raw.tables",),
-        inputs=TEN_THOUSAND,
-        words=(_QUESTION + b"\n", _QUESTION + b" " + _ANSWER, b"\n", b" 1.2\n", b"id ", b"."),
-    ),
-    Parser(
-        "puzzles_grids",
-        grids,
-        ("gristmill.puzzles.raw.grid_rows",),
-        words=(b'{"input":[[', b'"output":[[', b"]]}\n", b'"group":"a"', b'"set":"x"', b"[1,2]"),
-    ),
-    Parser(
-        "puzzles_identifiers",
-        identifiers,
-        (f"{_FORMAT}.metadata",),
-        words=(*JSON, b'"<blank>"', b'["'),
-    ),
-    Parser(
-        "puzzles_sources",
-        sources,
-        (f"{_FORMAT}.metadata",),
-        words=(*JSON, b'"files": [', b'"path": ', b'"sha256": ', b'"kind": ', b'"config": {'),
-    ),
-)

@@ -11,15 +11,50 @@ from typing import Any
 from tests.fuzz.parser import (
     JSON,
     TEN_THOUSAND,
-    Parser,
+    Parsers,
     file,
     folder,
 )
 
+PARSERS = Parsers()
 _RAW = "gristmill.corpora.raw"
 _ENDINGS = ("jsonl", "json", "csv", "tsv")
+_COLUMNS = (
+    *(b'"question":', b'"answer":', b'"rationale":', b'"source":', b'"target":', b'"problem":'),
+    *(b'"generations":[', b'"is_reasoning_complete":[true', b'"correctness_llama":[true'),
+    *(b"<think>", b"</think>", b'"query":', b'"response":', b"\\nThe answer is: ", b'"output":'),
+    *(
+        b'"answer_id":',
+        b'"step_idx":"1"',
+        b'"step":',
+        b'"stories":[',
+        b'"label":1',
+        b'"sentences":',
+    ),
+    *(b'"confl_pairs":[[0,1]]', b'"states":{', b'"entities":[', b'"pair_plausible_story":0'),
+    *(b'"question_stem":', b'"question_para_step":[', b'"answer_label":', b'"metadata":{'),
+    *(
+        b"suppose ",
+        b" happens, how will it affect ",
+        b"Options:\\n",
+        b"\\\\boxed{",
+        b"#### ",
+        b"<<",
+    ),
+    *(b"\xef\xbb\xbf", b"\\r\\n", b"\t", b"\\n", b'""', b",", b'{"0":{'),
+)
+_CSV = (b"question,answer\n", b"question\tanswer\n", b'"', b'""', b",", b"\t", b"\r\n", b"\xff")
 
 
+@PARSERS.add(
+    "reasoning_normalized",
+    *(f"{_RAW}.{name}" for name in ("texts", "tables", "rows", "corpus_file")),
+    *(f"{_RAW}.{name}" for name in ("reader", "transforms", "texts")),
+    "gristmill.reasoning.render.text",
+    covers=(f"{_RAW}.drops",),
+    inputs=TEN_THOUSAND,
+    words=(*JSON, *_COLUMNS, *_CSV),
+)
 def normalized(data: bytes) -> None:
     """A raw file of a corpus: what is made of it breaks no law.
 
@@ -40,6 +75,12 @@ def normalized(data: bytes) -> None:
         assert sum(summary.shapes.values()) == summary.records
 
 
+@PARSERS.add(
+    "reasoning_json",
+    f"{_RAW}.rows",
+    "gristmill.untrusted.lines",
+    words=(*JSON, b'{"0":{', b"\n", b"\r", b"[{", b'"train":[', b'{"question":', b'"answer":'),
+)
 def json_rows(data: bytes) -> None:
     """A JSON file: its rows have the values that the standard library reads."""
     from gristmill.corpora.corpus import CORPORA
@@ -79,6 +120,12 @@ def _standard(text: bytes) -> Any:
         return None
 
 
+@PARSERS.add(
+    "reasoning_packed",
+    f"{_RAW}.rows",
+    "gristmill.untrusted.walk",
+    words=(b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\0\0\0\0"),
+)
 def packed(data: bytes) -> None:
     """A packed file: the text is that of the standard library. The first byte chooses how."""
     from gristmill.corpora.raw.rows import unpacked
@@ -97,6 +144,14 @@ def packed(data: bytes) -> None:
         assert text == expected
 
 
+@PARSERS.add(
+    "reasoning_parquet",
+    f"{_RAW}.parquet",
+    "gristmill.untrusted.parquet",
+    inputs=TEN_THOUSAND,
+    most_bytes=16_384,
+    words=(b"PAR1", b"question", b"\x15\x00", b"\x19", b"\x4c"),
+)
 def parquet_rows(data: bytes) -> None:
     """A Parquet file, as the child process reads it."""
     from gristmill.corpora.raw.parquet import read
@@ -108,6 +163,14 @@ def parquet_rows(data: bytes) -> None:
                 assert isinstance(row, str) or isinstance(json.loads(row), dict)
 
 
+@PARSERS.add(
+    "reasoning_drop_names",
+    f"{_RAW}.drops",
+    most_bytes=400,
+    words=(
+        *(b"gsm8k\n", b"train", b"-test", b"Dev", b".jsonl", b".json.gz", b".parquet", b"\xff"),
+    ),
+)
 def drop_names(data: bytes) -> None:
     """The names of files in a drop, one a line; the first line is the corpus."""
     from gristmill.corpora.corpus import CORPORA
@@ -131,6 +194,12 @@ def drop_names(data: bytes) -> None:
         assert len(set(paths)) == len(paths)
 
 
+@PARSERS.add(
+    "reasoning_normalized_file",
+    "gristmill.reasoning.laws.texts",
+    "gristmill.corpora.records",
+    words=(*JSON, b'"cot_steps": [', b'"question": ', b'"source_dataset": "wiqa"', b"\n"),
+)
 def normalized_file(data: bytes) -> None:
     """A normalised file: its laws and its reader end with what they found."""
     from gristmill.corpora.records import records
@@ -143,98 +212,13 @@ def normalized_file(data: bytes) -> None:
         assert numbers == list(range(len(numbers)))
 
 
+@PARSERS.add(
+    "reasoning_raw_manifest",
+    "gristmill.reasoning.laws.texts",
+    words=(*JSON, b'"files": {', b'"licence": {', b'"source_shape": {'),
+)
 def raw_manifest(data: bytes) -> None:
     """A raw manifest: its laws end with what they found."""
     from gristmill.reasoning.laws.texts import raw_manifest_laws
 
     list(raw_manifest_laws(file("manifest/manifest.json", data).parent))
-
-
-_COLUMNS = (
-    *(b'"question":', b'"answer":', b'"rationale":', b'"source":', b'"target":', b'"problem":'),
-    *(b'"generations":[', b'"is_reasoning_complete":[true', b'"correctness_llama":[true'),
-    *(b"<think>", b"</think>", b'"query":', b'"response":', b"\\nThe answer is: ", b'"output":'),
-    *(
-        b'"answer_id":',
-        b'"step_idx":"1"',
-        b'"step":',
-        b'"stories":[',
-        b'"label":1',
-        b'"sentences":',
-    ),
-    *(b'"confl_pairs":[[0,1]]', b'"states":{', b'"entities":[', b'"pair_plausible_story":0'),
-    *(b'"question_stem":', b'"question_para_step":[', b'"answer_label":', b'"metadata":{'),
-    *(
-        b"suppose ",
-        b" happens, how will it affect ",
-        b"Options:\\n",
-        b"\\\\boxed{",
-        b"#### ",
-        b"<<",
-    ),
-    *(b"\xef\xbb\xbf", b"\\r\\n", b"\t", b"\\n", b'""', b",", b'{"0":{'),
-)
-_CSV = (b"question,answer\n", b"question\tanswer\n", b'"', b'""', b",", b"\t", b"\r\n", b"\xff")
-
-PARSERS = (
-    Parser(
-        "reasoning_normalized",
-        normalized,
-        (
-            *(f"{_RAW}.{name}" for name in ("texts", "tables", "rows", "corpus_file")),
-            *(f"{_RAW}.{name}" for name in ("reader", "transforms", "texts")),
-            "gristmill.reasoning.render.text",
-        ),
-        covers=(f"{_RAW}.drops",),
-        inputs=TEN_THOUSAND,
-        words=(*JSON, *_COLUMNS, *_CSV),
-    ),
-    Parser(
-        "reasoning_json",
-        json_rows,
-        (f"{_RAW}.rows", "gristmill.untrusted.lines"),
-        words=(*JSON, b'{"0":{', b"\n", b"\r", b"[{", b'"train":[', b'{"question":', b'"answer":'),
-    ),
-    Parser(
-        "reasoning_packed",
-        packed,
-        (f"{_RAW}.rows", "gristmill.untrusted.walk"),
-        words=(b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\0\0\0\0"),
-    ),
-    Parser(
-        "reasoning_parquet",
-        parquet_rows,
-        (f"{_RAW}.parquet", "gristmill.untrusted.parquet"),
-        inputs=TEN_THOUSAND,
-        words=(b"PAR1", b"question", b"\x15\x00", b"\x19", b"\x4c"),
-        most_bytes=16_384,
-    ),
-    Parser(
-        "reasoning_drop_names",
-        drop_names,
-        (f"{_RAW}.drops",),
-        most_bytes=400,
-        words=(
-            b"gsm8k\n",
-            b"train",
-            b"-test",
-            b"Dev",
-            b".jsonl",
-            b".json.gz",
-            b".parquet",
-            b"\xff",
-        ),
-    ),
-    Parser(
-        "reasoning_normalized_file",
-        normalized_file,
-        ("gristmill.reasoning.laws.texts", "gristmill.corpora.records"),
-        words=(*JSON, b'"cot_steps": [', b'"question": ', b'"source_dataset": "wiqa"', b"\n"),
-    ),
-    Parser(
-        "reasoning_raw_manifest",
-        raw_manifest,
-        ("gristmill.reasoning.laws.texts",),
-        words=(*JSON, b'"files": {', b'"licence": {', b'"source_shape": {'),
-    ),
-)

@@ -4,14 +4,42 @@ from __future__ import annotations
 
 import json
 
-from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, split
+from tests.fuzz.parser import TEN_THOUSAND, Parsers, file, folder, split
 
+PARSERS = Parsers()
 _RAW = "gristmill.corpora.raw"
 _CHAT = "gristmill.corpora.raw.chat"
 _LOOK = "gristmill.look"
 _ENDINGS = ("jsonl", "json", "csv", "tsv")
+_TOML = (
+    *(b'question = "q"\n', b"answer = {", b'cot = "c"\n', b'texts = "{q}"', b"[[form]]\n"),
+    *(b"template", b"choice", b"pick", b"join", b"between", b"map", b"first", b"think", b"column"),
+    *(b"keep = [{", b"dedup", b"sample = {", b"split = {", b"group = {", b"parse = {", b"extras"),
+    *(b"steps = {", b"headerless", b"files = {", b"leave", b"{{", b"}}", b"\xff\xfe"),
+)
+_ROWS = (b'{"', b'":', b"null", b'"question":', b'"answer":', b"[{", b"<think>", b"####", b"\n")
+_MESSAGES = (
+    *(
+        b'"messages":',
+        b'"role":',
+        b'"content":',
+        b'"from":',
+        b'"value":',
+        b'"user"',
+        b'"assistant"',
+    ),
+    *(b'"parts":', b'"text":', b"marks = {", b"history = ", b"control = ", b"Human:", b"[[", b'",'),
+    *(b"</think>", b"[render]\n", b"template = ", b"tree = {", b"turns = {", b"roles = {"),
+)
 
 
+@PARSERS.add(
+    "reasoning_corpus_file",
+    *tuple(f"{_RAW}.{name}" for name in ("corpus_file", "values", "transforms", "rules", "reader")),
+    covers=("gristmill.corpora.corpus",),
+    inputs=TEN_THOUSAND,
+    words=(*_TOML, *_ROWS),
+)
 def corpus_file(data: bytes) -> None:
     """A corpus file, and rows: what it makes of them breaks no law, and its counters add up."""
     from gristmill.contract import NothingToBuild
@@ -38,6 +66,11 @@ def corpus_file(data: bytes) -> None:
             assert made + found.grouped == found.raw_rows
 
 
+@PARSERS.add(
+    "reasoning_token_recipe",
+    "gristmill.reasoning.raw",
+    words=(b"corpora = [", b"tokenizer = ", b"seq_len = ", b"outputs = [", b'"gsm8k"', b"inf"),
+)
 def token_recipe(data: bytes) -> None:
     """The recipe of a token dataset."""
     from gristmill.reasoning.raw import read_recipe
@@ -46,6 +79,11 @@ def token_recipe(data: bytes) -> None:
     assert recipe["corpora"] and recipe["tokenizer"]
 
 
+@PARSERS.add(
+    "tokenizer_file",
+    "gristmill.vocabularies.pinned",
+    words=(b"form = ", b"file = ", b"sha256 = ", b"eod = ", b"[special]\n", b'"tiktoken"'),
+)
 def tokenizer_file(data: bytes) -> None:
     """tokenizer.toml of a person, beside ranks of three tokens."""
     from gristmill.vocabularies.pinned import FILE, read_declared
@@ -57,6 +95,13 @@ def tokenizer_file(data: bytes) -> None:
         assert declared.tokenizer(place / "mine" / declared.file).form == declared.form
 
 
+@PARSERS.add(
+    "chat_recipe",
+    *tuple(f"{_CHAT}.{name}" for name in ("lists", "messages", "recipe")),
+    covers=("gristmill.synth.raw",),
+    inputs=TEN_THOUSAND,
+    words=(*_TOML, *_ROWS, *_MESSAGES),
+)
 def chat_recipe(data: bytes) -> None:
     """A recipe of conversations, its template, and rows: what they become breaks no law."""
     from gristmill.corpora.raw.chat import messages as chats
@@ -84,6 +129,18 @@ def chat_recipe(data: bytes) -> None:
         assert found.raw_rows == found.rows + found.rejected or chat.tree is not None
 
 
+@PARSERS.add(
+    "look",
+    *tuple(
+        f"{_LOOK}.{name}"
+        for name in (
+            *("columns", "finding", "notes", "proposal", "reading", "roles", "splits"),
+            *("report", "talks", "transcripts"),
+        )
+    ),
+    inputs=TEN_THOUSAND,
+    words=(*_ROWS, b"question,answer\n", b"q\ta\n", b"sep=;", b"\xff\xfe"),
+)
 def look(data: bytes) -> None:
     """Two files that nobody described; a recipe that is proposed is one that the drop takes.
 
@@ -103,71 +160,3 @@ def look(data: bytes) -> None:
         if found.proposal.good and not found.takers:
             finding.write(found)
             assert read_corpus_file(place / "mine/corpus.toml", "mine").forms
-
-
-_TOML = (
-    *(b'question = "q"\n', b"answer = {", b'cot = "c"\n', b'texts = "{q}"', b"[[form]]\n"),
-    *(b"template", b"choice", b"pick", b"join", b"between", b"map", b"first", b"think", b"column"),
-    *(b"keep = [{", b"dedup", b"sample = {", b"split = {", b"group = {", b"parse = {", b"extras"),
-    *(b"steps = {", b"headerless", b"files = {", b"leave", b"{{", b"}}", b"\xff\xfe"),
-)
-_ROWS = (b'{"', b'":', b"null", b'"question":', b'"answer":', b"[{", b"<think>", b"####", b"\n")
-_MESSAGES = (
-    *(
-        b'"messages":',
-        b'"role":',
-        b'"content":',
-        b'"from":',
-        b'"value":',
-        b'"user"',
-        b'"assistant"',
-    ),
-    *(b'"parts":', b'"text":', b"marks = {", b"history = ", b"control = ", b"Human:", b"[[", b'",'),
-    *(b"</think>", b"[render]\n", b"template = ", b"tree = {", b"turns = {", b"roles = {"),
-)
-
-PARSERS = (
-    Parser(
-        "reasoning_corpus_file",
-        corpus_file,
-        tuple(
-            f"{_RAW}.{name}" for name in ("corpus_file", "values", "transforms", "rules", "reader")
-        ),
-        covers=("gristmill.corpora.corpus",),
-        inputs=TEN_THOUSAND,
-        words=(*_TOML, *_ROWS),
-    ),
-    Parser(
-        "reasoning_token_recipe",
-        token_recipe,
-        ("gristmill.reasoning.raw",),
-        words=(b"corpora = [", b"tokenizer = ", b"seq_len = ", b"outputs = [", b'"gsm8k"', b"inf"),
-    ),
-    Parser(
-        "tokenizer_file",
-        tokenizer_file,
-        ("gristmill.vocabularies.pinned",),
-        words=(b"form = ", b"file = ", b"sha256 = ", b"eod = ", b"[special]\n", b'"tiktoken"'),
-    ),
-    Parser(
-        "chat_recipe",
-        chat_recipe,
-        tuple(f"{_CHAT}.{name}" for name in ("lists", "messages", "recipe")),
-        covers=("gristmill.synth.raw",),
-        inputs=TEN_THOUSAND,
-        words=(*_TOML, *_ROWS, *_MESSAGES),
-    ),
-    Parser(
-        "look",
-        look,
-        tuple(
-            f"{_LOOK}.{name}"
-            for name in (
-                *("columns", "finding", "notes", "proposal", "reading", "roles", "splits"),
-                *("report", "talks", "transcripts"),
-            )
-        ),
-        inputs=TEN_THOUSAND,
-        words=(*_ROWS, b"question,answer\n", b"q\ta\n", b"sep=;", b"\xff\xfe"),
-    ),
-)

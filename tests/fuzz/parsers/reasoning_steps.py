@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from tests.fuzz.parser import JSON, Parser, file, folder
+from tests.fuzz.parser import JSON, Parsers, file, folder
 
+PARSERS = Parsers()
 _FORMAT = "gristmill.reasoning.format"
 _RENDER = "gristmill.reasoning.render"
 
 
+@PARSERS.add(
+    "reasoning_audits",
+    "gristmill.reasoning.read.alignment",
+    words=(*JSON, b'"verdict": "right"', b'"wrong"', b'"text_sha256": "', b"\n"),
+)
 def audits(data: bytes) -> None:
     """A file of audits: the last verdict of an example and text counts."""
     from gristmill.reasoning.read import alignment as audits
@@ -16,6 +22,12 @@ def audits(data: bytes) -> None:
     assert set(audits.latest(path)) == {audit.key for audit in audits.read(path)}
 
 
+@PARSERS.add(
+    "reasoning_alignment",
+    f"{_FORMAT}.align",
+    "gristmill.reasoning.laws.quality",
+    words=(*JSON, b"gsm8k_test_", b"no-steps", b"; verified", b'"Step 1"', b"\n", b"0.89"),
+)
 def alignment(data: bytes) -> None:
     """An alignment: its laws end with what they found, and a row is written as it was read."""
     from gristmill.reasoning.format import align
@@ -32,6 +44,13 @@ def alignment(data: bytes) -> None:
             assert repr(align.parsed(line, path, number)) == repr(row)
 
 
+@PARSERS.add(
+    "reasoning_report",
+    f"{_FORMAT}.reports",
+    "gristmill.reasoning.laws.quality",
+    most_bytes=8192,
+    words=(*JSON, b'"gsm8k__test": {', b'"breaches": ["', b"2026-11-22", b"false"),
+)
 def report(data: bytes) -> None:
     """A daily report: its laws and the gate end with what they found."""
     from gristmill.reasoning.format import reports
@@ -47,6 +66,11 @@ def report(data: bytes) -> None:
         check_gate(place)
 
 
+@PARSERS.add(
+    "reasoning_steps",
+    *tuple(f"{_RENDER}.{name}" for name in ("steps", "regions")),
+    words=(b"Step 1: ", b"\n2. ", b"\n#### ", b"<<1+1=2>>", b"\n\n", b". ", b"\0", b"Effect"),
+)
 def steps(data: bytes) -> None:
     """The texts of a record: its steps ascend within their block. Three texts, apart by NUL.
 
@@ -67,32 +91,3 @@ def steps(data: bytes) -> None:
     bounds = [start, *(place for pair in found.ranges for place in pair), len(text.text)]
     assert bounds == sorted(bounds)
     assert all(text.text[a:b].strip() == text.text[a:b] != "" for a, b in found.ranges)
-
-
-PARSERS = (
-    Parser(
-        "reasoning_audits",
-        audits,
-        ("gristmill.reasoning.read.alignment",),
-        words=(*JSON, b'"verdict": "right"', b'"wrong"', b'"text_sha256": "', b"\n"),
-    ),
-    Parser(
-        "reasoning_alignment",
-        alignment,
-        (f"{_FORMAT}.align", "gristmill.reasoning.laws.quality"),
-        words=(*JSON, b"gsm8k_test_", b"no-steps", b"; verified", b'"Step 1"', b"\n", b"0.89"),
-    ),
-    Parser(
-        "reasoning_report",
-        report,
-        (f"{_FORMAT}.reports", "gristmill.reasoning.laws.quality"),
-        words=(*JSON, b'"gsm8k__test": {', b'"breaches": ["', b"2026-11-22", b"false"),
-        most_bytes=8192,
-    ),
-    Parser(
-        "reasoning_steps",
-        steps,
-        tuple(f"{_RENDER}.{name}" for name in ("steps", "regions")),
-        words=(b"Step 1: ", b"\n2. ", b"\n#### ", b"<<1+1=2>>", b"\n\n", b". ", b"\0", b"Effect"),
-    ),
-)

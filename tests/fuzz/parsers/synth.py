@@ -7,13 +7,28 @@ from pathlib import Path
 
 from gristmill.contract import BadInput
 from gristmill.untrusted.files import REFUSE_LINKS
-from tests.fuzz.parser import JSON, TEN_THOUSAND, Parser, file, folder, scratch, split
+from tests.fuzz.parser import JSON, TEN_THOUSAND, Parsers, file, folder, scratch, split
 
+PARSERS = Parsers()
 _FORMAT = "gristmill.synth.format"
 _RENDER = "gristmill.synth.render"
 _BUILD = "gristmill.synth.builders"
+_RENDERER = []
+_PARQUET = (b"PAR1", b"synth_id", b"query", b"synthetic_answer", b"\x15\x00", b"\x19", b"\x4c")
+_HARMONY = (
+    *(b'{"messages":[', b'{"role":"user","content":"'),
+    *(b'{"role":"assistant","channel":"final","content":"', b'"role":"system"'),
+    *(b'"role":"developer"', b'"channel":"analysis"', b'"content":[{"type":"text","text":"'),
+    *(b'"recipient":"', b'"name":"', b"<|end|>", b"<|start|>", b"]}"),
+    *(b'{"type":"system_content"',),
+)
 
 
+@PARSERS.add(
+    "synth_index",
+    f"{_FORMAT}.megatron",
+    words=(b"MMIDIDX\x00\x00\x01\0\0\0\0\0\0\0", b"\x04", b"\x01\0\0\0\0\0\0\0", b"\xff\xfe"),
+)
 def index(data: bytes) -> None:
     """A Megatron index and its values."""
     from gristmill.synth.format import megatron
@@ -28,6 +43,15 @@ def index(data: bytes) -> None:
     assert sum(len(opened[number]) for number in range(len(opened))) == opened.size
 
 
+@PARSERS.add(
+    "synth_parquet",
+    f"{_FORMAT}.untrusted_parquet",
+    "gristmill.synth.raw",
+    "gristmill.untrusted.parquet",
+    inputs=TEN_THOUSAND,
+    most_bytes=16_384,
+    words=_PARQUET,
+)
 def parquet_file(data: bytes) -> None:
     """A raw Parquet file, as the child process reads it: its footer, its rows as values.
 
@@ -62,6 +86,14 @@ def _read_parquet(path: Path) -> None:
     check_columns(path, names, TEXTS)
 
 
+@PARSERS.add(
+    "synth_trace",
+    f"{_FORMAT}.parquet",
+    f"{_FORMAT}.trace",
+    inputs=TEN_THOUSAND,
+    most_bytes=16_384,
+    words=_PARQUET,
+)
 def trace_file(data: bytes) -> None:
     """A trace file."""
     from gristmill.synth.format import parquet, trace
@@ -72,6 +104,14 @@ def trace_file(data: bytes) -> None:
             parquet.values(column)
 
 
+@PARSERS.add(
+    "synth_harmony_shard",
+    f"{_BUILD}.import_harmony",
+    f"{_BUILD}.harmony_shard",
+    inputs=TEN_THOUSAND,
+    most_bytes=16_384,
+    words=_PARQUET,
+)
 def harmony_shard(data: bytes) -> None:
     """A Harmony shard of a finished conversion: its laws find what is wrong."""
     from gristmill.synth.builders.import_harmony import shard_violations
@@ -79,6 +119,7 @@ def harmony_shard(data: bytes) -> None:
     list(shard_violations(file("synth_harmony_shard_00.parquet", data)))
 
 
+@PARSERS.add("synth_messages", f"{_RENDER}.harmony", f"{_RENDER}.documents", words=JSON + _HARMONY)
 def row_texts(data: bytes) -> None:
     """The column messages_json: the fast renderer gives the tokens of openai-harmony."""
     import pyarrow as pa
@@ -111,9 +152,6 @@ def row_texts(data: bytes) -> None:
     assert documents.assemble([taken], vocabulary).tokens.tolist() == list(expected.tokens)
 
 
-_RENDERER = []
-
-
 def _renderer():  # type: ignore[no-untyped-def]
     from gristmill.synth.render.documents import Renderer
     from gristmill.vocabularies.pinned import O200K, find
@@ -125,6 +163,12 @@ def _renderer():  # type: ignore[no-untyped-def]
     return _RENDERER[0]
 
 
+@PARSERS.add(
+    "synth_conversion",
+    f"{_BUILD}.import_harmony",
+    f"{_BUILD}.manifests",
+    words=(*JSON, b'"storage"', b'"total_rows"', b'"schema_version"', b"\xff\xfe"),
+)
 def finished_conversion(data: bytes) -> None:
     """manifest.json and metadata.json of a finished conversion, and names of shards."""
     from gristmill.synth.builders.drop_in_use import account
@@ -139,6 +183,12 @@ def finished_conversion(data: bytes) -> None:
             account("synth_harmony", place, REFUSE_LINKS)
 
 
+@PARSERS.add(
+    "synth_raw_names",
+    "gristmill.synth.raw",
+    most_bytes=400,
+    words=(b".parquet", b".PARQUET", b".done", b"SHA256SUMS", b"\n", b"\xff"),
+)
 def raw_names(data: bytes) -> None:
     """The names of files in a raw drop, one a line."""
     from gristmill.inbox.division import contiguous_run
@@ -157,88 +207,9 @@ def raw_names(data: bytes) -> None:
         assert [path for run in runs for path in run] == paths
 
 
+@PARSERS.add("synth_holdout", "gristmill.inbox.division")
 def holdout(data: bytes) -> None:
     """The value of a row's id."""
     from gristmill.inbox.division import value
 
     assert value(data.decode("utf-8", "replace")) >= 0
-
-
-_PARQUET = (b"PAR1", b"synth_id", b"query", b"synthetic_answer", b"\x15\x00", b"\x19", b"\x4c")
-_HARMONY = (
-    b'{"messages":[',
-    b'{"role":"user","content":"',
-    b'{"role":"assistant","channel":"final","content":"',
-    b'"role":"system"',
-    b'"role":"developer"',
-    b'"channel":"analysis"',
-    b'"content":[{"type":"text","text":"',
-    b'"recipient":"',
-    b'"name":"',
-    b"<|end|>",
-    b"<|start|>",
-    b"]}",
-    b'{"type":"system_content"',
-)
-
-PARSERS = (
-    Parser(
-        "synth_index",
-        index,
-        (f"{_FORMAT}.megatron",),
-        words=(
-            b"MMIDIDX\x00\x00\x01\0\0\0\0\0\0\0",
-            b"\x04",
-            b"\x01\0\0\0\0\0\0\0",
-            b"\xff\xfe",
-        ),
-    ),
-    Parser(
-        "synth_parquet",
-        parquet_file,
-        (
-            f"{_FORMAT}.untrusted_parquet",
-            "gristmill.synth.raw",
-            "gristmill.untrusted.parquet",
-        ),
-        inputs=TEN_THOUSAND,
-        words=_PARQUET,
-        most_bytes=16_384,
-    ),
-    Parser(
-        "synth_trace",
-        trace_file,
-        (f"{_FORMAT}.parquet", f"{_FORMAT}.trace"),
-        inputs=TEN_THOUSAND,
-        words=_PARQUET,
-        most_bytes=16_384,
-    ),
-    Parser(
-        "synth_harmony_shard",
-        harmony_shard,
-        (f"{_BUILD}.import_harmony", f"{_BUILD}.harmony_shard"),
-        inputs=TEN_THOUSAND,
-        words=_PARQUET,
-        most_bytes=16_384,
-    ),
-    Parser(
-        "synth_messages",
-        row_texts,
-        (f"{_RENDER}.harmony", f"{_RENDER}.documents"),
-        words=JSON + _HARMONY,
-    ),
-    Parser(
-        "synth_conversion",
-        finished_conversion,
-        (f"{_BUILD}.import_harmony", f"{_BUILD}.manifests"),
-        words=(*JSON, b'"storage"', b'"total_rows"', b'"schema_version"', b"\xff\xfe"),
-    ),
-    Parser(
-        "synth_raw_names",
-        raw_names,
-        ("gristmill.synth.raw",),
-        most_bytes=400,
-        words=(b".parquet", b".PARQUET", b".done", b"SHA256SUMS", b"\n", b"\xff"),
-    ),
-    Parser("synth_holdout", holdout, ("gristmill.inbox.division",)),
-)

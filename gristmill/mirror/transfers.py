@@ -1,17 +1,20 @@
-"""Pulling: a version in a mirror becomes what is published in a data root, by the usual rename.
+"""Pushing published artifacts to a mirror as versions, and pulling a version into a data root.
 
-The record comes along as it is, so that a pulled artifact has the data version, the inputs and the
-digest of the one that was pushed. Source: docs/mirror.md#pull.
+A push sends all files first, then the records, each of which makes a version: no reader sees a
+version of which anything is missing. A pull publishes by the usual rename, with the record as it
+is, so that the artifact has the data version, the inputs and the digest of the one that was pushed.
+Source: docs/mirror.md#push, docs/mirror.md#pull.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as replaced
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,25 +23,136 @@ from gristmill.contract import GristmillError, Summary
 from gristmill.keys import refusal
 from gristmill.layout import PARTS
 from gristmill.mirror import versions
-from gristmill.mirror.pushing import PARALLEL
-from gristmill.mirror.store import MirrorError, Store
+from gristmill.mirror.store import HUB_SCHEME, MOST, MirrorError, Store
 from gristmill.mirror.versions import (
     DATA_VERSION,
+    Item,
     Known,
+    Pushed,
     Transfer,
     Version,
+    of_one_generation,
     outer_of,
     readable,
     record_name,
     transferring,
     wanted_of,
 )
-from gristmill.provenance import Input, Record, inventory, raw_inputs
+from gristmill.provenance import Input, Record, find_artifacts, inventory, raw_inputs
 from gristmill.provenance.inventory import Entry
+from gristmill.provenance.record import is_untouched
 from gristmill.publish import atomic_fs, commit, remove
 from gristmill.publish.build import Attempt, Build, Slot, check_space, translate_disk_errors
-from gristmill.run import locks
+from gristmill.reading.folder import OpenFolder
+from gristmill.run import amounts, locks
 from gristmill.run.progress import SILENT, Progress
+
+PARALLEL: Final = 8
+
+
+def push(
+    root: Path,
+    url: str | Store,
+    names: Sequence[str] = (),
+    *,
+    artifacts: Sequence[find_artifacts.Artifact] | None = None,
+    parallel: int = PARALLEL,
+    parquet: bool = False,
+    progress: Progress = SILENT,
+) -> list[Pushed]:
+    """Push artifacts of a data root to a mirror, and return what became of each.
+
+    root: the data root.
+    url: of the mirror, as for `Store`, or a Store; or of a dataset repository, as for
+        `hub.push`.
+    names: which artifacts, as for `versions.chosen`; all by default.
+    artifacts: those of the data root to choose from; default None: the root is searched.
+    parallel: files that are sent at once, and with 32 MiB the memory that is taken; default 8.
+    parquet: as for `hub.push`.
+    progress: gets the stage "push" in bytes; default silent.
+
+    An artifact that cannot be pushed does not stop the others. Raises MirrorError where the mirror
+    cannot be read, GristmillError for a name that means nothing.
+    """
+    if isinstance(url, str) and url.startswith(HUB_SCHEME):
+        from gristmill.mirror import hub
+
+        return hub.push(
+            root,
+            url,
+            names,
+            artifacts=artifacts,
+            parallel=parallel,
+            parquet=parquet,
+            progress=progress,
+        )
+    if parquet:
+        raise MirrorError(f"{url}: --parquet is for dataset repositories: hf://datasets/OWNER/NAME")
+    store = url if isinstance(url, Store) else Store(url)
+    root = root.absolute()
+    chosen = versions.chosen(versions.found(root, artifacts), names, str(root))
+    above = os.path.commonpath([entry.artifact for entry, _, _ in chosen]) if chosen else ""
+    known = versions.listed(store, above)
+    total = sum(output.bytes for _, _, (_, record) in chosen if record for output in record.outputs)
+    with (
+        progress.stage("push", "bytes", total) as stage,
+        transferring(store, parallel, stage) as (transfer, at_once),
+    ):
+        ready = list(at_once.map(lambda each: _prepared(transfer, known, each), chosen))
+    return [each if isinstance(each, Pushed) else each() for each in ready]
+
+
+def _prepared(
+    transfer: Transfer, known: Known, chosen: tuple[Entry, str, Item]
+) -> Callable[[], Pushed] | Pushed:
+    """Send what the mirror lacks of an artifact but for its record; returns what makes the version.
+
+    A rebuild meanwhile is sent instead. What the mirror has, or cannot get, is pushed already.
+    """
+    entry, _, (item, _) = chosen
+    last = known[entry][-1] if entry in known else None
+
+    def send(folder: OpenFolder, record: Record, data: bytes) -> Callable[[], Pushed] | Pushed:
+        if last is not None and _is_of(transfer.store, last, record):
+            return Pushed(entry.title, str(last))
+        if len(data) > MOST:
+            raise GristmillError(
+                f"{item.record_path}: has {len(data):,} bytes, and a mirror takes {MOST:,}: build "
+                "the artifact in several partitions, or in larger files"
+            )
+        version = Version.after(last, entry, record, data)
+        sent = transfer.send(folder, record, version)
+        return partial(_finished, transfer.store, version, record, data, sent)
+
+    try:
+        return of_one_generation(item, entry, send)
+    except (GristmillError, OSError) as error:
+        return Pushed(entry.title, error=str(error))
+
+
+def _is_of(store: Store, last: Version, record: Record) -> bool:
+    """Whether a version holds the data of a record, made in the same way of the same."""
+    if last.data_version != record.data_version:
+        return False
+    try:
+        return versions.read(store, last)[1].fingerprint == record.fingerprint
+    except GristmillError:
+        return False  # a right one comes after it
+
+
+def _finished(store: Store, version: Version, record: Record, data: bytes, sent: int) -> Pushed:
+    """Make the version of an artifact whose files are all there. sent: bytes of these."""
+    title, files = version.entry.title, versions.files_of(record)
+    try:
+        store.flush(version.file(file) for file in files)
+        store.write(version.key, [data], len(data))
+        store.flush([version.key])
+    except (GristmillError, OSError) as error:
+        return Pushed(title, error=str(error))
+    sent += len(data)
+    said = f"{version}, {len(files) + 1:,} files, {amounts.size(sent)} sent"
+    return Pushed(title, said, True, sent)
+
 
 FETCHED: Final = "fetched-"
 """Begins the folder of a slot with what a pull fetched of a version, and ends in its sha256; it
@@ -283,9 +397,8 @@ def stands(root: Path, version: Version) -> bool:
             record.data_version.startswith(version.data_version)
             and raw_inputs.is_as_written(folder, record)
             and all(
-                (found.st_size, found.st_mtime_ns) == (output.bytes, output.mtime_ns)
+                is_untouched(folder / output.path, output.bytes, output.mtime_ns)
                 for output in record.outputs
-                for found in [(folder / output.path).stat()]
             )
         )
     except (GristmillError, OSError):
