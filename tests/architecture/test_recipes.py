@@ -40,12 +40,13 @@ def _block(page: str, before: str) -> str:
 
 
 def test_a_recipe_names_files_that_are_there() -> None:
-    named = NAMED.findall(PAGE.read_text())
-    assert len(named) > 15
-    for path in named:
+    paths = NAMED.findall(PAGE.read_text())
+    assert len(paths) > 15
+    for path in paths:
         families = FAMILIES if "<family>" in path else [""]
         for family in families:
-            place = CHECKOUT / path.replace("<family>", family).replace("<kind>", "sudoku")
+            named = path.replace("<family>", family).replace("<kind>", "sudoku")
+            place = CHECKOUT / named.replace("<program>", "trm")
             room = [each.with_suffix(".py") for each in (place, place.parent)]  # of one module
             room.append(place.with_name(f"test_{place.name}.py"))
             assert any(each.exists() for each in (place, *room)), f"{path} of {family}"
