@@ -50,10 +50,7 @@ ALIGNMENT = Code(
 REPORT = Code(
     entries=("gristmill.reasoning.builders.report.coverage_report",),
     libraries=("tiktoken",),
-    compatible_with=(
-        "8a564c911fb376c982ad201a8d56bc1ce7665d7ff309387d4a5d3f3cbecefab7",
-        "42e19fe111888dee5c1abe0edf37ffd058491bbf124ba391229dd616d65da5fa",
-    ),
+    compatible_with=("8a564c911fb376c982ad201a8d56bc1ce7665d7ff309387d4a5d3f3cbecefab7",),
 )
 SPANS = Code(
     entries=("gristmill.reasoning.builders.spans.write_spans",),

@@ -349,8 +349,8 @@ def conversation_origins(folder: Path, number: int) -> Iterator[contract.Trace]:
 
 def span_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
     """Trace the annotations of a record to their lines, the normalised record and the raw row."""
-    place = Place(*partition.split("__"), record)
-    name, wanted = names.spans(place.corpus, place.split), place.example_id
+    corpus, split = partition.split("__")
+    name, wanted = names.spans(corpus, split), names.example_id(corpus, split, record)
     found = [
         (line, row["ann_text"])
         for line, row in enumerate(rows_of(folder / name), 1)
@@ -410,8 +410,9 @@ def alignment_origins(folder: Path, partition: str, record: int) -> Iterator[con
 
     Raises BadInput where there is no such row.
     """
-    place = Place(*partition.split("__"), record)
-    name, (line, _) = names.alignment(place.corpus, place.split), aligned_row(folder, place)
+    corpus, split = partition.split("__")
+    place, name = Place(corpus, split, record), names.alignment(corpus, split)
+    line, _ = aligned_row(folder, place)
     facts = {"example_id": place.example_id, "alignment_file": name, "alignment_line": line}
     yield Origin(facts)
     yield from notes(_aligned(folder, partition, record))

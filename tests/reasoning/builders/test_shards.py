@@ -774,16 +774,6 @@ def test_another_file_of_the_tokenizer_is_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_record_that_cannot_be_encoded_is_named_with_its_line(
-    tmp_path: Path, splits: list[Split], tokenizer: Tokenizer
-) -> None:
-    with splits[1].jsonl.open("a") as file:
-        file.write('{"question": 5}\n')
-    with pytest.raises(BadInput, match="question: must be text or null") as caught:
-        make(splits, tmp_path / "out", tokenizer)
-    assert caught.value.row == 9
-
-
 def test_a_build_that_is_killed_continues_with_its_parts(
     tmp_path: Path, splits: list[Split], tokenizer: Tokenizer
 ) -> None:

@@ -6,7 +6,6 @@ Checksums of shards: every difference between disk, metas and manifest is found.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -55,19 +54,6 @@ def test_a_file_is_read_after_a_rebuild_with_an_equal_payload_and_no_other(tiny:
     with pytest.raises(BadInput, match=r"a\.bin: is missing: build the artifact again"):
         read(generation)
     assert open_below(tiny.root) == descriptors
-
-
-def test_without_a_record_it_is_the_same_file(tiny: Tiny) -> None:
-    (tiny.folder / RECORD).unlink()
-    generation = known(tiny.folder)
-    assert read(generation) == b"0000"
-    stat = (tiny.folder / "a.bin").stat()
-    os.utime(tiny.folder / "a.bin", ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
-    with pytest.raises(StaleDataset, match=r"now a\.bin is another file"):
-        read(generation)
-    (tiny.folder / "a.bin").unlink()
-    with pytest.raises(StaleDataset, match=r"now a\.bin is missing"):
-        read(generation)
 
 
 def test_errors_in_the_body_name_the_file(tiny: Tiny) -> None:
