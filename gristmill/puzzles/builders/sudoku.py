@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -329,15 +330,9 @@ def _in_drawn_order(table: Table, rows: RowNumbers, seed: int) -> RowNumbers:
     return rows[np.argsort(keys, kind="stable")]
 
 
-@dataclass(frozen=True)
-class _Solvable:
-    """Says which rows of a table's file have one solution, and which took too long."""
-
-    boards: Path
-
-    def __call__(self, rows: RowNumbers) -> npt.NDArray[Any]:
-        questions, _ = read_boards(self.boards, rows)
-        return solutions_of(questions)[1]
+def _solutions(boards: Path, rows: RowNumbers) -> npt.NDArray[Any]:
+    """How many solutions rows of a table's file have; see `solutions_of`."""
+    return solutions_of(read_boards(boards, rows)[0])[1]
 
 
 def _unique_ones(
@@ -347,7 +342,7 @@ def _unique_ones(
     kept: list[RowNumbers] = []
     together = [rows[first : first + _TOGETHER] for first in range(0, len(rows), _TOGETHER)]
     found = 0
-    results = threaded_map(_Solvable(table.boards), together, workers)
+    results = threaded_map(partial(_solutions, table.boards), together, workers)
     for batch, solutions in zip(together, results, strict=False):
         kept.append(batch[solutions == 1])
         found += len(kept[-1])

@@ -1,7 +1,5 @@
 """What must hold of mazes and of grids of any symbols: rows, symmetries, and both splits."""
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
-
 from __future__ import annotations
 
 import hashlib
@@ -27,8 +25,7 @@ from gristmill.puzzles.domains.grid import (
 from gristmill.puzzles.domains.maze_paths import RULES, canonical, findings, rule_names
 from gristmill.puzzles.format import names
 from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
-from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
-from gristmill.run.kernels import kernel
+from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays
 
 _Finding = tuple[str, int, str]
 _BORDER: Final = "is not one grid at the upper left, with padding right of it and below"
@@ -244,15 +241,10 @@ def _twice(
         seen.add(key)
 
 
-@kernel(nogil=True)
-def _differing(tokens, maps, group):
-    """Which rows are not their symmetry of the first row of their group: bool [rows]."""
-    found = np.zeros(tokens.shape[0], np.bool_)
-    for row in range(tokens.shape[0]):
-        symmetry = row % group
-        first, here, cells = tokens[row - symmetry], tokens[row], maps[symmetry]
-        differs = False
-        for cell in range(cells.shape[0]):
-            differs |= here[cell] != first[np.uint64(cells[cell])]
-        found[row] = differs
-    return found
+def _differing(tokens: Integers, maps: Integers, group: int) -> npt.NDArray[np.bool_]:
+    """Which rows are not their symmetry of the first row of their group, bool [rows]."""
+    rows = np.arange(len(tokens))
+    symmetry = rows % group
+    expected = np.take_along_axis(tokens[rows - symmetry], maps[symmetry], axis=1)
+    differs: npt.NDArray[np.bool_] = (expected != tokens).any(axis=1)
+    return differs

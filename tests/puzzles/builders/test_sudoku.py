@@ -171,6 +171,7 @@ def test_a_puzzle_with_two_solutions_is_refused_dropped_or_kept(tmp_path: Path, 
     assert (caught.value.file, caught.value.row) == (str(drop / f"{split}.csv"), 3)
     summary = _build(drop, tmp_path / "out", unique="drop")
     assert summary.ambiguous_dropped == 1
+    assert summary.first_ambiguous == {f"drop/{split}.csv": 3}
     assert _questions(tmp_path / "out", "train") == [question for question, _ in TRAIN[:3]]
     assert _questions(tmp_path / "out", "test") == [question for question, _ in TEST]
     _build(drop, tmp_path / "off", unique="off")

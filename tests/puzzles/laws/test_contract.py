@@ -17,9 +17,8 @@ from gristmill.contract import Summary, Violation, counts_of
 from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.builders.dataset import Plan, build_dataset
 from gristmill.puzzles.builders.domino import build_domino
-from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
-from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
+from gristmill.puzzles.config import ArcConfig, DominoConfig, SudokuConfig
 from gristmill.puzzles.format.batch import Batch, Sets
 from gristmill.puzzles.format.metadata import Encoding, SourceFile
 from gristmill.puzzles.format.names import SOURCES
@@ -435,17 +434,14 @@ def test_repeated_rows_are_counted_and_the_first_of_each_file_is_named(tmp_path:
     assert noted(tmp_path / "out", summary) == [Violation("repeated_puzzles", SOURCES, found)]
 
 
-def test_ambiguous_rows_that_are_dropped_are_counted_and_named(tmp_path: Path) -> None:
-    pairs = sudokus.pairs(0, 6)
-    solution = pairs[0][1]
-    blank = ("." * 40 + solution[40:], solution)
-    source = sudokus.write_drop(tmp_path / "drop", [*pairs[:3], blank], pairs[3:])
-    summary = build_sudoku(source, tmp_path / "out", SudokuConfig(unique="drop"))
-    found = (
+def test_ambiguous_rows_that_are_dropped_are_counted_and_named() -> None:
+    counts = {"ambiguous_dropped": 1, "first_ambiguous/drop/train.csv": 5}
+    (note,) = rows_left_out(cast(Any, SimpleNamespace(counts=counts)), Path())
+    assert note.law == "ambiguous_puzzles" and note.where == SOURCES
+    assert note.found == (
         "1 rows have another number of solutions than one, and are left out; the first of each"
         " file: drop/train.csv line 5"
     )
-    assert noted(tmp_path / "out", summary) == [Violation("ambiguous_puzzles", SOURCES, found)]
 
 
 def test_the_first_repeat_of_a_bank_is_that_of_both_splits(tmp_path: Path) -> None:
@@ -459,18 +455,6 @@ def test_the_first_repeat_of_a_bank_is_that_of_both_splits(tmp_path: Path) -> No
         assert summary.duplicates_removed == 12
         assert summary.first_repeats == {"bank/b.txt": 13}
     assert min(summary.groups.values()) > 0
-
-
-def test_repeated_mazes_are_named_up_to_symmetry(tmp_path: Path) -> None:
-    from tests.puzzles.builders.test_maze import drop, mazes
-
-    first = mazes(3, 1)
-    source = drop(tmp_path / "drop", [*first, first[1], first[0]], mazes(2, 2))
-    summary = build_maze(source, tmp_path / "out", MazeConfig())
-    assert (summary.duplicates_removed, summary.first_repeats) == (2, {"drop/train.csv": 5})
-    (note,) = noted(tmp_path / "out", summary)
-    assert note.found.startswith("2 rows repeat") and "drop/train.csv line 5" in note.found
-    assert json.loads((tmp_path / "out" / SOURCES).read_text())["kind"] == "maze"
 
 
 CONTROL, SEPARATOR = 0, 7

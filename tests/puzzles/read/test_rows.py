@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,27 +42,33 @@ def test_a_dataset_without_a_trace_has_no_kind(tmp_path: Path) -> None:
     assert dataset.arrays("train", "all").origins is None
 
 
-def test_origins_of_another_length_are_refused(tmp_path: Path) -> None:
-    build_dataset(plan(), tmp_path / "out")
-    np.save(tmp_path / "out/trace/train/all.npy", np.zeros((17, 3), np.int32))
-    with pytest.raises(BadInput, match="a row for each example"):
-        Dataset(tmp_path / "out").arrays("train", "all")
-
-
-def test_columns_first_are_refused(tmp_path: Path) -> None:
-    build_dataset(plan(), tmp_path / "out")
-    path = tmp_path / "out/train/all__inputs.npy"
-    np.save(path, np.asfortranarray(np.load(path)))
-    with pytest.raises(BadInput, match="C order"):
-        list(Dataset(tmp_path / "out").rows("train", "all"))
-
-
-def test_a_folder_in_place_of_an_array_is_refused(tmp_path: Path) -> None:
-    build_dataset(plan(), tmp_path / "out")
-    path = tmp_path / "out/train/all__inputs.npy"
+def _as_a_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
-    with pytest.raises(BadInput, match="cannot be read"):
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "rule"),
+    [
+        (
+            "trace/train/all.npy",
+            lambda path: np.save(path, np.zeros((17, 3), np.int32)),
+            "a row for each example",
+        ),
+        (
+            "train/all__inputs.npy",
+            lambda path: np.save(path, np.asfortranarray(np.load(path))),
+            "C order",
+        ),
+        ("train/all__inputs.npy", _as_a_folder, "cannot be read"),
+    ],
+)
+def test_an_array_of_another_form_is_refused(
+    tmp_path: Path, name: str, change: Callable[[Path], object], rule: str
+) -> None:
+    build_dataset(plan(), tmp_path / "out")
+    change(tmp_path / "out" / name)
+    with pytest.raises(BadInput, match=rule):
         Dataset(tmp_path / "out").arrays("train", "all")
 
 
