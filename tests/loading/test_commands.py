@@ -24,29 +24,18 @@ epochs = 2
 """
 
 _MASK = "italic: masked, not in the loss"
-RAW: dict[str, tuple[str, ...]] = {
-    "macroxue/pools/samples": ('"branch_evs"',),
-    "chess/dataset/elite_2024-01_game": ("[Event ", "1. "),
-    "megatron/synth_kd_v1": ('"synthetic_answer": "',),
-    "megatron/chat/talks__00": (),
-    "distill/synth/02": ('"synthetic_answer": "',),
-    "distill/chat/talks__00": (),
-    "reasoning/tokenized/gpt2": ("#### ",),
-    "reasoning/tokens/mine": ('"question": ',),
-    "puzzles/arc-sample": (),
+DRAWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "macroxue/pools/samples": (('"branch_evs"',), ("→ right", "board_eval")),
+    "chess/dataset/elite_2024-01_game": (("[Event ", "1. "), ("a  b  c  d", "ply ")),
+    "megatron/synth_kd_v1": (('"synthetic_answer": "',), (_MASK, "<|channel|>analysis")),
+    "megatron/chat/talks__00": ((), (_MASK, "One·more.")),
+    "distill/synth/02": (('"synthetic_answer": "',), (_MASK, "<|channel|>analysis")),
+    "distill/chat/talks__00": ((), (_MASK, "One·more.")),
+    "reasoning/tokenized/gpt2": (("#### ",), ("tokens",)),
+    "reasoning/tokens/mine": (('"question": ',), ("tokens",)),
+    "puzzles/arc-sample": ((), ("train",)),
 }
-"""What the raw text of a sample has; conversations and tasks of ARC name no bytes."""
-SHOWN: dict[str, tuple[str, ...]] = {
-    "macroxue/pools/samples": ("→ right", "board_eval"),
-    "chess/dataset/elite_2024-01_game": ("a  b  c  d", "ply "),
-    "megatron/synth_kd_v1": (_MASK, "<|channel|>analysis"),
-    "megatron/chat/talks__00": (_MASK, "One·more."),
-    "distill/synth/02": (_MASK, "<|channel|>analysis"),
-    "distill/chat/talks__00": (_MASK, "One·more."),
-    "reasoning/tokenized/gpt2": ("tokens",),
-    "reasoning/tokens/mine": ("tokens",),
-    "puzzles/arc-sample": ("train",),
-}
+"""What the raw text of a sample has, and its picture; conversations and tasks name no bytes."""
 
 
 @pytest.fixture
@@ -88,19 +77,8 @@ def test_the_same_data_by_two_paths_is_refused(folder, sample_root):
 
 
 def test_a_batch_has_the_samples_of_the_step_with_their_raw_files(folder, sample_root):
-    words = [
-        "batch",
-        "state.json",
-        "--mix",
-        "mix.toml",
-        "--step",
-        "3",
-        "--rank",
-        "1",
-        "--world",
-        "25",
-    ]
-    lines = run(folder, sample_root, *words).output.splitlines()
+    words = "batch state.json --mix mix.toml --step 3 --rank 1 --world 25"
+    lines = run(folder, sample_root, *words.split()).output.splitlines()
     numbers = loader(folder, sample_root).numbers(3)[2:4]
     named = [line for line in lines if not line.startswith(" ")]
     assert named == [f"{(D6, D7)[source]}: sample {number}" for source, number in numbers]
@@ -117,11 +95,11 @@ def test_a_batch_shows_its_samples_and_their_raw_text(sample_root, tmp_path, pat
     shown = run(tmp_path, sample_root, *words, "--show")
     assert shown.exit_code == 0, shown.output
     raw = [line for line in shown.output.splitlines() if line.startswith("  | ")]
-    assert all(part in "\n".join(raw) for part in RAW[path])
+    assert all(part in "\n".join(raw) for part in DRAWN[path][0])
     pictures = shown.output.splitlines()
     for line in [*plain, *raw]:
         pictures.remove(line)
-    assert all(part in "\n".join(pictures) for part in SHOWN[path])
+    assert all(part in "\n".join(pictures) for part in DRAWN[path][1])
 
 
 def test_samples_of_packed_rows_are_shown_document_by_document(sample_root, tmp_path):

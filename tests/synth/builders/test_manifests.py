@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from gristmill.contract import GristmillError
+from gristmill.contract import GristmillError, Summary, counts_of
+from gristmill.provenance import config_fields
 from gristmill.run.progress import Progress, Report
 from gristmill.synth.builders import manifests
 from gristmill.synth.builders.harmony import system_message, to_harmony
@@ -21,8 +22,30 @@ from gristmill.synth.builders.manifests import (
     write_kd_manifest,
 )
 from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.vocabularies.pinned import O200K
 from tests.synth.conversations import hashes
-from tests.synth.records import record
+
+
+def record(root: Path, number: str, config: object, summary: Summary) -> dict[str, Any]:
+    """The parts of the provenance record of a shard that manifests are written from."""
+    return {
+        "partition": number,
+        "code_version": "1",
+        "config": config_fields(config),
+        "counts": counts_of(summary),
+        "data_version": f"version of {number}",
+        "libraries": {"openai-harmony": "0.0.8", "tiktoken": "0.14.0"},
+        "tokenizer": {"name": O200K.name, "path": "x", "sha256": O200K.sha256},
+        "outputs": [
+            {
+                "path": path,
+                "bytes": (root / path).stat().st_size,
+                "sha256": digest,
+                "rows": summary.files[path].rows,
+            }
+            for path, digest in hashes(root).items()
+        ],
+    }
 
 
 def _manifest(root: str = "data/x", **changes: Any) -> dict[str, Any]:
