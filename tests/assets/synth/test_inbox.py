@@ -93,7 +93,7 @@ def test_the_manifests_follow_their_shards(instance, lake, vocabulary_root):
         return {key.to_user_string() for key in keys if result.get_num_requested(key)}
 
     assert asked() == set()
-    run(built("tokenizers/o200k_harmony"))
+    run(TOKENIZERS[0])
     for number in NUMBERS[:3]:
         run(built("synth/harmony"), number)
     assert asked() == set()
