@@ -118,11 +118,7 @@ def materialize(
         colour = "red" if found.state == REFUSED else "yellow"
         say(f"[{colour}]{found.state}[/] {shown(_line(inbox_name, found))}")
     if no_drops:
-        named = " or ".join(str(lake.inbox(inbox.folder)) for inbox in build.inboxes)
-        say(
-            f"there is no drop: copy one into {escape(named)}, or run "
-            f"`gristmill samples {escape(str(lake.root))}` to write sample drops"
-        )
+        _say_no_drop(lake, build.inboxes)
     elif without := build.without_drop():
         say(f"not built, since they have no drop: {escape('; '.join(without))}")
     failing = ("failed", "not built") if partitions else ("failed",)
@@ -130,6 +126,14 @@ def materialize(
         found.state == REFUSED for _, found in idle_drops
     ):
         sys.exit(1)
+
+
+def _say_no_drop(lake: Lake, inboxes: Sequence[Inbox]) -> None:
+    named = " or ".join(str(lake.inbox(inbox.folder)) for inbox in inboxes)
+    say(
+        f"there is no drop: copy one into {escape(named)}, or run "
+        f"`gristmill samples {escape(str(lake.root))}` to write sample drops"
+    )
 
 
 class _Build:

@@ -30,6 +30,8 @@ def reported(instance: dg.DagsterInstance) -> dict[str, str]:
     for key in ("a", "b"):
         tags = {versions.DATA_VERSION: f"of {key}"}
         instance.report_runless_asset_event(dg.AssetMaterialization(RAW, partition=key, tags=tags))
+    newest = [versions.newest_event(instance, RAW, key) for key in ("a", "b", None)]
+    assert [record and record.partition_key for record in newest] == ["a", "b", "b"]
     found = versions.latest(instance, RAW, ["a", "b"])
     assert {key: version for key, (version, _) in found.items()} == {"a": "of a", "b": "of b"}
     return {key: str(number) for key, (_, number) in found.items()}

@@ -11,7 +11,7 @@ import pytest
 
 from commands import checkout
 from commands import instance as instance_files
-from commands.instance import instance_state
+from commands.state import instance_state
 from gristmill.publish import doctor
 from gristmill.publish.doctor import Verdict
 from tests.paths import CHECKOUT
@@ -37,7 +37,7 @@ def _run(folder: Path, name: str, statement: str) -> None:
 def test_an_instance_that_was_opened_answers_without_dagster(home: Path) -> None:
     assert instance_files.answers(CHECKOUT, home)
     code = (
-        "import sys\nfrom commands.instance import main\nmain()\n"
+        "import sys\nfrom commands.state import main\nmain()\n"
         "print({'dagster', 'sqlalchemy', 'pydantic'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
