@@ -78,7 +78,7 @@ class Catalog:
         drops with one place only one can be used, so that no sample is written beside another drop
         of its place. Default: the path.
     settings: the tables of `gristmill.toml` beside those of its assets.
-    commands: name -> group (`command_group.GROUPS`) and line of help of the family's own commands,
+    commands: name -> group (`cli.GROUPS`) and line of help of the family's own commands,
         which are click commands of the same name in `gristmill/<family>/commands.py` and need no
         Dagster.
     columns: takes the key of one of its assets and returns the columns of its artifacts.
