@@ -19,8 +19,17 @@ from gristmill.corpora.raw.chat.messages import (
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SPLITS, SYNTH, Chat, chat_of_table
 from gristmill.corpora.raw.drops import SPLIT_WORDS, words
 from gristmill.corpora.raw.texts import Unfit, is_left_out
-from gristmill.look.columns import CHOSEN, MESSAGES, SPEAKERS, TEXT, TEXTS, message_keys, talk_of
-from gristmill.look.proposal import Part, Proposal, toml, value_at
+from gristmill.look.columns import (
+    CHOSEN,
+    MESSAGES,
+    SPEAKERS,
+    TEXT,
+    TEXTS,
+    message_keys,
+    talk_of,
+    value_at,
+)
+from gristmill.look.proposal import Part, Proposal, toml
 from gristmill.look.roles import CHAT, PREFERENCE, TREE
 from gristmill.look.splits import globs_of, literal, says_split, splits_of
 from gristmill.look.tags import around_of, ends_of, tags_of
@@ -118,7 +127,10 @@ def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
     """The globs of the splits that a recipe of conversations has, and of files that it leaves."""
     found, every = splits_of(names), names
     if not any(map(says_split, names)):
-        return {split: globs for split, globs in globs_of(found).items() if split in SPLITS}
+        chosen = {split: files for split, files in found.items() if split in SPLITS}
+        if chosen and (left := sorted(set(names) - {n for each in chosen.values() for n in each})):
+            chosen[_LEFT] = left
+        return globs_of(chosen)
     if "all" in (folders := {name.partition("/")[0] for name in names if "/" in name}):
         # A folder of all rows has those of the others, where each has files for training.
         trained = {name.partition("/")[0] for name in names if _says_train(name)}
@@ -127,11 +139,12 @@ def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
             notes.append("# Of several configurations `all` is read: the others are in `leave`.")
             found = splits_of(names)
     unnamed = {split for split, files in found.items() if not any(map(says_split, files))}
-    chosen: dict[str, list[str]] = {each: list(found[each]) for each in SPLITS if each in found}
+    chosen = {each: list(found[each]) for each in SPLITS if each in found}
     if not chosen.get("train"):
         chosen["train"] = _trained(found, notes)
     more = [name for split in unnamed - {"train"} for name in found[split]]
-    if more:
+    # Beside a file for training, one that does not say so may be held out.
+    if more and not any(map(_says_train, names)):
         chosen["train"] = [*chosen["train"], *more]
         notes.append("# Files whose names say no split are `train`: else name them in `leave`.")
     taken = {name for files in chosen.values() for name in files}

@@ -206,3 +206,13 @@ def joined(parts: Iterable[Columns]) -> Columns:
                 if value in known.values or len(known.values) < _MOST_VALUES:
                     known.values[value] += count
     return made
+
+
+def value_at(row: Any, path: str) -> Any:
+    """The value of a row in a column, or at a place `a.b` in one; None where there is none."""
+    if not isinstance(row, Mapping):
+        return None
+    if path in row:
+        return row[path]
+    first, _, rest = path.partition(".")
+    return value_at(row.get(first), rest) if rest else None

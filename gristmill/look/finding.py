@@ -15,11 +15,13 @@ from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw.corpus_file import absent, checked
 from gristmill.corpora.raw.drops import CORPUS, LEFT, corpus_of, kind, name_notes
 from gristmill.corpora.raw.reader import Reader
+from gristmill.look.account import account_notes
 from gristmill.look.chats import chat_proposal
-from gristmill.look.columns import Columns, joined
+from gristmill.look.columns import Columns, joined, value_at
 from gristmill.look.families import Taker, asked, fits, hints, task_hint, with_settings
 from gristmill.look.games import game_notes
 from gristmill.look.notes import of_corpus, part_notes
+from gristmill.look.proofs import proved
 from gristmill.look.proposal import (
     Part,
     Proposal,
@@ -27,7 +29,6 @@ from gristmill.look.proposal import (
     name_of,
     proposal,
     tried,
-    value_at,
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
 from gristmill.look.roles import CHAT, Guess, guess
@@ -120,11 +121,14 @@ def look(
         others = {note for part in parts for note in of_corpus(part)}
         found.notes = [note for note in found.notes if note not in others]
     elif talks is not None and talks.refused:
+        found.proposal = Proposal()
         rule = f"as conversations no row is read: {talks.refused.most_common(1)[0][0]}"
-        found.notes.append(f"{rule}; the recipe below reads the first turn of each alone")
+        found.notes.append(f"{rule}; another recipe would lose what these messages say")
     elif lost:
         because = (f"{name}: no row gives a record ({rule}): {LEFT}" for name, rule in lost.items())
         found.notes += shortened([*because])
+    if found.proposal.text:
+        found.notes += account_notes(found.proposal, parts)
     found.notes += _same_questions(found)
     return found
 
@@ -251,8 +255,15 @@ def _parts(files: Sequence[FileLook]) -> list[Part]:
             by_columns.setdefault(names, []).append(file)
     by_guess: dict[Guess, list[FileLook]] = {}
     for alike in by_columns.values():
-        said = guess(joined(file.columns for file in alike))
+        columns = joined(file.columns for file in alike)
+        rows = [row for file in alike for row in file.sample]
+        said = proved(guess(columns), columns, rows)
         by_guess.setdefault(said, []).extend(alike)
+    choices = {said.choices for said in by_guess} - {None}
+    for said in [each for each in by_guess if each.answer in choices]:
+        # Of the same choices another file says the right one; this one does not, as of a test.
+        alike = by_guess.pop(said)
+        by_guess.setdefault(replace(said, choices=said.answer, answer=None), []).extend(alike)
     return [
         Part(
             said,

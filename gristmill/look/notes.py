@@ -19,12 +19,12 @@ from gristmill.look.columns import (
     TRUTH,
     Column,
     Columns,
+    value_at,
 )
 from gristmill.look.proposal import Part, toml
 from gristmill.look.roles import (
     CHAT,
     INSTRUCT,
-    LONG,
     PLAIN,
     PREFERENCE,
     PYTHON,
@@ -36,7 +36,10 @@ from gristmill.look.roles import (
 
 _VERDICTS: Final = {"correct", "label", "verified", "valid"}
 _LAST: Final = re.compile(r".*(?:[0-9]|[ _-][A-Ha-h])")
-_CONTROL: Final = re.compile(r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]")
+_CONTROL: Final = re.compile(
+    r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]|<\w{1,20}_\d{1,3}>(?=User|Assistant|Human|System)"
+)
+_FEW: Final = 0.1
 _LABEL: Final = re.compile(r"^[ *#]*[^\W\d_]{1,20}:", re.MULTILINE)
 """Begins a line that may be what somebody says."""
 _SAME: Final = 0.8
@@ -102,17 +105,17 @@ def of_corpus(part: Part) -> list[str]:
 
 
 def _control_texts(part: Part) -> list[str]:
-    """A note on plain texts with tokens of a template in them, which stay texts."""
+    """A note on texts with tokens of a template or names of speakers, which stay texts."""
     name = part.guess.question
-    if part.guess.form != PLAIN or name is None:
+    if part.guess.form not in (PLAIN, QA, INSTRUCT) or name is None:
         return []
-    texts = [str(row.get(name)) for row in part.sample]
+    texts = [text for row in part.sample if isinstance(text := value_at(row, name), str)]
     found = [mark[0] for text in texts if (mark := _CONTROL.search(text))]
-    if not found or 2 * len(found) < len(part.sample):
+    if len(found) < _FEW * len(texts) or not found:
         labels = Counter(each for text in texts for each in {*_LABEL.findall(text)})
         both = [each for each, count in labels.most_common(2) if count >= _SAME * len(texts)]
         found = [" and ".join(both)] if len(both) == 2 and len(texts) > 2 else []
-    if not found:
+    if not found or (part.guess.form != PLAIN and " and " in found[0]):
         return []
     rule = f"{name}: texts with {found[0]}, which stays text: if they are conversations"
     return [f'{rule}, a recipe with kind = "chat" and `marks` divides them']
@@ -164,8 +167,8 @@ def _better(part: Part) -> list[str]:
     pairs = [(a, b) for a in texts for b in texts if a[:-1] == b[:-1] and a[-1:] + b[-1:] in _PAIRS]
     labels = [name for name in columns if {*words(name)[-1:]} & _LABELS]
     found = [name for name in labels if {*columns[name].values} in ({"0", "1"}, {"1"}, {"0"})]
-    if not pairs or not found or {part.guess.answer} & {*sum(pairs, ())}:
-        return []
+    if not pairs or not found or part.guess.columns & {*sum(pairs, ())}:
+        return []  # they are read
     # The longest ones: ids have such names, too.
     first, second = max(pairs, key=lambda pair: columns[pair[0]].mean)
     label, others = found[0], [name for name in texts if name not in (first, second)]
@@ -245,12 +248,7 @@ def _unread_texts(part: Part) -> list[str]:
         of = toml(lists[0] if lists else unread[:_MOST_NAMED])
         choice = f"{{ choice = {toml(part.guess.answer)}, of = {of} }}"
         return [f"answers are single letters or digits: if they name a choice, write {choice}"]
-    long = [name for name in unread if part.columns.by_name[name].mean >= LONG]
-    if not long:
-        return []
-    cure = f'question = {{ template = "{{{long[0]}}}\\n\\n.." }}'
-    said = ", ".join(long[:_MOST_NAMED])
-    return [f"long texts that nothing reads: {said}; if a question needs one, write {cure}"]
+    return []
 
 
 def _splits_of(name: str, columns: Columns) -> bool:

@@ -18,13 +18,13 @@ from gristmill.corpora.raw.texts import Unfit
 from gristmill.corpora.raw.transforms import letter
 from gristmill.look.columns import (
     NUMBER,
-    SPEAKERS,
+    OBJECTS,
     TEXT,
     TEXTS,
     TRUTH,
     TRUTHS,
     Columns,
-    message_keys,
+    value_at,
 )
 from gristmill.look.roles import CHAT, INSTRUCT, PLAIN, PREFERENCE, Guess
 from gristmill.look.splits import literal
@@ -132,8 +132,6 @@ def _form(part: Part, notes: list[str]) -> Table:
         notes.append("The answers that were not preferred are not read.")
         kind = columns[chosen].kind if chosen else ""
         return {"question": guess.question, "answer": chosen} if kind == TEXT else {}
-    if guess.form == CHAT and not (guess.question and guess.answer):
-        return _first_turn(part, notes)
     if not guess.question or not guess.answer:
         return {}
     if guess.form == CHAT:
@@ -141,7 +139,8 @@ def _form(part: Part, notes: list[str]) -> Table:
     made = {"question": _asked(guess), **_answered(part, notes)}
     template = made["question"].get("template") if isinstance(made["question"], dict) else None
     # Letters that answers have name choices.
-    if template and guess.choices and _has_letters(part, made["answer"]):
+    is_objects = guess.choices and columns[guess.choices].kind == OBJECTS
+    if template and guess.choices and (is_objects or _has_letters(part, made["answer"])):
         made["question"] = {"template": template.replace(f"{{{guess.choices}}}", "{lettered}")}
         made["parts"] = {"lettered": {"join": guess.choices, "item": "{letter}) {text}"}}
     return made
@@ -179,7 +178,8 @@ def _answered(part: Part, notes: list[str]) -> Table:
     assert answer is not None
     made: Table = {"answer": answer}
     column = columns[answer]
-    listed = guess.choices if guess.choices and columns[guess.choices].kind == TEXTS else None
+    is_list = guess.choices and columns[guess.choices].kind in (TEXTS, OBJECTS)
+    listed = guess.choices if is_list else None
     if listed and column.kind in (TEXT, NUMBER):
         made["answer"] = {"choice": answer, "of": listed, "as": _as(part, answer, cot)}
         label = f"{listed.rpartition('.')[0]}.label"
@@ -238,25 +238,34 @@ def _thought(part: Part, cot: str) -> Any:
 
 
 def _numbered(part: Part, answer: str, of: Sequence[str], notes: list[str]) -> Table:
-    """The labels of choices whose numbers begin with 1; a note where rows do not show it."""
-    numbers, sizes = [], []
+    """The labels of choices where numbers say their places; a note where no row shows which.
+
+    A text that is a number may be the text of a choice as well: what fits every row counts.
+    """
+    said: list[str] = []
+    choices: list[list[str]] = []
+    is_text = True
     for row in part.sample:
-        found = value_at(row, answer)
-        if isinstance(found, bool) or not _NUMBER.fullmatch(said := str(found).strip()):
+        value = value_at(row, answer)
+        found = value_at(row, of[0]) if len(of) == 1 else [value_at(row, each) for each in of]
+        if value in (None, "") or isinstance(value, bool) or not isinstance(found, list):
             continue
-        choices = value_at(row, of[0]) if len(of) == 1 else [value_at(row, each) for each in of]
-        if not isinstance(choices, list):
-            continue
-        if isinstance(found, str) and said in {str(each).strip() for each in choices}:
-            return {}  # choices that are numbers: the answer is one of them, and no place
-        numbers.append(int(said))
-        sizes.append(len(choices))
-    if not numbers or min(numbers) == 0:
-        return {}
-    if any(number == size for number, size in zip(numbers, sizes, strict=True)):
-        return {"labels": [str(place) for place in range(1, max(sizes) + 1)]}
-    notes.append(f'{answer} counts from 0: no row has a 0. From 1: add labels = ["1", "2", ..].')
-    return {}
+        said.append(str(value).strip())
+        choices.append([str(each).strip() for each in found])
+        is_text = is_text and isinstance(value, str)
+    pairs = list(zip(said, choices, strict=True))
+    named = [text in texts for text, texts in pairs]
+    if not pairs or not all(_NUMBER.fullmatch(text) for text in said) or (is_text and all(named)):
+        return {}  # letters or texts
+    most = max(map(len, choices))
+    first = int(any(int(text) == len(texts) for text, texts in pairs))
+    if min(map(int, said)) == 0 or not first:
+        if min(map(int, said)):
+            cure = 'From 1: add labels = ["1", "2", ..].'
+            notes.append(f"{answer} counts from 0: no row has a 0. {cure}")
+        if not (is_text and any(named)):
+            return {}
+    return {"labels": [str(place + first) for place in range(most)]}
 
 
 def _as(part: Part, answer: str, cot: str | None) -> str:
@@ -306,60 +315,6 @@ def _share(part: Part, name: str, mark: str) -> float:
 def texts_of(part: Part, name: str) -> list[str]:
     """The texts of a column, of rows that were looked at."""
     return [text for row in part.sample if isinstance(text := value_at(row, name), str)]
-
-
-def value_at(row: Any, path: str) -> Any:
-    """The value of a row in a column, or at a place `a.b` in one; None where there is none."""
-    if not isinstance(row, Mapping):
-        return None
-    if path in row:
-        return row[path]
-    first, _, rest = path.partition(".")
-    return value_at(row.get(first), rest) if rest else None
-
-
-def _first_turn(part: Part, notes: list[str]) -> Table:
-    """Question and answer of the first turn of conversations."""
-    name = part.guess.messages
-    assert name is not None
-    begins: Counter[tuple[int, str]] = Counter()
-    replies: Counter[str] = Counter()
-    most, keys = 0, None
-    for row in part.sample:
-        talk = value_at(row, name)
-        if (keys_here := message_keys(talk)) is None:
-            continue
-        keys = keys or keys_here
-        begin = int(str(talk[0][keys_here[0]]).lower() in ("system", "developer"))
-        begins[begin, str(talk[begin : begin + 1] and talk[begin][keys_here[0]])] += 1
-        replies.update(each[keys_here[0]].lower() for each in talk[begin + 1 : begin + 2])
-        most = max(most, len(talk))
-    if keys is None:
-        return {}
-    (begin, speaker), _ = begins.most_common(1)[0]
-    answers = sum(SPEAKERS.get(reply) == "assistant" for reply in replies.elements())
-    if SPEAKERS.get(speaker.lower()) != "user" or answers < _MOST * replies.total():
-        return {}  # who answers whom, only a recipe of conversations can say
-    made: Table = {"question": f"{name}.{begin}.{keys[1]}"}
-    if len(begins) > 1:
-        made["keep"] = [{"column": f"{name}.{begin}.{keys[0]}", "equals": speaker}]
-        notes.append("Conversations that begin otherwise are left out.")
-    if most > begin + 1:
-        answer = f"{name}.{begin + 1}.{keys[1]}"
-        if most > begin + 2:
-            notes.append(f"The first turn of {name} is read: later ones are not.")
-    else:
-        answer = part.guess.answer or _reply(part, name) or ""
-    return made | {"answer": answer} | _cut(part, answer) if answer else {}
-
-
-def _reply(part: Part, besides: str) -> str | None:
-    """The text of the first message of another column, where the first holds questions alone."""
-    for name in part.columns.by_name:
-        keys = next((k for row in part.sample if (k := message_keys(value_at(row, name)))), None)
-        if keys and name != besides:
-            return f"{name}.0.{keys[1]}"
-    return None
 
 
 def _tell_apart(forms: list[Table], parts: Sequence[Part]) -> None:

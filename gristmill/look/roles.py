@@ -292,6 +292,8 @@ def _answer_and_thought(
             return -3.0
         if column.kind == TEXTS:
             return -2.0
+        if column.kind == LIST:
+            return -6.0  # numbers, as tokens
         return _NEVER if column.kind in (OBJECT, OBJECTS, MESSAGES) else 0.0
 
     def thoughts(column: Column) -> float:
@@ -316,25 +318,7 @@ def _answer_and_thought(
     answer = best[2] if best[0] >= _LEAST else None
     if cot is None:
         cot = _best(known, _THOUGHT, thoughts, (question, answer))
-    if cot is None and question is not None and answer is not None:
-        cot = _left_over(known, question, answer)
     return answer, cot
-
-
-def _left_over(known: Mapping[str, Column], question: str, answer: str) -> str | None:
-    """A column of long texts that no other role explains, longer than question and answer."""
-    least = max(LONG, 1.5 * known[question].mean, 1.5 * known[answer].mean)
-    found = [
-        name
-        for name, column in known.items()
-        if column.kind in (TEXT, TEXTS)
-        and column.mean >= least
-        and name not in (question, answer)
-        and "." not in name
-        and not {*_META, *_LESS, *_CONTEXT, *_PLAIN, *_CHOICES, "description"} & {*words(name)}
-        and _score(name, _QUESTION) == 0 == _score(name, _ANSWER)
-    ]
-    return max(found, key=lambda name: known[name].mean, default=None)
 
 
 def _talk(known: Mapping[str, Column]) -> str | None:
@@ -352,7 +336,9 @@ def _choices(known: Mapping[str, Column], answer: str | None) -> str | None:
     found = [
         name
         for name, column in known.items()
-        if column.kind == TEXTS and _CHOICES & {*words(name)} and words(name)[-1:] != ["label"]
+        if column.kind in (TEXTS, OBJECTS)
+        and _CHOICES & {*words(name)}
+        and words(name)[-1:] != ["label"]
     ]
     has_letters = known[answer].kind == TEXT and known[answer].mean < 2
     whole = [n for n in known if words(n) in (["option"], ["choice"]) and known[n].kind == TEXT]

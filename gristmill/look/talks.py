@@ -16,8 +16,9 @@ from gristmill.look.columns import (
     TEXTS,
     Column,
     talk_of,
+    value_at,
 )
-from gristmill.look.proposal import Part, texts_of, value_at
+from gristmill.look.proposal import Part, texts_of
 from gristmill.look.roles import ASKED, INSTRUCT, PLAIN, PREFERENCE, QA, UNKNOWN, words
 from gristmill.look.tags import ends_of
 from gristmill.look.transcripts import marks_of

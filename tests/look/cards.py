@@ -28,11 +28,13 @@ def cards() -> Iterator[Card]:
     for line in Path(__file__).with_name("cards.txt").read_text().splitlines():
         *right, columns = line.split(" | ")
         roles = ("form", "question", "answer", "cot", "messages")
-        yield Card(
-            line,
-            {role: said.split("/") for role, said in zip(roles, right, strict=True)},
-            [_row(columns.split("; "), number) for number in range(ROWS)],
-        )
+        says = {role: said.split("/") for role, said in zip(roles, right, strict=True)}
+        made = [_row(columns.split("; "), number) for number in range(ROWS)]
+        for row in made:  # the thought of a column whose name says nothing ends with the answer
+            for name in says["cot"]:
+                if isinstance(row.get(name), str) and isinstance(row.get(says["answer"][0]), str):
+                    row[name] += f" {row[says['answer'][0]]}"
+        yield Card(line, says, made)
 
 
 @cache

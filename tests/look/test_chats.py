@@ -289,12 +289,13 @@ def test_of_pairs_for_preferences_the_chosen_conversation_is_read(tmp_path):
     [
         (["train_sft-0.jsonl", "test_sft-0.jsonl", "train_gen-0.jsonl"], [0], [1, 2]),
         (["all/train-0.jsonl", "all/test-0.jsonl", "some/train-0.jsonl"], [0], [1, 2]),
-        (["train.jsonl", "code.jsonl", "eval.jsonl"], [0, 1], [2]),
+        (["train.jsonl", "code.jsonl", "eval.jsonl"], [0], [1, 2]),
         (["a_train.jsonl", "b_train.jsonl", "test.jsonl"], [0, 1], [2]),
         (["code.jsonl", "train_eval.jsonl"], [0], [1]),
         (["all/train-0.jsonl", "code/train-0.jsonl", "math/train-0.jsonl"], [0], [1, 2]),
         (["a/train-0.jsonl", "b/train-0.jsonl"], [0, 1], []),
-        (["all/train-0.jsonl", "more/code.jsonl"], [0, 1], []),
+        (["all/train-0.jsonl", "more/code.jsonl"], [0], [1]),
+        (["data.jsonl", "benchmark.jsonl"], [0], [1]),
     ],
 )
 def test_a_file_is_left_only_where_it_names_another_split(tmp_path, names, train, left):
@@ -372,11 +373,11 @@ def test_pictures_and_other_conversations_beside_those_that_are_read_are_noted(t
     assert not any("alone is read" in n or "not text" in n for n in look(tmp_path / "both").notes)
 
 
-def test_why_no_row_is_a_conversation_is_said_beside_another_recipe(tmp_path):
+def test_where_no_row_is_a_conversation_no_recipe_loses_what_makes_it_so(tmp_path):
     found = looked(tmp_path / "mine", [{"messages": [*HI, SYSTEM, *HI], "n": n} for n in range(3)])
-    assert found.proposal.inbox == "reasoning"
-    (note,) = [each for each in found.notes if each.startswith("as conversations no row is read")]
-    assert "a system speaks after assistant" in note
+    assert (found.proposal.inbox, found.proposal.good) == ("chat", 0)
+    (rule,) = found.proposal.refused
+    assert "a system speaks after assistant" in rule
 
 
 def test_parts_of_a_dataset_that_are_not_there_are_noted(tmp_path):

@@ -146,7 +146,9 @@ def test_a_sample_drop_of_a_corpus_is_read_as_it_is(corpus, tmp_path):
 
 def test_a_folder_of_a_stranger_gets_a_recipe_that_is_written_once(tmp_path):
     folder = tmp_path / "My Math"
-    rows = [{"problem": f"How many are {n}?", "qwq": "so " * 99, "solution": str(n)} for n in "123"]
+    rows = [
+        {"problem": f"How many are {n}?", "qwq": "so " * 99 + n, "solution": str(n)} for n in "123"
+    ]
     jsonl(folder / "train.jsonl", rows)
     found = look(folder)
     assert str(found.parts[0].guess) == "qa: question = problem, answer = solution, thought = qwq"
@@ -325,8 +327,7 @@ LONG = "A long story about the number {n} and the people of a small town."
     [
         (
             {"Document": LONG, "Question": "How many are there, {n}?", "Answer": "1"},
-            "long texts that nothing reads: Document; if a question needs one, write question = "
-            '{ template = "{Document}\\n\\n.." }',
+            'if a question needs one, write question = { template = "{Document}\\n\\n.." }',
         ),
         (
             {"goal": "How do I open jar number {n}?", "one": "twist {n}", "two": "hit", "label": 0},
@@ -355,9 +356,18 @@ LONG = "A long story about the number {n} and the people of a small town."
         ({"prompt": "Which, {n}?", "response_a": "a", "response_b": "b"}, "response_b alone is"),
         ({"conversation_a": TALK, "conversation_b": TALK}, "conversation_a alone is read"),
         ({"context": TALK[:1], "response1": "a", "response2": "b"}, "response1 alone is read"),
-        ({"prompt": "Which one, {n}?", "response1": "a", "source_b": "b"}, ""),
-        ({"question": "Which one is it, {n}?", "answer": "The {n}th", "source_url": LONG}, ""),
-        ({"question": "Which one is it, {n}?", "answer": "The {n}th", "level": "hard"}, ""),
+        (
+            {"prompt": "Which one, {n}?", "response1": "a", "source_b": "b"},
+            'not read: source_b (as "b")',
+        ),
+        (
+            {"question": "Which one is it, {n}?", "answer": "The {n}th", "source_url": LONG},
+            "not read: source_url (as ",
+        ),
+        (
+            {"question": "Which one is it, {n}?", "answer": "The {n}th", "level": "hard"},
+            'not read: level (as "hard")',
+        ),
         ({"question": "Which one is it, {n}?", "options": ["x", "y"], "answer": "A"}, ""),
         ({"question": "Is it, {n}?", "context": LONG, "answer": "The {n}th"}, ""),
         ({"question": "Is it, {n}?", "answer": True}, ""),

@@ -8,6 +8,7 @@ import pytest
 from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw.corpus_file import checked
 from gristmill.corpora.raw.reader import Reader
+from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Columns
 from gristmill.look.proposal import Part, Proposal, name_of, proposal, toml, tried
 from gristmill.look.roles import guess
@@ -34,7 +35,10 @@ def values(made: Proposal) -> dict[str, Any]:
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
 def test_the_recipe_of_a_public_dataset_reads_its_rows(card):
-    made = proposal("own", [part(card.rows)], GLOBS, ("MIT", "LICENSE"))
+    own = part(card.rows)
+    made = proposal("own", [own], GLOBS, ("MIT", "LICENSE"))
+    if own.guess.form == "chat" and not made.text:
+        made = chat_proposal("own", [own], ["a.jsonl"], ("MIT", "LICENSE")) or made
     if made.text == "":
         assert card.right["form"][0] in ("stepwise", "needs-python")
         return
@@ -144,21 +148,6 @@ def test_thoughts_in_tags_are_divided_from_the_answer():
     assert values(made)["answer"] == {"column": "answer", "after": "</think>", "which": "last"}
     made = proposed({"question": "How many plums has she?", "answer": said.partition(">")[2]})
     assert values(made)["cot"] == {"think": "answer"}
-
-
-def test_the_first_turn_of_conversations_is_read_and_the_recipe_says_so():
-    talk = [{"role": "user", "content": "a?"}, {"role": "assistant", "content": "b"}] * 2
-    made = proposed({"messages": talk})
-    assert values(made)["question"] == "messages.0.content"
-    assert values(made)["answer"] == "messages.1.content"
-    assert "later ones are not" in made.text
-
-
-def test_conversations_that_begin_otherwise_are_left_out():
-    first, rest = {"role": "system", "content": "s"}, {"role": "user", "content": "a?"}
-    reply = {"role": "assistant", "content": "b"}
-    made = proposed({"m": [rest, reply]}, {"m": [rest, reply]}, {"m": [first, rest, reply]})
-    assert values(made)["keep"] == [{"column": "m.0.role", "equals": "user"}]
 
 
 def test_files_with_other_columns_have_forms_that_tell_them_apart():
@@ -367,11 +356,3 @@ def test_choices_get_letters_where_answers_have_some():
     )
     own = row | thought | {"options": ["A) oak", "B) dog"]}
     assert "parts" not in values(proposed(own))
-
-
-def test_the_first_turn_is_read_only_where_an_assistant_answers():
-    talk = [{"role": "user", "content": "And now, what?"}, {"role": "tool", "content": "1"}]
-    assert proposed(*[{"messages": talk}] * 3).text == ""
-    said = [talk[0], {"role": "assistant", "content": "This."}]
-    made = proposed(*[{"messages": said}] * 8, *[{"messages": talk}] * 2)
-    assert values(made)["answer"] == "messages.1.content"

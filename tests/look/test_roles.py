@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from gristmill.look.columns import Columns
+from gristmill.look.proofs import proved
 from gristmill.look.roles import Guess, guess, words
 from tests.look.cards import cards
 
@@ -22,7 +23,7 @@ def guessed(rows: Sequence[Mapping[str, object]]) -> Guess:
     columns = Columns()
     for row in rows:
         columns.add(row)
-    return guess(columns)
+    return proved(guess(columns), columns, rows)
 
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])

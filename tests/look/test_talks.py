@@ -231,7 +231,7 @@ def test_marks_that_are_not_known_are_noted_in_plain_text(tmp_path):
     )
     put(tmp_path / "one", [{"text": f"Titel: {ASKED}\n{SAID}"}] * 8)
     assert "stays text" not in "\n".join(look(tmp_path / "one").notes)
-    rows = [{"text": text if n < 3 else ASKED + SAID, "k": n} for n in range(8)]
+    rows = [{"text": ASKED + SAID if n else text, "k": n} for n in range(11)]
     assert "stays text" not in "\n".join(looked(tmp_path / "other", rows).notes)
 
 
