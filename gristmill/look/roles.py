@@ -293,7 +293,7 @@ def _answer_and_thought(
         if column.kind == TEXTS:
             return -2.0
         if column.kind == LIST:
-            return -6.0  # numbers, as tokens
+            return -9.0  # numbers, as tokens
         return _NEVER if column.kind in (OBJECT, OBJECTS, MESSAGES) else 0.0
 
     def thoughts(column: Column) -> float:

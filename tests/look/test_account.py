@@ -61,13 +61,13 @@ def test_what_nothing_reads_is_named_with_an_example_and_facts_with_what_they_ar
 def test_places_in_objects_are_accounted_for_one_by_one(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text(
         "\n".join(
-            json.dumps({"document": {"text": "A story. " * 9, "kind": "x"}, "asked": {"a": [n]}})
+            json.dumps({"document": {"text": "A story. " * 9, "kind": "x"}, "seen": {"b": [n]}})
             for n in range(9)
         )
     )
     said = "\n".join(look(tmp_path).notes)
-    assert 'document.kind (as "x")' in said and "asked (as " in said
-    assert "document.text" not in said and "asked.a" not in said
+    assert 'document.kind (as "x")' in said and "seen (as " in said
+    assert "document.text" not in said and "seen.b" not in said
 
 
 @pytest.mark.parametrize(
