@@ -46,7 +46,7 @@ def events(folder: Path) -> Iterator[Event]:
     yield _built("synth/harmony", "00", folder)
     inbox = SimpleNamespace(raw_drop=dg.AssetKey(["macroxue", "raw_drop"]), folder="macroxue")
     seen = Look(idle=[Standing(text[:3000], "refused", 0, text) for text in TEXTS])
-    yield from events_of(inbox, [], {}, seen, {})  # type: ignore[arg-type]
+    yield from events_of(inbox, [], {}, seen)  # type: ignore[arg-type]
     yield _checked([Violation("law", text, text) for text in TEXTS])
 
 

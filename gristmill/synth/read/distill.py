@@ -6,7 +6,7 @@ Source: `docs/formats/synth.md#distill-datasets`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -201,7 +201,10 @@ def _required(kind: pa.DataType) -> pa.DataType:
     return list_of(kind.value_type) if pa.types.is_list(kind) else kind
 
 
-_REQUIRED: Final = required({each.name: _required(each.type) for each in SCHEMA})
+@cache
+def _required_schema() -> pa.Schema:
+    """The columns of a split, made late: a builder imports this module and names no more of it."""
+    return required({each.name: _required(each.type) for each in SCHEMA})
 
 
 def splits(asset: str, folder: Path) -> Iterator[Split]:
@@ -218,7 +221,7 @@ def splits(asset: str, folder: Path) -> Iterator[Split]:
                 yield _documents(folder, index.name[6:-11], index.parent.name)
     elif asset.endswith("/distill"):
         for split, name in SPLITS.items():
-            yield Split(name, lambda: _REQUIRED, partial(batches, folder, split))
+            yield Split(name, _required_schema, partial(batches, folder, split))
 
 
 def _harmony(folder: Path, file: str) -> Split:
@@ -256,7 +259,7 @@ def _documents(folder: Path, number: str, split: str) -> Split:
             yield tokens.load(int(bounds[0]), int(bounds[-1])), bounds - bounds[0]
 
     said = Tokens(harmony_tokens.ENDOFTEXT, harmony_tokens.PADDED_VOCABULARY, documents)
-    return Split(SPLITS[split], lambda: _REQUIRED, read, partition=number, tokens=said)
+    return Split(SPLITS[split], _required_schema, read, partition=number, tokens=said)
 
 
 def _batch(tokens: megatron.Indexed, spans: megatron.Indexed, first: int, traced: pa.Table) -> Any:
