@@ -15,13 +15,11 @@ from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw.corpus_file import absent, checked
 from gristmill.corpora.raw.drops import CORPUS, LEFT, corpus_of, kind, name_notes
 from gristmill.corpora.raw.reader import Reader
-from gristmill.look.account import account_notes
 from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Columns, joined, value_at
 from gristmill.look.families import Taker, asked, fits, hints, task_hint, with_settings
 from gristmill.look.games import game_notes
-from gristmill.look.notes import of_corpus, part_notes
-from gristmill.look.proofs import proved
+from gristmill.look.notes import account_notes, of_corpus, part_notes
 from gristmill.look.proposal import (
     Part,
     Proposal,
@@ -31,7 +29,7 @@ from gristmill.look.proposal import (
     tried,
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
-from gristmill.look.roles import CHAT, Guess, guess
+from gristmill.look.roles import CHAT, Guess, guess, proved
 from gristmill.look.splits import globs_of, splits_of, takes
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gristmill.look.account import fact_of
 from gristmill.look.finding import look
+from gristmill.look.notes import fact_of
 
 ASKED = "Which town had the {n}th market, and why?"
 
