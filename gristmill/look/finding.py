@@ -125,7 +125,7 @@ def look(
     elif lost:
         because = (f"{name}: no row gives a record ({rule}): {LEFT}" for name, rule in lost.items())
         found.notes += shortened([*because])
-    if found.proposal.text:
+    if found.proposal.text and found.proposal.rows:
         found.notes += account_notes(found.proposal, parts)
     found.notes += _same_questions(found)
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
 
-from gristmill.corpora.raw.texts import flattened
+from gristmill.corpora.raw.texts import Unfit, flattened
 from gristmill.look.columns import (
     BYTES,
     EMPTY,
@@ -502,6 +502,14 @@ def _ends(text: str, end: str) -> bool:
 
 def _share(rows: Rows, inner: str, outer: str, holds: Callable[[str, str], bool]) -> float:
     """The share of rows in which the text of one column holds that of another."""
-    pairs = [(flattened(value_at(row, outer)), flattened(value_at(row, inner))) for row in rows]
+    pairs = [(_said(value_at(row, outer)), _said(value_at(row, inner))) for row in rows]
     both = [(whole, part.strip()) for whole, part in pairs if whole and part and part.strip()]
     return sum(holds(whole, part) for whole, part in both) / max(len(both), 1)
+
+
+def _said(value: Any) -> str | None:
+    """The text of a value; None for one that no record may have, as NaN."""
+    try:
+        return flattened(value)
+    except Unfit:
+        return None

@@ -217,3 +217,10 @@ def test_a_context_that_questions_hold_is_none() -> None:
 )
 def test_the_place_that_a_value_names(value: Any, place: int | None) -> None:
     assert place_of(value, 3) == place
+
+
+def test_a_number_that_no_record_may_have_says_no_role() -> None:
+    rows = [
+        {"question": ASKS.format(n), "answer": STORY.format(n), "x": float("nan")} for n in "ab"
+    ]
+    assert proved_of(rows).cot is None
