@@ -310,7 +310,7 @@ def described(lake: Lake, asset: str, partition: str | None) -> Build:
     """
     known = in_parts()
     if asset not in known:
-        raise click.UsageError(f"{asset!r} is none of {', '.join(known)}")
+        raise click.UsageError(f"{asset!r} is not one of {', '.join(known)}")
     if refused := choices.refused_files(lake, [asset]):
         raise GristmillError("\n".join(refused))
     return _described(Wanted(known[asset], lake, partition or ""))

@@ -55,7 +55,7 @@ def taken(
 
     inbox: one with partitions of time, or static ones. besides: keys of drops to leave out.
 
-    A drop that a later one has replaced in all of its partitions is none of them.
+    A drop that a later one has replaced in all of its partitions is not one of them.
     """
     reported = instance.get_materialized_partitions(inbox.raw_drop)
     if inbox.is_by_drop:

@@ -26,7 +26,6 @@ from gristmill.look.columns import (
     OBJECTS,
     TEXT,
     TEXTS,
-    TRUTH,
     Column,
     Columns,
     value_at,
@@ -46,7 +45,6 @@ from gristmill.look.roles import (
 )
 from gristmill.printable import cut
 
-_VERDICTS: Final = {"correct", "label", "verified", "valid"}
 _LAST: Final = re.compile(r".*(?:[0-9]|[ _-][A-Ha-h])")
 _CONTROL: Final = re.compile(
     r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]|<\w{1,20}_\d{1,3}>(?=User|Assistant|Human|System)"
@@ -87,10 +85,6 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
             )
         if any(_splits_of(column.name, each) for each in files):
             notes += _split_notes(column)
-        is_verdict = column.kind == TRUTH and bool(_VERDICTS & {*words(column.name)[-1:]})
-        if is_verdict and (column.name not in part.guess.columns or part.guess.form == CHAT):
-            keep = f"keep = [{{ column = {toml(column.name)}, equals = true }}]"
-            notes.append(f"rows are right or wrong by {column.name}: take the right ones by {keep}")
         if column.name in part.guess.columns:
             notes += _nothing(column)
         if column.name.lower() in ("license", "licence"):

@@ -415,8 +415,8 @@ def files_of(item: Artifact, record: Record) -> Iterator[str]:
 def other_place(record: Record, artifact: Artifact) -> str | None:
     """Whose record it is, where it is not that of the folder or the partition where it lies.
 
-    A folder that was moved or copied may keep its record; not one in the place of another artifact,
-    by the inventory of the data root.
+    A folder that was moved or copied may keep its record; not one that stands, by the inventory of
+    the data root, where another artifact was.
     """
     if artifact.partition not in (None, record.partition):
         return f"is of partition {record.partition}: build {artifact.partition} again"

@@ -251,7 +251,7 @@ def test_a_sum_without_a_note_is_compared_nevertheless(lake, monkeypatch, why):
     if why == "a moment ago":
         monkeypatch.setattr(raw_inputs, "CLOCK_TICK_NS", 60_000_000_000)
     elif why == "no note":
-        (lake.root / ".gristmill").write_text("a file in the place of the folder")
+        (lake.root / ".gristmill").write_text("a file instead of the folder")
     else:
         (drop / name).write_text("x")
         text = f"{digest('wheat')}  grain\n{digest('x')}  {name}\n"

@@ -420,7 +420,8 @@ def test_conversations_of_pictures_alone_get_no_recipe_that_leaves_these_out(tmp
 def test_a_verdict_on_a_completion_and_words_for_nothing_are_noted(tmp_path):
     row = {"prompt": [ASKED], "completion": [SAID]}
     put(tmp_path / "mine", [{**row, "label": n % 2 == 0} for n in range(4)])
-    assert any("right or wrong by label" in each for each in look(tmp_path / "mine").notes)
+    keep = 'keep = [{ column = "label", equals = true }]'
+    assert any(keep in each for each in look(tmp_path / "mine").notes)
     rows = [{"instruction": f"Do {n}.", "input": "nan", "output": "It is so."} for n in range(4)]
     put(tmp_path / "other", rows)
     note = "input: texts that may stand for nothing, and stay texts: nan (4): write null"

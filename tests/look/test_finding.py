@@ -339,11 +339,11 @@ LONG = "A long story about the number {n} and the people of a small town."
         ),
         (
             {"prompt": "Which one is it, {n}?", "completion": "The {n}th", "label": False},
-            'rows are right or wrong by label: take the right ones by keep = [{ column = "label"',
+            'not read: label (as "false")',
         ),
         (
             {"question": "Which one is it, {n}?", "solution": "The {n}th", "is_correct": True},
-            'the right ones by keep = [{ column = "is_correct", equals = true }]',
+            'not read: is_correct (as "true")',
         ),
         (
             {"system_prompt": "Be kind.", "question": "Is it, {n}?", "response": "It is this."},

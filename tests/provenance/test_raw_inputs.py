@@ -301,7 +301,7 @@ def test_names_that_are_not_utf_8_or_hold_spaces_are_kept(tmp_path, drop):
 
 
 def test_notes_that_cannot_be_written_are_no_error(tmp_path, drop):
-    (tmp_path / ".gristmill").write_text("a file in the place of the folder")
+    (tmp_path / ".gristmill").write_text("a file instead of the folder")
     sums = kept(tmp_path, drop, "a")
     assert sums.of_now("a") == stamped(drop / "a")[0]
     assert DropHashes(tmp_path, drop).of_now("a") is None

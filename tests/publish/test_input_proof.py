@@ -639,7 +639,7 @@ def test_nothing_is_noted_while_a_commit_is_under_way(tmp_path):
 
 def test_an_artifact_is_published_though_its_notes_cannot_be_written(tmp_path, hashed):
     (tmp_path / NOTES).parent.parent.mkdir(parents=True)
-    (tmp_path / NOTES).parent.write_text("a file in the place of the folder")
+    (tmp_path / NOTES).parent.write_text("a file instead of the folder")
     build = _user(tmp_path)
     assert publish(_source(tmp_path, True, partition="p2")).rebuilt
     assert publish(build).rebuilt
