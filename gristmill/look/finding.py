@@ -104,6 +104,14 @@ def look(
         said,
     )
     found.notes += [*unread, *misnamed, *game_notes(reading, links), *_notes(found)]
+    _propose(found)
+    found.notes += _same_questions(found)
+    return found
+
+
+def _propose(found: Look) -> None:
+    """Give what was found its recipe, and the notes on what that recipe leaves."""
+    reading, parts = found.reading, found.parts
     lost: Mapping[str, str] = {}
     left = [name for part in parts if not is_readable(part) for name in part.files]
     if any(map(is_readable, parts)):
@@ -127,8 +135,6 @@ def look(
         found.notes += shortened([*because])
     if found.proposal.text and found.proposal.rows:
         found.notes += account_notes(found.proposal, parts)
-    found.notes += _same_questions(found)
-    return found
 
 
 def _talks(found: Look) -> Proposal | None:
