@@ -8,15 +8,24 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from gristmill.contract import GristmillError
+from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.chat.recipe import chat_of_table
 from gristmill.corpora.raw.corpus_file import absent, checked
-from gristmill.corpora.raw.drops import CORPUS, LEFT, corpus_of, kind, name_notes
+from gristmill.corpora.raw.drops import (
+    CORPUS,
+    LEFT,
+    assigned,
+    corpus_of,
+    kind,
+    matches,
+    name_notes,
+)
 from gristmill.corpora.raw.reader import Reader
 from gristmill.look.chats import chat_proposal
-from gristmill.look.columns import Columns, joined, value_at
+from gristmill.look.columns import SPEAKERS, Columns, joined, message_keys, talk_of, value_at
 from gristmill.look.families import Taker, asked, fits, hints, task_hint, with_settings
 from gristmill.look.games import game_notes
 from gristmill.look.notes import account_notes, of_corpus, part_notes
@@ -30,7 +39,7 @@ from gristmill.look.proposal import (
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
 from gristmill.look.roles import CHAT, Guess, guess, proved
-from gristmill.look.splits import globs_of, splits_of, takes
+from gristmill.look.splits import globs_of, says_split, splits_of
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
 OWN: Final = "reasoning"
@@ -38,7 +47,6 @@ OWN: Final = "reasoning"
 _MOST_PARTS: Final = 8
 _SAME: Final = 0.5
 _MOST: Final = 0.8
-_NAMED: Final = 5
 _PAIRS: Final = 64
 
 
@@ -112,37 +120,52 @@ def look(
 def _propose(found: Look) -> None:
     """Give what was found its recipe, and the notes on what that recipe leaves."""
     reading, parts = found.reading, found.parts
-    lost: Mapping[str, str] = {}
-    left = [name for part in parts if not is_readable(part) for name in part.files]
+    left = {name: str(part.guess) for part in parts if not is_readable(part) for name in part.files}
     if any(map(is_readable, parts)):
-        lost, kept = _without_unanswered(found)
-        left += lost
+        kept = _of_one_meaning(_without_unanswered(found, left), left)
         names = [file.name for file in reading.files if file.name not in left]
-        files = globs_of(splits_of(names), left)
-        found.proposal = proposal(found.name, kept, files, found.licence, left)
-    talks = _talks(found)
+        files = globs_of(splits_of(names), [*left])
+        found.proposal = proposal(found.name, kept, files, found.licence, [*left])
+    talks, others = _talks(found)
     if talks is not None and (talks.good or not found.proposal.good or _is_picture(talks)):
-        found.proposal = talks
+        found.proposal, left = talks, dict.fromkeys(others, "holds no conversations")
         # These notes are on what a recipe of a corpus leaves.
-        others = {note for part in parts for note in of_corpus(part)}
-        found.notes = [note for note in found.notes if note not in others]
+        moot = {note for part in parts for note in of_corpus(part)}
+        found.notes = [note for note in found.notes if note not in moot]
     elif talks is not None and talks.refused:
         found.proposal = Proposal()
         rule = f"as conversations no row is read: {talks.refused.most_common(1)[0][0]}"
         found.notes.append(f"{rule}; another recipe would lose what these messages say")
-    elif lost:
-        because = (f"{name}: no row gives a record ({rule}): {LEFT}" for name, rule in lost.items())
-        found.notes += shortened([*because])
-    if found.proposal.text and found.proposal.rows:
-        found.notes += account_notes(found.proposal, parts)
+    if not found.proposal.text or not found.proposal.rows:
+        return
+    because = [f"{name}: {rule}: {LEFT}" for name, rule in left.items()]
+    found.notes += shortened(because)
+    if because:
+        found.notes.append("for a recipe of what is in `leave`, move it to a folder of its own")
+    if rule := _drop_rule(found):
+        found.notes.append(f"a drop with this recipe is refused: {rule}")
+    found.notes += account_notes(found.proposal, [p for p in parts if not {*p.files} <= {*left}])
 
 
-def _talks(found: Look) -> Proposal | None:
-    """The recipe of conversations, where all files or most of the bytes have them; else None."""
+def _drop_rule(found: Look) -> str:
+    """Why the files are no drop of the recipe, by the rule of drops; empty where they are."""
+    raw = tomllib.loads(found.proposal.text)
+    is_chat = found.proposal.inbox != OWN
+    corpus = chat_of_table(raw).corpus if is_chat else checked(raw, raw["name"])
+    names = [each.name for each in found.reading.files if not matches(each.name, corpus.leave)]
+    try:
+        assigned(names, corpus, found.reading.root)
+    except BadInput as error:
+        return f"{error.file}: {error.rule}"
+    return ""
+
+
+def _talks(found: Look) -> tuple[Proposal | None, list[str]]:
+    """The recipe of conversations, where all files or most of the bytes have them; the others."""
     names = [file.name for file in found.reading.files]
     made = chat_proposal(found.name, found.parts, names, found.licence)
     if made is not None or len(found.parts) < 2:
-        return made
+        return made, []
     own = [part for part in found.parts if part.guess.form == CHAT]
     if len(own) == len(found.parts):
         columns = " and ".join(str(part.guess.messages) for part in own)
@@ -150,14 +173,10 @@ def _talks(found: Look) -> Proposal | None:
         found.notes.append(f"conversations are in {columns}: {cure}")
     taken = {name for part in own for name in part.files}
     sizes = {file.name: file.size for file in found.reading.files}
-    if sum(sizes[name] for name in taken) < _MOST * sum(sizes.values()):
-        return None
-    left = [name for name in names if name not in taken]
-    if left:
-        found.notes.append(
-            f"files without conversations are in `leave`: {', '.join(left[:_NAMED])}"
-        )
-    return chat_proposal(found.name, own, sorted(taken), found.licence, left) if left else None
+    others = [name for name in names if name not in taken]
+    if not others or sum(sizes[name] for name in taken) < _MOST * sum(sizes.values()):
+        return None, []
+    return chat_proposal(found.name, own, sorted(taken), found.licence, others), others
 
 
 def _is_picture(talks: Proposal) -> bool:
@@ -165,8 +184,11 @@ def _is_picture(talks: Proposal) -> bool:
     return any("no text, as a picture" in rule for rule, _ in talks.refused.most_common(1))
 
 
-def _without_unanswered(found: Look) -> tuple[Mapping[str, str], Sequence[Part]]:
-    """The files of which no row gives a record, as those of a public test; parts of the others."""
+def _without_unanswered(found: Look, left: dict[str, str]) -> list[Part]:
+    """The readable parts of files with an answer; why the others have none goes into `left`.
+
+    A file of which no row gives a record is as that of a public test.
+    """
     lost: dict[str, str] = {}
     for file in found.reading.files:
         part = next((each for each in found.parts if file.name in each.files), None)
@@ -176,13 +198,37 @@ def _without_unanswered(found: Look) -> tuple[Mapping[str, str], Sequence[Part]]
         made = proposal(found.name, [replace(part, files=[file.name])], {}, ("", ""))
         if not made.text:
             continue
-        rows, good, refused = tried(checked(tomllib.loads(made.text), found.name), [own])
-        if rows and not good:
-            lost[file.name] = refused.most_common(1)[0][0]
+        made = tried(checked(tomllib.loads(made.text), found.name), [own])
+        if made.rows and not made.good:
+            rule = (made.refused + made.left_out).most_common(1)[0][0]
+            lost[file.name] = f"no row gives a record ({rule})"
     kept = [file for file in found.reading.files if file.name not in lost]
     if not lost or not any(file.columns.rows for file in kept):
-        return {}, found.parts
-    return lost, _parts(kept)
+        return [part for part in found.parts if is_readable(part)]
+    left |= lost
+    return [part for part in _parts(kept) if is_readable(part)]
+
+
+def _of_one_meaning(parts: Sequence[Part], left: dict[str, str]) -> list[Part]:
+    """The parts whose answer the first one does not have in another column.
+
+    What files call by two names stands in one form for each; why others are left goes into `left`.
+    """
+    kept = [parts[0]] if parts else []
+    for part in parts[1:]:
+        first = kept[0]
+        own, other = first.guess.answer, part.guess.answer
+        if own == other or not own or not other or not _are_both(first, part, own, other):
+            kept.append(part)
+        else:
+            rule = f"its answers are in {other}, those of {first.files[0]} in {own}, and both are"
+            left |= dict.fromkeys(part.files, f"{rule} columns of one of them")
+    return kept
+
+
+def _are_both(first: Part, part: Part, own: str, other: str) -> bool:
+    """Whether rows of one of two parts have both columns."""
+    return any({own, other} <= {*each.columns.by_name} for each in (first, part))
 
 
 def _is_table(reading: Reading) -> bool:
@@ -199,10 +245,12 @@ def _unread(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> l
             continue
         corpus = corpus_of(taker.path, links)
         for part in parts:
-            rows, good, refused = tried(corpus, [part])
-            if not good:
-                (rule, _), *_ = refused.most_common(1)
-                first = f"{part.files[0]}: the corpus {corpus.name} reads none of {rows:,} rows"
+            made = tried(corpus, [part])
+            if not made.good:
+                (rule, _), *_ = (made.refused + made.left_out).most_common(1)
+                first = (
+                    f"{part.files[0]}: the corpus {corpus.name} reads none of {made.rows:,} rows"
+                )
                 notes.append(f"{first}: {rule}")
     return notes
 
@@ -303,27 +351,44 @@ _CONFIGURATIONS: Final = (
 
 
 def _same_questions(found: Look) -> list[str]:
-    """Notes on files that share most of their questions, as configurations of one dataset do."""
+    """Notes on questions in two splits, from one on, and on files that share most of theirs."""
     leave = tomllib.loads(found.proposal.text).get("leave", [])
-    samples = {file.name: file.sample for file in found.reading.files}
-    asked: dict[str, set[str]] = {}
-    for part in found.parts:
-        if (name := part.guess.question) is not None:
-            for file in part.files:
-                if any(takes(glob, file) for glob in leave):
-                    continue
-                texts = (value_at(row, name) for row in samples[file])
-                asked[file] = {text for text in texts if isinstance(text, str)}
+    own = {name: split for split, names in found.splits.items() for name in names}
+    guesses = {name: part.guess for part in found.parts for name in part.files}
+    asked: dict[str, dict[str, int]] = {}
+    for file in found.reading.files:
+        # What is held out by its name is not to be in train, either.
+        is_own = not matches(file.name, leave) or says_split(file.name)
+        if file.name in guesses and is_own:
+            texts = (_asked_of(row, guesses[file.name]) for row in file.sample)
+            places = zip(texts, file.numbers, strict=True)
+            first = {text: number for text, number in reversed([*places]) if text}
+            asked[file.name] = first
     notes = []
     names = sorted(name for name in asked if asked[name])[:_PAIRS]
     for name, other in combinations(names, 2):
-        same, least = len(asked[name] & asked[other]), min(len(asked[name]), len(asked[other]))
-        if same >= _SAME * least:
-            notes.append(
-                f"{name} and {other} have the same questions ({same:,} of {least:,}), which would "
-                "count twice, or be in two splits: put one of them into `leave`"
-            )
+        same, least = asked[name].keys() & asked[other], min(len(asked[name]), len(asked[other]))
+        if not same or (own[name] == own[other] and len(same) < _SAME * least):
+            continue
+        text = min(same, key=asked[name].__getitem__)
+        where = f"{name} row {asked[name][text]:,} and {other} row {asked[other][text]:,}"
+        splits = f"{own[name]} and {own[other]}" if own[name] != own[other] else "one split, twice"
+        notes.append(
+            f"{name} and {other} have the same questions ({len(same):,} of {least:,}), first "
+            f"{where}, in {splits}: put one file into `leave`, or take these rows out"
+        )
     return shortened(notes)
+
+
+def _asked_of(row: Mapping[str, Any], guess: Guess) -> str:
+    """What a row asks: its question, or the first message of a user; empty for none."""
+    talk = talk_of(value_at(row, guess.messages)) if guess.messages else None
+    if isinstance(talk, list) and (keys := message_keys(talk)):
+        asked = (each[keys[1]] for each in talk if SPEAKERS.get(each[keys[0]].lower()) == "user")
+        said = next(asked, None)
+    else:
+        said = value_at(row, guess.question) if guess.question else None
+    return said if isinstance(said, str) else ""
 
 
 _HEAD: Final = 1 << 15

@@ -7,14 +7,15 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from gristmill.corpora.corpus import CORPORA, NAME, Corpus
 from gristmill.corpora.raw.chat.messages import THINK
 from gristmill.corpora.raw.corpus_file import checked
-from gristmill.corpora.raw.reader import Reader, with_columns
-from gristmill.corpora.raw.texts import Unfit
+from gristmill.corpora.raw.reader import Reader, emptiness, with_columns
+from gristmill.corpora.raw.rules import Rules
+from gristmill.corpora.raw.texts import Unfit, is_left_out
 from gristmill.corpora.raw.transforms import letter
 from gristmill.look.columns import (
     NUMBER,
@@ -29,11 +30,17 @@ from gristmill.look.columns import (
 from gristmill.look.roles import CHAT, INSTRUCT, PLAIN, PREFERENCE, Guess
 from gristmill.look.splits import literal
 from gristmill.look.tags import tags_of
+from gristmill.printable import cut
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
 _OPEN, _CLOSE = THINK
 _MOST: Final = 0.8
+_ENDS: Final = 0.9
+_LINE: Final = 80
+"""Characters of the answer behind a mark."""
+_SEVERAL: Final = 3
+_SHOWN: Final = 40
 _MOST_LEFT: Final = 100
 _NAMED: Final = 3
 _NUMBER: Final = re.compile("[0-9]{1,9}")
@@ -112,9 +119,7 @@ def proposal(
         head["leave"] = [literal(each) for each in left[:_MOST_LEFT]]
     if len(forms) > 1:
         _tell_apart(forms, parts)
-    made = Proposal(_toml(head, forms, notes))
-    _tried(made, parts)
-    return made
+    return _tried(_toml(head, forms, notes), parts)
 
 
 def is_readable(part: Part) -> bool:
@@ -295,7 +300,7 @@ def _cut(part: Part, answer: str) -> Table:
         # Of an empty thought `think` takes what follows, which is the answer here.
         return {"answer": cut, "cot": {"column": answer, "between": [_OPEN, _CLOSE]}}
     for mark in _MARKS:
-        if _share(part, answer, f"\n{mark}") >= _MOST:
+        if _ends_by(texts_of(part, answer), f"\n{mark}"):
             return {
                 "answer": {"column": answer, "after_line": mark},
                 "cot": {"column": answer, "before_line": mark},
@@ -304,6 +309,12 @@ def _cut(part: Part, answer: str) -> Table:
         boxed = {"column": answer, "between": [box, "}"], "which": "last", "braces": True}
         return {"answer": boxed, "cot": answer}
     return {}
+
+
+def _ends_by(texts: Sequence[str], mark: str) -> bool:
+    """Whether one short line stands behind the last mark, in nine of ten texts."""
+    ends = [text.rpartition(mark)[2].strip() for text in texts if mark in text]
+    return 0 < _ENDS * len(texts) <= sum(0 < len(end) <= _LINE and "\n" not in end for end in ends)
 
 
 def _share(part: Part, name: str, mark: str) -> float:
@@ -358,40 +369,40 @@ def _key(key: str) -> str:
     return key if _BARE.fullmatch(key) else toml(key)
 
 
-def _tried(made: Proposal, parts: Sequence[Part]) -> None:
-    """Read the rows that were looked at by the recipe, and count what comes of them."""
+def _tried(text: str, parts: Sequence[Part]) -> Proposal:
+    """The recipe with what it reads of the rows that were looked at."""
     try:
-        made.text.encode()  # a column's name may hold what no file can
-        raw = tomllib.loads(made.text)
-        corpus = checked(raw, raw["name"])
-        made.rows, made.good, made.refused = tried(corpus, parts)
+        text.encode()  # a column's name may hold what no file can
+        raw = tomllib.loads(text)
+        return replace(tried(checked(raw, raw["name"]), parts), text=text)
     except ValueError as error:
-        made.refused[str(error)] += 1
-        made.text = ""
+        return Proposal(refused=Counter([str(error)]))
 
 
-def tried(corpus: Corpus, parts: Sequence[Part]) -> tuple[int, int, Counter[str]]:
-    """How many rows were read, how many gave a record or a part of one, and why the others did not.
+def tried(corpus: Corpus, parts: Sequence[Part]) -> Proposal:
+    """What becomes of the rows that were looked at, by the laws of a build; without its text.
 
     Raises ValueError for a value of the corpus that is wrong.
     """
-    reader, good, refused = Reader(corpus), 0, Counter[str]()
-    rows = [row for part in parts for row in part.sample]
-    for place, row in enumerate(rows, 1):
+    reader, rules, is_empty = Reader(corpus), Rules(corpus, None), emptiness(corpus)
+    made, answers = Proposal(), Counter[str]()
+    for place, row in enumerate((row for part in parts for row in part.sample), 1):
+        made.rows += 1
         try:
+            rules.check_row(row)
             record = reader.read(row, (0, place))
+            if record is not None:
+                made.unread["no text, which are kept"] += is_empty(record)
+                rules.check(record, row)
+                answers[record.answer] += 1
+            made.good += 1
         except Unfit as unfit:
-            refused[with_columns(unfit, corpus, row).rule] += 1
-            continue
-        if record is None:
-            good += 1
-        elif not record.question.strip():
-            keep = f"keep = [{{ column = {toml(corpus.question_column)}, present = true }}]"
-            cure = f": {keep} leaves such rows out" if corpus.question_column in row else ""
-            refused[f"its question is empty{cure}"] += 1
-        elif not record.answer.strip() and not record.cot and not corpus.is_text:
-            empty = Unfit("answer", "its answer is empty")
-            refused[with_columns(empty, corpus, row).rule] += 1
-        else:
-            good += 1
-    return len(rows), good, refused
+            rule = with_columns(unfit, corpus, row).rule
+            if unfit.reason == "question" and (name := corpus.question_column) in row:
+                keep = f"keep = [{{ column = {toml(name)}, present = true }}]"
+                rule = f"{rule}: {keep} leaves such rows out"
+            (made.left_out if is_left_out(unfit.reason) else made.refused)[rule] += 1
+    if len(answers) == 1 and made.good >= _SEVERAL and (answer := answers.most_common(1)[0][0]):
+        made.unread[f"one and the same answer, {toml(cut(answer, _SHOWN))}"] = made.good
+    made.unread += Counter()  # without what was not there
+    return made

@@ -58,7 +58,8 @@ class FileLook:
 
     name: POSIX path in the folder. size: bytes.
     rows: that were read, or that its footer says; estimated where `is_exact` is False.
-    sample: some of these rows. damage: what is wrong with rows or the file, empty for nothing.
+    sample: some of these rows; numbers: which.
+    damage: what is wrong with rows or the file, empty for nothing.
     binary: columns of bytes, which are not read. names: of its columns, of Parquet.
     headerless: what a recipe says of a table without a header, but for its files; else empty.
     """
@@ -70,6 +71,7 @@ class FileLook:
     is_read: bool = False
     columns: Columns = field(default_factory=Columns)
     sample: list[dict[str, Any]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
     is_broken: bool = False
     binary: Sequence[str] = ()
@@ -217,6 +219,7 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
         left -= min(len(octets), _SAMPLE_BYTES // _LEAST_ROWS)
         if len(file.sample) < count and left >= 0 and seen.kept_bytes > 0:
             file.sample.append(row)
+            file.numbers.append(number)
             seen.kept_bytes -= len(octets)
         if left < 0 and not is_whole:
             break

@@ -36,7 +36,9 @@ def _lines(found: Look, is_written: bool) -> Iterator[str]:
         yield f"  no data file: {_named(list(reading.others))}"
     yield from _columns(found)
     for part in found.parts:
-        yield f"guess: {printable(str(part.guess))}"
+        proofs = part.guess.proofs
+        by = f", as values show ({'; '.join(proofs)})" if proofs else " by names"
+        yield printable(f"guess{by}: {part.guess}")
     licence, where = found.licence
     yield f"licence: {f'{licence}, says {where}' if licence else 'unknown'}"
     wrong = [*(f"{printable(name)}: {rule}" for name, rule in reading.refused.items())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Final
 
@@ -126,6 +126,7 @@ class Guess:
         `needs-python`, `question-only` or `unknown`.
     question, answer, cot, messages, choices, context: columns, None where there is none.
     firsts: columns of thoughts, of which the first that is not empty counts.
+    letters: columns of choices. proofs: what values showed; without one, names alone say it.
     """
 
     form: str
@@ -137,6 +138,7 @@ class Guess:
     context: str | None = None
     firsts: tuple[str, ...] = ()
     letters: tuple[str, ...] = ()
+    proofs: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def columns(self) -> set[str]:
@@ -429,7 +431,8 @@ def proved(said: Guess, columns: Columns, rows: Rows) -> Guess:
     known = columns.by_name
     if (found := _chosen(said, known, rows)) is not None:
         choices, answer = found
-        said = replace(said, choices=choices, answer=answer, letters=())
+        proof = f"{answer} always has a place in {choices}"
+        said = replace(said, choices=choices, answer=answer, letters=(), proofs=(proof,))
     if said.cot is None and not said.choices and not said.letters and not said.firsts:
         said = _with_thought(said, known, rows)
     question, context = said.question or "", said.context
@@ -453,22 +456,31 @@ def place_of(value: Any, count: int) -> int | None:
 
 def _chosen(said: Guess, known: Mapping[str, Column], rows: Rows) -> tuple[str, str] | None:
     """A list of answers, and the column that says the place of the right one in each row."""
-    answer = said.answer or ""
-    if known[answer].kind not in (TEXTS, OBJECTS):
+    lists = [name for name, column in known.items() if column.kind in (TEXTS, OBJECTS)]
+    if said.answer in lists:
+        lists, answers = [said.answer], [name for name in known if name not in said.columns]
+    elif said.choices is None and not said.letters:
+        answers = [said.answer or ""]
+    else:
         return None
-    for name, column in known.items():
-        if column.kind not in (NUMBER, TEXT) or name in said.columns or column.mean > len("(A)."):
-            continue
-        pairs = [(value_at(row, name), value_at(row, answer)) for row in rows]
-        places = [
-            place_of(value, len(items)) if isinstance(items, list) else None
-            for value, items in pairs
-            if value not in (None, "")
-        ]
-        sizes = {len(items) for _, items in pairs if isinstance(items, list)}
-        if len({*places}) > 1 and None not in places and min(sizes, default=0) > 1:
-            return answer, name
-    return None
+    short = [
+        name
+        for name in answers
+        if known[name].kind in (NUMBER, TEXT) and known[name].mean <= len("(A).")
+    ]
+    pairs = ((of, name) for of in lists for name in short if _has_place(rows, name, of))
+    return next(pairs, None)
+
+
+def _has_place(rows: Rows, name: str, of: str) -> bool:
+    """Whether a column has a place in the list of another one, in each row, and several places."""
+    pairs = [(value_at(row, name), value_at(row, of)) for row in rows]
+    pairs = [(value, items) for value, items in pairs if value not in (None, "")]
+    sizes = {len(items) if isinstance(items, list) else 0 for _, items in pairs}
+    if min(sizes, default=0) < 2:
+        return False
+    places = {place_of(value, len(items)) for value, items in pairs}
+    return len(places) > 1 and None not in places
 
 
 def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess:
@@ -491,7 +503,9 @@ def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess
     best = max(shares, key=lambda pair: shares[pair], default=None)
     if best is None or shares[best] < _PROVED:
         return said
-    return replace(said, cot=best[0], answer=best[1])
+    long, short = best
+    proof = f"{short} ends {long} in {shares[best]:.0%} of the rows"
+    return replace(said, cot=long, answer=short, proofs=(*said.proofs, proof))
 
 
 def _ends(text: str, end: str) -> bool:

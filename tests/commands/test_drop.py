@@ -254,7 +254,7 @@ def test_an_unknown_folder_is_looked_at_and_not_copied(data, tmp_path):
     for status, words in ((1, ("--family", "reasoning")), (2, ())):
         result = run(str(folder), *words)
         assert result.exit_code == status
-        assert "guess: qa: question = problem, answer = solution" in result.output
+        assert "guess by names: qa: question = problem, answer = solution" in result.output
         assert "gristmill look --write" in result.output
         assert "nothing is copied" in result.output
     assert not (data / "drops/reasoning/my_math").exists()

@@ -393,7 +393,8 @@ def test_files_without_conversations_beside_those_that_are_most_are_left(tmp_pat
     put(drop, [{"id": "u", "email": "x@y.z"}], "user.json")
     (drop / "feedback.json").write_text("[]")
     found = look(drop)
-    assert "files without conversations are in `leave`: feedback.json, user.json" in found.notes
+    for name in ("feedback.json", "user.json"):
+        assert f"{name}: holds no conversations: `leave` names it" in found.notes
     write(found)
     assert account(drop).taken == {"train": ["conversations.json"]}
     put(drop, [{"id": "u" * 2000, "email": "x@y.z"}], "user.json")

@@ -421,6 +421,28 @@ def test_files_that_the_recipe_leaves_out_have_no_questions_in_common(tmp_path):
     assert "a.jsonl and b.jsonl have the same questions" in said(drop)
 
 
+def test_one_question_in_two_splits_is_named_with_both_places(tmp_path):
+    jsonl(tmp_path / "train.jsonl", [gsm(number) for number in range(8)])
+    jsonl(tmp_path / "test.jsonl", [gsm(number) for number in (50, 3)])
+    where = "(1 of 2), first test.jsonl row 2 and train.jsonl row 4, in test and train"
+    assert where in said(tmp_path)
+    talks = [{"messages": [*TALK[:1], {**TALK[1], "content": str(n)}]} for n in range(3)]
+    jsonl(tmp_path / "chat/train.jsonl", talks)
+    jsonl(tmp_path / "chat/test.jsonl", [{"messages": TALK}])
+    assert "first test.jsonl row 1 and train.jsonl row 1, in test and train" in said(
+        tmp_path / "chat"
+    )
+
+
+def test_answers_of_two_meanings_are_not_read_by_two_forms(tmp_path):
+    jsonl(tmp_path / "a.jsonl", [{**gsm(n), "solution": "So it is, at last."} for n in range(8)])
+    rows = [{"question": f"How many are {n}?", "solution": "So it is."} for n in range(4)]
+    jsonl(tmp_path / "b.jsonl", rows)
+    found = look(tmp_path)
+    assert tomllib.loads(found.proposal.text)["leave"] == ["b.jsonl"]
+    assert "b.jsonl: its answers are in solution, those of a.jsonl in answer" in said(tmp_path)
+
+
 def test_files_of_one_split_each_are_not_mixed_by_a_column_that_says_so(tmp_path):
     for split in ("train", "test"):
         rows = [

@@ -179,9 +179,25 @@ def test_rows_that_a_recipe_refuses_are_counted_by_rule():
     corpus = corpus_of_table(
         {"name": "own", "files": {"train": "*"}, "question": "q", "answer": "a"}
     )
-    rows, good, refused = tried(corpus, [part([{"q": "x", "a": "y"}, {"q": "x"}, {"z": 1}])])
-    assert (rows, good, refused.total()) == (3, 1, 2)
-    assert any("lacks the column a" in rule for rule in refused)
+    rows = [{"q": "x", "a": "y"}, {"q": "x"}, {"z": 1}, {"q": " ", "a": ""}]
+    made = tried(corpus, [part(rows)])
+    assert (made.rows, made.good, made.refused.total()) == (4, 2, 2)
+    assert any("lacks the column a" in rule for rule in made.refused)
+    assert made.unread == {"no text, which are kept": 1}
+
+
+def test_an_answer_that_all_rows_have_is_named():
+    made = proposed(*({"question": f"What is {n} and {n}?", "answer": "four"} for n in range(5)))
+    assert made.unread == {'one and the same answer, "four"': 5}
+
+
+@pytest.mark.parametrize(
+    ("end", "is_mark"),
+    [("\n#### 4", True), ("\n#### Then\nit is 4", False), ("\n#### " + "so " * 40, False)],
+)
+def test_a_mark_has_one_short_line_behind_it(end, is_mark):
+    made = proposed(*({"question": f"How many are {n}?", "answer": f"{n} so{end}"} for n in "12"))
+    assert (values(made)["answer"] == {"column": "answer", "after_line": "####"}) is is_mark
 
 
 def test_names_of_folders_become_names_of_corpora():

@@ -22,7 +22,7 @@ def test_files_columns_guess_licence_and_recipe_have_their_lines(tmp_path):
         "  question                 text                0% empty  How many are 0?",
         "  answer                   number              0% empty  0",
         "  note                     empty             100% empty",
-        "guess: qa: question = question, answer = answer",
+        "guess by names: qa: question = question, answer = answer",
         "licence: MIT, says README.md",
         "recipe corpus.toml, a guess: it reads 4 of 4 rows tried",
         "",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gristmill.corpora.corpus import Corpus, Form
 from gristmill.corpora.raw.rules import Group, Place
-from gristmill.corpora.raw.texts import Unfit, chain, extra, text
+from gristmill.corpora.raw.texts import Unfit, chain, extra, flattened, text
 from gristmill.corpora.raw.transforms import Get, Pattern, Row, transform
 from gristmill.corpora.raw.values import Names, column, read_of, text_of
 from gristmill.corpora.records import Record
@@ -284,6 +284,31 @@ class Reader:
         for form in self.forms:
             if form.group is not None:
                 yield from form.group.records()
+
+
+def emptiness(corpus: Corpus) -> Callable[[Record], bool]:
+    """What says whether a record has no text at all, and raises Unfit for one that lacks a part.
+
+    A record without a text is kept and counted; one without a question, an answer or what the
+    corpus calls its evidence is refused.
+    """
+    evidence = [corpus.extra_columns.index(name) for name in corpus.evidence]
+
+    def is_empty(record: Record) -> bool:
+        answer, cot = record.answer, record.cot
+        has_text = (answer and not answer.isspace()) or (cot and not cot.isspace())
+        if not record.question or record.question.isspace():
+            if has_text:
+                raise Unfit("question", "its question is empty")
+            return True
+        if not has_text and not corpus.is_text:
+            raise Unfit("answer", "its answer is empty, and it has no chain of thought")
+        if evidence and not any((flattened(record.extras[at]) or "").strip() for at in evidence):
+            needed = " nor ".join(corpus.evidence)
+            raise Unfit("evidence", f"it has neither {needed}")
+        return False
+
+    return is_empty
 
 
 def _nearly(forms: Sequence[Compiled], row: Row) -> str:

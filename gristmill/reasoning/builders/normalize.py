@@ -21,11 +21,11 @@ from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.corpora.corpus import Corpus, corpus_of_table
 from gristmill.corpora.raw import drops
 from gristmill.corpora.raw.corpus_file import absent
-from gristmill.corpora.raw.reader import Reader, UnknownKeys, with_columns
+from gristmill.corpora.raw.reader import Reader, UnknownKeys, emptiness, with_columns
 from gristmill.corpora.raw.rows import rows
 from gristmill.corpora.raw.rules import Drawn, Place, Rules
 from gristmill.corpora.raw.tables import named
-from gristmill.corpora.raw.texts import CURES, Unfit, flattened, is_left_out
+from gristmill.corpora.raw.texts import CURES, Unfit, is_left_out
 from gristmill.corpora.raw.transforms import Row
 from gristmill.corpora.raw.values import Names, text_of
 from gristmill.corpora.records import LineWriter, Record
@@ -308,7 +308,7 @@ class _Work:
             for name in config.cleaning
             if corpus.name in HOOKS[name]
         ]
-        self._evidence = [corpus.extra_columns.index(name) for name in corpus.evidence]
+        self._is_empty = emptiness(corpus)
         self._lines: list[bytes] = []
         self._origins: list[int] = []
         self._waiting = 0
@@ -418,21 +418,9 @@ class _Work:
             if changed != record:
                 self.cleaned[name] += 1
                 record = changed
-        question, answer, cot, extras, steps, shape = record
+        question, answer, cot, _, steps, shape = record
         has_cot = bool(cot and not cot.isspace())
-        has_answer = bool(answer and not answer.isspace())
-        is_empty = False
-        if not question or question.isspace():
-            if has_cot or has_answer:
-                raise Unfit("question", "its question is empty")
-            is_empty = True
-        elif not has_answer and not has_cot and not self._corpus.is_text:
-            raise Unfit("answer", "its answer is empty, and it has no chain of thought")
-        elif self._evidence and not any(
-            (flattened(extras[at]) or "").strip() for at in self._evidence
-        ):
-            needed = " nor ".join(self._corpus.evidence)
-            raise Unfit("evidence", f"it has neither {needed}")
+        is_empty = self._is_empty(record)
         self.rules.check(record, row)
         if len(question) + len(answer) + len(cot or "") > LONGEST_RUN:
             check_runs((record.question, record.answer, record.cot or ""))
