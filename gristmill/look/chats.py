@@ -17,7 +17,6 @@ from gristmill.corpora.raw.chat.messages import (
     Talk,
 )
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SPLITS, SYNTH, Chat, chat_of_table
-from gristmill.corpora.raw.drops import SPLIT_WORDS, words
 from gristmill.corpora.raw.texts import Unfit, is_left_out
 from gristmill.look.columns import (
     CHOSEN,
@@ -31,7 +30,7 @@ from gristmill.look.columns import (
 )
 from gristmill.look.proposal import Part, Proposal, toml
 from gristmill.look.roles import CHAT, PREFERENCE, TREE
-from gristmill.look.splits import globs_of, literal, says_split, splits_of
+from gristmill.look.splits import globs_of, literal, says_split, says_train, splits_of
 from gristmill.look.tags import around_of, ends_of, tags_of
 from gristmill.look.talks import other_talk
 from gristmill.synth.raw import SHARDS
@@ -133,7 +132,7 @@ def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
         return globs_of(chosen)
     if "all" in (folders := {name.partition("/")[0] for name in names if "/" in name}):
         # A folder of all rows has those of the others, where each has files for training.
-        trained = {name.partition("/")[0] for name in names if _says_train(name)}
+        trained = {name.partition("/")[0] for name in names if says_train(name)}
         if len(folders) > 1 and folders == trained:
             names = [name for name in names if name.partition("/")[0] == "all"]
             notes.append("# Of several configurations `all` is read: the others are in `leave`.")
@@ -144,7 +143,7 @@ def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
         chosen["train"] = _trained(found, notes)
     more = [name for split in unnamed - {"train"} for name in found[split]]
     # Beside a file for training, one that does not say so may be held out.
-    if more and not any(map(_says_train, names)):
+    if more and not any(map(says_train, names)):
         chosen["train"] = [*chosen["train"], *more]
         notes.append("# Files whose names say no split are `train`: else name them in `leave`.")
     taken = {name for files in chosen.values() for name in files}
@@ -158,7 +157,7 @@ def _trained(found: Mapping[str, Sequence[str]], notes: list[str]) -> list[str]:
     named = {
         split: files
         for split, files in found.items()
-        if split not in SPLITS and all(map(_says_train, files))
+        if split not in SPLITS and all(map(says_train, files))
     }
     whole = {
         split: files
@@ -170,12 +169,6 @@ def _trained(found: Mapping[str, Sequence[str]], notes: list[str]) -> list[str]:
     if taken:
         notes.append(f"# `train` is a guess, of the splits {', '.join(found)}.")
     return [name for files in taken.values() for name in files]
-
-
-def _says_train(name: str) -> bool:
-    said = words(name)
-    splits = {SPLIT_WORDS[word] for word in said if word in SPLIT_WORDS}
-    return splits == {"train"} and not any(word.startswith("eval") for word in said)
 
 
 def _fewer(stated: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

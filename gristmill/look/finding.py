@@ -39,7 +39,7 @@ from gristmill.look.proposal import (
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
 from gristmill.look.roles import CHAT, Guess, guess, proved
-from gristmill.look.splits import globs_of, says_split, splits_of
+from gristmill.look.splits import globs_of, says_split, says_train, splits_of
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
 OWN: Final = "reasoning"
@@ -358,7 +358,8 @@ def _same_questions(found: Look) -> list[str]:
     asked: dict[str, dict[str, int]] = {}
     for file in found.reading.files:
         # What is held out by its name is not to be in train, either.
-        is_own = not matches(file.name, leave) or says_split(file.name)
+        is_held = says_split(file.name) and not says_train(file.name)
+        is_own = is_held or not matches(file.name, leave)
         if file.name in guesses and is_own:
             texts = (_asked_of(row, guesses[file.name]) for row in file.sample)
             places = zip(texts, file.numbers, strict=True)

@@ -118,6 +118,12 @@ def says_split(name: str) -> bool:
     return _has_eval(name) or any(word in SPLIT_WORDS for word in words(name))
 
 
+def says_train(name: str) -> bool:
+    """Whether the words of a path say that a file is for training, and nothing else."""
+    found = {SPLIT_WORDS[word] for word in words(name) if word in SPLIT_WORDS}
+    return found == {"train"} and not _has_eval(name)
+
+
 def _has_eval(name: str) -> bool:
     return any(word.startswith("eval") for word in words(name))
 

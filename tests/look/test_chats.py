@@ -319,7 +319,8 @@ def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_pat
     rows = [{"prompt": f"{n}?", "messages": HI} for n in range(4)]
     for name in ("train_sft.jsonl", "train_gen.jsonl", "test_sft.jsonl"):
         put(tmp_path / "mine", [{**row, "n": name} for row in rows], name)
-    assert "have the same questions" not in "\n".join(look(tmp_path / "mine").notes)
+    (note,) = [each for each in look(tmp_path / "mine").notes if "have the same questions" in each]
+    assert note.startswith("test_sft.jsonl and train_sft.jsonl have")
     rows = [{"question": f"{n}, and what is it?", "answer": "It is this."} for n in range(4)]
     for name in ("train.jsonl", "test.jsonl"):
         put(tmp_path / "other", [{**row, "n": name} for row in rows], name)
