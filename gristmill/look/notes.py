@@ -22,7 +22,6 @@ from gristmill.look.columns import (
     CHOSEN,
     EMPTY,
     LIST,
-    MESSAGES,
     OBJECTS,
     TEXT,
     TEXTS,
@@ -32,7 +31,6 @@ from gristmill.look.columns import (
 )
 from gristmill.look.proposal import Part, Proposal, toml
 from gristmill.look.roles import (
-    CHAT,
     INSTRUCT,
     LONG,
     PLAIN,
@@ -45,7 +43,6 @@ from gristmill.look.roles import (
 )
 from gristmill.printable import cut
 
-_LAST: Final = re.compile(r".*(?:[0-9]|[ _-][A-Ha-h])")
 _CONTROL: Final = re.compile(
     r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]|<\w{1,20}_\d{1,3}>(?=User|Assistant|Human|System)"
 )
@@ -55,12 +52,7 @@ _LABEL: Final = re.compile(r"^[ *#]*[^\W\d_]{1,20}:", re.MULTILINE)
 _SAME: Final = 0.8
 _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _MOST_NAMED: Final = 8
-_PAIRS: Final = ("AB", "ab", "01", "12")
 _NOTHING: Final = {"nan", "null", "none", "n/a", "<na>"}
-_MEDIA: Final = {"image", "picture", "video", "audio", "image_path"}
-_LABELS: Final = {"label", "preference", "preferred", "winner", "choice"}
-_RATINGS: Final = {"score", "rating", "reward"}
-_ANSWERS: Final = {"response", "text", "answer", "completion", "output", "content"}
 _CURES: Final = {
     STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",
     PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
@@ -87,22 +79,9 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
             notes += _split_notes(column)
         if column.name in part.guess.columns:
             notes += _nothing(column)
-        if column.name.lower() in ("license", "licence"):
-            said = ", ".join(
-                f"{value} ({count:,})" for value, count in column.values.most_common(5)
-            )
-            notes.append(f"rows have a licence of their own, {column.name}: {said}")
     if part.guess.form in (STEPWISE, PYTHON, PREFERENCE):
         notes.append(_CURES[part.guess.form])
-    return [
-        *notes,
-        *_of_talks(part),
-        *_several(part),
-        *_better(part),
-        *_rated(part),
-        *_marked(part),
-        *of_corpus(part),
-    ]
+    return [*notes, *of_corpus(part)]
 
 
 def of_corpus(part: Part) -> list[str]:
@@ -127,20 +106,6 @@ def _control_texts(part: Part) -> list[str]:
     return [f'{rule}, a recipe with kind = "chat" and `marks` divides them']
 
 
-def _several(part: Part) -> list[str]:
-    """A note on columns that differ from that of the answer in a number or letter at the end."""
-    columns, notes = part.columns.by_name, []
-    for name in (part.guess.messages, part.guess.answer):
-        if name is None or name in part.guess.letters or _LAST.fullmatch(name) is None:
-            continue
-        is_like = [n for n in columns if n[:-1] == name[:-1]]
-        alike = [n for n in is_like if columns[n].kind == columns[name].kind]
-        if len(alike) > 1:
-            rule = f"{name} alone is read, whichever is the better one"
-            notes.append(f"{' and '.join(alike)}: {rule}")
-    return notes
-
-
 def _nothing(column: Column) -> list[str]:
     """A note on texts that stand for no value, as another program writes them."""
     found = {value: count for value, count in column.values.items() if value.lower() in _NOTHING}
@@ -148,74 +113,6 @@ def _nothing(column: Column) -> list[str]:
         return []
     said = ", ".join(f"{value} ({count:,})" for value, count in found.items())
     return [f"{column.name}: texts that may stand for nothing, and stay texts: {said}: write null"]
-
-
-def _of_talks(part: Part) -> list[str]:
-    """Notes on what a recipe of conversations leaves beside them: pictures, and other talks."""
-    columns, name = part.columns.by_name, part.guess.messages
-    if part.guess.form != CHAT or name is None:
-        return []
-    media = [n for n, each in columns.items() if {*words(n)[-1:]} & _MEDIA and each.filled]
-    notes = [f"{', '.join(media)}: not text, and not read; the texts are"] if media else []
-    own = columns[name].filled
-    for other, each in columns.items():
-        is_apart = each.kind == MESSAGES and other != name and "." not in other and own
-        if is_apart and own + each.filled <= part.columns.rows:
-            said = f"rows have messages in {name} or in {other}: {name} alone is read"
-            notes.append(f"{said}: write both into one column")
-    return notes
-
-
-def _better(part: Part) -> list[str]:
-    """A note on two columns of answers of which a label says the better one."""
-    columns = part.columns.by_name
-    texts = [name for name, column in columns.items() if column.kind == TEXT]
-    pairs = [(a, b) for a in texts for b in texts if a[:-1] == b[:-1] and a[-1:] + b[-1:] in _PAIRS]
-    labels = [name for name in columns if {*words(name)[-1:]} & _LABELS]
-    found = [name for name in labels if {*columns[name].values} in ({"0", "1"}, {"1"}, {"0"})]
-    if not pairs or not found or part.guess.columns & {*sum(pairs, ())}:
-        return []  # they are read
-    # The longest ones: ids have such names, too.
-    first, second = max(pairs, key=lambda pair: columns[pair[0]].mean)
-    label, others = found[0], [name for name in texts if name not in (first, second)]
-    asked = max(others, key=lambda name: columns[name].mean, default="..")
-    answer = {"choice": label, "of": [second, first]}
-    cure = f"question = {toml(asked)} and answer = {toml(answer)} take {first} where it is 1"
-    rule = f"{first} and {second}: two answers, of which {label} says the better one"
-    return [f"{rule}: {cure}; turn the names in `of` round where it is the other one"]
-
-
-def _rated(part: Part) -> list[str]:
-    """A note on lists of answers with a rating each, of which a recipe reads one by its place."""
-    notes = []
-    for name, column in part.columns.by_name.items():
-        if column.kind != OBJECTS or name in part.guess.columns or "." in name:
-            continue
-        items = [each for row in part.sample for each in row.get(name) or ()]
-        keys = [key for key in items[0] if all(key in each for each in items)] if items else []
-        answers = [k for k in keys if words(k)[-1:] and words(k)[-1] in _ANSWERS]
-        ratings = [k for k in keys if {*words(k)[-1:]} & _RATINGS]
-        best = next((k for k in ratings if "overall" in words(k)), "".join(ratings[:1]))
-        if answers and best:
-            take = f'.response = (."{name}" | max_by(."{best}")."{answers[0]}")'
-            rule = f"{name}: several answers a row, {answers[0]}, with a rating each, {best}"
-            cure = f"write the best one into a column, as `jq -c '{take}'` does of JSON lines"
-            notes.append(f'{rule}: {cure}; answer = "{name}.0.{answers[0]}" reads the first one')
-    return notes
-
-
-def _marked(part: Part) -> list[str]:
-    """Notes on lists that have 1 at the place of the right choice, which no recipe reads."""
-    notes = []
-    for name, column in part.columns.by_name.items():
-        at, _, last = name.rpartition(".")
-        choices = f"{at}.choices"
-        if column.kind == LIST and last == "labels" and choices in part.columns.by_name:
-            path = ".".join(["", *map(toml, at.split("."))])
-            take = f".answer = {path}.choices[{path}.labels | index(1)]"
-            rule = f"{name}: has 1 at the place of the right one of {choices}"
-            notes.append(f"{rule}: `jq -c '{take}'` writes it into a column of JSON lines")
-    return notes
 
 
 def _unread_system(part: Part) -> list[str]:

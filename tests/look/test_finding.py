@@ -274,14 +274,6 @@ def test_tables_without_names_or_with_semicolons_come_to_records(tmp_path):
         ]
 
 
-def test_labels_of_choices_are_no_answer_and_the_note_says_what_makes_one(tmp_path):
-    marked = {"choices": ["one", "two"], "labels": [0, 1]}
-    jsonl(tmp_path / "all.jsonl", [{"question": "How many are there?", "mc1_targets": marked}])
-    assert "no recipe" in said(tmp_path)
-    take = '.answer = ."mc1_targets".choices[."mc1_targets".labels | index(1)]'
-    assert f"right one of mc1_targets.choices: `jq -c '{take}'` writes" in said(tmp_path)
-
-
 def test_choices_of_a_table_without_names_are_read_by_their_letters(tmp_path):
     text = "How many are two and two?,3,4,5,B\nWhat is it?,one,two,three,A\n"
     for name in ("sums_dev.csv", "sums_test.csv"):
@@ -353,9 +345,12 @@ LONG = "A long story about the number {n} and the people of a small town."
             {"system": "Be kind.", "question": "Which one, {n}?", "chosen": "a", "rejected": "b"},
             'turns = { system = "system", user = "question", assistant = "chosen" }',
         ),
-        ({"prompt": "Which, {n}?", "response_a": "a", "response_b": "b"}, "response_b alone is"),
-        ({"conversation_a": TALK, "conversation_b": TALK}, "conversation_a alone is read"),
-        ({"context": TALK[:1], "response1": "a", "response2": "b"}, "response1 alone is read"),
+        (
+            {"prompt": "Which, {n}?", "response_a": "a", "response_b": "b"},
+            'not read: response_a (as "a")',
+        ),
+        ({"conversation_a": TALK, "conversation_b": TALK}, "not read: conversation_b (as "),
+        ({"context": TALK[:1], "response1": "a", "response2": "b"}, 'not read: response2 (as "b")'),
         (
             {"prompt": "Which one, {n}?", "response1": "a", "source_b": "b"},
             'not read: source_b (as "b")',
@@ -451,36 +446,3 @@ def test_files_of_one_split_each_are_not_mixed_by_a_column_that_says_so(tmp_path
         ]
         (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert "name their split" not in "\n".join(look(tmp_path).notes)
-
-
-def test_the_better_one_of_two_answers_is_read_by_the_recipe_of_the_note(tmp_path):
-    texts = {
-        "human_ref_A": "It is a plum, as Mira says.",
-        "human_ref_B": "It is an apple, I think.",
-    }
-    ids = {"c_root_id_A": "x", "c_root_id_B": "y"}
-    rows = [{"history": f"What is it, {n}?", **ids, **texts, "labels": n % 2} for n in range(8)]
-    jsonl(tmp_path / "mine/train.jsonl", rows)
-    (note,) = [each for each in look(tmp_path / "mine").notes if "two answers" in each]
-    values = note.partition("better one: ")[2].partition(" take human_ref_A where it is 1")[0]
-    recipe = 'schema = 1\nname = "mine"\n' + values.replace(" and answer", "\nanswer")
-    (tmp_path / "mine/corpus.toml").write_text(recipe)
-    reader = Reader(read_corpus_file(tmp_path / "mine/corpus.toml", "mine"))
-    for row in rows:
-        record, better = reader.read(row, (0, 1)), "BA"[int(str(row["labels"]))]
-        assert record is not None
-        assert (record.question, record.answer) == (row["history"], texts[f"human_ref_{better}"])
-    # A label of something else says nothing of two texts.
-    jsonl(tmp_path / "other/train.jsonl", [{**row, "labels": n} for n, row in enumerate(rows)])
-    assert "two answers" not in said(tmp_path / "other")
-
-
-def test_answers_with_ratings_are_noted_with_what_takes_the_best_one(tmp_path):
-    answers = [{"response": "A.", "overall_score": 4.0}, {"response": "B.", "overall_score": 9.0}]
-    rows = [{"instruction": f"Name {n}, please.", "completions": answers} for n in range(8)]
-    jsonl(tmp_path / "train.jsonl", rows)
-    (note,) = [each for each in look(tmp_path).notes if "several answers a row" in each]
-    assert "response, with a rating each, overall_score" in note
-    assert '.response = (."completions" | max_by(."overall_score")."response")' in note
-    jsonl(tmp_path / "train.jsonl", [{**row, "completions": [{"response": "A."}]} for row in rows])
-    assert "several answers" not in said(tmp_path)
