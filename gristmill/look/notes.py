@@ -130,7 +130,7 @@ def _unread_system(part: Part) -> list[str]:
 
 
 def _unread_texts(part: Part) -> list[str]:
-    """A note on texts that the recipe does not read; it names choices where answers need some."""
+    """A note on answers that are letters or digits: of choices that nothing reads, or of names."""
     guessed = part.guess.columns
     if part.guess.form not in (QA, INSTRUCT) or part.guess.answer is None:
         return []
@@ -143,15 +143,20 @@ def _unread_texts(part: Part) -> list[str]:
         and column.filled > part.columns.rows / 2
         and is_content(column.name)
     ]
-    values = part.columns.by_name[part.guess.answer].values
-    names_one = bool(values) and all(_ONE.fullmatch(value) for value in values)
-    has_choices = part.guess.choices or part.guess.letters
+    answer = part.columns.by_name[part.guess.answer]
+    names_one = bool(answer.values) and all(map(_ONE.fullmatch, answer.values))
+    if not names_one or part.guess.choices or part.guess.letters:
+        return []
     lists = [name for name in unread if part.columns.by_name[name].kind != TEXT]
-    if names_one and not has_choices and (lists or len(unread) > 1):
+    if lists or len(unread) > 1:
         of = toml(lists[0] if lists else unread[:_MOST_NAMED])
-        choice = f"{{ choice = {toml(part.guess.answer)}, of = {of} }}"
+        choice = f"{{ choice = {toml(answer.name)}, of = {of} }}"
         return [f"answers are single letters or digits: if they name a choice, write {choice}"]
-    return []
+    if answer.values.total() < answer.filled or 3 * len(answer.values) > answer.filled:
+        return []
+    said = sorted(answer.values)
+    names = toml({"column": answer.name, "map": dict.fromkeys(said, "..")})
+    return [f"answers are {', '.join(said)} alone: if they stand for words, write answer = {names}"]
 
 
 def _splits_of(name: str, columns: Columns) -> bool:

@@ -185,6 +185,17 @@ def test_a_list_beside_the_place_of_one_of_it_is_one_of_choices(label: Any) -> N
     assert proved_of(rows).choices is None
 
 
+@pytest.mark.parametrize("gold", [lambda n: n % 2, lambda n: "ab"[n % 2]])
+def test_an_answer_that_has_a_place_in_a_list_chooses_of_it_whatever_its_name(gold: Any) -> None:
+    rows = [
+        {"question": ASKS.format(n), "ways_out": [f"{n} a", f"{n} b"], "gold": gold(n)}
+        for n in range(9)
+    ]
+    said = proved_of(rows)
+    assert (said.choices, said.answer) == ("ways_out", "gold")
+    assert said.proofs == ("gold always has a place in ways_out",)
+
+
 def test_a_number_that_is_the_same_everywhere_chooses_nothing() -> None:
     rows = [{"question": ASKS.format(n), "answers": ["a", "b"], "count": 2} for n in range(9)]
     assert proved_of(rows).choices is None
