@@ -65,6 +65,8 @@ class Corpus:
     question_column, answer_column, cot_column: of the last form, which is the seed's.
     public_path, public_subset: the public release, None where there is none.
     revision: branch, tag or commit of it. paths: globs of its files; none for all.
+    quotes: whether cells of its tables are in quotes; None: they may be, and a cell that holds
+        rows is refused.
     version: of what a built-in corpus makes of its rows; raised when that changes.
     table: the file as JSON, in a form that comments do not change; empty if it is built in.
     """
@@ -91,6 +93,7 @@ class Corpus:
     words: Mapping[str, str] = field(default_factory=dict)
     apart: Mapping[str, str] | None = None
     headerless: Mapping[str, Any] | None = None
+    quotes: bool | None = None
     evidence: tuple[str, ...] = ()
     keep: tuple[Mapping[str, Any], ...] = ()
     dedup: tuple[str, ...] = ()
@@ -149,6 +152,7 @@ def corpus_of_table(raw: Mapping[str, Any], *, is_built_in: bool = False) -> Cor
         words=raw.get("words", {}),
         apart=raw.get("apart"),
         headerless=raw.get("headerless"),
+        quotes=raw.get("quotes"),
         evidence=tuple(raw.get("evidence", ())),
         keep=tuple(raw.get("keep", ())),
         dedup=tuple(raw.get("dedup", ())),

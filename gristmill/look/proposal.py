@@ -17,6 +17,7 @@ from gristmill.corpora.raw.reader import Reader, emptiness, with_columns
 from gristmill.corpora.raw.rules import Rules
 from gristmill.corpora.raw.texts import Unfit, is_left_out
 from gristmill.corpora.raw.transforms import letter
+from gristmill.corpora.raw.values import way_of
 from gristmill.look.columns import (
     NUMBER,
     OBJECTS,
@@ -261,7 +262,7 @@ def _numbered(part: Part, answer: str, of: Sequence[str], notes: list[str]) -> T
     pairs = list(zip(said, choices, strict=True))
     named = [text in texts for text, texts in pairs]
     if not pairs or not all(_NUMBER.fullmatch(text) for text in said) or (is_text and all(named)):
-        return {}  # letters or texts
+        return {"by": way} if (way := way_of(pairs)) else {}  # letters or texts
     most = max(map(len, choices))
     first = int(any(int(text) == len(texts) for text, texts in pairs))
     if min(map(int, said)) == 0 or not first:
@@ -269,7 +270,7 @@ def _numbered(part: Part, answer: str, of: Sequence[str], notes: list[str]) -> T
             cure = 'From 1: add labels = ["1", "2", ..].'
             notes.append(f"{answer} counts from 0: no row has a 0. {cure}")
         if not (is_text and any(named)):
-            return {}
+            return {"by": way} if (way := way_of(pairs)) else {}
     return {"labels": [str(place + first) for place in range(most)]}
 
 

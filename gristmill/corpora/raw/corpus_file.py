@@ -38,7 +38,7 @@ _MOST_FORMS: Final = 32
 _MOST_NAMES: Final = 100
 _MOST_GLOB: Final = 500
 _TEXT, _TEXTS, _TABLE = "a text", "a list of texts", "a table"
-_WHOLE, _COUNT = "a whole number", "a whole number from 1"
+_WHOLE, _COUNT, _TRUTH = "a whole number", "a whole number from 1", "true or false"
 KEYS_OF_ALL: Final[dict[str, str]] = {
     "schema": "1",
     "name": _TEXT,
@@ -52,6 +52,7 @@ KEYS_OF_ALL: Final[dict[str, str]] = {
     "sample": _TABLE,
     "keep": "a list of tables",
     "dedup": _TEXTS,
+    "quotes": _TRUTH,
 }
 """Keys of recipes of all kinds, and what their values must be."""
 _KEYS: Final[dict[str, str]] = {
@@ -63,7 +64,7 @@ _KEYS: Final[dict[str, str]] = {
 }
 _INLINE: Final = ("when", "unless", "parts", "parse", "group", "python")
 _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
-    "licence": {"id": _TEXT, "url": _TEXT, "share": "b", "train": "b", "read": "b"},
+    "licence": {"id": _TEXT, "url": _TEXT, "share": _TRUTH, "train": _TRUTH, "read": _TRUTH},
     "source": {"repo": _TEXT, "subset": _TEXT, "revision": _TEXT, "paths": _TEXTS},
     "split": {"by": _TEXT, "seed": _WHOLE, "validation": "share", "test": "share"},
     "sample": {"share": "share", "cap": _COUNT, "seed": _WHOLE},
@@ -83,11 +84,12 @@ _EXAMPLES: Final = {
     "split": "{ validation = 0.01 }",
     "sample": "{ share = 0.1 }",
     "keep": '[{ column = "language", in = ["en"] }]',
+    "quotes": "false",
     "steps": '{ "H:" = "Hypothesis" }',
     "headerless": '{ files = "*.csv", columns = ["question", "answer"] }',
 }
 _EXTRA: Final = "; name a key of your records in extras = [{}], too"
-_SAID: Final = {"b": "true or false", "share": "a number from 0 to 1"}
+_SAID: Final = {"share": "a number from 0 to 1"}
 
 
 def read_corpus_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Corpus:
@@ -271,7 +273,7 @@ def _is(value: object, what: str) -> bool:
         return isinstance(value, str) and bool(value)
     if what == _TEXTS:
         return _is_texts(value)
-    if what == "b":
+    if what == _TRUTH:
         return isinstance(value, bool)
     if what == "share":
         return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

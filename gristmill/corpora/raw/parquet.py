@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from gristmill.contract import BadInput
-from gristmill.corpora.raw.texts import Unfit
+from gristmill.corpora.raw.texts import ClassName, Unfit
 from gristmill.untrusted import child
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.json_text import HEAD_BYTES, has_more_values, refuse_pointer
 from gristmill.untrusted.limits import LIMITS
-from gristmill.untrusted.parquet import Reading, check_once, cut, opened
+from gristmill.untrusted.parquet import Reading, check_once, cure, cut, opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 ROW_BYTES: Final = 64 << 20
 """Bytes of one row as JSON, at most."""
 _BATCH: Final = 64
+_MOST_METADATA: Final = 16 << 20
+_LISTS: Final = ("Sequence", "List", "LargeList")
 _BATCH_BYTES: Final = 16 << 20
 _SECONDS: Final = 120
 _BYTES_PER_SECOND: Final = 1 << 20
@@ -51,14 +54,17 @@ def rows(
             descriptors=[file.fileno()],
             seconds=_SECONDS + size / _BYTES_PER_SECOND,
         )
-        number = 0
+        number, classes = 0, None
         for batch in batches:
+            if classes is None:  # before the first row
+                classes = orjson.loads(batch[0])
+                continue
             for row in batch:
                 number += 1
                 if isinstance(row, str):
                     yield number, Unfit("utf8", row)
                 else:
-                    yield number, _row(row)
+                    yield number, _named(_row(row), classes) if classes else _row(row)
 
 
 def check_begin(head: bytes, path: Path) -> None:
@@ -80,10 +86,52 @@ def _row(octets: bytes) -> dict[str, Any]:
     return value
 
 
+def _named(value: Any, names: Any) -> Any:
+    """A value with its classes by name. names: as `_classes` gives them."""
+    if isinstance(names, Mapping) and isinstance(value, dict):
+        return value | {key: _named(value[key], names[key]) for key in names if key in value}
+    if isinstance(names, list) and isinstance(value, list):
+        return [_named(each, names) for each in value]
+    if isinstance(names, list) and type(value) is int:
+        return ClassName(value, names[value] if 0 <= value < len(names) else None)
+    return value
+
+
+def _classes(schema: pa.Schema) -> dict[str, Any]:
+    """The names of classes that numbers of a file stand for, by column, as `datasets` writes them.
+
+    A list of names, for a list of numbers, too, or an object by the keys of an object.
+    """
+    try:
+        said = orjson.loads((schema.metadata or {}).get(b"huggingface", b"{}")[:_MOST_METADATA])
+        found = _class_names(said["info"]["features"])
+    except (orjson.JSONDecodeError, LookupError, TypeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _class_names(feature: Any) -> Any:
+    if isinstance(feature, list):
+        return _class_names(feature[0]) if len(feature) == 1 else None
+    if not isinstance(feature, Mapping):
+        return None
+    if feature.get("_type") == "ClassLabel":
+        names = feature.get("names")
+        is_texts = isinstance(names, list) and all(isinstance(each, str) for each in names)
+        return names if is_texts else None
+    if feature.get("_type") in _LISTS and "feature" in feature:
+        return _class_names(feature["feature"])
+    found = {key: made for key, each in feature.items() if (made := _class_names(each))}
+    return found or None
+
+
 def read(
     descriptor: int, path: Path, wanted: Collection[str] | None = None
 ) -> Iterator[list[bytes | str]]:
-    """Yield the rows in order, some at a time: of each its JSON object, or why it has none.
+    """Yield the names of classes as JSON, then the rows in order, some at a time.
+
+    Of each row its JSON object, or why it has none. Numbers of 32 bits have their own shortest
+    form, 0.1 and not that of 64 bits, 0.10000000149011612.
 
     wanted: names of the columns to read, which must hold what JSON has; default None: all. The
         others are null in every row, whatever they hold.
@@ -99,10 +147,13 @@ def read(
         if wanted is not None:
             _check_types(parquet.schema_arrow, columns, path)
         empty = dict.fromkeys(names) if len(columns) < len(names) else {}
-        for batch in parquet.iter_batches(_BATCH, columns=columns, use_threads=False):
+        classes = _classes(parquet.schema_arrow)
+        yield [orjson.dumps({name: classes[name] for name in columns if name in classes})]
+        short = _Short()
+        for batch in _batches(parquet, columns, reading, path):
             made: list[bytes | str] = []
             size = 0
-            for item in _as_json(batch, empty):
+            for item in _as_json(short.written(batch), empty):
                 if len(item) > ROW_BYTES:
                     rule = f"a row of more than {ROW_BYTES:,} bytes"
                     raise BadInput(path, rule, reading.row + 1)
@@ -117,6 +168,71 @@ def read(
                     yield made
                     made, size = [], 0
             yield made
+
+
+def _batches(
+    parquet: pq.ParquetFile, columns: Sequence[str], reading: Reading, path: Path
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file. Raises BadInput for what Arrow cannot decode, naming the column."""
+    import pyarrow as pa
+
+    try:
+        yield from parquet.iter_batches(_BATCH, columns=columns, use_threads=False)
+    except pa.ArrowNotImplementedError as error:
+        name = next((each for each in columns if not _is_decoded(parquet, each)), columns[0])
+        what = f"pyarrow cannot decode its column {name!r} ({cut(error)}): {cure(error)}"
+        raise BadInput(path, what, reading.row + 1) from error
+
+
+def _is_decoded(parquet: pq.ParquetFile, column: str) -> bool:
+    import pyarrow as pa
+
+    try:
+        for _ in parquet.iter_batches(_BATCH, columns=[column], use_threads=False):
+            pass
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
+
+
+class _Short:
+    """Writes numbers of 32 bits of a batch as those of 64 bits that have the same shortest form."""
+
+    def __init__(self) -> None:
+        self._casts: list[pa.Schema] | None = None
+
+    def written(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with them."""
+        import pyarrow as pa
+
+        if self._casts is None:
+            made = [
+                pa.schema([_retyped(field, leaf) for field in batch.schema])
+                for leaf in (pa.string(), pa.float64())
+            ]
+            self._casts = made if made[0] != batch.schema else []
+        for schema in self._casts:
+            batch = batch.cast(schema)
+        return batch
+
+
+def _retyped(field: pa.Field, leaf: pa.DataType) -> pa.Field:
+    """A field with a type in the place of numbers of 32 bits, in lists and objects too."""
+    import pyarrow as pa
+
+    kind = field.type
+    if pa.types.is_float32(kind):
+        return field.with_type(leaf)
+    if pa.types.is_struct(kind):
+        return field.with_type(pa.struct([_retyped(each, leaf) for each in kind]))
+    if pa.types.is_map(kind):
+        return field.with_type(pa.map_(kind.key_field, _retyped(kind.item_field, leaf)))
+    if pa.types.is_fixed_size_list(kind):
+        return field.with_type(pa.list_(_retyped(kind.value_field, leaf), kind.list_size))
+    for is_kind, make in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
+        if is_kind(kind):
+            return field.with_type(make(_retyped(kind.value_field, leaf)))
+    return field
 
 
 def _as_json(batch: pa.RecordBatch, empty: Mapping[str, None]) -> Iterator[bytes | str]:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from gristmill.contract import GristmillError
 from gristmill.corpora.corpus import ROLES, Corpus, Form
-from gristmill.corpora.raw.texts import BETWEEN, REASONS, Unfit, flattened, text
+from gristmill.corpora.raw.texts import BETWEEN, REASONS, ClassName, Unfit, flattened, text, truth
 from gristmill.corpora.raw.transforms import Row
 from gristmill.corpora.raw.values import Names, column, read_of
 from gristmill.corpora.records import Record
@@ -307,11 +307,20 @@ def _passes(key: str, value: Any, wanted: Any) -> bool:
         except ValueError:
             return False
         return bool(number >= wanted if key == "at_least" else number <= wanted)
-    said = flattened(value)
-    if key == "chars":
-        return bool(wanted[0] <= len(said or "") <= wanted[1])
-    if key == "present":
-        return bool(said and said.strip()) is bool(wanted)
+    if key in ("chars", "present"):
+        said = flattened(value) or ""
+        is_there = bool(said.strip()) is bool(wanted)
+        return is_there if key == "present" else bool(wanted[0] <= len(said) <= wanted[1])
     if key == "equals":
-        return bool(said == flattened(wanted))
-    return bool((said in [flattened(each) for each in wanted]) == (key == "in"))
+        return _equals(value, wanted)
+    return any(_equals(value, each) for each in wanted) == (key == "in")
+
+
+def _equals(value: Any, wanted: Any) -> bool:
+    """Whether a value is the one of a test; a truth value is also its word in a table."""
+    said = flattened(value)
+    if isinstance(wanted, bool):
+        said = flattened(truth(said))
+    elif isinstance(value, ClassName) and said != wanted:
+        said = str(int(value))
+    return said == flattened(wanted)

@@ -21,6 +21,8 @@ from gristmill.untrusted.lines import line_bytes, lines
 _MOST_COLUMNS: Final = 10_000
 _SHOWN: Final = 80
 _QUOTED: Final = re.compile(rb'"[^"]*"')
+_NO_QUOTES: Final = "where cells are not in quotes, write quotes = false into corpus.toml"
+_TAKEN: Final = 5
 _MARKED: Final = re.compile(rb"sep=([,;|\t])\r?\n?")
 
 
@@ -47,11 +49,11 @@ def rows(
     found = found if is_marked else chain([first], found)
     rule = _headerless(first, path, corpus, delimiter)
     if rule is None:
-        yield from _table_rows(found, path, delimiter, limits)
+        yield from _table_rows(found, path, delimiter, limits, corpus)
     elif delimiter == "\t":
         yield from _headerless_rows(found, path, rule)
     else:
-        yield from _table_rows(found, path, delimiter, limits, rule["columns"])
+        yield from _table_rows(found, path, delimiter, limits, corpus, rule["columns"])
 
 
 def delimiter_of(first: bytes, path: Path) -> tuple[str, bool]:
@@ -122,12 +124,14 @@ def _table_rows(
     path: Path,
     delimiter: str,
     limits: Limits,
+    corpus: Corpus,
     names: Sequence[str] | None = None,
 ) -> Iterator[tuple[int, dict[str, Any] | Unfit]]:
     """The rows of a table. names: of its columns; None: its first row has them."""
     csv.field_size_limit(limits.line_bytes)
     decoder = _Decoder(found, path, delimiter, limits)
-    reader = csv.reader(decoder, delimiter=delimiter, strict=True)
+    reader = _reader(decoder, delimiter, corpus)
+    is_checked = corpus.quotes is None and not corpus.is_built_in
     header, number = names, int(names is not None)
     while True:
         decoder.begin(number)
@@ -136,7 +140,7 @@ def _table_rows(
         except StopIteration:
             return
         except csv.Error as error:
-            rule = f'is no table: {error}: in quotes a quote is written twice, as ""'
+            rule = f'is no table: {error}: in quotes a quote is written twice, as ""; {_NO_QUOTES}'
             if "new-line character" in str(error):
                 rule = "a cell that is not in quotes holds a CR: write such cells in quotes"
             raise BadInput(path, rule, number or None) from error
@@ -152,9 +156,39 @@ def _table_rows(
             yield number, Unfit("columns", rule)
         elif decoder.is_broken:
             yield number, Unfit("utf8", "is not UTF-8")
+        elif (
+            is_checked
+            and decoder.lines > 1
+            and (held := _holding_rows(header, cells, delimiter)) is not None
+        ):
+            what = {"\t": "a tab"}.get(delimiter, repr(delimiter))
+            rule = f"its {held[:_SHOWN]} holds {what} and a line end, as where a quote takes rows"
+            yield number, Unfit("columns", f"{rule}: {_NO_QUOTES}; quotes = true reads it so")
         else:
             yield number, {name: cell or None for name, cell in zip(header, cells, strict=True)}
         number += 1
+
+
+def _reader(found: Iterator[str], delimiter: str, corpus: Corpus) -> Iterator[list[str]]:
+    """What divides lines at a delimiter; a quote is a character as any other where they are off."""
+    quoting: Any = csv.QUOTE_NONE if corpus.quotes is False else csv.QUOTE_MINIMAL
+    return csv.reader(found, delimiter=delimiter, strict=True, quoting=quoting)
+
+
+def _holding_rows(names: Sequence[str], cells: Sequence[str], delimiter: str) -> str | None:
+    """The first column whose cell may hold rows that an open quote took; None where none does.
+
+    In a table with tabs such a cell has a tab and a line end. Text has other delimiters, too: there
+    the cell has five whole lines, and each has as many as a row.
+    """
+    for name, cell in zip(names, cells, strict=True):
+        if delimiter in cell and "\n" in cell:
+            whole = cell.split("\n")[1:-1]
+            counts = {line.count(delimiter) for line in whole}
+            are_rows = len(whole) >= _TAKEN and counts == {len(names) - 1} != {1}
+            if delimiter == "\t" or are_rows:
+                return name
+    return None
 
 
 def _header(cells: Sequence[str], path: Path) -> Sequence[str]:
@@ -179,20 +213,23 @@ class _Decoder:
     def __init__(self, found: Iterator[bytes], path: Path, delimiter: str, limits: Limits) -> None:
         self._found, self._path, self._limits = found, path, limits
         self._delimiter = delimiter.encode()
-        self._size = self._row = self._cells = 0
+        self._size = self._row = self._cells = self.lines = 0
         self.is_broken = False
 
     def begin(self, row: int) -> None:
         self._size, self._cells, self._row, self.is_broken = 0, 0, row, False
+        self.lines = 0
 
     def __iter__(self) -> _Decoder:
         return self
 
     def __next__(self) -> str:
         line = next(self._found)
+        self.lines += 1
         self._size += len(line)
         if self._size > self._limits.line_bytes:
-            rule = f"a row of more than {self._limits.line_bytes:,} bytes: is a quote not closed?"
+            rule = f"a row of more than {self._limits.line_bytes:,} bytes: is a quote not closed? "
+            rule += _NO_QUOTES
             raise BadInput(self._path, rule, self._row or None)
         self._cells += line.count(self._delimiter)
         if self._cells > self._limits.values:
@@ -224,7 +261,7 @@ def place_of(
     counted = _Counted(found if is_marked else chain([first], found))
     counted.size = len(first) if is_marked else 0
     csv.field_size_limit(LIMITS.line_bytes)
-    reader = csv.reader(counted, delimiter=delimiter, strict=True)
+    reader = _reader(counted, delimiter, corpus)
     number = 0 if rule is None else 1
     while True:
         begin = counted.size

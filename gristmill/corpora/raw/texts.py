@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from gristmill.corpora.records import Record, Scalar
 
@@ -16,6 +16,7 @@ BETWEEN: Final = "\n"
 """Joins the items of a list."""
 _TEXT_KEYS: Final = ("text", "step", "content", "sentence")
 _MARK: Final = "\ufeff"
+_TRUTHS: Final = {"True": True, "TRUE": True, "False": False, "FALSE": False}
 
 REASONS: Final = (
     *("json", "object", "columns", "utf8", "shape", "number", "generations", "story"),
@@ -44,6 +45,21 @@ def is_left_out(reason: str) -> bool:
 def is_reason(reason: object) -> bool:
     """Whether a text is the reason of a refused record."""
     return reason in REASONS or (isinstance(reason, str) and is_left_out(reason))
+
+
+class ClassName(int):
+    """The number of a class, with its name; None for one that has none, as -1 without a label.
+
+    Texts have the name; places of choices, and what a recipe compares with a number, the number.
+    """
+
+    name: str | None
+
+    def __new__(cls, number: int, name: str | None) -> Self:
+        """Make it of a number and the name of the class."""
+        made = super().__new__(cls, number)
+        made.name = name
+        return made
 
 
 class Unfit(Exception):
@@ -77,12 +93,17 @@ def flattened(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return str(value)
+        return value.name if isinstance(value, ClassName) else str(value)
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, list):
         return BETWEEN.join(items(value)) or None
     return _object(value)
+
+
+def truth(value: Any) -> Any:
+    """The truth value of a word as Python or Excel writes it into a table; else the value."""
+    return _TRUTHS.get(value, value) if isinstance(value, str) else value
 
 
 def items(values: list[Any]) -> list[str]:
@@ -117,7 +138,7 @@ def extra(value: Any) -> Scalar:
 
     Raises Unfit as `flattened`.
     """
-    if isinstance(value, str | list | dict):
+    if isinstance(value, str | list | dict | ClassName):
         return flattened(value)
     if isinstance(value, float):
         _number(value)

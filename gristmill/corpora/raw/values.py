@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gristmill.corpora.corpus import Value
-from gristmill.corpora.raw.texts import Unfit, chain, flattened, items, text
+from gristmill.corpora.raw.texts import ClassName, Unfit, chain, flattened, items, text, truth
 from gristmill.corpora.raw.transforms import Get, Row, filled, letter, pieces
 from gristmill.settings.fields import did_you_mean
 
@@ -16,6 +16,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 _MOST_PATH: Final = 16
 _SHOWN: Final = 40
 _FROM_ONE: Final = ': where the first one is 1, say labels = ["1", "2", ..]'
+_WAYS: Final = ("place", "letter", "text")
 _LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?")
 _MOST_PARTS: Final = 200
 
@@ -153,15 +154,28 @@ def _cut(value: Mapping[str, Any], names: Names) -> Get:
 
 def _mapped(value: Mapping[str, Any], names: Names) -> Get:
     read, table, other = column(value["column"], names), value["map"], value.get("else")
+    name = value["column"]
     if not isinstance(table, dict) or not all(isinstance(each, str) for each in table.values()):
         raise ValueError("`map` must be a table of texts")
 
     def mapped(row: Row) -> Any:
-        found = flattened(read(row))
-        if found is None or found in table:
-            return None if found is None else table[found]
+        found = read(row)
+        said = flattened(found)
+        if said in table and not isinstance(found, ClassName):
+            return table[said]
+        if said is None and not isinstance(found, ClassName):
+            return None
+        # A class is its name or its number, and a truth value in a table may be a word.
+        also = str(int(found)) if isinstance(found, ClassName) else flattened(truth(found))
+        made = {table[each] for each in (said, also) if each in table}
+        if len(made) > 1:
+            raise Unfit("value", f"{name} is {also}, the class {said!r}: `map` has both, differing")
+        if made:
+            return made.pop()
         if other is None:
-            raise Unfit("value", f"{value['column']} is {found[:_SHOWN]!r}, which `map` has not")
+            raise Unfit(
+                "value", f"{name} is {(said or also or '')[:_SHOWN]!r}, which `map` has not"
+            )
         return other
 
     return mapped
@@ -287,13 +301,18 @@ def _join(value: Mapping[str, Any], names: Names) -> Get:
 
 
 def _choice(value: Mapping[str, Any], names: Names) -> Get:
-    """One of a list, or of several columns: by number from 0, letter, label or text."""
+    """One of a list, or of several columns: by place from 0, letter, label or text."""
     read, of, label = column(value["choice"], names), _choices(value, names), value.get("labels")
     labels = column(label, names) if isinstance(label, str) else None
     fixed = None if label is None or labels else _texts(label, "labels")
-    shown = value.get("as", "text")
+    shown, by, name = value.get("as", "text"), value.get("by"), value["choice"]
     if shown not in ("letter", "text", "both"):
         raise ValueError("`as` must be letter, text or both")
+    if by is not None and by not in _WAYS:
+        raise ValueError(f"`by` must be {', '.join(_WAYS[:-1])} or {_WAYS[-1]}")
+    if by == _WAYS[1] and label is not None:
+        raise ValueError('has both `labels` and by = "letter": leave one')
+    way = _Way(name, by, label is not None)
 
     def chosen(row: Row) -> str | None:
         found, choices = read(row), of(row)
@@ -302,20 +321,98 @@ def _choice(value: Mapping[str, Any], names: Names) -> Get:
         if not isinstance(choices, list):
             raise Unfit("value", f"{value['of']} is no list of choices")
         texts = [_unlettered(each, place) for place, each in enumerate(choices)]
-        if label is None:
-            place = _place(found, texts, choices)
-        else:
-            place = _labelled(found, labels(row) if labels else fixed, texts)
-        if place is None:
-            rule = f"{value['choice']} is {str(found)[:_SHOWN]!r}, none of {len(texts)} choices"
-            is_last = label is None and _stripped(found) == str(len(texts))
-            raise Unfit("value", rule + _FROM_ONE * is_last)
+        known = None if label is None else labels(row) if labels else fixed
+        place = way.place(found, _fitting(found, texts, choices, known, label is not None), texts)
         if not texts[place]:
-            raise Unfit("value", f"{value['choice']} is {str(found)[:_SHOWN]!r}, an empty choice")
+            raise Unfit("value", f"{name} is {_stripped(found)[:_SHOWN]!r}, an empty choice")
         both = f"{letter(place)}) {texts[place]}"
         return {"letter": letter(place), "text": texts[place], "both": both}[shown]
 
     return chosen
+
+
+class _Way:
+    """How the values of a column name choices. Raises Unfit where nobody knows.
+
+    name: of the column. by: what the recipe says, else None. has_labels: whether it names places.
+
+    A value that names two choices is refused, and so is a place in a column of letters or texts,
+    or one of these in a column of places: of a column one reading is right.
+    """
+
+    def __init__(self, name: str, by: str | None, has_labels: bool) -> None:
+        self._name, self._by, self._has_labels = name, by, has_labels
+        self._first: tuple[str, str] | None = None
+
+    def place(self, found: Any, fitting: Mapping[str, int], texts: Sequence[str]) -> int:
+        """The place of a choice. fitting: by each way that fits. texts: of the choices."""
+        said = f"{self._name} is {str(found)[:_SHOWN]!r}"
+        if self._by is not None and self._by not in fitting:
+            also = "".join(f", and one by {way}" for way in fitting)
+            raise Unfit("value", f"{said}, none of {len(texts)} choices by {self._by}{also}")
+        if not fitting:
+            is_last = not self._has_labels and _stripped(found) == str(len(texts))
+            raise Unfit("value", f"{said}, none of {len(texts)} choices" + _FROM_ONE * is_last)
+        if self._by is not None or self._has_labels:
+            return fitting[self._by or next(iter(fitting))]
+        if len({*fitting.values()}) > 1:
+            both = " and ".join(f"{texts[at][:_SHOWN]!r} by {way}" for way, at in fitting.items())
+            raise Unfit("value", f"{said}, the choice {both}: {self._cure(fitting)}")
+        (way, at), *others = fitting.items()
+        if not others:
+            self._first = self._first or (way, said)
+            other, before = self._first
+            if (way == _WAYS[0]) != (other == _WAYS[0]):
+                rule = f"{said}, a choice by {way}, and {before} in a row before, one by {other}"
+                raise Unfit("value", f"{rule}: {self._cure((way, other))}")
+        return at
+
+    def _cure(self, ways: Iterable[str]) -> str:
+        written = " or ".join(f'by = "{way}"' for way in ways)
+        return f"write {written} beside choice = {self._name!r}"
+
+
+def _fitting(
+    found: Any, texts: Sequence[str], choices: Sequence[str], labels: Any, has_labels: bool
+) -> dict[str, int]:
+    """The place of a choice by each way that fits, in the order of `_WAYS`.
+
+    found: a value. choices: `texts` as they are written, with the letters that they begin with.
+    labels: in the place of numbers and letters, where the recipe has some.
+    """
+    said, made = _stripped(found), dict[str, int]()
+    number = str(int(found)) if isinstance(found, ClassName) else said
+    places, names = [str(place) for place in range(len(texts))], (number,)
+    if has_labels:
+        places = [_stripped(each) for each in labels] if isinstance(labels, list) else []
+        names = (said, number)
+    for name in names:
+        if name and name in places[: len(texts)]:
+            made.setdefault("place", places.index(name))
+    if not has_labels and not isinstance(found, int):
+        letters = [letter(place) for place in range(len(texts))]
+        marked = _LETTER.fullmatch(said)
+        if said and (name := marked[1].upper() if marked else said) in letters:
+            made["letter"] = letters.index(name)
+    for written in (texts, choices):
+        if said and said in written:
+            made.setdefault("text", list(written).index(said))
+    return made
+
+
+def way_of(pairs: Iterable[tuple[Any, Sequence[str]]]) -> str | None:
+    """What a recipe must say `by`: the one way by which every value of a column names a choice.
+
+    pairs: values, each with its choices. None where no value names two choices, so that nothing
+    needs to be said, and where no way, or more than one, fits all of them.
+    """
+    every, is_needed = {*_WAYS}, False
+    for found, choices in pairs:
+        texts = [_unlettered(each, place) for place, each in enumerate(choices)]
+        fitting = _fitting(found, texts, choices, None, False)
+        every &= {*fitting}
+        is_needed = is_needed or len({*fitting.values()}) > 1
+    return every.pop() if is_needed and len(every) == 1 else None
 
 
 def _choices(value: Mapping[str, Any], names: Names) -> Get:
@@ -336,16 +433,6 @@ def _stripped(value: Any) -> str:
     return (flattened(value) or "").strip()
 
 
-def _labelled(found: Any, labels: Any, texts: Sequence[str]) -> int | None:
-    """The place of a choice by its label, else by its text."""
-    said = _stripped(found)
-    known = list(map(_stripped, labels)) if isinstance(labels, list) else []
-    for places in (known[: len(texts)], texts):
-        if said and said in places:
-            return list(places).index(said)
-    return None
-
-
 def _unlettered(choice: str, place: int) -> str:
     """A choice without the letter that it may begin with: `A) x`, `(A) x`, `A. x`."""
     mark = letter(place)
@@ -353,19 +440,6 @@ def _unlettered(choice: str, place: int) -> str:
         if choice.startswith(begin):
             return choice[len(begin) :].strip()
     return choice
-
-
-def _place(found: Any, texts: Sequence[str], choices: Sequence[str]) -> int | None:
-    """The place of a choice by number, letter or text; `choices` may begin with their letters."""
-    if isinstance(found, int) and not isinstance(found, bool):
-        return found if 0 <= found < len(texts) else None
-    said = _stripped(found)
-    known = [letter(place) for place in range(len(texts))]
-    for places in (known, texts, [str(place) for place in range(len(texts))], choices):
-        if said and said in places:
-            return list(places).index(said)
-    marked = _LETTER.fullmatch(said)
-    return known.index(marked[1].upper()) if marked and marked[1].upper() in known else None
 
 
 def thought(generation: str) -> str | None:
@@ -435,7 +509,7 @@ def _file(value: Mapping[str, Any], names: Names) -> Get:
 _KINDS: Final[Mapping[str, tuple[Callable[[Mapping[str, Any], Names], Get], tuple[str, ...]]]] = {
     "template": (_template, ()),
     "join": (_join, ("by", "item")),
-    "choice": (_choice, ("of", "as", "labels")),
+    "choice": (_choice, ("of", "as", "labels", "by")),
     "pick": (_pick, ("where", "think", "else")),
     "think": (_think, ()),
     "first": (_first, ()),

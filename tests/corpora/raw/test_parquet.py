@@ -6,13 +6,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
 from gristmill.corpora.raw import parquet
-from gristmill.corpora.raw.texts import Unfit
+from gristmill.corpora.raw.texts import Unfit, flattened, text
 from gristmill.untrusted import parquet as limits
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n"
@@ -27,7 +28,9 @@ def _found(path: Path, columns: set[str] | None = None) -> list[tuple[int, Any]]
 
 def _in_this_process(path: Path) -> list[bytes | str]:
     with path.open("rb") as file:
-        return [row for batch in parquet.read(file.fileno(), path) for row in batch]
+        classes, *batches = parquet.read(file.fileno(), path)
+    assert classes == [b"{}"]
+    return [row for batch in batches for row in batch]
 
 
 def test_values_of_all_kinds_arrive(tmp_path: Path) -> None:
@@ -244,3 +247,99 @@ def test_a_row_of_too_many_values_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="a row of more than 1,048,576 values") as raised:
         _found(tmp_path / "x.parquet")
     assert raised.value.row == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (pa.float32(), 3.8, 3.8),
+        (pa.float32(), 1e-10, 1e-10),
+        (pa.float32(), 16777216.0, 16777216.0),
+        (pa.float32(), -0.0, -0.0),
+        (pa.list_(pa.float32()), [0.1, None], [0.1, None]),
+        (pa.large_list(pa.float32()), [0.1], [0.1]),
+        (pa.list_(pa.float32(), 2), [0.1, 0.7], [0.1, 0.7]),
+        (pa.struct({"b": pa.list_(pa.float32()), "c": pa.string()}), {"b": [0.1], "c": "x"}, ...),
+        (pa.map_(pa.string(), pa.float32()), [("k", 0.1)], [["k", 0.1]]),
+        (pa.float64(), 0.10000000149011612, 0.10000000149011612),
+    ],
+    ids=str,
+)
+def test_numbers_of_32_bits_have_their_own_shortest_form(
+    tmp_path: Path, kind: pa.DataType, value: Any, expected: Any
+) -> None:
+    column = pa.array([value, None], kind)
+    pq.write_table(pa.table({"a": column, "b": ["x", "y"]}), tmp_path / "x.parquet")
+    found = [row for _, row in _found(tmp_path / "x.parquet")]
+    wanted = value if expected is ... else expected
+    assert found == [{"a": wanted, "b": "x"}, {"a": None, "b": "y"}]
+    assert str(found[0]["a"]) == str(wanted)
+
+
+def _with_classes(path: Path, features: Any, **columns: Any) -> Path:
+    said = features if isinstance(features, bytes) else orjson.dumps({"info": features})
+    table = pa.table(columns).replace_schema_metadata({"huggingface": said})
+    pq.write_table(table, path)
+    return path
+
+
+def test_the_number_of_a_class_has_its_name(tmp_path: Path) -> None:
+    label = {"_type": "ClassLabel", "names": ["neg", "pos"]}
+    features = {
+        "label": label,
+        "labels": {"_type": "Sequence", "feature": label},
+        "older": [label],
+        "place": {"label": label, "n": {"_type": "Value", "dtype": "int64"}},
+        "gone": label,
+        "n": {"_type": "Value", "dtype": "int64"},
+    }
+    path = _with_classes(
+        tmp_path / "x.parquet",
+        {"features": features},
+        **{"label": [1, -1, None], "labels": [[0, 1], [], None], "older": [[1], [0], [2]]},
+        **{"place": [{"label": 0, "n": 1}] * 3, "n": [1, 2, 3]},
+    )
+    one, two, three = (row for _, row in parquet.rows(path))
+    assert one == {"label": 1, "labels": [0, 1], "older": [1], "place": {"label": 0, "n": 1}} | {
+        "n": 1
+    }
+    said = [flattened(each) for each in (one["label"], one["labels"], one["place"]["label"])]
+    assert said == ["pos", "neg\npos", "neg"] and flattened(one["n"]) == "1"
+    assert [text(each) for each in (two["label"], three["label"], three["older"])] == ["", "", ""]
+    assert type(next(parquet.rows(path, columns={"n"}))[1]["n"]) is int
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"{",
+        b"[]",
+        b'{"info": 3}',
+        b'{"info": {"features": {"a": {"_type": "ClassLabel", "names": [1, 2]}}}}',
+        b'{"info": {"features": {"a": {"_type": "ClassLabel"}}}}',
+        b'{"info": {"features": {"a": [1, 2]}}}',
+        b'{"info": {"features": "a"}}',
+        b"[" * 100_000,
+    ],
+)
+def test_names_of_classes_that_are_none_are_numbers(tmp_path: Path, said: bytes) -> None:
+    ((_, row),) = parquet.rows(_with_classes(tmp_path / "x.parquet", said, a=[1]))
+    assert type(row["a"]) is int and row == {"a": 1}
+
+
+def test_what_pyarrow_cannot_decode_is_said_with_file_and_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": [1], "b": ["x"]}), path)
+    whole = pq.ParquetFile.iter_batches
+
+    def fails(self: Any, size: int, columns: Any, **more: Any) -> Any:
+        if "b" in columns:
+            raise pa.ArrowNotImplementedError("Nested data conversions not implemented")
+        return whole(self, size, columns=columns, **more)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", fails)
+    rule = r"x\.parquet:1: pyarrow cannot decode its column 'b' \(Nested data .*write it again"
+    with pytest.raises(BadInput, match=rule):
+        _in_this_process(path)

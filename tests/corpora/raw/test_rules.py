@@ -18,7 +18,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import CORPORA, corpus_of_table
 from gristmill.corpora.raw.reader import Reader
 from gristmill.corpora.raw.rules import Group, Rules, drawn
-from gristmill.corpora.raw.texts import Unfit
+from gristmill.corpora.raw.texts import ClassName, Unfit
 from gristmill.corpora.raw.values import Names
 from gristmill.corpora.records import Record
 from gristmill.reasoning.builders.normalize import NormalizeSummary, normalize
@@ -284,3 +284,31 @@ def test_a_cap_keeps_the_records_with_the_least_numbers_of_all_files(tmp_path: P
     shared, made = kept("both", {"cap": 3, "share": 0.5, "seed": 7})
     assert sorted(shared, key=number) == sorted(questions, key=number)[:3]
     assert set(made.left_out_by) == {"cap", "sample"}
+
+
+@pytest.mark.parametrize(
+    ("test", "kept", "left"),
+    [
+        ({"equals": True}, ["True", "TRUE", "true", True], ["False", "tRue", "1", 1, None, "yes"]),
+        ({"equals": False}, ["False", "FALSE", "false", False], ["True", None, ""]),
+        ({"equals": "True"}, ["True"], ["TRUE", "true", True]),
+        ({"in": [True, "maybe"]}, ["True", "maybe"], ["False", "Maybe"]),
+        ({"not_in": [True]}, ["False", None], ["TRUE"]),
+        ({"equals": 1}, [1, "1", ClassName(1, "pos")], [ClassName(0, "1"), ClassName(2, "x")]),
+        ({"equals": "pos"}, ["pos", ClassName(1, "pos")], [ClassName(0, "neg")]),
+        ({"in": ["1", "neg"]}, [ClassName(1, "pos"), ClassName(0, "neg")], [ClassName(2, None)]),
+        ({"at_least": 0}, [ClassName(0, "neg")], [ClassName(-1, None)]),
+        ({"present": True}, [ClassName(0, "neg")], [ClassName(-1, None)]),
+        ({"chars": [3, 3]}, [ClassName(0, "neg")], [ClassName(1, "positive")]),
+    ],
+)
+def test_words_of_truth_and_names_and_numbers_of_classes_are_compared(
+    test: dict[str, Any], kept: list[Any], left: list[Any]
+) -> None:
+    table = {"schema": 1, "name": "mine", "question": "q", "answer": "a"}
+    rules = Rules(corpus_of_table({**table, "keep": [{"column": "c", **test}]}), None)
+    for value in kept:
+        rules.check_row({"c": value})
+    for value in left:
+        with pytest.raises(Unfit):
+            rules.check_row({"c": value})

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.corpora.corpus import CORPORA, corpus_of_table
+from gristmill.corpora.corpus import CORPORA, Corpus, corpus_of_table
 from gristmill.corpora.raw.rows import row_bytes, rows
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.untrusted.limits import LIMITS, Limits
@@ -100,6 +100,40 @@ def test_a_file_that_is_no_table_fails(tmp_path: Path, text: bytes, rule: str) -
     limits = Limits(line_bytes=200) if b"x\n" * 300 in text else LIMITS
     with pytest.raises(BadInput, match=rule):
         rows_found(tmp_path / "x.csv", text, limits=limits)
+
+
+SWALLOWED = {
+    "a tab in a cell of two lines": b'q\ta\n"one\t1\ntwo"\t2\n',
+    "whole rows in a cell": b'q,a,b\n"one,1,x\n' + b"two,2,y\n" * 5 + b'three",3,z\n',
+}
+
+
+def _own(**more: object) -> Corpus:
+    return corpus_of_table({"schema": 1, "name": "mine", "question": "q", "answer": "a", **more})
+
+
+@pytest.mark.parametrize("text", SWALLOWED.values(), ids=SWALLOWED)
+def test_a_cell_that_may_hold_rows_is_named_until_the_recipe_says_what_quotes_are(
+    tmp_path: Path, text: bytes
+) -> None:
+    path = tmp_path / ("x.tsv" if b"\t" in text else "x.csv")
+    path.write_bytes(text)
+    ((number, refused),) = rows(path, _own())
+    assert isinstance(refused, Unfit) and (number, refused.reason) == (1, "columns")
+    assert "its q holds" in refused.rule and "quotes = false" in refused.rule
+    ((_, whole),) = rows(path, _own(quotes=True))
+    assert isinstance(whole, dict) and "\n" in whole["q"]
+    found = [row for _, row in rows(path, _own(quotes=False))]
+    assert isinstance(found[0], dict) and found[0]["q"] == '"one' and len(found) > 1
+    last = row_bytes(path, _own(quotes=False), len(found))["raw_row_bytes"]
+    begin, end = map(int, str(last).split("-"))
+    assert path.read_bytes()[begin:end].startswith((b'two"', b'three"'))
+
+
+def test_a_cell_may_have_lines_and_commas_of_text(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('q,a,b\n"Oh, dear.\nThen, at last,\nshe said, no.",1,x\n"a\nb",2,y\n')
+    assert [row["a"] for _, row in rows(path, _own()) if isinstance(row, dict)] == ["1", "2"]
 
 
 @pytest.mark.parametrize(("name", "mark"), [("x.csv", b","), ("x.tsv", b"\t")])

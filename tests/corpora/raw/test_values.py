@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gristmill.corpora.raw.texts import Unfit
-from gristmill.corpora.raw.values import Names, read_of, thought
+from gristmill.corpora.raw.texts import ClassName, Unfit
+from gristmill.corpora.raw.values import Names, read_of, thought, way_of
 from tests.corpora.raw.test_reader import read
 
 
@@ -107,6 +107,13 @@ def value(spec: object, **row: object) -> object:
     return read_of(spec, Names())(row)  # type: ignore[arg-type]
 
 
+def refused(spec: object, **row: object) -> str:
+    """Why a value of a row is refused."""
+    with pytest.raises(Unfit) as raised:
+        value(spec, **row)
+    return raised.value.rule
+
+
 def test_a_path_leads_into_objects_and_lists_and_a_column_of_that_name_wins() -> None:
     row: dict[str, object] = {"a": {"b": ["x", "y"]}}
     assert read_of("a.b.1", Names())(row) == "y"
@@ -176,8 +183,73 @@ def test_a_choice_may_have_its_letter_with_marks_or_be_whole(said: str) -> None:
         value(rule, c=said, o=["A) oak"])
 
 
-def test_a_text_of_one_letter_comes_before_a_letter_with_marks() -> None:
-    assert value({"choice": "c", "of": "o", "as": "both"}, c="b", o=["b", "c"]) == "A) b"
+TWO_READINGS: dict[str, tuple[Any, list[Any], dict[str, str]]] = {
+    "a letter": ("b", ["b", "c"], {"letter": "c", "text": "b"}),
+    "a capital letter": ("B", ["B", "A"], {"letter": "A", "text": "B"}),
+    "a number in a text": ("1", ["4", "2", "1"], {"place": "2", "text": "1"}),
+    "a number": (1, [4, 2, 1], {"place": "2", "text": "1"}),
+    "a number of 28 choices": ("27", [*"x" * 26, "y", "z"], {"place": "z", "letter": "y"}),
+    "a class": (ClassName(0, "b"), ["a", "b"], {"place": "a", "text": "b"}),
+}
+
+
+@pytest.mark.parametrize(("said", "of", "readings"), TWO_READINGS.values(), ids=TWO_READINGS)
+def test_a_value_that_names_two_choices_is_refused_until_the_recipe_says_by_what(
+    said: Any, of: list[Any], readings: dict[str, str]
+) -> None:
+    for by in ("place", "letter", "text"):
+        rule = {"choice": "c", "of": "o", "by": by}
+        if by in readings:
+            assert value(rule, c=said, o=of) == readings[by]
+        else:
+            assert f"none of {len(of)} choices by {by}" in refused(rule, c=said, o=of)
+    named = " and ".join(f"{text!r} by {by}" for by, text in readings.items())
+    cure = " or ".join(f'by = "{by}"' for by in readings)
+    said_of = refused({"choice": "c", "of": "o"}, c=said, o=of)
+    assert f"the choice {named}: write {cure} beside choice = 'c'" in said_of
+
+
+def test_two_readings_of_one_choice_are_no_question() -> None:
+    for said in ("B", "1", 1):
+        for choices in (["A", "B"], ["0", "1"]):
+            if str(said) in choices:
+                assert value({"choice": "c", "of": "o"}, c=said, o=choices) == str(said)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "rule"),
+    [
+        ("B", "1", "c is '1', a choice by place, and c is 'B' in a row before, one by letter"),
+        ("1", "sea", 'one by place: write by = "text" or by = "place" beside choice = \'c\''),
+        ("oak", "2", "a choice by place, and c is 'oak' in a row before, one by text"),
+        ("B", "sea", ""),
+        ("0", "1", ""),
+    ],
+)
+def test_places_and_other_names_of_choices_are_no_one_column(
+    first: str, then: str, rule: str
+) -> None:
+    read, choices = read_of({"choice": "c", "of": "o"}, Names()), ["oak", "sea", "sky"]
+    assert read({"c": first, "o": choices})
+    if not rule:
+        assert read({"c": then, "o": choices})
+        return
+    with pytest.raises(Unfit) as raised:
+        read({"c": then, "o": choices})
+    assert rule in raised.value.rule
+    assert read({"c": first, "o": choices})
+
+
+def test_labels_and_the_name_or_the_number_of_a_class_are_places() -> None:
+    rule, pair = {"choice": "c", "of": "o", "labels": ["1", "2"], "by": "place"}, ["2", "1"]
+    assert value(rule, c="1", o=pair) == "2" and value({**rule, "by": "text"}, c="1", o=pair) == "1"
+    for names in (["1", "2"], ["x", "y"]):
+        said = ClassName(1, names[1])
+        assert value({**rule, "labels": [["0", "1"], names][0]}, c=said, o=["a", "b"]) == "b"
+        assert value({**rule, "labels": names}, c=said, o=["a", "b"]) == "b"
+        assert value({"choice": "c", "of": "o"}, c=said, o=["a", "b"]) == "b"
+    with pytest.raises(Unfit, match="c is '-1', none of 2 choices"):
+        value({"choice": "c", "of": "o"}, c=ClassName(-1, None), o=pair)
 
 
 @pytest.mark.parametrize("said", [3, "3"])
@@ -194,6 +266,28 @@ def test_a_map_refuses_what_it_has_not() -> None:
     with pytest.raises(Unfit, match="a is '2', which `map` has not"):
         value(spec, a=2)
     assert value({**spec, "else": "?"}, a=2) == "?"
+
+
+@pytest.mark.parametrize("said", ["True", "TRUE", "true", True])
+def test_a_truth_value_in_a_table_is_its_word(said: Any) -> None:
+    spec = {"column": "a", "map": {"true": "yes", "false": "no"}}
+    assert value(spec, a=said) == "yes" and value(spec, a="False") == "no"
+    with pytest.raises(Unfit, match="a is 'tRUE', which"):
+        value(spec, a="tRUE")
+    assert value({**spec, "map": {"True": "1", "true": "2"}}, a="True") == "1"
+
+
+def test_a_class_is_its_name_or_its_number() -> None:
+    one, none = ClassName(1, "pos"), ClassName(-1, None)
+    assert value({"template": "It is {a}."}, a=one) == "It is pos." and value("a", a=one) == 1
+    for table in ({"pos": "yes"}, {"1": "yes"}, {"pos": "yes", "1": "yes"}):
+        assert value({"column": "a", "map": table}, a=one) == "yes"
+    assert value({"column": "a", "map": {"-1": "?"}}, a=none) == "?"
+    with pytest.raises(Unfit, match="a is 1, the class 'pos': `map` has both, differing"):
+        value({"column": "a", "map": {"pos": "yes", "1": "no"}}, a=one)
+    for made in ({"column": "a", "map": {}}, {"column": "a", "map": {"x": "y"}}):
+        with pytest.raises(Unfit, match="a is '-1', which `map` has not"):
+            value(made, a=none)
 
 
 def test_a_list_is_joined_and_its_items_are_filled_in() -> None:
@@ -213,6 +307,8 @@ def test_a_list_is_joined_and_its_items_are_filled_in() -> None:
         ({"template": "{a"}, "a brace without a name"),
         ({"template": "{a}" * 65}, "names more than 64 columns"),
         ({"pick": "a"}, "`where` must be a list of lists"),
+        ({"choice": "a", "of": "b", "by": "number"}, "`by` must be place, letter or text"),
+        ({"choice": "a", "of": "b", "by": "letter", "labels": "c"}, "has both `labels` and by"),
         (".".join("a" * 17), "more than 16 steps"),
         (3, "must be the name of a column"),
     ],
@@ -234,3 +330,19 @@ def test_parts_that_double_the_text_are_refused() -> None:
         read_of({"template": "{p0}"}, Names(parts))
     few = {"a": {"template": "{b}{b}"}, "b": "x"}
     assert read_of({"template": "{a}{a}"}, Names(few))({"x": "1"}) == "1111"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["4", "2"], "text"),
+        (["3", "2", "0"], "place"),
+        (["2", "1"], None),
+        (["4", "0"], None),
+        ([], None),
+    ],
+)
+def test_the_way_of_a_column_fits_every_value_and_is_said_where_one_has_two(
+    values: list[str], expected: str | None
+) -> None:
+    assert way_of((said, ["4", "2", "1", "7"]) for said in values) == expected
