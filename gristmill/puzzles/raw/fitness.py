@@ -82,8 +82,7 @@ def fitness(
     kind: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> Fitness | None:
-    """How the rows of a drop fit the kind of puzzle that most of them are; None for other rows
-    where no kind is given.
+    """How the rows of a drop fit the kind of puzzle that most of them are.
 
     drop: a folder, whose own files are looked at, or a file.
     links: what happens to links; default: they are refused.
@@ -91,7 +90,8 @@ def fitness(
     kind: of the recipe that reads them; default: any of `sudoku`, `maze` and `grid`.
     settings: of that recipe; default None: they are guessed by the values of the columns.
 
-    Raises OSError and BadInput where a file cannot be opened.
+    Returns None for other rows, where no kind is given. Raises OSError and BadInput where a file
+    cannot be opened.
     """
     found: dict[str, Fitness] = {}
     for file in _files(drop, links) if files is None else files:
