@@ -22,7 +22,7 @@ from gristmill.puzzles.builds import (
     RECIPES_INBOX,
     buildable,
     missing_sources,
-    recipes,
+    offered,
     wanted,
 )
 from gristmill.puzzles.raw import drops
@@ -36,7 +36,7 @@ def starts_of_drop(
     lake = DataRoot(path.parents[2])
     known = {*_sources(instance), *settled, path.name}
     can = {recipe.name for recipe in buildable(lake, lambda _, name: name in known)}
-    chosen = [recipe for recipe in recipes(lake).values() if path.name in recipe.drops]
+    chosen = [recipe for recipe in offered(lake) if path.name in recipe.drops]
     starts = [_start(built, lake, recipe, known) for recipe in chosen]
     return [start for start in starts if start.waiting or start.partition in can]
 

@@ -160,7 +160,8 @@ def _sudoku_cure(found: Reading, columns: Columns) -> str:
 
 def with_settings(taker: Taker, columns: Columns) -> Taker:
     """The taker with the settings in its recipe that the rows ask for."""
-    made = _sudoku_settings(columns) if 'kind = "sudoku"' in taker.recipe else []
+    is_bare = 'kind = "sudoku"' in taker.recipe and "[settings]" not in taker.recipe
+    made = _sudoku_settings(columns) if is_bare else []
     return (
         replace(taker, recipe="\n".join([taker.recipe + "[settings]", *made, ""]))
         if made

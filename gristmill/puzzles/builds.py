@@ -196,17 +196,28 @@ def ready_sources(lake: DataRoot, recipe: Recipe) -> Account:
 
 
 def buildable(lake: DataRoot, is_there: IsThere | None = None) -> list[Recipe]:
-    """Returns the recipes whose sources are there, without those that a larger one takes in.
+    """Returns the recipes whose sources are there, without those that wait for a person's word.
 
     ARC alone is built where there is no ConceptARC, not beside the dataset of both: a person asks
-    for it by name. Once it stands it is kept current.
+    for it by name, as for a thousand augmentations. Once such a dataset stands it is kept current,
+    and a smaller one of its sources is no first try any more.
     """
-    found = [each for each in recipes(lake).values() if not missing_sources(lake, each, is_there)]
+    found = [each for each in offered(lake) if not missing_sources(lake, each, is_there)]
     return [
         recipe
         for recipe in found
-        if not any(is_part(recipe, other) for other in found) or _stands(lake, recipe)
+        if _stands(lake, recipe)
+        or not any(
+            is_part(recipe, other) or (other.is_large and other.sources == recipe.sources)
+            for other in found
+        )
     ]
+
+
+def offered(lake: DataRoot) -> list[Recipe]:
+    """Returns the recipes that a drop starts: all but large ones that do not stand."""
+    every = recipes(lake).values()
+    return [recipe for recipe in every if not recipe.is_large or _stands(lake, recipe)]
 
 
 def wanted(lake: DataRoot) -> set[str]:
@@ -215,12 +226,13 @@ def wanted(lake: DataRoot) -> set[str]:
     lake: the data root. A recipe that waits for another drop is one of them.
     """
     inbox, built = lake.inbox(drops.INBOX), {recipe.name for recipe in buildable(lake)}
+    given = offered(lake)
     return {
         name
         for name, recipe in recipes(lake).items()
         if (
             any((inbox / drop).is_dir() for drop in recipe.drops)
-            and (name in built or missing_sources(lake, recipe))
+            and (name in built or (recipe in given and missing_sources(lake, recipe)))
         )
         or (lake.inbox(RECIPES_INBOX) / f"{name}.toml").exists()
         or _stands(lake, recipe)

@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from shlex import quote
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.inbox import hub
@@ -23,6 +24,7 @@ from gristmill.inbox.listing import Account
 from gristmill.inbox.marks import is_mark, left_out_of, not_samples
 from gristmill.puzzles.raw.file_forms import unpack_hint
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
+from gristmill.settings.fields import toml_value
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.json_text import Way, jq, way_to
@@ -197,11 +199,18 @@ def _counts(kind: str) -> Callable[[str], bool]:
 
 @dataclass
 class _Seen:
-    """Keys that nothing reads, folders with a grid that is too large, and the setting for these."""
+    """What a look at files found.
+
+    unread: keys of tasks. unfit: folders with a grid that is too large. cure: the setting for them.
+    kind, settings: of the recipe that the rows of tables ask for. wrong: what their builds refuse.
+    """
 
     unread: dict[str, None] = field(default_factory=dict)
     unfit: dict[str, str] = field(default_factory=dict)
     cure: str = ""
+    kind: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    wrong: dict[str, None] = field(default_factory=dict)
 
 
 def account(
@@ -250,6 +259,7 @@ def account(
     if seen.unfit:
         first = next(iter(seen.unfit.values()))
         notes.append(f"folders that do not fit: {', '.join(seen.unfit)} ({first}); {seen.cure}")
+    notes += seen.wrong
     if divided:
         named = ", ".join(sorted(divided)[:_NAMED])
         notes.append(f"test_share divides all files, {named} too: {_SPLIT_NAMES}")
@@ -284,8 +294,9 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
     first = sources[0][1]
     own = [n.removeprefix(f"{first}/") for n in names if not first or n.startswith(f"{first}/")]
     listed = ", ".join(f'"{name}/{source}"'.replace('/"', '"') for _, source, _ in sources)
-    is_maze = recipe.kind == "sudoku" and _is_maze(drop / first / sources[0][2][0], links)
-    lines = [f'kind = "{_MAZE if is_maze else recipe.kind}"', f"sources = [{listed}]"]
+    lines = [f'kind = "{seen.kind or recipe.kind}"', f"sources = [{listed}]"]
+    if seen.settings:
+        lines += ["[settings]", *(f"{key} = {toml_value(it)}" for key, it in seen.settings.items())]
     if recipe.kind == _GRID:
         lines += ["[settings]", cells_of(grid_files(drop / first, links)[0].path, links)]
     elif recipe.kind == _ARC:
@@ -313,21 +324,6 @@ def _arc_settings(names: Collection[str], is_part: bool) -> Iterator[str]:
     if tested != [EVALUATION]:
         yield f"{EVALUATION} = {json.dumps(sorted(tested))}"
     yield 'dtype = "uint8"'
-
-
-def _is_maze(file: Path, links: LinkRule) -> bool:
-    """Whether the first question of a table is a maze."""
-    from gristmill.puzzles.domains.boards import encoded
-    from gristmill.puzzles.raw.file_forms import is_table
-    from gristmill.puzzles.raw.tables import read_rows
-
-    if not is_table(file.name):
-        return False
-    try:
-        question = next(read_rows(file, links=links)).questions[0]
-    except BadInput:
-        return False
-    return bool(encoded(question).all())
 
 
 def _files_of(recipe: Recipe, source: str, drop: Path, links: LinkRule, seen: _Seen) -> list[str]:
@@ -383,6 +379,7 @@ def _is_puzzle(name: str) -> bool:
 def _read(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[str]:
     """Paths in a source of the files that a recipe reads. Raises BadInput as its builder does."""
     from gristmill.puzzles.raw.file_forms import both_tables, is_table, source_folders
+    from gristmill.puzzles.raw.fitness import fitness
     from gristmill.puzzles.raw.grid_rows import grid_files, read_grids
     from gristmill.puzzles.raw.tables import check_header, columns_of, read_bank, sudoku_files
 
@@ -390,26 +387,29 @@ def _read(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[st
     if recipe.kind == _ARC:
         return _tasks(recipe, folder, links, seen)
     if recipe.kind == _GRID:
-        grids = [file.path for file in grid_files(folder, links)]
-        for path in grids:
-            next(read_grids(path, None, links))
-        return [path.name for path in grids]
-    columns: dict[str, str] = {}
-    if recipe.kind == _MAZE:
+        paths = [file.path for file in grid_files(folder, links)]
+    elif recipe.kind == _MAZE:
         listed = [entry.name for entry in list_files(folder, root=folder, links=links, deep=False)]
         paths = list(both_tables(folder, listed).values())
-        banks: list[Path] = []
     else:
-        files = [file.path for file in sudoku_files(folder, links)]
-        paths = [path for path in files if is_table(path.name)]
-        banks = [path for path in files if not is_table(path.name)]
-        named = (recipe.settings.get(f"{role}_column") for role in ("question", "answer"))
-        columns = columns_of(*named)
+        paths = [file.path for file in sudoku_files(folder, links)]
+    # Without a recipe the rows say what it would be.
+    known = (recipe.kind, recipe.settings) if recipe.name else ("", None)
+    found = fitness(folder, links, files=paths, kind=known[0], settings=known[1])
+    settings = recipe.settings if recipe.name else found.settings if found else {}
+    columns = columns_of(*(settings.get(f"{role}_column") for role in ("question", "answer")))
+    is_judged = not recipe.name and found is not None and found.wins
     for path in paths:
-        check_header(path, links, columns)
-    for path in banks:
-        next(read_bank(path, links=links), None)
-    return [path.name for path in (*paths, *banks)]
+        if is_table(path.name):
+            check_header(path, links, columns)
+        elif not is_judged:
+            read = read_bank if recipe.kind == "sudoku" else partial(read_grids, symbols=None)
+            next(iter(read(path, links=links)), None)
+    if found is not None and not recipe.name and recipe.kind != _GRID:
+        seen.kind, seen.settings = found.kind, {**seen.settings, **found.settings}
+    if found is not None and found.first is not None:
+        seen.wrong[found.line] = None
+    return [path.name for path in paths]
 
 
 def _tasks(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[str]:

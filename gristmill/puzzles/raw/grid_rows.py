@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -123,12 +124,27 @@ def read_grids(
         raise BadInput(path, "holds no row: get the file again, or remove it")
 
 
+def each_grid(path: Path, head: bytes) -> Iterator[GridRow | BadInput]:
+    """Yield the rows at the beginning of a file; one that breaks a rule is its error.
+
+    head: whole lines. Cells are as of `read_grids` without symbols.
+    """
+    for number, line in enumerate(head.split(b"\n"), 1):
+        if line.strip():
+            try:
+                yield _row(load_json(line, path, GRID_LIMITS, number), None, path, number)
+            except BadInput as error:
+                yield error
+
+
 def cells_of(path: Path, links: LinkRule = REFUSE_LINKS) -> str:
     """The setting that names the cells of a file, as its first rows have them: a line of TOML."""
     cells: set[Any] = set()
     with open_file(path, root=path.parent, links=links, buffering=0) as file:
         for number, line in enumerate(islice(lines(reads(file), path, GRID_LIMITS), _LOOKED_AT), 1):
-            row = load_json(line, path, GRID_LIMITS, number) if line.strip() else None
+            row = None
+            with suppress(BadInput):  # another row says what cells are
+                row = load_json(line, path, GRID_LIMITS, number)
             grids = [row.get(key) for key in _KEYS[:2]] if isinstance(row, dict) else []
             listed = (of for grid in grids if isinstance(grid, list) for of in grid)
             cells.update(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -35,12 +35,15 @@ class Recipe:
 
     sources: folders below the inbox, as `arc_agi` or `concept_arc/corpus`, in the order in which
         they are read; none where the builder needs no input.
+    is_large: whether it is built only where a person asks for it by name, or has built it;
+        default False.
     """
 
     name: str
     kind: str
     sources: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    is_large: bool = field(default=False, compare=False)
 
     @property
     def drops(self) -> tuple[str, ...]:
@@ -53,15 +56,20 @@ class Recipe:
         return f"puzzles/{self.kind}"
 
 
-_BUILT_IN = (
-    Recipe(
-        "arc-aug-1000",
-        "arc",
-        ("arc_agi", "concept_arc/corpus"),
-        {"num_aug": 1000, "dtype": "uint8"},
+_BUILT_IN: Final[Sequence[Recipe]] = (
+    *(
+        Recipe(f"{name}-aug-{count}", "arc", sources, settings, is_large)
+        for count, settings, is_large in (
+            (20, {"num_aug": 20}, False),
+            # As the papers train: a person asks for these 3.2 million rows.
+            (1000, {"num_aug": 1000, "dtype": "uint8"}, True),
+        )
+        for name, sources in (
+            ("arc", ("arc_agi", "concept_arc/corpus")),
+            ("arc-1", ("arc_agi",)),
+            ("arc-2", ("arc_agi_2",)),
+        )
     ),
-    Recipe("arc-1-aug-1000", "arc", ("arc_agi",), {"num_aug": 1000, "dtype": "uint8"}),
-    Recipe("arc-2-aug-1000", "arc", ("arc_agi_2",), {"num_aug": 1000, "dtype": "uint8"}),
     Recipe("arc-sample", "arc", ("arc-sample",), {"num_aug": 8}),
     Recipe("sudoku-extreme-full", "sudoku", ("sudoku-extreme",)),
     Recipe("sudoku-sample", "sudoku", ("sudoku-sample",), {"num_aug": 3}),
@@ -78,7 +86,8 @@ BUILT_IN: Final[Mapping[str, Recipe]] = {recipe.name: recipe for recipe in _BUIL
 def is_part(recipe: Recipe, other: Recipe) -> bool:
     """Whether two recipes are built in, and the other one has all sources of the first and more."""
     is_built_in = BUILT_IN.get(recipe.name) == recipe and BUILT_IN.get(other.name) == other
-    return is_built_in and bool(recipe.sources) and set(recipe.sources) < set(other.sources)
+    is_alike = is_built_in and recipe.is_large == other.is_large
+    return is_alike and bool(recipe.sources) and set(recipe.sources) < set(other.sources)
 
 
 FOLDER: Final = "recipes"

@@ -355,6 +355,44 @@ class _Reader:
         return BadInput(self._path, rule, self._line if line == -1 else line)
 
 
+class _ByRow(_Reader):
+    """Gives each row by itself."""
+
+    def row(self, octets: bytes, number: int) -> Held:
+        """The row of a line that is not blank, which has this number."""
+        self._line = number
+        fields = self._fields(octets) or []
+        question, answer = (fields[at] for at in self._columns[:2])
+        self._check_lengths(question, answer)
+        return number, question.encode("latin-1"), answer.encode("latin-1"), None
+
+
+def each_row(
+    path: Path, head: bytes, columns: Mapping[str, str], length: int | None
+) -> Iterator[Held | BadInput]:
+    """Yield the rows at the beginning of a table or a bank; one that breaks a rule is its error.
+
+    head: whole lines. columns, length: as of `read_rows`.
+
+    Raises BadInput as `check_header`.
+    """
+    reader, has_header = _ByRow(path, length, CSV_LIMITS, columns), is_table(path.name)
+    if has_header:
+        reader.check_header(head)
+    for number, line in enumerate(head.split(b"\n"), 1):
+        if not line.strip() or (has_header and number == 1):
+            continue
+        try:
+            if has_header:
+                yield reader.row(line, number)
+            elif b"\r" in line.rstrip():
+                yield BadInput(path, CARRIAGE_RETURN, number)
+            elif (row := _row(line.split(), path, number)) is not None:
+                yield number, *row
+        except BadInput as error:
+            yield error
+
+
 _KNOWN: Final = ", ".join(repr(character) for character in CHARSET)
 
 

@@ -52,12 +52,12 @@ def test_a_drop_starts_the_recipes_whose_sources_are_then_all_there(
     put_recipe(lake, "alone", "arc", ["arc_agi"])
     look()
     # Each once, though two inboxes could start the first one.
-    assert look() == [("puzzles/arc", "arc-1-aug-1000"), ("puzzles/arc", "alone")]
+    assert look() == [("puzzles/arc", "arc-1-aug-20"), ("puzzles/arc", "alone")]
     # The one that waits for another drop is a partition, and one that no drop is for is none.
-    assert keys(instance, "arc") == {"alone", "arc-aug-1000", "arc-1-aug-1000"}
+    assert keys(instance, "arc") == {"alone", "arc-aug-20", "arc-1-aug-20"}
     put_tasks(lake, "concept_arc/corpus")
     look()
-    assert look() == [("puzzles/arc", "arc-aug-1000")]
+    assert look() == [("puzzles/arc", "arc-aug-20")]
     assert look() == []
     assert set(instance.get_dynamic_partitions("puzzles_sources")) == {"arc_agi", "concept_arc"}
     assert list(instance.get_dynamic_partitions("puzzles_recipes")) == ["alone"]
@@ -86,23 +86,39 @@ def test_a_drop_that_is_still_arriving_starts_nothing_by_another(look: Tick, lak
     look()
     put_tasks(lake, "concept_arc/corpus")
     # The corpus has been seen once: ARC is alone as yet.
-    assert look() == [("puzzles/arc", "arc-1-aug-1000")]
-    assert look() == [("puzzles/arc", "arc-aug-1000")]
+    assert look() == [("puzzles/arc", "arc-1-aug-20")]
+    assert look() == [("puzzles/arc", "arc-aug-20")]
 
 
 def test_arc_alone_is_not_built_beside_the_dataset_that_takes_it_in(look: Tick, lake: Lake) -> None:
     for name in ("arc_agi", "concept_arc/corpus"):
         put_tasks(lake, name)
     look()
-    assert look() == [("puzzles/arc", "arc-aug-1000")]
-    assert "arc-aug-1000" in wanted(lake) and "arc-1-aug-1000" not in wanted(lake)
+    assert look() == [("puzzles/arc", "arc-aug-20")]
+    assert "arc-aug-20" in wanted(lake) and "arc-1-aug-20" not in wanted(lake)
+    standing = lake.root / "puzzles" / "arc-1-aug-20"
+    standing.mkdir(parents=True)
+    (standing / "provenance.json").write_text('{"asset": "puzzles/arc"}')
+    assert {"arc-aug-20", "arc-1-aug-20"} <= wanted(lake), "what stands is kept current"
+    put_tasks(lake, "arc_agi", number=2)
+    look()
+    assert sorted(look()) == [("puzzles/arc", "arc-1-aug-20"), ("puzzles/arc", "arc-aug-20")]
+
+
+def test_a_thousand_augmentations_are_built_for_who_asks(look: Tick, lake: Lake) -> None:
+    put_tasks(lake, "arc_agi")
+    look()
+    assert look() == [("puzzles/arc", "arc-1-aug-20")]
+    assert wanted(lake) == {"arc-1-aug-20", "arc-aug-20"}  # one waits for another drop
     standing = lake.root / "puzzles" / "arc-1-aug-1000"
     standing.mkdir(parents=True)
     (standing / "provenance.json").write_text('{"asset": "puzzles/arc"}')
-    assert {"arc-aug-1000", "arc-1-aug-1000"} <= wanted(lake), "what stands is kept current"
     put_tasks(lake, "arc_agi", number=2)
     look()
-    assert sorted(look()) == [("puzzles/arc", "arc-1-aug-1000"), ("puzzles/arc", "arc-aug-1000")]
+    assert look() == [("puzzles/arc", "arc-1-aug-1000")], "what stands is current, and no try"
+    assert wanted(lake) == {"arc-1-aug-1000", "arc-aug-20"}
+    put_recipe(lake, "arc-aug-1000", "arc", ["arc_agi", "concept_arc/corpus"], num_aug=1000)
+    assert "arc-aug-1000" in wanted(lake)
 
 
 def test_a_replaced_drop_starts_its_recipes_again(look: Tick, lake: Lake) -> None:
@@ -117,12 +133,12 @@ def test_a_replaced_drop_starts_its_recipes_again(look: Tick, lake: Lake) -> Non
 def test_the_command_registers_recipe_files_and_drops(lake: Lake, instance) -> None:
     put_tasks(lake, "tasks")
     put_recipe(lake, "mine", "arc", ["tasks"])
-    put_recipe(lake, "arc-aug-1000", "sudoku", ["tasks"])
+    put_recipe(lake, "arc-aug-20", "sudoku", ["tasks"])
     (lake.inbox("puzzles") / "empty").mkdir()
     empty, recipe = (drop for inbox in FAMILY.inboxes for drop in register(instance, lake, inbox))
     assert (empty.key, empty.state) == ("empty", REFUSED)
     assert "holds no file" in empty.reason
-    assert (recipe.key, recipe.state) == ("arc-aug-1000", REFUSED)
+    assert (recipe.key, recipe.state) == ("arc-aug-20", REFUSED)
     assert "has the kind arc, and a name has one kind" in recipe.reason
     assert (keys(instance, "arc"), keys(instance, "sudoku")) == ({"mine"}, set())
     assert list(instance.get_dynamic_partitions("puzzles_sources")) == ["tasks"]

@@ -13,6 +13,7 @@ from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import ARRIVING, READY, REFUSED, UNREAD, WAITS
 from gristmill.keys import BadKey
 from gristmill.puzzles import builds as known
+from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.raw.recipes import (
     BUILT_IN,
     CONFIGS,
@@ -50,6 +51,11 @@ def test_the_recipes_of_the_original_have_its_settings() -> None:
     assert BUILT_IN["arc-1-aug-1000"].sources == ("arc_agi",)
     assert BUILT_IN["arc-2-aug-1000"].settings == BUILT_IN["arc-aug-1000"].settings
     assert BUILT_IN["arc-2-aug-1000"].sources == ("arc_agi_2",)
+    for name in ("arc", "arc-1", "arc-2"):
+        first = BUILT_IN[f"{name}-aug-20"]
+        assert not first.is_large and BUILT_IN[f"{name}-aug-1000"].is_large
+        assert first.sources == BUILT_IN[f"{name}-aug-1000"].sources
+        assert ArcConfig(**first.settings) == ArcConfig(num_aug=20)  # int32, as the original says
     assert BUILT_IN["domino-optimal-play"].settings == {}
     assert BUILT_IN["maze-30x30-hard-1k"].settings == {}
 
@@ -61,7 +67,7 @@ def test_of_built_in_recipes_arc_alone_is_part_of_another_one() -> None:
         for two in BUILT_IN.values()
         if is_part(one, two)
     }
-    assert pairs == {("arc-1-aug-1000", "arc-aug-1000")}
+    assert pairs == {(f"arc-1-aug-{count}", f"arc-aug-{count}") for count in (20, 1000)}
     whole = BUILT_IN["arc-aug-1000"]
     assert not is_part(Recipe("arc-1-aug-1000", "arc", ("arc_agi",)), whole), "a person's own"
 
@@ -299,7 +305,8 @@ def test_a_recipe_is_wanted_by_a_drop_a_file_or_a_dataset_and_not_for_being_buil
 ) -> None:
     assert known.wanted(lake) == set()
     (lake.inbox("puzzles") / "arc_agi").mkdir(parents=True)
-    wanted = {name for name, recipe in BUILT_IN.items() if "arc_agi" in recipe.drops}
+    known_of = {name: each for name, each in BUILT_IN.items() if "arc_agi" in each.drops}
+    wanted = {name for name, each in known_of.items() if not each.is_large}
     assert wanted
     assert known.wanted(lake) == wanted
     put(lake, "mine", TWO_SOURCES)
