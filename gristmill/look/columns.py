@@ -40,8 +40,6 @@ _MOST_COLUMNS: Final = 500
 _MOST_VALUES: Final = 20
 _EXAMPLE: Final = 60
 _DEPTH: Final = 2
-_CELLS: Final = 16
-_OF_CELLS: Final = "0123456789.# SGo_*-?xX"
 
 
 @dataclass
@@ -53,7 +51,6 @@ class Column:
     chars: of its texts together, of a list those of its items.
     values: how often each short value was there, at most 20 of them.
     example: one value, cut.
-    cells: rows whose text has the cells of a board or maze alone.
     is_written: rows whose text is a list or an object in Python's or JSON's notation.
     """
 
@@ -63,7 +60,6 @@ class Column:
     chars: int = 0
     values: Counter[str] = field(default_factory=Counter)
     example: str = ""
-    cells: int = 0
     is_written: int = 0
 
     @property
@@ -76,11 +72,6 @@ class Column:
         """Characters of a value that is not empty."""
         return self.chars / max(self.filled, 1)
 
-    @property
-    def is_grid(self) -> bool:
-        """Whether its texts hold the cells of boards or mazes."""
-        return bool(self.filled) and self.cells == self.filled
-
     def add(self, value: Any) -> None:
         """Count a value."""
         if (kind := kind_of(value)) == EMPTY:
@@ -89,7 +80,6 @@ class Column:
         self.kinds[kind] += 1
         said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         self.chars += sum(map(len, value)) if kind == TEXTS else len(said)
-        self.cells += kind == TEXT and len(said) >= _CELLS and not said.strip(_OF_CELLS)
         self.example = self.example or said[:_EXAMPLE]
         if kind == TEXT and said[:2] in ("[{", "{'", "['", '["', '{"'):
             self.is_written += 1
@@ -198,7 +188,6 @@ def joined(parts: Iterable[Columns]) -> Columns:
             known = made.by_name.setdefault(name, Column(name))
             known.filled += column.filled
             known.chars += column.chars
-            known.cells += column.cells
             known.is_written += column.is_written
             known.kinds += column.kinds
             known.example = known.example or column.example

@@ -7,9 +7,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 from gristmill.contract import GristmillError
@@ -23,7 +24,7 @@ from gristmill.macroxue.raw.step_files import proposal as steps_proposal
 from gristmill.printable import command
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal, tasks_in
-from gristmill.puzzles.raw.tables import COLUMN_NAMES
+from gristmill.puzzles.raw.fitness import fitness
 from gristmill.settings.tables import FILE, read_drop
 from gristmill.synth.raw import TEXTS
 from gristmill.untrusted.files import LinkRule
@@ -32,6 +33,7 @@ _MOST: Final = 3
 _LONGEST: Final = 40
 """Letters of a name that is made up."""
 _DIGITS: Final = {*"123456789"}
+_CELLS, _PAIR = 81, 2
 
 
 @dataclass(frozen=True)
@@ -105,17 +107,22 @@ def _key(path: Path, ending: str) -> str:
     return re.sub(r"[^A-Za-z0-9-]+", "_", stem).strip("_")[:_LONGEST] or "drop"
 
 
-def fits(taker: Taker, columns: Columns, found: Reading) -> bool:
+def fits(taker: Taker, columns: Columns, found: Reading, links: LinkRule) -> bool:
     """Whether the rows are what an inbox takes, whose account looks at names of files alone."""
     names = {*columns.by_name}
-    if not names or taker.inbox not in ("synth", "puzzles"):
+    if not names or taker.inbox not in ("synth", PUZZLES):
         return True
-    is_task = {"train", "test"} <= names or _is_grid_row(columns)
-    is_task |= any(_is_collected(file.name) for file in found.files)
-    cells = [column for column in columns.by_name.values() if column.is_grid]
-    if 'kind = "sudoku"' in taker.recipe:
-        cells = _boards(columns)
-    return {*TEXTS} <= names if taker.inbox == "synth" else is_task or len(cells) >= 2
+    if taker.inbox == "synth":
+        return {*TEXTS} <= names
+    if {"train", "test"} <= names or any(_is_collected(file.name) for file in found.files):
+        return True
+    places = {(found.root / file.name).parent for file in found.files}
+    with suppress(GristmillError, OSError):
+        judged = (
+            fitness(place, links) for place in (places if taker.path.is_dir() else [taker.path])
+        )
+        return any(each is not None and each.wins for each in judged)
+    return False
 
 
 def task_hint(found: Reading, refused: Mapping[str, str], links: LinkRule) -> str:
@@ -130,50 +137,18 @@ def task_hint(found: Reading, refused: Mapping[str, str], links: LinkRule) -> st
     return f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}"
 
 
-def hints(found: Reading, columns: Columns) -> Iterator[str]:
+def hints(found: Reading, columns: Columns, links: LinkRule) -> Iterator[str]:
     """Yield what files are that no family reads in this form, and the form that one reads."""
     for is_form, hint in _FORMS:
         if is_form(found, columns):
-            yield hint + (_sudoku_cure(found, columns) if is_form is _is_sudoku else "")
-
-
-def _sudoku_settings(columns: Columns) -> list[str]:
-    """The settings of a recipe of Sudokus that names of columns and the blank sign ask for."""
-    cells = _boards(columns)
-    asked = next((each for each in cells if {*each.example} - _DIGITS), None)
-    solved = next((each for each in cells if not {*each.example} - _DIGITS), None)
-    if asked is None or solved is None:
-        return []
-    made = [
-        f"{role}_column = {json.dumps(column.name)}"
-        for role, column in (("question", asked), ("answer", solved))
-        if column.name.lower() not in COLUMN_NAMES[role]
-    ]
-    signs = {*asked.example} - _DIGITS
-    return made + [f"blank = {json.dumps(sign)}" for sign in signs - {"0", "."} if len(signs) == 1]
-
-
-def _sudoku_cure(found: Reading, columns: Columns) -> str:
-    made = _sudoku_settings(columns)
-    return f"; or a recipe with [settings] {', '.join(made)}" if made else ""
-
-
-def with_settings(taker: Taker, columns: Columns) -> Taker:
-    """The taker with the settings in its recipe that the rows ask for."""
-    is_bare = 'kind = "sudoku"' in taker.recipe and "[settings]" not in taker.recipe
-    made = _sudoku_settings(columns) if is_bare else []
-    return (
-        replace(taker, recipe="\n".join([taker.recipe + "[settings]", *made, ""]))
-        if made
-        else taker
-    )
+            yield hint + (_no_bank(found, columns, links) if is_form is _is_sudoku else "")
 
 
 def _boards(columns: Columns) -> list[Column]:
     return [
         column
         for column in columns.by_name.values()
-        if column.kind == TEXT and column.is_grid and 81 <= column.mean < 82
+        if column.kind == TEXT and abs(column.mean - _CELLS) < 1 and " " not in column.example
     ]
 
 
@@ -181,9 +156,26 @@ def _is_collected(name: str) -> bool:
     return re.search(r"[-_](challenges|solutions)\.json$", name) is not None
 
 
+def is_bank(columns: Columns) -> bool:
+    """Whether rows are Sudokus with their solutions, which no recipe of texts is to read."""
+    return len(_boards(columns)) == _PAIR
+
+
 def _is_sudoku(found: Reading, columns: Columns) -> bool:
-    is_read = {"question", "answer", "rating"} <= {*columns.by_name}
-    return len(_boards(columns)) >= 2 and not is_read
+    return is_bank(columns)
+
+
+def _no_bank(found: Reading, columns: Columns, links: LinkRule) -> str:
+    """What is wrong with a table of Sudokus, or what makes one of JSON lines; else empty."""
+    name = found.files[0].name
+    with suppress(GristmillError, OSError):
+        judged = fitness(found.root / name, links, kind="sudoku")
+        if judged is not None and judged.first is not None:
+            return f": {judged.line if judged.rows else judged.first.rule}"
+    boards = sorted(_boards(columns), key=lambda column: {*column.example} <= _DIGITS)
+    keys = ", ".join(f".{json.dumps(column.name)}" for column in boards)
+    lines = f"(echo question,answer; jq -r '[{keys}] | @csv' {quote(name)}) > sudoku.csv"
+    return f": `{lines}` makes one" if name.endswith((".jsonl", ".ndjson")) else ""
 
 
 def _is_grid(found: Reading, columns: Columns) -> bool:
@@ -242,7 +234,7 @@ def _is_boards(found: Reading, columns: Columns) -> bool:
 
 def _has_cells(row: Mapping[str, object]) -> bool:
     words = re.findall(r"[^]\s,;:(){}'\"[]+", " ".join(map(str, row.values())))
-    runs = [len([*own]) for is_cell, own in groupby(words, _CELLS.__contains__) if is_cell]
+    runs = [len([*own]) for is_cell, own in groupby(words, _RANKS.__contains__) if is_cell]
     return any(16 <= length < 24 for length in runs)
 
 
@@ -262,7 +254,7 @@ _STEPS: Final = (
     "writes them, beside a steps.toml that says which column is run_id and which is board, as "
     'schema = 1, kind = "steps", [fields] run_id = "game", board = "exps"'
 )
-_CELLS: Final = {*map(str, range(18)), *(str(1 << rank) for rank in range(18))}
+_RANKS: Final = {*map(str, range(18)), *(str(1 << rank) for rank in range(18))}
 """Cells of a board, as ranks or as tiles."""
 _FORMS: Final[Sequence[tuple[Fits, str]]] = (
     (

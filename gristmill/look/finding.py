@@ -26,7 +26,7 @@ from gristmill.corpora.raw.drops import (
 from gristmill.corpora.raw.reader import Reader
 from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import SPEAKERS, Columns, joined, message_keys, talk_of, value_at
-from gristmill.look.families import Taker, asked, fits, hints, task_hint, with_settings
+from gristmill.look.families import Taker, asked, fits, hints, is_bank, task_hint
 from gristmill.look.games import game_notes
 from gristmill.look.notes import account_notes, of_corpus, part_notes
 from gristmill.look.proposal import (
@@ -93,13 +93,13 @@ def look(
     if is_wanted and not tasks:  # their pairs are no rows
         read_rows(reading, links, is_all=is_all)
     columns = joined(file.columns for file in reading.files)
-    taken = [with_settings(each, columns) for each in taken if fits(each, columns, reading)]
+    taken = [each for each in taken if fits(each, columns, reading, links)]
     parts = _parts(reading.files)
     unread, misnamed = _unread(taken, parts, links), _absent(taken, parts, links)
     taken = [] if unread else taken
     said = [tasks] if tasks else []
     if not taken and not tasks:
-        said = list(hints(reading, columns))
+        said = list(hints(reading, columns, links))
     found = Look(
         reading,
         name or name_of(path.name if path.is_dir() else path.name.partition(".")[0]),
@@ -120,6 +120,8 @@ def look(
 def _propose(found: Look) -> None:
     """Give what was found its recipe, and the notes on what that recipe leaves."""
     reading, parts = found.reading, found.parts
+    if is_bank(found.columns):
+        return
     left = {name: str(part.guess) for part in parts if not is_readable(part) for name in part.files}
     if any(map(is_readable, parts)):
         kept = _of_one_meaning(_without_unanswered(found, left), left)

@@ -22,8 +22,9 @@ from tests.macroxue.step_drops import save, self_play
 pytestmark = pytest.mark.usefixtures("games_played_once")
 
 BOARD = "53..7...." * 9
+RIGHT = "".join(str((3 * (y % 3) + y // 3 + x) % 9 + 1) for y in range(9) for x in range(9))
+CLUES = f"...{RIGHT[3:]}"
 MAZE = "#####" + "#S  #" + "# # #" + "#  G#" + "#####"
-SOLVED = "534678912" * 9
 TASK = {"train": [{"input": [[1]], "output": [[2]]}], "test": [{"input": [[3]]}]}
 SAMPLES = {place: write for each in catalogs() for place, write in each.samples.items()}
 FAMILIES = ("chess", "puzzles", "macroxue")
@@ -104,7 +105,7 @@ def test_parquet_without_the_columns_of_synth_is_not_taken_by_it(tmp_path):
     taken, _ = asked(listed(tmp_path, REFUSE_LINKS), REFUSE_LINKS)
     assert [taker.inbox for taker in taken] == ["synth"]
     found = look(tmp_path)
-    assert not fits(taken[0], found.columns, found.reading)
+    assert not fits(taken[0], found.columns, found.reading, REFUSE_LINKS)
     assert (found.takers, found.proposal.good) == ([], 4)
 
 
@@ -115,11 +116,15 @@ FORMS = {
         json.dumps({"t": TASK}),
         "arc-agi_training_solutions.json: is missing beside arc-agi_training_challenges.json",
     ),
-    "Sudoku": ("sudoku.csv", f"clues,filled\n{BOARD},{BOARD}\n", "Sudokus of 81 cells"),
-    "columns of a Sudoku": (
+    "Sudoku": (
         "sudoku.csv",
-        f"clues,filled\n{BOARD.replace('.', '_')},{SOLVED}\n",
-        'question_column = "clues", answer_column = "filled", blank = "_"',
+        f"clues,filled\n{BOARD},{BOARD}\n",
+        "or set question_column to its name",
+    ),
+    "Sudokus in lines": (
+        "mine.jsonl",
+        json.dumps({"done": RIGHT, "puzzle": CLUES, "id": 1}),
+        """(echo question,answer; jq -r '[."puzzle", ."done"] | @csv' mine.jsonl) > sudoku.csv""",
     ),
     "tasks in an object": ("a.json", json.dumps({"t": TASK, "u": TASK}), "tasks of ARC in one"),
     "tasks in a list": ("a.json", json.dumps([TASK]), "tasks of ARC in one file"),
@@ -179,6 +184,7 @@ def test_a_form_that_no_family_reads_is_named_with_one_that_is_read(form, tmp_pa
     found = look(tmp_path)
     assert found.takers == []
     assert [hint for hint in found.hints if said in hint]
+    assert "Sudoku" not in form or not found.proposal.text
     assert not any("holds its rows" in line for line in lines(found))
 
 
@@ -192,8 +198,17 @@ READ = {
         'dtype = "uint8"\n',
     ),
     "Sudoku with a sign": (
-        {"sudoku.csv": f"puzzle,solution\n{BOARD.replace('.', '_')},{SOLVED}\n"},
+        {"sudoku.csv": f"puzzle,solution\n{CLUES.replace('.', '_')},{RIGHT}\n"},
         'kind = "sudoku"\nsources = ["mine"]\n[settings]\nblank = "_"\n',
+    ),
+    "columns of a Sudoku": (
+        {"sudoku.csv": f"clues,filled\n{CLUES},{RIGHT}\n"},
+        'kind = "sudoku"\nsources = ["mine"]\n[settings]\nquestion_column = "clues"\n'
+        'answer_column = "filled"\n',
+    ),
+    "Sudokus and a bad row": (
+        {"sudoku.csv": "puzzle,solution\n" + f"{CLUES},{RIGHT}\n" * 30 + "1,2"},
+        'kind = "sudoku"\nsources = ["mine"]\n',
     ),
     "Kaggle": (
         {
@@ -204,7 +219,7 @@ READ = {
         'dtype = "uint8"\n',
     ),
     "Sudoku": (
-        {"sudoku.csv": f"quizzes,solutions\n{BOARD},{BOARD}\n"},
+        {"sudoku.csv": f"quizzes,solutions\n{CLUES},{RIGHT}\n"},
         'kind = "sudoku"\nsources = ["mine"]\n',
     ),
     "mazes": (
