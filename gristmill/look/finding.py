@@ -270,25 +270,35 @@ def _absent(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> l
     return notes
 
 
-def write(found: Look) -> Path:
-    """Write the recipe into the folder, and return its path.
+def write(found: Look, data_root: Path = Path("data")) -> Path:
+    """Write the recipe where its family reads it, and return its path.
+
+    data_root: below which the recipes of puzzles are; others stand beside the files.
 
     Raises GristmillError where there is none, it reads no row, a family reads the files as they
-    are, or the folder has a recipe.
+    are, or there is a recipe.
     """
-    beside = next((taker for taker in found.takers if taker.beside), None)
-    place = found.reading.root / (beside.beside if beside else CORPUS)
+    taker = next((taker for taker in found.takers if taker.recipe), None)
+    place = found.reading.root / CORPUS if taker is None else recipe_place(found, taker, data_root)
     taken = GristmillError(f"{place}: is there already: move it away first")
     if place.exists():
         raise taken
-    if not beside and (reason := _unwritten(found)):
+    if taker is None and (reason := _unwritten(found)):
         raise GristmillError(f"{place}: is not written: {reason}")
     try:
+        place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("x", encoding="utf-8") as file:
-            file.write(beside.recipe if beside else found.proposal.text)
+            file.write(found.proposal.text if taker is None else taker.recipe)
     except FileExistsError as error:
         raise taken from error
     return place
+
+
+def recipe_place(found: Look, taker: Taker, data_root: Path) -> Path:
+    """Where the recipe stands that a family needs to read the files."""
+    if taker.beside:
+        return found.reading.root / taker.beside
+    return data_root / "drops" / taker.inbox / "recipes" / f"{found.name}.toml"
 
 
 def _unwritten(found: Look) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.look.columns import Column
-from gristmill.look.finding import OWN, Look
+from gristmill.look.finding import OWN, Look, recipe_place
 from gristmill.printable import command, cut, plain, printable
 
 _MOST: Final = 40
@@ -15,16 +16,19 @@ _NAMED: Final = 3
 _WIDE: Final = 32
 
 
-def lines(found: Look, *, is_written: bool = False) -> Iterator[str]:
+def lines(
+    found: Look, data_root: Path = Path("data"), *, is_written: bool = False
+) -> Iterator[str]:
     """Yield the lines of a look; nothing in them is obeyed by a terminal.
 
+    data_root: below which recipes of puzzles stand.
     is_written: whether the recipe is written, so that no line says how; default False.
     """
-    for line in _lines(found, is_written):
+    for line in _lines(found, data_root, is_written):
         yield plain(line)
 
 
-def _lines(found: Look, is_written: bool) -> Iterator[str]:
+def _lines(found: Look, data_root: Path, is_written: bool) -> Iterator[str]:
     reading = found.reading
     size = sum(file.size for file in reading.files) + sum(reading.others.values())
     count = len(reading.files) + len(reading.others) + len(reading.refused)
@@ -60,9 +64,10 @@ def _lines(found: Look, is_written: bool) -> Iterator[str]:
         state = f"read once it has {taker.beside}" if taker.beside else state
         yield f"{state}: {'; '.join(taker.lines)}: `{taker.command}`"
         if taker.recipe:
-            file = taker.beside or f"drops/{taker.inbox}/recipes/{found.name}.toml"
-            yield f"recipe, a guess, for {file}:"
+            yield f"recipe, a guess, for {recipe_place(found, taker, data_root)}:"
             yield from (f"  {line}" for line in taker.recipe.splitlines())
+            if not is_written:
+                yield f"to write it there: `{command('look --write', str(reading.path))}`"
     if not found.takers:
         yield from _recipe(found, is_written)
 

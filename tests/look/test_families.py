@@ -254,10 +254,9 @@ def test_a_form_that_a_recipe_reads_is_taken_with_the_recipe_to_write(form, tmp_
     found = look(tmp_path / "mine")
     assert [(taker.inbox, taker.recipe) for taker in found.takers] == [("puzzles", recipe)]
     said = "\n".join(lines(found))
-    assert "read as it is: " in said and "for drops/puzzles/recipes/mine.toml:" in said
-    written = tmp_path / "drops/puzzles/recipes/mine.toml"
-    written.parent.mkdir(parents=True)
-    written.write_text(recipe)
+    assert "read as it is: " in said and "for data/drops/puzzles/recipes/mine.toml:" in said
+    written = write(found, tmp_path / "data")
+    assert written == tmp_path / "data/drops/puzzles/recipes/mine.toml"
     assert f'"{read_recipe_file(written).sources[0]}"' in recipe
 
 
@@ -268,7 +267,7 @@ def test_steps_of_2048_get_the_file_that_makes_them_a_drop(tmp_path):
     (taker,) = asked(listed(folder, REFUSE_LINKS), REFUSE_LINKS)[0]
     assert (taker.inbox, taker.recipe, taker.beside) == ("macroxue", text, "steps.toml")
     found = look(folder)
-    assert "recipe, a guess, for steps.toml:" in list(lines(found))
+    assert f"recipe, a guess, for {folder}/steps.toml:" in list(lines(found))
     assert write(found).read_text() == text
     (taker,) = asked(listed(folder, REFUSE_LINKS), REFUSE_LINKS)[0]
     assert (taker.inbox, taker.recipe) == ("macroxue", "")
