@@ -134,7 +134,7 @@ def _propose(found: Look) -> None:
         because = (f"{name}: no row gives a record ({rule}): {LEFT}" for name, rule in lost.items())
         found.notes += shortened([*because])
     if found.proposal.text and found.proposal.rows:
-        found.notes += account_notes(found.proposal, parts)
+        found.notes += account_notes(found.proposal, reading.files, found.splits)
 
 
 def _talks(found: Look) -> Proposal | None:
