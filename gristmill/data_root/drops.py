@@ -262,7 +262,7 @@ class DataRoot(RootSettings):
         """
         inbox = drop.parent.relative_to(self.root / DROPS).as_posix()
         try:
-            columns = families.drop_kind(inbox).columns
+            columns = families.drop_kind(inbox).column_states
             return [*columns(drop, self.link_rule(), account, counts or {})]
         except (GristmillError, OSError) as error:
             log.warning("%s: nothing is said of its columns: %s", drop, error)

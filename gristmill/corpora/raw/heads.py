@@ -117,7 +117,7 @@ def _heads(
         if kind(name.rpartition("/")[2]) is not None
     ]
     tables = [path for _, path in chosen if path.name.lower().endswith(".parquet")]
-    known = _of_parquet(dict.fromkeys(tables), links)
+    known = rows_of_parquet(dict.fromkeys(tables), links)
     found = []
     for split, path in chosen:
         own = known.get(path)
@@ -136,7 +136,7 @@ def _spaced(names: Sequence[str]) -> Sequence[str]:
     return [names[place * (len(names) - 1) // (_FILES - 1)] for place in range(_FILES)]
 
 
-def _of_parquet(paths: Collection[Path], links: LinkRule) -> dict[Path, list[Row]]:
+def rows_of_parquet(paths: Collection[Path], links: LinkRule) -> dict[Path, list[Row]]:
     """The first rows of Parquet files, of all columns that JSON has; none of damaged files."""
     good: list[Path] = []
     found: list[list[bytes | str] | None] = []
