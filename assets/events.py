@@ -18,6 +18,7 @@ from assets.checking.rules import inputs_of
 from gristmill import families, markdown, provenance
 from gristmill.browse.web.asked import Asked
 from gristmill.contract import BadInput, GristmillError, in_words
+from gristmill.inbox.columns import column_lines
 from gristmill.inbox.hub import HubError
 from gristmill.keys import refusal
 from gristmill.markdown import escape
@@ -109,7 +110,17 @@ _AROUND = 200
 _LONGEST_LIST = 1000
 _LONGEST_NOTES = 3000
 RESERVED: Final = (
-    *("path", "samples", "status", "account", "not checked", "notes", "bytes", "seconds"),
+    *(
+        "path",
+        "samples",
+        "status",
+        "account",
+        "columns",
+        "not checked",
+        "notes",
+        "bytes",
+        "seconds",
+    ),
     *("peak_memory_mb", "tokenizer", "source drop", "zero"),
 )
 """Names that no count takes."""
@@ -181,7 +192,10 @@ def _picture(published: Published, sample: Callable[[Path], int]) -> dict[str, A
 
 def _notes(published: Published) -> dict[str, Any]:
     """What became of the drop, what nobody checked, and notes."""
-    found = {"account": published.account, "not checked": published.not_checked}
+    accounted = published.record.account
+    columns = "\n".join(column_lines(accounted.columns)) if accounted else ""
+    found = {"account": published.account, "columns": columns}
+    found["not checked"] = published.not_checked
     notes = {"notes": _listed(published.notes)} if published.notes else {}
     return {**{title: plain(text) for title, text in found.items() if text}, **notes}
 

@@ -18,6 +18,7 @@ from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.data_root.states import DropStates
 from gristmill.inbox import REFUSED
+from gristmill.inbox.columns import column_lines
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
 from gristmill.inbox.listing import Account, list_inbox
 from gristmill.look.finding import OWN, look
@@ -96,7 +97,9 @@ def _say_state(lake: Lake, inbox: Inbox, place: Path, *, is_known: bool) -> None
     """Print the account and the state of a drop. Ends the command with status 1 if refused."""
     made = list[Account]()
     found = lake.judged(inbox.folder, place, made)
-    for line in (*(line for account in made for line in account.lines), *found.notes):
+    columns = [each for account in made for each in lake.columns(place, account)]
+    files = [line for account in made for line in account.lines]
+    for line in (*files, *column_lines(columns), *found.notes):
         say(shown(line))
     if found.is_buildable and is_known and DropStates(lake.root).is_taken(place):
         say("taken: what is built from it is current")

@@ -48,6 +48,7 @@ class Outcome:
     seconds: duration of the recorded build.
     error: class of the library's error that it failed with; empty for any other failure.
     account: what became of the files and rows of its drop; empty for an artifact of no drop.
+    columns: what became of the columns of its drop, a line each; empty where nobody knows.
     not_checked: the rules that its config leaves to the readers, in one line; empty for none.
     """
 
@@ -61,6 +62,7 @@ class Outcome:
     reason: str = ""
     error: str = ""
     account: str = ""
+    columns: str = ""
     not_checked: str = ""
 
     @property
@@ -88,7 +90,7 @@ def show(
     ]
     _show_by_asset(listed, started_in)
     for item in listed:
-        for line in filter(None, (item.account, item.not_checked)):
+        for line in filter(None, (item.account, *item.columns.split("\n"), item.not_checked)):
             say(f"{shown_text(item.target)}: {shown_text(line)}")
     for line in reasons(outcomes):
         say(line)
@@ -200,6 +202,7 @@ def outcome_of(asset: str, partition: str, metadata: Mapping[str, Any]) -> Outco
         seconds=metadata["seconds"],
         place=str(metadata["path"]),
         account=str(metadata.get("account", "")),
+        columns=str(metadata.get("columns", "")),
         not_checked=str(metadata.get("not checked", "")),
     )
 

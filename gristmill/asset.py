@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -16,6 +16,7 @@ from gristmill.settings.tables import Settings, Table, resolve
 
 if TYPE_CHECKING:
     from gristmill.data_root import DataRoot
+    from gristmill.inbox.columns import ColumnState
     from gristmill.inbox.listing import Account
     from gristmill.provenance import Input, Tokenizer
     from gristmill.publish.build import Attempt, Build
@@ -194,6 +195,7 @@ class Wanted:
         space: int = 0,
         deletes: Sequence[str] = (),
         account: Account | None = None,
+        split: str = "",
         fetches: bool = False,
         remarks: Sequence[str] = (),
     ) -> Build:
@@ -203,6 +205,7 @@ class Wanted:
             remarks: see `Build`.
         shared: name of its record in a folder that several partitions share; default: it has a
             folder of its own.
+        split: of the files of `account`, where it is of one split alone; default: it says it.
         sampled: whether laws that take long look at a sample (default False).
         """
         # Looking at declarations loads no records.
@@ -232,9 +235,28 @@ class Wanted:
             space=space,
             deletes=deletes,
             account=account,
+            columns=lambda counts: self._columns(inputs, account, split, counts),
             fetches=fetches,
             remarks=remarks,
         )
+
+    def _columns(
+        self,
+        inputs: Sequence[Input],
+        account: Account | None,
+        split: str,
+        counts: Mapping[str, int | float],
+    ) -> Iterator[ColumnState]:
+        """Yields what became of the columns of the drops among the inputs."""
+        from gristmill.provenance.raw_inputs import drop_of
+
+        root = self.root.root
+        raw = (root / item.path for item in inputs if item.path and item.data_version is None)
+        drops = dict.fromkeys(drop for path in raw if (drop := drop_of(root, path)) is not None)
+        if account is not None and split:
+            account = replace(account, taken={split: account.taken.get("", ())})
+        for drop in drops if account is not None else ():
+            yield from self.root.columns(drop, account, counts)
 
 
 @cache

@@ -279,17 +279,28 @@ def main() -> None:
 )
 @click.option("--asset", help="Only artifacts of this asset, as `macroxue/pack`.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array, one object an artifact.")
-def ls(root: Path, asset: str | None, as_json: bool) -> None:
+@click.option(
+    "--account",
+    "drop",
+    metavar="DROP",
+    help="What became of the files and columns of a drop, as `reasoning/gsm8k`.",
+)
+def ls(root: Path, asset: str | None, as_json: bool, drop: str | None) -> None:
     """List the artifacts below DATA_ROOT, and whether each is current.
 
     DATA_ROOT is GRISTMILL_DATA if that is set, else `data`. An artifact is current if its files
     and what it was made from have the sizes, times and data versions that its record names, and if
     its drops are not refused; a raw file with another time is hashed once. `gristmill verify`
     hashes all. Drops that nothing is built from follow, each with its state and the reason.
+    --account lists the columns of a drop instead: read, facts, ignored, not read.
     """
-    from gristmill.data_root.states import DropStates, comparer
+    from gristmill.data_root.states import DropStates, account_of, comparer
     from gristmill.provenance import list_artifacts
 
+    if drop is not None:
+        for line in account_of(root, drop):
+            click.echo(printable(line))
+        return
     drops, states = DropStates(root), lambda above: DropStates(above).of
     listed = list_artifacts.list_artifacts(root, asset, states, comparer())
     if asset is not None and all(item.asset != asset for item in listed):
@@ -301,8 +312,8 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
         click.echo(f"{root}: no artifact{f' of {asset}' if asset else ''} with a record")
     for line in list_artifacts.lines(listed) if listed else ():
         click.echo(printable(line))
-    for drop in drops.idle() if asset is None else ():
-        click.echo(printable(f"drops/{drop.key}: {drop.state}: {' '.join(drop.reason.split())}"))
+    for idle in drops.idle() if asset is None else ():
+        click.echo(printable(f"drops/{idle.key}: {idle.state}: {' '.join(idle.reason.split())}"))
 
 
 def _refuse_unknown_asset(asset: str) -> None:

@@ -30,6 +30,7 @@ ARGUMENTS = {
     "needs": 3,
     "asset_of": 1,
     "columns": 1,
+    "column_states": 4,
     "tables": 3,
     "facts": 2,
     "samples": 1,

@@ -15,9 +15,11 @@ from gristmill import families, keys, provenance
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.hashing import sha256_of
 from gristmill.inbox import GONE, READY, REFUSED, WAITS, Asked, Judgement, Settling
+from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.listing import Account, ambiguous, list_inbox
 from gristmill.inbox.marks import SUMS, is_left_out, listed_sums, why_changed
 from gristmill.inbox.readiness import HashOf, judged_now, present_drops, young_until
+from gristmill.layout import DROPS
 from gristmill.printable import command
 from gristmill.provenance import Input, find_artifacts
 from gristmill.provenance import raw_inputs as rawfiles
@@ -249,6 +251,22 @@ class DataRoot(RootSettings):
             raise GristmillError(f"{named}{found.reason}")
         state = WAITS if found.state == READY else found.state
         raise NotReady(state, f"{named}{found.reason}")
+
+    def columns(
+        self, drop: Path, account: Account, counts: Mapping[str, int | float] | None = None
+    ) -> list[ColumnState]:
+        """Returns what becomes of the columns of a drop; none where its rows cannot be read.
+
+        drop: path of one that is not refused. account: the files to look at.
+        counts: of the record of what was built from them; default: it is not built.
+        """
+        inbox = drop.parent.relative_to(self.root / DROPS).as_posix()
+        try:
+            columns = families.drop_kind(inbox).column_states
+            return [*columns(drop, self.link_rule(), account, counts or {})]
+        except (GristmillError, OSError) as error:
+            log.warning("%s: nothing is said of its columns: %s", drop, error)
+            return []
 
     def _several(self, inbox: str, drop: Path) -> str | None:
         """Why a drop is refused whose partition another file names, too; None for other drops."""

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Final
 
 from gristmill import families
-from gristmill.contract import Violation
+from gristmill.contract import GristmillError, Violation
 from gristmill.data_root import DataRoot
 from gristmill.families import kind_of_asset
 from gristmill.inbox import READY, REFUSED, Judgement, Standing, present_drops
+from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import Account
 from gristmill.layout import DROPS, WORK
 from gristmill.provenance import Record, find_artifacts
 from gristmill.provenance.list_artifacts import CURRENT, list_artifacts
 from gristmill.provenance.raw_inputs import drop_of
+from gristmill.settings.fields import did_you_mean, shown
 
 
 class DropStates:
@@ -60,6 +62,39 @@ class DropStates:
         made = list[Account]()
         found = self._lake.judged(inbox, drop, made)
         return found, made[-1] if made else None
+
+
+def account_of(root: Path, name: str) -> Iterator[str]:
+    """Yield what becomes of the files and columns of a drop, a line each.
+
+    root: the data root. name: of the drop below `drops/`, or its path. Of a drop that something is
+    built from, the records say it, below a line for each artifact; else the first rows of its
+    files. Raises GristmillError where there is no such drop, and where it is refused.
+    """
+    lake = DataRoot(root)
+    place = next(
+        (path for path in (lake.root / DROPS / name, Path(name).absolute()) if path.exists()), None
+    )
+    drop = drop_of(lake.root, place) if place and place.is_relative_to(lake.root) else None
+    if drop is None or drop != place or drop.parent.name == DROPS:
+        keys = [f"{i}/{key}" for i in families.inboxes() for key in lake.taken(i)]
+        here = f"{lake.root / DROPS}: has no drop {shown(name)}{did_you_mean(name, keys)}"
+        raise GristmillError(f"{here}: name one as reasoning/gsm8k")
+    items, is_built = find_artifacts.artifacts(lake.root), False
+    for _, record, inputs in find_artifacts.readable(items):
+        raw = [given.path for given in inputs if given.path and given.data_version is None]
+        if record.account and any(drop_of(lake.root, lake.root / path) == drop for path in raw):
+            is_built = True
+            yield " ".join(filter(None, (record.asset, record.partition)))
+            yield from (f"  {line}" for line in record.account.lines)
+    if is_built:
+        return
+    judged, account = DropStates(root).of(drop)
+    if account is None:
+        raise GristmillError(f"{drop}: {judged.line}")
+    yield f"{drop.relative_to(lake.root).as_posix()}, by its first rows"
+    columns = column_lines(lake.columns(drop, account))
+    yield from (f"  {line}" for line in (*account.lines, *columns))
 
 
 def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:

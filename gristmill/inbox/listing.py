@@ -13,6 +13,7 @@ from typing import Final
 
 from gristmill import keys
 from gristmill.contract import BadInput, NothingToBuild
+from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.marks import (
     INCOMPLETE,
     SAMPLE,
@@ -403,8 +404,12 @@ class DropKind:
     shape: a drop is a folder (default), or a file with one of certain endings.
     needs: takes a drop that is not refused, the data root, and what tells whether other drops are
         whole. Raises Waits or Unread where nothing can be built from it now. Default: never.
+    column_states: takes a drop that is not refused, what happens to links, the files to look at,
+        and the counts of a record that was built from them, or none; returns what becomes of each
+        column, by the first rows. Default: nothing is known of columns.
     """
 
     account: Callable[[Path, LinkRule], Account]
     shape: Shape = FOLDER
     needs: Callable[[Path, Path, IsThere], None] = lambda _drop, _root, _is_there: None
+    column_states: Callable[..., Sequence[ColumnState]] = lambda *_: ()

@@ -146,7 +146,8 @@ def _propose(found: Look) -> None:
         found.notes.append("for a recipe of what is in `leave`, move it to a folder of its own")
     if rule := _drop_rule(found):
         found.notes.append(f"a drop with this recipe is refused: {rule}")
-    found.notes += account_notes(found.proposal, [p for p in parts if not {*p.files} <= {*left}])
+    read = [file for file in reading.files if file.name not in left]
+    found.notes += account_notes(found.proposal, read, found.splits)
 
 
 def _drop_rule(found: Look) -> str:

@@ -22,7 +22,10 @@ _SOURCES = [
     Source(
         asset="macroxue/raw_drop",
         inbox="macroxue",
-        drop=DropKind(call("gristmill.macroxue.raw.drops:account")),
+        drop=DropKind(
+            call("gristmill.macroxue.raw.drops:account"),
+            column_states=call("gristmill.macroxue.raw.step_files:columns"),
+        ),
         text="A folder of 2048 self-play logs under `drops/macroxue/`: for each game "
         "`S.meta.json` (or `.meta.json.gz`) with its `S.jsonl.gz`; or `steps*.npy` of another "
         "program with `steps.toml`. Copy a folder there, and the sensor builds its pack.",

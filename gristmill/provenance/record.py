@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gristmill import printable
 from gristmill.contract import FileNote, GristmillError, Violation
+from gristmill.inbox.columns import ColumnState, column_lines
 from gristmill.settings.fields import ADDED_LATER, NO_EFFECT, Checked, fields_with
 from gristmill.untrusted.files import CLOCK_TICK_NS
 
@@ -160,8 +161,8 @@ def _plain(value: object) -> object:
     raise TypeError(f"a config holds plain values, paths, dates and sets, not {value!r}")
 
 
-SCHEMA_VERSION = 3
-READABLE_VERSIONS = (1, 2, SCHEMA_VERSION)
+SCHEMA_VERSION = 4
+READABLE_VERSIONS = (1, 2, 3, SCHEMA_VERSION)
 RECORD = "provenance.json"
 SHARED_RECORDS = "provenance"
 INPUTS = "inputs.jsonl"
@@ -170,8 +171,8 @@ INPUTS_LIMIT_BYTES = 100_000
 _MOST_NOTES = 20
 _LONGEST_NOTE = 700
 
-# Fields that records of schema version 1 or 2 do not have.
-_NEW = frozenset({"code_digest", "platform", "replaced", "notes"})
+# Fields that records of schema versions 1 to 3 do not have.
+_NEW = frozenset({"code_digest", "platform", "replaced", "notes", "account"})
 
 
 class _Frozen(BaseModel):
@@ -283,6 +284,35 @@ class Notes(_Frozen):
             yield Violation(law, "further", f"{count:,} more notes")
 
 
+class Accounted(_Frozen):
+    """What became of the drop that an artifact was made from.
+
+    files: a line for each split, and for what is left out. columns: what its recipe does with each.
+    """
+
+    files: list[str] = []
+    columns: list[ColumnState] = []
+
+    @classmethod
+    def of(cls, files: Iterable[str], columns: Iterable[ColumnState]) -> Accounted:
+        """An account whose texts are cut and made printable."""
+
+        def printed(state: ColumnState) -> ColumnState:
+            values = {spec.name: getattr(state, spec.name) for spec in dataclasses.fields(state)}
+            texts = {n: plain_of(v) for n, v in values.items() if isinstance(v, str)}
+            return dataclasses.replace(state, **texts)
+
+        def plain_of(text: str) -> str:
+            return printable.plain(text, _LONGEST_NOTE)
+
+        return cls(files=[*map(plain_of, files)], columns=[*map(printed, columns)])
+
+    @property
+    def lines(self) -> list[str]:
+        """Its files, then its columns."""
+        return [*self.files, *column_lines(self.columns)]
+
+
 class Record(_Frozen):
     """What one artifact partition was built from, by which code, and with which outputs.
 
@@ -294,6 +324,7 @@ class Record(_Frozen):
     replaced: the version that this one replaced, where both have the same fingerprint
         and different data versions.
     notes: what the laws noted; None in records of schema versions 1 and 2.
+    account: of the drop; None without one, and in records of schema versions 1 to 3.
     digest: sha256 over all other fields in canonical JSON; fields that an
         earlier schema version lacks count where they have a value.
     """
@@ -319,6 +350,7 @@ class Record(_Frozen):
     platform: str | None = None
     replaced: Replaced | None = None
     notes: Notes | None = None
+    account: Accounted | None = None
     seconds: float
     peak_memory_bytes: int
     created: datetime

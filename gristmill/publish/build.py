@@ -15,6 +15,7 @@ from typing import Any, Final
 from gristmill import families, provenance
 from gristmill.code.digest import Code
 from gristmill.contract import FileFailed, GristmillError, Summary, Violation, in_words
+from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.listing import Account
 from gristmill.keys import refusal
 from gristmill.layout import SLOTS, WORK
@@ -112,6 +113,7 @@ class Build:
     deletes: paths of artifacts among the inputs that are deleted once this one is
         published and verified.
     account: what becomes of the files of the drop that it is made from; None: of no drop.
+    columns: takes the counts of what was made; returns what became of the columns of the drop.
     fetches: whether its builder downloads what it is made from; default False.
     remarks: for whoever reads the result, as what was left out; default none.
     """
@@ -133,6 +135,7 @@ class Build:
     space: int = 0
     deletes: Sequence[str] = ()
     account: Account | None = None
+    columns: Callable[[Mapping[str, int | float]], Iterable[ColumnState]] = lambda _: ()
     fetches: bool = False
     remarks: Sequence[str] = ()
 

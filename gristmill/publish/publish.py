@@ -24,7 +24,7 @@ from gristmill.contract import FileFailed, FileNote, GristmillError, Summary, co
 from gristmill.hashing import sha256_file
 from gristmill.layout import PARTS
 from gristmill.provenance import InputsFile, Notes, Record, Replaced, environment, inventory
-from gristmill.provenance.record import is_untouched
+from gristmill.provenance.record import Accounted, is_untouched
 from gristmill.publish import atomic_fs, commit, remove
 from gristmill.publish.build import (
     PUBLISHER,
@@ -366,6 +366,7 @@ def write_record(
     other = replaced(data_version)
     with progress.current():
         notes = Notes.of(build.notes(out) if build.noted is None else build.noted, out)
+    counts, account = counts_of(summary), build.account
     target.parent.mkdir(exist_ok=True)
     inputs_file = _write_inputs(build, out, provenance.inputs_path(target))
     record = Record(
@@ -383,12 +384,13 @@ def write_record(
         inputs_file=inputs_file,
         tokenizer=build.tokenizer,
         outputs=outputs,
-        counts=counts_of(summary),
+        counts=counts,
         deleted_inputs=list(build.deletes),
         libraries=environment.libraries(),
         platform=environment.platform(),
         replaced=other,
         notes=notes,
+        account=Accounted.of(account.lines, build.columns(counts)) if account else None,
         seconds=round(seconds, 3),
         peak_memory_bytes=environment.peak_memory_bytes(),
         created=datetime.now(UTC),

@@ -16,6 +16,7 @@ from gristmill.asset import Wanted
 from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import GONE, TOML, WAITS
+from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.listing import Account, IsThere, Unread, Waits, list_inbox
 from gristmill.provenance import Input, raw_inputs
 from gristmill.provenance.record import RECORD
@@ -35,6 +36,8 @@ from gristmill.puzzles.raw.recipes import (
 from gristmill.settings.tables import Settings, Table
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, opened
 
+_TABLES: Final = 8
+"""Tables of a drop whose first rows are looked at."""
 RECIPES_INBOX = f"{drops.INBOX}/{FOLDER}"
 
 
@@ -121,6 +124,33 @@ def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
         for recipe in named
     ]
     return drops.account(drop, links, given)
+
+
+def drop_columns(
+    drop: Path, links: LinkRule, account: Account, _counts: Mapping[str, float]
+) -> list[ColumnState]:
+    """What becomes of the columns of the tables of a drop, by their first rows.
+
+    account: of several drops, where a recipe has several sources: the drop's own one is asked for.
+    """
+    from gristmill.corpora.account import Head, states_of
+    from gristmill.puzzles.raw.file_forms import is_table
+    from gristmill.puzzles.raw.tables import COLUMN_NAMES, first_rows
+
+    lake = DataRoot([*drop.parents][:3][-1])
+    named = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
+    given = {role: {*names} for role, names in COLUMN_NAMES.items()}
+    for recipe in named:
+        settings = {**lake.settings(recipe.asset), **recipe.settings}
+        for role in ("question", "answer"):
+            if name := settings.get(f"{role}_column"):
+                given[role] = {str(name).lower()}
+    names = drop_account(drop, links).taken.get("", ())
+    tables = [drop / name for name in names if is_table(name.rpartition("/")[2])]
+    heads = [Head("", first_rows(path, links)) for path in tables[:_TABLES]]
+    header = [name for head in heads for row in head.rows[:1] for name in row]
+    read = {name: role for name in header for role, own in given.items() if name.lower() in own}
+    return states_of(heads, read)
 
 
 def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:

@@ -41,6 +41,7 @@ _SOURCES = [
             call(f"{_RECIPES}:drop_account"),
             Shape(reserved=("recipes",)),
             call(f"{_RECIPES}:drop_needs"),
+            call(f"{_RECIPES}:drop_columns"),
         ),
         text="A folder of raw puzzles under `drops/puzzles/`: ARC tasks, rated Sudokus, puzzle "
         "banks, mazes or grids. Copy one there, and the sensor builds the recipes whose sources "

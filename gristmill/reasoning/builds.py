@@ -96,6 +96,7 @@ def normalized_build(wanted: Wanted) -> Build:
         shared=key,
         space=2 * sum(item.bytes or 0 for item in inputs),
         account=account,
+        split=split,
     )
 
 

@@ -49,7 +49,9 @@ _RAW = Source(
     asset="reasoning/raw",
     inbox="reasoning",
     drop=DropKind(
-        call("gristmill.corpora.raw.drops:account"), Shape(reserved=("audits", "recipes"))
+        call("gristmill.corpora.raw.drops:account"),
+        Shape(reserved=("audits", "recipes")),
+        column_states=call("gristmill.corpora.raw.heads:corpus_columns"),
     ),
     text="Records of a corpus in the folder `drops/reasoning/<corpus>/`, as JSONL, JSON, Parquet, "
     "CSV or TSV, with the split in the file's name; and the audits of its alignment, "
@@ -64,7 +66,10 @@ _RAW = Source(
 _CHAT = Source(
     asset="chat/raw",
     inbox="chat",
-    drop=DropKind(call("gristmill.corpora.raw.chat.messages:account")),
+    drop=DropKind(
+        call("gristmill.corpora.raw.chat.messages:account"),
+        column_states=call("gristmill.corpora.raw.heads:chat_columns"),
+    ),
     text="Conversations in the folder `drops/chat/<name>/`, as JSONL, JSON, Parquet or CSV, with a "
     "recipe `corpus.toml` that says where the messages are.",
     group=_CHATS,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from gristmill.corpora.account import fact_of
 from gristmill.look.finding import look
-from gristmill.look.notes import fact_of
 
 ASKED = "Which town had the {n}th market, and why?"
 
@@ -55,7 +55,7 @@ def test_what_nothing_reads_is_named_with_an_example_and_facts_with_what_they_ar
     said = notes(tmp_path, old_text="x = {n}", url="https://a.example/{n}", kind="a")
     assert 'not read: old_text (as "x = 0"), kind (as "a")' in said
     assert "facts of the rows, not read: url (address)" in said
-    assert "question (" not in said and "answer (" not in said
+    assert "read: question (question), answer (answer)" in said
 
 
 def test_places_in_objects_are_accounted_for_one_by_one(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_places_in_objects_are_accounted_for_one_by_one(tmp_path: Path) -> None:
     )
     said = "\n".join(look(tmp_path).notes)
     assert 'document.kind (as "x")' in said and "seen (as " in said
-    assert "document.text" not in said and "seen.b" not in said
+    assert "read: document.text (texts)" in said and "seen.b" not in said
 
 
 @pytest.mark.parametrize(

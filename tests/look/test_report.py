@@ -24,6 +24,7 @@ def test_files_columns_guess_licence_and_recipe_have_their_lines(tmp_path):
         "  note                     empty             100% empty",
         "guess by names: qa: question = question, answer = answer",
         "licence: MIT, says README.md",
+        "note: read: question (question), answer (answer)",
         "recipe corpus.toml, a guess: it reads 4 of 4 rows tried",
         "",
         "# The licence is what README.md says: read its terms.",

@@ -13,11 +13,12 @@ import errno
 import json
 import lzma
 import os
+import re
 import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,6 +45,7 @@ from gristmill.chess.raw.pgn_text import (
 from gristmill.contract import BadInput, FileNote, Summary, is_of_machine
 from gristmill.data_root import DataRoot
 from gristmill.hashing import NamedFile, sha256_file, sha256_of
+from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.listing import Account
 from gristmill.inbox.marks import is_mark, not_samples, real_paths, samples_beside
 from gristmill.printable import printable
@@ -599,3 +601,27 @@ def _drops(root: DataRoot) -> list[Path]:
         if path.name.lower().endswith(MONTH_ENDINGS) and not path.name.startswith("."):
             by_month.setdefault(month_in(path.name), []).append(path)
     return sorted(path for files in by_month.values() for path in real_paths(files))
+
+
+_TAG: Final = re.compile(rb'^\[(\w+) +"([^"\r\n]*)"\]', re.MULTILINE)
+_LOOKED_AT: Final = 1 << 18
+
+
+def columns(
+    drop: Path, links: LinkRule, account: Account, _counts: Mapping[str, float]
+) -> list[ColumnState]:
+    """What becomes of the tags of games, by the first games of a file: `headers` has them all."""
+    from gristmill.corpora.account import Head, states_of
+
+    is_folder = drop.is_dir()
+    games: list[dict[str, str]] = []
+    for name in account.taken.get("", ())[:1]:
+        path = drop / name if is_folder else drop
+        with opened_pgn(path, root=drop if is_folder else None, links=links) as packed:
+            head = next(packed.reads, b"")[:_LOOKED_AT]
+        for tag, value in _TAG.findall(head):
+            if not games or tag.decode() in games[-1]:
+                games.append({})
+            games[-1][tag.decode()] = value.decode("utf-8", "replace")
+    names = {name: "headers" for game in games for name in game}
+    return states_of([Head("", games)], names)

@@ -26,7 +26,7 @@ from gristmill.corpora.corpus import (
     Value,
     corpus_of_table,
 )
-from gristmill.corpora.raw.reader import columns_of, named_columns
+from gristmill.corpora.raw.reader import columns_of, ignored_by, named_columns
 from gristmill.corpora.raw.values import Names, read_of
 from gristmill.corpora.records import KEYS, STEPS
 from gristmill.settings.fields import did_you_mean, nearest, shown
@@ -37,6 +37,7 @@ _LIMITS: Final = replace(TOML_LIMITS, bytes=256 << 10)
 _MOST_FORMS: Final = 32
 _MOST_NAMES: Final = 100
 _MOST_GLOB: Final = 500
+_MOST_IGNORED: Final = 1000
 _TEXT, _TEXTS, _TABLE = "a text", "a list of texts", "a table"
 _WHOLE, _COUNT, _TRUTH = "a whole number", "a whole number from 1", "true or false"
 KEYS_OF_ALL: Final[dict[str, str]] = {
@@ -47,6 +48,7 @@ KEYS_OF_ALL: Final[dict[str, str]] = {
     "source": _TABLE,
     "files": _TABLE,
     "leave": _TEXTS,
+    "ignore": _TEXTS,
     "id": _TEXT,
     "split": _TABLE,
     "sample": _TABLE,
@@ -105,8 +107,32 @@ def checked(raw: Mapping[str, Any], name: str) -> Corpus:
     """The corpus of a table of JSON values. Raises ValueError, naming the key, for a wrong one."""
     _check(raw, name)
     corpus = corpus_of_table(raw)
-    columns_of(corpus)
+    check_ignored(raw, columns_of(corpus), columns_by_key(corpus))
     return corpus
+
+
+def check_ignored(raw: Mapping[str, Any], read: Collection[str], keys: Mapping[str, str]) -> None:
+    """Raise ValueError for a column that a recipe both reads and ignores, or ignores twice.
+
+    raw: its table. read: the columns that it reads. keys: these, with the key that reads each.
+    """
+    names = raw.get("ignore", [])
+    if len({*names}) < len(names) or len(names) > _MOST_IGNORED:
+        raise ValueError(f"ignore: must be up to {_MOST_IGNORED:,} names of columns, each once")
+    if both := [name for name in names if name in read]:
+        key = keys.get(both[0], "the form")
+        raise ValueError(f"ignore: {shown(both[0])} is read, by {key}: leave it out of one of both")
+
+
+def columns_by_key(corpus: Corpus) -> dict[str, str]:
+    """The columns that a corpus reads, or looks for, each with the key of its file."""
+    keys: dict[str, str] = {}
+    for key, value, parts in _named(corpus, {form.name for form in corpus.forms}):
+        names = Names(parts)
+        read_of(value, names)
+        if key != "ignore":
+            keys = dict.fromkeys(names.columns, key) | keys
+    return {name: keys.get(name, "form") for name in sorted(columns_of(corpus))}
 
 
 def read_recipe(path: Path, links: LinkRule = REFUSE_LINKS) -> dict[str, Any]:
@@ -332,6 +358,8 @@ def _named(
             yield key, name, {}
     if corpus.id is not None:
         yield "id", corpus.id, {}
+    for name in ignored_by(corpus):
+        yield "ignore", name, {}
 
 
 def _of_form(form: Form) -> dict[str, Any]:

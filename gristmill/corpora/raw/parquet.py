@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ROW_BYTES: Final = 64 << 20
 """Bytes of one row as JSON, at most."""
+_HEAD_BYTES: Final = 1 << 20
 _BATCH: Final = 64
 _MOST_METADATA: Final = 16 << 20
 _LISTS: Final = ("Sequence", "List", "LargeList")
@@ -64,7 +65,7 @@ def rows(
                 if isinstance(row, str):
                     yield number, Unfit("utf8", row)
                 else:
-                    yield number, _named(_row(row), classes) if classes else _row(row)
+                    yield number, _named(row_of(row), classes) if classes else row_of(row)
 
 
 def check_begin(head: bytes, path: Path) -> None:
@@ -76,7 +77,7 @@ def check_begin(head: bytes, path: Path) -> None:
         raise BadInput(path, "is no Parquet file: give it the ending of what it is")
 
 
-def _row(octets: bytes) -> dict[str, Any]:
+def row_of(octets: bytes) -> dict[str, Any]:
     """A row of the child; it names NaN and infinities, which orjson does not read."""
     value: dict[str, Any]
     try:
@@ -233,6 +234,43 @@ def _retyped(field: pa.Field, leaf: pa.DataType) -> pa.Field:
         if is_kind(kind):
             return field.with_type(make(_retyped(kind.value_field, leaf)))
     return field
+
+
+def heads(*given: Any) -> list[list[bytes | str] | None]:
+    """The first rows of files, as `read` yields them; None for a file that cannot be read.
+
+    given: a descriptor of each file, their paths, and the number of rows. Columns of bytes, and
+    those that are there twice, are null.
+
+    A child process runs it.
+    """
+    *descriptors, paths, count = given
+    found: list[list[bytes | str] | None] = []
+    for descriptor, path in zip(descriptors, paths, strict=True):
+        try:
+            with Reading(descriptor, path) as reading:
+                file = opened(descriptor, path)
+                names = file.schema_arrow.names
+                once = [each for each in file.schema_arrow if names.count(each.name) == 1]
+                columns = [each.name for each in once if not holds_bytes(each.type)]
+                batch = next(file.iter_batches(count, columns=columns, use_threads=False), None)
+                empty = dict.fromkeys(names) if len(columns) < len(names) else {}
+                made = [] if batch is None else [*_as_json(batch, empty)]
+                reading.takes(sum(map(len, made)))
+                found.append([each for each in made if len(each) <= _HEAD_BYTES])
+        except BadInput:
+            found.append(None)
+    return found
+
+
+def holds_bytes(kind: pa.DataType) -> bool:
+    """Whether a column, or one inside of it, has bytes that nobody calls a text."""
+    import pyarrow as pa
+
+    types = pa.types
+    checks = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
+    inner = [kind.field(place).type for place in range(kind.num_fields)]
+    return any(check(kind) for check in checks) or any(map(holds_bytes, inner))
 
 
 def _as_json(batch: pa.RecordBatch, empty: Mapping[str, None]) -> Iterator[bytes | str]:

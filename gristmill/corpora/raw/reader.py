@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gristmill.corpora.corpus import Corpus, Form
@@ -205,14 +205,23 @@ def columns_of(corpus: Corpus) -> frozenset[str]:
     return frozenset(rules.columns.union(*(form.columns for form in forms)))
 
 
-class UnknownKeys:
-    """The keys of rows that no form or rule of a corpus reads.
+def ignored_by(corpus: Corpus) -> tuple[str, ...]:
+    """The columns that the file of a corpus says to ignore; those of the package name none."""
+    return tuple(json.loads(corpus.table).get("ignore", ())) if corpus.table else ()
 
+
+class UnknownKeys:
+    """The keys of rows that no form or rule of a corpus reads, and that it does not ignore.
+
+    known: the columns that are read; default None: those of the corpus.
     is_refused: whether a row with one is Unfit; default False: they are counted.
     """
 
-    def __init__(self, corpus: Corpus, is_refused: bool = False) -> None:
-        self._known, self._is_refused = columns_of(corpus), is_refused
+    def __init__(
+        self, corpus: Corpus, is_refused: bool = False, known: Collection[str] | None = None
+    ) -> None:
+        self._known = {*(columns_of(corpus) if known is None else known), *ignored_by(corpus)}
+        self._is_refused = is_refused
         self._seen: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.counts: Counter[str] = Counter()
         self.columns: set[str] = set()

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.listing import Account
 from gristmill.inbox.marks import is_mark, left_out_of
 from gristmill.macroxue.format.files import Run, read_runs, read_valuation_types
@@ -31,6 +32,7 @@ INBOX: Final = "macroxue"
 STEPS: Final = "steps.toml"
 """The file that says which columns the steps files of a drop have."""
 _DATABASE, _NAMES = "metadata.db", "valuation_types.json"
+_LOOKED_AT: Final = 100
 _READ_BYTES, _ROW_BYTES, _NAMES_BYTES = 1 << 20, 1 << 16, 1 << 20
 
 # Names that a column is known by, and the kinds and shapes that it may have.
@@ -256,6 +258,29 @@ def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
         raise BadInput(folder / STEPS, rule)
     others = tuple(sorted(sizes.keys() - {*small, *names}))
     return StepDrop(folder, links, fields, reading, dtypes[0], tuple(files), kinds, small, others)
+
+
+def columns(
+    drop: Path, links: LinkRule, _account: Account, _counts: Mapping[str, float]
+) -> list[ColumnState]:
+    """What becomes of the columns of steps files, by the first rows; none of logs."""
+    from gristmill.corpora.account import Head, states_of
+
+    steps = find_steps(drop, links)
+    if steps is None:
+        return []
+    file = next(each for each in steps.files if each.rows)
+    with steps.opened(file.name) as opened:
+        opened.seek(file.offset)
+        octets = opened.read(min(file.rows, _LOOKED_AT) * steps.dtype.itemsize)
+    rows = np.frombuffer(octets, steps.dtype)
+    names = steps.dtype.names or ()
+    made = [{name: _plain(row[name].tolist()) for name in names} for row in rows]
+    return states_of([Head("", made)], {column: key for key, column in steps.fields.items()})
+
+
+def _plain(value: Any) -> Any:
+    return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
 def proposal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str:

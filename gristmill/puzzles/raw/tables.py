@@ -9,7 +9,7 @@ import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import compress, islice
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +52,7 @@ NO_BANKS: Final = ("license", "licence", "readme", "copying", "notice")
 """Names of text files, without their ending and in lower case, that hold no puzzles."""
 
 _ROWS: Final = 4096
+_LOOKED_AT: Final = 100
 _SHOWN: Final = 40
 _COMMA, _NEWLINE, _RETURN = b",\n\r"
 _AS_TEXT: Final = "; a program that takes a column for numbers drops zeros, so write it as text"
@@ -178,6 +179,17 @@ def check_header(
     with open_file(path, root=path.parent, links=links, buffering=0) as file:
         head = file.read(CSV_LIMITS.line_bytes)
     reader.check_header(head)
+
+
+def first_rows(path: Path, links: LinkRule = REFUSE_LINKS) -> list[dict[str, str]]:
+    """The first rows of a table by the names of its header, of its first 256 KiB; none longer."""
+    with open_file(path, root=path.parent, links=links) as file:
+        head = file.read(CSV_LIMITS.line_bytes)
+    lines = head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace").splitlines()
+    try:
+        return [*islice(csv.DictReader(lines, restkey="", restval=""), _LOOKED_AT)]
+    except csv.Error:
+        return []
 
 
 class _Reader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.corpora.raw.chat.lists import Trees
-from gristmill.corpora.raw.chat.messages import CHAT_CURES, Messages, Talk
+from gristmill.corpora.raw.chat.messages import CHAT_CURES, Messages, Talk, of_messages
 from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
+from gristmill.corpora.raw.drops import CORPUS
+from gristmill.corpora.raw.reader import UnknownKeys, ignored_by
+from gristmill.corpora.raw.rows import Row as RowOfFile
 from gristmill.corpora.raw.rows import rows
 from gristmill.corpora.raw.rules import Drawn, Place, Rules
 from gristmill.corpora.raw.texts import Unfit, flattened
@@ -28,6 +31,7 @@ from gristmill.reasoning.builders.normalize import Refused, check_runs
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.format import reports as form
 from gristmill.run.progress import SILENT, Progress, Stage
+from gristmill.settings.fields import shown
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.vocabularies.encode import LONGEST_RUN
 
@@ -54,6 +58,7 @@ class ConversationsSummary(Summary):
     rejected_by: Mapping[str, int]
     left_out_by: Mapping[str, int]
     ignored: Mapping[str, int]
+    unknown_keys: Mapping[str, int]
 
 
 def normalize_conversations(
@@ -126,6 +131,10 @@ class _Work:
         self.ignored: Counter[str] = Counter()
         self._chat, self._number, self._sink, self._refused = chat, number, sink, refused
         self._messages = Messages(chat)
+        self._unknown = UnknownKeys(chat.corpus, known=self._messages.columns)
+        # A shard of SYNTH reads some of the files, and they may lack what those of others have.
+        names = [] if chat.is_synth else ignored_by(chat.corpus)
+        self._lacking = {n for n in names if not n.startswith(of_messages(chat))}
         self._trees = None if chat.tree is None else Trees(chat)
         self._id = None if chat.corpus.id is None else column(chat.corpus.id, Names())
         self._limit = threshold((chat.corpus.split or {}).get("validation", 0))
@@ -153,6 +162,9 @@ class _Work:
             if self._trees is not None:
                 self._read_trees(self._trees)
             self._flush()
+        if self._lacking:
+            rule = f"ignore: no row has a column {shown(min(self._lacking))}: correct it"
+            raise BadInput(self._drop / CORPUS, rule)
         self._refused.check(self._paths[0], self.counts["rows"])
         if not self.counts["rows"]:
             rule = f"its rows give shard {self._number:02d} no conversation: lower `shards`"
@@ -167,6 +179,7 @@ class _Work:
             rejected_by=dict(self._refused.damaged),
             left_out_by=dict(self._refused.left_out),
             ignored=dict(self.ignored),
+            unknown_keys=dict(self._unknown.counts),
         )
 
     def _file(self, number: int, path: Path, links: LinkRule, stage: Stage) -> None:
@@ -176,16 +189,17 @@ class _Work:
         """
         row, held, good = 0, self.counts["held"], self._good
         found = rows(path, self._chat.corpus, links, columns=self._messages.columns)
-        for row, value in found:
+        for row, value in self._seen(found) if self._lacking else found:
             is_own = self._row % self._among[1] == self._among[0]
             self._row += 1
             if self._trees is None and not (is_own or self._needs_all):
                 continue
-            if is_own:
-                self.counts["raw_rows"] += 1
+            self.counts["raw_rows"] += is_own
             try:
                 if isinstance(value, Unfit):
                     raise value
+                if is_own:
+                    self._unknown.check(value)
                 self.rules.check_row(value)
                 if self._trees is not None:
                     self._trees.add(value, (number, row))
@@ -201,6 +215,13 @@ class _Work:
             raise BadInput(path, "holds no row: take it out, or get it again if it had some")
         if good == self._good and held == self.counts["held"] and row >= self._among[1]:
             self._refused.check_file(path, 0)
+
+    def _seen(self, found: Iterable[RowOfFile]) -> Iterator[RowOfFile]:
+        """Yield rows, and note the columns that the recipe ignores and that they have."""
+        for row, value in found:
+            here = value if isinstance(value, dict) else {}
+            self._lacking -= {n for n in self._lacking if n in here or n.partition(".")[0] in here}
+            yield row, value
 
     def _read_trees(self, trees: Trees) -> None:
         for at, (place, items) in enumerate(trees.conversations()):

@@ -6,7 +6,7 @@ Source: `docs/formats/synth.md#complete-drop`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import ARRIVING, GONE, REFUSED, UNREAD
 from gristmill.inbox import READY as READY_STATE
+from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.listing import Account, IsThere, Unread
 from gristmill.inbox.marks import own_files, sums_of
 from gristmill.inbox.readiness import judged_now
@@ -188,6 +189,24 @@ def account(inbox: str, drop: Path, links: LinkRule) -> Account:
     for violation in import_harmony.folder_violations(drop, links):
         raise BadInput(drop, str(violation))
     return found
+
+
+def columns(
+    inbox: str, drop: Path, links: LinkRule, account: Account, _counts: Mapping[str, float]
+) -> list[ColumnState]:
+    """What becomes of the columns of raw files, by their first rows. inbox: as for `account`."""
+    if inbox != RAW:
+        return []
+    from gristmill.corpora.account import Head, states_of
+    from gristmill.corpora.raw.heads import rows_of_parquet
+    from gristmill.synth.config import HarmonyConfig
+
+    paths = [drop / names[0] for names in account.taken.values() if names]
+    heads = [Head("", rows) for rows in rows_of_parquet(paths, links).values()]
+    settings = DataRoot([*drop.parents][:3][-1]).settings("synth/harmony", drop)
+    fields = settings.get("metadata_fields", HarmonyConfig.metadata_fields)
+    read = dict.fromkeys(fields, "metadata_fields") | dict.fromkeys(raw.TEXTS, "messages")
+    return states_of(heads, read)
 
 
 def needs(drop: Path, root: Path, _is_there: IsThere) -> None:

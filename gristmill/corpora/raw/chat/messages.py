@@ -5,6 +5,7 @@ Drops of conversations: their recipe, their files, and the partitions that they 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,7 +38,9 @@ from gristmill.corpora.raw.chat.recipe import (
     listed,
     read_chat_file,
 )
+from gristmill.corpora.raw.corpus_file import check_ignored
 from gristmill.corpora.raw.drops import CORPUS, account_of
+from gristmill.corpora.raw.reader import ignored_by
 from gristmill.corpora.raw.rules import Rules
 from gristmill.corpora.raw.texts import CURES, Unfit, text
 from gristmill.corpora.raw.transforms import Get, Row
@@ -113,6 +116,9 @@ class Messages:
         self._items = self._source()
         self._system = None if chat.system is None else self._either("system", chat.system)
         self._tool_column = "" if chat.is_synth else "tools"
+        begin = of_messages(chat)
+        names = (name for name in ignored_by(chat.corpus) if name.startswith(begin))
+        self._ignored = frozenset(name.removeprefix(begin) for name in names)
         own = {self._tool_column, *chat.kept}
         self.columns = self._names.columns | own | Rules(chat.corpus, None).columns
         if chat.tree is not None:
@@ -314,7 +320,7 @@ class Messages:
     def _count_unread(self, item: Any, used: Collection[str], ignored: list[str]) -> None:
         """Put the keys of a message that nothing reads into `ignored`."""
         for key, value in item.items() if isinstance(item, Mapping) else ():
-            if key in used or value in (None, "", [], {}, False):
+            if key in used or value in (None, "", [], {}, False) or key in self._ignored:
                 continue
             if key in _TOOLS:
                 if _is_filled(value):
@@ -472,10 +478,35 @@ def chat_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> Chat:
         )
     chat = read_chat_file(drop / CORPUS, drop.name, links)
     try:
-        Messages(chat)
+        columns = Messages(chat).columns
+        check_ignored(json.loads(chat.table), columns, columns_by_key(chat))
     except ValueError as error:
         raise BadInput(drop / CORPUS, str(error)) from error
     return chat
+
+
+def of_messages(chat: Chat) -> str:
+    """Begins the name of a key of messages, as `messages[].`, in accounts and in `ignore`."""
+    return f"{chat.messages or 'messages'}[]."
+
+
+def columns_by_key(chat: Chat) -> dict[str, str]:
+    """The columns that a recipe reads, or looks for, each with its key."""
+    corpus, keys = chat.corpus, dict[str, str]()
+    values: list[tuple[str, Any]] = [
+        *((key, getattr(chat, key)) for key in ("messages", "branch", "prompt", "completion")),
+        *((f"turns.{name}", value) for name, value in chat.turns.items()),
+        *((f"tree.{name}", value) for name, value in (chat.tree or {}).items()),
+        *(("system", chat.system), ("id", corpus.id), ("split", (corpus.split or {}).get("by"))),
+        *(("keep", rule["column"]) for rule in corpus.keep),
+        *(("dedup", name) for name in corpus.dedup),
+    ]
+    for key, value in values:
+        if value is not None:
+            names = Names()
+            read_of({"template": value} if "{" in value else value, names)
+            keys = dict.fromkeys(names.columns, key) | keys
+    return {name: keys.get(name, "tools") for name in sorted(Messages(chat).columns) if name}
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:

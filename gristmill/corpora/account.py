@@ -1,0 +1,272 @@
+"""What each column of rows is to a recipe: read, a fact of its row, ignored, or read by nothing.
+
+It is decided by what a column holds in the rows that were looked at; a name decides nothing but
+whether true and false may say a split. What the states are, and their lines: `inbox/columns.py`.
+Source: `docs/formats/reasoning.md#accounts`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from gristmill.corpora.raw.chat.lists import is_nodes
+from gristmill.corpora.raw.drops import SPLIT_WORDS, words
+from gristmill.corpora.raw.texts import Unfit, flattened
+from gristmill.inbox.columns import FACT, IGNORED, READ, UNREAD, ColumnState
+from gristmill.printable import cut
+from gristmill.settings.fields import toml_value
+
+Row = Mapping[str, Any]
+
+
+class Head(NamedTuple):
+    """The first rows of a file. split: of the file; empty where it has none or nobody knows it."""
+
+    split: str
+    rows: Sequence[Row]
+
+
+_MOST: Final = 500
+_EXAMPLE: Final = 40
+_LONG: Final = 40
+_DEPTH: Final = 2
+_LEAST: Final = 3
+_MOST_VALUES: Final = 4
+_FACTS: Final = (
+    ("address", re.compile(r"[a-z][a-z0-9+.-]{1,10}://\S+|[\w.-]*/\S*\.\w{1,8}", re.IGNORECASE)),
+    ("time", re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:.*)?")),
+    ("hash", re.compile(r"(?=.*\d)(?:[0-9a-f]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")),
+    (
+        "licence",
+        re.compile(r"(?:mit|apache|cc-?by|cc0|bsd|l?gpl|mpl|odc|isc)[\w.+ -]{0,20}", re.I),
+    ),
+)
+"""What texts are that say something of a row, and the form that each of them has."""
+_NUMBER: Final = re.compile(r"[-+]?[0-9]{1,6}(?:[.,/][0-9]+)*%?")
+"""A text that is more likely a result than an id."""
+_TAIL: Final = 80
+_MOST_ROWS: Final = 0.8
+_ID: Final = re.compile(r"(?=.*\d)[\w.:/#-]{1,80}")
+_VERDICTS: Final = (
+    *(("0", "1"), ("no", "yes"), ("false", "true"), ("bad", "good"), ("n", "y")),
+    *(("incorrect", "correct"), ("wrong", "right"), ("fail", "pass"), ("failed", "passed")),
+)
+"""The two values of columns that say whether a row is right; the second is."""
+_TRUTH: Final = {"0": "0", "1": "1", "false": "0", "true": "1"}
+
+
+def states_of(
+    heads: Sequence[Head],
+    read: Mapping[str, str],
+    ignored: Collection[str] = (),
+    counts: Mapping[str, int] | None = None,
+) -> list[ColumnState]:
+    """The state of each column, in the order in which the rows have them.
+
+    heads: rows that were looked at, a head for each file. read: the columns, and places `a.b` in
+    columns, that the recipe reads, each with the key of the recipe. ignored: names that the recipe
+    says to ignore. counts: of names that nothing reads, in how many rows of all they are; default
+    none. Of a column that is read in part the other places in it have states of their own.
+    """
+    numbers = counts or {}
+    inner = {name.rpartition(".")[0] for name in read if "." in name}
+    names = dict.fromkeys([*_names(heads, inner), *numbers, *ignored])
+    above = {name.rpartition(".")[0] for name in names if "." in name}
+    states: list[ColumnState | None] = []
+    for name in names:
+        own = next((each for each in read if each == name or each.startswith(f"{name}.")), None)
+        if name in ignored:
+            states.append(ColumnState(name, IGNORED))
+        elif own is not None:
+            # Of a column that is read in part, its places say more.
+            is_part = name in above and any(each.startswith(f"{name}.") for each in read)
+            states.append(None if is_part else ColumnState(name, READ, read[own]))
+        else:
+            states.append(_unread(name, heads, numbers.get(name, 0)))
+    return [each for each in states if each is not None][:_MOST]
+
+
+def _names(heads: Sequence[Head], inner: Collection[str]) -> Iterator[str]:
+    """Yield the names of columns, and of the places in columns that are read in part."""
+    seen: set[tuple[str, ...]] = set()
+    for row in (row for head in heads for row in head.rows):
+        if inner or (key := tuple(row)) not in seen:
+            seen.update([] if inner else [key])
+            yield from _places(row, inner)
+
+
+def _places(row: Row, inner: Collection[str], above: str = "", depth: int = 1) -> Iterator[str]:
+    for name, value in row.items():
+        path = f"{above}{name}"
+        yield path
+        is_part = any(each == path or each.startswith(f"{path}.") for each in inner)
+        if is_part and isinstance(value, dict) and depth < _DEPTH and not is_nodes(value):
+            yield from _places(value, inner, f"{path}.", depth + 1)
+
+
+def _unread(name: str, heads: Sequence[Head], rows: int) -> ColumnState | None:
+    """The state of a column that nothing reads; None for one that is empty wherever it is."""
+    found = [
+        (head, [value for row in head.rows if _is_filled(value := value_at(row, name))])
+        for head in heads
+    ]
+    values = [value for _, own in found for value in own]
+    if not values:
+        return ColumnState(name, UNREAD, rows=rows) if rows else None
+    # The numbers of rows begin anew in each file, and a file of two rows does not show an id.
+    facts = {fact_of(name, own, head.rows) for head, own in found if own}
+    fact = facts.pop() if len(facts) == 1 else ""
+    if fact := fact or fact_of(name, values, [row for head in heads for row in head.rows]):
+        return ColumnState(name, FACT, fact, rows)
+    texts = [value for value in values if isinstance(value, str)]
+    is_long = bool(texts) and sum(map(len, texts)) >= _LONG * len(values)
+    said = split_of(name, [(head.split, own) for head, own in found]) or verdict_of(name, values)
+    is_split, shown, keep = said or (False, "", "")
+    return ColumnState(
+        name, UNREAD, _example(values), rows, shown, keep, is_split=is_split, is_long=is_long
+    )
+
+
+def fact_of(name: str, values: Sequence[Any], rows: Sequence[Row]) -> str:
+    """What the values of a column say of their rows: an id, a time, a length; empty for a content.
+
+    rows: of which a text may have that length.
+    """
+    if all(isinstance(each, str) for each in values):
+        for what, form in _FACTS:
+            if values and all(form.fullmatch(each) for each in values):
+                return what
+        is_one = len({*values}) == len(values) >= _LEAST
+        is_id = (
+            is_one and all(map(_ID.fullmatch, values)) and not all(map(_NUMBER.fullmatch, values))
+        )
+        return "id" if is_id and not _ends_a_text(name, rows) else ""
+    if not all(type(each) is int for each in values) or len(values) < _LEAST:
+        return ""
+    steps = {after - before for before, after in pairwise(values)}
+    if steps == {1} and not _ends_a_text(name, rows):
+        return "number of the row"
+    if all(8e8 < each < 4e9 or 8e11 < each < 4e12 for each in values):
+        return "time"
+    return "length" if len({*values}) > 1 and _is_length(name, rows) else ""
+
+
+def _ends_a_text(name: str, rows: Sequence[Row]) -> bool:
+    """Whether a value stands near the end of another text in most rows, as an answer does."""
+    own = [(row, str(value)) for row in rows if _is_filled(value := value_at(row, name))]
+    others = {key for row in rows[:1] for key in row if key != name.partition(".")[0]}
+    address = _FACTS[0][1]
+
+    def ends(text: Any, value: str) -> bool:
+        is_text = isinstance(text, str) and not address.fullmatch(text)
+        return is_text and re.search(rf"\b{re.escape(value)}\b", text[-_TAIL:]) is not None
+
+    most = _MOST_ROWS * len(own)
+    return any(sum(ends(row.get(key), value) for row, value in own) > most for key in others)
+
+
+def _is_length(name: str, rows: Sequence[Row]) -> bool:
+    """Whether a number is that of the characters or words of another column, in each row."""
+    others = {
+        key for row in rows[:1] for key, value in row.items() if isinstance(value, str | list)
+    }
+    measures = (len, lambda value: len(value.split()) if isinstance(value, str) else -1)
+    return any(
+        all(measure(row.get(other) or "") == value_at(row, name) for row in rows)
+        for other in others
+        for measure in measures
+    )
+
+
+Rule = tuple[bool, str, str]
+"""Whether values say a split and not whether a row is right; the values; the rule `keep`."""
+
+
+def verdict_of(name: str, values: Sequence[Any]) -> Rule | None:
+    """The rule that takes the right rows by a column of two verdicts; None for another column."""
+    said = _said(values)
+    pair = next((each for each in _VERDICTS if {*said} == {*each}), None)
+    if pair is None:
+        return None
+    right = {value: None for value, word in zip(values, said, strict=True) if word == pair[1]}
+    return False, _counted(Counter(said), pair), _keep(name, [*right])
+
+
+def split_of(name: str, values: Sequence[tuple[str, Sequence[Any]]]) -> Rule | None:
+    """The rule that takes one split by a column which names it; None for another column.
+
+    values: of each file, with its split. All are words of splits, of several or of another split
+    than that of their file; or all are true or false, where the name has a word of a split.
+    """
+    every = [value for _, own in values for value in own]
+    said = _said(every)
+    counts = Counter(said)
+    if said and {*said} <= {*SPLIT_WORDS}:
+        named: dict[str, set[str]] = {}
+        for split, own in values:
+            named.setdefault(split, set()).update(SPLIT_WORDS[each] for each in _said(own))
+        known = {*SPLIT_WORDS.values()}
+        if not any(len(each | ({split} & known)) > 1 for split, each in named.items() if each):
+            return None
+        of_train = {each for each in counts if SPLIT_WORDS[each] == "train"} or {*counts}
+        order = sorted(counts, key=lambda each: (SPLIT_WORDS[each] != "train", each))
+    else:
+        splits = [SPLIT_WORDS[word] for word in words(name) if word in SPLIT_WORDS]
+        if not splits or {_TRUTH.get(each) for each in said} != {"0", "1"}:
+            return None
+        is_train = "1" if splits[0] == "train" else "0"
+        of_train = {each for each in counts if _TRUTH[each] == is_train}
+        order = sorted(counts)
+    taken = {value: None for value, word in zip(every, said, strict=True) if word in of_train}
+    return True, _counted(counts, order), _keep(name, [*taken])
+
+
+def _said(values: Sequence[Any]) -> list[str]:
+    """Values as texts that may be a verdict or a split; anything else is `?`."""
+    said = []
+    for value in values:
+        is_text = isinstance(value, str) and len(value) < _EXAMPLE
+        is_short = is_text or isinstance(value, bool | int | float)
+        try:
+            said.append((flattened(value) or "").strip().lower() if is_short else "?")
+        except Unfit:  # a number that is not finite
+            said.append("?")
+    return said
+
+
+def _counted(counts: Mapping[str, int], order: Sequence[str]) -> str:
+    return ", ".join(f"{each} ({counts[each]:,})" for each in order)
+
+
+def _keep(name: str, values: Sequence[Any]) -> str:
+    test = f"equals = {toml_value(values[0])}" if len(values) == 1 else f"in = {toml_value(values)}"
+    return f"keep = [{{ column = {toml_value(name)}, {test} }}]"
+
+
+def _example(values: Sequence[Any]) -> str:
+    """The first value of a column; of a few that come again and again, each."""
+    texts = Counter(
+        each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in values
+    )
+    is_few = len(texts) <= _MOST_VALUES and 2 * len(texts) < len(values)
+    chosen = [*texts] if is_few else [*texts][:1]
+    return f"as {', '.join(toml_value(cut(' '.join(e.split()), _EXAMPLE)) for e in chosen)}"
+
+
+def _is_filled(value: Any) -> bool:
+    return value is not None and value not in ("", [], {})
+
+
+def value_at(row: Any, path: str) -> Any:
+    """The value of a row in a column, or at a place `a.b` in one; None where there is none."""
+    if not isinstance(row, Mapping):
+        return None
+    if path in row:
+        return row[path]
+    first, _, rest = path.partition(".")
+    return value_at(row.get(first), rest) if rest else None

@@ -1,0 +1,165 @@
+"""The first rows of the files of a drop, and what its recipe does with each of their columns.
+
+Source: `docs/formats/reasoning.md#accounts`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill.contract import GristmillError
+from gristmill.corpora.account import Head, Row, states_of
+from gristmill.corpora.corpus import Corpus
+from gristmill.corpora.raw import parquet
+from gristmill.corpora.raw.chat import messages as chats
+from gristmill.corpora.raw.chat.lists import message_list
+from gristmill.corpora.raw.chat.messages import GUESSED, Messages, chat_of, of_messages
+from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
+from gristmill.corpora.raw.corpus_file import checked, columns_by_key
+from gristmill.corpora.raw.drops import corpus_of, kind
+from gristmill.corpora.raw.reader import ignored_by
+from gristmill.corpora.raw.rows import rows
+from gristmill.corpora.raw.texts import Unfit
+from gristmill.inbox.columns import ColumnState
+from gristmill.inbox.listing import Account
+from gristmill.untrusted import child
+from gristmill.untrusted.files import LinkRule, open_file
+from gristmill.untrusted.json_text import HEAD_BYTES
+
+_FILES: Final = 8
+"""Files of a split of which rows are looked at, evenly spaced."""
+_ROWS: Final = 100
+_SECONDS: Final = 120
+_COUNTED: Final = "unknown_keys/"
+_OF_MESSAGES: Final = "ignored/"
+_NO_COUNTS: Final[Mapping[str, float]] = {}
+
+
+def corpus_columns(
+    drop: Path, links: LinkRule, account: Account, counts: Mapping[str, float] = _NO_COUNTS
+) -> list[ColumnState]:
+    """What becomes of the columns of a drop of a corpus.
+
+    drop: that is not refused. account: whose files are looked at. counts: of a build of these
+    files, as its record has them; default: it is not built.
+    """
+    corpus = corpus_of(drop, links)
+    read = columns_by_key(corpus)
+    found = _heads(drop, corpus, [*read], links, account)
+    return states_of(found, read, ignored_by(corpus), _named(counts, _COUNTED))
+
+
+def chat_columns(
+    drop: Path, links: LinkRule, account: Account, counts: Mapping[str, float] = _NO_COUNTS
+) -> list[ColumnState]:
+    """As `corpus_columns`, of a drop of conversations; keys of messages are `messages[].name`."""
+    chat = chat_of(drop, links)
+    found = _heads(drop, chat.corpus, Messages(chat).columns, links, account)
+    return _of_chat(chat, found, counts)
+
+
+def columns_of_recipe(raw: Mapping[str, Any], heads: Sequence[Head]) -> list[ColumnState]:
+    """What a recipe does with the columns of rows. raw: its table, which is right."""
+    if raw.get("kind") == "chat":
+        return _of_chat(chat_of_table(raw), heads, _NO_COUNTS)
+    corpus = checked(raw, raw["name"])
+    return states_of(heads, columns_by_key(corpus), ignored_by(corpus))
+
+
+def _named(counts: Mapping[str, float], group: str) -> dict[str, int]:
+    return {
+        name.removeprefix(group): int(count)
+        for name, count in counts.items()
+        if name.startswith(group)
+    }
+
+
+def _of_chat(chat: Chat, heads: Sequence[Head], counts: Mapping[str, float]) -> list[ColumnState]:
+    messages, begin = Messages(chat), of_messages(chat)
+    ignored = [name for name in ignored_by(chat.corpus) if not name.startswith(begin)]
+    states = states_of(heads, chats.columns_by_key(chat), ignored, _named(counts, _COUNTED))
+    of_items = [n.removeprefix(begin) for n in ignored_by(chat.corpus) if n.startswith(begin)]
+    unread = {*_named(counts, _OF_MESSAGES), *of_items}
+    items: list[Row] = []
+    for row in (row for head in heads for row in head.rows):
+        with suppress(Unfit, GristmillError):
+            unread.update(messages.read(row).ignored)
+            items += _items(row, messages.columns)
+    read = {name: "messages" for pair in GUESSED for name in pair}
+    read |= {name: f"keys.{key}" for key, name in chat.keys.items()}
+    known = [{n: v for n, v in item.items() if n in unread or n in read} for item in items]
+    found = states_of([Head("", known)], read, of_items, _named(counts, _OF_MESSAGES))
+    return [*states, *(replace(each, name=begin + each.name) for each in found)]
+
+
+def _items(row: Row, columns: Collection[str]) -> Iterator[Row]:
+    """The objects in the lists of a row that the recipe reads: its messages, and turns of them."""
+    for name in columns:
+        with suppress(GristmillError, TypeError):
+            value = message_list(row.get(name))
+            yield from (each for each in value or () if isinstance(each, dict))
+
+
+def _heads(
+    drop: Path, corpus: Corpus, read: Collection[str], links: LinkRule, account: Account
+) -> list[Head]:
+    """The first rows of files of each split; none of a file that cannot be read."""
+    chosen = [
+        (split, drop / name)
+        for split, names in account.taken.items()
+        for name in _spaced(names)
+        if kind(name.rpartition("/")[2]) is not None
+    ]
+    tables = [path for _, path in chosen if path.name.lower().endswith(".parquet")]
+    known = rows_of_parquet(dict.fromkeys(tables), links)
+    found = []
+    for split, path in chosen:
+        own = known.get(path)
+        if own is None:
+            own = []
+            with suppress(GristmillError, OSError):
+                first = islice(rows(path, corpus, links, columns=read), _ROWS)
+                own += [row for _, row in first if isinstance(row, dict)]
+        found.append(Head(split, own))
+    return found
+
+
+def _spaced(names: Sequence[str]) -> Sequence[str]:
+    if len(names) <= _FILES:
+        return names
+    return [names[place * (len(names) - 1) // (_FILES - 1)] for place in range(_FILES)]
+
+
+def rows_of_parquet(paths: Collection[Path], links: LinkRule) -> dict[Path, list[Row]]:
+    """The first rows of Parquet files, of all columns that JSON has; none of damaged files."""
+    good: list[Path] = []
+    found: list[list[bytes | str] | None] = []
+    with ExitStack() as files:
+        descriptors = []
+        for path in paths:
+            with suppress(GristmillError, OSError):
+                file = files.enter_context(open_file(path, root=path.parent, links=links))
+                parquet.check_begin(os.pread(file.fileno(), HEAD_BYTES, 0), path)
+                descriptors.append(file.fileno())
+                good.append(path)
+        if good:
+            with suppress(GristmillError, OSError):
+                found = child.run(
+                    parquet.heads,
+                    good,
+                    _ROWS,
+                    file=good[0],
+                    descriptors=descriptors,
+                    seconds=_SECONDS,
+                )
+    return {
+        path: [parquet.row_of(each) for each in own if isinstance(each, bytes)]
+        for path, own in zip(good, found, strict=False)
+        if own is not None
+    }
