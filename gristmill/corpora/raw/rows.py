@@ -354,9 +354,9 @@ def _unless_one_object(
         raise
     if first is None:
         return
-    if isinstance(first[1], Unfit) and first[1].reason == "json":
-        if rule := _one_object(path, links, limits):
-            raise BadInput(path, rule, 1 if rule == _SEVERAL else None)
+    is_damaged = isinstance(first[1], Unfit) and first[1].reason == "json"
+    if is_damaged and (rule := _one_object(path, links, limits)):
+        raise BadInput(path, rule, 1 if rule == _SEVERAL else None)
     yield first
     yield from found
 
