@@ -21,7 +21,7 @@ from typing import Final
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_of
-from gristmill.inbox.listing import UNFINISHED
+from gristmill.inbox.listing import unfit_name
 from gristmill.inbox.marks import (
     DONE,
     INCOMPLETE,
@@ -165,9 +165,11 @@ def source_files(source: Path, links: LinkRule) -> dict[str, int]:
     links: what happens to links in it.
 
     Raises BadInput for an entry that a drop may not hold, a source that says that it is not
-    complete, and one without files; OSError where it cannot be read.
+    complete, a name as `unfit_name` says, and one without files; OSError where it cannot be read.
     """
     if not source.is_dir():
+        if (unfit := unfit_name([source.name])) is not None:
+            raise BadInput(source, unfit[1])
         with open_file(source, root=source.parent, links=links) as file:
             return {source.name: os.fstat(file.fileno()).st_size}
     sizes = {}
@@ -176,14 +178,10 @@ def source_files(source: Path, links: LinkRule) -> dict[str, int]:
             raise BadInput(source / entry.name, entry.refusal)
         if entry.name == INCOMPLETE:
             raise BadInput(source / entry.name, "says that the folder is not complete")
-        if entry.name.endswith(UNFINISHED):
-            raise BadInput(
-                source / entry.name,
-                "has a name that tools give to files they have not finished: let the copy end, or "
-                "remove it",
-            )
         if entry.name != SUMS and entry.stat.st_mode:
             sizes[entry.name] = entry.stat.st_size
+    if (unfit := unfit_name(sizes)) is not None:
+        raise BadInput(source / unfit[0], unfit[1])
     if not set(sizes) - {DONE}:
         raise BadInput(source, "has no file: there is nothing to copy")
     return sizes

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,35 @@ _NAMED = 10
 _MOST_FILES = 2_000_000
 # Names that copying and downloading tools give to files they have not finished.
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart", ".download")
+_COPY: Final = re.compile(
+    r"^(.*?)(?: ?\(\d+\)|[ _-]+copy(?: ?\(?\d+\)?)?)(\.[^/]*)$", re.IGNORECASE
+)
+
+
+def copied_from(name: str, names: Collection[str]) -> str | None:
+    """The file of which another one is a copy, by the name that a browser or a desktop gave it.
+
+    name: as `train (1).csv`. names: of all files, as `train.csv`. None: it is named as no copy.
+    """
+    match = _COPY.match(name)
+    return match[1] + match[2] if match and match[1] + match[2] in names else None
+
+
+def unfit_name(names: Collection[str]) -> tuple[str, str] | None:
+    """The first file that nobody means to bring, by its name, and why; None where there is none.
+
+    names: POSIX paths of all files of a folder, of any family.
+    """
+    for name in sorted(names):
+        if name.lower().endswith(UNFINISHED):
+            rule = (
+                "has a name that tools give to files they have not finished: let the copy end, or "
+            )
+            return name, f"{rule}remove it"
+        if (first := copied_from(name, names)) is not None:
+            rule = f"is named as a copy of {printable(first)}, whose contents would count twice"
+            return name, f"{rule}: remove it, or rename it if it holds others"
+    return None
 
 
 @dataclass(frozen=True)

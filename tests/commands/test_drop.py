@@ -164,9 +164,12 @@ def test_a_source_that_is_not_complete_or_no_drop_is_refused(data, games):
     (games / ".incomplete").touch()
     assert "says that the folder is not complete" in refused()
     (games / ".incomplete").unlink()
-    (games / "x.part").touch()
-    assert "have not finished" in refused()
-    (games / "x.part").unlink()
+    whole = sorted(names(games) - {"SHA256SUMS"})[0]
+    copied = f"{Path(whole).stem} (1){Path(whole).suffix}"
+    for name, rule in (("x.part", "have not finished"), (copied, f"is named as a copy of {whole}")):
+        (games / name).touch()
+        assert rule in refused()
+        (games / name).unlink()
     (games / "link").symlink_to("/etc/passwd")
     assert "link: is a link" in refused()
     (games / "link").unlink()

@@ -9,7 +9,7 @@ import pytest
 
 from gristmill.contract import BadInput, NothingToBuild
 from gristmill.families import drop_kind
-from gristmill.inbox.listing import FOLDER, TOML, Account, Unread, Waits, named_few
+from gristmill.inbox.listing import FOLDER, TOML, Account, Unread, Waits, named_few, unfit_name
 
 CHESS = drop_kind("chess").shape
 
@@ -110,3 +110,23 @@ def test_the_account_of_a_split_has_its_files_and_all_that_is_left_out():
 def test_what_waits_and_what_nothing_reads_is_no_failure():
     assert issubclass(Waits, NothingToBuild)
     assert issubclass(Unread, NothingToBuild)
+
+
+@pytest.mark.parametrize(
+    ("names", "unfit", "rule"),
+    [
+        (["train.csv", "train (1).csv"], "train (1).csv", "a copy of train.csv, whose contents"),
+        (["a/x.pgn.zst", "a/x(2).pgn.zst"], "a/x(2).pgn.zst", "a copy of a/x.pgn.zst"),
+        (["x - Copy.npz", "x.npz"], "x - Copy.npz", "a copy of x.npz"),
+        (["x.csv", "x.csv.part"], "x.csv.part", "have not finished"),
+        (["x.csv.CRDOWNLOAD"], "x.csv.CRDOWNLOAD", "have not finished"),
+        (["a/x.tmp"], "a/x.tmp", "remove it"),
+        (["train (1).csv", "test.csv", "train (2).csv", "copy.csv"], None, ""),
+        (["b/train.csv", "a/train (1).csv"], None, ""),
+        ([], None, ""),
+    ],
+)
+def test_copies_and_unfinished_files_are_known_by_their_names(names, unfit, rule):
+    found = unfit_name(names)
+    assert (None if found is None else found[0]) == unfit
+    assert found is None or rule in found[1]

@@ -104,7 +104,11 @@ def read_corpus_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> C
 
 
 def checked(raw: Mapping[str, Any], name: str) -> Corpus:
-    """The corpus of a table of JSON values. Raises ValueError, naming the key, for a wrong one."""
+    """The corpus of a table of JSON values, which has the name of its drop where it says none.
+
+    Raises ValueError, naming the key, for a wrong one.
+    """
+    raw = {"name": name, **raw}
     _check(raw, name)
     corpus = corpus_of_table(raw)
     check_ignored(raw, columns_of(corpus), columns_by_key(corpus))
@@ -157,10 +161,9 @@ def check_common(raw: Mapping[str, Any], name: str, kinds: Mapping[str, str]) ->
             raise ValueError(f"{key} = {shown(raw[key])}: must be {what}{example}")
     if raw.get("schema") != 1:
         raise ValueError("schema = 1 is missing: it is the first line of the file")
-    if raw.get("name") != name:
-        raise ValueError(
-            f'name = {shown(raw.get("name"))}: must be "{name}", as the folder is named'
-        )
+    if raw["name"] != name:
+        rule = f'must be "{name}", as the folder is named, or left out'
+        raise ValueError(f"name = {shown(raw['name'])}: {rule}")
     if name in RESERVED:
         raise ValueError(f"{name} is a folder beside those of the corpora: choose another name")
     if NAME.fullmatch(name) is None:

@@ -18,7 +18,7 @@ from gristmill.contract import BadInput
 from gristmill.corpora.corpus import CORPORA, Corpus
 from gristmill.inbox import hub
 from gristmill.inbox.hub import HubError, Reached, RemoteFile, Source
-from gristmill.inbox.listing import Account, named_few
+from gristmill.inbox.listing import Account, copied_from, named_few
 from gristmill.inbox.marks import SUMS, not_samples
 from gristmill.printable import printable
 from gristmill.run.progress import SILENT, Progress
@@ -29,9 +29,6 @@ from gristmill.untrusted.walk import visible_files
 # Behind its number a part may have a hash of its own.
 _PART: Final = re.compile(
     r"^(.*?)[-_.]?(\d{1,6})-of-(\d{1,6})(?!\d)(?:-[0-9a-f]{16}(?![0-9a-f]))?(.*)$", re.IGNORECASE
-)
-_COPY: Final = re.compile(
-    r"^(.*?)(?: ?\(\d+\)|[ _-]+copy(?: ?\(?\d+\)?)?)(\.[^/]*)$", re.IGNORECASE
 )
 
 
@@ -45,9 +42,9 @@ def name_notes(names: Sequence[str]) -> Iterator[str]:
     for name in names:
         if match := _PART.match(name):
             parts[match[1], int(match[3]), match[4]].append(int(match[2]))
-        elif (match := _COPY.match(name)) and match[1] + match[2] in names:
-            first = printable(match[1] + match[2])
-            yield f"{printable(name)} is named as a copy of {first}: records may count twice"
+        elif (first := copied_from(name, names)) is not None:
+            copy = f"{printable(name)} is named as a copy of {printable(first)}"
+            yield f"{copy}: records may count twice"
     for (begin, count, end), found in parts.items():
         shown = printable(f"{begin}-*-of-{count:05}{end}")
         if (whole := begin + end) in names:

@@ -95,16 +95,56 @@ def held_under(row: object, columns: Collection[str]) -> str | None:
     """
     if not isinstance(row, dict) or any(each in columns or each.isdecimal() for each in row):
         return None
-    lists = [name for name, value in row.items() if _is_of_rows(value)]
-    if lists:
-        name = max(lists, key=lambda each: len(row[each]))
-        what = f"holds its rows in a list under {name!r}"
-        return f"{what}: write them alone, as `jq -c '.[{json.dumps(name)}][]'` does"
-    values = list(row.values())
-    is_alike = _is_of_rows(values) and len({tuple(value) for value in values}) == 1
-    if is_alike and len(values) >= _MOST_SPLITS:
-        return "holds a row under each of its keys: write them alone, as `jq -c '.[]'` does"
-    return None
+    counts = {name: count for name, value in row.items() if (count := _count_rows(value))}
+    return _held(counts) or ("holds " + _ALONE.format("") if _are_alike(row) else None)
+
+
+_ALONE: Final = "a row under each of its keys: write them alone, as `jq -c '.{}[]'` does"
+
+
+def _held(counts: Mapping[str, int]) -> str | None:
+    """What a file is whose only object has so many rows under some keys; None where it has none."""
+    if not counts:
+        return None
+    name = max(counts, key=lambda each: abs(counts[each]))
+    way = f"[{json.dumps(name)}]"
+    if counts[name] < 0:
+        return f"holds, under {name!r}, {_ALONE.format(way)}"
+    what = f"holds its rows in a list under {name!r}"
+    return f"{what}: write them alone, as `jq -c '.{way}[]'` does"
+
+
+def _count_rows(value: object) -> int:
+    """How many rows a value holds: objects in a list, or below keys, these counted below 0."""
+    if isinstance(value, dict):
+        return -len(value) if _are_alike(value) else 0
+    return len(value) if isinstance(value, list) and _is_of_rows(value) else 0
+
+
+def _are_alike(value: Mapping[str, Any]) -> bool:
+    """Whether there are rows below the keys of an object: three or more, with the same keys."""
+    values = list(value.values())
+    is_alike = _is_of_rows(values) and len({tuple(each) for each in values}) == 1
+    return is_alike and len(values) >= _MOST_SPLITS
+
+
+def _one_object(path: Path, links: LinkRule, limits: Limits) -> str | None:
+    """What a JSON file is that is one object over several lines; None where it is another one.
+
+    Memory: that of its largest member.
+    """
+    counts: dict[str, int] = {}
+    with unpacked(path, links, limits) as texts:
+        _, unmarked = _without_mark(texts, path)
+        try:
+            for key, value in members(unmarked, path, limits):
+                if isinstance(key, str) and (count := _count_rows(value)):
+                    counts[key] = count
+        except BadInput as error:
+            is_large = error.rule.startswith("a member of more")
+            cure = "write the rows in it alone, an object a line, as `jq -c` does"
+            return f"is one object, with {error.rule}: {cure}" if is_large else None
+    return _held(counts) or _SEVERAL
 
 
 def _is_of_rows(value: object) -> bool:
@@ -209,7 +249,8 @@ def rows(
         if ending in ("csv", "tsv"):
             yield from tables.rows(_lined(unmarked, ending), path, corpus, limits)
         else:
-            yield from _json_rows(unmarked, path, wanted, limits)
+            found = _json_rows(unmarked, path, wanted, limits)
+            yield from _unless_one_object(found, path, links, limits)
 
 
 def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
@@ -300,6 +341,29 @@ def _json_rows(
     yield from found
 
 
+def _unless_one_object(
+    found: Iterator[Row], path: Path, links: LinkRule, limits: Limits
+) -> Iterator[Row]:
+    """The rows again. Raises BadInput where the first one is none since it has several lines."""
+    try:
+        first = next(found, None)
+    except BadInput as error:
+        rule = not error.rule.startswith("holds") and _one_object(path, links, limits)
+        if rule and rule != _SEVERAL:
+            raise BadInput(path, rule) from error
+        raise
+    if first is None:
+        return
+    is_damaged = isinstance(first[1], Unfit) and first[1].reason == "json"
+    if is_damaged and (rule := _one_object(path, links, limits)):
+        raise BadInput(path, rule, 1 if rule == _SEVERAL else None)
+    yield first
+    yield from found
+
+
+_SEVERAL: Final = f"its first object has several lines: {FORMS}"
+
+
 def _json_lines(
     texts: Iterator[bytes], path: Path, columns: Collection[str], limits: Limits
 ) -> Iterator[Row]:
@@ -307,7 +371,7 @@ def _json_lines(
     blanks: int | None = None
     for number, line in enumerate(lines(texts, path, limits), 1):
         if number == 1 and line.strip(BLANK) == b"{":
-            raise BadInput(path, f"its first object has several lines: {FORMS}", number)
+            raise BadInput(path, _SEVERAL, number)
         if line.isspace():
             continue
         if len(line) > limits.values and has_more_values(line, limits.values):

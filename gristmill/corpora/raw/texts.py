@@ -21,7 +21,7 @@ _TRUTHS: Final = {"True": True, "TRUE": True, "False": False, "FALSE": False}
 REASONS: Final = (
     *("json", "object", "columns", "utf8", "shape", "number", "generations", "story"),
     *("answer_id", "step", "step_idx", "question", "answer", "evidence", "surrogate"),
-    *("white_space", "value", "group", "python", "unknown_keys"),
+    *("white_space", "value", "group", "python", "unknown_keys", "id"),
     *("messages", "role", "tools", "thinking", "weight", "turns"),
 )
 """Why a record may be refused: `docs/formats/reasoning.md#refused-records`."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _GROUP_BYTES: Final = 32 << 20
+_SHOWN: Final = 40
 _NO_ROW: Final[Mapping[str, Any]] = {}
 
 
@@ -77,6 +78,7 @@ def normalize_conversations(
     partition: `<name>__NN`: row k of the drop, from 0, belongs to the shard k modulo their number;
         by the recipe of SYNTH, the rows of some files do.
     config: with the recipe. progress: gets the stage "normalise", in rows.
+    Memory: 250 bytes a conversation of the shard where the recipe has `id`.
 
     Raises BadInput for files that are damaged, for a file without a good row, for too many damaged
     rows, and where no conversation is left.
@@ -137,6 +139,7 @@ class _Work:
         self._lacking = {n for n in names if not n.startswith(of_messages(chat))}
         self._trees = None if chat.tree is None else Trees(chat)
         self._id = None if chat.corpus.id is None else column(chat.corpus.id, Names())
+        self._ids: dict[int, tuple[int, int, bytes]] = {}
         self._limit = threshold((chat.corpus.split or {}).get("validation", 0))
         # By files, or every so many rows.
         self._among = (0, 1) if chat.is_synth else (number, chat.shards)
@@ -253,7 +256,7 @@ class _Work:
         self.rules.check(record, row)
         if not is_own:
             return
-        own_id = self._id_of(row, whole)
+        own_id = self._id_of(row, whole, place)
         split = self._splits[place[0]]
         if split is None and self._chat.is_synth:
             split = "validation" if is_valid(own_id, self._limit) else "train"
@@ -271,16 +274,39 @@ class _Work:
             self.counts["thoughts"] += each.channel == "analysis"
             self.counts["masked"] += each.role == "assistant" and each.span == "0"
 
-    def _id_of(self, row: Row, whole: str) -> str:
-        """The id of a conversation. Raises Unfit for one of SYNTH without it."""
+    def _id_of(self, row: Row, whole: str, place: Place) -> str:
+        """The id of a conversation.
+
+        Raises Unfit for the id of one before it in the shard, but for SYNTH, and for one of SYNTH
+        without an id.
+        """
         found = None if self._id is None else self._id(row)
         if not self._chat.is_synth:
             own_id = (flattened(found) or "").strip()
-            return own_id or blake2b(whole.encode(), digest_size=8).hexdigest()
+            digest = blake2b(whole.encode(), digest_size=8)
+            if own_id:
+                self._check_id(own_id, digest.digest(), place)
+            return own_id or digest.hexdigest()
         if found is None or not str(found).strip():
             rule = "give the row an id, which chooses its split"
             raise Unfit("value", f"its {self._chat.corpus.id} is {found!r}: {rule}")
         return str(found)
+
+    def _check_id(self, own_id: str, digest: bytes, place: Place) -> None:
+        """Keep an id, by 8 bytes of its hash. Raises Unfit for one that was there before.
+
+        digest: of the conversation.
+        """
+        key = int.from_bytes(blake2b(own_id.encode(), digest_size=8).digest(), "big")
+        file, row, before = self._ids.setdefault(key, (*place, digest))
+        if (file, row) == place:
+            return
+        name, where = self._chat.corpus.id, self._paths[file].relative_to(self._drop).as_posix()
+        what = "and has the same messages" if before == digest else "with other messages"
+        cure = f'leave `id` out of corpus.toml, or write dedup = ["{name}"], which keeps the first'
+        raise Unfit(
+            "id", f"its {name} {own_id[:_SHOWN]!r} is that of {where}:{row}, {what}: {cure}"
+        )
 
     def _flush(self) -> int:
         """Write what waits as a row group; return the number of conversations."""

@@ -15,7 +15,8 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw import drops
-from gristmill.corpora.raw.corpus_file import read_corpus_file
+from gristmill.corpora.raw.chat.recipe import read_chat_file
+from gristmill.corpora.raw.corpus_file import checked, read_corpus_file
 from gristmill.corpora.raw.drops import corpus_of
 from gristmill.reasoning.builders.normalize import NormalizeSummary, normalize
 from gristmill.reasoning.config import CorpusConfig
@@ -59,6 +60,8 @@ def test_the_page_shows_the_file_of_gsm8k_and_names_the_others() -> None:
     [
         ('name = "mine"\nquestion = "q"\n', "schema = 1 is missing"),
         ('schema = 1\nname = "other"\nquestion = "q"', 'must be "mine", as the folder is named'),
+        ('schema = 1\nname = 3\nquestion = "q"', "name = 3: must be a text"),
+        ('schema = 1\nquestion = "q"\nquotes = 1', "quotes = 1: must be true or false, as quotes"),
         (HEAD, 'question is missing: write question = "name of its column"'),
         (HEAD + 'qustion = "q"', 'unknown key "qustion".*question'),
         (PLAIN + "when_made = 2026-01-01", "no text, number, truth value, list or table"),
@@ -118,6 +121,20 @@ def test_a_reserved_name_or_one_with_other_letters_is_refused(tmp_path: Path, na
     path.write_text(f'schema = 1\nname = "{name}"\nquestion = "q"\n')
     with pytest.raises(BadInput, match=r"a folder beside|lower-case letters"):
         read_corpus_file(path, name)
+
+
+def test_a_file_without_a_name_has_that_of_its_drop(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.toml"
+    path.write_text('schema = 1\nquestion = "q"\n')
+    without = read_corpus_file(path, "mine")
+    path.write_text(HEAD + 'question = "q"\n')
+    assert without == read_corpus_file(path, "mine") and without.name == "mine"
+    assert checked({"schema": 1, "question": "q"}, "mine") == without
+    chat = 'schema = 1\nkind = "chat"\nmessages = "m"\n'
+    path.write_text(chat)
+    talks = read_chat_file(path, "talks")
+    path.write_text(chat + 'name = "talks"\n')
+    assert talks == read_chat_file(path, "talks") and talks.corpus.name == "talks"
 
 
 def test_an_extra_may_have_the_name_of_a_key_of_the_file_below_a_form(tmp_path: Path) -> None:

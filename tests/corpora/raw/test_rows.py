@@ -73,6 +73,48 @@ def test_of_several_lists_the_longest_has_the_rows() -> None:
     assert "in a list under 'rows'" in (held_under(row, ("question",)) or "")
 
 
+MANY: Any = [{"input": f"q{n}", "target": "t"} for n in range(9)]
+HEAD: Any = {"canary": "c", "keywords": ["a"], "metrics": [{"name": "m"}], "long": "x" * 5000}
+UNDER: dict[str, tuple[Any, str]] = {
+    "examples": ({**HEAD, "examples": MANY}, "a list under 'examples'.*jq"),
+    "rows alone": ({"examples": MANY}, "a list under 'examples'"),
+    "by their ids": (
+        {**HEAD, "data": {f"i{n}": row for n, row in enumerate(MANY)}},
+        "under .data., a row",
+    ),
+}
+
+
+@pytest.mark.parametrize("indent", [1, 4])
+@pytest.mark.parametrize("begin", ["{\n", "{ "])
+@pytest.mark.parametrize(("value", "rule"), UNDER.values(), ids=UNDER)
+def test_rows_under_a_key_of_an_object_of_several_lines_are_named(
+    tmp_path: Path, value: Any, rule: str, begin: str, indent: int
+) -> None:
+    text = begin + json.dumps(value, indent=indent)[1:].lstrip()
+    for name, octets in (("x.json", text.encode()), ("x.json.gz", gzip.compress(text.encode()))):
+        (tmp_path / name).write_bytes(octets)
+        with pytest.raises(BadInput, match=rule):
+            list(rows(tmp_path / name, CORPORA["gsm8k"]))
+
+
+def test_an_object_of_one_line_or_with_a_member_beyond_the_limit_is_one_too(tmp_path: Path) -> None:
+    (path := tmp_path / "x.json").write_text(json.dumps({**HEAD, "examples": MANY}))
+    limits = Limits(line_bytes=5100)
+    with pytest.raises(BadInput, match="a list under 'examples'"):
+        list(rows(path, CORPORA["gsm8k"], limits=limits))
+    path.write_text(json.dumps({"a": 1, "examples": MANY * 50}, indent=1))
+    with pytest.raises(
+        BadInput, match=r"is one object, with a member of more than 5100 bytes: wri"
+    ):
+        list(rows(path, CORPORA["gsm8k"], limits=limits))
+
+
+def test_lines_with_a_damaged_first_one_stay_lines(tmp_path: Path) -> None:
+    (path := tmp_path / "x.json").write_text('{"question": "a",\n{"question": "b"}\n')
+    assert [isinstance(row, Unfit) for _, row in rows(path, CORPORA["gsm8k"])] == [True, False]
+
+
 def test_a_split_that_is_too_large_for_a_row_is_named_too() -> None:
     text = json.dumps({"train": ROWS * 99, "test": ROWS}).encode()
     with pytest.raises(BadInput, match=r"holds splits under their names: .*train"):

@@ -190,3 +190,37 @@ def test_a_shard_without_a_conversation_and_an_empty_file_are_refused(tmp_path: 
     blanks = [talk("one"), talk(" " * 100_001 + "x")]
     with pytest.raises(BadInput, match="more than 100,000 white space characters in a row"):
         build(write(tmp_path, HEAD, blanks), tmp_path / "blanks")
+
+
+IDS = [talk("a", i="1"), talk("b", i="2"), talk("c", i="1"), talk("a", i="1"), talk("d", i=None)]
+
+
+def test_an_id_that_comes_again_is_refused_with_the_place_of_the_first(tmp_path: Path) -> None:
+    drop = write(tmp_path, HEAD + 'id = "i"\n', [*IDS, talk("d")])
+    made, found = build(drop, tmp_path / "out", bad_rows=2)
+    assert made.rejected_by == {"id": 2} and made.rows == 4
+    assert [row["row"] for row in found] == [1, 2, 5, 6]
+    lines = [json.loads(line) for line in (tmp_path / "out/rejected.jsonl").open()]
+    rules = [(each["reason"], each["row"], each["rule"]) for each in lines]
+    first = "its i '1' is that of a.jsonl:1, "
+    cure = ': leave `id` out of corpus.toml, or write dedup = ["i"], which keeps the first'
+    assert rules == [
+        ("id", 3, f"{first}with other messages{cure}"),
+        ("id", 4, f"{first}and has the same messages{cure}"),
+    ]
+    with pytest.raises(BadInput, match=r"a\.jsonl:3: .*2 records are refused \(2 id\)"):
+        build(drop, tmp_path / "fails")
+    # Both cures.
+    for more, rows in (("", [1, 2, 3, 4, 5]), ('id = "i"\ndedup = ["i"]\n', [1, 2, 5])):
+        drop = write(tmp_path, HEAD + more, IDS)
+        made, found = build(drop, tmp_path / f"out{len(rows)}")
+        assert ([row["row"] for row in found], made.rejected_by) == (rows, {})
+
+
+def test_an_id_of_a_refused_row_or_of_another_file_is_none_or_one(tmp_path: Path) -> None:
+    broken = {"m": talk("a")["m"][:1], "i": "1"}
+    write(tmp_path, HEAD + 'id = "i"\n', [broken, talk("a", i="1")])
+    drop = write(tmp_path, HEAD + 'id = "i"\n', [talk("b", i="2"), talk("c", i="1")], "b.jsonl")
+    made, found = build(drop, tmp_path / "out", bad_rows=2)
+    assert made.rejected_by == {"turns": 1, "id": 1} and len(found) == 2
+    assert "that of a.jsonl:2" in (tmp_path / "out/rejected.jsonl").read_text()

@@ -23,6 +23,7 @@ from gristmill.corpora.raw.chat.lists import (
     filled_list,
     is_nodes,
     kind_of,
+    message_list,
     named_pairs,
     whole_turn,
     with_thoughts,
@@ -31,6 +32,7 @@ from gristmill.corpora.raw.chat.recipe import (
     ALIASES,
     CONTROL,
     HISTORY,
+    ROLES,
     TURNS,
     Chat,
     Transcripts,
@@ -48,6 +50,8 @@ from gristmill.corpora.raw.values import Names, column, read_of
 from gristmill.data_root import DataRoot
 from gristmill.inbox.listing import Account
 from gristmill.printable import printable
+from gristmill.settings.fields import nearest
+from gristmill.settings.fields import shown as toml_text
 from gristmill.settings.tables import Settings
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
@@ -64,6 +68,7 @@ BROKEN_CURE: Final = 'broken = "drop" in corpus.toml leaves such conversations o
 CHAT_CURES: Final[Mapping[str, str]] = {**CURES, **dict.fromkeys(_BROKEN, BROKEN_CURE)}
 """What helps against a reason of a refused conversation, where its rule does not say it."""
 _SHOWN: Final = 40
+_COMMENTARY: Final = "commentary"
 _CHANNELS: Final[Mapping[str, str]] = {"analysis": REASONING, "final": FINAL}
 
 
@@ -114,6 +119,7 @@ class Messages:
         self._bare = _as_it_is if chat.is_synth else str.strip
         self._around = [] if "user" in chat.marks else listed(chat.marks.get(CONTROL))
         self._items = self._source()
+        self._weights = None if chat.weights is None else column(chat.weights, self._names)
         self._system = None if chat.system is None else self._either("system", chat.system)
         self._tool_column = "" if chat.is_synth else "tools"
         begin = of_messages(chat)
@@ -131,24 +137,44 @@ class Messages:
         system = None if self._system is None else self._system(row)
         if isinstance(system, Mapping) and isinstance(system.get("parts"), list):
             system = self._plain(system)
-        return self.talk(self._items(row), self._text(system))
+        items, weights = self._items(row), None
+        if self._weights is not None:
+            items = [*items]
+            weights = weights_of(self._weights(row), len(items), str(self._chat.weights))
+        return self.talk(items, self._text(system), weights)
 
-    def talk(self, items: Iterable[Any], system: str | None = None) -> Talk:
-        """The conversation of messages as a row has them. system: of the row; default none."""
+    def talk(
+        self,
+        items: Iterable[Any],
+        system: str | None = None,
+        weights: Sequence[int] | None = None,
+    ) -> Talk:
+        """The conversation of messages as a row has them.
+
+        system: of the row; default none. weights: one for each message; default: their own.
+        """
         try:
-            return self._talk(items, system)
+            return self._talk(items, system, weights)
         except Unfit as unfit:
             if self._chat.broken == "drop" and unfit.reason in _BROKEN:
                 raise Unfit(f"drop:{unfit.reason}", unfit.rule) from unfit
             raise
 
-    def _talk(self, items: Iterable[Any], system: str | None) -> Talk:
+    def _talk(
+        self, items: Iterable[Any], system: str | None, weights: Sequence[int] | None
+    ) -> Talk:
         messages: list[Message] = []
         ignored: list[str] = []
         if system is not None and system.strip():
             messages.append(Message("system", system, PROMPT))
-        for item in items:
-            messages += self._message(item, ignored)
+        for at, item in enumerate(items):
+            said: Iterable[Message] = self._message(item, ignored)
+            if isinstance(item, Mapping) and item.get("channel") == _COMMENTARY:
+                said = [each._replace(channel=each.channel and _COMMENTARY) for each in said]
+            if weights is not None and not weights[at]:
+                said = (each._replace(span=PROMPT) for each in said)
+            messages += said
+        messages = _with_preambles(messages)
         _check_turns(messages, self._bare)
         return Talk(self._trained(messages), ignored)
 
@@ -313,8 +339,14 @@ class Messages:
         role = self._roles.get(name) if isinstance(name, str) else None
         if role is None:
             said = str(name)[:_SHOWN]
-            rule = f'a message has the role {said!r}: write roles = {{ "{said}" = "user" }}'
-            raise Unfit("role", f"{rule}, or what it is instead")
+            near = nearest(said, self._roles)
+            meant = (
+                f"{toml_text(self._roles[near])} }}"
+                if near
+                else f".. }}, one of {', '.join(ROLES)}"
+            )
+            rule = f"a message has the role {said!r}: write roles = {{ {toml_text(said)} = {meant}"
+            raise Unfit("role", rule)
         return role
 
     def _count_unread(self, item: Any, used: Collection[str], ignored: list[str]) -> None:
@@ -385,6 +417,40 @@ class Messages:
         if self._chat.tools == "drop":
             return Unfit("drop:tools", rule)
         return Unfit("tools", f'{rule}: set tools = "drop" to leave such conversations out')
+
+
+def weights_of(value: Any, count: int, name: str) -> Sequence[int]:
+    """The weights of messages. count: of the messages. name: of the column.
+
+    Raises Unfit for what is no list, as JSON too, of so many values 0 and 1; true and false are
+    these.
+    """
+    try:
+        found = message_list(value)
+    except BadInput as error:
+        raise Unfit("weight", f"its {name} is a text that is no JSON list") from error
+    if not isinstance(found, list):
+        raise Unfit("weight", f"its {name} is {kind_of(found)}, not a list of weights")
+    if len(found) != count:
+        rule = f"its {name} has {len(found):,} weights for {count:,} messages"
+        raise Unfit("weight", rule)
+    if wrong := [each for each in found if each not in (0, 1)]:
+        said = str(wrong[0])[:_SHOWN]
+        raise Unfit("weight", f"its {name} has the weight {said}: it must be 0 or 1")
+    return found
+
+
+def _with_preambles(messages: list[Message]) -> list[Message]:
+    """Messages in which what an assistant says before an answer, as `commentary`, begins it."""
+    made: list[Message] = []
+    for each in reversed(messages):
+        if each.channel != _COMMENTARY:
+            made.append(each)
+        elif made and made[-1].channel == "final":
+            made[-1] = made[-1]._replace(content=f"{each.content}\n\n{made[-1].content}")
+        else:
+            made.append(each._replace(channel="final"))
+    return made[::-1]
 
 
 class _Own(NamedTuple):

@@ -106,7 +106,7 @@ SYNTH: Final = "synth"
 _FILES: Final = {SYNTH: Path(__file__).parents[2] / "chats/synth.toml"}
 _OWN: Final = (
     *("messages", "prompt", "completion", "tree", "marks", "keys", "roles", "system"),
-    *("thinking", "tools", "broken", "branch", "unknown_keys", "dedup", "sample"),
+    *("thinking", "tools", "broken", "branch", "weights", "unknown_keys", "dedup", "sample"),
 )
 """Keys that a recipe does not have beside the name of a built-in one."""
 
@@ -165,6 +165,7 @@ _KEYS: Final[dict[str, str]] = {
     "recipe": _TEXT,
     "messages": _TEXT,
     "branch": _TEXT,
+    "weights": _TEXT,
     "turns": _TABLE,
     "marks": _TABLE,
     "keys": _TABLE,
@@ -207,6 +208,7 @@ class Chat:
         least of several answers is taken.
     branch: column with the id of the last message, where `messages` has an object of nodes; None
         where it has none.
+    weights: column with a list of 0 and 1, one for each item of `messages`; None for none.
     marks: texts that begin the messages of a conversation in one text, by role, and `CONTROL`;
         none where `messages` has a list.
     keys: names of the keys of a message by `KEYS`; role and content are guessed where it lacks
@@ -219,6 +221,7 @@ class Chat:
     recipe: str = ""
     messages: str | None = None
     branch: str | None = None
+    weights: str | None = None
     prompt: Value | None = None
     completion: Value | None = None
     turns: Mapping[str, Value] = field(default_factory=dict)
@@ -258,9 +261,9 @@ class Chat:
 def read_chat_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Chat:
     """Read and check the recipe of a drop of conversations.
 
-    path: its `corpus.toml`. name: of the drop, which must be that of the recipe.
+    path: its `corpus.toml`. name: of the drop, which the recipe has, or none.
     """
-    raw = read_recipe(path, links)
+    raw = {"name": name, **read_recipe(path, links)}
     try:
         check_built_in(raw)
         _check(expanded(raw), name)
@@ -362,6 +365,11 @@ def _check_marks(raw: Mapping[str, Any]) -> None:
         raise ValueError('marks: stand in texts of a column: name it, as messages = "text"')
     if "branch" in raw and ("messages" not in raw or "marks" in raw):
         raise ValueError('branch: stands beside messages = "the column of nodes", without `marks`')
+    if "weights" in raw and ("messages" not in raw or {*raw.get("marks", {})} - {CONTROL}):
+        raise ValueError('weights: stand beside messages = "the column of a list", without `marks`')
+    if "weights" in raw and ("weight" in raw.get("keys", {}) or raw.get("train") == "all"):
+        key = "train" if raw.get("train") == "all" else "keys.weight"
+        raise ValueError(f"{key}: `weights` say what is trained on: leave one of both out")
     turn = ({*TURNS} - {"thinking"}) & {*raw.get("keys", {})}
     if turn and not {"user", "assistant"} <= turn:
         raise ValueError(f"keys.{min(turn)}: names a whole turn: name user and assistant, both")

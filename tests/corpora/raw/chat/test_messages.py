@@ -1,5 +1,6 @@
 """Rows to messages: forms, roles, thoughts, what is trained on, refusals."""
 
+import tomllib
 from typing import Any
 
 import pytest
@@ -251,7 +252,11 @@ def test_tools_are_refused_or_left_out(row: dict[str, Any]) -> None:
         (["hi"], "turns", "its last message is not an assistant's"),
         ([*HI, "hi"], "messages", "a message is a text, not an object"),
         ([{"a": 1}], "messages", "has the keys a: write keys = { role = .., content = .. }"),
-        ([{"role": "bot", "content": "x"}], "role", 'write roles = { "bot" = "user" }'),
+        (
+            [{"role": "bot", "content": "x"}],
+            "role",
+            'write roles = { "bot" = .. }, one of system, developer',
+        ),
         ([{"role": ["x"], "content": "x"}], "role", "has the role"),
         ([{**HI[0], "content": [{"type": "image"}]}, HI[1]], "messages", "no text, as a picture"),
         ([{**HI[0], "content": {"a": 1}}, HI[1]], "messages", "is an object"),
@@ -429,6 +434,12 @@ def test_channels_of_harmony_are_thought_and_answer() -> None:
             read({"m": messages})
     other = {"role": "assistant", "channel": "commentary", "content": "hello"}
     assert read({"m": [HI[0], other]}).ignored == ["channel"]
+    said_before = {**other, "content": "I look."}
+    whole = read({"m": [HI[0], thought, said_before, {**said_before, "content": "So:"}, final]})
+    answer = ("final", "I look.\n\nSo:\n\nhello", "2")
+    assert said(whole) == [PAIR[0], ("analysis", "hm", "1"), answer]
+    with pytest.raises(Unfit, match="an assistant speaks after assistant"):
+        read({"m": [HI[0], thought, said_before, thought, final]})
 
 
 def test_tags_around_an_answer_go_where_its_thought_is_in_a_key_or_nowhere() -> None:
@@ -505,3 +516,55 @@ def test_a_message_without_a_role_is_a_call_or_refused() -> None:
         read({"m": [HI[0], call, HI[1]]})
     with pytest.raises(Unfit, match="a message has no role: write who says it"):
         read({"m": [HI[0], {"role": None, "content": "a"}]})
+
+
+@pytest.mark.parametrize(
+    ("role", "meant"),
+    [
+        ("asistant", '"assistant" }'),
+        ("Assistant", '"assistant" }'),
+        ("usr", '"user" }'),
+        ("humans", '"user" }'),
+        ("gpt4", '"assistant" }'),
+        ("system_prompt", '"system" }'),
+        ("assistnat", '"assistant" }'),
+        ("narrator", ".. }, one of system, developer, user, assistant, tool"),
+        ("", ".. }, one of system"),
+    ],
+)
+def test_a_role_that_is_misspelt_gets_the_nearest_one_and_another_none(
+    role: str, meant: str
+) -> None:
+    with pytest.raises(Unfit) as raised:
+        read({"m": [HI[0], {**HI[1], "role": role}]})
+    assert f'write roles = {{ "{role}" = {meant}' in raised.value.rule
+    if meant.endswith("}"):
+        line = tomllib.loads(raised.value.rule.partition("write ")[2])
+        assert read({"m": [HI[0], {**HI[1], "role": role}]}, **line) if "assis" in meant else line
+
+
+def test_a_column_of_weights_says_what_is_trained_on() -> None:
+    row = {"m": [HI[0], HI[1], HI[0], {**HI[1], "content": "<think>a</think>b"}]}
+    for mask in ([0, 0, 0, 1], "[0, 0, 0, 1]", [1, False, 1.0, True]):
+        assert read(row | {"w": mask}, weights="w").spans == "00012"
+    assert read(row | {"w": [0, 1, 0, 0]}, weights="w").spans == "02000"
+    pairs = {"m": [["hi", "hello"], ["hi", "hello"]], "w": [0, 1]}
+    assert read(pairs, weights="w").spans == "0002"
+
+
+@pytest.mark.parametrize(
+    ("mask", "rule"),
+    [
+        ([0], "its w has 1 weights for 2 messages"),
+        ([0, 1, 1], "its w has 3 weights for 2 messages"),
+        ([0, 2], "its w has the weight 2: it must be 0 or 1"),
+        ([0, None], "has the weight None"),
+        (["0", "1"], "has the weight 0: it must be 0 or 1"),
+        (None, "its w is null, not a list of weights"),
+        ("0 1", "its w is a text that is no JSON list"),
+        ({"a": 1}, "its w is null, not a list"),
+    ],
+)
+def test_weights_that_do_not_fit_the_messages_are_refused(mask: Any, rule: str) -> None:
+    with unfit("weight", rule):
+        read({"m": HI, "w": mask}, weights="w")
