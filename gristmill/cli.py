@@ -7,7 +7,7 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -519,15 +519,15 @@ def _violations(path: Path, data_root: Path | None, inputs: bool, laws: bool) ->
     return len(found) + len(refused)
 
 
-def _notes(artifacts: Iterable[Artifact]) -> Iterator[Violation]:
-    """What the laws noted of artifacts, by their records; one that cannot be read has none."""
-    from gristmill.provenance import read_record
-    from gristmill.provenance.verification import as_notes
+def _notes(artifacts: Sequence[Artifact]) -> Iterator[Violation]:
+    """What is unusual in artifacts, by their records; one that cannot be read has none."""
+    from gristmill.provenance import read_record, unusual
 
+    across = unusual.AcrossPartitions(artifacts)
     for item in artifacts:
         with suppress(GristmillError):
-            noted = read_record(item.record_path).notes
-            yield from (each.violation for each in as_notes(item, noted.listed() if noted else ()))
+            record = read_record(item.record_path)
+            yield from unusual.unusual(item, record, across.of(record.asset))
 
 
 def _build_again(artifacts: Sequence[Artifact], data_root: Path | None) -> int:
