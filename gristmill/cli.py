@@ -285,7 +285,8 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
     DATA_ROOT is GRISTMILL_DATA if that is set, else `data`. An artifact is current if its files
     and what it was made from have the sizes, times and data versions that its record names, and if
     its drops are not refused; a raw file with another time is hashed once. `gristmill verify`
-    hashes all. Drops that nothing is built from follow, each with its state and the reason.
+    hashes all. The last line of the table has sums; a file of several artifacts counts once. Drops
+    that nothing is built from follow, each with its state and the reason.
     """
     from gristmill.data_root.states import DropStates, comparer
     from gristmill.provenance import list_artifacts
@@ -299,7 +300,9 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
         return
     if not listed:
         click.echo(f"{root}: no artifact{f' of {asset}' if asset else ''} with a record")
-    for line in list_artifacts.lines(listed) if listed else ():
+    for line in (
+        [] if not listed else [*list_artifacts.lines(listed), list_artifacts.sums(listed, root)]
+    ):
         click.echo(printable(line))
     for drop in drops.idle() if asset is None else ():
         click.echo(printable(f"drops/{drop.key}: {drop.state}: {' '.join(drop.reason.split())}"))

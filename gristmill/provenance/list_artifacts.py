@@ -130,6 +130,27 @@ def lines(listed: Iterable[Listed]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
+def sums(listed: Sequence[Listed], root: Path) -> str:
+    """The last line of the table: how many artifacts, how many are current, notes, bytes on disk.
+
+    root: that was listed. A file that several artifacts have by hard links counts once.
+    """
+    chosen = {(item.asset, item.partition, item.folder) for item in listed}
+    files: dict[tuple[int, int], int] = {}
+    for item, record, _ in find_artifacts.readable(find_artifacts.artifacts(root)):
+        if (record.asset, record.partition, item.folder.as_posix()) in chosen:
+            for output in record.outputs:
+                with suppress(OSError):  # its line says what is gone
+                    found = (item.folder / output.path).stat()
+                    files[found.st_dev, found.st_ino] = found.st_size
+    size, notes = sum(files.values()), sum(item.notes for item in listed)
+    current = sum(item.state == CURRENT for item in listed)
+    once = "" if size == sum(item.bytes for item in listed) else ", hard links counted once"
+    said = f"{len(listed):,} artifact{'' if len(listed) == 1 else 's'}, {current:,} current"
+    noted = f", {notes:,} note{'' if notes == 1 else 's'}: `gristmill verify` lists them"
+    return f"{said}, {size:,} bytes on disk{once}{noted if notes else ''}"
+
+
 def _cells(item: Listed) -> tuple[str, ...]:
     made_from = ", ".join(item.sources[:_MOST_SOURCES])
     if len(item.sources) > _MOST_SOURCES:
