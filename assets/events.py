@@ -14,7 +14,6 @@ from urllib.parse import quote
 import dagster as dg
 
 from assets import choices
-from assets.checking.rules import inputs_of
 from gristmill import families, markdown, provenance
 from gristmill.browse.web.asked import Asked
 from gristmill.contract import BadInput, GristmillError, in_words
@@ -24,6 +23,7 @@ from gristmill.keys import refusal
 from gristmill.markdown import escape
 from gristmill.printable import command, cut, plain, printable
 from gristmill.provenance import Input, Record
+from gristmill.provenance.unusual import inputs_of
 from gristmill.publish.build import LawsBroken, Published
 from gristmill.run.locks import Busy
 from gristmill.settings.tables import FILE

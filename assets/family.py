@@ -342,7 +342,7 @@ def disk_checks(
             Rule("lawful", _DESCRIPTIONS["lawful"], rules.lawful, _mend, blocking=blocking)
         )
     if notes is not None or counted is not None or has_config or across:
-        look = rules.noteworthy(notes or (lambda _: ()), counted or (lambda *_: ()), across)
+        look = rules.noteworthy(notes or (lambda _: ()), across)
         warn = dg.AssetCheckSeverity.WARN
         wanted.append(Rule("noteworthy", _DESCRIPTIONS["noteworthy"], look, _consider, warn))
     return [checks_of(asset, below, wanted, f"{asset.key.to_python_identifier()}_on_disk")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,8 +13,9 @@ from rich.markup import escape
 
 from assets.inbox import Inbox
 from commands.checkout import CheckoutCommand, called, say, shown
-from commands.graph import INBOXES
+from commands.graph import INBOXES, first_and_last
 from gristmill import keys
+from gristmill.asset import Asset, Wanted, declared
 from gristmill.contract import GristmillError
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw.drops import CORPUS
@@ -23,12 +26,18 @@ from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, sourc
 from gristmill.inbox.listing import Account, list_inbox
 from gristmill.look.finding import OWN, look
 from gristmill.look.report import lines
+from gristmill.provenance import unusual
+from gristmill.provenance.find_artifacts import artifacts, readable
 from gristmill.provenance.raw_inputs import DropHashes, stamp_of
 from gristmill.publish import atomic_fs
+from gristmill.puzzles.builds import buildable, place_recipe, recipes
+from gristmill.puzzles.raw.drops import INBOX as PUZZLES
+from gristmill.run import amounts
 from gristmill.run.progress import shown_on_stderr
 from gristmill.untrusted.files import LinkRule
 from resources.lake import Lake
 
+_MOST_NAMED = 4
 _INBOXES = {inbox.folder: inbox for inbox in INBOXES}
 
 
@@ -72,6 +81,8 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
     _keep_sums(lake, copied)
+    if inbox.folder == PUZZLES and (said := place_recipe(lake, place, replace)):
+        say(shown(said))
     _say_state(lake, inbox, place, is_known=copied.status == THERE_ALREADY)
 
 
@@ -102,15 +113,69 @@ def _say_state(lake: Lake, inbox: Inbox, place: Path, *, is_known: bool) -> None
     for line in (*files, *column_lines(columns), *found.notes):
         say(shown(line))
     if found.is_buildable and is_known and DropStates(lake.root).is_taken(place):
+        for line in _said_of(lake, place):
+            say(f"[yellow]note[/] {shown(line)}")
         say("taken: what is built from it is current")
         return
     if found.is_buildable:
+        _say_builds(lake, inbox, place)
         say(f"ready: its sensor takes it within a minute, or run `{called('materialize --all')}`")
         return
     colour = "red" if found.state == REFUSED else "yellow"
     say(f"[{colour}]{found.state}[/]: {shown(found.reason)}")
     if found.state == REFUSED:
         raise SystemExit(1)
+
+
+def _said_of(lake: Lake, place: Path) -> Iterator[str]:
+    """What is unusual in what was built from a drop."""
+    across = unusual.AcrossPartitions(artifacts(lake.root))
+    for item, record, inputs in readable(artifacts(lake.root)):
+        if any(place in (path := lake.root / str(each.path), *path.parents) for each in inputs):
+            for line in unusual.lines(item, record, across.of(record.asset)):
+                yield f"{' '.join(filter(None, (record.asset, record.partition)))}: {line}"
+
+
+def _say_builds(lake: Lake, inbox: Inbox, place: Path) -> None:
+    """Print what the builds of a drop will take, and raw files of them that are equal."""
+    notes: dict[str, None] = {}
+    for asset, wanted, asks in _builds_of(lake, inbox, place):
+        builds = []
+        for key in wanted:
+            with suppress(GristmillError, OSError):  # its input is built first, or it says why not
+                builds.append(asset.build(Wanted(asset, lake, key)))
+        if not builds:
+            continue
+        keys = first_and_last(wanted, most=_MOST_NAMED)
+        needed = amounts.needed(
+            sum(each.rows for each in builds), sum(each.space for each in builds)
+        )
+        how = f", if you ask: `{called(f'materialize {asset.asset} --partition {keys}')}`"
+        say(f"{asset.asset} {shown(keys)}: {needed}{how if asks else ''}")
+        for build in builds:
+            for note in unusual.equal_notes(asset.asset, build.artifact, build.inputs):
+                notes[note.found] = None
+    for line in notes:
+        say(f"[yellow]note[/] {shown(line)}")
+
+
+def _builds_of(lake: Lake, inbox: Inbox, place: Path) -> Iterator[tuple[Asset, list[str], bool]]:
+    """The assets that are built from a drop, their partitions, and whether a person must ask."""
+    known = [declared()[target.key.to_user_string()] for target in inbox.targets]
+    if inbox.folder == PUZZLES:
+        given = [recipe.name for recipe in buildable(lake)]
+        for recipe in recipes(lake).values():
+            if place.name in recipe.drops and (recipe.is_large or recipe.name in given):
+                asset = next(each for each in known if each.asset == recipe.asset)
+                yield asset, [recipe.name], recipe.name not in given
+    elif inbox.starts is None:
+        keys = [inbox.shape.key_of(place.name)]
+        if inbox.keys_of is not None:
+            keys = list(inbox.keys_of(place))
+        elif not inbox.is_by_drop:
+            keys = list(inbox.partitions.get_partition_keys())
+        for asset in known:
+            yield asset, keys, False
 
 
 def _copy(path: Path, place: Path, links: LinkRule, replace: bool) -> Copied:

@@ -27,12 +27,14 @@ from commands.graph import (
     strangers,
 )
 from commands.outcomes import BUILDS, MAY_FOLLOW, TO_BUILD, Outcome
+from gristmill.asset import declared
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED
 from gristmill.inbox import Standing as Drop
 from gristmill.inbox.listing import FOLDER
 from gristmill.printable import plain
-from gristmill.provenance import read_record, record_path
+from gristmill.provenance import read_record, record_path, unusual
+from gristmill.provenance.find_artifacts import Artifact, artifacts
 from gristmill.publish.publish import NOT_PUBLISHED
 from gristmill.run.progress import Progress, shown_on_stderr
 from gristmill.untrusted.files import read_file
@@ -109,8 +111,7 @@ def materialize(
         no_drops = build.has_no_drops()
     if build.outcomes:
         table.show(build.outcomes, time.monotonic() - started, started_in, named=bool(partitions))
-    for note in _kept_by(lake, build.outcomes) if words else ():
-        say(f"note: {shown(note)}")
+    _say_notes(lake, build.outcomes, is_named=bool(partitions), is_chosen=bool(words))
     for line in strangers(lake) if everything else ():
         say(f"[yellow]passed over[/] {shown(line)}")
     idle_drops = list(build.idle_drops())
@@ -319,15 +320,44 @@ def _listed(file: Path, selection: Sequence[str]) -> list[str]:
     return next(of_assets, FOLDER).keys_in(octets.decode("utf-8", "replace"), str(file))
 
 
-def _kept_by(lake: Lake, outcomes: Sequence[Outcome]) -> list[str]:
-    """How the settings that were given for this call stay, one line for each field and file."""
-    lines = {}
+def _say_notes(lake: Lake, outcomes: Sequence[Outcome], *, is_named: bool, is_chosen: bool) -> None:
+    """Print what is unusual, and how the settings that were given for this call stay."""
+    for note in _notes(lake, outcomes, is_named):
+        say(f"[yellow]note[/] {shown(note)}")
+    for note in _kept_by(lake, outcomes) if is_chosen else ():
+        say(f"note: {shown(note)}")
+
+
+def _notes(lake: Lake, outcomes: Sequence[Outcome], is_named: bool) -> Iterator[str]:
+    """What is unusual in what was built, or, if a person named it, in what stands."""
+    wanted = [each for each in outcomes if each.status == "built" or is_named]
+    across = unusual.AcrossPartitions(())
+    if any(asset.across for each in wanted if (asset := declared().get(each.asset))):
+        across = unusual.AcrossPartitions(artifacts(lake.root))
+    for outcome, path in _records(wanted):
+        item = Artifact(Path(outcome.place), path)
+        said = unusual.lines(item, read_record(path), across.of(outcome.asset))
+        for line in said[:_MOST_NAMED]:
+            yield f"{outcome.target}: {line}"
+        if len(said) > _MOST_NAMED:
+            yield f"{outcome.target}: {len(said) - _MOST_NAMED} more: `gristmill verify` lists them"
+
+
+def _records(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, Path]]:
+    """The records of what stands."""
     for outcome in outcomes:
         for shared in (False, True) if outcome.place else ():
             path = record_path(Path(outcome.place), outcome.partition or None, shared=shared)
             if path.is_file():
-                notes = choices.config_notes(lake, read_record(path))
-                lines.update(dict.fromkeys(note.found for note in notes))
+                yield outcome, path
+
+
+def _kept_by(lake: Lake, outcomes: Sequence[Outcome]) -> list[str]:
+    """How the settings that were given for this call stay, one line for each field and file."""
+    lines = {}
+    for _, path in _records(outcomes):
+        notes = choices.config_notes(lake, read_record(path))
+        lines.update(dict.fromkeys(note.found for note in notes))
     return list(lines)
 
 

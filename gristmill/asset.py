@@ -29,7 +29,7 @@ Config = TypeVar("Config")
 class Asset(Kind):
     """An artifact that Gristmill builds: the one place that says what belongs to it.
 
-    asset, laws, trace, source, rows, set_aside, counted, code, file: see `Kind`.
+    asset, laws, trace, source, rows, set_aside, counted, across, code, file: see `Kind`.
 
     text: the description on its page. group: its group there, of `assets/family.py`.
     labels: what it is made with, shown beside its name.
@@ -53,7 +53,6 @@ class Asset(Kind):
     sample: takes the folder of an artifact, and returns the number of the row of its main table
         that its page draws; default: the first.
     notes: takes the folder of an artifact, and yields what is unusual and breaks no law.
-    across: whether a raw file that two partitions were built from is unusual (default False).
     blocking: whether assets after it in a run wait for its laws (default False).
     batch: how many partitions one run of a backfill builds; default: one.
     pool: runs of assets with one pool wait for each other; default: none.
@@ -87,7 +86,6 @@ class Asset(Kind):
 
     sample: Callable[[Path], int] = lambda _: 0
     notes: Callable[[Path], Iterable[Violation]] | None = None
-    across: bool = False
     blocking: bool = False
     batch: int = 1
     pool: str = ""
@@ -193,6 +191,7 @@ class Wanted:
         outer: str | None = None,
         tokenizer: Tokenizer | None = None,
         space: int = 0,
+        rows: int = 0,
         deletes: Sequence[str] = (),
         account: Account | None = None,
         split: str = "",
@@ -201,8 +200,8 @@ class Wanted:
     ) -> Build:
         """Returns the build of the partition; the laws are those of its asset.
 
-        artifact, config, inputs, make, noted, outer, tokenizer, space, deletes, account, fetches,
-            remarks: see `Build`.
+        artifact, config, inputs, make, noted, outer, tokenizer, space, rows, deletes, account,
+            fetches, remarks: see `Build`.
         shared: name of its record in a folder that several partitions share; default: it has a
             folder of its own.
         split: of the files of `account`, where it is of one split alone; default: it says it.
@@ -233,6 +232,7 @@ class Wanted:
             outer=outer,
             tokenizer=tokenizer,
             space=space,
+            rows=rows,
             deletes=deletes,
             account=account,
             columns=lambda counts: self._columns(inputs, account, split, counts),

@@ -7,7 +7,7 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -291,7 +291,8 @@ def ls(root: Path, asset: str | None, as_json: bool, drop: str | None) -> None:
     DATA_ROOT is GRISTMILL_DATA if that is set, else `data`. An artifact is current if its files
     and what it was made from have the sizes, times and data versions that its record names, and if
     its drops are not refused; a raw file with another time is hashed once. `gristmill verify`
-    hashes all. Drops that nothing is built from follow, each with its state and the reason.
+    hashes all. The last line of the table has sums; a file of several artifacts counts once. Drops
+    that nothing is built from follow, each with its state and the reason.
     --account lists the columns of a drop instead: read, facts, ignored, not read.
     """
     from gristmill.data_root.states import DropStates, account_of, comparer
@@ -310,7 +311,9 @@ def ls(root: Path, asset: str | None, as_json: bool, drop: str | None) -> None:
         return
     if not listed:
         click.echo(f"{root}: no artifact{f' of {asset}' if asset else ''} with a record")
-    for line in list_artifacts.lines(listed) if listed else ():
+    for line in (
+        [] if not listed else [*list_artifacts.lines(listed), list_artifacts.sums(listed, root)]
+    ):
         click.echo(printable(line))
     for idle in drops.idle() if asset is None else ():
         click.echo(printable(f"drops/{idle.key}: {idle.state}: {' '.join(idle.reason.split())}"))
@@ -530,15 +533,15 @@ def _violations(path: Path, data_root: Path | None, inputs: bool, laws: bool) ->
     return len(found) + len(refused)
 
 
-def _notes(artifacts: Iterable[Artifact]) -> Iterator[Violation]:
-    """What the laws noted of artifacts, by their records; one that cannot be read has none."""
-    from gristmill.provenance import read_record
-    from gristmill.provenance.verification import as_notes
+def _notes(artifacts: Sequence[Artifact]) -> Iterator[Violation]:
+    """What is unusual in artifacts, by their records; one that cannot be read has none."""
+    from gristmill.provenance import read_record, unusual
 
+    across = unusual.AcrossPartitions(artifacts)
     for item in artifacts:
         with suppress(GristmillError):
-            noted = read_record(item.record_path).notes
-            yield from (each.violation for each in as_notes(item, noted.listed() if noted else ()))
+            record = read_record(item.record_path)
+            yield from unusual.unusual(item, record, across.of(record.asset))
 
 
 def _build_again(artifacts: Sequence[Artifact], data_root: Path | None) -> int:

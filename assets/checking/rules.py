@@ -16,18 +16,14 @@ import dagster as dg
 from assets import choices
 from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill import provenance
-from gristmill.contract import GristmillError, Violation, in_words
+from gristmill.contract import Violation, in_words
 from gristmill.data_root.states import subject_of
-from gristmill.printable import plain, printable
-from gristmill.provenance import Input, Record, verification
+from gristmill.printable import plain
+from gristmill.provenance import Record, unusual, verification
 from gristmill.provenance.find_artifacts import Artifact, artifacts
 from gristmill.provenance.record import MALFORMED
 from gristmill.provenance.verification import Finding
 from resources import Lake
-
-_LAW = "equal_inputs"
-_TASKS = "puzzles/"
-
 
 LONGEST_PROBLEM: Final = 700
 """Characters of one problem in a table."""
@@ -187,9 +183,7 @@ def _surveyed(scope: Scope, **which: bool) -> Looked:
 
 
 def noteworthy(
-    notes: Callable[[Path], Iterable[Violation]],
-    counted: Callable[[Record, Path], Iterable[Violation]],
-    across: bool,
+    notes: Callable[[Path], Iterable[Violation]], across: bool
 ) -> Callable[[Scope], Looked]:
     """Returns what looks for the unusual, equal raw files (`across` partitions, too) among it.
 
@@ -198,18 +192,15 @@ def noteworthy(
 
     def look(scope: Scope) -> Looked:
         found: list[Finding] = []
-        others = by_hash(_records(scope)) if across else {}
+        others = unusual.by_hash(_records(scope)) if across else {}
         for item in filter(lambda each: each.data_version, scope.standing):
-            path = item.artifact.record_path
-            record = provenance.read_record(path)
-            known = notes(item.artifact.folder) if record.notes is None else record.notes.listed()
-            found += verification.as_notes(item.artifact, known)
+            record = provenance.read_record(item.artifact.record_path)
+            if record.notes is None:
+                found += verification.as_notes(item.artifact, notes(item.artifact.folder))
             found += (
                 Finding(item.artifact, item.artifact.folder, note)
                 for note in chain(
-                    counted(record, item.artifact.folder),
-                    equal_notes(record, path),
-                    equal_across(record, path, others),
+                    unusual.unusual(item.artifact, record, others),
                     choices.config_notes(scope.lake, record),
                 )
             )
@@ -254,43 +245,6 @@ def command(asset: str, subject: str) -> str:
 def _summary(found: Sequence[Violation]) -> str:
     more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
     return plain(f"{found[0]}", LONGEST_PROBLEM) + more
-
-
-def equal_notes(record: Record, path: Path) -> Iterator[Violation]:
-    """Yields that raw files of an artifact have the same bytes."""
-    if record.asset.startswith(_TASKS):
-        return
-    if groups := equal_inputs(inputs_of(record, path)):
-        found = f"raw files with the bytes of another one, {named(groups)}"
-        yield Violation(_LAW, record.artifact, found)
-
-
-def equal_across(
-    record: Record, path: Path, others: Mapping[str, Mapping[str, str]]
-) -> Iterator[Violation]:
-    """Yields that a raw file of a partition is also that of another partition."""
-    for own, sha256 in raw_hashes(inputs_of(record, path)).items():
-        for other, partition in sorted(others.get(sha256, {}).items()):
-            if partition != record.partition:
-                found = f"{printable(own)} has the bytes of {printable(other)}, of {partition}"
-                yield Violation(_LAW, record.artifact, found)
-
-
-def by_hash(records: Iterable[tuple[Record, Path]]) -> dict[str, dict[str, str]]:
-    """Returns the partitions of raw files by path, by their sha256."""
-    found: dict[str, dict[str, str]] = {}
-    for record, path in records:
-        for name, sha256 in raw_hashes(inputs_of(record, path)).items():
-            found.setdefault(sha256, {})[name] = record.partition or ""
-    return found
-
-
-def inputs_of(record: Record, path: Path) -> list[Input]:
-    """Returns the inputs of a record; none where their list cannot be read."""
-    try:
-        return provenance.read_inputs(record, path)
-    except GristmillError:
-        return []  # the check `intact` reports it
 
 
 def seen_by(rule: Rule, scope: Scope) -> Looked | None:
@@ -386,44 +340,3 @@ def registered(asset: dg.AssetsDefinition, below: str, wanted: Iterable[Rule]) -
         checked = CHECKED[asset.key] = Checked(asset, below)
     checked.rules.update({rule.name: rule for rule in wanted})
     return checked
-
-
-_DROPS: Final = "drops/"
-_ORDINARY: Final = ".meta.json"
-"""End of the names of the files beside 2048 games, which say little of them."""
-_MOST_NAMED: Final = 5
-
-
-def raw_hashes(inputs: Iterable[Input]) -> dict[str, str]:
-    """Return the sha256 of the raw files of a record by path; empty files are left out."""
-    return {
-        item.path: item.sha256
-        for item in inputs
-        if item.path is not None
-        and item.path.startswith(_DROPS)
-        and not item.path.endswith(_ORDINARY)
-        and item.sha256 is not None
-        and item.bytes
-    }
-
-
-def equal_inputs(inputs: Iterable[Input]) -> list[list[str]]:
-    """Return the paths of raw files that have the same bytes: a list of two or more for each."""
-    by_hash: dict[str, list[str]] = {}
-    for path, sha256 in raw_hashes(inputs).items():
-        by_hash.setdefault(sha256, []).append(path)
-    return sorted(sorted(paths) for paths in by_hash.values() if len(paths) > 1)
-
-
-def named(groups: Sequence[Sequence[str]]) -> str:
-    """Return how many raw files have the bytes of another one, and the first of them."""
-    more = len(groups) - _MOST_NAMED
-    parts = [_equal(group) for group in groups[:_MOST_NAMED]]
-    count = sum(len(group) - 1 for group in groups)
-    return f"{count:,}: {'; '.join(parts)}" + (f"; and {more:,} more" if more > 0 else "")
-
-
-def _equal(group: Sequence[str]) -> str:
-    more = len(group) - _MOST_NAMED
-    shown = " = ".join(printable(path) for path in group[:_MOST_NAMED])
-    return shown + (f" and {more:,} more" if more > 0 else "")

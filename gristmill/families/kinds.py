@@ -90,6 +90,7 @@ class Kind:
         none is.
     counted: takes a record and its artifact's folder, and yields what is unusual by its counts, or
         beside other artifacts, and breaks no law.
+    across: whether a raw file that two partitions were built from is unusual (default False).
     listed: groups of counts, as `languages` of `languages/en`, whose names come from what was
         built from: the UI shows each group as one line, and plots none of them; default: none is.
     code: the modules and libraries that decide the output; the fingerprint has their digest.
@@ -105,6 +106,7 @@ class Kind:
     rows: Sequence[str] = ("rows",)
     set_aside: Mapping[str, str] = field(default_factory=dict)
     counted: Callable[[Any, Path], Iterable[Violation]] | None = None
+    across: bool = False
     listed: Collection[str] = ()
     code: Code = Code()  # noqa: RUF009  it is frozen
     partitions: str = "any"

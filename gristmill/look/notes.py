@@ -35,7 +35,6 @@ from gristmill.look.roles import (
     QA,
     STEPWISE,
     is_content,
-    words,
 )
 from gristmill.look.splits import takes
 

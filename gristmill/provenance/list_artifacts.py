@@ -16,7 +16,7 @@ from gristmill.families import Kind, kind_of_asset
 from gristmill.inbox.listing import Account
 from gristmill.inbox.readiness import GONE, READY, UNREAD, WAITS, Judgement
 from gristmill.printable import printable
-from gristmill.provenance import find_artifacts, inventory
+from gristmill.provenance import find_artifacts, inventory, unusual
 from gristmill.provenance.raw_inputs import drop_of, name_in, raw_inputs
 from gristmill.provenance.record import (
     MALFORMED,
@@ -58,7 +58,7 @@ class Listed:
         `waits`, `unread`), `input changed`, `other code`, `record damaged` or `missing`; the first
         that holds, the last two before all others.
     why: the first file or input that is not as recorded; empty for a current artifact.
-    notes: how many notes of the laws the record has.
+    notes: how many notes there are on it: of the laws, on counts, and on equal raw files.
     dagster: what was reported to Dagster and is not of this record, or failed; empty for nothing,
         or where no Dagster has looked at the artifacts of this asset.
     run: id of the run that built it, or found it current; empty where none is known.
@@ -97,7 +97,7 @@ def list_artifacts(
     changed is not seen.
     """
     found = list(find_artifacts.artifacts(root))
-    listing = _Listing(root, state_of, said_of)
+    listing = _Listing(root, state_of, said_of, found)
     for item in found if state_of is not None else ():
         with suppress(*MALFORMED):  # a damaged record has a line of its own
             listing.note(item.record_path)
@@ -130,6 +130,27 @@ def lines(listed: Iterable[Listed]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
+def sums(listed: Sequence[Listed], root: Path) -> str:
+    """The last line of the table: how many artifacts, how many are current, notes, bytes on disk.
+
+    root: that was listed. A file that several artifacts have by hard links counts once.
+    """
+    chosen = {(item.asset, item.partition, item.folder) for item in listed}
+    files: dict[tuple[int, int], int] = {}
+    for item, record, _ in find_artifacts.readable(find_artifacts.artifacts(root)):
+        if (record.asset, record.partition, item.folder.as_posix()) in chosen:
+            for output in record.outputs:
+                with suppress(OSError):  # its line says what is gone
+                    found = (item.folder / output.path).stat()
+                    files[found.st_dev, found.st_ino] = found.st_size
+    size, notes = sum(files.values()), sum(item.notes for item in listed)
+    current = sum(item.state == CURRENT for item in listed)
+    once = "" if size == sum(item.bytes for item in listed) else ", hard links counted once"
+    said = f"{len(listed):,} artifact{'' if len(listed) == 1 else 's'}, {current:,} current"
+    noted = f", {notes:,} note{'' if notes == 1 else 's'}: `gristmill verify` lists them"
+    return f"{said}, {size:,} bytes on disk{once}{noted if notes else ''}"
+
+
 def _cells(item: Listed) -> tuple[str, ...]:
     made_from = ", ".join(item.sources[:_MOST_SOURCES])
     if len(item.sources) > _MOST_SOURCES:
@@ -158,12 +179,17 @@ class _Listing:
     """
 
     def __init__(
-        self, root: Path, state_of: Callable[[Path], StateOf] | None, said_of: SaidOf
+        self,
+        root: Path,
+        state_of: Callable[[Path], StateOf] | None,
+        said_of: SaidOf,
+        found: Iterable[find_artifacts.Artifact],
     ) -> None:
         self._root, self._said_of = root, said_of
         self._states = None if state_of is None else cache(state_of)
         self._read: dict[Path, Record | GristmillError] = {}
         self._used: dict[str, set[str]] = {}
+        self._across = unusual.AcrossPartitions(found, self._record)
 
     def note(self, path: Path) -> None:
         """Note what a partition was made from, by its record, before any state is asked for."""
@@ -220,7 +246,9 @@ class _Listing:
             ),
             dagster=dagster,
             run=run,
-            notes=sum(record.notes.counts.values()) if record.notes else 0,
+            notes=unusual.count(
+                find_artifacts.Artifact(folder, path), record, self._across.of(record.asset)
+            ),
         )
 
     def _state(

@@ -109,7 +109,7 @@ class Build:
     shared: several partitions publish into the folder `artifact`, each with its
         own record `provenance/<partition>.json`.
     outer: path of the artifact that `artifact` is nested in; both take its lock.
-    space: bytes that the build needs at most, 0 where unknown.
+    space: bytes that the build needs at most, 0 where unknown. rows: about how many it makes.
     deletes: paths of artifacts among the inputs that are deleted once this one is
         published and verified.
     account: what becomes of the files of the drop that it is made from; None: of no drop.
@@ -133,6 +133,7 @@ class Build:
     outer: str | None = None
     tokenizer: Tokenizer | None = None
     space: int = 0
+    rows: int = 0
     deletes: Sequence[str] = ()
     account: Account | None = None
     columns: Callable[[Mapping[str, int | float]], Iterable[ColumnState]] = lambda _: ()
@@ -300,20 +301,16 @@ def not_checked_line(record: Record) -> str:
 
 
 def account_line(build: Build, record: Record) -> str:
-    """Returns in one line what became of a drop's files and rows, and what is unusual in counts."""
+    """Returns in one line what became of a drop's files and rows."""
     kind = families.kind_of_asset(build.asset) or families.Kind(build.asset)
     rows, set_aside = kind.rows_of(record.counts), kind.set_aside_of(record.counts)
-    said = kind.counted(record, build.folder) if kind.counted else ()
-    unusual = [note.found for note in said]
-    if record.notes is not None:
-        unusual += [f"{law}: {count:,} noted" for law, count in record.notes.counts.items()]
-    if build.account is None and not set_aside and not unusual:
+    if build.account is None and not set_aside:
         return ""
     counted = [] if rows is None else [f"{rows:,} row{'' if rows == 1 else 's'}"]
     for what, counts in set_aside.items():
         by_reason = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
         counted.append(f"{sum(counts.values()):,} {what} ({by_reason})")
-    return "; ".join([*(build.account.lines if build.account else []), *counted, *unusual])
+    return "; ".join([*(build.account.lines if build.account else []), *counted])
 
 
 _LOCKS: Final = "locks"

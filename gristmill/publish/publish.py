@@ -23,7 +23,16 @@ from gristmill import provenance
 from gristmill.contract import FileFailed, FileNote, GristmillError, Summary, counts_of, os_reason
 from gristmill.hashing import sha256_file
 from gristmill.layout import PARTS
-from gristmill.provenance import InputsFile, Notes, Record, Replaced, environment, inventory
+from gristmill.provenance import (
+    InputsFile,
+    Notes,
+    Record,
+    Replaced,
+    environment,
+    inventory,
+    unusual,
+)
+from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.record import Accounted, is_untouched
 from gristmill.publish import atomic_fs, commit, remove
 from gristmill.publish.build import (
@@ -101,9 +110,10 @@ def publish(
         deleted = remove.delete_inputs(build.root, published.record, build.deletes)
     except OSError as error:
         raise _stands(build, error) from error
+    said = unusual.lines(Artifact(build.folder, build.record_path), published.record)
     return replace(
         published,
-        notes=[*published.notes, *build.remarks, *deleted],
+        notes=[*published.notes, *build.remarks, *deleted, *said],
         account=account_line(build, published.record),
         not_checked=not_checked_line(published.record),
     )

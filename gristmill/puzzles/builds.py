@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from gristmill import keys, provenance
@@ -29,15 +31,18 @@ from gristmill.puzzles.raw.recipes import (
     CONFIGS,
     DOMINO,
     FOLDER,
+    RECIPE,
     Recipe,
     is_part,
     read_recipe_file,
 )
+from gristmill.run import amounts
 from gristmill.settings.tables import Settings, Table
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, opened
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, opened, read_file
 
 _TABLES: Final = 8
 """Tables of a drop whose first rows are looked at."""
+_RECIPE_BYTES: Final = 1 << 20
 RECIPES_INBOX = f"{drops.INBOX}/{FOLDER}"
 
 
@@ -88,6 +93,33 @@ def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     """
     _read(DataRoot(file.parents[3]), file, links)
     return Account({"": [file.name]})
+
+
+def place_recipe(lake: DataRoot, drop: Path, replace: bool = False) -> str:
+    """Put the recipe that a drop brings where builds look for it; returns what was done, in words.
+
+    drop: in `drops/puzzles/`, perhaps with a file `recipe.toml`. replace: whether a recipe of the
+        name of the drop is replaced that says something else; default False: it stays.
+
+    Raises BadInput for a recipe that breaks a rule, OSError where it cannot be written.
+    """
+    own, links = drop / RECIPE, lake.rules(RECIPES_INBOX)[0]
+    if not os.path.lexists(own):
+        return ""
+    place = lake.inbox(RECIPES_INBOX) / f"{drop.name}.toml"
+    text = read_file(own, root=drop, links=links, most=_RECIPE_BYTES)
+    if os.path.lexists(place) and not replace:
+        if read_file(place, root=place.parent, links=links, most=_RECIPE_BYTES) == text:
+            return f"{place}: is as {RECIPE} of the drop"
+        return f"{place}: stays, and {RECIPE} of the drop says something else: --replace takes that"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # A sensor that looks meanwhile sees a whole file.
+    with TemporaryDirectory(prefix=".", dir=place.parent) as folder:
+        made = Path(folder, place.name)
+        made.write_bytes(text)
+        read_recipe_file(made, links)
+        made.replace(place)
+    return f"{place}: the recipe of the drop"
 
 
 def recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
@@ -163,8 +195,11 @@ def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
         # A person who wrote one with a mistake needs no other one.
         refused = sorted(list_inbox(folder, TOML, links)[0].keys() - known.keys())
         cure = f"correct {folder}/{refused[0]}.toml, which is refused, or " if refused else ""
-        made = drops.proposal(drop, lake.rules(drops.INBOX)[0]).splitlines()
+        text = drops.proposal(drop, lake.rules(drops.INBOX)[0])
+        made = text.splitlines()
         lines = f"the lines `{'`, `'.join(made)}`, a guess" if made else "its kind and sources"
+        if made:
+            lines += f" ({takes(drop, text, links)})"
         raise Unread(
             f"{drop}: no recipe reads it: {cure}write {folder}/NAME.toml with {lines}; `gristmill "
             "look` says more"
@@ -340,14 +375,15 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
             )
         return summary
 
+    sizes = [(item.path or "", item.bytes or 0) for item in inputs]
+    needed = estimate(config, sizes, lake.root, links)
     return wanted.build(
         artifact,
         config,
         inputs,
         make,
-        space=space(
-            config, [(item.path or "", item.bytes or 0) for item in inputs], lake.root, links
-        ),
+        space=needed.bytes,
+        rows=needed.rows,
         account=account if recipe.sources else None,
     )
 
@@ -425,35 +461,61 @@ _OTHER: Final = 40
 """Bytes of an example beside its tokens: origins, in the part and in the dataset, and indices."""
 
 
-def space(
+@dataclass(frozen=True)
+class Estimate:
+    """About the most that a build takes. rows: of its dataset, 0 if unknown. bytes: on disk."""
+
+    rows: int = 0
+    bytes: int = 0
+
+
+def estimate(
     config: object,
     files: Sequence[tuple[str, int]],
     root: Path = Path(),
     links: LinkRule = REFUSE_LINKS,
-) -> int:
-    """About the most bytes that a build has on disk at one time, 0 for a config that is not known.
+) -> Estimate:
+    """About the most rows and bytes of a build at one time; nothing of a config that is not known.
 
     files: paths below `root`, and their bytes. links: what happens to links.
     The parts, whose tokens are uint8, and the dataset are there together at the end.
     """
     total = sum(size for _, size in files)
     if isinstance(config, ArcConfig):
-        return _pairs(files, root, links) * (1 + config.num_aug) * _example(2 * _ARC_CELLS, config)
+        rows = _pairs(files, root, links) * (1 + config.num_aug)
+        return Estimate(rows, rows * _example(2 * _ARC_CELLS, config))
     if isinstance(config, SudokuConfig):
         return _sudoku(config, files)
     if isinstance(config, MazeConfig):
         # A file has a byte for each token, and the tokens are kept while parts are made.
         examples = _SYMMETRIES if config.aug else 1
-        return total + total * examples * (1 + _itemsize(config))
+        return Estimate(bytes=total + total * examples * (1 + _itemsize(config)))
     if isinstance(config, GridConfig):
         # A row has two bytes at least for each cell, and is padded to the largest grid.
         examples = _SYMMETRIES if config.dihedral else 1
-        return total + total * examples * (4 + _itemsize(config))
+        return Estimate(bytes=total + total * examples * (4 + _itemsize(config)))
     if isinstance(config, DominoConfig):
         trained = min(config.num_games, config.subsample_size or config.num_games)
         rows = trained * (1 + config.num_aug) + config.num_games
-        return rows * _example(2 * _DOMINO_TOKENS, config)
-    return 0
+        return Estimate(rows, rows * _example(2 * _DOMINO_TOKENS, config))
+    return Estimate()
+
+
+def takes(drop: Path, text: str, links: LinkRule = REFUSE_LINKS) -> str:
+    """About what a build by a recipe takes, in words.
+
+    drop: a folder anywhere. text: of a recipe whose sources are of this drop, as
+    `raw.drops.proposal` makes it.
+    """
+    made = tomllib.loads(text)
+    config = CONFIGS[made["kind"]](**made.get("settings", {}))
+    folders = [drop / source.partition("/")[2] for source in made["sources"]]
+    subsets = getattr(config, "subsets", ())
+    files = [
+        file for each in folders for file in drops.source_files(made["kind"], each, links, subsets)
+    ]
+    found = estimate(config, [(str(file), file.stat().st_size) for file in files], links=links)
+    return amounts.needed(found.rows, found.bytes)
 
 
 def _pairs(files: Sequence[tuple[str, int]], root: Path, links: LinkRule) -> int:
@@ -466,7 +528,7 @@ def _pairs(files: Sequence[tuple[str, int]], root: Path, links: LinkRule) -> int
     return sum(size for _, size in files) * grids // max(2 * looked, 1)
 
 
-def _sudoku(config: SudokuConfig, files: Sequence[tuple[str, int]]) -> int:
+def _sudoku(config: SudokuConfig, files: Sequence[tuple[str, int]]) -> Estimate:
     """A line of a CSV file has two boards at least, one of a bank has one."""
     lines = {path: size // _line(path) for path, size in files}
     tested = sum(
@@ -476,7 +538,7 @@ def _sudoku(config: SudokuConfig, files: Sequence[tuple[str, int]]) -> int:
     taken = min(trained, config.subsample_size or trained)
     rows = taken * (1 + config.num_aug) + tested
     boards = 2 * _SUDOKU_CELLS * sum(lines.values())
-    return boards + rows * _example(2 * _SUDOKU_CELLS, config)
+    return Estimate(rows, boards + rows * _example(2 * _SUDOKU_CELLS, config))
 
 
 def _line(path: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gristmill.data_root import DataRoot
-from gristmill.puzzles.builds import RECIPES_INBOX, place_of, settings_of, space
+from gristmill.puzzles.builds import RECIPES_INBOX, Estimate, estimate, place_of, settings_of
 from gristmill.puzzles.config import ArcConfig, SudokuConfig
 from gristmill.run.parts import PartStore
 from gristmill.settings.tables import Settings
@@ -77,16 +77,18 @@ def test_a_build_takes_no_more_than_is_said_of_it_and_not_much_less(
         size for path, size in _files(out, tmp_path / "kept") if path.endswith((".npy", ".part"))
     )
     headers = 16 * 128 if kind == "maze" else 0  # they count in a dataset as small as this
-    said = space(config_of(kind, **settings), _files(tmp_path / "drop"))
+    said = estimate(config_of(kind, **settings), _files(tmp_path / "drop")).bytes
     assert taken - headers <= said <= most * taken
 
 
 def test_only_the_chosen_sudokus_of_training_count() -> None:
     files = [("a/train.csv", 162_000), ("a/test.csv", 1620)]
-    assert space(SudokuConfig(num_aug=1), files) == 162 * 1010 + (2000 + 10) * (162 * 5 + 40)
+    assert estimate(SudokuConfig(num_aug=1), files).bytes == 162 * 1010 + (2000 + 10) * (
+        162 * 5 + 40
+    )
     chosen = SudokuConfig(num_aug=1, subsample_size=100)
-    assert space(chosen, files) == 162 * 1010 + (200 + 10) * (162 * 5 + 40)
-    assert space(SudokuConfig(), [("bank.txt", 810)]) == 162 * 10 + 10 * (162 * 5 + 40)
+    assert estimate(chosen, files).bytes == 162 * 1010 + (200 + 10) * (162 * 5 + 40)
+    assert estimate(SudokuConfig(), [("bank.txt", 810)]).bytes == 162 * 10 + 10 * (162 * 5 + 40)
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -96,11 +98,13 @@ def test_arc_counts_pairs_by_their_grids(tmp_path: Path, indent: int | None) -> 
     for path in drop.rglob("*.json"):
         path.write_text(json.dumps(json.loads(path.read_text()), indent=indent))
     files = [(f"arc/{name}.json", (drop / f"{name}.json").stat().st_size) for name in tasks]
-    assert space(ArcConfig(num_aug=0), files, tmp_path) == 22 * (1800 * 5 + 40)
+    assert estimate(ArcConfig(num_aug=0), files, tmp_path).bytes == 22 * (1800 * 5 + 40)
     config = ArcConfig(num_aug=9, dtype="uint8")
-    assert space(config, files, tmp_path) == 22 * 10 * (1800 * 2 + 40)
-    assert 0.9 < space(config, files * 99, tmp_path) / (22 * 10 * (1800 * 2 + 40) * 99) < 1.1
+    assert estimate(config, files, tmp_path).bytes == 22 * 10 * (1800 * 2 + 40)
+    assert (
+        0.9 < estimate(config, files * 99, tmp_path).bytes / (22 * 10 * (1800 * 2 + 40) * 99) < 1.1
+    )
 
 
 def test_a_config_of_no_kind_needs_nothing_that_is_known() -> None:
-    assert space(object(), [("a", 10)]) == 0
+    assert estimate(object(), [("a", 10)]) == Estimate()

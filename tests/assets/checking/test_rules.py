@@ -9,13 +9,14 @@ import pytest
 
 import definitions
 from assets import choices
-from assets.checking.rules import CHECKED, equal_inputs, equal_notes, named, raw_hashes
+from assets.checking.rules import CHECKED
 from assets.family import disk_checks
 from assets.publishing import BATCH, publish_asset
+from gristmill import families
 from gristmill.contract import Violation
-from gristmill.provenance import RECORD, Input, Record, raw_inputs
+from gristmill.families import Kind
+from gristmill.provenance import Record, raw_inputs
 from gristmill.publish.build import Build
-from gristmill.publish.publish import publish
 from resources import Lake
 from tests.assets.helpers import words_build
 
@@ -82,22 +83,14 @@ def test_a_raw_file_of_two_partitions_is_a_warning_where_they_are_compared(lake:
     assert _evaluate(lake, "two", across=True).passed
 
 
-def test_what_a_record_counts_is_a_warning(lake: Lake) -> None:
+def test_what_a_record_counts_is_a_warning(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     def counted(record: Record, _: Path) -> Iterator[Violation]:
         yield Violation("law", record.artifact, f"unusual: {record.partition}")
 
+    monkeypatch.setattr(families, "kind_of_asset", lambda key: Kind(key, counted=counted))
     found = _evaluate(lake, "two", counted=counted)
     assert not found.passed
     assert "unusual: two" in _said(found)
-
-
-def test_equal_tasks_are_no_warning(lake: Lake) -> None:
-    published = publish(_build(lake, "one"))
-    path = published.folder / RECORD
-    (note,) = equal_notes(published.record, path)
-    assert (note.law, note.where) == ("equal_inputs", "toy/one")
-    task = published.record.model_copy(update={"asset": "puzzles/arc_dataset"})
-    assert list(equal_notes(task, path)) == []
 
 
 BUILT = [
@@ -121,34 +114,3 @@ def test_every_asset_with_a_config_warns_where_files_choose_another():
     rules = [item.rules["noteworthy"] for item in checked if "noteworthy" in item.rules]
     assert {rule.severity for rule in rules} == {dg.AssetCheckSeverity.WARN}
     assert not any(rule.blocking for rule in rules)
-
-
-def _input(path: str | None, sha256: str | None, size: int = 5, **more: str) -> Input:
-    return Input(path=path, sha256=sha256, bytes=size, **more)
-
-
-def test_only_raw_files_that_hold_something_are_compared() -> None:
-    inputs = [
-        _input("drops/f/d/b", "1"),
-        _input("drops/f/d/c", "2"),
-        _input("drops/f/d/a", "1"),
-        _input("drops/f/d/empty", "0", 0),
-        _input("drops/f/d/empty2", "0", 0),
-        _input("drops/macroxue/d/1.meta.json", "3"),
-        _input("drops/macroxue/d/2.meta.json", "3"),
-        _input("synth_harmony/manifest.json", "4"),
-        _input("synth_harmony/other.json", "4"),
-        Input(path="drops/x", asset="a", data_version="v"),
-        Input(path="drops/y", asset="a", data_version="v"),
-        Input(asset="a", data_version="v"),
-    ]
-    assert equal_inputs(inputs) == [["drops/f/d/a", "drops/f/d/b"]]
-    assert raw_hashes(inputs) == {"drops/f/d/b": "1", "drops/f/d/c": "2", "drops/f/d/a": "1"}
-    assert equal_inputs(inputs[:2]) == []
-
-
-def test_some_are_named_and_all_are_counted() -> None:
-    assert named([["a", "b"], ["c\x1b", "d", "e"]]) == "3: a = b; c\ufffd = d = e"
-    long = [[f"{number}{name}" for name in "abcdefg"] for number in range(7)]
-    shown = "; ".join(" = ".join(group[:5]) + " and 2 more" for group in long[:5])
-    assert named(long) == f"42: {shown}; and 2 more"
