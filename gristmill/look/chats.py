@@ -196,7 +196,8 @@ def _values(part: Part) -> dict[str, Any] | None:
     guess, columns = part.guess, part.columns.by_name
     if {*SYNTH_TEXTS, "synth_id"} <= {*columns}:
         return {"recipe": SYNTH}
-    if guess.form == CHAT and guess.messages and not (guess.question and guess.answer):
+    has_pair = guess.question and guess.answer and not _has_more(part)
+    if guess.form == CHAT and guess.messages and not has_pair:
         named = ("completion", guess.answer, "preferred_output", "output")
         replies = [n for n in named if n in columns and n != guess.messages]
         if replies and columns[replies[0]].kind in (MESSAGES, TEXT) and _asks(part):
@@ -224,6 +225,17 @@ def _values(part: Part) -> dict[str, Any] | None:
     }
     tree = {key: value for key, value in found.items() if value is not None}
     return {"tree": tree} if {"id", "parent"} <= {*tree} else None
+
+
+def _has_more(part: Part) -> bool:
+    """Whether messages have what a question and its answer have not: turns, or a system prompt."""
+    talks = [talk_of(value_at(row, part.guess.messages or "")) for row in part.sample]
+    roles = [
+        [SPEAKERS.get(each[keys[0]].lower()) for each in t]
+        for t in talks
+        if (keys := message_keys(t))
+    ]
+    return any(said.count("user") > 1 or "system" in said for said in roles)
 
 
 def _is_reply(part: Part, chosen: str) -> bool:

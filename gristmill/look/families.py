@@ -27,13 +27,14 @@ from gristmill.puzzles.raw.drops import proposal, tasks_in
 from gristmill.puzzles.raw.fitness import fitness
 from gristmill.settings.tables import FILE, read_drop
 from gristmill.synth.raw import TEXTS
-from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.files import LinkRule, open_file
 
 _MOST: Final = 3
 _LONGEST: Final = 40
 """Letters of a name that is made up."""
 _DIGITS: Final = {*"123456789"}
 _CELLS, _PAIR = 81, 2
+_HEAD: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -139,9 +140,22 @@ def task_hint(found: Reading, refused: Mapping[str, str], links: LinkRule) -> st
 
 def hints(found: Reading, columns: Columns, links: LinkRule) -> Iterator[str]:
     """Yield what files are that no family reads in this form, and the form that one reads."""
+    for name in _json_lines(found, links):
+        yield f"{name}: JSON lines, by what it holds: rename it to {name}.jsonl"
     for is_form, hint in _FORMS:
         if is_form(found, columns):
             yield hint + (_no_bank(found, columns, links) if is_form is _is_sudoku else "")
+
+
+def _json_lines(found: Reading, links: LinkRule) -> Iterator[str]:
+    """Yield files whose first line is an object, of those whose ending says nothing of it."""
+    for name in [name for name in found.others if not name.lower().endswith(".json")][:_MOST]:
+        path = found.root / name
+        with suppress(GristmillError, OSError, ValueError):
+            with open_file(path, root=found.root, links=links) as file:
+                first = file.readline(_HEAD)
+            if isinstance(json.loads(first), dict):
+                yield name
 
 
 def _boards(columns: Columns) -> list[Column]:
@@ -239,6 +253,11 @@ def _has_cells(row: Mapping[str, object]) -> bool:
 
 
 def _is_nested_tree(found: Reading, columns: Columns) -> bool:
+    return is_nested_tree(columns)
+
+
+def is_nested_tree(columns: Columns) -> bool:
+    """Whether messages hold their replies, of which a conversation is one branch."""
     return any(name.rpartition(".")[2] == "replies" for name in columns.by_name)
 
 

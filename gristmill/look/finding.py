@@ -26,8 +26,8 @@ from gristmill.corpora.raw.drops import (
 from gristmill.corpora.raw.reader import Reader
 from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import SPEAKERS, Columns, joined, message_keys, talk_of, value_at
-from gristmill.look.families import Taker, asked, fits, hints, is_bank, task_hint
-from gristmill.look.games import game_notes
+from gristmill.look.families import Taker, asked, fits, hints, is_bank, is_nested_tree, task_hint
+from gristmill.look.games import game_notes, is_game
 from gristmill.look.notes import account_notes, of_corpus, part_notes
 from gristmill.look.proposal import (
     Part,
@@ -38,7 +38,7 @@ from gristmill.look.proposal import (
     tried,
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
-from gristmill.look.roles import CHAT, Guess, guess, proved
+from gristmill.look.roles import CHAT, Guess, meant
 from gristmill.look.splits import globs_of, says_split, says_train, splits_of
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
@@ -120,7 +120,8 @@ def look(
 def _propose(found: Look) -> None:
     """Give what was found its recipe, and the notes on what that recipe leaves."""
     reading, parts = found.reading, found.parts
-    if is_bank(found.columns):
+    # What another family's notes say is no corpus, and a tree would lose its branches.
+    if is_bank(found.columns) or is_nested_tree(found.columns) or any(map(is_game, found.notes)):
         return
     left = {name: str(part.guess) for part in parts if not is_readable(part) for name in part.files}
     if any(map(is_readable, parts)):
@@ -322,7 +323,7 @@ def _parts(files: Sequence[FileLook]) -> list[Part]:
     for alike in by_columns.values():
         columns = joined(file.columns for file in alike)
         rows = [row for file in alike for row in file.sample]
-        said = proved(guess(columns), columns, rows)
+        said = meant(columns, rows)
         by_guess.setdefault(said, []).extend(alike)
     choices = {said.choices for said in by_guess} - {None}
     for said in [each for each in by_guess if each.answer in choices]:
@@ -402,6 +403,9 @@ def _asked_of(row: Mapping[str, Any], guess: Guess) -> str:
         said = next(asked, None)
     else:
         said = value_at(row, guess.question) if guess.question else None
+        # Of one question on another text another answer is right.
+        beside = [value_at(row, name) for name in (guess.context, guess.choices) if name]
+        said = f"{said}{beside}" if isinstance(said, str) and beside else said
     return said if isinstance(said, str) else ""
 
 

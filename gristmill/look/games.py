@@ -43,6 +43,7 @@ _AS_LINES: Final = (
     "python3 -c 'import csv, json, sys; [print(json.dumps(r)) for r in csv.DictReader(sys.stdin)]'"
 )
 _HEAD: Final = 1 << 20
+_ROWS: Final = "games of chess in rows"
 _FINISHED: Final = (b"1-0", b"0-1", b"1/2-1/2")
 _MOST_TITLES: Final = 8
 
@@ -62,7 +63,7 @@ def game_notes(reading: Reading, links: LinkRule) -> Iterator[str]:
         yield from _losses(found)
     if made := _from_rows(reading, links):
         yield (
-            f"games of chess in rows; `chess` reads PGN: `{made} > games.pgn`, and then `gristmill "
+            f"{_ROWS}; `chess` reads PGN: `{made} > games.pgn`, and then `gristmill "
             "drop FOLDER --family chess` of a folder with it"
         )
     if found.foreign > found.tags["Event"]:
@@ -70,6 +71,11 @@ def game_notes(reading: Reading, links: LinkRule) -> Iterator[str]:
             f"{found.foreign:,} moves name pieces by letters of another language; their games are "
             "rejected: write K, Q, R, B and N"
         )
+
+
+def is_game(note: str) -> bool:
+    """Whether a note says that rows are games."""
+    return note.startswith(_ROWS)
 
 
 def _from_rows(reading: Reading, links: LinkRule) -> str:

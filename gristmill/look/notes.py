@@ -79,7 +79,7 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
 
 def of_corpus(part: Part) -> list[str]:
     """Notes on what a recipe of a corpus leaves, where one of conversations does not."""
-    return [*_control_texts(part), *_unread_system(part), *_unread_texts(part)]
+    return [*_control_texts(part), *_unread_system(part), *_unread_texts(part), *_repeated(part)]
 
 
 def _control_texts(part: Part) -> list[str]:
@@ -135,6 +135,7 @@ def _unread_texts(part: Part) -> list[str]:
         and not any(name.startswith(f"{column.name}.") for name in guessed)
         and column.filled > part.columns.rows / 2
         and is_content(column.name)
+        and column.name.strip()
     ]
     answer = part.columns.by_name[part.guess.answer]
     names_one = bool(answer.values) and all(map(_ONE.fullmatch, answer.values))
@@ -150,6 +151,20 @@ def _unread_texts(part: Part) -> list[str]:
     said = sorted(answer.values)
     names = toml({"column": answer.name, "map": dict.fromkeys(said, "..")})
     return [f"answers are {', '.join(said)} alone: if they stand for words, write answer = {names}"]
+
+
+def _repeated(part: Part) -> list[str]:
+    """A note on answers that are their questions with other marks or a few other words."""
+    question, answer = part.guess.question, part.guess.answer
+    if part.guess.form not in (QA, INSTRUCT) or question is None or answer is None:
+        return []
+    pairs = [(value_at(row, question), value_at(row, answer)) for row in part.sample]
+    both = [(Counter(a.split()), Counter(b.split())) for a, b in pairs if type(a) is type(b) is str]
+    alike = [min((a & b).total() / max(each.total(), 1) for each in (a, b)) for a, b in both]
+    if not alike or sum(share >= _SAME for share in alike) < _SAME * len(alike):
+        return []
+    rule = f"{answer} repeats {question} but for a few words"
+    return [f"{rule}: if they are marks of its steps, no recipe reads these"]
 
 
 def account_notes(

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.corpora.raw.drops import CORPUS
-from gristmill.look.columns import Column
+from gristmill.look.columns import TEXT, Column
 from gristmill.look.finding import OWN, Look, recipe_place
+from gristmill.look.reading import Reading
 from gristmill.printable import command, cut, plain, printable
 
 _MOST: Final = 40
@@ -45,13 +46,10 @@ def _lines(found: Look, data_root: Path, is_written: bool) -> Iterator[str]:
         yield printable(f"guess{by}: {part.guess}")
     licence, where = found.licence
     yield f"licence: {f'{licence}, says {where}' if licence else 'unknown'}"
-    wrong = [*(f"{printable(name)}: {rule}" for name, rule in reading.refused.items())]
-    wrong += [f"{printable(file.name)}: {rule}" for file in reading.files for rule in file.damage]
-    wrong += [
-        f"{f.name}: {', '.join(f.binary)}: bytes, not read: write texts as strings"
-        for f in reading.files
-        if f.binary
-    ]
+    by_rule: dict[str, list[str]] = {}
+    for name, rule in _wrong(reading):
+        by_rule.setdefault(rule, []).append(name)
+    wrong = [f"{_named(names)}: {rule}" for rule, names in by_rule.items()]
     if is_of_others:
         wrong = []
     for line in [*wrong[:_MOST], *found.notes, *found.hints]:
@@ -70,6 +68,15 @@ def _lines(found: Look, data_root: Path, is_written: bool) -> Iterator[str]:
                 yield f"to write it there: `{command('look --write', str(reading.path))}`"
     if not found.takers:
         yield from _recipe(found, is_written)
+
+
+def _wrong(reading: Reading) -> Iterator[tuple[str, str]]:
+    """Yield files with what is wrong with each."""
+    yield from reading.refused.items()
+    yield from ((file.name, rule) for file in reading.files for rule in file.damage)
+    for file in reading.files:
+        if file.binary:
+            yield file.name, f"{', '.join(file.binary)}: bytes, not read: write texts as strings"
 
 
 def _splits(found: Look) -> Iterator[str]:
@@ -116,8 +123,8 @@ def _column(column: Column, rows: int) -> str:
 def _recipe(found: Look, is_written: bool) -> Iterator[str]:
     made, place = found.proposal, found.reading.root
     if not made.text:
-        if found.columns.rows:
-            yield "no recipe: the columns do not say what is question and answer"
+        if found.columns.rows and not found.hints:
+            yield _no_recipe(found)
         is_damaged = any(file.is_broken for file in found.reading.files)
         for inbox, rule in () if is_damaged else found.refused.items():
             yield f"not read by {inbox}: {rule}"
@@ -127,7 +134,7 @@ def _recipe(found: Look, is_written: bool) -> Iterator[str]:
         yield f"  {count:,} refused: {rule}"
     for rule, count in made.left_out.most_common(_NAMED):
         yield f"  {count:,} left out, and counted: {rule}"
-    for what, count in made.unread.most_common(_NAMED):
+    for what, count in made.unread.most_common(_MOST):
         yield f"  {count:,} with {what}"
     yield ""
     yield from made.text.splitlines()
@@ -136,6 +143,18 @@ def _recipe(found: Look, is_written: bool) -> Iterator[str]:
         yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
     named = f"drop --family {made.inbox} --name {found.name}"
     yield f"then, when it is right: `{command(named, str(place))}`"
+
+
+def _no_recipe(found: Look) -> str:
+    """Why there is no recipe, by the part with most rows."""
+    part = max(found.parts, key=lambda each: each.columns.rows)
+    roles = {"question": part.guess.question, "answer": part.guess.answer}
+    known = [f"{role} may be {name}" for role, name in roles.items() if name]
+    lacked = " and ".join(role for role, name in roles.items() if not name)
+    texts = [name for name, column in part.columns.by_name.items() if column.kind == TEXT]
+    rule = "; ".join([*known, f"no column is its {lacked} by name or values"])
+    cure = f"; write question = and answer = with two of {_named(texts)}" if texts else ""
+    return f"no recipe: {rule}{cure}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Final
 
+from gristmill.corpora.account import fact_of
 from gristmill.corpora.raw.texts import Unfit, flattened
 from gristmill.look.columns import (
     BYTES,
@@ -116,6 +117,7 @@ _LEAST: Final = 2.0
 _ASKS: Final = 9.0
 """Score of a question beside which plain text is no dataset of its own."""
 _MARKS: Final = "?\uff1f\u061f"
+Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -167,8 +169,22 @@ def is_content(name: str) -> bool:
     return not {*words(name)} & {*_META, *_LESS, "source", "description", "license"}
 
 
-def guess(columns: Columns) -> Guess:
-    """What the columns mean. Names of datasets count for nothing."""
+def meant(columns: Columns, rows: Rows) -> Guess:
+    """What the columns mean by names, and by the values of the rows that were looked at."""
+    facts = {
+        name
+        for name, column in columns.by_name.items()
+        if column.kind == TEXT
+        and fact_of(name, [v for row in rows if (v := value_at(row, name)) not in (None, "")], ())
+    }
+    return proved(guess(columns, facts), columns, rows)
+
+
+def guess(columns: Columns, facts: Collection[str] = ()) -> Guess:
+    """What the columns mean by names. Names of datasets count for nothing.
+
+    facts: columns that say what a row is, as a hash, and so ask nothing; default none.
+    """
     known = {
         name: column
         for name, column in columns.by_name.items()
@@ -176,9 +192,10 @@ def guess(columns: Columns) -> Guess:
     }
     if found := _odd_form(known):
         return found
-    letters = _lettered(known) or _numbered_choices(known)
+    letters = _lettered(known)
     known = {name: column for name, column in known.items() if name not in letters}
-    question, talk = _question(known), _talk(known)
+    asking = {name: column for name, column in known.items() if name not in facts}
+    question, talk = _question(asking), _talk(known)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
         question = _labelled(known, (answer, cot))
@@ -195,13 +212,22 @@ def guess(columns: Columns) -> Guess:
         form = INSTRUCT if is_instruct else QA
         letters = () if choices or known[answer].mean > _CHOICE else letters
         return Guess(form, question, answer, cot, None, choices, context, firsts, letters)
-    plain = [n for n in known if {*words(n)[-1:]} & _PLAIN and known[n].kind == TEXT]
+    plain = [name for name in known if _is_plain(known, name, columns.rows)]
     asks = question not in (None, *plain) and _score(question or "", _QUESTION) >= _ASKS
     if plain and answer in (None, *plain) and not asks:
         return Guess(PLAIN, max(plain, key=lambda name: known[name].chars))
     if question is not None:
         return Guess(ASKED, question, None, cot)
     return Guess(QA, *pair) if (pair := _pair(known)) else Guess(UNKNOWN, None, answer, cot)
+
+
+def _is_plain(known: Mapping[str, Column], name: str, rows: int) -> bool:
+    """Whether a text is one for itself: by its whole name, or as the longest one, always there."""
+    column, said = known[name], words(name)
+    if column.kind != TEXT or not {*said[-1:]} & _PLAIN:
+        return False
+    longest = max(each.chars for each in known.values() if each.kind == TEXT)
+    return len(said) == 1 or (column.chars == longest and column.filled == rows)
 
 
 def _is_context(known: Mapping[str, Column], name: str) -> bool:
@@ -232,7 +258,7 @@ def _score(name: str, weights: Mapping[str, float]) -> float:
     if parent and last in ("text", "value", "spans"):  # as `answers.text`
         parent, _, last = parent.rpartition(".")
     said = [word for word in words(last) if not word.isdigit()]
-    if len(said) > 1 and said[-1] in ("a", "q"):  # a letter, and no answer or question
+    if {*said[1:]} & {"a", "q"}:  # a letter, and no answer or question
         return 0.0
     if {"input", "output"} <= {*said}:  # tests of a program
         return 0.0
@@ -349,35 +375,45 @@ def _choices(known: Mapping[str, Column], answer: str | None) -> str | None:
     return next(iter([*found, *(whole if has_letters else ())]), None)
 
 
-def _lettered(known: Mapping[str, Column]) -> tuple[str, ...]:
-    """Three columns or more whose names differ in a letter at the end, from A on."""
+def _runs(known: Mapping[str, Column]) -> Iterator[tuple[str, ...]]:
+    """Yield columns whose names differ in the letter or digit at the end: from A, a, 0 or 1 on."""
     for name in known:
-        if name[-1:] in ("a", "A"):
+        if name[-1:] in ("a", "A", "0", "1"):
             names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
             found = tuple(takewhile(known.__contains__, names))
-            if len(found) > 2 and all(known[each].kind in (TEXT, NUMBER) for each in found):
+            if len(found) > 1 and len({known[each].kind for each in found} - {TEXT, NUMBER}) == 0:
+                yield found
+
+
+def _lettered(known: Mapping[str, Column]) -> tuple[str, ...]:
+    """Columns of choices: three with a letter each, or some of which another one has the number."""
+    for found in _runs(known):
+        if found[0][-1] not in ("0", "1"):
+            if len(found) > 2:
                 return found
-    return ()
-
-
-def _numbered_choices(known: Mapping[str, Column]) -> tuple[str, ...]:
-    """Columns of choices with numbers from 0 or 1 on, of which another column has the number."""
-    for name, column in known.items():
-        stem = name[:-1]
-        if name[-1:] not in ("0", "1") or not _NUMBERED.intersection(words(stem)[-1:]):
             continue
-        names = (f"{stem}{place}" for place in range(int(name[-1]), 10))
-        found = tuple(takewhile(known.__contains__, names))
-        if len(found) > 1 and all(known[each].kind == column.kind == TEXT for each in found):
-            # Those of a public test have no answer, as -1.
-            places = {"-1", *(str(place) for place in range(len(found) + 1))}
-            if any(
-                _score(other, _ANSWER) > 0 and {*known[other].values} <= places
-                for other in known
-                if other not in found
-            ):
+        # Those of a public test have no answer, as -1.
+        places = {"-1", *(str(place) for place in range(len(found) + 1))}
+        is_text = {known[each].kind for each in found} == {TEXT}
+        if is_text and _NUMBERED.intersection(words(found[0][:-1])[-1:]):
+            others = (name for name in known if name not in found and _score(name, _ANSWER) > 0)
+            if any({*known[name].values} <= places for name in others):
                 return found
     return ()
+
+
+def _equal_to_one(known: Mapping[str, Column], rows: Rows) -> tuple[tuple[str, ...], str] | None:
+    """Columns of choices, and the text that is that of one of them in each row, not always one."""
+    for run in _runs(known):
+        for name in known if len(run) > 2 else ():
+            if name in run or known[name].kind not in (TEXT, NUMBER):
+                continue
+            pairs = [(value_at(row, name), [value_at(row, each) for each in run]) for row in rows]
+            pairs = [(value, choices) for value, choices in pairs if value not in (None, "")]
+            places = {choices.index(value) if value in choices else -1 for value, choices in pairs}
+            if len(places) > 1 and -1 not in places:
+                return run, name
+    return None
 
 
 def _numbered(known: Mapping[str, Column], cot: str | None) -> tuple[str, ...]:
@@ -417,7 +453,6 @@ _HALF: Final = 0.5
 _TAIL: Final = 80
 _MARK_OF: Final = re.compile(r"\(?([A-Za-z])[).:]?")
 _PLACE: Final = re.compile("[0-9]{1,3}")
-Rows = Sequence[Mapping[str, Any]]
 
 
 def proved(said: Guess, columns: Columns, rows: Rows) -> Guess:
@@ -426,9 +461,18 @@ def proved(said: Guess, columns: Columns, rows: Rows) -> Guess:
     A list of which another column always has a place is one of choices. What most texts of a
     column end with is the answer, and they are its thought. A context that questions hold is none.
     """
+    known = columns.by_name
+    is_asked = said.form in (QA, INSTRUCT, ASKED) and said.choices is None
+    rest = {name: column for name, column in known.items() if name != said.question}
+    if is_asked and (one := _equal_to_one(rest, rows)) is not None:
+        letters, answer = one
+        proof = f"{answer} is always one of {', '.join(letters)}"
+        return replace(said, form=QA, answer=answer, letters=letters, proofs=(proof,))
     if said.form not in (QA, INSTRUCT) or not said.question or not said.answer:
         return said
-    known = columns.by_name
+    if said.cot and known[said.cot].kind == TEXTS and _is_step(rows, said.answer, said.cot):
+        proof = f"{said.answer} is the number of one of {said.cot}"
+        return Guess(UNKNOWN, said.question, None, proofs=(proof,))
     if (found := _chosen(said, known, rows)) is not None:
         choices, answer = found
         proof = f"{answer} always has a place in {choices}"
@@ -439,6 +483,15 @@ def proved(said: Guess, columns: Columns, rows: Rows) -> Guess:
     if context and _share(rows, context, question, str.__contains__) >= _HALF:
         said = replace(said, context=None)
     return said
+
+
+def _is_step(rows: Rows, name: str, steps: str) -> bool:
+    """Whether a number is that of an item of a list in each row, or -1, and so no answer."""
+    pairs = [(value_at(row, name), value_at(row, steps)) for row in rows]
+    return len({number for number, _ in pairs}) > 1 and all(
+        type(number) is int and isinstance(items, list) and -1 <= number < len(items)
+        for number, items in pairs
+    )
 
 
 def place_of(value: Any, count: int) -> int | None:
@@ -456,7 +509,8 @@ def place_of(value: Any, count: int) -> int | None:
 
 def _chosen(said: Guess, known: Mapping[str, Column], rows: Rows) -> tuple[str, str] | None:
     """A list of answers, and the column that says the place of the right one in each row."""
-    lists = [name for name, column in known.items() if column.kind in (TEXTS, OBJECTS)]
+    # Those in an object are the columns of a table.
+    lists = [n for n, column in known.items() if column.kind in (TEXTS, OBJECTS) and "." not in n]
     if said.answer in lists:
         lists, answers = [said.answer], [name for name in known if name not in said.columns]
     elif said.choices is None and not said.letters:

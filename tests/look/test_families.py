@@ -145,6 +145,7 @@ FORMS = {
     "tokenizer": ("mine.json", TOKENIZER, "--name NAME --eod TEXT"),
     "ranks": ("x.tiktoken", "YQ== 0", "a tokenizer: `gristmill tokenizers FILE"),
     "sentencepiece": ("x.model", "x", "a tokenizer: `gristmill tokenizers FILE"),
+    "another ending": ("x.train", '{"question": 1}\n', "rename it to x.train.jsonl"),
     "prose": ("book.txt", "Once.", 'texts = "{text}"'),
     "steps": ("log.jsonl", json.dumps({"board": [0, 2], "move": 1}), "steps of a game"),
 }

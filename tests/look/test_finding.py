@@ -363,6 +363,10 @@ LONG = "A long story about the number {n} and the people of a small town."
             {"question": "Which one is it, {n}?", "answer": "The {n}th", "level": "hard"},
             'not read: level (as "hard")',
         ),
+        (
+            {"question": "Which one is it, of the {n}?", "answer": "Which one is it, of {n}?"},
+            "answer repeats question but for a few words",
+        ),
         ({"question": "Which one is it, {n}?", "options": ["x", "y"], "answer": "A"}, ""),
         ({"question": "Is it, {n}?", "context": LONG, "answer": "The {n}th"}, ""),
         ({"question": "Is it, {n}?", "answer": True}, ""),

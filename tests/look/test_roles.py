@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gristmill.look.columns import Columns
-from gristmill.look.roles import Guess, guess, place_of, proved, words
+from gristmill.look.roles import Guess, guess, meant, place_of, words
 from tests.look.cards import cards
 
 CARDS = list(cards())
@@ -23,7 +23,7 @@ def guessed(rows: Sequence[Mapping[str, object]]) -> Guess:
     columns = Columns()
     for row in rows:
         columns.add(row)
-    return proved(guess(columns), columns, rows)
+    return meant(columns, rows)
 
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
@@ -144,7 +144,7 @@ def proved_of(rows: Sequence[dict[str, Any]]) -> Guess:
     columns = Columns()
     for row in rows:
         columns.add(row)
-    return proved(guess(columns), columns, rows)
+    return meant(columns, rows)
 
 
 def test_what_most_texts_end_with_is_the_answer_and_they_are_the_thought() -> None:
@@ -199,6 +199,35 @@ def test_an_answer_that_has_a_place_in_a_list_chooses_of_it_whatever_its_name(go
 def test_a_number_that_is_the_same_everywhere_chooses_nothing() -> None:
     rows = [{"question": ASKS.format(n), "answers": ["a", "b"], "count": 2} for n in range(9)]
     assert proved_of(rows).choices is None
+
+
+def test_a_text_that_is_always_one_of_some_columns_chooses_of_them() -> None:
+    rows = [
+        {"q_no": f"{n:032x}", "q_text": ASKS.format(n), "q_op1": "a", "q_op2": "b", "q_op3": "c"}
+        | {"q_ans": "abc"[n % 3], "taskA_pos": STORY.format(n)}
+        for n in range(9)
+    ]
+    said = proved_of(rows)
+    assert (said.question, said.answer) == ("q_text", "q_ans")
+    assert said.letters == ("q_op1", "q_op2", "q_op3")
+    rows[4]["q_ans"] = "d"
+    assert proved_of(rows).letters == ()
+
+
+def test_a_hash_asks_nothing_and_the_number_of_a_step_answers_nothing() -> None:
+    rows = [{"question_no": f"{n:032x}", "answer": STORY.format(n)} for n in range(5)]
+    assert proved_of(rows).question is None
+    steps = [STORY.format(n) for n in range(4)]
+    rows = [{"problem": ASKS.format(n), "steps": steps, "label": n % 5 - 1} for n in range(9)]
+    assert proved_of(rows).form == "unknown"
+    rows[0]["label"] = 9
+    assert proved_of(rows).form == "qa"
+
+
+def test_a_text_beside_others_is_a_corpus_by_its_whole_name_alone() -> None:
+    rows = [{"statement_of": ASKS.format(n) * 3, "hints_text": f"{n}", "code_x": n} for n in "12"]
+    assert proved_of(rows).form != "text"
+    assert proved_of([{"text": "a", "patch": ASKS}]).form == "text"
 
 
 def test_a_context_that_questions_hold_is_none() -> None:
