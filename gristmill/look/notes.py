@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from gristmill.corpora.account import Head
 from gristmill.corpora.raw.heads import columns_of_recipe
@@ -35,6 +35,7 @@ from gristmill.look.roles import (
     QA,
     STEPWISE,
     is_content,
+    place_of,
 )
 from gristmill.look.splits import takes
 
@@ -141,9 +142,12 @@ def _unread_texts(part: Part) -> list[str]:
     names_one = bool(answer.values) and all(map(_ONE.fullmatch, answer.values))
     if not names_one or part.guess.choices or part.guess.letters:
         return []
-    lists = [name for name in unread if part.columns.by_name[name].kind != TEXT]
-    if lists or len(unread) > 1:
-        of = toml(lists[0] if lists else unread[:_MOST_NAMED])
+    values = [value_at(row, answer.name) for row in part.sample]
+    texts = [name for name in unread if part.columns.by_name[name].kind == TEXT]
+    lists = [name for name in unread if name not in texts and "." not in name]
+    lists = [n for n in lists if _have_places(values, [value_at(row, n) for row in part.sample])]
+    if lists or len(texts) > 1:
+        of = toml(lists[0] if lists else texts[:_MOST_NAMED])
         choice = f"{{ choice = {toml(answer.name)}, of = {of} }}"
         return [f"answers are single letters or digits: if they name a choice, write {choice}"]
     if answer.values.total() < answer.filled or 3 * len(answer.values) > answer.filled:
@@ -151,6 +155,14 @@ def _unread_texts(part: Part) -> list[str]:
     said = sorted(answer.values)
     names = toml({"column": answer.name, "map": dict.fromkeys(said, "..")})
     return [f"answers are {', '.join(said)} alone: if they stand for words, write answer = {names}"]
+
+
+def _have_places(values: Sequence[Any], lists: Sequence[Any]) -> bool:
+    """Whether each value is the number or letter of an item of its list."""
+    return all(
+        isinstance(items, list) and place_of(value, len(items)) is not None
+        for value, items in zip(values, lists, strict=True)
+    )
 
 
 def _repeated(part: Part) -> list[str]:
