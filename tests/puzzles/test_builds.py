@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -135,5 +136,8 @@ def test_the_columns_of_a_table_are_those_that_its_recipe_names_and_others(tmp_p
         'kind = "sudoku"\nsources = ["mine"]\n[settings]\nanswer_column = "note"\n'
     )
     assert lines()[0] == "read: Puzzle (question), Rating (rating), Note (answer)"
-    (drop / "own.csv").write_text(header + "1\0" * 9)
-    assert lines() == []
+    most = csv.field_size_limit(9)
+    try:
+        assert lines() == []
+    finally:
+        csv.field_size_limit(most)
