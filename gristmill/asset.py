@@ -253,9 +253,11 @@ class Wanted:
         root = self.root.root
         raw = (root / item.path for item in inputs if item.path and item.data_version is None)
         drops = dict.fromkeys(drop for path in raw if (drop := drop_of(root, path)) is not None)
-        if account is not None and split:
+        if account is None:
+            return
+        if split:
             account = replace(account, taken={split: account.taken.get("", ())})
-        for drop in drops if account is not None else ():
+        for drop in drops:
             yield from self.root.columns(drop, account, counts)
 
 

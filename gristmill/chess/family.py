@@ -180,7 +180,7 @@ _DROP = Source(
     drop=DropKind(
         call("gristmill.chess.raw.drops:account"),
         _SHAPE,
-        column_states=call("gristmill.chess.raw.drops:columns"),
+        column_states=call("gristmill.chess.raw.drops:column_states"),
     ),
     text="A month's games as a file in `drops/chess/`: `.zip`, `.pgn` or `.pgn.zst`, with the "
     "month in its name, as `lichess_elite_2024-01.zip`; or any PGNs as a folder, a collection. "

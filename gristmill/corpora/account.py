@@ -250,12 +250,16 @@ def _keep(name: str, values: Sequence[Any]) -> str:
 
 def _example(values: Sequence[Any]) -> str:
     """The first value of a column; of a few that come again and again, each."""
-    texts = Counter(
-        each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in values
-    )
+    texts = Counter(map(_shown, values))
     is_few = len(texts) <= _MOST_VALUES and 2 * len(texts) < len(values)
-    chosen = [*texts] if is_few else [*texts][:1]
-    return f"as {', '.join(toml_value(cut(' '.join(e.split()), _EXAMPLE)) for e in chosen)}"
+    return f"as {', '.join([*texts] if is_few else [*texts][:1])}"
+
+
+def _shown(value: Any) -> str:
+    """A text in quotes, or another value as JSON; a long one is cut."""
+    if isinstance(value, str):
+        return toml_value(cut(" ".join(value.split()), _EXAMPLE))
+    return cut(json.dumps(value, ensure_ascii=False), _EXAMPLE)
 
 
 def _is_filled(value: Any) -> bool:

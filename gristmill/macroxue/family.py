@@ -24,7 +24,7 @@ _SOURCES = [
         inbox="macroxue",
         drop=DropKind(
             call("gristmill.macroxue.raw.drops:account"),
-            column_states=call("gristmill.macroxue.raw.step_files:columns"),
+            column_states=call("gristmill.macroxue.raw.step_files:column_states"),
         ),
         text="A folder of 2048 self-play logs under `drops/macroxue/`: for each game "
         "`S.meta.json` (or `.meta.json.gz`) with its `S.jsonl.gz`; or `steps*.npy` of another "

@@ -297,15 +297,20 @@ class Accounted(_Frozen):
     def of(cls, files: Iterable[str], columns: Iterable[ColumnState]) -> Accounted:
         """An account whose texts are cut and made printable."""
 
-        def printed(state: ColumnState) -> ColumnState:
-            values = {spec.name: getattr(state, spec.name) for spec in dataclasses.fields(state)}
-            texts = {n: plain_of(v) for n, v in values.items() if isinstance(v, str)}
-            return dataclasses.replace(state, **texts)
-
-        def plain_of(text: str) -> str:
+        def printed(text: str) -> str:
             return printable.plain(text, _LONGEST_NOTE)
 
-        return cls(files=[*map(plain_of, files)], columns=[*map(printed, columns)])
+        states = [
+            dataclasses.replace(
+                each,
+                name=printed(each.name),
+                what=printed(each.what),
+                values=printed(each.values),
+                keep=printed(each.keep),
+            )
+            for each in columns
+        ]
+        return cls(files=[*map(printed, files)], columns=states)
 
     @property
     def lines(self) -> list[str]:

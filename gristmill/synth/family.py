@@ -39,7 +39,7 @@ def _source(asset: str, inbox: str, labels: Sequence[str], text: str) -> Source:
         drop=DropKind(
             call("gristmill.synth.builders.drop_in_use:account", inbox),
             needs=call("gristmill.synth.builders.drop_in_use:needs"),
-            column_states=call("gristmill.synth.builders.drop_in_use:columns", inbox),
+            column_states=call("gristmill.synth.builders.drop_in_use:column_states", inbox),
         ),
         text=text,
         group=_GROUP,

@@ -34,10 +34,12 @@ from gristmill.browse.opening import open_stored
 from gristmill.browse.source import Stored
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.corpora import records
+from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.hub import HubError
 from gristmill.macroxue.format import files as side_files
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.provenance import Input, Record
+from gristmill.provenance.record import Accounted
 from gristmill.publish.build import LawsBroken, Published
 from gristmill.puzzles import show as tables
 from gristmill.reasoning.format import align, index
@@ -87,6 +89,7 @@ def published(
         inputs_file=None,
         tokenizer=None,
         more=more or {},
+        account=rest.pop("accounted", None),
     )
     fields = {"folder": Path("/data/corn"), "rebuilt": True, "notes": [], "before": None}
     fields |= {"account": "", "not_checked": "", **rest}
@@ -188,6 +191,15 @@ def test_the_account_of_a_drop_is_a_line_of_its_own_and_stays_short() -> None:
     assert stored(event_metadata(published(account="x" * 1_000_000))) <= MOST_BYTES
 
 
+def test_what_becomes_of_the_columns_of_a_drop_is_a_row_with_a_line_a_state() -> None:
+    states = [ColumnState("q", "read", "question"), ColumnState("why", "unread", "as 1")]
+    metadata = event_metadata(published(accounted=Accounted(columns=states)))
+    assert value(metadata, "columns") == "read: q (question)\nnot read: why (as 1)"
+    assert "columns" not in event_metadata(published(accounted=Accounted(files=["1 file taken"])))
+    many = [ColumnState("x" * 99, "unread", keep="k" * 9999)] * 99
+    assert stored(event_metadata(published(accounted=Accounted(columns=many)))) <= MOST_BYTES
+
+
 def test_names_from_drops_take_no_name_of_an_event() -> None:
     counts = {"path": 1, "status": 2, "seconds": 3, ROWS: 4, "notes": 5}
     metadata = event_metadata(published(counts))
@@ -224,7 +236,8 @@ def test_every_listed_group_is_one_that_the_samples_have(sample_root: SampleRoot
             groups = {name.split("/")[0] for name in record["counts"] if "/" in name}
             found |= {(record["asset"], group) for group in groups}
     # Keys of rows are counted for corpora of drops, which the samples have none of.
-    assert listed - found == {("reasoning/normalized", "unknown_keys")}
+    own = ("reasoning/normalized", "chat/conversations")
+    assert listed - found == {(asset, "unknown_keys") for asset in own}
 
 
 def test_numbers_are_bounded_and_those_of_the_builder_come_first() -> None:

@@ -66,6 +66,9 @@ def test_the_account_is_printed_once_with_its_notes(data, tmp_path):
     assert said.count("train: 1 file taken") == 1
     assert said.count("1 left out: notes.txt") == 1
     assert said.count("the terms are unknown") == 1
+    assert said.count("read: q (question), a (answer)") == 1
+    again = run(str(folder), "--family", "reasoning").output
+    assert again.count("read: q (question), a (answer)") == 1
 
 
 def test_the_same_again_changes_nothing_and_other_contents_need_replace(data, games):

@@ -62,9 +62,16 @@ def test_what_a_dry_run_would_build_has_no_numbers(printed) -> None:
 
 
 def test_the_account_and_what_was_not_checked_follow_the_table(printed) -> None:
-    said = replace(BUILT, account="2 files taken", not_checked="not checked: [games]")
-    assert printed(said, UNCHANGED)[-3:] == [
+    said = replace(
+        BUILT,
+        account="2 files taken",
+        columns="read: [q]\nnot read: b",
+        not_checked="not checked: [games]",
+    )
+    assert printed(said, UNCHANGED)[-5:] == [
         "macroxue/pack d1: 2 files taken",
+        "macroxue/pack d1: read: [q]",
+        "macroxue/pack d1: not read: b",
         "macroxue/pack d1: not checked: [games]",
         "1 built in 2.0 s, 1 unchanged; `gristmill ui` shows them",
     ]

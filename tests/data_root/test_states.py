@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from gristmill.contract import FileNote, Summary
-from gristmill.data_root.states import DropStates, of_artifacts
+from gristmill.contract import FileNote, GristmillError, Summary
+from gristmill.data_root.states import DropStates, account_of, of_artifacts
+from gristmill.inbox.columns import ColumnState
+from gristmill.inbox.listing import Account
 from gristmill.macroxue.config import MergeConfig
 from gristmill.provenance.list_artifacts import Listed, list_artifacts
 from gristmill.provenance.raw_inputs import raw_inputs
@@ -197,3 +199,65 @@ def test_a_partition_that_is_no_key_names_no_file(root):
     for partition in (None, "", "../pools/both", "a/b"):
         assert kind.file_of(root, partition) is None
     assert replace(kind, file=None).file_of(root, "both") is None
+
+
+RECIPE = 'schema = 1\nname = "mine"\nquestion = "q"\nanswer = "a"\n'
+
+
+def test_the_account_of_a_drop_is_of_its_first_rows_and_once_built_of_its_records(
+    tmp_path: Path,
+) -> None:
+    drop = tmp_path / "drops/reasoning/mine"
+    drop.mkdir(parents=True)
+    (drop / "corpus.toml").write_text(RECIPE)
+    (drop / "train.jsonl").write_text('{"q": "1?", "a": "1", "why": "so"}\n')
+    (drop / "notes.txt").write_text("no data")
+    said = [*account_of(tmp_path, "reasoning/mine")]
+    assert said[:3] == [
+        "drops/reasoning/mine, by its first rows",
+        "  train: 1 file taken",
+        "  1 left out: notes.txt (no data file)",
+    ]
+    assert said[-2:] == ["  read: q (question), a (answer)", '  not read: why (as "so")']
+    assert [*account_of(tmp_path, str(drop))] == said
+
+    inputs = raw_inputs(tmp_path, [drop / "train.jsonl"], "reasoning/raw", "mine__train", {})
+    account = Account({"": ["train.jsonl"]}, {}, ["a note"])
+    more = {"inputs": inputs, "account": account}
+    given: list[Any] = []
+
+    def columns(counts: Any) -> list[ColumnState]:
+        given.append(counts)
+        return [ColumnState("late", "unread", rows=3)]
+
+    _publish(tmp_path, "reasoning/x", "reasoning/normalized", ArcConfig(), **more, columns=columns)
+    assert [*account_of(tmp_path, "reasoning/mine")] == [
+        "reasoning/normalized x",
+        "  1 file taken",
+        "  a note",
+        "  not read: late (in 3 rows)",
+    ]
+    assert given == [{}]
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("reasoning/mne", 'has no drop "reasoning/mne": did you mean reasoning/mine?'),
+        ("nothing", "name one as reasoning/gsm8k"),
+        ("reasoning", "has no drop"),
+        ("reasoning/mine/train.jsonl", "has no drop"),
+        ("../elsewhere", "has no drop"),
+        ("reasoning/bad", "bad: refused: "),
+    ],
+)
+def test_what_is_no_drop_or_refused_has_no_account(tmp_path: Path, name: str, rule: str) -> None:
+    for key in ("mine", "bad"):
+        drop = tmp_path / "drops/reasoning" / key
+        drop.mkdir(parents=True)
+        (drop / "corpus.toml").write_text(RECIPE)
+        (drop / "train.jsonl").write_text('{"q": "1?", "a": "1"}\n')
+    (tmp_path / "drops/elsewhere").mkdir()
+    with pytest.raises(GristmillError) as raised:
+        list(account_of(tmp_path, name))
+    assert rule in str(raised.value)

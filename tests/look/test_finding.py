@@ -331,11 +331,11 @@ LONG = "A long story about the number {n} and the people of a small town."
         ),
         (
             {"prompt": "Which one is it, {n}?", "completion": "The {n}th", "label": False},
-            'not read: label (as "false")',
+            "not read: label (as false)",
         ),
         (
             {"question": "Which one is it, {n}?", "solution": "The {n}th", "is_correct": True},
-            'not read: is_correct (as "true")',
+            "not read: is_correct (as true)",
         ),
         (
             {"system_prompt": "Be kind.", "question": "Is it, {n}?", "response": "It is this."},

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Violation
+from gristmill.inbox.columns import ColumnState
 from gristmill.provenance import Input, Notes, Output, Record, Tokenizer, record
+from gristmill.provenance.record import Accounted
 from gristmill.publish import atomic_fs
 from gristmill.publish.publish import publish
 from gristmill.settings.fields import NO_EFFECT
@@ -75,6 +77,21 @@ def test_notes_are_counted_the_first_are_named_and_none_names_a_folder_of_the_bu
     record = _record(notes=notes)
     assert Record.model_validate_json(record.to_bytes()) == record
     assert record.computed_digest() != _record().computed_digest()
+
+
+def test_the_account_of_a_drop_comes_back_with_its_lines_cut_and_printable():
+    states = [
+        ColumnState("q", "read", "question"),
+        ColumnState("\x1b[1m\udcff", "unread", "as " + "x" * 999, 3, "0 (1), 1 (2)", "keep = []"),
+    ]
+    account = Accounted.of(["train: 1 file taken", "\x1b"], states)
+    record = _record(account=account)
+    assert Record.model_validate_json(record.to_bytes()) == record
+    assert account.files == ["train: 1 file taken", "\ufffd"]
+    assert account.lines[:3] == [*account.files, "read: q (question)"]
+    assert account.lines[3].startswith("not read: \ufffd[1m\ufffd (as xxx")
+    assert account.lines[4].endswith("if it says which rows are right, keep = []")
+    assert len(account.lines[3]) < 1000 and account.columns[1].rows == 3
 
 
 def test_a_record_of_schema_version_1_keeps_its_digest():

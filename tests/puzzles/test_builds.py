@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,20 @@ from typing import Any
 import pytest
 
 from gristmill.data_root import DataRoot
-from gristmill.puzzles.builds import RECIPES_INBOX, Estimate, estimate, place_of, settings_of
+from gristmill.inbox.columns import column_lines
+from gristmill.puzzles.builds import (
+    RECIPES_INBOX,
+    Estimate,
+    drop_account,
+    drop_columns,
+    estimate,
+    place_of,
+    settings_of,
+)
 from gristmill.puzzles.config import ArcConfig, SudokuConfig
 from gristmill.run.parts import PartStore
 from gristmill.settings.tables import Settings
+from gristmill.untrusted.files import REFUSE_LINKS
 from tests.puzzles import arc_tasks
 from tests.puzzles.kinds import built, config_of
 
@@ -108,3 +119,30 @@ def test_arc_counts_pairs_by_their_grids(tmp_path: Path, indent: int | None) -> 
 
 def test_a_config_of_no_kind_needs_nothing_that_is_known() -> None:
     assert estimate(object(), [("a", 10)]) == Estimate()
+
+
+def test_the_columns_of_a_table_are_those_that_its_recipe_names_and_others(tmp_path: Path) -> None:
+    drop, recipes = tmp_path / "drops/puzzles/mine", tmp_path / "drops/puzzles/recipes"
+    drop.mkdir(parents=True)
+    recipes.mkdir()
+    board = "53" + "." * 79
+    header = "\ufeffId,Puzzle,Solution,Rating,Clues,Note\n"
+    (drop / "own.csv").write_text(header + f"x1,{board},{'1' * 81},3,2,so\n" * 3)
+
+    def lines() -> list[str]:
+        account = drop_account(drop, REFUSE_LINKS)
+        return column_lines(drop_columns(drop, REFUSE_LINKS, account, {}))
+
+    assert lines() == [
+        "read: Puzzle (question), Solution (answer), Rating (rating)",
+        'not read: Id (as "x1"), Clues (as "2"), Note (as "so")',
+    ]
+    (recipes / "own.toml").write_text(
+        'kind = "sudoku"\nsources = ["mine"]\n[settings]\nanswer_column = "note"\n'
+    )
+    assert lines()[0] == "read: Puzzle (question), Rating (rating), Note (answer)"
+    most = csv.field_size_limit(9)
+    try:
+        assert lines() == []
+    finally:
+        csv.field_size_limit(most)

@@ -607,7 +607,7 @@ _TAG: Final = re.compile(rb'^\[(\w+) +"([^"\r\n]*)"\]', re.MULTILINE)
 _LOOKED_AT: Final = 1 << 18
 
 
-def columns(
+def column_states(
     drop: Path, links: LinkRule, account: Account, _counts: Mapping[str, float]
 ) -> list[ColumnState]:
     """What becomes of the tags of games, by the first games of a file: `headers` has them all."""

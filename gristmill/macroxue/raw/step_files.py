@@ -260,7 +260,7 @@ def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
     return StepDrop(folder, links, fields, reading, dtypes[0], tuple(files), kinds, small, others)
 
 
-def columns(
+def column_states(
     drop: Path, links: LinkRule, _account: Account, _counts: Mapping[str, float]
 ) -> list[ColumnState]:
     """What becomes of the columns of steps files, by the first rows; none of logs."""

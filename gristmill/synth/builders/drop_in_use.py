@@ -191,7 +191,7 @@ def account(inbox: str, drop: Path, links: LinkRule) -> Account:
     return found
 
 
-def columns(
+def column_states(
     inbox: str, drop: Path, links: LinkRule, account: Account, _counts: Mapping[str, float]
 ) -> list[ColumnState]:
     """What becomes of the columns of raw files, by their first rows. inbox: as for `account`."""

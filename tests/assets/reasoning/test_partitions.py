@@ -169,7 +169,9 @@ def test_the_event_says_which_file_was_read_and_that_terms_are_unknown(
     own(lake)
     register(instance, lake, INBOX)
     build = builder(lake, instance)
-    said = metadata(build(normalized, OTHER))["account"]
+    event = metadata(build(normalized, OTHER))
+    said = event["account"]
+    assert event["columns"] == "read: q (question), a (answer), subject (subject)"
     assert said == "1 file taken; corpus.toml is read in place of the built-in corpus gsm8k; 1 row"
     unknown = "the terms are unknown, nobody has said that training is allowed: write licence = "
     assert unknown in metadata(build(normalized, KEY))["account"]

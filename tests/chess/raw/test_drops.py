@@ -581,3 +581,22 @@ def test_limits_hold_whatever_the_directory_says(tmp_path: Path) -> None:
             MONTH,
             ArchiveConfig(limits=Limits(pgn_bytes=1000)),
         )
+
+
+@pytest.mark.parametrize("ending", ["pgn", "zip", "pgn.zst"])
+def test_the_tags_of_the_first_games_are_kept_in_headers(tmp_path: Path, ending: str) -> None:
+    text = b'[Event "A"]\n[Mood "so"]\n\n1. e4 *\n\n[Event "B"]\n[Odd "\xff"]\n\n1. d4 *\n'
+    drop = tmp_path / f"2024-01.{ending}"
+    packed = {"pgn": lambda: text, "zip": lambda: zipped(("a.pgn", text))}
+    drop.write_bytes(packed.get(ending, lambda: ZST.compress(text))())
+    found = drops.column_states(drop, REFUSE_LINKS, Account({"": [drop.name]}), {})
+    assert [(each.name, each.state, each.what) for each in found] == [
+        (name, "read", "headers") for name in ("Event", "Mood", "Odd")
+    ]
+
+
+def test_the_tags_of_a_collection_are_those_of_its_first_file(tmp_path: Path) -> None:
+    (tmp_path / "a.pgn").write_bytes(GAME)
+    account = Account({"": ["a.pgn", "gone.pgn"]})
+    assert drops.column_states(tmp_path, REFUSE_LINKS, account, {})
+    assert drops.column_states(tmp_path, REFUSE_LINKS, Account(), {}) == []

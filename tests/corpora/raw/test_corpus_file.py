@@ -199,6 +199,7 @@ def built(folder: Path, text: str, rows: list[dict[str, Any]] | None = None) -> 
         (PLAIN_ABSENT + 'keep = [{ column = "anwser", in = ["a"] }]', 'keep: .*mean "answer"'),
         (PLAIN_ABSENT + 'dedup = ["problm"]', 'dedup: .*mean "problem"'),
         (PLAIN_ABSENT + 'split = { by = "problm", test = 0.1 }', 'split: .*mean "problem"'),
+        (PLAIN_ABSENT + 'ignore = ["thoghts"]', 'ignore: no row has a column "thoghts"'),
         (PLAIN_ABSENT + 'id = "problm.x"', 'id: .*mean "problem"'),
         (
             PLAIN_ABSENT + 'cot = { first = ["x1", "x2"] }',

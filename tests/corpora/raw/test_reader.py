@@ -187,6 +187,12 @@ def test_keys_that_nothing_reads_are_counted_by_name_or_refused() -> None:
     with pytest.raises(Unfit, match=r"has the keys x, y, which nothing reads") as raised:
         refused.check(rows[2])
     assert raised.value.reason == "unknown_keys"
+    table |= {"ignore": ["x"]}
+    ignoring = UnknownKeys(corpus_of_table(table), is_refused=True)
+    ignoring.check(rows[1])
+    chosen = UnknownKeys(corpus, known=["x"])
+    chosen.check(rows[1])
+    assert (ignoring.counts, chosen.counts) == ({}, {"q": 1})
     for number in range(1500):
         counted.check({f"k{number}": 1})
     assert len(counted.counts) == 1000 and counted.counts["x"] == 2

@@ -36,7 +36,7 @@ _MESSAGES = (
 @PARSERS.add(
     "reasoning_corpus_file",
     *tuple(f"{_RAW}.{name}" for name in ("corpus_file", "values", "transforms", "rules", "reader")),
-    covers=("gristmill.corpora.corpus",),
+    covers=("gristmill.corpora.corpus", "gristmill.corpora.raw.heads"),
     inputs=TEN_THOUSAND,
     words=(*_TOML, *_ROWS),
 )
@@ -44,16 +44,21 @@ def corpus_file(data: bytes) -> None:
     """A corpus file, and rows: what it makes of them breaks no law, and its counters add up."""
     from gristmill.contract import NothingToBuild
     from gristmill.corpora.raw import drops
+    from gristmill.corpora.raw.heads import corpus_columns
+    from gristmill.provenance.record import Accounted
     from gristmill.reasoning.builders.normalize import normalize
     from gristmill.reasoning.config import CorpusConfig
     from gristmill.reasoning.laws.texts import normalized_laws
+    from gristmill.untrusted.files import REFUSE_LINKS
 
     recipe, rows = split(data, 2)
     with folder("corpora") as place:
         file("corpora/mine/corpus.toml", recipe)
         file("corpora/mine/train.jsonl", rows)
         corpus = drops.corpus_of(place / "mine")
-        taken = drops.account(place / "mine").taken
+        account = drops.account(place / "mine")
+        Accounted.of([], corpus_columns(place / "mine", REFUSE_LINKS, account))
+        taken = account.taken
         config = CorpusConfig(bad_rows=10**6, corpus=corpus.table)
         for number, name in enumerate(taken):
             out = place / f"out{number}"
@@ -105,11 +110,14 @@ def tokenizer_file(data: bytes) -> None:
 def chat_recipe(data: bytes) -> None:
     """A recipe of conversations, its template, and rows: what they become breaks no law."""
     from gristmill.corpora.raw.chat import messages as chats
+    from gristmill.corpora.raw.heads import chat_columns
     from gristmill.families import Subject
+    from gristmill.provenance.record import Accounted
     from gristmill.reasoning.builders.conversations import normalize_conversations
     from gristmill.reasoning.config import ChatConfig
     from gristmill.reasoning.laws.texts import conversation_laws
     from gristmill.synth.raw import read_render
+    from gristmill.untrusted.files import REFUSE_LINKS
 
     recipe, template, rows = split(data, 3)
     with folder("chats") as place:
@@ -123,6 +131,7 @@ def chat_recipe(data: bytes) -> None:
             for name, names in chats.account(drop).taken.items()
         }
         assert json.loads(read_render(drop).recorded)
+        Accounted.of([], chat_columns(drop, REFUSE_LINKS, chats.account(drop)))
         config = ChatConfig(bad_rows=10**6, recipe=chat.table)
         found = normalize_conversations(drop, files, place / "out", "mine__00", config)
         assert list(conversation_laws(Subject(place / "out", has_record=False))) == []

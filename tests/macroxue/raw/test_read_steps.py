@@ -18,6 +18,7 @@ from numpy.lib.recfunctions import repack_fields
 from gristmill.asset import Wanted, declared
 from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot
+from gristmill.inbox.listing import Account
 from gristmill.macroxue import PackConfig, pack
 from gristmill.macroxue.builders import pack_parts
 from gristmill.macroxue.builders.pack import PackSummary
@@ -38,6 +39,7 @@ from gristmill.macroxue.raw.step_files import (
     Reading,
     StepDrop,
     StepRun,
+    column_states,
     find_steps,
     runs_of,
 )
@@ -96,6 +98,23 @@ def test_the_files_of_a_pack_are_taken_and_all_others_named(tmp_path: Path) -> N
     assert drops.raw_files(drop) == [drop / name for name in taken]
     others = {"below/game.jsonl.gz", "below/game.meta.json", "embeddings-00000.npy"}
     assert set(account.left_out) == others
+
+
+def test_a_column_of_steps_that_no_field_names_is_named_with_a_value(tmp_path: Path) -> None:
+    rows = self_play(GAMES, IDS)
+    kind = np.dtype([*rows.dtype.descr, ("mood", "S4"), ("odd", "<f4", (2,))])
+    more = np.zeros(len(rows), kind)
+    for name in rows.dtype.names or ():
+        more[name] = rows[name]
+    more["mood"], more["odd"] = b"glad", (0.5, np.nan)
+    drop = save(tmp_path / "pool", more)
+    states = column_states(drop, REFUSE_LINKS, drops.account(drop), {})
+    found = {each.name: (each.state, each.what) for each in states}
+    assert {found[name] for name in ("run_id", "exps")} == {("read", "run_id"), ("read", "board")}
+    assert found["mood"] == ("unread", 'as "glad"')
+    assert found["odd"] == ("unread", "as [0.5, NaN]")
+    (drop / "steps.toml").unlink()
+    assert column_states(drop, REFUSE_LINKS, Account(), {}) == []
 
 
 def test_runs_are_those_of_the_files_and_of_the_database_by_raw_id(tmp_path: Path) -> None:

@@ -224,3 +224,38 @@ def test_an_id_of_a_refused_row_or_of_another_file_is_none_or_one(tmp_path: Path
     made, found = build(drop, tmp_path / "out", bad_rows=2)
     assert made.rejected_by == {"turns": 1, "id": 1} and len(found) == 2
     assert "that of a.jsonl:2" in (tmp_path / "out/rejected.jsonl").read_text()
+
+
+def test_columns_that_nothing_reads_are_counted_and_those_that_are_ignored_are_not(
+    tmp_path: Path,
+) -> None:
+    rows = [talk("a", note=1), talk("b", dull=1), talk("c", dull=1, note=2), {"m": [], "rare": 1}]
+    recipe = HEAD + 'broken = "drop"\nignore = ["dull"]\n'
+    made, found = build(write(tmp_path, recipe, rows), tmp_path / "out")
+    assert len(found) == 3
+    assert made.unknown_keys == {"note": 2, "rare": 1}
+
+
+def test_a_column_that_no_row_has_is_not_ignored_whichever_shard_has_it(tmp_path: Path) -> None:
+    rows = [talk("a", late={"x": 1}), talk("b")]
+    for name, is_there in (("late", True), ("late.x", True), ("m[].mood", True), ("lat", False)):
+        recipe = HEAD + f'shards = 2\nignore = ["{name}"]\n'
+        drop = write(tmp_path, recipe, rows)
+        for number in range(2):
+            out = tmp_path / f"{name}_{number}"
+            if is_there:
+                build(drop, out, number)
+                continue
+            with pytest.raises(BadInput, match='ignore: no row has a column "lat"') as raised:
+                build(drop, out, number)
+            assert raised.value.file == str(drop / "corpus.toml")
+
+
+def test_a_key_of_messages_that_is_ignored_is_not_counted_and_not_refused(tmp_path: Path) -> None:
+    row = talk("a")
+    row["m"][0] |= {"mood": "so", "id": "1"}
+    made, _ = build(write(tmp_path, HEAD + 'ignore = ["m[].mood"]\n', [row]), tmp_path / "out")
+    assert made.ignored == {"id": 1}
+    recipe = HEAD + 'unknown_keys = "refuse"\nignore = ["m[].mood", "m[].id"]\n'
+    made, _ = build(write(tmp_path, recipe, [row]), tmp_path / "refused")
+    assert made.ignored == {}

@@ -12,6 +12,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import NotReady
 from gristmill.inbox import GONE, REFUSED, UNREAD
 from gristmill.inbox import READY as READY_STATE
+from gristmill.inbox.listing import Account
 from gristmill.synth.builders import drop_in_use
 from gristmill.synth.builders.drop_in_use import Source, drop_inputs
 from gristmill.synth.raw import RAW, READY, READY_FILES
@@ -139,3 +140,20 @@ def test_raw_files_with_equal_sums_are_refused_where_a_look_did_not_compare_them
 def test_a_folder_near_the_root_of_the_disk_is_looked_at_like_any_other(drop: str) -> None:
     with pytest.raises(BadInput, match="0 Parquet files of 500"):
         drop_in_use.account(RAW, Path(drop), REFUSE_LINKS)
+
+
+def test_columns_that_neither_messages_nor_metadata_take_are_named(drops: Path) -> None:
+    drop = drops / "synth/a"
+    write_drop(drop, files=4, rows=3)
+
+    def states() -> dict[str, tuple[str, str]]:
+        account = drop_in_use.account(RAW, drop, REFUSE_LINKS)
+        found = drop_in_use.column_states(RAW, drop, REFUSE_LINKS, account, {})
+        return {each.name: (each.state, each.what) for each in found}
+
+    assert states()["query"] == ("read", "messages")
+    assert states()["model"] == ("read", "metadata_fields")
+    assert states()["words"][0] == "unread"
+    (drop / "gristmill.toml").write_text('[synth.harmony]\nmetadata_fields = ["synth_id"]\n')
+    assert states()["model"][0] == "unread"
+    assert drop_in_use.column_states(READY, drop, REFUSE_LINKS, Account(), {}) == []
