@@ -276,7 +276,9 @@ class _Work:
 
         digest: of the conversation.
         """
-        key = int.from_bytes(blake2b(own_id.encode(), digest_size=8).digest(), "big")
+        key = int.from_bytes(
+            blake2b(own_id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
+        )
         file, row, before = self._ids.setdefault(key, (*place, digest))
         if (file, row) == place:
             return
