@@ -102,7 +102,8 @@ _NORMALIZED = Asset(
         "left_out_by": "left out",
         "without_cot_by": "kept without cot",
     },
-    listed=["shapes", "unknown_keys"],
+    counted=call(f"{_LAWS}.texts:notes"),
+    listed=["shapes", "unknown_keys", "ids_again"],
     code=code.NORMALIZED,
     table=Table("reasoning/normalized", NormalizeConfig, ("reasoning",)),
     text="One split as JSONL with the keys `question`, `answer`, `cot`, `source_dataset` and the "

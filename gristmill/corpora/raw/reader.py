@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from gristmill.corpora.corpus import Corpus, Form
+from gristmill.corpora.corpus import ROLES, Corpus, Form, Value
 from gristmill.corpora.raw.rules import Group, Place
 from gristmill.corpora.raw.texts import Unfit, chain, extra, flattened, text
 from gristmill.corpora.raw.transforms import Get, Pattern, Row, transform
-from gristmill.corpora.raw.values import Names, column, read_of, text_of
+from gristmill.corpora.raw.values import Names, column, of_value, read_of, text_of
 from gristmill.corpora.records import Record
 
 _SHOWN: Final = 20
@@ -41,7 +41,7 @@ class Compiled:
         self.form = form
         self.group: Group | None = None
         self.read: Read | None = None
-        own = Names(form.parts)
+        own = Names(form.parts, is_plain=not corpus.is_built_in)
         values = _Values(corpus, form, own, names)
         if form.python is not None:
             made = transform(form.python, len(corpus.extra_columns))
@@ -99,32 +99,36 @@ class _Values:
             raise ValueError(f"{name}: {error}") from error
 
     def reader(self) -> Read:
-        shape = self._form.name
-        question = self._question()
+        shape, values = self._form.name, self._form.values
+        asks, says = (_reading(values.get(each), self._own, each) for each in ROLES[:2])
+        of_cot = of_value(values.get("cot", "cot"), self._own, "cot")
+        question = self._question(asks)
         answer, cot = self._get("answer"), self._get("cot")
         extras = self._extras()
         if cot is None and extras is None and answer is not None:
             get = answer
-            name = self._form.values["question"]
+            name = values["question"]
             if not isinstance(name, str) or "." in name:
-                return lambda row: Record(question(row), _plain(get(row)), None, (), None, shape)
+                return lambda row: Record(
+                    question(row), _plain(get(row), says), None, (), None, shape
+                )
 
             def pair(row: Row) -> Record:
                 asked, said = row.get(name), get(row)
                 # Without a call for the texts that stay as they are: nearly all of them.
                 if type(asked) is not str or "\r" in asked or asked[:1] == _MARK:
-                    asked = text(asked)
+                    asked = asks(asked)
                 if type(said) is not str or "\r" in said or said[:1] == _MARK:
-                    said = text(said)
+                    said = says(said)
                 return Record(asked, said, None, (), None, shape)
 
             return pair
 
         def read(row: Row) -> Record:
-            made, steps = (None, None) if cot is None else chain(cot(row))
+            made, steps = (None, None) if cot is None else chain(cot(row), of_cot)
             return Record(
                 question(row),
-                "" if answer is None else _plain(answer(row)),
+                "" if answer is None else _plain(answer(row), says),
                 made,
                 () if extras is None else extras(row),
                 steps,
@@ -133,13 +137,13 @@ class _Values:
 
         return read
 
-    def _question(self) -> Callable[[Row], str]:
+    def _question(self, asks: Callable[[Any], str]) -> Callable[[Row], str]:
         get = self._get("question")
         if get is None:
             raise ValueError("question: is missing: name its column")
         value = self._form.values["question"]
         if not isinstance(value, str) or "." not in value:
-            return lambda row: _plain(get(row))
+            return lambda row: _plain(get(row), asks)
         path, _, last = value.rpartition(".")
         outer = column(path, self._own)
 
@@ -150,7 +154,7 @@ class _Values:
                     isinstance(held, dict) and last not in held
                 ):
                     raise Unfit("shape", f"its {path} is no object with a {last}")
-            return text(get(row))
+            return asks(get(row))
 
         return nested
 
@@ -180,11 +184,26 @@ class _Values:
         return parsed
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Any, reading: Callable[[Any], str]) -> str:
     """A value as a text; most are texts that stay as they are."""
     if type(value) is str and "\r" not in value and value[:1] != _MARK:
         return value
-    return text(value)
+    return reading(value)
+
+
+def _reading(value: Value | None, names: Names, role: str) -> Callable[[Any], str]:
+    """What makes a text of question or answer. A list of several is one where `join` says so."""
+    of = of_value(role if value is None else value, names, role)
+    if of is None or not isinstance(value, str):
+        return lambda found: text(found, of)
+
+    def single(found: Any) -> str:
+        if isinstance(found, list) and len(found) > 1:
+            cure = f'read all by {{ join = "{of}" }}, or the first as {of}.0'
+            raise Unfit("value", f"its {of} is a list of {len(found):,} values: {cure}")
+        return text(found, of)
+
+    return single
 
 
 def named_columns(names: Names) -> tuple[str, ...]:

@@ -194,6 +194,10 @@ class Rules:
             raise ValueError(f"{rule}: {error}") from error
         return lambda row, record: get(row)
 
+    def id_of(self, row: Row) -> str | None:
+        """The id of a row, None where the recipe names none, or the row has none."""
+        return None if self._id is None else flattened(self._id(row)) or None
+
     def check_row(self, row: Row) -> None:
         """Raise Unfit for a row that `keep` leaves out."""
         for keep in self._keep:
@@ -240,7 +244,7 @@ class Rules:
         return Drawn(number, self._least.count(-number))
 
     def _key(self, record: Record, row: Row) -> str:
-        if self._id is not None and (found := flattened(self._id(row))):
+        if (found := self.id_of(row)) is not None:
             return found
         return "\0".join((record.question, record.answer, record.cot or ""))
 

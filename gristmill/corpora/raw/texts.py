@@ -14,6 +14,8 @@ from gristmill.corpora.records import Record, Scalar
 
 BETWEEN: Final = "\n"
 """Joins the items of a list."""
+_JSON: Final = 'read its JSON by {{ json = "{}" }}'
+_SHOWN: Final = 80
 _TEXT_KEYS: Final = ("text", "step", "content", "sentence")
 _MARK: Final = "\ufeff"
 _TRUTHS: Final = {"True": True, "TRUE": True, "False": False, "FALSE": False}
@@ -81,10 +83,13 @@ def canonical(text: str) -> str:
     return text.lstrip(_MARK) if text.startswith(_MARK) else text
 
 
-def flattened(value: Any) -> str | None:
+def flattened(value: Any, of: str | None = None) -> str | None:
     """A JSON value as a text, None for null and for lists that hold nothing.
 
-    Raises Unfit for a number that is not finite.
+    of: name of what must be a text, where the JSON of an object is none, nor a list in a list;
+        default None: each value has a text.
+
+    Raises Unfit for a number that is not finite, and as `of` says.
     """
     if value is None:
         return None
@@ -97,8 +102,8 @@ def flattened(value: Any) -> str | None:
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, list):
-        return BETWEEN.join(items(value)) or None
-    return _object(value)
+        return BETWEEN.join(items(value, of)) or None
+    return _object(value, of)
 
 
 def truth(value: Any) -> Any:
@@ -106,31 +111,33 @@ def truth(value: Any) -> Any:
     return _TRUTHS.get(value, value) if isinstance(value, str) else value
 
 
-def items(values: list[Any]) -> list[str]:
+def items(values: list[Any], of: str | None = None) -> list[str]:
     """The items of a list as texts: flattened, stripped, without those that are empty.
 
-    Raises Unfit for a number that is not finite.
+    of, and what is raised: as of `flattened`.
     """
-    texts = [(flattened(value) or "").strip() for value in values]
+    if of is not None and any(isinstance(value, list) for value in values):
+        raise Unfit("value", f"its {of} holds lists in a list, and no text: {_JSON.format(of)}")
+    texts = [(flattened(value, of) or "").strip() for value in values]
     return [text for text in texts if text]
 
 
-def text(value: Any) -> str:
-    """A JSON value as a text; null is empty. Raises Unfit as `flattened`."""
+def text(value: Any, of: str | None = None) -> str:
+    """A JSON value as a text; null is empty. of, and what is raised: as of `flattened`."""
     if type(value) is str and "\r" not in value and value[:1] != _MARK:
         return value
-    return flattened(value) or ""
+    return flattened(value, of) or ""
 
 
-def chain(value: Any) -> tuple[str | None, list[str] | None]:
+def chain(value: Any, of: str | None = None) -> tuple[str | None, list[str] | None]:
     """A chain of thought: its text or None, and its steps if it is a list.
 
-    Raises Unfit as `flattened`.
+    of, and what is raised: as of `flattened`.
     """
     if isinstance(value, list):
-        steps = items(value)
+        steps = items(value, of)
         return (BETWEEN.join(steps), steps) if steps else (None, None)
-    return flattened(value), None
+    return flattened(value, of), None
 
 
 def extra(value: Any) -> Scalar:
@@ -152,13 +159,22 @@ def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def _object(value: dict[str, Any]) -> str | None:
-    """The first known key of an object, or its JSON."""
+def _object(value: dict[str, Any], of: str | None) -> str | None:
+    """The first known key of an object, or its JSON, which is no text of something."""
     for key in _TEXT_KEYS:
         if key in value:
-            return flattened(value[key])
+            return flattened(value[key], of)
     if not value:
         return None
+    if of is not None:
+        named = ", ".join(value)[:_SHOWN]
+        rule = f"its {of} is an object with the keys {named}, and no text: {_JSON.format(of)}"
+        raise Unfit("value", f"{rule}, or a place in it by its name, as {of}.{next(iter(value))}")
+    return json_of(value)
+
+
+def json_of(value: Any) -> str:
+    """The JSON of a value, with sorted keys. Raises Unfit for a number that is not finite."""
     try:
         return canonical(
             json.dumps(

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gristmill.corpora.corpus import Value
-from gristmill.corpora.raw.texts import ClassName, Unfit, chain, flattened, items, text, truth
+from gristmill.corpora.raw.texts import (
+    ClassName,
+    Unfit,
+    chain,
+    flattened,
+    items,
+    json_of,
+    text,
+    truth,
+)
 from gristmill.corpora.raw.transforms import Get, Row, filled, letter, pieces
 from gristmill.settings.fields import did_you_mean
 
@@ -25,12 +34,14 @@ _MOST_PARTS: Final = 200
 class Names:
     """What values may name.
 
+    is_plain: whether JSON notation of objects is no text where the recipe does not say `json`.
     columns: that compiled values read, the first part of a path beside the whole.
     busy: parts that are being compiled. parts_read: how often a template names one.
     """
 
     parts: Mapping[str, Value] = field(default_factory=dict)
     file: str = ""
+    is_plain: bool = True
     columns: set[str] = field(default_factory=set)
     busy: set[str] = field(default_factory=set)
     parts_read: int = 0
@@ -92,8 +103,20 @@ def read_of(value: Value, names: Names) -> Get:
 
 def text_of(value: Value, names: Names) -> Callable[[Row], str]:
     """What reads a value as a text, empty where there is none. Raises ValueError as `read_of`."""
-    read = read_of(value, names)
-    return lambda row: text(read(row))
+    read, of = read_of(value, names), of_value(value, names)
+    return lambda row: text(read(row), of)
+
+
+def of_value(value: Value, names: Names, role: str = "value") -> str | None:
+    """What refusals call a value that must be a text; None where each value has one.
+
+    role: where it is no column.
+    """
+    if not names.is_plain:
+        return None
+    if isinstance(value, Mapping):
+        value = value.get("column", value.get("join", role))
+    return value if isinstance(value, str) else role
 
 
 def _texts(value: object, what: str, count: int | None = None) -> list[str]:
@@ -273,11 +296,14 @@ _CUTS: Final[Mapping[str, Callable[[Mapping[str, Any]], Cut]]] = {
 def _join(value: Mapping[str, Any], names: Names) -> Get:
     """The items of a list, each by a template if there is one: a list where a line joins them."""
     read, by = column(value["join"], names), value.get("by", "\n")
+    of = of_value(value, names)
     if not isinstance(by, str):
         raise ValueError("`by` must be a text")
     item = value.get("item")
     fill = (
-        None if item is None else filled(_text(item, "item"), lambda name: text_of(name, Names()))
+        None
+        if item is None
+        else filled(_text(item, "item"), lambda name: text_of(name, Names(is_plain=names.is_plain)))
     )
 
     def joined(row: Row) -> list[str] | str | None:
@@ -294,7 +320,7 @@ def _join(value: Mapping[str, Any], names: Names) -> Get:
                 )
                 for place, each in enumerate(found)
             ]
-        texts = items(found)
+        texts = items(found, of)
         return texts if by == "\n" else by.join(texts)
 
     return joined
@@ -493,6 +519,11 @@ def _first(value: Mapping[str, Any], names: Names) -> Get:
     return lambda row: next((made for get in reads if flattened(made := get(row))), None)
 
 
+def _json(value: Mapping[str, Any], names: Names) -> Get:
+    read = column(value["json"], names)
+    return lambda row: None if (found := read(row)) is None else json_of(found)
+
+
 def _constant(value: Mapping[str, Any], names: Names) -> Get:
     constant = value["constant"]
     if not isinstance(constant, str | int | float | bool):
@@ -514,6 +545,7 @@ _KINDS: Final[Mapping[str, tuple[Callable[[Mapping[str, Any], Names], Get], tupl
     "think": (_think, ()),
     "first": (_first, ()),
     "constant": (_constant, ()),
+    "json": (_json, ()),
     "from": (_file, ()),
     "column": (_cut, (*_CUTS, "which", "braces", "else")),
 }

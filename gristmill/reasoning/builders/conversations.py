@@ -27,7 +27,7 @@ from gristmill.corpora.raw.values import Names, column
 from gristmill.corpora.records import Record
 from gristmill.hashing import HashedFile
 from gristmill.inbox.division import is_valid, threshold
-from gristmill.reasoning.builders.normalize import Refused, check_runs
+from gristmill.reasoning.builders.normalize import Ids, Refused, check_runs
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.format import reports as form
 from gristmill.run.progress import SILENT, Progress, Stage
@@ -139,7 +139,7 @@ class _Work:
         self._lacking = {n for n in names if not n.startswith(of_messages(chat))}
         self._trees = None if chat.tree is None else Trees(chat)
         self._id = None if chat.corpus.id is None else column(chat.corpus.id, Names())
-        self._ids: dict[int, tuple[int, int, bytes]] = {}
+        self._ids = Ids()
         self._limit = threshold((chat.corpus.split or {}).get("validation", 0))
         # By files, or every so many rows.
         self._among = (0, 1) if chat.is_synth else (number, chat.shards)
@@ -283,26 +283,21 @@ class _Work:
         found = None if self._id is None else self._id(row)
         if not self._chat.is_synth:
             own_id = (flattened(found) or "").strip()
-            digest = blake2b(whole.encode(), digest_size=8)
             if own_id:
-                self._check_id(own_id, digest.digest(), place)
-            return own_id or digest.hexdigest()
+                self._check_id(own_id, whole.encode(), place)
+            return own_id or blake2b(whole.encode(), digest_size=8).hexdigest()
         if found is None or not str(found).strip():
             rule = "give the row an id, which chooses its split"
             raise Unfit("value", f"its {self._chat.corpus.id} is {found!r}: {rule}")
         return str(found)
 
-    def _check_id(self, own_id: str, digest: bytes, place: Place) -> None:
-        """Keep an id, by 8 bytes of its hash. Raises Unfit for one that was there before.
-
-        digest: of the conversation.
-        """
-        key = int.from_bytes(blake2b(own_id.encode(), digest_size=8).digest(), "big")
-        file, row, before = self._ids.setdefault(key, (*place, digest))
-        if (file, row) == place:
+    def _check_id(self, own_id: str, content: bytes, place: Place) -> None:
+        """Raise Unfit for an id that was there before. content: of the conversation."""
+        if (found := self._ids.before(own_id, content, place)) is None:
             return
+        (file, row), is_equal = found
         name, where = self._chat.corpus.id, self._paths[file].relative_to(self._drop).as_posix()
-        what = "and has the same messages" if before == digest else "with other messages"
+        what = "and has the same messages" if is_equal else "with other messages"
         cure = f'leave `id` out of corpus.toml, or write dedup = ["{name}"], which keeps the first'
         raise Unfit(
             "id", f"its {name} {own_id[:_SHOWN]!r} is that of {where}:{row}, {what}: {cure}"

@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Self, TextIO
@@ -179,6 +180,23 @@ def check_runs(texts: Iterable[str]) -> None:
             raise Unfit("white_space", rule)
 
 
+class Ids:
+    """The ids of records, by 8 bytes of their hashes. Memory: 250 bytes a record."""
+
+    def __init__(self) -> None:
+        self._first: dict[bytes, tuple[int, int, bytes]] = {}
+
+    def before(self, own_id: str, content: bytes, place: Place) -> tuple[Place, bool] | None:
+        """The place of the first record with an id, and whether it is equal; None: it is this one.
+
+        content: of the record. place: of it.
+        """
+        digest = blake2b(content, digest_size=8).digest()
+        key = blake2b(own_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        file, row, first = self._first.setdefault(key, (*place, digest))
+        return None if (file, row) == place else ((file, row), first == digest)
+
+
 _FLUSHED: Final = 1 << 20
 _CLOSE: Final = "</think>"
 _NO_ROW: Final[Mapping[str, Any]] = {}
@@ -202,6 +220,7 @@ class NormalizeSummary(Summary):
     cleaned: Mapping[str, int]
     unknown_keys: Mapping[str, int]
     without_cot_by: Mapping[str, int]
+    ids_again: Mapping[str, int]
 
 
 def normalize(
@@ -294,7 +313,9 @@ class _Work:
         config: NormalizeConfig,
     ) -> None:
         self.rows = self.records = self.with_cot = self.with_steps = self.empty = 0
-        self.grouped = self.made = 0
+        self.grouped = self.made = self.count_again = 0
+        self.again: str | None = None
+        self._ids = None if corpus.id is None else Ids()
         self.shapes: Counter[str] = Counter()
         self.cleaned: Counter[str] = Counter()
         self.without_cot_by: Counter[str] = Counter()
@@ -353,6 +374,7 @@ class _Work:
             cleaned=dict(self.cleaned),
             unknown_keys=dict(self._unknown.counts if self._unknown else {}),
             without_cot_by=dict(self.without_cot_by),
+            ids_again={} if self.again is None else {self.again: self.count_again},
         )
 
     def _read_file(self, reader: Reader, number: int, links: LinkRule, stage: Stage) -> bool:
@@ -428,6 +450,8 @@ class _Work:
             line = self._line(record)
         except orjson.JSONEncodeError as error:
             raise Unfit("surrogate", "a text holds a surrogate without its pair") from error
+        if self._ids is not None and (own_id := self.rules.id_of(row)) is not None:
+            self._count_again(self._ids.before(own_id, line, place), place)
         self._lines.append(line)
         self._origins += place
         self._waiting += len(line)
@@ -440,6 +464,20 @@ class _Work:
         self.with_steps += steps is not None
         self.empty += is_empty
         self.shapes[shape] += 1
+
+    def _count_again(self, found: tuple[Place, bool] | None, place: Place) -> None:
+        """Count a record with the id of another one before it; the first two places are kept."""
+        if found is None or found[1]:
+            return
+        self.count_again += 1
+        if self.again is None:
+            names = (
+                self._paths[file].relative_to(self._refused.drop) for file, _ in (found[0], place)
+            )
+            rows_of = (found[0][1], place[1])
+            self.again = " and ".join(
+                f"{n.as_posix()}:{r}" for n, r in zip(names, rows_of, strict=True)
+            )
 
     def _flush(self) -> int:
         """Write what waits; return the number of records."""

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from gristmill.contract import BadInput, Violation, os_reason
 from gristmill.corpora.corpus import CORPORA, Corpus, corpus_and_split
 from gristmill.corpora.raw.chat.recipe import KEPT
 from gristmill.corpora.raw.texts import BETWEEN, flattened, is_reason
-from gristmill.corpora.records import STEPS, LineWriter, Record, keys
+from gristmill.corpora.records import STEPS, LineWriter, Record, keys, records
 from gristmill.families import Subject
 from gristmill.inbox.division import is_valid, threshold
 from gristmill.laws import Few
@@ -50,6 +51,53 @@ def normalized_laws(
         corpus, split = corpus_and_split(each, table)
         path = names.normalized(corpus.name, split)
         yield from _file_violations(folder, each, corpus, path, has_origins)
+
+
+def notes(record: BuildRecord, folder: Path) -> Iterator[Violation]:
+    """Yield ids that come again, and questions that an earlier split of the corpus has, too.
+
+    record: of a normalised split. folder: of all of them. Of questions one is named, with both
+    places and how many there are. Memory: 16 bytes a record of the two splits.
+    """
+    for name, count in record.counts.items():
+        if (first := name.partition("/")[2]) and name.startswith("ids_again/"):
+            found = f"{first} have one id and other contents; so has each of {count:,} records"
+            yield Violation("ids", record.partition or "", found)
+    corpus, split = corpus_and_split(record.partition or "", record.config.get("corpus") or "")
+    path, order = names.normalized(corpus.name, split), corpus.splits
+    own: Any = None
+    for other in order[: order.index(split)] if split in order else ():
+        before = names.normalized(corpus.name, other)
+        if not (folder / before).is_file():
+            continue
+        own = _questions(folder / path) if own is None else own
+        if (same := _same(own, _questions(folder / before))) is not None:
+            count, here, there = same
+            found = f"asks what {before}:{there} asks; {count:,} of {len(own):,} records do so"
+            yield Violation("questions", f"{path}:{here}", found)
+
+
+def _questions(path: Path) -> Any:
+    """A hash of 8 bytes of each record's question, 0 of one without a text, as an array."""
+    import numpy as np
+
+    def hashes() -> Iterator[int]:
+        for _, record in records(path):
+            said = record["question"].strip().encode()
+            yield int.from_bytes(blake2b(said, digest_size=8).digest(), "big") if said else 0
+
+    return np.fromiter(hashes(), np.uint64)
+
+
+def _same(own: Any, others: Any) -> tuple[int, int, int] | None:
+    """How many questions are also others, and the numbers of the first one's records, from 1."""
+    import numpy as np
+
+    is_same = np.isin(own, others) & (own != 0)
+    if not is_same.any():
+        return None
+    first = int(np.argmax(is_same))
+    return int(is_same.sum()), first + 1, int(np.argmax(others == own[first])) + 1
 
 
 def _file_violations(

@@ -220,3 +220,54 @@ def test_a_row_without_the_columns_of_a_corpus_of_a_drop_names_the_keys_to_write
         reader.read({"Why?": 1, "so": 2}, (0, 1))
     empty = with_columns(Unfit("answer", "its answer is empty"), reader.corpus, {"q": 1, "a": ""})
     assert empty.rule.endswith('keep = [{ column = "a", present = true }] leaves such rows out')
+
+
+OBJECT = {"city": "Rome", "year": 1}
+NO_TEXTS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "an object": ({}, {"a": OBJECT}, "its a is an object with the keys city, year, and no text"),
+    "one in a list": ({}, {"a": [OBJECT]}, "read its JSON by { json = "),
+    "one in a text": ({}, {"a": {"text": OBJECT}}, "or a place in it by its name, as a.city"),
+    "a list of lists": ({}, {"a": [[1, 2]]}, "its a holds lists in a list, and no text"),
+    "several answers": ({}, {"a": ["x", "y"]}, 'a list of 2 values: read all by { join = "a" }'),
+    "token ids": ({}, {"q": [17, 4]}, "its q is a list of 2 values"),
+    "a question": ({}, {"q": OBJECT}, "its q is an object"),
+    "a place": ({"question": "b.q"}, {"b": {"q": OBJECT}}, "its b.q is an object"),
+    "a thought": ({"cot": "c"}, {"c": [OBJECT, "x"]}, "its c is an object"),
+    "a template": ({"answer": {"template": "{c}!"}}, {"c": OBJECT}, "its c is an object"),
+    "a cut": ({"answer": {"column": "c", "after": ":"}}, {"c": OBJECT}, "its c is an object"),
+    "the first": ({"answer": {"first": ["c", "a"]}}, {"c": OBJECT}, "its answer is an object"),
+    "a join": ({"answer": {"join": "c"}}, {"c": [OBJECT, OBJECT]}, "its c is an object"),
+}
+
+
+@pytest.mark.parametrize(("recipe", "row", "rule"), NO_TEXTS.values(), ids=NO_TEXTS)
+def test_json_notation_is_no_text_until_the_recipe_says_so(
+    recipe: dict[str, Any], row: dict[str, Any], rule: str
+) -> None:
+    table = {"schema": 1, "name": "mine", "question": "q", "answer": "a", **recipe}
+    with unfit("value", rule):
+        Reader(corpus_of_table(table)).read({"q": "x", "a": "y", **row}, (0, 1))
+
+
+def test_json_lists_and_texts_in_objects_are_read_where_nothing_is_lost() -> None:
+    rows: list[tuple[dict[str, Any], Any, str]] = [
+        ({"answer": {"json": "a"}}, OBJECT, '{"city":"Rome","year":1}'),
+        ({"answer": {"json": "a"}}, ["x", "y"], '["x","y"]'),
+        ({"answer": {"join": "a"}}, ["x", "y"], "x\ny"),
+        ({"answer": {"join": "a", "item": "{city}"}}, [OBJECT], "Rome"),
+        ({"answer": {"template": "{a}"}}, ["x", "y"], "x\ny"),
+        ({"answer": "a.city"}, OBJECT, "Rome"),
+        ({}, ["x"], "x"),
+        ({}, {"text": "x"}, "x"),
+        ({"extras": ["e"], "e": "a", "answer": "q"}, OBJECT, "x"),
+    ]
+    for recipe, value, answer in rows:
+        table = {"schema": 1, "name": "mine", "question": "q", "answer": "a", **recipe}
+        record = Reader(corpus_of_table(table)).read({"q": "x", "a": value}, (0, 1))
+        assert record is not None and record.answer == answer
+    table["answer"] = {"json": "a"}
+    with unfit("number"):
+        Reader(corpus_of_table(table)).read({"q": "x", "a": float("nan")}, (0, 1))
+    # The bytes of built-in corpora stay.
+    built_in = read("gsm8k", {"question": OBJECT, "answer": ["x", "y"]})
+    assert (built_in.question, built_in.answer) == ('{"city":"Rome","year":1}', "x\ny")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gristmill.contract import Violation, counts_of
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw.chat.recipe import KEPT
 from gristmill.corpora.raw.drops import splits_of
@@ -20,9 +23,14 @@ from gristmill.families import Subject
 from gristmill.inbox import division
 from gristmill.reasoning.builders.manifest import write_raw_manifest
 from gristmill.reasoning.builders.normalize import normalize
-from gristmill.reasoning.config import NormalizeConfig
+from gristmill.reasoning.config import CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format import reports as form
-from gristmill.reasoning.laws.texts import conversation_laws, normalized_laws, raw_manifest_laws
+from gristmill.reasoning.laws.texts import (
+    conversation_laws,
+    normalized_laws,
+    notes,
+    raw_manifest_laws,
+)
 from gristmill.reasoning.samples import write_drop
 from tests.reasoning.builders.test_manifest import record
 from tests.reasoning.drops import write
@@ -285,3 +293,40 @@ def test_other_columns_damage_and_no_shard_are_found(tmp_path: Path) -> None:
     assert [each.law for each in conversation_laws(subject)] == ["readable"]
     (tmp_path / "shard_00.parquet").unlink()
     assert [each.law for each in conversation_laws(subject)] == ["shards"]
+
+
+def _split(folder: Path, split: str, questions: list[str], **more: Any) -> Any:
+    """The record of a split of a corpus of a drop with the rows of all its questions."""
+    table = {"schema": 1, "name": "mine", "question": "q", "answer": "a", **more}
+    rows = [{"q": each, "a": str(at), "i": at // 2} for at, each in enumerate(questions)]
+    drop = folder / "mine"
+    write(drop, f"{split}.jsonl", rows)
+    config = CorpusConfig(corpus=json.dumps(table))
+    made = normalize(drop, folder / split, config, corpus="mine", split=split)
+    shutil.copytree(folder / split / "mine", folder / "out/mine", dirs_exist_ok=True)
+    return SimpleNamespace(
+        partition=f"mine__{split}", counts=counts_of(made), config={"corpus": config.corpus}
+    )
+
+
+def test_equal_questions_of_two_splits_are_named_from_one_on_with_both_places(
+    tmp_path: Path,
+) -> None:
+    train = _split(tmp_path, "train", ["one", "two", "three", "two"])
+    test = _split(tmp_path, "test", ["four", "  two ", "five", "two"])
+    other = _split(tmp_path, "validation", ["six", "Two"])
+    out = tmp_path / "out"
+    assert list(notes(train, out)) == list(notes(other, out)) == []
+    found = "asks what mine/train.jsonl:2 asks; 2 of 4 records do so"
+    assert list(notes(test, out)) == [Violation("questions", "mine/test.jsonl:2", found)]
+    (out / "mine/train.jsonl").unlink()
+    assert list(notes(test, out)) == []
+
+
+def test_ids_that_come_again_with_other_contents_are_noted_with_two_places(tmp_path: Path) -> None:
+    (note,) = notes(_split(tmp_path, "train", list("abcde"), id="i"), tmp_path / "out")
+    assert note.law == "ids" and note.where == "mine__train"
+    assert note.found == (
+        "train.jsonl:1 and train.jsonl:2 have one id and other contents; so has each of 2 records"
+    )
+    assert list(notes(_split(tmp_path, "test", ["x", "y"], id="q"), tmp_path / "out")) == []

@@ -46,7 +46,7 @@ from gristmill.corpora.raw.reader import ignored_by
 from gristmill.corpora.raw.rules import Rules
 from gristmill.corpora.raw.texts import CURES, Unfit, text
 from gristmill.corpora.raw.transforms import Get, Row
-from gristmill.corpora.raw.values import Names, column, read_of
+from gristmill.corpora.raw.values import Names, column, of_value, read_of
 from gristmill.data_root import DataRoot
 from gristmill.inbox.listing import Account
 from gristmill.printable import printable
@@ -111,7 +111,7 @@ class Messages:
     """Reads the rows of a recipe. Raises ValueError, naming the key, for a value that is wrong."""
 
     def __init__(self, chat: Chat) -> None:
-        self._chat, self._names = chat, Names()
+        self._chat, self._names = chat, Names(is_plain=not chat.is_synth)
         self._roles = {**ALIASES, **chat.roles}
         tags: Mapping[str, Sequence[str]] = {"tags": THINK, "none": ()}
         self._tags = tags.get(str(chat.thinking), chat.thinking)
@@ -141,7 +141,7 @@ class Messages:
         if self._weights is not None:
             items = [*items]
             weights = weights_of(self._weights(row), len(items), str(self._chat.weights))
-        return self.talk(items, self._text(system), weights)
+        return self.talk(items, self._text(system, "system"), weights)
 
     def talk(
         self,
@@ -186,10 +186,11 @@ class Messages:
             get = read_of(value, self._names)
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from error
-        return lambda row: self._text(get(row))
+        of = of_value(value, self._names, key)
+        return lambda row: self._text(get(row), of)
 
-    def _text(self, value: Any) -> str:
-        return _exact(value) if self._chat.is_synth else text(value)
+    def _text(self, value: Any, of: str | None) -> str:
+        return _exact(value) if self._chat.is_synth else text(value, of)
 
     def _plain(self, value: Any) -> str:
         """A text, which may be in parts. Raises Unfit as `content_of`, and for a thought."""
@@ -231,7 +232,7 @@ class Messages:
                 if isinstance(value, Mapping):
                     value = [value] if self._found(value) else value.get("messages", value)
                 is_list = isinstance(value, list)
-                yield from with_thoughts(value) if is_list else [_Own(role, text(value))]
+                yield from with_thoughts(value) if is_list else [_Own(role, text(value, role))]
 
         return both
 
@@ -319,7 +320,8 @@ class Messages:
         used = {role_key, text_key, *keys.values(), *(["channel"] if channel else [])}
         self._count_unread(item, used, ignored)
         said, own = self._content(item.get(text_key))
-        thought = text(item.get(keys["thinking"])) if "thinking" in keys else ""
+        named = keys.get("thinking")
+        thought = "" if named is None else text(item.get(named), named)
         if channel == "analysis":
             own += said
         if own and (thought or role != "assistant"):

@@ -568,3 +568,31 @@ def test_a_column_of_weights_says_what_is_trained_on() -> None:
 def test_weights_that_do_not_fit_the_messages_are_refused(mask: Any, rule: str) -> None:
     with unfit("weight", rule):
         read({"m": HI, "w": mask}, weights="w")
+
+
+OBJECT = {"city": "Rome", "year": 1}
+
+
+@pytest.mark.parametrize(
+    ("row", "recipe", "of"),
+    [
+        ({"u": OBJECT, "a": "x"}, {"turns": {"user": "u", "assistant": "a"}}, "u"),
+        ({"u": "x", "a": [OBJECT]}, {"turns": {"user": "{u}", "assistant": "{a}"}}, "a"),
+        ({"p": "x", "c": OBJECT}, {"prompt": "p", "completion": "c"}, "assistant"),
+        ({"p": "x", "c": {"text": OBJECT}}, {"prompt": "p", "completion": "c"}, "assistant"),
+        ({"m": HI, "s": OBJECT}, {"system": "s"}, "system"),
+        ({"m": [HI[0], {**HI[1], "t": OBJECT}]}, {"keys": {"thinking": "t"}}, "t"),
+    ],
+)
+def test_an_object_is_the_text_of_no_message_until_the_recipe_says_json(
+    row: dict[str, Any], recipe: dict[str, Any], of: str
+) -> None:
+    with pytest.raises(Unfit) as raised:
+        read(row, **recipe)
+    rule = f"its {of} is an object with the keys city, year, and no text: read its JSON by"
+    assert (raised.value.reason, rule in raised.value.rule) == ("value", True)
+
+
+def test_the_json_of_an_object_is_a_text_where_the_recipe_says_so() -> None:
+    turns = {"user": {"json": "u"}, "assistant": "a"}
+    assert said(read({"u": OBJECT, "a": "x"}, turns=turns))[0][1] == '{"city":"Rome","year":1}'
