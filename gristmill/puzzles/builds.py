@@ -105,6 +105,10 @@ def place_recipe(lake: DataRoot, drop: Path, replace: bool = False) -> str:
         return ""
     place = lake.inbox(RECIPES_INBOX) / f"{drop.name}.toml"
     text = read_file(own, root=drop, links=links, most=_RECIPE_BYTES)
+    named = re.search(rb'^sources = \["([^"/]+)["/]', text, re.MULTILINE)
+    # The drop may have got another name than the folder of which the recipe was made.
+    if named and not os.path.lexists(drop.parent / os.fsdecode(named[1])):
+        text = re.sub(rb'"%s(?=["/])' % re.escape(named[1]), b'"' + drop.name.encode(), text)
     if os.path.lexists(place) and not replace:
         if read_file(place, root=place.parent, links=links, most=_RECIPE_BYTES) == text:
             return f"{place}: is as {RECIPE} of the drop"
@@ -165,11 +169,8 @@ def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
         # A person who wrote one with a mistake needs no other one.
         refused = sorted(list_inbox(folder, TOML, links)[0].keys() - known.keys())
         cure = f"correct {folder}/{refused[0]}.toml, which is refused, or " if refused else ""
-        text = drops.proposal(drop, lake.rules(drops.INBOX)[0])
-        made = text.splitlines()
+        made = drops.proposal(drop, lake.rules(drops.INBOX)[0]).splitlines()
         lines = f"the lines `{'`, `'.join(made)}`, a guess" if made else "its kind and sources"
-        if made:
-            lines += f" ({takes(drop, text, links)})"
         raise Unread(
             f"{drop}: no recipe reads it: {cure}write {folder}/NAME.toml with {lines}; `gristmill "
             "look` says more"
