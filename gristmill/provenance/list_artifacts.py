@@ -226,7 +226,10 @@ class _Listing:
                 state, why = INPUT_CHANGED, reason
         kind = kind_of_asset(record.asset)
         if state == CURRENT and kind is not None and not kind.code.is_equal(record.code_digest):
+            now = str(kind.table.config.CODE_VERSION) if kind.table else record.code_version
             state, why = OTHER_CODE, "the next build makes it again"
+            if now != record.code_version:
+                why = f"code version {record.code_version} -> {now}"
         used = dict.fromkeys(
             drop_of(above, above / item.path)
             for item in inputs

@@ -4,8 +4,9 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -157,6 +158,10 @@ def test_other_code_is_named_where_all_else_is_current(root, monkeypatch):
     pack, pool = list_artifacts(root)
     assert (pack.state, pack.why) == ("other code", "the next build makes it again")
     assert pool.state == "current"
+    config = SimpleNamespace(CODE_VERSION=7)
+    of = {"words/pack": replace(packs, table=SimpleNamespace(config=config))}.get
+    monkeypatch.setattr("gristmill.provenance.list_artifacts.kind_of_asset", of)
+    assert list_artifacts(root)[0].why == f"code version {pack.code_version} -> 7"
     shutil.rmtree(root / "drops/words/one")
     assert states(root)["words/pack"] == "current (inputs gone)"
 
