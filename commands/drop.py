@@ -31,7 +31,7 @@ from gristmill.provenance import unusual
 from gristmill.provenance.find_artifacts import artifacts, readable
 from gristmill.provenance.raw_inputs import DropHashes, stamp_of
 from gristmill.publish import atomic_fs
-from gristmill.puzzles.builds import buildable, place_recipe, recipes, takes
+from gristmill.puzzles.builds import buildable, recipes, takes
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal
 from gristmill.run import amounts
@@ -84,8 +84,6 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
     _keep_sums(lake, copied)
-    if inbox.folder == PUZZLES and (said := place_recipe(lake, place, replace)):
-        say(shown(said))
     _say_state(lake, inbox, place, is_known=copied.status == THERE_ALREADY)
 
 
