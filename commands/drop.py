@@ -20,23 +20,27 @@ from gristmill.contract import GristmillError
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.data_root.states import DropStates
-from gristmill.inbox import REFUSED
+from gristmill.inbox import REFUSED, UNREAD
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
 from gristmill.inbox.listing import Account, list_inbox
 from gristmill.look.finding import OWN, look
+from gristmill.look.games import game_notes
+from gristmill.look.reading import listed
 from gristmill.look.report import lines
 from gristmill.provenance import unusual
 from gristmill.provenance.find_artifacts import artifacts, readable
 from gristmill.provenance.raw_inputs import DropHashes, stamp_of
 from gristmill.publish import atomic_fs
-from gristmill.puzzles.builds import buildable, place_recipe, recipes
+from gristmill.puzzles.builds import buildable, recipes, takes
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
+from gristmill.puzzles.raw.drops import proposal
 from gristmill.run import amounts
 from gristmill.run.progress import shown_on_stderr
 from gristmill.untrusted.files import LinkRule
 from resources.lake import Lake
 
+CHESS = "chess"
 _MOST_NAMED = 4
 _INBOXES = {inbox.folder: inbox for inbox in INBOXES}
 
@@ -81,8 +85,6 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
     _keep_sums(lake, copied)
-    if inbox.folder == PUZZLES and (said := place_recipe(lake, place, replace)):
-        say(shown(said))
     _say_state(lake, inbox, place, is_known=copied.status == THERE_ALREADY)
 
 
@@ -123,6 +125,9 @@ def _say_state(lake: Lake, inbox: Inbox, place: Path, *, is_known: bool) -> None
         return
     colour = "red" if found.state == REFUSED else "yellow"
     say(f"[{colour}]{found.state}[/]: {shown(found.reason)}")
+    links = lake.rules(inbox.folder)[0]
+    if found.state == UNREAD and inbox.folder == PUZZLES and (text := proposal(place, links)):
+        say(f"a build by these lines: {takes(place, text, links)}")
     if found.state == REFUSED:
         raise SystemExit(1)
 
@@ -139,6 +144,9 @@ def _said_of(lake: Lake, place: Path) -> Iterator[str]:
 def _say_builds(lake: Lake, inbox: Inbox, place: Path) -> None:
     """Print what the builds of a drop will take, and raw files of them that are equal."""
     notes: dict[str, None] = {}
+    links = lake.rules(inbox.folder)[0]
+    if inbox.folder == CHESS:
+        notes |= dict.fromkeys(game_notes(listed(place, links), links))
     for asset, wanted, asks in _builds_of(lake, inbox, place):
         builds = []
         for key in wanted:
@@ -147,16 +155,25 @@ def _say_builds(lake: Lake, inbox: Inbox, place: Path) -> None:
         if not builds:
             continue
         keys = first_and_last(wanted, most=_MOST_NAMED)
-        needed = amounts.needed(
-            sum(each.rows for each in builds), sum(each.space for each in builds)
-        )
+        rows, size = sum(each.rows for each in builds), sum(each.space for each in builds)
         how = f", if you ask: `{called(f'materialize {asset.asset} --partition {keys}')}`"
-        say(f"{asset.asset} {shown(keys)}: {needed}{how if asks else ''}")
+        say(f"{asset.asset} {shown(keys)}: {amounts.needed(rows, size)}{how if asks else ''}")
+        others = _others(lake, inbox, place, links) if asset.across else {}
         for build in builds:
-            for note in unusual.equal_notes(asset.asset, build.artifact, build.inputs):
-                notes[note.found] = None
+            equal = (build.artifact, build.partition, build.inputs, others)
+            notes |= {note.found: None for note in unusual.equal_notes(asset.asset, *equal)}
     for line in notes:
         say(f"[yellow]note[/] {shown(line)}")
+
+
+def _others(lake: Lake, inbox: Inbox, place: Path, links: LinkRule) -> dict[str, dict[str, str]]:
+    """The other drops of an inbox that are files of known sums, as `unusual` takes them."""
+    found: dict[str, dict[str, str]] = {}
+    for key, entries in list_inbox(lake.inbox(inbox.folder), inbox.shape, links)[0].items():
+        for path in (Path(entry.path) for entry in entries if entry.path != str(place)):
+            if path.is_file() and (sha256 := DropHashes(lake.root, path).of_now(path.name, links)):
+                found.setdefault(sha256, {})[path.relative_to(lake.root).as_posix()] = key
+    return found
 
 
 def _builds_of(lake: Lake, inbox: Inbox, place: Path) -> Iterator[tuple[Asset, list[str], bool]]:

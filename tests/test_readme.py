@@ -119,7 +119,7 @@ def test_readme_works_as_it_is_typed_in_a_fresh_clone(
         ("chess/splice_cache", "2024-03"),
         ("synth/kd_shards", "03"),
         ("reasoning/alignment", "gsm8k__test"),
-        ("puzzles/arc", "arc-1-aug-1000"),
+        ("puzzles/arc", "arc-1-aug-20"),
     }
     manifest = json.loads((clone / "data/reasoning/tokenized/gpt2/manifest.json").read_text())
     tokens = sum(each["text_tokens"] for each in manifest if each["dataset"] == "gsm8k")

@@ -14,7 +14,7 @@ from typing import Final
 
 from gristmill.chess.format.rows import LOSSES
 from gristmill.chess.raw.drops import opened_pgn
-from gristmill.chess.raw.pgn_text import ending_in
+from gristmill.chess.raw.pgn_text import ending_in, month_in
 from gristmill.contract import GristmillError
 from gristmill.look.reading import Reading
 from gristmill.untrusted.files import LinkRule, open_file
@@ -60,7 +60,8 @@ def game_notes(reading: Reading, links: LinkRule) -> Iterator[str]:
                 yield f"{name}: {error}"
     if found.tags["Event"] or found.tags["Result"]:
         yield found.line()
-        yield from _losses(found)
+        months = {month_in(name) or "" for name in names}
+        yield from _losses(found, months.pop() if len(months) == 1 else "")
     if made := _from_rows(reading, links):
         yield (
             f"{_ROWS}; `chess` reads PGN: `{made} > games.pgn`, and then `gristmill "
@@ -96,18 +97,24 @@ def _from_rows(reading: Reading, links: LinkRule) -> str:
     return ""
 
 
-def _losses(found: _Games) -> Iterator[str]:
-    """Yield how many games have each flag that says that moves may be lost, as a build does."""
+def _losses(found: _Games, month: str) -> Iterator[str]:
+    """Yield what a build would say: games twice, of another month, with moves that may be lost.
+
+    month: that all games should be of; empty for any.
+    """
     from gristmill.chess.builders.validate import validate  # it loads numba
     from gristmill.chess.config import ValidateConfig
+    from gristmill.chess.laws.games import validated_notes
 
     text = b"".join(found.texts)
     if found.is_cut:  # the last game is not whole
         text = text[: max(text.rfind(end + b"[Event ") for end in (b"\n", b"\r")) + 1]
     with TemporaryDirectory(prefix="gristmill-") as folder:
-        (pgn := Path(folder, "games.pgn")).write_bytes(text)
+        (pgn := Path(folder, f"games_{month}.pgn")).write_bytes(text)
         try:
-            flags = validate([pgn], Path(folder, "out"), ValidateConfig(min_plies=0)).flags
+            flags = validate([pgn], out := Path(folder, "out"), ValidateConfig(min_plies=0)).flags
+            for note in validated_notes(out):
+                yield f"{note.law}: {note.found}"
         except GristmillError as error:
             yield f"not looked at for lost moves: {error}".replace(str(pgn), "its games")
             return

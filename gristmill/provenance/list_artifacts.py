@@ -52,6 +52,7 @@ class Listed:
 
     asset, partition, built, code_version: as recorded; `built` is ISO 8601. None where the record
         is damaged, or for an asset without partitions.
+    bytes: of its files on disk; one with several names in it counts once.
     rows: as the family counts them (`Kind.rows`), None where the record has no such count.
     sources: what it was made from, each `asset partition`, in the record's order.
     state: `current`, `files changed`, `current (inputs gone)`, `drop refused` (or `arriving`,
@@ -139,16 +140,22 @@ def sums(listed: Sequence[Listed], root: Path) -> str:
     files: dict[tuple[int, int], int] = {}
     for item, record, _ in find_artifacts.readable(find_artifacts.artifacts(root)):
         if (record.asset, record.partition, item.folder.as_posix()) in chosen:
-            for output in record.outputs:
-                with suppress(OSError):  # its line says what is gone
-                    found = (item.folder / output.path).stat()
-                    files[found.st_dev, found.st_ino] = found.st_size
+            files |= _files(item.folder, record)
     size, notes = sum(files.values()), sum(item.notes for item in listed)
     current = sum(item.state == CURRENT for item in listed)
-    once = "" if size == sum(item.bytes for item in listed) else ", hard links counted once"
     said = f"{len(listed):,} artifact{'' if len(listed) == 1 else 's'}, {current:,} current"
     noted = f", {notes:,} note{'' if notes == 1 else 's'}: `gristmill verify` lists them"
-    return f"{said}, {size:,} bytes on disk{once}{noted if notes else ''}"
+    return f"{said}, {size:,} bytes on disk{noted if notes else ''}"
+
+
+def _files(folder: Path, record: Record) -> dict[tuple[int, int], int]:
+    """The bytes of the files of an artifact, by what tells each file from others."""
+    files = {}
+    for output in record.outputs:
+        with suppress(OSError):  # the state says what is gone
+            found = (folder / output.path).stat()
+            files[found.st_dev, found.st_ino] = found.st_size
+    return files
 
 
 def _cells(item: Listed) -> tuple[str, ...]:
@@ -219,7 +226,10 @@ class _Listing:
                 state, why = INPUT_CHANGED, reason
         kind = kind_of_asset(record.asset)
         if state == CURRENT and kind is not None and not kind.code.is_equal(record.code_digest):
+            now = str(kind.table.config.CODE_VERSION) if kind.table else record.code_version
             state, why = OTHER_CODE, "the next build makes it again"
+            if now != record.code_version:
+                why = f"code version {record.code_version} -> {now}"
         used = dict.fromkeys(
             drop_of(above, above / item.path)
             for item in inputs
@@ -233,7 +243,7 @@ class _Listing:
             asset=record.asset,
             partition=record.partition,
             rows=_rows(record),
-            bytes=sum(output.bytes for output in record.outputs),
+            bytes=sum(_files(folder, record).values()),
             built=record.created.astimezone(UTC).isoformat(timespec="seconds"),
             code_version=record.code_version,
             sources=tuple(dict.fromkeys(_source(item) for item in inputs)),

@@ -38,12 +38,7 @@ def unusual(item: Artifact, record: Record, others: Others | None = None) -> Ite
         yield Violation(note.law, f"{item.folder}: {note.where}", note.found)
     yield from _counted(item, record)
     inputs = inputs_of(record, item.record_path)
-    yield from equal_notes(record.asset, record.artifact, inputs)
-    for own, sha256 in raw_hashes(inputs).items():
-        for other, partition in sorted((others or {}).get(sha256, {}).items()):
-            if partition != record.partition:
-                found = f"{printable(own)} has the bytes of {printable(other)}, of {partition}"
-                yield Violation(_LAW, record.artifact, found)
+    yield from equal_notes(record.asset, record.artifact, record.partition, inputs, others)
 
 
 def _counted(item: Artifact, record: Record) -> Sequence[Violation]:
@@ -83,12 +78,26 @@ def count(item: Artifact, record: Record, others: Others | None = None) -> int:
     return sum(1 for _ in unusual(item, record, others)) - len(known) + noted
 
 
-def equal_notes(asset: str, artifact: str, inputs: Iterable[Input]) -> Iterator[Violation]:
-    """Yield that raw files of an artifact have the same bytes; tasks of puzzles may."""
-    groups = [] if asset.startswith(_TASKS) else equal_inputs(inputs)
-    if groups:
+def equal_notes(
+    asset: str,
+    artifact: str,
+    partition: str | None,
+    inputs: Iterable[Input],
+    others: Others | None = None,
+) -> Iterator[Violation]:
+    """Yield that raw files have the same bytes: of an artifact, or of it and another partition.
+
+    others: as of `unusual`. Equal tasks of puzzles have a note of their own.
+    """
+    given = list(inputs)
+    if groups := [] if asset.startswith(_TASKS) else equal_inputs(given):
         found = f"raw files with the bytes of another one, {named(groups)}"
         yield Violation(_LAW, artifact, found)
+    for own, sha256 in raw_hashes(given).items():
+        for other, key in sorted((others or {}).get(sha256, {}).items()):
+            if key != partition:
+                found = f"{printable(own)} has the bytes of {printable(other)}, of {key}"
+                yield Violation(_LAW, artifact, found)
 
 
 def by_hash(records: Iterable[tuple[Record, Path]]) -> dict[str, dict[str, str]]:

@@ -215,6 +215,7 @@ def _build(
     progress: Progress,
 ) -> Published:
     commit.check_place(build)
+    why = _why_again(build, standing)
     parts = LatePartStore(
         slot.work / PARTS / build.parts_key, keep_from=time.monotonic() + seconds_without_parts()
     )
@@ -259,8 +260,16 @@ def _build(
         traceback.clear_frames(error.__traceback__)
         _end_failed(build, slot, parts, record, error)
         raise
-    notes = [*notes, *parts.use.notes()]
+    notes = [*why, *notes, *parts.use.notes()]
     return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
+
+
+def _why_again(build: Build, standing: Record | None) -> list[str]:
+    """What is not as the record that stands says, in one line; none where nothing or all is."""
+    with suppress(GristmillError):  # its list of inputs cannot be read
+        if standing is not None and not build.made(standing):
+            return [f"built again: {'; '.join(build.changes(standing))}"]
+    return []
 
 
 def _end_failed(

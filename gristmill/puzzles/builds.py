@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path, PurePath
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from gristmill import keys, provenance
@@ -31,18 +30,16 @@ from gristmill.puzzles.raw.recipes import (
     CONFIGS,
     DOMINO,
     FOLDER,
-    RECIPE,
     Recipe,
     is_part,
     read_recipe_file,
 )
 from gristmill.run import amounts
 from gristmill.settings.tables import Settings, Table
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, opened, read_file
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, opened
 
 _TABLES: Final = 8
 """Tables of a drop whose first rows are looked at."""
-_RECIPE_BYTES: Final = 1 << 20
 RECIPES_INBOX = f"{drops.INBOX}/{FOLDER}"
 
 
@@ -93,33 +90,6 @@ def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     """
     _read(DataRoot(file.parents[3]), file, links)
     return Account({"": [file.name]})
-
-
-def place_recipe(lake: DataRoot, drop: Path, replace: bool = False) -> str:
-    """Put the recipe that a drop brings where builds look for it; returns what was done, in words.
-
-    drop: in `drops/puzzles/`, perhaps with a file `recipe.toml`. replace: whether a recipe of the
-        name of the drop is replaced that says something else; default False: it stays.
-
-    Raises BadInput for a recipe that breaks a rule, OSError where it cannot be written.
-    """
-    own, links = drop / RECIPE, lake.rules(RECIPES_INBOX)[0]
-    if not os.path.lexists(own):
-        return ""
-    place = lake.inbox(RECIPES_INBOX) / f"{drop.name}.toml"
-    text = read_file(own, root=drop, links=links, most=_RECIPE_BYTES)
-    if os.path.lexists(place) and not replace:
-        if read_file(place, root=place.parent, links=links, most=_RECIPE_BYTES) == text:
-            return f"{place}: is as {RECIPE} of the drop"
-        return f"{place}: stays, and {RECIPE} of the drop says something else: --replace takes that"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    # A sensor that looks meanwhile sees a whole file.
-    with TemporaryDirectory(prefix=".", dir=place.parent) as folder:
-        made = Path(folder, place.name)
-        made.write_bytes(text)
-        read_recipe_file(made, links)
-        made.replace(place)
-    return f"{place}: the recipe of the drop"
 
 
 def recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
@@ -195,11 +165,8 @@ def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
         # A person who wrote one with a mistake needs no other one.
         refused = sorted(list_inbox(folder, TOML, links)[0].keys() - known.keys())
         cure = f"correct {folder}/{refused[0]}.toml, which is refused, or " if refused else ""
-        text = drops.proposal(drop, lake.rules(drops.INBOX)[0])
-        made = text.splitlines()
+        made = drops.proposal(drop, lake.rules(drops.INBOX)[0]).splitlines()
         lines = f"the lines `{'`, `'.join(made)}`, a guess" if made else "its kind and sources"
-        if made:
-            lines += f" ({takes(drop, text, links)})"
         raise Unread(
             f"{drop}: no recipe reads it: {cure}write {folder}/NAME.toml with {lines}; `gristmill "
             "look` says more"

@@ -38,7 +38,10 @@ def count(amount: float, unit: str) -> str:
 
 
 def needed(rows: int, octets: int) -> str:
-    """What a build takes: `about 3,200,000 rows, 12.0 GB on disk while it builds`; 0 is unknown."""
+    """What a build takes at most: `up to 3,200,000 rows, 12.0 GB on disk while it builds`.
+
+    0 is unknown.
+    """
     parts = [f"{rows:,} rows"] if rows else []
     parts += [f"{size(octets)} on disk while it builds"] if octets else []
-    return f"about {', '.join(parts)}" if parts else "its size is not known"
+    return f"up to {', '.join(parts)}" if parts else "its size is not known"

@@ -15,8 +15,11 @@ from commands import drop as command
 from gristmill.contract import GristmillError
 from gristmill.inbox import State, look
 from gristmill.macroxue.samples import write_drop
+from gristmill.puzzles.raw.drops import proposal
 from resources.lake import Lake
+from tests.assets.puzzles.drops import put_tasks
 from tests.commands.drops import printed
+from tests.puzzles.raw.test_fitness import ROWS, put
 from tests.toy_inbox import asked
 
 
@@ -86,6 +89,53 @@ def test_the_same_again_changes_nothing_and_other_contents_need_replace(data, ga
     assert ": replaced (5 files" in result.output
     assert (place / "more.meta.json").exists()
     assert hidden(place.parent) == []
+
+
+def test_equal_files_and_what_builds_take_are_said(data, games):
+    log = next(games.glob("*.jsonl.gz"))
+    meta = games / log.name.replace(".jsonl.gz", ".meta.json")
+    (games / "again.jsonl.gz").write_bytes(log.read_bytes())
+    (games / "again.meta.json").write_bytes(meta.read_bytes())
+    result = run(str(games), "--family", "macroxue")
+    said = " ".join(result.output.split())
+    assert result.exit_code == 0
+    assert "macroxue/pack d6: up to " in said and " on disk while it builds" in said
+    assert "note raw files with the bytes of another one, 1: " in said
+    assert "drops/macroxue/d6/again.jsonl.gz" in said
+    assert "note" not in run(str(games.parent / "d6"), "--family", "annotations").output
+
+
+def test_a_month_with_the_bytes_of_another_one_is_named(data, tmp_path):
+    game = '[Event "E"]\n[Date "2024.01.09"]\n[Result "1-0"]\n\n1. e4 e5 2. Nf3 Nc6 1-0\n\n'
+    for month in ("01", "02"):
+        (tmp_path / f"elite_2024-{month}.pgn").write_text(game * 2)
+        result = run(str(tmp_path / f"elite_2024-{month}.pgn"), "--family", "chess")
+        said = " ".join(result.output.split())
+        assert result.exit_code == 0 and "note equal_games: 1 games are in the PGN" in said
+        assert ("note other_month: 2 games have" in said) == (month == "02")
+        assert ("has the bytes of drops/chess/elite_2024-01.pgn, of" in said) == (month == "02")
+
+
+def test_own_sudokus_with_a_bad_row_are_said_at_the_drop(data, tmp_path):
+    folder = put(tmp_path / "own", [*ROWS, ROWS[0][1:]])
+    bare = printed(run(str(folder), "--family", "puzzles"))
+    assert "1 of 41 rows looked at is not as a sudoku must be" in " ".join(bare.split())
+    assert "a build by these lines: up to 41 rows, 41.5 kB on disk" in bare
+    recipe = data / "drops/puzzles/recipes/own.toml"
+    recipe.parent.mkdir()
+    recipe.write_text(proposal(folder))
+    said = " ".join(printed(run(str(folder), "--family", "puzzles")).split())
+    assert "puzzles/sudoku own: up to 41 rows" in said and "ready: " in said
+    assert "1 of 41 rows looked at is not as a sudoku must be" in said
+
+
+def test_a_thousand_augmentations_are_named_with_their_size(data, tmp_path):
+    tasks = put_tasks(Lake(data_root=str(tmp_path / "outside")), "arc_agi")
+    said = " ".join(printed(run(str(tasks), "--family", "puzzles")).split())
+    assert "puzzles/arc arc-1-aug-20: up to " in said
+    asked = "if you ask: `gristmill materialize puzzles/arc --partition arc-1-aug-1000`"
+    assert "puzzles/arc arc-1-aug-1000: up to " in said and asked in said
+    assert "arc-aug-20" not in said  # it waits for another drop
 
 
 @pytest.mark.parametrize(

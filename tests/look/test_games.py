@@ -63,6 +63,19 @@ def test_games_that_may_have_lost_moves_are_counted_by_flag_as_a_build_does(tmp_
     assert line.endswith(f": 1 number_gap, {flags}")
 
 
+def test_games_twice_and_of_another_month_are_named_as_by_a_build(tmp_path):
+    game = GAME.format(elo="1", title="", result="0-1").replace(
+        "[Result", '[Date "2024.02.01"]\n[R'
+    )
+    game = game.replace("[R ", "[Result ")
+    (tmp_path / "games_2024-01.pgn").write_text(game * 3)
+    said = "\n".join(lines(look(tmp_path / "games_2024-01.pgn")))
+    assert "note: equal_games: 2 games are in the PGN once more, such as " in said
+    assert "note: other_month: 3 games have a date outside of the month, such as Date " in said
+    (tmp_path / "games_2024-01.pgn").rename(tmp_path / "games_2024-02.pgn")
+    assert "other_month" not in "\n".join(lines(look(tmp_path / "games_2024-02.pgn")))
+
+
 def test_moves_with_letters_of_another_language_are_named(tmp_path):
     (tmp_path / "twic").mkdir()
     game = GAME.format(elo="1", title="", result="0-1").replace("e5 0-1", "e5 2.Sf3 Sc6 0-1")

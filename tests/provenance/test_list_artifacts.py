@@ -4,8 +4,9 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -15,6 +16,7 @@ from gristmill.code.digest import Code
 from gristmill.contract import FileNote, Summary
 from gristmill.families import Kind
 from gristmill.provenance import Input, read_record
+from gristmill.provenance.find_artifacts import artifacts
 from gristmill.provenance.inventory import Entry
 from gristmill.provenance.list_artifacts import Listed, list_artifacts
 from gristmill.provenance.raw_inputs import raw_inputs
@@ -156,6 +158,10 @@ def test_other_code_is_named_where_all_else_is_current(root, monkeypatch):
     pack, pool = list_artifacts(root)
     assert (pack.state, pack.why) == ("other code", "the next build makes it again")
     assert pool.state == "current"
+    config = SimpleNamespace(CODE_VERSION=7)
+    of = {"words/pack": replace(packs, table=SimpleNamespace(config=config))}.get
+    monkeypatch.setattr("gristmill.provenance.list_artifacts.kind_of_asset", of)
+    assert list_artifacts(root)[0].why == f"code version {pack.code_version} -> 7"
     shutil.rmtree(root / "drops/words/one")
     assert states(root)["words/pack"] == "current (inputs gone)"
 
@@ -210,22 +216,36 @@ def ls(*words: str | Path) -> list[str]:
 
 
 def test_the_table_has_a_line_for_each_artifact(root):
-    titles, pack, pool = ls(root)
+    titles, pack, pool, sums = ls(root)
     assert titles.split()[:4] == ["asset", "partition", "rows", "bytes"]
     assert pack.split()[:4] == ["words/pack", "one", "2", "8"]
     assert pack.endswith("words/raw_drop one  current")
     assert pool.endswith("words/pack one      current")
+    assert sums == "2 artifacts, 2 current, 16 bytes on disk"
     shutil.rmtree(root / "drops/words/one")
     assert ls(root)[1].endswith("current (inputs gone): drops/words/one/words.txt")
 
 
+def test_a_file_of_several_names_counts_once(root):
+    """As of an artifact with one file under two names, and of two artifacts with one file."""
+    one, pool = (item for item in artifacts(root))
+    files = [item.folder / read_record(item.record_path).outputs[0].path for item in (one, pool)]
+    files[1].unlink()
+    files[1].hardlink_to(files[0])
+    assert [line.split()[3] for line in ls(root)[1:3]] == ["8", "8"]
+    assert ls(root)[3] == "2 artifacts, 1 current, 8 bytes on disk"
+    files[1].unlink()
+    assert "1 current, 8 bytes on disk" in ls(root)[3]
+
+
 def test_the_data_root_is_taken_from_the_environment(root, monkeypatch):
     monkeypatch.setenv("GRISTMILL_DATA", str(root))
-    assert len(ls()) == 3
+    assert len(ls()) == 4
 
 
 def test_one_asset_can_be_listed(root):
-    assert [line.split()[0] for line in ls(root, "--asset", "words/pool")[1:]] == ["words/pool"]
+    _, pool, sums = ls(root, "--asset", "words/pool")
+    assert (pool.split()[0], sums) == ("words/pool", "1 artifact, 1 current, 8 bytes on disk")
     pack = "macroxue/pack"
     assert ls(root, "--asset", pack) == [f"{root}: no artifact of {pack} with a record"]
 

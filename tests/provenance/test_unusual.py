@@ -87,9 +87,9 @@ def _input(path: str | None, sha256: str | None, size: int = 5, **more: str) -> 
 
 def test_equal_tasks_are_no_note() -> None:
     inputs = [_input("drops/f/d/b", "1"), _input("drops/f/d/a", "1")]
-    (note,) = equal_notes("toy", "toy/one", inputs)
+    (note,) = equal_notes("toy", "toy/one", "one", inputs)
     assert (note.law, note.where) == ("equal_inputs", "toy/one")
-    assert list(equal_notes("puzzles/arc_dataset", "toy/one", inputs)) == []
+    assert list(equal_notes("puzzles/arc_dataset", "toy/one", "one", inputs)) == []
 
 
 def test_only_raw_files_that_hold_something_are_compared() -> None:

@@ -301,11 +301,17 @@ def test_a_nested_artifact_is_kept_or_dropped_and_a_note_says_which(tmp_path):
     publish(nested)
     before = snapshot(nested.folder)
     kept = publish(tiny_build(tmp_path, config=TinyConfig(label="x")))
-    assert kept.notes == ["kept runtime/cache: the data that it was made from did not change"]
+    assert kept.notes == [
+        'built again: config changed (label "" -> "x")',
+        "kept runtime/cache: the data that it was made from did not change",
+    ]
     assert snapshot(nested.folder) == before
     dropped = publish(tiny_build(tmp_path, config=TinyConfig(seed=2)))
     assert dropped.record.replaced is None  # another recipe replaces without a word
-    assert dropped.notes == ["removed runtime/cache: it was made from the replaced version"]
+    assert dropped.notes == [
+        'built again: config changed (seed 1 -> 2, label "x" -> "")',
+        "removed runtime/cache: it was made from the replaced version",
+    ]
     assert not nested.folder.exists()
     assert provenance.verify(tmp_path) == []
     assert garbage(tmp_path) == []

@@ -23,7 +23,7 @@ from gristmill.inbox.hub import HubError, Reached, Source
 from gristmill.inbox.listing import Account
 from gristmill.inbox.marks import is_mark, left_out_of, not_samples
 from gristmill.puzzles.raw.file_forms import unpack_hint
-from gristmill.puzzles.raw.recipes import BUILT_IN, RECIPE, Recipe
+from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from gristmill.settings.fields import toml_value
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
@@ -338,7 +338,7 @@ def _visible(drop: Path, links: LinkRule) -> Iterator[Entry]:
     """The entries of a drop without marks, settings and hidden ones."""
     for entry in list_files(drop, root=drop.parent, links=links):
         is_hidden = any(part.startswith(".") for part in entry.name.split("/"))
-        if not is_hidden and not is_mark(entry.name) and entry.name not in (FILE, RECIPE):
+        if not is_hidden and not is_mark(entry.name) and entry.name != FILE:
             yield entry
 
 

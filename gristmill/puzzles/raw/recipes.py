@@ -90,8 +90,6 @@ def is_part(recipe: Recipe, other: Recipe) -> bool:
     return is_alike and bool(recipe.sources) and set(recipe.sources) < set(other.sources)
 
 
-RECIPE: Final = "recipe.toml"
-"""A recipe in the folder of a drop, as `gristmill look --write` writes it; the drop brings it."""
 FOLDER: Final = "recipes"
 """The folder of the inbox that holds recipe files, and is no source."""
 _KNOWN: Final = ("kind", "sources", "settings")
