@@ -408,10 +408,10 @@ def _fitting(
     """
     said, made = _stripped(found), dict[str, int]()
     number = str(int(found)) if isinstance(found, ClassName) else said
-    places, names = [str(place) for place in range(len(texts))], (number,)
+    places, names = [str(place) for place in range(len(texts))], [number]
     if has_labels:
         places = [_stripped(each) for each in labels] if isinstance(labels, list) else []
-        names = (said, number)
+        names = [said, number]
     for name in names:
         if name and name in places[: len(texts)]:
             made.setdefault("place", places.index(name))

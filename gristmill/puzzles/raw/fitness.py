@@ -156,8 +156,8 @@ def _sudokus(
     held = [row for row in rows if not isinstance(row, BadInput)]
     blank = given.get("blank")
     question, answer = (
-        digits(np.frombuffer(b"".join(row[at] for row in held), np.uint8), blank).reshape(-1, CELLS)
-        for at in (1, 2)
+        digits(np.frombuffer(b"".join(boards), np.uint8), blank).reshape(-1, CELLS)
+        for boards in ([row[1] for row in held], [row[2] for row in held])
     )
     no_digit = (question > 9).any(axis=1) | (answer > 9).any(axis=1)
     boards = answer.reshape(-1, 9, 9)
