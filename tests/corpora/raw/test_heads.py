@@ -107,6 +107,17 @@ def test_the_columns_of_parquet_are_those_of_its_schema_and_bytes_are_not_decode
     }
 
 
+def test_a_column_that_is_there_twice_has_no_value(tmp_path: Path) -> None:
+    made, words = drop(tmp_path, PLAIN), pa.array(["one", "two"])
+    both = pa.Table.from_arrays([words, words, words, words], names=["q", "a", "x", "x"])
+    pq.write_table(both, made / "train.parquet")
+    assert states(made, **{"unknown_keys/x": 2}) == {
+        "q": ("read", "question"),
+        "a": ("read", "answer"),
+        "x": ("unread", ""),
+    }
+
+
 def test_parquet_that_is_damaged_or_no_parquet_says_nothing(table: Path) -> None:
     account = drops.account(table)
     octets = (table / "train.parquet").read_bytes()
