@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gristmill import families
+from gristmill.asset import Wanted, declared
+from gristmill.data_root import DataRoot
 from gristmill.lazy_exports import Call
 
 ARGUMENTS = {
@@ -59,3 +63,24 @@ def test_every_function_that_a_catalog_names_takes_what_its_caller_gives(family:
     for field, late in named(families.catalog(family), ""):
         given = [*late.first, *([None] * ARGUMENTS[field])]
         inspect.signature(late.function).bind(*given)
+
+
+def test_the_columns_of_a_build_are_those_of_the_files_of_its_split(tmp_path: Path) -> None:
+    drop = tmp_path / "drops/reasoning/mine"
+    drop.mkdir(parents=True)
+    (drop / "corpus.toml").write_text(
+        'schema = 1\nname = "mine"\nquestion = "q"\nanswer = "a"\nlicence = { train = true }\n'
+    )
+    for split, set_name in (("train", "test"), ("test", "test")):
+        row = {"q": f"Which {split}?", "a": "It is.", "set": set_name, split: "x"}
+        (drop / f"{split}.jsonl").write_text(json.dumps(row) + "\n")
+    found = {}
+    for split in ("train", "test"):
+        wanted = Wanted(declared()["reasoning/normalized"], DataRoot(tmp_path), f"mine__{split}")
+        build = wanted.asset.build(wanted)
+        found[split] = {each.name: each for each in build.columns({"unknown_keys/late": 2})}
+    assert [*found["train"]] == ["q", "a", "set", "train", "late"]
+    assert [*found["test"]] == ["q", "a", "set", "test", "late"]
+    # Rows of the test stand in train.
+    assert (found["train"]["set"].is_split, found["test"]["set"].is_split) == (True, False)
+    assert found["train"]["late"].rows == 2

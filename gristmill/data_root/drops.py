@@ -260,10 +260,11 @@ class DataRoot(RootSettings):
         drop: path of one that is not refused. account: the files to look at.
         counts: of the record of what was built from them; default: it is not built.
         """
-        inbox = drop.parent.relative_to(self.root / DROPS).as_posix()
+        kind = families.inboxes().get(drop.parent.relative_to(self.root / DROPS).as_posix())
+        if kind is None:
+            return []
         try:
-            columns = families.drop_kind(inbox).column_states
-            return [*columns(drop, self.link_rule(), account, counts or {})]
+            return [*kind.column_states(drop, self.link_rule(), account, counts or {})]
         except (GristmillError, OSError) as error:
             log.warning("%s: nothing is said of its columns: %s", drop, error)
             return []

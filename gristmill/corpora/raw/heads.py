@@ -34,7 +34,10 @@ from gristmill.untrusted.json_text import HEAD_BYTES
 
 _FILES: Final = 8
 """Files of a split of which rows are looked at, evenly spaced."""
-_ROWS: Final = 100
+_ROWS: Final = 2000
+"""Rows that are looked at, of all files together."""
+_LEAST_ROWS: Final = 100
+"""Rows of each file, where it has them."""
 _SECONDS: Final = 120
 _COUNTED: Final = "unknown_keys/"
 _OF_MESSAGES: Final = "ignored/"
@@ -117,17 +120,27 @@ def _heads(
         if kind(name.rpartition("/")[2]) is not None
     ]
     tables = [path for _, path in chosen if path.name.lower().endswith(".parquet")]
-    known = rows_of_parquet(dict.fromkeys(tables), links)
+    count = max(_ROWS // max(len(chosen), 1), _LEAST_ROWS)
+    known = rows_of_parquet(dict.fromkeys(tables), links, count)
     found = []
     for split, path in chosen:
         own = known.get(path)
         if own is None:
-            own = []
-            with suppress(GristmillError, OSError):
-                first = islice(rows(path, corpus, links, columns=read), _ROWS)
-                own += [row for _, row in first if isinstance(row, dict)]
+            own = [*_first(rows(path, corpus, links, columns=read), count)]
         found.append(Head(split, own))
     return found
+
+
+def _first(found: Iterator[tuple[int, Row | Unfit]], count: int) -> Iterator[Row]:
+    """Yield the first rows, up to 2 MiB; those before the damage of a file that is damaged."""
+    left = parquet.HEAD_ROWS_BYTES
+    with suppress(GristmillError, OSError):
+        for _, row in islice(found, count):
+            if isinstance(row, dict):
+                yield row
+                left -= sum(len(v) for v in row.values() if isinstance(v, str | list | dict))
+                if left < 0:
+                    return
 
 
 def _spaced(names: Sequence[str]) -> Sequence[str]:
@@ -136,7 +149,9 @@ def _spaced(names: Sequence[str]) -> Sequence[str]:
     return [names[place * (len(names) - 1) // (_FILES - 1)] for place in range(_FILES)]
 
 
-def rows_of_parquet(paths: Collection[Path], links: LinkRule) -> dict[Path, list[Row]]:
+def rows_of_parquet(
+    paths: Collection[Path], links: LinkRule, count: int = _LEAST_ROWS
+) -> dict[Path, list[Row]]:
     """The first rows of Parquet files, of all columns that JSON has; none of damaged files."""
     good: list[Path] = []
     found: list[list[bytes | str] | None] = []
@@ -153,7 +168,7 @@ def rows_of_parquet(paths: Collection[Path], links: LinkRule) -> dict[Path, list
                 found = child.run(
                     parquet.heads,
                     good,
-                    _ROWS,
+                    count,
                     file=good[0],
                     descriptors=descriptors,
                     seconds=_SECONDS,

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 ROW_BYTES: Final = 64 << 20
 """Bytes of one row as JSON, at most."""
-_HEAD_BYTES: Final = 1 << 20
+HEAD_ROWS_BYTES: Final = 2 << 20
+"""Bytes of the first rows that an account takes, a row more or less."""
 _BATCH: Final = 64
 _MOST_METADATA: Final = 16 << 20
 _LISTS: Final = ("Sequence", "List", "LargeList")
@@ -253,11 +254,16 @@ def heads(*given: Any) -> list[list[bytes | str] | None]:
                 names = file.schema_arrow.names
                 once = [each for each in file.schema_arrow if names.count(each.name) == 1]
                 columns = [each.name for each in once if not holds_bytes(each.type)]
-                batch = next(file.iter_batches(count, columns=columns, use_threads=False), None)
                 empty = dict.fromkeys(names) if len(columns) < len(names) else {}
-                made = [] if batch is None else [*_as_json(batch, empty)]
-                reading.takes(sum(map(len, made)))
-                found.append([each for each in made if len(each) <= _HEAD_BYTES])
+                made: list[bytes | str] = []
+                for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
+                    own = [*_as_json(batch, empty)]
+                    reading.takes(sum(map(len, own)))
+                    reading.row += len(own)
+                    made += [each for each in own if len(each) <= HEAD_ROWS_BYTES]
+                    if len(made) >= count or sum(map(len, made)) > HEAD_ROWS_BYTES:
+                        break
+                found.append(made[:count])
         except BadInput:
             found.append(None)
     return found

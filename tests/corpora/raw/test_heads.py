@@ -65,7 +65,7 @@ def test_every_column_of_json_lines_and_tables_has_a_state(tmp_path: Path) -> No
 
 
 def test_the_names_that_a_build_counted_stand_beside_the_first_rows(tmp_path: Path) -> None:
-    made = drop(tmp_path, PLAIN, train=rows(300)[:200] + rows(1, late="x"), test="q,a,n\n1,2,so\n")
+    made = drop(tmp_path, PLAIN, train=rows(2000) + rows(1, late="x"), test="q,a,n\n1,2,so\n")
     found = states(made, **{"unknown_keys/late": 1, "rejected_by/late2": 3})
     assert found["late"] == ("unread", "") and found["n"] == ("unread", 'as "so"')
     assert "late2" not in found and "late" not in states(made)
@@ -82,13 +82,13 @@ def test_files_of_a_split_are_looked_at_evenly_and_damaged_ones_say_nothing(tmp_
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     made = drop(tmp_path, PLAIN)
-    count = 300
+    count = 3000
     columns = {
         "q": [f"How many are {n}?" for n in range(count)],
         "a": ["yes"] * count,
         "picture": pa.array([b"\xff\x00"] * count, pa.binary()),
         "ok": [n % 2 == 0 for n in range(count)],
-        "late": [None] * 200 + ["x"] * 100,
+        "late": [None] * 2100 + ["x"] * 900,
     }
     pq.write_table(pa.table(columns), made / "train.parquet")
     return made
@@ -97,13 +97,24 @@ def table(tmp_path: Path) -> Path:
 def test_the_columns_of_parquet_are_those_of_its_schema_and_bytes_are_not_decoded(
     table: Path,
 ) -> None:
-    found = states(table, **{"unknown_keys/picture": 300, "unknown_keys/late": 300})
+    found = states(table, **{"unknown_keys/picture": 3000, "unknown_keys/late": 3000})
     assert found == {
         "q": ("read", "question"),
         "a": ("read", "answer"),
         "picture": ("unread", ""),
         "ok": ("unread", "as true, false"),
         "late": ("unread", ""),
+    }
+
+
+def test_a_column_that_is_there_twice_has_no_value(tmp_path: Path) -> None:
+    made, words = drop(tmp_path, PLAIN), pa.array(["one", "two"])
+    both = pa.Table.from_arrays([words, words, words, words], names=["q", "a", "x", "x"])
+    pq.write_table(both, made / "train.parquet")
+    assert states(made, **{"unknown_keys/x": 2}) == {
+        "q": ("read", "question"),
+        "a": ("read", "answer"),
+        "x": ("unread", ""),
     }
 
 
