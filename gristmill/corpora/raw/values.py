@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,6 +27,8 @@ _MOST_PATH: Final = 16
 _SHOWN: Final = 40
 _FROM_ONE: Final = ': where the first one is 1, say labels = ["1", "2", ..]'
 _WAYS: Final = ("place", "letter", "text")
+_LETTERS: Final = 26
+_MOST_DIGITS: Final = 10
 _LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?")
 _MOST_PARTS: Final = 200
 
@@ -406,24 +409,30 @@ def _fitting(
     found: a value. choices: `texts` as they are written, with the letters that they begin with.
     labels: in the place of numbers and letters, where the recipe has some.
     """
-    said, made = _stripped(found), dict[str, int]()
+    said, made, count = _stripped(found), dict[str, int](), len(texts)
     number = str(int(found)) if isinstance(found, ClassName) else said
-    places, names = [str(place) for place in range(len(texts))], (number,)
     if has_labels:
-        places = [_stripped(each) for each in labels] if isinstance(labels, list) else []
-        names = (said, number)
-    for name in names:
-        if name and name in places[: len(texts)]:
-            made.setdefault("place", places.index(name))
-    if not has_labels and not isinstance(found, int):
-        letters = [letter(place) for place in range(len(texts))]
-        marked = _LETTER.fullmatch(said)
-        if said and (name := marked[1].upper() if marked else said) in letters:
-            made["letter"] = letters.index(name)
-    for written in (texts, choices):
-        if said and said in written:
-            made.setdefault("text", list(written).index(said))
+        known = [_stripped(each) for each in labels[:count]] if isinstance(labels, list) else []
+        if fitting := [name for name in (said, number) if name and name in known]:
+            made["place"] = known.index(fitting[0])
+    else:
+        is_number = number.isdecimal() and len(number) < _MOST_DIGITS
+        place = int(number) if is_number and number == str(int(number)) else -1
+        if 0 <= place < count:
+            made["place"] = place
+        if not isinstance(found, int) and (at := _letter_at(said, place)) < count:
+            made["letter"] = at
+    if said and (said in texts or said in choices):
+        made["text"] = texts.index(said) if said in texts else choices.index(said)
     return made
+
+
+def _letter_at(said: str, number: int) -> int:
+    """The place that a letter names, alone or as `(b)`. number: that is `said`, -1 for none."""
+    if marked := _LETTER.fullmatch(said):
+        return ord(marked[1].upper()) - ord("A")
+    # `letter` numbers those behind the 26th, from 1.
+    return number - 1 if number > _LETTERS else sys.maxsize
 
 
 def way_of(pairs: Iterable[tuple[Any, Sequence[str]]]) -> str | None:
