@@ -375,26 +375,35 @@ class _Way:
 
     def place(self, found: Any, fitting: Mapping[str, int], texts: Sequence[str]) -> int:
         """The place of a choice. fitting: by each way that fits. texts: of the choices."""
-        said = f"{self._name} is {str(found)[:_SHOWN]!r}"
-        if self._by is not None and self._by not in fitting:
-            also = "".join(f", and one by {way}" for way in fitting)
-            raise Unfit("value", f"{said}, none of {len(texts)} choices by {self._by}{also}")
-        if not fitting:
-            is_last = not self._has_labels and _stripped(found) == str(len(texts))
-            raise Unfit("value", f"{said}, none of {len(texts)} choices" + _FROM_ONE * is_last)
-        if self._by is not None or self._has_labels:
-            return fitting[self._by or next(iter(fitting))]
-        if len({*fitting.values()}) > 1:
-            both = " and ".join(f"{texts[at][:_SHOWN]!r} by {way}" for way, at in fitting.items())
-            raise Unfit("value", f"{said}, the choice {both}: {self._cure(fitting)}")
+        if self._by in fitting:
+            return fitting[self._by]
+        if self._by is not None or not fitting:
+            raise self._none(found, fitting, len(texts))
         (way, at), *others = fitting.items()
-        if not others:
-            self._first = self._first or (way, said)
+        if self._has_labels:
+            return at
+        if any(other != at for _, other in others):
+            both = " and ".join(f"{texts[at][:_SHOWN]!r} by {way}" for way, at in fitting.items())
+            raise self._unfit(found, f"the choice {both}: {self._cure(fitting)}")
+        if not others and (self._first is None or self._first[0] != way):
+            self._first = self._first or (way, str(found)[:_SHOWN])
             other, before = self._first
-            if (way == _WAYS[0]) != (other == _WAYS[0]):
-                rule = f"{said}, a choice by {way}, and {before} in a row before, one by {other}"
-                raise Unfit("value", f"{rule}: {self._cure((way, other))}")
+            if way != other and "place" in (way, other):
+                rule = f"a choice by {way}, and {before!r} in a row before, one by {other}"
+                raise self._unfit(found, f"{rule}: {self._cure((way, other))}")
         return at
+
+    def _unfit(self, found: Any, rule: str) -> Unfit:
+        return Unfit("value", f"{self._name} is {str(found)[:_SHOWN]!r}, {rule}")
+
+    def _none(self, found: Any, fitting: Iterable[str], count: int) -> Unfit:
+        """Why a value names no choice of so many."""
+        rule = f"none of {count} choices"
+        if self._by is not None:
+            also = "".join(f", and one by {way}" for way in fitting)
+            return self._unfit(found, f"{rule} by {self._by}{also}")
+        is_last = not self._has_labels and _stripped(found) == str(count)
+        return self._unfit(found, rule + _FROM_ONE * is_last)
 
     def _cure(self, ways: Iterable[str]) -> str:
         written = " or ".join(f'by = "{way}"' for way in ways)
