@@ -375,17 +375,17 @@ class _Way:
 
     def place(self, found: Any, fitting: Mapping[str, int], texts: Sequence[str]) -> int:
         """The place of a choice. fitting: by each way that fits. texts: of the choices."""
-        if self._by in fitting:
+        if self._by is not None and self._by in fitting:
             return fitting[self._by]
         if self._by is not None or not fitting:
             raise self._none(found, fitting, len(texts))
-        (way, at), *others = fitting.items()
+        way, at = next(iter(fitting.items()))
         if self._has_labels:
             return at
-        if any(other != at for _, other in others):
+        if len(fitting) > 1 and len({*fitting.values()}) > 1:
             both = " and ".join(f"{texts[at][:_SHOWN]!r} by {way}" for way, at in fitting.items())
             raise self._unfit(found, f"the choice {both}: {self._cure(fitting)}")
-        if not others and (self._first is None or self._first[0] != way):
+        if len(fitting) == 1 and (self._first is None or self._first[0] != way):
             self._first = self._first or (way, str(found)[:_SHOWN])
             other, before = self._first
             if way != other and "place" in (way, other):
@@ -418,15 +418,20 @@ def _fitting(
     found: a value. choices: `texts` as they are written, with the letters that they begin with.
     labels: in the place of numbers and letters, where the recipe has some.
     """
-    said, made, count = _stripped(found), dict[str, int](), len(texts)
+    count = len(texts)
+    if type(found) is int and not has_labels and 0 <= found < count:
+        # As most are, and a call for each row would double what it costs.
+        said = str(found)
+        if said not in texts and said not in choices:
+            return {"place": found}
+    said, made = _stripped(found), dict[str, int]()
     number = str(int(found)) if isinstance(found, ClassName) else said
     if has_labels:
         known = [_stripped(each) for each in labels[:count]] if isinstance(labels, list) else []
         if fitting := [name for name in (said, number) if name and name in known]:
             made["place"] = known.index(fitting[0])
     else:
-        is_number = number.isdecimal() and len(number) < _MOST_DIGITS
-        place = int(number) if is_number and number == str(int(number)) else -1
+        place = _number(number)
         if 0 <= place < count:
             made["place"] = place
         if not isinstance(found, int) and (at := _letter_at(said, place)) < count:
@@ -434,6 +439,12 @@ def _fitting(
     if said and (said in texts or said in choices):
         made["text"] = texts.index(said) if said in texts else choices.index(said)
     return made
+
+
+def _number(said: str) -> int:
+    """The number that a text is, as Python writes it; -1 for another text."""
+    number = int(said) if said.isdecimal() and len(said) < _MOST_DIGITS else -1
+    return number if number < 0 or str(number) == said else -1
 
 
 def _letter_at(said: str, number: int) -> int:
