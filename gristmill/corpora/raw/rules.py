@@ -322,6 +322,8 @@ def _passes(key: str, value: Any, wanted: Any) -> bool:
 
 def _equals(value: Any, wanted: Any) -> bool:
     """Whether a value is the one of a test; a truth value is also its word in a table."""
+    if type(value) is type(wanted) and value == wanted:
+        return True
     said = flattened(value)
     if isinstance(wanted, bool):
         said = flattened(truth(said))

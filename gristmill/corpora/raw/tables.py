@@ -132,6 +132,7 @@ def _table_rows(
     decoder = _Decoder(found, path, delimiter, limits)
     reader = _reader(decoder, delimiter, corpus)
     is_checked = corpus.quotes is None and not corpus.is_built_in
+    least = 1 if delimiter == "\t" else _TAKEN + 1
     header, number = names, int(names is not None)
     while True:
         decoder.begin(number)
@@ -158,7 +159,7 @@ def _table_rows(
             yield number, Unfit("utf8", "is not UTF-8")
         elif (
             is_checked
-            and decoder.lines > 1
+            and decoder.lines > least
             and (held := _holding_rows(header, cells, delimiter)) is not None
         ):
             what = {"\t": "a tab"}.get(delimiter, repr(delimiter))

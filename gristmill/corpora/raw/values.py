@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,6 +27,8 @@ _MOST_PATH: Final = 16
 _SHOWN: Final = 40
 _FROM_ONE: Final = ': where the first one is 1, say labels = ["1", "2", ..]'
 _WAYS: Final = ("place", "letter", "text")
+_LETTERS: Final = 26
+_MOST_DIGITS: Final = 10
 _LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?")
 _MOST_PARTS: Final = 200
 
@@ -372,26 +375,35 @@ class _Way:
 
     def place(self, found: Any, fitting: Mapping[str, int], texts: Sequence[str]) -> int:
         """The place of a choice. fitting: by each way that fits. texts: of the choices."""
-        said = f"{self._name} is {str(found)[:_SHOWN]!r}"
-        if self._by is not None and self._by not in fitting:
-            also = "".join(f", and one by {way}" for way in fitting)
-            raise Unfit("value", f"{said}, none of {len(texts)} choices by {self._by}{also}")
-        if not fitting:
-            is_last = not self._has_labels and _stripped(found) == str(len(texts))
-            raise Unfit("value", f"{said}, none of {len(texts)} choices" + _FROM_ONE * is_last)
-        if self._by is not None or self._has_labels:
-            return fitting[self._by or next(iter(fitting))]
-        if len({*fitting.values()}) > 1:
+        if self._by is not None and self._by in fitting:
+            return fitting[self._by]
+        if self._by is not None or not fitting:
+            raise self._none(found, fitting, len(texts))
+        way, at = next(iter(fitting.items()))
+        if self._has_labels:
+            return at
+        if len(fitting) > 1 and len({*fitting.values()}) > 1:
             both = " and ".join(f"{texts[at][:_SHOWN]!r} by {way}" for way, at in fitting.items())
-            raise Unfit("value", f"{said}, the choice {both}: {self._cure(fitting)}")
-        (way, at), *others = fitting.items()
-        if not others:
-            self._first = self._first or (way, said)
+            raise self._unfit(found, f"the choice {both}: {self._cure(fitting)}")
+        if len(fitting) == 1 and (self._first is None or self._first[0] != way):
+            self._first = self._first or (way, str(found)[:_SHOWN])
             other, before = self._first
-            if (way == _WAYS[0]) != (other == _WAYS[0]):
-                rule = f"{said}, a choice by {way}, and {before} in a row before, one by {other}"
-                raise Unfit("value", f"{rule}: {self._cure((way, other))}")
+            if way != other and "place" in (way, other):
+                rule = f"a choice by {way}, and {before!r} in a row before, one by {other}"
+                raise self._unfit(found, f"{rule}: {self._cure((way, other))}")
         return at
+
+    def _unfit(self, found: Any, rule: str) -> Unfit:
+        return Unfit("value", f"{self._name} is {str(found)[:_SHOWN]!r}, {rule}")
+
+    def _none(self, found: Any, fitting: Iterable[str], count: int) -> Unfit:
+        """Why a value names no choice of so many."""
+        rule = f"none of {count} choices"
+        if self._by is not None:
+            also = "".join(f", and one by {way}" for way in fitting)
+            return self._unfit(found, f"{rule} by {self._by}{also}")
+        is_last = not self._has_labels and _stripped(found) == str(count)
+        return self._unfit(found, rule + _FROM_ONE * is_last)
 
     def _cure(self, ways: Iterable[str]) -> str:
         written = " or ".join(f'by = "{way}"' for way in ways)
@@ -406,24 +418,41 @@ def _fitting(
     found: a value. choices: `texts` as they are written, with the letters that they begin with.
     labels: in the place of numbers and letters, where the recipe has some.
     """
+    count = len(texts)
+    if type(found) is int and not has_labels and 0 <= found < count:
+        # As most are, and a call for each row would double what it costs.
+        said = str(found)
+        if said not in texts and said not in choices:
+            return {"place": found}
     said, made = _stripped(found), dict[str, int]()
     number = str(int(found)) if isinstance(found, ClassName) else said
-    places, names = [str(place) for place in range(len(texts))], [number]
     if has_labels:
-        places = [_stripped(each) for each in labels] if isinstance(labels, list) else []
-        names = [said, number]
-    for name in names:
-        if name and name in places[: len(texts)]:
-            made.setdefault("place", places.index(name))
-    if not has_labels and not isinstance(found, int):
-        letters = [letter(place) for place in range(len(texts))]
-        marked = _LETTER.fullmatch(said)
-        if said and (name := marked[1].upper() if marked else said) in letters:
-            made["letter"] = letters.index(name)
-    for written in (texts, choices):
-        if said and said in written:
-            made.setdefault("text", list(written).index(said))
+        known = [_stripped(each) for each in labels[:count]] if isinstance(labels, list) else []
+        if fitting := [name for name in (said, number) if name and name in known]:
+            made["place"] = known.index(fitting[0])
+    else:
+        place = _number(number)
+        if 0 <= place < count:
+            made["place"] = place
+        if not isinstance(found, int) and (at := _letter_at(said, place)) < count:
+            made["letter"] = at
+    if said and (said in texts or said in choices):
+        made["text"] = texts.index(said) if said in texts else choices.index(said)
     return made
+
+
+def _number(said: str) -> int:
+    """The number that a text is, as Python writes it; -1 for another text."""
+    number = int(said) if said.isdecimal() and len(said) < _MOST_DIGITS else -1
+    return number if number < 0 or str(number) == said else -1
+
+
+def _letter_at(said: str, number: int) -> int:
+    """The place that a letter names, alone or as `(b)`. number: that is `said`, -1 for none."""
+    if marked := _LETTER.fullmatch(said):
+        return ord(marked[1].upper()) - ord("A")
+    # `letter` numbers those behind the 26th, from 1.
+    return number - 1 if number > _LETTERS else sys.maxsize
 
 
 def way_of(pairs: Iterable[tuple[Any, Sequence[str]]]) -> str | None:

@@ -219,9 +219,9 @@ def test_two_readings_of_one_choice_are_no_question() -> None:
 @pytest.mark.parametrize(
     ("first", "then", "rule"),
     [
-        ("B", "1", "c is '1', a choice by place, and c is 'B' in a row before, one by letter"),
+        ("B", "1", "c is '1', a choice by place, and 'B' in a row before, one by letter"),
         ("1", "sea", 'one by place: write by = "text" or by = "place" beside choice = \'c\''),
-        ("oak", "2", "a choice by place, and c is 'oak' in a row before, one by text"),
+        ("oak", "2", "a choice by place, and 'oak' in a row before, one by text"),
         ("B", "sea", ""),
         ("0", "1", ""),
     ],

@@ -241,15 +241,19 @@ def source_names(data: bytes) -> None:
 @PARSERS.add(
     "puzzles_rated_csv",
     "gristmill.puzzles.raw.tables",
+    "gristmill.puzzles.raw.fitness",
     words=(
         *(_HEADER, b"s,12,34,5\n", b"s,#o,# ,0\r\n", b'"', b'""', b",", b"\n", b"7.2", b"\xff"),
     ),
 )
 def rated_csv(data: bytes) -> None:
     """A rated CSV file: its rows are those of the standard library."""
+    from gristmill.puzzles.raw.fitness import fitness
     from gristmill.puzzles.raw.tables import COLUMN_NAMES, read_rows
 
     path = file("train.csv", data)
+    judged = fitness(path)
+    assert judged is None or judged.fit <= judged.rows
     found, seen = [], []
     for rows in read_rows(path):
         for row in range(len(rows)):

@@ -165,16 +165,19 @@ class Messages:
     ) -> Talk:
         messages: list[Message] = []
         ignored: list[str] = []
+        has_preambles = False
         if system is not None and system.strip():
             messages.append(Message("system", system, PROMPT))
         for at, item in enumerate(items):
             said: Iterable[Message] = self._message(item, ignored)
-            if isinstance(item, Mapping) and item.get("channel") == _COMMENTARY:
+            if type(item) is dict and item.get("channel") == _COMMENTARY:
                 said = [each._replace(channel=each.channel and _COMMENTARY) for each in said]
+                has_preambles = True
             if weights is not None and not weights[at]:
                 said = (each._replace(span=PROMPT) for each in said)
             messages += said
-        messages = _with_preambles(messages)
+        if has_preambles:
+            messages = _with_preambles(messages)
         _check_turns(messages, self._bare)
         return Talk(self._trained(messages), ignored)
 
