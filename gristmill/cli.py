@@ -311,9 +311,7 @@ def ls(root: Path, asset: str | None, as_json: bool, drop: str | None) -> None:
         return
     if not listed:
         click.echo(f"{root}: no artifact{f' of {asset}' if asset else ''} with a record")
-    for line in (
-        [] if not listed else [*list_artifacts.lines(listed), list_artifacts.sums(listed, root)]
-    ):
+    for line in list_artifacts.lines(listed) if listed else ():
         click.echo(printable(line))
     for idle in drops.idle() if asset is None else ():
         click.echo(printable(f"drops/{idle.key}: {idle.state}: {' '.join(idle.reason.split())}"))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC
 from functools import cache
 from pathlib import Path
@@ -62,6 +62,7 @@ class Listed:
     notes: how many notes there are on it: of the laws, on counts, and on equal raw files.
     dagster: what was reported to Dagster and is not of this record, or failed; empty for nothing,
         or where no Dagster has looked at the artifacts of this asset.
+    files: bytes of its files, by what tells each file on the disk from others; not in JSON.
     run: id of the run that built it, or found it current; empty where none is known.
     """
 
@@ -79,6 +80,7 @@ class Listed:
     notes: int = 0
     dagster: str = ""
     run: str = ""
+    files: Mapping[tuple[int, int], int] = field(default_factory=dict, compare=False, repr=False)
 
 
 def list_artifacts(
@@ -115,11 +117,14 @@ def list_artifacts(
 
 def as_json(listed: Iterable[Listed]) -> str:
     """A JSON array with one object an artifact, whose names are the fields of `Listed`."""
-    return json.dumps([asdict(item) for item in listed], indent=2, ensure_ascii=False)
+    rows = [asdict(replace(item, files={})) for item in listed]
+    for row in rows:
+        del row["files"]
+    return json.dumps(rows, indent=2, ensure_ascii=False)
 
 
-def lines(listed: Iterable[Listed]) -> Iterator[str]:
-    """A table for the terminal, one line an artifact, after a line of titles."""
+def lines(listed: Sequence[Listed]) -> Iterator[str]:
+    """A table for the terminal, one line an artifact, after a line of titles; then the sums."""
     titles = ("asset", "partition", "rows", "bytes", "built (UTC), run", "made from", "state")
     table = [titles, *(_cells(item) for item in listed)]
     widths = [max(len(row[column]) for row in table) for column in range(len(titles))]
@@ -129,18 +134,17 @@ def lines(listed: Iterable[Listed]) -> Iterator[str]:
             for title, cell, width in zip(titles, row, widths, strict=True)
         ]
         yield "  ".join(cells).rstrip()
+    yield _sums(listed)
 
 
-def sums(listed: Sequence[Listed], root: Path) -> str:
-    """The last line of the table: how many artifacts, how many are current, notes, bytes on disk.
+def _sums(listed: Sequence[Listed]) -> str:
+    """How many artifacts there are, how many are current, bytes on disk, notes.
 
-    root: that was listed. A file that several artifacts have by hard links counts once.
+    A file that several artifacts have by hard links counts once.
     """
-    chosen = {(item.asset, item.partition, item.folder) for item in listed}
     files: dict[tuple[int, int], int] = {}
-    for item, record, _ in find_artifacts.readable(find_artifacts.artifacts(root)):
-        if (record.asset, record.partition, item.folder.as_posix()) in chosen:
-            files |= _files(item.folder, record)
+    for item in listed:
+        files |= item.files
     size, notes = sum(files.values()), sum(item.notes for item in listed)
     current = sum(item.state == CURRENT for item in listed)
     said = f"{len(listed):,} artifact{'' if len(listed) == 1 else 's'}, {current:,} current"
@@ -238,12 +242,14 @@ class _Listing:
         if (file := _kind(record).file_of(above, record.partition)) is not None:
             used[file] = None
         run, dagster = self._said_of(above, record)
+        files = _files(folder, record)
         return Listed(
             folder=folder.as_posix(),
             asset=record.asset,
             partition=record.partition,
             rows=_rows(record),
-            bytes=sum(_files(folder, record).values()),
+            bytes=sum(files.values()),
+            files=files,
             built=record.created.astimezone(UTC).isoformat(timespec="seconds"),
             code_version=record.code_version,
             sources=tuple(dict.fromkeys(_source(item) for item in inputs)),

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,22 @@ import pytest
 
 import definitions
 from assets import worker
+from commands import materialize
 from commands.graph import Graph
+from commands.outcomes import Outcome
 from gristmill import provenance
+from gristmill.contract import Violation
 from gristmill.publish import input_proof
 from gristmill.publish import publish as publishing
 from gristmill.publish.build import Build, Published, lock_of_folder
 from gristmill.run import amounts, locks
 from gristmill.synth.samples import write_drop as write_raw
+from resources.lake import Lake
 from tests.commands.drops import DROPS, PACKS, Command, land, printed, spoil
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 from tests.publish.held import release_when_awaited
+from tests.publish.tiny import tiny_build
 
 
 @pytest.mark.slow
@@ -665,3 +671,17 @@ def test_what_is_not_in_the_mirror_fails_until_a_run_has_pushed_it(
     assert f"{len(places)} new versions" in pushed.stderr
     again = run("materialize", asset).output
     assert "nothing needed doing" in again and "mirror" not in again
+
+
+def test_what_is_unusual_in_what_was_built_is_said_and_cut(tmp_path: Path) -> None:
+    found = [Violation(f"law{number}", f"run {number}", "odd") for number in range(7)]
+    folder = publishing.publish(replace(tiny_build(tmp_path), noted=[found[0], *found])).folder
+    outcome = Outcome("test/tiny", "p1", "built", place=str(folder))
+    lake = Lake(data_root=str(tmp_path))
+    said = list(materialize._notes(lake, [outcome], is_named=False))
+    assert said[0] == "test/tiny p1: law0: run 0: odd (and 1 more)"
+    assert said[-1] == "test/tiny p1: 2 more: `gristmill verify` lists them"
+    assert len(said) == 6
+    unchanged = replace(outcome, status="unchanged")
+    assert list(materialize._notes(lake, [unchanged], is_named=False)) == []
+    assert list(materialize._notes(lake, [unchanged], is_named=True)) == said

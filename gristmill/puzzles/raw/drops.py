@@ -379,13 +379,14 @@ def _is_puzzle(name: str) -> bool:
 def _read(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[str]:
     """Paths in a source of the files that a recipe reads. Raises BadInput as its builder does."""
     from gristmill.puzzles.raw.file_forms import both_tables, is_table, source_folders
-    from gristmill.puzzles.raw.fitness import fitness
-    from gristmill.puzzles.raw.grid_rows import grid_files, read_grids
-    from gristmill.puzzles.raw.tables import check_header, columns_of, read_bank, sudoku_files
 
     source_folders(folder)  # it raises for a file
     if recipe.kind == _ARC:
         return _tasks(recipe, folder, links, seen)
+    from gristmill.puzzles.raw.fitness import fitness  # it loads NumPy
+    from gristmill.puzzles.raw.grid_rows import grid_files, read_grids
+    from gristmill.puzzles.raw.tables import check_header, columns_of, read_bank, sudoku_files
+
     if recipe.kind == _GRID:
         paths = [file.path for file in grid_files(folder, links)]
     elif recipe.kind == _MAZE:

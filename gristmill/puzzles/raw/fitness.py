@@ -154,10 +154,10 @@ def _sudokus(
         yield from rows
         return
     held = [row for row in rows if not isinstance(row, BadInput)]
-    blank = given.get("blank")
+    texts = (b"".join(row[1] for row in held), b"".join(row[2] for row in held))
     question, answer = (
-        digits(np.frombuffer(b"".join(boards), np.uint8), blank).reshape(-1, CELLS)
-        for boards in ([row[1] for row in held], [row[2] for row in held])
+        digits(np.frombuffer(text, np.uint8), given.get("blank")).reshape(-1, CELLS)
+        for text in texts
     )
     no_digit = (question > 9).any(axis=1) | (answer > 9).any(axis=1)
     boards = answer.reshape(-1, 9, 9)
