@@ -33,7 +33,6 @@ class Head(NamedTuple):
 
 _MOST: Final = 500
 _EXAMPLE: Final = 40
-_LONG: Final = 40
 _DEPTH: Final = 2
 _LEAST: Final = 3
 _MOST_VALUES: Final = 4
@@ -57,6 +56,8 @@ _VERDICTS: Final = (
     *(("incorrect", "correct"), ("wrong", "right"), ("fail", "pass"), ("failed", "passed")),
 )
 """The two values of columns that say whether a row is right; the second is."""
+_HELD: Final = {"holdout", "heldout", "held", "gold", "challenge", "hidden", "ood"}
+_SPLIT_NAMES: Final = {"split", "fold", "partition", "subset"}
 _TRUTH: Final = {"0": "0", "1": "1", "false": "0", "true": "1"}
 
 
@@ -123,13 +124,9 @@ def _unread(name: str, heads: Sequence[Head], rows: int) -> ColumnState | None:
     fact = facts.pop() if len(facts) == 1 else ""
     if fact := fact or fact_of(name, values, [row for head in heads for row in head.rows]):
         return ColumnState(name, FACT, fact, rows)
-    texts = [value for value in values if isinstance(value, str)]
-    is_long = bool(texts) and sum(map(len, texts)) >= _LONG * len(values)
     said = split_of(name, [(head.split, own) for head, own in found]) or verdict_of(name, values)
     is_split, shown, keep = said or (False, "", "")
-    return ColumnState(
-        name, UNREAD, _example(values), rows, shown, keep, is_split=is_split, is_long=is_long
-    )
+    return ColumnState(name, UNREAD, _example(values), rows, shown, keep, is_split=is_split)
 
 
 def fact_of(name: str, values: Sequence[Any], rows: Sequence[Row]) -> str:
@@ -191,7 +188,7 @@ def verdict_of(name: str, values: Sequence[Any]) -> Rule | None:
     """The rule that takes the right rows by a column of two verdicts; None for another column."""
     said = _said(values)
     pair = next((each for each in _VERDICTS if {*said} == {*each}), None)
-    if pair is None:
+    if pair is None or len(values) <= _LEAST:
         return None
     right = {value: None for value, word in zip(values, said, strict=True) if word == pair[1]}
     return False, _counted(Counter(said), pair), _keep(name, [*right])
@@ -200,30 +197,42 @@ def verdict_of(name: str, values: Sequence[Any]) -> Rule | None:
 def split_of(name: str, values: Sequence[tuple[str, Sequence[Any]]]) -> Rule | None:
     """The rule that takes one split by a column which names it; None for another column.
 
-    values: of each file, with its split. All are words of splits, of several or of another split
-    than that of their file; or all are true or false, where the name has a word of a split.
+    values: of each file, with its split. All have words of splits, of several or of another split
+    than that of their file; or all are true or false, where the name has a word of a split, or
+    says that it is one.
     """
     every = [value for _, own in values for value in own]
     said = _said(every)
     counts = Counter(said)
-    if said and {*said} <= {*SPLIT_WORDS}:
+    if said and all(_splits_in(each) for each in counts):
         named: dict[str, set[str]] = {}
         for split, own in values:
-            named.setdefault(split, set()).update(SPLIT_WORDS[each] for each in _said(own))
+            named.setdefault(split, set()).update(*map(_splits_in, _said(own)))
         known = {*SPLIT_WORDS.values()}
         if not any(len(each | ({split} & known)) > 1 for split, each in named.items() if each):
             return None
-        of_train = {each for each in counts if SPLIT_WORDS[each] == "train"} or {*counts}
-        order = sorted(counts, key=lambda each: (SPLIT_WORDS[each] != "train", each))
-    else:
+        of_train = {each for each in counts if _splits_in(each) == {"train"}} or {*counts}
+        order = sorted(counts, key=lambda each: (_splits_in(each) != {"train"}, each))
+    elif {_TRUTH.get(each) for each in said} == {"0", "1"}:
         splits = [SPLIT_WORDS[word] for word in words(name) if word in SPLIT_WORDS]
-        if not splits or {_TRUTH.get(each) for each in said} != {"0", "1"}:
+        if not splits and _SPLIT_NAMES.isdisjoint(words(name)):
             return None
-        is_train = "1" if splits[0] == "train" else "0"
+        # Nobody knows which number is for training: the one of most rows is shown.
+        is_train = _TRUTH[counts.most_common(1)[0][0]] if not splits else "0"
+        is_train = "1" if splits[:1] == ["train"] else is_train
         of_train = {each for each in counts if _TRUTH[each] == is_train}
         order = sorted(counts)
+    else:
+        return None
     taken = {value: None for value, word in zip(every, said, strict=True) if word in of_train}
     return True, _counted(counts, order), _keep(name, [*taken])
+
+
+def _splits_in(value: str) -> set[str]:
+    """The splits that the words of a value name; what is held out in other words is `other`."""
+    found = words(value)
+    named = {SPLIT_WORDS[word] for word in found if word in SPLIT_WORDS}
+    return named or {"other" for word in found if word in _HELD or word.startswith("eval")}
 
 
 def _said(values: Sequence[Any]) -> list[str]:

@@ -6,7 +6,7 @@ Whoever reads the rows of a drop makes the states, as `gristmill/corpora/account
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,7 +36,6 @@ class ColumnState:
     values: of a column that may divide or judge the rows, its values with their numbers; default
         none. keep: the rule of a recipe that takes the rows that are right, or of one split.
     is_split: whether these values say the split of a row, and not whether the row is right.
-    is_long: whether it has long texts.
     """
 
     name: str
@@ -46,12 +45,11 @@ class ColumnState:
     values: str = ""
     keep: str = ""
     is_split: bool = False
-    is_long: bool = False
 
     def __str__(self) -> str:
         counted = f"in {self.rows:,} row{'' if self.rows == 1 else 's'}" if self.rows else ""
         said = self.what or counted
-        name = printable(cut(self.name, _LONGEST))
+        name = printable(cut(self.name, _LONGEST)) or "a column without a name"
         return f"{name} ({said})" if said and self.state != IGNORED else name
 
 
@@ -66,17 +64,7 @@ def _by_state(states: Sequence[ColumnState]) -> Iterator[str]:
         if not found:
             continue
         more = f" and {len(found) - _MOST:,} more" if len(found) > _MOST else ""
-        cure = _cure(states) if state == UNREAD else ""
-        yield f"{said}: {', '.join(map(str, found[:_MOST]))}{more}{cure}"
-
-
-def _cure(states: Iterable[ColumnState]) -> str:
-    """How a question takes a long text that nothing reads; empty where there is none."""
-    long = next((each.name for each in states if each.state == UNREAD and each.is_long), None)
-    asks = any(each.state == READ and each.what.endswith("question") for each in states)
-    if long is None or not asks:
-        return ""
-    return f'; if a question needs one, write question = {{ template = "{{{long}}}\\n\\n.." }}'
+        yield f"{said}: {', '.join(map(str, found[:_MOST]))}{more}"
 
 
 def _rule(column: ColumnState) -> str:

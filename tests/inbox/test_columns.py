@@ -33,11 +33,3 @@ def test_many_columns_are_counted_and_names_are_cut_and_made_printable() -> None
     assert line.endswith("c11 and 3 more")
     (line,) = column_lines([ColumnState("\x1b[31m" + "n" * 99, UNREAD)])
     assert "\x1b" not in line and "more characters" in line
-
-
-def test_a_long_text_that_nothing_reads_is_offered_where_a_question_is_read() -> None:
-    long = ColumnState("story", UNREAD, is_long=True)
-    cure = 'if a question needs one, write question = { template = "{story}\\n\\n.." }'
-    asked = ColumnState("q", READ, "form a: question")
-    assert column_lines([asked, long])[1] == f"not read: story; {cure}"
-    assert column_lines([ColumnState("q", READ, "texts"), long])[1] == "not read: story"

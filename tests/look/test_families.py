@@ -196,7 +196,7 @@ READ = {
             "data/arc_evaluation2_solutions.json": json.dumps({"t": [[[4]]]}),
         },
         'kind = "arc"\nsources = ["mine/data"]\n[settings]\nevaluation = ["evaluation2"]\n'
-        'dtype = "uint8"\n',
+        'num_aug = 20\ndtype = "uint8"\n',
     ),
     "Sudoku with a sign": (
         {"sudoku.csv": f"puzzle,solution\n{CLUES.replace('.', '_')},{RIGHT}\n"},
@@ -217,7 +217,7 @@ READ = {
             "arc-agi_evaluation2_solutions.json": json.dumps({"t": [[[4]]]}),
         },
         'kind = "arc"\nsources = ["mine"]\n[settings]\nevaluation = ["evaluation2"]\n'
-        'dtype = "uint8"\n',
+        'num_aug = 20\ndtype = "uint8"\n',
     ),
     "Sudoku": (
         {"sudoku.csv": f"quizzes,solutions\n{CLUES},{RIGHT}\n"},

@@ -319,7 +319,7 @@ LONG = "A long story about the number {n} and the people of a small town."
     [
         (
             {"Document": LONG, "Question": "How many are there, {n}?", "Answer": "1"},
-            'if a question needs one, write question = { template = "{Document}\\n\\n.." }',
+            "not read: Document (as ",
         ),
         (
             {"goal": "How do I open jar number {n}?", "one": "twist {n}", "two": "hit", "label": 0},

@@ -88,13 +88,15 @@ class Tasks(NamedTuple):
             key = jq((self.pairs,))
             tasks += f" | map_values({{train: {key}[:-1], test: {key}[-1:]}})"
         subset = re.sub("[^A-Za-z0-9]+", "", next((key for key in above[::-1] if key), ""))
-        name, slurp = f"arc_{subset or 'training'}", " -s" if self.file.endswith(_LINES) else ""
+        # Tasks that are held out by the name of their file do not become training.
+        subset = subset or ("evaluation" if _TESTS.search(self.file.lower()) else "training")
+        name, slurp = f"arc_{subset}", " -s" if self.file.endswith(_LINES) else ""
         return (
             "tasks of ARC in one file: make two files as Kaggle's of them, in a folder of their "
             f"own: `jq{slurp} {quote(tasks)} {quote(self.file)} > {name}_challenges.json` and "
             f"`jq 'map_values([.test[] | {self.output}])' {name}_challenges.json > "
             f"{name}_solutions.json`"
-            + (f", and so for each other key beside {above[-1]!r}" if above else "")
+            + f", and so for each other {f'key beside {above[-1]!r}' if above else 'file of tasks'}"
         )
 
 
@@ -132,6 +134,8 @@ _ENDINGS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _EVERY: Final = tuple({ending for endings in _ENDINGS.values() for ending in endings})
 _TESTS: Final = re.compile(r"(?<![a-z])(test|eval|evaluation|val|valid|validation)(?![a-z])")
+_FIRST_TRY: Final = 20
+"""Augmentations of a task in a recipe that is proposed, as `arc-1-aug-20` has them."""
 _NAMED: Final = 5
 _SPLITS: Final = frozenset({"train.csv", "test.csv", "train.jsonl", "test.jsonl"})
 _SPLIT_NAMES: Final = "only train.csv and test.csv, or .jsonl, in one folder are splits"
@@ -323,6 +327,7 @@ def _arc_settings(names: Collection[str], is_part: bool) -> Iterator[str]:
     tested = [name for name in tested if version[name] == last] or [*names]
     if tested != [EVALUATION]:
         yield f"{EVALUATION} = {json.dumps(sorted(tested))}"
+    yield f"num_aug = {_FIRST_TRY}"
     yield 'dtype = "uint8"'
 
 

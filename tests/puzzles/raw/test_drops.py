@@ -342,10 +342,10 @@ def test_a_guess_names_sources_that_are_read_and_folders_that_test(tmp_path: Pat
         (drop / f"{name}.json").write_text(json.dumps(TASK))
     assert proposal(drop) == (
         'kind = "arc"\nsources = ["own/corpus"]\n[settings]\nleaks = "drop"\n'
-        'evaluation = ["Copy", "Count"]\ndtype = "uint8"\n'
+        'evaluation = ["Copy", "Count"]\nnum_aug = 20\ndtype = "uint8"\n'
     )
     (drop / "corpus/Copy").rename(drop / "corpus/evaluation")
-    made = 'kind = "arc"\nsources = ["own/corpus"]\n[settings]\ndtype = "uint8"\n'
+    made = 'kind = "arc"\nsources = ["own/corpus"]\n[settings]\nnum_aug = 20\ndtype = "uint8"\n'
     assert proposal(drop) == made
 
 
@@ -363,7 +363,7 @@ def test_folders_that_do_not_fit_are_left_out_and_the_setting_is_named(tmp_path:
     assert found.left_out == {"b/": "no recipe reads this folder"}
     (note,) = found.notes
     assert "do not fit: b (y.json: train pair 0, input, row 0: " in note and cure in note
-    assert f"[settings]\n{cure}\ndtype" in proposal(drop)
+    assert f"[settings]\n{cure}\nnum_aug" in proposal(drop)
     with pytest.raises(BadInput, match=re.escape(cure)):
         account(drop, recipes=[Recipe("r", "arc", ("own",))])
     chosen = Recipe("r", "arc", ("own",), {"subsets": ["a", "evaluation"]})
@@ -391,4 +391,7 @@ def test_of_several_versions_of_a_collection_the_last_one_is_proposed(
 ) -> None:
     for name in subsets.split():
         write_subset(tmp_path / "own", name, {"t": TASK})
-    assert proposal(tmp_path / "own").partition("[settings]\n")[2] == f'{settings}dtype = "uint8"\n'
+    assert (
+        proposal(tmp_path / "own").partition("[settings]\n")[2]
+        == f'{settings}num_aug = 20\ndtype = "uint8"\n'
+    )
