@@ -31,7 +31,8 @@ _LEFT_OUT: Final = ("evidence", "keep", "split", "dedup", "sample", "cap", "drop
 """Those of records that are whole, and that a rule of their corpus leaves out."""
 
 CURES: Final[Mapping[str, str]] = {
-    "json": "write an object a line with no comma behind it, or one array of objects",
+    "json": "write an object a line with no comma behind it, or one array of objects; a file that "
+    "ends in the middle of one was cut: get it again",
     "object": 'write an object a line, as {"messages": [..]} of a list of messages, or '
     '{"text": ".."} of a text',
     "number": "write null where there is no number",
