@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -89,9 +90,14 @@ def show(
         if not item.reason and (item.status != "unchanged" or len(unchanged) <= _FEW)
     ]
     _show_by_asset(listed, started_in)
+    # What becomes of a column is mostly the same in all partitions of an asset: it is said once.
+    counts = Counter((item.asset, line) for item in listed for line in item.columns.split("\n"))
     for item in listed:
-        for line in filter(None, (item.account, *item.columns.split("\n"), item.not_checked)):
-            say(f"{shown_text(item.target)}: {shown_text(line)}")
+        columns = {line: counts.pop((item.asset, line), 0) for line in item.columns.split("\n")}
+        lines = {item.account: 1, **columns, item.not_checked: 1}
+        for line in (line for line, count in lines.items() if line and count):
+            more = f" and {lines[line] - 1:,} more" if lines[line] > 1 else ""
+            say(f"{shown_text(item.target)}{more}: {shown_text(line)}")
     for line in reasons(outcomes):
         say(line)
     say(_summary(outcomes, seconds, named))

@@ -119,7 +119,7 @@ def _unread(name: str, heads: Sequence[Head], rows: int) -> ColumnState | None:
     values = [value for _, own in found for value in own]
     if not values:
         return ColumnState(name, UNREAD, rows=rows) if rows else None
-    # The numbers of rows begin anew in each file, and a file of two rows does not show an id.
+    # The numbers of rows begin again in each file, and a file of two rows does not show an id.
     facts = {fact_of(name, own, head.rows) for head, own in found if own}
     fact = facts.pop() if len(facts) == 1 else ""
     if fact := fact or fact_of(name, values, [row for head in heads for row in head.rows]):

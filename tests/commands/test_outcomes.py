@@ -77,6 +77,17 @@ def test_the_account_and_what_was_not_checked_follow_the_table(printed) -> None:
     ]
 
 
+def test_what_becomes_of_columns_in_several_partitions_is_said_once(printed) -> None:
+    both = "read: q\nnot read: b"
+    first, second = (replace(BUILT, partition=key, columns=both) for key in ("d1", "d2"))
+    other = replace(BUILT, partition="d3", columns="read: q\nnot read: c")
+    assert printed(first, second, other)[-4:-1] == [
+        "macroxue/pack d1 and 2 more: read: q",
+        "macroxue/pack d1 and 1 more: not read: b",
+        "macroxue/pack d3: not read: c",
+    ]
+
+
 def test_a_partition_that_is_not_published_has_one_line_with_its_reason(printed) -> None:
     lines = printed(FAILED, NOT_BUILT)
     assert lines == [

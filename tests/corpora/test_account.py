@@ -73,7 +73,7 @@ def test_what_ends_another_text_in_most_rows_is_a_result_and_no_id(form: str) ->
     assert fact_of("result", values, apart) in ("id", "number of the row")
 
 
-def test_the_numbers_of_rows_begin_anew_in_each_file() -> None:
+def test_the_numbers_of_rows_begin_again_in_each_file() -> None:
     heads = [Head(split, rows(n=[*range(100, 112)])) for split in ("train", "test")]
     assert state("n", heads) == ColumnState("n", FACT, "number of the row")
     # A file of two rows says nothing of its own; both together show an id.

@@ -40,6 +40,7 @@ def _noted(make: Callable[..., Any], file: str) -> Callable[..., Any]:
                 return make(attempt)
             finally:
                 hook.end()
+                _Child.end_idle()  # the account of the drop, which decides no byte, uses it
 
     return noted
 
