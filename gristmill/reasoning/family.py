@@ -101,6 +101,7 @@ _NORMALIZED = Asset(
         "rejected_by": "refused",
         "left_out_by": "left out",
         "without_cot_by": "kept without cot",
+        "part_unread_by": "kept without a part of their text",
     },
     counted=call(f"{_LAWS}.texts:notes"),
     listed=["shapes", "unknown_keys", "ids_again"],

@@ -221,6 +221,7 @@ class NormalizeSummary(Summary):
     unknown_keys: Mapping[str, int]
     without_cot_by: Mapping[str, int]
     ids_again: Mapping[str, int]
+    part_unread_by: Mapping[str, int]
 
 
 def normalize(
@@ -299,6 +300,23 @@ def _thoughts(corpus: Corpus) -> Iterator[tuple[str, tuple[str, Callable[[Row], 
             yield form.name, (value["think"], text_of(value["think"], Names(form.parts)))
 
 
+def _cut_twice(corpus: Corpus) -> Iterator[tuple[str, tuple[str, Callable[[Row], str], list[str]]]]:
+    """Yield each form whose cot and answer are between marks in one column.
+
+    With the name of the column, what reads it, and the marks: a text outside of both is lost.
+    """
+    for form in corpus.forms:
+        cot, answer = form.values.get("cot"), form.values.get("answer")
+        if not isinstance(cot, Mapping) or not isinstance(answer, Mapping):
+            continue
+        column = answer.get("column")
+        if "between" not in answer or column != cot.get("think", cot.get("column")):
+            continue
+        marks = [*cot.get("between", ("<think>", _CLOSE)), *answer["between"]]
+        if "think" in cot or "between" in cot:
+            yield form.name, (column, text_of(column, Names(form.parts)), marks)
+
+
 class _Work:
     """One split under way: takes raw rows, writes records."""
 
@@ -319,7 +337,8 @@ class _Work:
         self.shapes: Counter[str] = Counter()
         self.cleaned: Counter[str] = Counter()
         self.without_cot_by: Counter[str] = Counter()
-        self._thoughts = dict(_thoughts(corpus))
+        self.part_unread_by: Counter[str] = Counter()
+        self._thoughts, self._cut_twice = dict(_thoughts(corpus)), dict(_cut_twice(corpus))
         self._corpus, self._paths = corpus, paths
         self._file, self._places, self._refused = file, places, refused
         self._line = LineWriter(corpus).line
@@ -374,6 +393,7 @@ class _Work:
             cleaned=dict(self.cleaned),
             unknown_keys=dict(self._unknown.counts if self._unknown else {}),
             without_cot_by=dict(self.without_cot_by),
+            part_unread_by=dict(self.part_unread_by),
             ids_again={} if self.again is None else {self.again: self.count_again},
         )
 
@@ -457,13 +477,25 @@ class _Work:
         self._waiting += len(line)
         self.records += 1
         self.with_cot += has_cot
-        if cot is None and shape in self._thoughts:
-            column, read = self._thoughts[shape]
-            if (whole := read(row)).strip() and _CLOSE not in whole:
-                self.without_cot_by[f"think:{column}"] += 1
+        if shape in self._thoughts or shape in self._cut_twice:
+            self._count_unread(record, row)
         self.with_steps += steps is not None
         self.empty += is_empty
         self.shapes[shape] += 1
+
+    def _count_unread(self, record: Record, row: Mapping[str, Any]) -> None:
+        """Count a record of whose text a part is in no value."""
+        if record.cot is None and record.shape in self._thoughts:
+            column, read = self._thoughts[record.shape]
+            if (whole := read(row)).strip() and _CLOSE not in whole:
+                self.without_cot_by[f"think:{column}"] += 1
+        if record.shape in self._cut_twice:
+            column, read, marks = self._cut_twice[record.shape]
+            whole = read(row)
+            for part in (record.cot or "", record.answer, *marks):
+                whole = whole.replace(part, "", 1)
+            if whole.strip():
+                self.part_unread_by[column] += 1
 
     def _count_again(self, found: tuple[Place, bool] | None, place: Place) -> None:
         """Count a record with the id of another one before it; the first two places are kept."""

@@ -27,6 +27,7 @@ GSM8K_TEST = "4cef33a7737174083116224c95e3502b8e3a9a5fe85cb3c545f8a48cc22ab1f9"
 REAL = REAL_DATA / "reasoning"
 needs_real_data = pytest.mark.skipif(not REAL.is_dir(), reason=f"no {REAL}")
 ROW = {"question": "q", "answer": "a"}
+_END = "</think>"
 
 
 def _linked(drop: Path, *files: str) -> Path:
@@ -273,6 +274,25 @@ def test_rows_whose_thought_has_no_end_are_kept_and_counted(tmp_path: Path) -> N
     kind = kind_of_asset("reasoning/normalized")
     assert kind is not None
     assert kind.set_aside_of(counts_of(made)) == {"kept without cot": {"think:g": 2}}
+
+
+@pytest.mark.parametrize(
+    "thinking", [{"think": "g"}, {"column": "g", "between": ["<think>", _END]}]
+)
+def test_a_text_outside_of_thought_and_answer_is_counted(
+    tmp_path: Path, thinking: dict[str, Any]
+) -> None:
+    answers = ["<a>4</a>", " Let us see: <a>4</a>", "\n<a>4</a>\n", "<a>4</a> So it is.", ""]
+    rows = [{"q": "q", "g": f"<think>t 4{_END}{each}"} for each in answers]
+    write(tmp_path / "mine", "train.jsonl", rows)
+    cut = {"column": "g", "between": ["<a>", "</a>"], "which": "last"}
+    table = {"schema": 1, "name": "mine", "question": "q", "cot": thinking}
+    for at, (answer, unread) in enumerate(
+        [(cut, {"g": 2}), ({"column": "g", "after": _END}, {}), ("g", {})]
+    ):
+        config = CorpusConfig(corpus=json.dumps(table | {"answer": answer}))
+        made = normalize(tmp_path / "mine", tmp_path / f"out{at}", config, split="train")
+        assert (made.records, made.part_unread_by) == (5, unread)
 
 
 def _two(tmp_path: Path, second: bytes, name: str = "train-1.jsonl", **config: Any) -> str:
