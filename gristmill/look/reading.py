@@ -17,13 +17,14 @@ from typing import Any, Final
 import orjson
 
 from gristmill.contract import BadInput, GristmillError, os_reason
-from gristmill.corpora.corpus import Corpus, corpus_of_table
+from gristmill.corpora.corpus import corpus_of_table
+from gristmill.corpora.raw import parquet
 from gristmill.corpora.raw.drops import kind
+from gristmill.corpora.raw.heads import of_parquet
 from gristmill.corpora.raw.rows import held_under, rows, unpacked
 from gristmill.corpora.raw.tables import delimiter_of
 from gristmill.corpora.raw.texts import CURES, Unfit
 from gristmill.look.columns import Columns, message_keys
-from gristmill.look.footers import Footer, footer_of, footers_of
 from gristmill.untrusted.files import END, LinkRule, alike, ends, open_file
 from gristmill.untrusted.lines import lines
 from gristmill.untrusted.walk import is_hidden, list_files
@@ -83,7 +84,7 @@ class FileLook:
 class Reading:
     """What was found in a folder, or in one file.
 
-    files: data files. others: other files, and why nothing reads them; sizes: of all files.
+    files: data files. others: sizes of other files. refused: files, and why nothing reads them.
     notes: files with equal bytes, rows that are there twice.
     """
 
@@ -120,7 +121,7 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
     chosen = _spaced(found.files, len(found.files) if is_all else FILES)
     seen = _Seen(max(_LEAST_ROWS, _ROWS // max(len(chosen), 1)), is_all)
     paths = [found.root / each.name for each in chosen if each.name.lower().endswith(".parquet")]
-    seen.footers = footers_of(paths, links)
+    seen.footers = of_parquet(parquet.footers, paths, links) if paths else {}
     for file in chosen:
         try:
             _read_file(found.root, file, links, file.name in whole, seen)
@@ -178,7 +179,7 @@ class _Seen:
         self.rows = self.again = 0
         self._keys: set[bytes] = set()
         self.kept_bytes = _KEPT_BYTES
-        self.footers: Mapping[Path, Footer] = {}
+        self.footers: Mapping[Path, Any] = {}
         self.alike: Counter[tuple[str, ...]] = Counter()
 
     def add(self, octets: bytes) -> None:
@@ -196,7 +197,11 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
     ending, _ = kind(path.name) or ("", "")
     rows_said: int | None = None
     if ending == "parquet":
-        footer = seen.footers.get(path) or footer_of(path, links)
+        footer = seen.footers[path]
+        if isinstance(footer, Exception):  # another file may have ended the child
+            footer = of_parquet(parquet.footers, [path], links)[path]
+        if isinstance(footer, Exception | str):
+            raise footer if isinstance(footer, Exception) else BadInput(path, footer)
         file.names, file.binary, rows_said = footer
         if not is_whole and seen.alike[tuple(file.names)] >= _MOST_ALIKE:
             _count(path, links, file, rows_said, 0)
@@ -262,17 +267,14 @@ def _octets(row: Mapping[str, Any]) -> bytes:
 
 def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
     names = [name for name in file.names if name not in file.binary]
-    if ending in ("csv", "tsv") and (found := _headless(path, ending, links)):
-        file.headerless = found
-        return rows(path, _any(["question"], {"files": "*", **found}), links)
-    return rows(path, _any(names), links)
-
-
-def _any(columns: Sequence[str], table: Mapping[str, Any] | None = None) -> Corpus:
-    """A corpus that reads columns, so that its reader gives them."""
-    form = {"name": "any", "when": list(columns), "question": {"constant": ""}}
-    rule = {} if table is None else {"headerless": table}
-    return corpus_of_table({"name": "any", "files": {"train": "*"}, "form": [form], **rule})
+    bare = _headless(path, ending, links) if ending in ("csv", "tsv") else None
+    # A corpus that reads columns, so that its reader gives them.
+    table: dict[str, Any] = {"name": "any", "files": {"train": "*"}}
+    form = {"name": "any", "when": ["question"] if bare else names, "question": {"constant": ""}}
+    if bare:
+        file.headerless = bare
+        table["headerless"] = {"files": "*", **bare}
+    return rows(path, corpus_of_table({**table, "form": [form]}), links)
 
 
 def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None:
@@ -301,8 +303,8 @@ def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None
     if len(cells) < 2 or is_marked or is_numbered or not is_row:
         return None
     letters = [chr(ord("A") + place) for place in range(len(cells) - 2)]
-    names = ["question", "answer", "rationale"][: len(cells)]
-    names += [f"column_{number}" for number in range(4, len(cells) + 1)]
+    more = [f"column_{number}" for number in range(4, len(cells) + 1)]
+    names = [*["question", "answer", "rationale"][: len(cells)], *more]
     if len(letters) > 1 and cells[-1].strip() in letters:
         names = ["question", *letters, "answer"]
     return {"columns": names, **({} if is_literal else {"newline": "\\n"})}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Final
 
-from gristmill.corpora.raw.drops import SPLIT_WORDS, stem, words
+from gristmill.corpora.raw.drops import SPLIT_WORDS, matches, stem, words
 
 _NUMBERS: Final = re.compile(
     r"(?<![A-Za-z0-9.])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # of writers of tables
@@ -77,15 +76,11 @@ def globs_of(
         glob, own = _starred(name), literal(name)
         # What stands for one name alone is not compared with all others.
         if glob != own and glob not in taken:
-            taken[glob] = {of for other, of in {**every, **others}.items() if takes(glob, other)}
+            taken[glob] = {
+                of for other, of in {**every, **others}.items() if matches(other, [glob])
+            }
         made.setdefault(split, {})[glob if taken.get(glob) == {split} else own] = None
     return {split: list(globs) for split, globs in made.items()}
-
-
-def takes(glob: str, name: str) -> bool:
-    """Whether a glob of a recipe takes a file: by its path where the glob has a folder."""
-    path = name if "/" in glob else name.rpartition("/")[2]
-    return fnmatchcase(path.lower(), glob.lower())
 
 
 def _starred(name: str) -> str:

@@ -6,7 +6,7 @@ Source: `docs/formats/reasoning.md#accounts`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import islice
@@ -138,28 +138,40 @@ def _spaced(names: Sequence[str]) -> Sequence[str]:
 
 def rows_of_parquet(paths: Collection[Path], links: LinkRule) -> dict[Path, list[Row]]:
     """The first rows of Parquet files, of all columns that JSON has; none of damaged files."""
-    good: list[Path] = []
-    found: list[list[bytes | str] | None] = []
-    with ExitStack() as files:
-        descriptors = []
-        for path in paths:
-            with suppress(GristmillError, OSError):
-                file = files.enter_context(open_file(path, root=path.parent, links=links))
-                parquet.check_begin(os.pread(file.fileno(), HEAD_BYTES, 0), path)
-                descriptors.append(file.fileno())
-                good.append(path)
-        if good:
-            with suppress(GristmillError, OSError):
-                found = child.run(
-                    parquet.heads,
-                    good,
-                    _ROWS,
-                    file=good[0],
-                    descriptors=descriptors,
-                    seconds=_SECONDS,
-                )
+    found = of_parquet(parquet.heads, paths, links, _ROWS)
     return {
         path: [parquet.row_of(each) for each in own if isinstance(each, bytes)]
-        for path, own in zip(good, found, strict=False)
-        if own is not None
+        for path, own in found.items()
+        if isinstance(own, list)
     }
+
+
+def of_parquet(
+    work: Callable[..., list[Any]], paths: Collection[Path], links: LinkRule, *more: Any
+) -> dict[Path, Any]:
+    """What one child process finds in each of some Parquet files; else the error.
+
+    work: what it runs, of `parquet.py`. more: what that takes besides the files.
+    """
+    good: dict[Path, Any] = {}
+    found: dict[Path, Any] = {}
+    with ExitStack() as files:
+        for path in paths:
+            try:
+                file = files.enter_context(open_file(path, root=path.parent, links=links))
+                parquet.check_begin(os.pread(file.fileno(), HEAD_BYTES, 0), path)
+                good[path] = file.fileno()
+            except (GristmillError, OSError) as error:
+                found[path] = error
+        try:
+            made = good and child.run(
+                work,
+                [*good],
+                *more,
+                file=next(iter(good)),
+                descriptors=[*good.values()],
+                seconds=_SECONDS + len(good),
+            )
+            return {**found, **dict(zip(good, made, strict=True))}
+        except (GristmillError, OSError) as error:
+            return {**found, **dict.fromkeys(good, error)}
