@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -244,17 +244,15 @@ def _unread(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> l
     return notes
 
 
-def _absent(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> list[str]:
-    """Notes on a column that the `corpus.toml` of the folder names and no row read here has."""
+def _absent(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> Iterator[str]:
+    """Yield the column that the `corpus.toml` of the folder names and no row read here has."""
     rows = [row for part in parts for row in part.sample]
-    own = [corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN and rows]
-    notes = []
-    for corpus in (each for each in own if not each.is_built_in):
-        forms = Reader(corpus).forms
+    for corpus in (corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN and rows):
+        forms = [] if corpus.is_built_in else Reader(corpus).forms
         took = {next((each.form.name for each in forms if each.fits(row)), "") for row in rows}
-        if rule := absent(corpus, took, {name for row in rows for name in row}):
-            notes.append(f"{CORPUS}: {rule}")
-    return notes
+        rule = forms and absent(corpus, took, {name for row in rows for name in row})
+        if rule:
+            yield f"{CORPUS}: {rule}"
 
 
 def write(found: Look, data_root: Path = Path("data")) -> Path:
@@ -349,12 +347,10 @@ def _same_questions(found: Look) -> list[str]:
     for file in found.reading.files:
         # What is held out by its name is not to be in train, either.
         is_held = says_split(file.name) and not says_train(file.name)
-        is_own = is_held or not matches(file.name, leave)
-        if file.name in guesses and is_own:
+        if file.name in guesses and (is_held or not matches(file.name, leave)):
             texts = (_asked_of(row, guesses[file.name]) for row in file.sample)
-            places = zip(texts, file.numbers, strict=True)
-            first = {text: number for text, number in reversed([*places]) if text}
-            asked[file.name] = first
+            places = [*zip(texts, file.numbers, strict=True)]
+            asked[file.name] = {text: number for text, number in reversed(places) if text}
     notes = []
     names = sorted(name for name in asked if asked[name])[:_PAIRS]
     for name, other in combinations(names, 2):

@@ -119,9 +119,9 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
     """
     whole = _read_whole(found.files, is_all)
     chosen = _spaced(found.files, len(found.files) if is_all else FILES)
-    seen = _Seen(max(_LEAST_ROWS, _ROWS // max(len(chosen), 1)), is_all)
     paths = [found.root / each.name for each in chosen if each.name.lower().endswith(".parquet")]
-    seen.footers = of_parquet(parquet.footers, paths, links) if paths else {}
+    footers = of_parquet(parquet.footers, paths, links) if paths else {}
+    seen = _Seen(max(_LEAST_ROWS, _ROWS // max(len(chosen), 1)), is_all, footers)
     for file in chosen:
         try:
             _read_file(found.root, file, links, file.name in whole, seen)
@@ -171,16 +171,18 @@ def _spaced(files: Sequence[FileLook], most: int) -> list[FileLook]:
     return [files[place * (len(files) - 1) // (most - 1)] for place in range(most)]
 
 
+@dataclass
 class _Seen:
-    """Rows that were read, by a hash of 64 bits. again: how many had been there before."""
+    """What was read of all files. again: rows that had been there before, by a hash of 64 bits."""
 
-    def __init__(self, count: int, is_all: bool) -> None:
-        self.count, self.is_all = count, is_all
-        self.rows = self.again = 0
-        self._keys: set[bytes] = set()
-        self.kept_bytes = _KEPT_BYTES
-        self.footers: Mapping[Path, Any] = {}
-        self.alike: Counter[tuple[str, ...]] = Counter()
+    count: int
+    is_all: bool
+    footers: Mapping[Path, Any]
+    rows: int = 0
+    again: int = 0
+    kept_bytes: int = _KEPT_BYTES
+    alike: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    _keys: set[bytes] = field(default_factory=set)
 
     def add(self, octets: bytes) -> None:
         self.rows += 1
@@ -190,6 +192,17 @@ class _Seen:
         elif len(self._keys) < _MOST_KEYS:
             self._keys.add(key)
 
+    def footer(self, path: Path, links: LinkRule) -> Any:
+        """Names of columns, those of bytes, and the number of rows. Raises for a bad file."""
+        found = self.footers[path]
+        if isinstance(found, Exception):  # another file may have ended the child
+            found = of_parquet(parquet.footers, [path], links)[path]
+        if isinstance(found, Exception):
+            raise found
+        if isinstance(found, str):
+            raise BadInput(path, found)
+        return found
+
 
 def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen: _Seen) -> None:
     path, left, count, size = root / file.name, _SAMPLE_BYTES, seen.count, 0
@@ -197,15 +210,9 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
     ending, _ = kind(path.name) or ("", "")
     rows_said: int | None = None
     if ending == "parquet":
-        footer = seen.footers[path]
-        if isinstance(footer, Exception):  # another file may have ended the child
-            footer = of_parquet(parquet.footers, [path], links)[path]
-        if isinstance(footer, Exception | str):
-            raise footer if isinstance(footer, Exception) else BadInput(path, footer)
-        file.names, file.binary, rows_said = footer
+        file.names, file.binary, rows_said = seen.footer(path, links)
         if not is_whole and seen.alike[tuple(file.names)] >= _MOST_ALIKE:
-            _count(path, links, file, rows_said, 0)
-            return
+            return _count(path, links, file, rows_said, 0)
         seen.alike[tuple(file.names)] += 1
     found = _rows_of(path, ending, file, links)
     for number, row in found if is_whole else islice(found, count):
@@ -230,7 +237,7 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
             break
     else:
         file.is_exact = is_whole or file.rows < count
-    _count(path, links, file, rows_said, size)
+    return _count(path, links, file, rows_said, size)
 
 
 def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size: int) -> None:
@@ -339,9 +346,8 @@ def _equal_files(found: Reading, links: LinkRule) -> None:
         if file.is_read and file.size:
             by_size.setdefault(file.size, []).append(file.name)
     for size, names in by_size.items():
-        if len(names) < 2:
-            continue
-        for first, *others in alike(found.root, names, links, partial(ends, size)):
+        same_ends = alike(found.root, names, links, partial(ends, size)) if names[1:] else ()
+        for first, *others in same_ends:
             same = "bytes" if size <= 2 * END else "size, the head and the tail"
             rule = f"has the {same} of {first}: its rows would count twice: take one of them out"
             notes += [f"{name} {rule}" for name in others]
