@@ -10,6 +10,7 @@ from gristmill.corpora.account import value_at
 from gristmill.corpora.raw.chat.lists import is_nodes
 from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SPLITS, SYNTH
+from gristmill.look import roles
 from gristmill.look.columns import (
     CHOSEN,
     LIST,
@@ -25,17 +26,6 @@ from gristmill.look.columns import (
     turns_of,
 )
 from gristmill.look.proposal import Part, Proposal, head_of, recipe
-from gristmill.look.roles import (
-    ASKED,
-    CHAT,
-    INSTRUCT,
-    PLAIN,
-    PREFERENCE,
-    QA,
-    TREE,
-    UNKNOWN,
-    words,
-)
 from gristmill.look.splits import globs_of, literal, says_split, says_train, splits_of
 from gristmill.look.transcripts import around_of, ends_of, marks_of, tags_of
 from gristmill.synth.raw import SHARDS
@@ -136,7 +126,7 @@ def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
             own = [name for name in names if name.partition("/")[0] == "all"]
             notes.append("Of several configurations `all` is read: the others are in `leave`.")
             found = splits_of(own)
-    chosen = {each: found[each] for each in SPLITS if each in found}
+    chosen: dict[str, list[str]] = {each: found[each] for each in SPLITS if each in found}
     if is_said and "train" not in chosen:
         chosen["train"] = _trained(found, notes)
     unnamed = [files for split, files in found.items() if split != "train"]
@@ -189,17 +179,17 @@ def _values(part: Part) -> Table | None:
     guess, columns = part.guess, part.columns.by_name
     if {*SYNTH_TEXTS, "synth_id"} <= {*columns}:
         return {"recipe": SYNTH}
-    roles = [[role for role, _ in turns_of(value)] for value in part.values(guess.messages)]
+    turns = [[role for role, _ in turns_of(value)] for value in part.values(guess.messages)]
     # What a question and its answer have not: turns, or a system prompt.
-    has_more = any(said.count("user") > 1 or "system" in said for said in roles)
+    has_more = any(said.count("user") > 1 or "system" in said for said in turns)
     if (
-        guess.form == CHAT
+        guess.form == roles.CHAT
         and guess.messages
         and (has_more or not guess.question or not guess.answer)
     ):
         named = ("completion", guess.answer, "preferred_output", "output")
         replies = [n for n in named if n in columns and n != guess.messages]
-        ends = [said[-1] == "user" for said in roles if said]
+        ends = [said[-1] == "user" for said in turns if said]
         is_asked = bool(ends) and sum(ends) >= _ENDS * len(ends)
         if replies and columns[replies[0]].kind in (MESSAGES, TEXT) and is_asked:
             return {"prompt": guess.messages, "completion": replies[0]}
@@ -209,7 +199,7 @@ def _values(part: Part) -> Table | None:
             return {"messages": guess.messages, "branch": "current_node"}
         return {"messages": guess.messages}
     chosen = part.columns.first(CHOSEN)
-    if guess.form == PREFERENCE and chosen:
+    if guess.form == roles.PREFERENCE and chosen:
         asked = next((n for n in _PROMPTS if n in columns and columns[n].kind == MESSAGES), None)
         if asked and _is_reply(part, chosen):
             return {"prompt": asked, "completion": chosen}
@@ -218,7 +208,7 @@ def _values(part: Part) -> Table | None:
             if any(isinstance(talk, list) and len(talk) > 1 for talk in talks):
                 return {"messages": chosen}
             return {"prompt": guess.question, "completion": chosen} if guess.question else None
-    if guess.form != TREE:
+    if guess.form != roles.TREE:
         return _other_talk(part)
     names = {"id": _IDS, "parent": _PARENTS, "best": ["rank"]}
     tree = {key: name for key, each in names.items() if (name := part.columns.first(each))}
@@ -228,26 +218,26 @@ def _values(part: Part) -> Table | None:
 def _is_reply(part: Part, chosen: str) -> bool:
     """Whether a column has one message, or a list of an assistant's messages alone."""
     talks = [talk if isinstance(talk := talk_of(v), list) else [v] for v in part.values(chosen)]
-    roles = [role for talk in talks for each in talk for role, _ in turns_of([each])]
-    return bool(roles) and all(role == "assistant" for role in roles)
+    said = [role for talk in talks for each in talk for role, _ in turns_of([each])]
+    return bool(said) and all(role == "assistant" for role in said)
 
 
 def _stated(where: Table, rows: Rows) -> Table:
     """What messages say besides role and text: thoughts, weights, other roles; and the system."""
     names = [where[key] for key in ("messages", "prompt", "completion") if key in where]
     found = [talk_of(value_at(row, name)) for row in rows for name in names]
-    talks = [(talk, keys) for talk in found if (keys := message_keys(talk))]
+    talks = [(talk, pair) for talk in found if (pair := message_keys(talk))]
     messages = [message for talk, _ in talks for message in talk]
     keys: dict[str, str] = {}
-    for pair in sorted({pair for _, pair in talks} - {*GUESSED}):
-        keys |= {"role": pair[0], "content": pair[1]}
+    for role_key, text_key in sorted({each for _, each in talks} - {*GUESSED}):
+        keys |= {"role": role_key, "content": text_key}
     if thought := next((key for key in _THOUGHTS if _has_text(messages, key)), None):
         keys["thinking"] = thought
     for name in _WEIGHTS:
         weights = [message[name] for message in messages if message.get(name) is not None]
         if weights and all(weight in (0, 1) for weight in weights):
             keys.setdefault("weight", name)
-    roles = _roles({str(message[pair[0]]) for talk, pair in talks for message in talk})
+    own = _roles({str(message[by[0]]) for talk, by in talks for message in talk})
     answers = [text for talk, _ in talks for role, text in turns_of(talk) if role == "assistant"]
     answers += [row.get(where["completion"]) for row in rows if "completion" in where]
     answers = [each for each in answers if isinstance(each, str)]
@@ -256,7 +246,7 @@ def _stated(where: Table, rows: Rows) -> Table:
     if tags is not None and tags.share >= _FEW and tags.tags != THINK:
         thinking = [*tags.tags]
     system = _system(rows) if names else None
-    stated = {"keys": keys, "roles": roles, "thinking": thinking, "system": system}
+    stated = {"keys": keys, "roles": own, "thinking": thinking, "system": system}
     # Tags of thoughts begin answers, too.
     if "messages" in where and thinking is None and (control := ends_of(answers)):
         stated["marks"] = {CONTROL: control}
@@ -291,7 +281,7 @@ def _has_text(items: Rows, key: str) -> bool:
 def _other_talk(part: Part) -> Table | None:
     """What a recipe says of rows that are conversations in another form; None for other rows."""
     guess, columns = part.guess, part.columns.by_name
-    if guess.form in (QA, INSTRUCT) and guess.question and guess.answer:
+    if guess.form in (roles.QA, roles.INSTRUCT) and guess.question and guess.answer:
         before = next((n for n in _HISTORIES if n in columns and _is_pairs(part, n)), None)
         if before is None or columns[guess.answer].kind != TEXT:
             return _continued(part)
@@ -300,9 +290,9 @@ def _other_talk(part: Part) -> Table | None:
         turns = {"history": before, "user": asked, "assistant": guess.answer}
         system = part.columns.first(SYSTEMS[:2])
         return {"turns": {**({"system": system} if system else {}), **turns}}
-    if guess.form == PREFERENCE:
+    if guess.form == roles.PREFERENCE:
         return _continued(part)
-    if guess.form not in (PLAIN, UNKNOWN, ASKED):
+    if guess.form not in (roles.PLAIN, roles.UNKNOWN, roles.ASKED):
         return None
     listed = (_listed(part, name, column) for name, column in columns.items())
     texts = (name for name, column in columns.items() if column.kind == TEXT)
@@ -314,10 +304,10 @@ def _listed(part: Part, name: str, column: Column) -> Table | None:
     """What a recipe says of a column of lists that are no messages with roles."""
     talks = [talk_of(value) for value in part.values(name)]
     if column.kind == LIST and _is_pairs(part, name):
-        roles = _roles({str(item[0]) for talk in talks for item in talk or ()})
-        return {"messages": name, **({"roles": roles} if roles else {})}
+        own = _roles({str(item[0]) for talk in talks for item in talk or ()})
+        return {"messages": name, **({"roles": own} if own else {})}
     found = [value for value in talks if isinstance(value, list)]
-    if not _TALKS.intersection(words(name)[-1:]) or not found:
+    if not _TALKS.intersection(roles.words(name)[-1:]) or not found:
         return None
     if column.kind == TEXTS:
         # Those whose last question has no answer break turns, and are left out.

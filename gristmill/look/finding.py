@@ -135,14 +135,17 @@ def _propose(found: Look) -> None:
         files = globs_of(splits_of(names), [*left])
         found.proposal = proposal(found.name, kept, files, found.licence, [*left])
     talks, others = _talks(found)
-    if talks is not None and (talks.good or not found.proposal.good or _is_picture(talks)):
+    first = "".join(rule for rule, _ in talks.refused.most_common(1)) if talks is not None else ""
+    # Pictures no recipe reads.
+    is_only = not found.proposal.good or "no text, as a picture" in first
+    if talks is not None and (talks.good or is_only):
         found.proposal, left = talks, dict.fromkeys(others, "holds no conversations")
         # These notes are on what a recipe of a corpus leaves.
         moot = {note for part in parts for note in of_corpus(part)}
         found.notes = [note for note in found.notes if note not in moot]
-    elif talks is not None and talks.refused:
+    elif first:
         found.proposal = Proposal()
-        rule = f"as conversations no row is read: {talks.refused.most_common(1)[0][0]}"
+        rule = f"as conversations no row is read: {first}"
         found.notes.append(f"{rule}; another recipe would lose what these messages say")
     if not found.proposal.text or not found.proposal.rows:
         return
@@ -178,11 +181,6 @@ def _talks(found: Look) -> tuple[Proposal | None, list[str]]:
     if not others or sum(sizes[name] for name in taken) < _MOST * sum(sizes.values()):
         return None, []
     return chat_proposal(found.name, own, sorted(taken), found.licence, others), others
-
-
-def _is_picture(talks: Proposal) -> bool:
-    """Whether rows are no conversations since they have pictures, which no recipe reads."""
-    return any("no text, as a picture" in rule for rule, _ in talks.refused.most_common(1))
 
 
 def _without_unanswered(found: Look, left: dict[str, str]) -> list[Part]:

@@ -9,19 +9,10 @@ import re
 from collections import Counter
 from typing import Final
 
+from gristmill.look import roles
 from gristmill.look.chats import SYSTEMS
 from gristmill.look.columns import CHOSEN, LIST, OBJECTS, TEXT, TEXTS, Column
 from gristmill.look.proposal import Part, toml
-from gristmill.look.roles import (
-    INSTRUCT,
-    PLAIN,
-    PREFERENCE,
-    PYTHON,
-    QA,
-    STEPWISE,
-    is_content,
-    place_of,
-)
 
 _CONTROL: Final = re.compile(
     r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]|<\w{1,20}_\d{1,3}>(?=User|Assistant|Human|System)"
@@ -34,9 +25,11 @@ _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _MOST_NAMED: Final = 8
 _NOTHING: Final = {"nan", "null", "none", "n/a", "<na>"}
 _CURES: Final = {
-    STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",
-    PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
-    PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",
+    roles.STEPWISE: (
+        "completions with a label each: no recipe reads labels; write one row a question"
+    ),
+    roles.PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
+    roles.PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",
 }
 
 
@@ -68,7 +61,7 @@ def of_corpus(part: Part) -> list[str]:
 def _control_texts(part: Part) -> str:
     """Whether texts have tokens of a template or names of speakers, which stay texts."""
     name = part.guess.question
-    if part.guess.form not in (PLAIN, QA, INSTRUCT) or name is None:
+    if part.guess.form not in (roles.PLAIN, roles.QA, roles.INSTRUCT) or name is None:
         return ""
     texts = part.texts(name)
     found = [mark[0] for text in texts if (mark := _CONTROL.search(text))]
@@ -76,7 +69,7 @@ def _control_texts(part: Part) -> str:
         labels = Counter(each for text in texts for each in sorted({*_LABEL.findall(text)}))
         both = [each for each, count in labels.most_common(2) if count >= _SAME * len(texts)]
         found = [" and ".join(both)] if len(both) == 2 and len(texts) > 2 else []
-    if not found or (part.guess.form != PLAIN and " and " in found[0]):
+    if not found or (part.guess.form != roles.PLAIN and " and " in found[0]):
         return ""
     rule = f"{name}: texts with {found[0]}, which stays text: if they are conversations"
     return f'{rule}, a recipe with kind = "chat" and `marks` divides them'
@@ -94,8 +87,12 @@ def _unread_system(part: Part) -> str:
     """Whether there is a column of system prompts, which records of a corpus do not have."""
     guess, columns = part.guess, part.columns.by_name
     name = next((n for n in SYSTEMS if n in columns and columns[n].kind == TEXT), None)
-    answer = guess.answer or (part.columns.first(CHOSEN) if guess.form == PREFERENCE else None)
-    is_pair = guess.form in (QA, INSTRUCT, PREFERENCE) and guess.question and answer
+    answer = guess.answer or (
+        part.columns.first(CHOSEN) if guess.form == roles.PREFERENCE else None
+    )
+    is_pair = (
+        guess.form in (roles.QA, roles.INSTRUCT, roles.PREFERENCE) and guess.question and answer
+    )
     if name is None or not is_pair or name in guess.columns:
         return ""
     turns = {"system": name, "user": guess.question, "assistant": answer}
@@ -106,7 +103,12 @@ def _unread_system(part: Part) -> str:
 def _one_letter(part: Part) -> str:
     """Whether answers are letters or digits: of choices that nothing reads, or of names."""
     guess, columns = part.guess, part.columns.by_name
-    if guess.form not in (QA, INSTRUCT) or guess.answer is None or guess.choices or guess.letters:
+    if (
+        guess.form not in (roles.QA, roles.INSTRUCT)
+        or guess.answer is None
+        or guess.choices
+        or guess.letters
+    ):
         return ""
     answer = columns[guess.answer]
     if not answer.values or not all(map(_ONE.fullmatch, answer.values)):
@@ -117,7 +119,7 @@ def _one_letter(part: Part) -> str:
         if column.kind in (TEXT, TEXTS, OBJECTS, LIST)
         and not any(f"{read}.".startswith(f"{name}.") for read in guess.columns)
         and column.filled > part.columns.rows / 2
-        and is_content(name)
+        and roles.is_content(name)
         and name.strip()
     ]
     values = part.values(answer.name)
@@ -128,7 +130,7 @@ def _one_letter(part: Part) -> str:
         if columns[name].kind != TEXT
         and "." not in name
         and all(
-            isinstance(items, list) and place_of(value, len(items)) is not None
+            isinstance(items, list) and roles.place_of(value, len(items)) is not None
             for value, items in zip(values, part.values(name), strict=True)
         )
     ]
@@ -146,7 +148,7 @@ def _one_letter(part: Part) -> str:
 def _repeated(part: Part) -> str:
     """Whether answers are their questions with other marks or a few other words."""
     question, answer = part.guess.question, part.guess.answer
-    if part.guess.form not in (QA, INSTRUCT) or question is None or answer is None:
+    if part.guess.form not in (roles.QA, roles.INSTRUCT) or question is None or answer is None:
         return ""
     pairs = zip(part.values(question), part.values(answer), strict=True)
     both = [(Counter(a.split()), Counter(b.split())) for a, b in pairs if type(a) is type(b) is str]

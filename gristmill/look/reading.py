@@ -20,7 +20,7 @@ from gristmill.contract import BadInput, GristmillError, os_reason
 from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw import parquet
 from gristmill.corpora.raw.drops import kind
-from gristmill.corpora.raw.heads import of_parquet
+from gristmill.corpora.raw.heads import of_parquet, spaced
 from gristmill.corpora.raw.rows import held_under, rows, unpacked
 from gristmill.corpora.raw.tables import delimiter_of
 from gristmill.corpora.raw.texts import CURES, Unfit
@@ -118,7 +118,7 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
     Memory: 64 MiB of rows, and 100 bytes for each of the first 5,000,000.
     """
     whole = _read_whole(found.files, is_all)
-    chosen = _spaced(found.files, len(found.files) if is_all else FILES)
+    chosen = spaced(found.files, len(found.files) if is_all else FILES)
     paths = [found.root / each.name for each in chosen if each.name.lower().endswith(".parquet")]
     footers = of_parquet(parquet.footers, paths, links) if paths else {}
     seen = _Seen(max(_LEAST_ROWS, _ROWS // max(len(chosen), 1)), is_all, footers)
@@ -163,12 +163,6 @@ def _read_whole(files: Sequence[FileLook], is_all: bool) -> set[str]:
         if is_all or left >= 0:
             whole.add(file.name)
     return whole
-
-
-def _spaced(files: Sequence[FileLook], most: int) -> list[FileLook]:
-    if len(files) <= most:
-        return list(files)
-    return [files[place * (len(files) - 1) // (most - 1)] for place in range(most)]
 
 
 @dataclass

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from gristmill.contract import GristmillError
 from gristmill.corpora.account import Head, Row, states_of
@@ -36,6 +36,7 @@ _FILES: Final = 8
 """Files of a split of which rows are looked at, evenly spaced."""
 _ROWS: Final = 100
 _SECONDS: Final = 120
+T = TypeVar("T")
 _COUNTED: Final = "unknown_keys/"
 _OF_MESSAGES: Final = "ignored/"
 _NO_COUNTS: Final[Mapping[str, float]] = {}
@@ -113,7 +114,7 @@ def _heads(
     chosen = [
         (split, drop / name)
         for split, names in account.taken.items()
-        for name in _spaced(names)
+        for name in spaced(names)
         if kind(name.rpartition("/")[2]) is not None
     ]
     tables = [path for _, path in chosen if path.name.lower().endswith(".parquet")]
@@ -130,10 +131,11 @@ def _heads(
     return found
 
 
-def _spaced(names: Sequence[str]) -> Sequence[str]:
-    if len(names) <= _FILES:
-        return names
-    return [names[place * (len(names) - 1) // (_FILES - 1)] for place in range(_FILES)]
+def spaced(found: Sequence[T], most: int = _FILES) -> Sequence[T]:
+    """Some of what was found, evenly spaced; all of a few."""
+    if len(found) <= most:
+        return found
+    return [found[place * (len(found) - 1) // (most - 1)] for place in range(most)]
 
 
 def rows_of_parquet(paths: Collection[Path], links: LinkRule) -> dict[Path, list[Row]]:
