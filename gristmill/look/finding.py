@@ -210,7 +210,7 @@ def _without_unanswered(found: Look, left: dict[str, str]) -> list[Part]:
 def _of_one_meaning(parts: Sequence[Part], left: dict[str, str]) -> list[Part]:
     """The parts whose answer the first one does not have in another column.
 
-    What files call by two names stands in one form for each; why others are left goes into `left`.
+    What files call by two names is read by a form each; why others are left goes into `left`.
     """
     kept = [*parts[:1]]
     for part in parts[1:]:

@@ -115,7 +115,7 @@ def proposal(
         ending = "*.tsv*" if ".tsv" in bare.files[0].lower() else "*.csv*"
         head["headerless"] = {"files": ending, **bare.headerless}
     forms = [form for _, form in read]
-    return recipe(head, forms if len(forms) == 1 else _told_apart(read), notes, parts)
+    return recipe(head, forms if len(forms) == 1 else _apart(read), notes, parts)
 
 
 def head_of(
@@ -329,7 +329,7 @@ def _share(part: Part, name: str, mark: str) -> float:
     return sum(mark in text for text in texts) / max(len(texts), 1)
 
 
-def _told_apart(read: Sequence[tuple[Part, Table]]) -> list[Table]:
+def _apart(read: Sequence[tuple[Part, Table]]) -> list[Table]:
     """Each form with the columns by which its rows differ from those of the other forms."""
     forms = []
     for number, (part, form) in enumerate(read, 1):
