@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gristmill.contract import GristmillError
-from gristmill.corpora.raw.chat.lists import (
-    call_of,
-    is_nodes,
-    message_list,
-    messages_of,
-    with_thoughts,
-)
+from gristmill.corpora.raw.chat import lists
+from gristmill.corpora.raw.chat.lists import is_nodes
+from gristmill.corpora.raw.chat.messages import GUESSED
+from gristmill.corpora.raw.chat.recipe import ALIASES
 from gristmill.corpora.raw.texts import Unfit
 
 TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
@@ -23,19 +20,18 @@ TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of trut
 MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
 
 ROLE_KEYS: Final = ("role", "from", "speaker", "author", "sender")
-_USUAL: Final = (("role", "content"), ("from", "value"))
 TEXT_KEYS: Final = ("content", "value", "text", "message", "parts")
 SPEAKERS: Final = {
-    **dict.fromkeys(("user", "human", "prompter", "client", "customer"), "user"),
-    **dict.fromkeys(("assistant", "gpt", "bot", "model", "chatgpt", "ai"), "assistant"),
-    **dict.fromkeys(("bing", "bard"), "assistant"),
-    **dict.fromkeys(("tool", "function", "observation", "ipython"), "tool"),
-    **dict.fromkeys(("function_call", "function_response", "tool_call", "tool_response"), "tool"),
-    **{"system": "system", "developer": "developer"},
+    **ALIASES,
+    **dict.fromkeys(("client", "customer"), "user"),
+    **dict.fromkeys(("bot", "model", "chatgpt", "ai", "bing", "bard"), "assistant"),
+    **dict.fromkeys(("function", "observation", "ipython", "function_call"), "tool"),
+    **dict.fromkeys(("function_response", "tool_call", "tool_response"), "tool"),
 }
 """What speakers of messages mean, by their names in lower case."""
 CHOSEN: Final = ("chosen", "preferred")
 """Columns of the better one of two answers."""
+_OF_ITEMS: Final = ((str, TEXTS), (bool, TRUTHS), (dict, OBJECTS))
 _MOST_COLUMNS: Final = 500
 _MOST_VALUES: Final = 20
 _EXAMPLE: Final = 60
@@ -127,21 +123,12 @@ def kind_of(value: Any) -> str:
         return TRUTH
     if isinstance(value, int | float):
         return NUMBER
-    if isinstance(value, str | dict):
-        other = TEXT if isinstance(value, str) else OBJECT
-        return other if message_keys(talk_of(value)) is None else MESSAGES
-    return _kind_of_list(value) if isinstance(value, list) else LIST
-
-
-def _kind_of_list(value: Sequence[Any]) -> str:
-    if all(isinstance(each, str) for each in value):
-        return TEXTS if message_keys(talk_of(value)) is None else MESSAGES
-    if all(isinstance(each, bool) for each in value):
-        return TRUTHS
-    if not all(isinstance(each, dict) for each in value):
-        return LIST
-    keys = message_keys(talk_of(value))
-    return OBJECTS if keys is None else MESSAGES
+    kind = TEXT if isinstance(value, str) else OBJECT if isinstance(value, dict) else LIST
+    if isinstance(value, list):
+        fitting = (of for item, of in _OF_ITEMS if all(isinstance(each, item) for each in value))
+        kind = next(fitting, LIST)
+    is_plain = kind in (LIST, TRUTHS) or message_keys(talk_of(value)) is None
+    return kind if is_plain else MESSAGES
 
 
 def talk_of(value: Any) -> Any:
@@ -154,10 +141,12 @@ def talk_of(value: Any) -> Any:
     if not is_text and not isinstance(value, dict | list):
         return value
     try:
-        found = messages_of(value.values(), "") if is_nodes(value) else message_list(value)
+        is_tree = is_nodes(value)
+        found = lists.messages_of(value.values(), "") if is_tree else lists.message_list(value)
         if not isinstance(found, list):
             return found
-        return with_thoughts([each for each in found if not call_of(each) or each.get("role")])
+        kept = [each for each in found if not lists.call_of(each) or each.get("role")]
+        return lists.with_thoughts(kept)
     except (GristmillError, Unfit, TypeError):
         return value
 
@@ -169,14 +158,23 @@ def message_keys(value: object) -> tuple[str, str] | None:
     """
     if not isinstance(value, list) or not value:
         return None
-    for role in ROLE_KEYS:
-        for text in TEXT_KEYS:
-            if all(
-                isinstance(each, dict) and text in each and isinstance(each.get(role), str)
-                for each in value
-            ) and ((role, text) in _USUAL or any(each[role].lower() in SPEAKERS for each in value)):
-                return role, text
+    for role, text in ((role, text) for role in ROLE_KEYS for text in TEXT_KEYS):
+        if all(
+            isinstance(each, dict) and text in each and isinstance(each.get(role), str)
+            for each in value
+        ) and ((role, text) in GUESSED or any(each[role].lower() in SPEAKERS for each in value)):
+            return role, text
     return None
+
+
+def turns_of(value: Any) -> list[tuple[str | None, Any]]:
+    """What each message of a value is, as a role of a recipe, and its text; none of no messages.
+
+    The role is None for a speaker that nobody knows.
+    """
+    talk = talk_of(value)
+    keys = message_keys(talk)
+    return [(SPEAKERS.get(each[keys[0]].lower()), each[keys[1]]) for each in talk] if keys else []
 
 
 def joined(parts: Iterable[Columns]) -> Columns:
@@ -195,13 +193,3 @@ def joined(parts: Iterable[Columns]) -> Columns:
                 if value in known.values or len(known.values) < _MOST_VALUES:
                     known.values[value] += count
     return made
-
-
-def value_at(row: Any, path: str) -> Any:
-    """The value of a row in a column, or at a place `a.b` in one; None where there is none."""
-    if not isinstance(row, Mapping):
-        return None
-    if path in row:
-        return row[path]
-    first, _, rest = path.partition(".")
-    return value_at(row.get(first), rest) if rest else None

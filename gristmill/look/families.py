@@ -85,19 +85,13 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                 recipe = proposal(path, links, name) if is_puzzle else ""
             except (GristmillError, OSError) as error:
                 refused[inbox] = str(error)
-                if inbox == GAMES and (recipe := _of_steps(path, links)):
-                    taken.append(Taker(inbox, path, name, ["steps of 2048"], recipe, STEPS))
+                with suppress(GristmillError, OSError):
+                    if inbox == GAMES and (recipe := steps_proposal(path, links)):
+                        taken.append(Taker(inbox, path, name, ["steps of 2048"], recipe, STEPS))
                 continue
             if account.taken:
                 taken.append(Taker(inbox, path, name, account.lines, recipe))
     return taken, refused
-
-
-def _of_steps(path: Path, links: LinkRule) -> str:
-    """The steps.toml of a folder with steps; empty for another."""
-    with suppress(GristmillError, OSError):
-        return steps_proposal(path, links)
-    return ""
 
 
 def _key(path: Path, ending: str) -> str:
@@ -115,7 +109,8 @@ def fits(taker: Taker, columns: Columns, found: Reading, links: LinkRule) -> boo
         return True
     if taker.inbox == "synth":
         return {*TEXTS} <= names
-    if {"train", "test"} <= names or any(_is_collected(file.name) for file in found.files):
+    collected = (re.search(r"[-_](challenges|solutions)\.json$", f.name) for f in found.files)
+    if {"train", "test"} <= names or any(collected):
         return True
     places = {(found.root / file.name).parent for file in found.files}
     with suppress(GristmillError, OSError):
@@ -133,29 +128,29 @@ def task_hint(found: Reading, refused: Mapping[str, str], links: LinkRule) -> st
     tasks = tasks_in(found.root, {file.name: file.size for file in found.files}, links)
     if tasks is None:
         return ""
-    if not tasks.way and "/" not in tasks.file:
-        return _FLAT
-    return f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}"
+    is_flat = not tasks.way and "/" not in tasks.file
+    said = f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}"
+    return _FLAT if is_flat else said
 
 
 def hints(found: Reading, columns: Columns, links: LinkRule) -> Iterator[str]:
     """Yield what files are that no family reads in this form, and the form that one reads."""
-    for name in _json_lines(found, links):
-        yield f"{name}: JSON lines, by what it holds: rename it to {name}.jsonl"
+    for name in [name for name in found.others if not name.lower().endswith(".json")][:_MOST]:
+        if _is_json(found.root / name, links):
+            yield f"{name}: JSON lines, by what it holds: rename it to {name}.jsonl"
+    if is_bank(columns):
+        yield _BANK + _no_bank(found, columns, links)
     for is_form, hint in _FORMS:
         if is_form(found, columns):
-            yield hint + (_no_bank(found, columns, links) if is_form is _is_sudoku else "")
+            yield hint
 
 
-def _json_lines(found: Reading, links: LinkRule) -> Iterator[str]:
-    """Yield files whose first line is an object, of those whose ending says nothing of it."""
-    for name in [name for name in found.others if not name.lower().endswith(".json")][:_MOST]:
-        path = found.root / name
-        with suppress(GristmillError, OSError, ValueError):
-            with open_file(path, root=found.root, links=links) as file:
-                first = file.readline(_HEAD)
-            if isinstance(json.loads(first), dict):
-                yield name
+def _is_json(path: Path, links: LinkRule) -> bool:
+    """Whether the first line of a file, whose ending says nothing of it, is an object."""
+    hidden = suppress(GristmillError, OSError, ValueError)
+    with hidden, open_file(path, root=path.parent, links=links) as file:
+        return isinstance(json.loads(file.readline(_HEAD)), dict)
+    return False
 
 
 def _boards(columns: Columns) -> list[Column]:
@@ -166,17 +161,9 @@ def _boards(columns: Columns) -> list[Column]:
     ]
 
 
-def _is_collected(name: str) -> bool:
-    return re.search(r"[-_](challenges|solutions)\.json$", name) is not None
-
-
 def is_bank(columns: Columns) -> bool:
     """Whether rows are Sudokus with their solutions, which no recipe of texts is to read."""
     return len(_boards(columns)) == _PAIR
-
-
-def _is_sudoku(found: Reading, columns: Columns) -> bool:
-    return is_bank(columns)
 
 
 def _no_bank(found: Reading, columns: Columns, links: LinkRule) -> str:
@@ -192,52 +179,20 @@ def _no_bank(found: Reading, columns: Columns, links: LinkRule) -> str:
     return f": `{lines}` makes one" if name.endswith((".jsonl", ".ndjson")) else ""
 
 
+def is_nested_tree(columns: Columns) -> bool:
+    """Whether messages hold their replies, of which a conversation is one branch."""
+    return any(name.rpartition(".")[2] == "replies" for name in columns.by_name)
+
+
 def _is_grid(found: Reading, columns: Columns) -> bool:
-    return _is_grid_row(columns)
-
-
-def _is_grid_row(columns: Columns) -> bool:
-    by_name = columns.by_name
-    return {"input", "output"} <= {*by_name} and all(
-        by_name[name].kind in (LIST, OBJECTS) for name in ("input", "output")
-    )
-
-
-def _is_game(found: Reading, columns: Columns) -> bool:
-    return any(re.search(r"\.pgn(\.(zst|bz2|gz|zip))?$", name.lower()) for name in found.others)
+    both = [columns.by_name.get(name) for name in ("input", "output")]
+    return all(column is not None and column.kind in (LIST, OBJECTS) for column in both)
 
 
 def _is_tokenizer(found: Reading, columns: Columns) -> bool:
     names = [*found.others, *(file.name for file in found.files)]
-    endings = (".tiktoken", ".model", "tokenizer.json")
-    is_named = any(name.lower().endswith(endings) for name in names)
+    is_named = any(re.search(r"(\.tiktoken|\.model|tokenizer\.json)$", n.lower()) for n in names)
     return is_named or {*TOKENIZER, "model.vocab"} <= {*columns.by_name}
-
-
-def _is_packed(found: Reading, columns: Columns) -> bool:
-    return any(
-        re.search(r"\.(?:zip|tar|tgz|tar\.\w+|7z|rar)$", name.lower()) for name in found.others
-    )
-
-
-def _is_arrow(found: Reading, columns: Columns) -> bool:
-    return any(name.lower().endswith((".arrow", ".feather")) for name in found.others)
-
-
-def _is_sheet(found: Reading, columns: Columns) -> bool:
-    return any(re.search(r"\.(?:xlsx?|ods|pkl|pickle|pt)$", n.lower()) for n in found.others)
-
-
-def _is_array(found: Reading, columns: Columns) -> bool:
-    return any(name.lower().endswith((".npy", ".npz")) for name in found.others)
-
-
-def _is_prose(found: Reading, columns: Columns) -> bool:
-    return not found.files and any(re.search(r"\.(?:txt|md|rst|tex)$", n) for n in found.others)
-
-
-def _is_log(found: Reading, columns: Columns) -> bool:
-    return {"board", "move"} <= {*columns.by_name} or {"state", "action"} <= {*columns.by_name}
 
 
 def _is_boards(found: Reading, columns: Columns) -> bool:
@@ -252,16 +207,19 @@ def _has_cells(row: Mapping[str, object]) -> bool:
     return any(16 <= length < 24 for length in runs)
 
 
-def _is_nested_tree(found: Reading, columns: Columns) -> bool:
-    return is_nested_tree(columns)
-
-
-def is_nested_tree(columns: Columns) -> bool:
-    """Whether messages hold their replies, of which a conversation is one branch."""
-    return any(name.rpartition(".")[2] == "replies" for name in columns.by_name)
-
-
 Fits = Callable[[Reading, Columns], bool]
+
+
+def _ending(form: str) -> Fits:
+    """Whether the name of a file that is no data file ends so."""
+    return lambda found, _: any(re.search(rf"\.(?:{form})$", n.lower()) for n in found.others)
+
+
+def _with(*pairs: set[str]) -> Fits:
+    """Whether the rows have all columns of one of some sets."""
+    return lambda _, columns: any(each <= {*columns.by_name} for each in pairs)
+
+
 _FLAT: Final = (
     "tasks of ARC in the folder itself: `puzzles` reads them in a folder of it: move them, as to "
     "training/TASK.json"
@@ -275,20 +233,20 @@ _STEPS: Final = (
 )
 _RANKS: Final = {*map(str, range(18)), *(str(1 << rank) for rank in range(18))}
 """Cells of a board, as ranks or as tiles."""
+_BANK: Final = (
+    "Sudokus of 81 cells: `puzzles` reads CSV files, not packed and with commas, whose first "
+    "line names one column of questions (question, quizzes, puzzle) and one of answers "
+    "(answer, solution, solutions)"
+)
+_TEXT: Final = _ending("txt|md|rst|tex")
 _FORMS: Final[Sequence[tuple[Fits, str]]] = (
-    (
-        _is_sudoku,
-        "Sudokus of 81 cells: `puzzles` reads CSV files, not packed and with commas, whose first "
-        "line names one column of questions (question, quizzes, puzzle) and one of answers "
-        "(answer, solution, solutions)",
-    ),
     (
         _is_grid,
         "grids as lists: `puzzles` reads *.jsonl, whose rows have input, output, group, puzzle and "
         "set alone",
     ),
     (
-        _is_game,
+        _ending(r"pgn(\.(zst|bz2|gz|zip))?"),
         "games of chess: `chess` reads one file a month, with the month in its name, as "
         "games_2024-01.pgn: `gristmill drop FILE --family chess`, and any PGNs in a folder of "
         "their own: `gristmill drop FOLDER --family chess`",
@@ -299,23 +257,29 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
         "a document",
     ),
     (
-        _is_nested_tree,
+        lambda _, columns: is_nested_tree(columns),
         "trees of messages in one object: bring the file with a row a message, which has "
         "message_id and parent_id, or write a row for each with these",
     ),
-    (_is_packed, "archives: unpack them, and look again"),
+    (_ending(r"zip|tar|tgz|tar\.\w+|7z|rar"), "archives: unpack them, and look again"),
     (
-        _is_arrow,
+        _ending("arrow|feather"),
         "Arrow, as `Dataset.save_to_disk` writes it: write Parquet of each folder with such files, "
         'with `datasets.load_from_disk("folder/train").to_parquet("train.parquet")`',
     ),
-    (_is_array, f"arrays of NumPy; if they are boards of 2048, {_STEPS}"),
+    (_ending("npy|npz"), f"arrays of NumPy; if they are boards of 2048, {_STEPS}"),
     (_is_boards, f"boards of 2048, by the 16 cells of each row: {_STEPS}"),
-    (_is_sheet, "tables of other tools: save them as CSV, JSON lines or Parquet"),
     (
-        _is_prose,
+        _ending("xlsx?|ods|pkl|pickle|pt"),
+        "tables of other tools: save them as CSV, JSON lines or Parquet",
+    ),
+    (
+        lambda found, columns: not found.files and _TEXT(found, columns),
         'plain text: write a JSON object a line, as {"text": "..."}, with texts = "{text}"',
     ),
-    (_is_log, "steps of a game: `macroxue` reads the games that its player writes"),
+    (
+        _with({"board", "move"}, {"state", "action"}),
+        "steps of a game: `macroxue` reads the games that its player writes",
+    ),
 )
 """What tells a form that no family reads, and what to say of it."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.account import Head, value_at
 from gristmill.corpora.corpus import CORPORA
-from gristmill.corpora.raw.chat.recipe import chat_of_table
-from gristmill.corpora.raw.corpus_file import absent, checked
+from gristmill.corpora.raw.chat.recipe import Chat
+from gristmill.corpora.raw.corpus_file import absent
 from gristmill.corpora.raw.drops import (
     CORPUS,
     LEFT,
@@ -23,18 +25,21 @@ from gristmill.corpora.raw.drops import (
     matches,
     name_notes,
 )
+from gristmill.corpora.raw.heads import columns_of_recipe
 from gristmill.corpora.raw.reader import Reader
+from gristmill.inbox.columns import column_lines
 from gristmill.look.chats import chat_proposal
-from gristmill.look.columns import SPEAKERS, Columns, joined, message_keys, talk_of, value_at
+from gristmill.look.columns import Columns, joined, turns_of
 from gristmill.look.families import Taker, asked, fits, hints, is_bank, is_nested_tree, task_hint
 from gristmill.look.games import game_notes, is_game
-from gristmill.look.notes import account_notes, of_corpus, part_notes
+from gristmill.look.notes import of_corpus, part_notes
 from gristmill.look.proposal import (
     Part,
     Proposal,
     is_readable,
     name_of,
     proposal,
+    read_recipe,
     tried,
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
@@ -95,11 +100,10 @@ def look(
     columns = joined(file.columns for file in reading.files)
     taken = [each for each in taken if fits(each, columns, reading, links)]
     parts = _parts(reading.files)
-    unread, misnamed = _unread(taken, parts, links), _absent(taken, parts, links)
+    unread = _unread(taken, parts, links)
+    notes = [*unread, *_absent(taken, parts, links), *game_notes(reading, links)]
     taken = [] if unread else taken
-    said = [tasks] if tasks else []
-    if not taken and not tasks:
-        said = list(hints(reading, columns, links))
+    said = [tasks] if tasks else [] if taken else list(hints(reading, columns, links))
     found = Look(
         reading,
         name or name_of(path.name if path.is_dir() else path.name.partition(".")[0]),
@@ -110,8 +114,9 @@ def look(
         taken,
         refused,
         said,
+        notes,
     )
-    found.notes += [*unread, *misnamed, *game_notes(reading, links), *_notes(found)]
+    found.notes += _notes(found)
     _propose(found)
     found.notes += _same_questions(found)
     return found
@@ -130,38 +135,33 @@ def _propose(found: Look) -> None:
         files = globs_of(splits_of(names), [*left])
         found.proposal = proposal(found.name, kept, files, found.licence, [*left])
     talks, others = _talks(found)
-    if talks is not None and (talks.good or not found.proposal.good or _is_picture(talks)):
+    first = "".join(rule for rule, _ in talks.refused.most_common(1)) if talks is not None else ""
+    # Pictures no recipe reads.
+    is_only = not found.proposal.good or "no text, as a picture" in first
+    if talks is not None and (talks.good or is_only):
         found.proposal, left = talks, dict.fromkeys(others, "holds no conversations")
         # These notes are on what a recipe of a corpus leaves.
         moot = {note for part in parts for note in of_corpus(part)}
         found.notes = [note for note in found.notes if note not in moot]
-    elif talks is not None and talks.refused:
+    elif first:
         found.proposal = Proposal()
-        rule = f"as conversations no row is read: {talks.refused.most_common(1)[0][0]}"
+        rule = f"as conversations no row is read: {first}"
         found.notes.append(f"{rule}; another recipe would lose what these messages say")
     if not found.proposal.text or not found.proposal.rows:
         return
-    because = [f"{name}: {rule}: {LEFT}" for name, rule in left.items()]
-    found.notes += shortened(because)
-    if because:
+    found.notes += shortened([f"{name}: {rule}: {LEFT}" for name, rule in left.items()])
+    if left:
         found.notes.append("for a recipe of what is in `leave`, move it to a folder of its own")
-    if rule := _drop_rule(found):
-        found.notes.append(f"a drop with this recipe is refused: {rule}")
-    read = [file for file in reading.files if file.name not in left]
-    found.notes += account_notes(found.proposal, read, found.splits)
-
-
-def _drop_rule(found: Look) -> str:
-    """Why the files are no drop of the recipe, by the rule of drops; empty where they are."""
-    raw = tomllib.loads(found.proposal.text)
-    is_chat = found.proposal.inbox != OWN
-    corpus = chat_of_table(raw).corpus if is_chat else checked(raw, raw["name"])
-    names = [each.name for each in found.reading.files if not matches(each.name, corpus.leave)]
+    recipe = read_recipe(found.proposal.text)
+    corpus = recipe.corpus if isinstance(recipe, Chat) else recipe
+    read = [each for each in reading.files if not matches(each.name, corpus.leave)]
     try:
-        assigned(names, corpus, found.reading.root)
+        assigned([file.name for file in read], corpus, reading.root)
     except BadInput as error:
-        return f"{error.file}: {error.rule}"
-    return ""
+        found.notes.append(f"a drop with this recipe is refused: {error.file}: {error.rule}")
+    split_of = {name: split for split, names in found.splits.items() for name in names}
+    heads = [Head(split_of[each.name], each.sample) for each in read if each.name not in left]
+    found.notes += column_lines(columns_of_recipe(tomllib.loads(found.proposal.text), heads))
 
 
 def _talks(found: Look) -> tuple[Proposal | None, list[str]]:
@@ -183,11 +183,6 @@ def _talks(found: Look) -> tuple[Proposal | None, list[str]]:
     return chat_proposal(found.name, own, sorted(taken), found.licence, others), others
 
 
-def _is_picture(talks: Proposal) -> bool:
-    """Whether rows are no conversations since they have pictures, which no recipe reads."""
-    return any("no text, as a picture" in rule for rule, _ in talks.refused.most_common(1))
-
-
 def _without_unanswered(found: Look, left: dict[str, str]) -> list[Part]:
     """The readable parts of files with an answer; why the others have none goes into `left`.
 
@@ -198,11 +193,10 @@ def _without_unanswered(found: Look, left: dict[str, str]) -> list[Part]:
         part = next((each for each in found.parts if file.name in each.files), None)
         if part is None or not is_readable(part) or part.guess.answer is None or not file.sample:
             continue
-        own = replace(part, files=[file.name], columns=file.columns, sample=file.sample)
-        made = proposal(found.name, [replace(part, files=[file.name])], {}, ("", ""))
+        made = proposal(found.name, [part], {}, ("", ""))
         if not made.text:
             continue
-        made = tried(checked(tomllib.loads(made.text), found.name), [own])
+        made = tried(read_recipe(made.text), [replace(part, sample=file.sample)])
         if made.rows and not made.good:
             rule = (made.refused + made.left_out).most_common(1)[0][0]
             lost[file.name] = f"no row gives a record ({rule})"
@@ -216,23 +210,18 @@ def _without_unanswered(found: Look, left: dict[str, str]) -> list[Part]:
 def _of_one_meaning(parts: Sequence[Part], left: dict[str, str]) -> list[Part]:
     """The parts whose answer the first one does not have in another column.
 
-    What files call by two names stands in one form for each; why others are left goes into `left`.
+    What files call by two names is read by a form each; why others are left goes into `left`.
     """
-    kept = [parts[0]] if parts else []
+    kept = [*parts[:1]]
     for part in parts[1:]:
-        first = kept[0]
-        own, other = first.guess.answer, part.guess.answer
-        if own == other or not own or not other or not _are_both(first, part, own, other):
+        both = [each.guess.answer for each in (parts[0], part)]
+        has_both = any({*both} <= {*each.columns.by_name} for each in (parts[0], part))
+        if len({*both}) == 1 or not all(both) or not has_both:
             kept.append(part)
         else:
-            rule = f"its answers are in {other}, those of {first.files[0]} in {own}, and both are"
-            left |= dict.fromkeys(part.files, f"{rule} columns of one of them")
+            rule = f"its answers are in {both[1]}, those of {parts[0].files[0]} in {both[0]}, and"
+            left |= dict.fromkeys(part.files, f"{rule} both are columns of one of them")
     return kept
-
-
-def _are_both(first: Part, part: Part, own: str, other: str) -> bool:
-    """Whether rows of one of two parts have both columns."""
-    return any({own, other} <= {*each.columns.by_name} for each in (first, part))
 
 
 def _is_table(reading: Reading) -> bool:
@@ -244,32 +233,24 @@ def _is_table(reading: Reading) -> bool:
 def _unread(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> list[str]:
     """Notes on rows that the corpus of the folder does not read."""
     notes = []
-    for taker in taken:
-        if taker.inbox != OWN:
-            continue
-        corpus = corpus_of(taker.path, links)
+    for corpus in (corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN):
         for part in parts:
-            made = tried(corpus, [part])
-            if not made.good:
+            if not (made := tried(corpus, [part])).good:
                 (rule, _), *_ = (made.refused + made.left_out).most_common(1)
-                first = (
-                    f"{part.files[0]}: the corpus {corpus.name} reads none of {made.rows:,} rows"
-                )
-                notes.append(f"{first}: {rule}")
+                none = f"the corpus {corpus.name} reads none of {made.rows:,} rows"
+                notes.append(f"{part.files[0]}: {none}: {rule}")
     return notes
 
 
-def _absent(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> list[str]:
-    """Notes on a column that the `corpus.toml` of the folder names and no row read here has."""
+def _absent(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> Iterator[str]:
+    """Yield the column that the `corpus.toml` of the folder names and no row read here has."""
     rows = [row for part in parts for row in part.sample]
-    own = [corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN and rows]
-    notes = []
-    for corpus in (each for each in own if not each.is_built_in):
-        forms = Reader(corpus).forms
+    for corpus in (corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN and rows):
+        forms = [] if corpus.is_built_in else Reader(corpus).forms
         took = {next((each.form.name for each in forms if each.fits(row)), "") for row in rows}
-        if rule := absent(corpus, took, {name for row in rows for name in row}):
-            notes.append(f"{CORPUS}: {rule}")
-    return notes
+        rule = forms and absent(corpus, took, {name for row in rows for name in row})
+        if rule:
+            yield f"{CORPUS}: {rule}"
 
 
 def write(found: Look, data_root: Path = Path("data")) -> Path:
@@ -282,17 +263,21 @@ def write(found: Look, data_root: Path = Path("data")) -> Path:
     """
     taker = next((taker for taker in found.takers if taker.recipe), None)
     place = found.reading.root / CORPUS if taker is None else recipe_place(found, taker, data_root)
-    taken = GristmillError(f"{place}: is there already: move it away first")
-    if place.exists():
-        raise taken
-    if taker is None and (reason := _unwritten(found)):
+    reasons = {
+        "no recipe reads what was found": not found.proposal.text,
+        "the recipe reads no row that was looked at": not found.proposal.good,
+    }
+    if found.takers:
+        reasons = {f"{found.takers[0].inbox} reads the files as they are": True}
+    reason = next((each for each, is_so in reasons.items() if is_so and taker is None), "")
+    if reason and not place.exists():
         raise GristmillError(f"{place}: is not written: {reason}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("x", encoding="utf-8") as file:
             file.write(found.proposal.text if taker is None else taker.recipe)
     except FileExistsError as error:
-        raise taken from error
+        raise GristmillError(f"{place}: is there already: move it away first") from error
     return place
 
 
@@ -301,15 +286,6 @@ def recipe_place(found: Look, taker: Taker, data_root: Path) -> Path:
     if taker.beside:
         return found.reading.root / taker.beside
     return data_root / "drops" / taker.inbox / "recipes" / f"{found.name}.toml"
-
-
-def _unwritten(found: Look) -> str:
-    """Why no recipe is written, empty where one is."""
-    if found.takers:
-        return f"{found.takers[0].inbox} reads the files as they are"
-    if not found.proposal.text:
-        return "no recipe reads what was found"
-    return "" if found.proposal.good else "the recipe reads no row that was looked at"
 
 
 def _parts(files: Sequence[FileLook]) -> list[Part]:
@@ -321,9 +297,8 @@ def _parts(files: Sequence[FileLook]) -> list[Part]:
             by_columns.setdefault(names, []).append(file)
     by_guess: dict[Guess, list[FileLook]] = {}
     for alike in by_columns.values():
-        columns = joined(file.columns for file in alike)
         rows = [row for file in alike for row in file.sample]
-        said = meant(columns, rows)
+        said = meant(joined(file.columns for file in alike), rows)
         by_guess.setdefault(said, []).extend(alike)
     choices = {said.choices for said in by_guess} - {None}
     for said in [each for each in by_guess if each.answer in choices]:
@@ -352,10 +327,7 @@ def _notes(found: Look) -> list[str]:
         folders = {name.rpartition("/")[0] for part in found.parts for name in part.files[:1]}
         cure = _CONFIGURATIONS if len(folders) == len(found.parts) else ""
         notes.append(f"files have other columns: {'; '.join(rest)}{cure}")
-    for part in found.parts:
-        own = [file.columns for file in found.reading.files if file.name in part.files]
-        notes += part_notes(part, own)
-    return notes
+    return notes + [note for part in found.parts for note in part_notes(part)]
 
 
 _CONFIGURATIONS: Final = (
@@ -373,12 +345,10 @@ def _same_questions(found: Look) -> list[str]:
     for file in found.reading.files:
         # What is held out by its name is not to be in train, either.
         is_held = says_split(file.name) and not says_train(file.name)
-        is_own = is_held or not matches(file.name, leave)
-        if file.name in guesses and is_own:
+        if file.name in guesses and (is_held or not matches(file.name, leave)):
             texts = (_asked_of(row, guesses[file.name]) for row in file.sample)
-            places = zip(texts, file.numbers, strict=True)
-            first = {text: number for text, number in reversed([*places]) if text}
-            asked[file.name] = first
+            places = [*zip(texts, file.numbers, strict=True)]
+            asked[file.name] = {text: number for text, number in reversed(places) if text}
     notes = []
     names = sorted(name for name in asked if asked[name])[:_PAIRS]
     for name, other in combinations(names, 2):
@@ -397,10 +367,8 @@ def _same_questions(found: Look) -> list[str]:
 
 def _asked_of(row: Mapping[str, Any], guess: Guess) -> str:
     """What a row asks: its question, or the first message of a user; empty for none."""
-    talk = talk_of(value_at(row, guess.messages)) if guess.messages else None
-    if isinstance(talk, list) and (keys := message_keys(talk)):
-        asked = (each[keys[1]] for each in talk if SPEAKERS.get(each[keys[0]].lower()) == "user")
-        said = next(asked, None)
+    if turns := turns_of(value_at(row, guess.messages)) if guess.messages else []:
+        said = next((text for role, text in turns if role == "user"), None)
     else:
         said = value_at(row, guess.question) if guess.question else None
         # Of one question on another text another answer is right.
@@ -431,22 +399,18 @@ def licence_of(root: Path, names: Collection[str], links: LinkRule) -> tuple[str
 
     root: the folder. names: of the files in it. The key `license` of a dataset card comes first.
     """
-    texts = {name: _text(root / name, links) for name in sorted(names) if _FILES.fullmatch(name)}
+    texts = {}
+    for name in filter(_FILES.fullmatch, sorted(names)):
+        with suppress(GristmillError, OSError), open_file(root / name, root=root, links=links) as f:
+            texts[name] = f.read(_HEAD).decode("utf-8", "replace")
+    ids = {each.lower(): each for each, _ in _WORDS}
     for name, text in texts.items():
         if found := _SAID.search(text):
-            said = found[1].lower()
-            known = {each.lower(): each for each, _ in _WORDS}
-            return known.get(said, found[1]), name
-    for name, text in texts.items():
-        for known_id, form in _WORDS:
-            if re.search(form, text, re.IGNORECASE):
-                return known_id, name
-    return "", ""
-
-
-def _text(path: Path, links: LinkRule) -> str:
-    try:
-        with open_file(path, root=path.parent, links=links) as file:
-            return file.read(_HEAD).decode("utf-8", "replace")
-    except (GristmillError, OSError):
-        return ""
+            return ids.get(found[1].lower(), found[1]), name
+    said = (
+        (licence, name)
+        for name, text in texts.items()
+        for licence, form in _WORDS
+        if re.search(form, text, re.IGNORECASE)
+    )
+    return next(said, ("", ""))

@@ -1,37 +1,31 @@
-"""The recipe that a look proposes, and what it reads of the rows that were looked at."""
+"""The recipes that a look proposes, and what they read of the rows that were looked at."""
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from gristmill.corpora.account import value_at
 from gristmill.corpora.corpus import CORPORA, NAME, Corpus
-from gristmill.corpora.raw.chat.messages import THINK
+from gristmill.corpora.raw.chat.lists import Trees
+from gristmill.corpora.raw.chat.messages import CHAT_CURES, THINK, Messages, Talk
+from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
 from gristmill.corpora.raw.corpus_file import checked
 from gristmill.corpora.raw.reader import Reader, emptiness, with_columns
 from gristmill.corpora.raw.rules import Rules
 from gristmill.corpora.raw.texts import Unfit, is_left_out
 from gristmill.corpora.raw.transforms import letter
 from gristmill.corpora.raw.values import way_of
-from gristmill.look.columns import (
-    NUMBER,
-    OBJECTS,
-    TEXT,
-    TEXTS,
-    TRUTH,
-    TRUTHS,
-    Columns,
-    value_at,
-)
+from gristmill.look.columns import CHOSEN, NUMBER, OBJECTS, TEXT, TEXTS, TRUTH, TRUTHS, Columns
 from gristmill.look.roles import CHAT, INSTRUCT, PLAIN, PREFERENCE, Guess
 from gristmill.look.splits import literal
-from gristmill.look.tags import tags_of
+from gristmill.look.transcripts import tags_of
 from gristmill.printable import cut
+from gristmill.settings.fields import toml_value
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
@@ -46,6 +40,9 @@ _MOST_LEFT: Final = 100
 _NAMED: Final = 3
 _NUMBER: Final = re.compile("[0-9]{1,9}")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_TOKEN: Final = re.compile(r"<[|｜][^<>|｜\n]{1,40}[|｜]>")
+_FACTS: Final = {"type", "id", "uuid", "status", "name", "timestamp", "created_at", "create_time"}
+"""Keys of messages that say what a message is, and nothing of its text."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,14 @@ class Part:
     columns: Columns
     sample: Sequence[Mapping[str, Any]]
     headerless: Mapping[str, Any] = field(default_factory=dict)
+
+    def values(self, name: str | None) -> list[Any]:
+        """The values of a column in the rows that were looked at."""
+        return [value_at(row, name) for row in self.sample] if name else []
+
+    def texts(self, name: str | None) -> list[str]:
+        """Those of them that are texts."""
+        return [value for value in self.values(name) if isinstance(value, str)]
 
 
 @dataclass
@@ -93,34 +98,43 @@ def proposal(
     licence: tuple[str, str],
     left: Sequence[str] = (),
 ) -> Proposal:
-    """The recipe for the parts of a folder.
+    """The recipe for the parts of a folder that a recipe reads.
 
-    licence: its SPDX identifier and the file that says so; two empty texts where none does.
+    name: of the corpus. files: globs by split. licence: identifier, and the file that says so; two
+    empty texts where none does.
     left: data files that no form reads, which the recipe names in `leave`; default none.
     """
-    forms: list[Table] = []
     notes: list[str] = []
-    for part in parts:
-        if form := _form(part, notes):
-            forms.append(form)
-    if not forms:
+    read = [(part, form) for part in parts if (form := _form(part, notes))]
+    if not read:
         return Proposal()
-    head: Table = {"schema": 1, "name": name}
+    head = head_of({"schema": 1, "name": name}, licence, files, map(literal, left), notes)
+    if not licence[0]:
+        notes.append('The licence is unknown: add licence = { id = "...", url = "..." }.')
+    if bare := next((part for part in parts if part.headerless), None):
+        ending = "*.tsv*" if ".tsv" in bare.files[0].lower() else "*.csv*"
+        head["headerless"] = {"files": ending, **bare.headerless}
+    forms = [form for _, form in read]
+    return recipe(head, forms if len(forms) == 1 else _apart(read), notes, parts)
+
+
+def head_of(
+    begin: Table,
+    licence: tuple[str, str],
+    files: Mapping[str, Sequence[str]],
+    leave: Iterator[str],
+    notes: list[str],
+) -> Table:
+    """What a recipe of any kind begins with. begin: its first values. Others as of `proposal`."""
+    head = dict(begin)
     if licence[0]:
         head["licence"] = {"id": licence[0]}
         notes.append(f"The licence is what {licence[1]} says: read its terms.")
-    else:
-        notes.append('The licence is unknown: add licence = { id = "...", url = "..." }.')
     if files:
-        head["files"] = {split: g[0] if len(g) == 1 else g for split, g in files.items()}
-    if part_without := next((part for part in parts if part.headerless), None):
-        files_without = "*.tsv*" if ".tsv" in part_without.files[0].lower() else "*.csv*"
-        head["headerless"] = {"files": files_without, **part_without.headerless}
-    if left:
-        head["leave"] = [literal(each) for each in left[:_MOST_LEFT]]
-    if len(forms) > 1:
-        _tell_apart(forms, parts)
-    return _tried(_toml(head, forms, notes), parts)
+        head["files"] = {split: g[0] if len(g) == 1 else [*g] for split, g in files.items()}
+    if left := [*leave][:_MOST_LEFT]:
+        head["leave"] = left
+    return head
 
 
 def is_readable(part: Part) -> bool:
@@ -134,7 +148,7 @@ def _form(part: Part, notes: list[str]) -> Table:
     if guess.form == PLAIN and guess.question:
         return {"texts": f"{{{guess.question}}}"}
     if guess.form == PREFERENCE and guess.question:
-        chosen = next((name for name in columns if name in ("chosen", "preferred")), None)
+        chosen = next((name for name in columns if name in CHOSEN), None)
         notes.append("The answers that were not preferred are not read.")
         kind = columns[chosen].kind if chosen else ""
         return {"question": guess.question, "answer": chosen} if kind == TEXT else {}
@@ -155,7 +169,7 @@ def _form(part: Part, notes: list[str]) -> Table:
 def _has_letters(part: Part, answer: Any) -> bool:
     """Whether answers are letters of choices that have none themselves."""
     if isinstance(answer, dict) and answer.get("as") == "both":
-        lists = (value_at(row, part.guess.choices or "") for row in part.sample)
+        lists = part.values(part.guess.choices)
         firsts = [str(found[0]).strip() for found in lists if isinstance(found, list) and found]
         return not any(re.match(r"\(?A[).]", first) for first in firsts)
     return "join" in answer
@@ -185,18 +199,12 @@ def _answered(part: Part, notes: list[str]) -> Table:
     made: Table = {"answer": answer}
     column = columns[answer]
     is_list = guess.choices and columns[guess.choices].kind in (TEXTS, OBJECTS)
-    listed = guess.choices if is_list else None
-    if listed and column.kind in (TEXT, NUMBER):
-        made["answer"] = {"choice": answer, "of": listed, "as": _as(part, answer, cot)}
-        label = f"{listed.rpartition('.')[0]}.label"
-        if label in columns and columns[label].kind == TEXTS:
-            made["answer"]["labels"] = label
-        else:
-            made["answer"] |= _numbered(part, answer, [listed], notes)
-    elif guess.letters and column.kind in (TEXT, NUMBER):
-        of = list(guess.letters)
-        made["answer"] = {"choice": answer, "of": of, "as": _as(part, answer, cot)}
-        made["answer"] |= _numbered(part, answer, of, notes)
+    of = guess.choices if is_list else [*guess.letters]
+    if of and column.kind in (TEXT, NUMBER):
+        label = f"{of.rpartition('.')[0]}.label" if isinstance(of, str) else ""
+        is_labelled = label in columns and columns[label].kind == TEXTS
+        labels = {"labels": label} if is_labelled else _numbered(part, answer, of, notes)
+        made["answer"] = {"choice": answer, "of": of, "as": _as(part, answer, cot), **labels}
     elif column.kind == TRUTH:
         made["answer"] = {"column": answer, "map": {"true": "yes", "false": "no"}}
     elif column.kind == TEXTS:
@@ -210,7 +218,7 @@ def _answered(part: Part, notes: list[str]) -> Table:
 
 def _first_of(part: Part, answer: str, notes: list[str]) -> Any:
     """The first of a list of answers; all of them where they name choices."""
-    lists = [found for row in part.sample if isinstance(found := value_at(row, answer), list)]
+    lists = (found for found in part.values(answer) if isinstance(found, list))
     several = sum(len({*map(str, found)}) > 1 for found in lists)
     every = {"join": answer, "by": ", "}
     if part.guess.choices or part.guess.letters:
@@ -226,11 +234,10 @@ def _thought(part: Part, cot: str) -> Any:
     if column.kind == TEXT:
         if _share(part, cot, _CLOSE) >= _MOST:
             return {"think": cot}
-        found = tags_of(texts_of(part, cot))
+        found = tags_of(part.texts(cot))
         is_cut = found is not None and found.share >= _MOST
         return {"column": cot, "between": list(found.tags[:2])} if found and is_cut else cot
-    items = [found for row in part.sample if isinstance(found := value_at(row, cot), list)]
-    texts = [str(each) for found in items for each in found]
+    texts = [str(each) for v in part.values(cot) if isinstance(v, list) for each in v]
     if column.kind != TEXTS or sum(_CLOSE in text for text in texts) < _MOST * len(texts):
         return cot
     verdicts = [
@@ -243,34 +250,33 @@ def _thought(part: Part, cot: str) -> Any:
     return {"pick": cot, "where": [verdicts], "think": True}
 
 
-def _numbered(part: Part, answer: str, of: Sequence[str], notes: list[str]) -> Table:
+def _numbered(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Table:
     """The labels of choices where numbers say their places; a note where no row shows which.
 
     A text that is a number may be the text of a choice as well: what fits every row counts.
     """
-    said: list[str] = []
-    choices: list[list[str]] = []
-    is_text = True
+    pairs, is_text = [], True
     for row in part.sample:
         value = value_at(row, answer)
-        found = value_at(row, of[0]) if len(of) == 1 else [value_at(row, each) for each in of]
+        found = value_at(row, of) if isinstance(of, str) else [value_at(row, each) for each in of]
         if value in (None, "") or isinstance(value, bool) or not isinstance(found, list):
             continue
-        said.append(str(value).strip())
-        choices.append([str(each).strip() for each in found])
+        pairs.append((str(value).strip(), [str(each).strip() for each in found]))
         is_text = is_text and isinstance(value, str)
-    pairs = list(zip(said, choices, strict=True))
+    by = {"by": way} if (way := way_of(pairs)) else {}
     named = [text in texts for text, texts in pairs]
-    if not pairs or not all(_NUMBER.fullmatch(text) for text in said) or (is_text and all(named)):
-        return {"by": way} if (way := way_of(pairs)) else {}  # letters or texts
-    most = max(map(len, choices))
+    is_place = bool(pairs) and all(_NUMBER.fullmatch(text) for text, _ in pairs)
+    if not is_place or (is_text and all(named)):
+        return by  # letters or texts
     first = int(any(int(text) == len(texts) for text, texts in pairs))
-    if min(map(int, said)) == 0 or not first:
-        if min(map(int, said)):
+    least = min(int(text) for text, _ in pairs)
+    if least == 0 or not first:
+        if least:
             cure = 'From 1: add labels = ["1", "2", ..].'
             notes.append(f"{answer} counts from 0: no row has a 0. {cure}")
         if not (is_text and any(named)):
-            return {"by": way} if (way := way_of(pairs)) else {}
+            return by
+    most = max(len(texts) for _, texts in pairs)
     return {"labels": [str(place + first) for place in range(most)]}
 
 
@@ -288,27 +294,26 @@ def _as(part: Part, answer: str, cot: str | None) -> str:
 
 def _cut(part: Part, answer: str) -> Table:
     """The answer divided at a mark that most rows have."""
-    found = tags_of(texts_of(part, answer))
+
+    def by(cot: Any = answer, **way: Any) -> Table:
+        return {"answer": {"column": answer, **way}, "cot": cot}
+
+    found = tags_of(texts := part.texts(answer))
     if found is not None and found.share >= _MOST and found.tags != THINK:
-        cut = {"column": answer, "between": list(found.tags[2:]), "which": "last"}
+        thought = {"column": answer, "between": list(found.tags[:2])}
         if len(found.tags) == len(THINK):
-            cut = {"column": answer, "after": found.tags[1], "which": "last"}
-        return {"answer": cut, "cot": {"column": answer, "between": list(found.tags[:2])}}
+            return by(thought, after=found.tags[1], which="last")
+        return by(thought, between=list(found.tags[2:]), which="last")
     if _share(part, answer, _CLOSE) >= _MOST:
-        cut = {"column": answer, "after": _CLOSE, "which": "last"}
-        if _share(part, answer, _OPEN) < _MOST:
-            return {"answer": cut, "cot": {"think": answer}}
         # Of an empty thought `think` takes what follows, which is the answer here.
-        return {"answer": cut, "cot": {"column": answer, "between": [_OPEN, _CLOSE]}}
+        is_open = _share(part, answer, _OPEN) >= _MOST
+        thought = {"column": answer, "between": [_OPEN, _CLOSE]} if is_open else {"think": answer}
+        return by(thought, after=_CLOSE, which="last")
     for mark in _MARKS:
-        if _ends_by(texts_of(part, answer), f"\n{mark}"):
-            return {
-                "answer": {"column": answer, "after_line": mark},
-                "cot": {"column": answer, "before_line": mark},
-            }
+        if _ends_by(texts, f"\n{mark}"):
+            return by({"column": answer, "before_line": mark}, after_line=mark)
     if _share(part, answer, box := "\\boxed{") >= _MOST:
-        boxed = {"column": answer, "between": [box, "}"], "which": "last", "braces": True}
-        return {"answer": boxed, "cot": answer}
+        return by(between=[box, "}"], which="last", braces=True)
     return {}
 
 
@@ -320,90 +325,131 @@ def _ends_by(texts: Sequence[str], mark: str) -> bool:
 
 def _share(part: Part, name: str, mark: str) -> float:
     """The share of rows whose text in a column has a mark."""
-    texts = texts_of(part, name)
+    texts = part.texts(name)
     return sum(mark in text for text in texts) / max(len(texts), 1)
 
 
-def texts_of(part: Part, name: str) -> list[str]:
-    """The texts of a column, of rows that were looked at."""
-    return [text for row in part.sample if isinstance(text := value_at(row, name), str)]
-
-
-def _tell_apart(forms: list[Table], parts: Sequence[Part]) -> None:
-    """Give each form the columns by which its rows differ from those of the other forms."""
-    readable = [part for part in parts if is_readable(part)]
-    for number, (form, part) in enumerate(zip(forms, readable, strict=True), 1):
+def _apart(read: Sequence[tuple[Part, Table]]) -> list[Table]:
+    """Each form with the columns by which its rows differ from those of the other forms."""
+    forms = []
+    for number, (part, form) in enumerate(read, 1):
         own = [name for name in part.columns.by_name if "." not in name]
-        others = {n for each in readable if each is not part for n in each.columns.by_name}
+        others = {n for each, _ in read if each is not part for n in each.columns.by_name}
         used = {str(role).partition(".")[0] for role in vars(part.guess).values()}
         own.sort(key=lambda name: (name in others, name not in used))
         marks: Table = {"name": f"form_{number}", "when": own[:_NAMED]}
         if {*own} <= others:
             marks["unless"] = sorted(name for name in others - {*own} if "." not in name)[:_NAMED]
-        values = dict(form)
-        form.clear()
-        form.update(marks | values)
-
-
-def _toml(head: Table, forms: Sequence[Table], notes: Sequence[str]) -> str:
-    lines = [f"# {note}" for note in dict.fromkeys(notes)]
-    keep = [rule for form in forms for rule in form.pop("keep", [])]
-    head = {**head, **({"keep": keep} if keep else {})}
-    lines += [f"{key} = {toml(value)}" for key, value in head.items()]
-    for form in forms:
-        lines += ["", "[[form]]"] if len(forms) > 1 else []
-        lines += [f"{_key(key)} = {toml(value)}" for key, value in form.items()]
-    return "\n".join(lines) + "\n"
+        forms.append(marks | form)
+    return forms
 
 
 def toml(value: object) -> str:
-    """A value as TOML in one line."""
+    """A value as TOML in one line, tables included."""
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{_key(key)} = {toml(item)}' for key, item in value.items())} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml, value))}]"
-    # JSON escapes what TOML does, but for the character of deletion.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return toml_value(value)
 
 
 def _key(key: str) -> str:
     return key if _BARE.fullmatch(key) else toml(key)
 
 
-def _tried(text: str, parts: Sequence[Part]) -> Proposal:
-    """The recipe with what it reads of the rows that were looked at."""
+def recipe(
+    head: Table, forms: Sequence[Table], notes: Sequence[str], parts: Sequence[Part]
+) -> Proposal:
+    """A recipe, and what it reads of the rows that were looked at. notes: its first lines."""
+    lines = [f"# {note}" for note in dict.fromkeys(notes)]
+    lines += [f"{key} = {toml(value)}" for key, value in head.items()]
+    for form in forms:
+        lines += ["", "[[form]]"] if len(forms) > 1 else []
+        lines += [f"{_key(key)} = {toml(value)}" for key, value in form.items()]
+    inbox = head.get("kind", Proposal.inbox)
     try:
-        text.encode()  # a column's name may hold what no file can
-        raw = tomllib.loads(text)
-        return replace(tried(checked(raw, raw["name"]), parts), text=text)
+        (text := "\n".join(lines) + "\n").encode()  # a column's name may hold what no file can
+        return replace(tried(read_recipe(text), parts), text=text, inbox=inbox)
     except ValueError as error:
-        return Proposal(refused=Counter([str(error)]))
+        is_chat = inbox != Proposal.inbox
+        return Proposal(text if is_chat else "", refused=Counter([str(error)]), inbox=inbox)
 
 
-def tried(corpus: Corpus, parts: Sequence[Part]) -> Proposal:
+def read_recipe(text: str) -> Corpus | Chat:
+    """What the text of a recipe says. Raises ValueError for a value that is wrong."""
+    raw = tomllib.loads(text)
+    return chat_of_table(raw) if raw.get("kind") == "chat" else checked(raw, raw["name"])
+
+
+def tried(corpus: Corpus | Chat, parts: Sequence[Part]) -> Proposal:
     """What becomes of the rows that were looked at, by the laws of a build; without its text.
 
     Raises ValueError for a value of the corpus that is wrong.
     """
-    reader, rules, is_empty = Reader(corpus), Rules(corpus, None), emptiness(corpus)
     made, answers = Proposal(), Counter[str]()
+    read = _talks(corpus, made) if isinstance(corpus, Chat) else _records(corpus, made, answers)
     for place, row in enumerate((row for part in parts for row in part.sample), 1):
         made.rows += 1
         try:
-            rules.check_row(row)
-            record = reader.read(row, (0, place))
-            if record is not None:
-                made.unread["no text, which are kept"] += is_empty(record)
-                rules.check(record, row)
-                answers[record.answer] += 1
+            read(row, place)
             made.good += 1
         except Unfit as unfit:
-            rule = with_columns(unfit, corpus, row).rule
-            if unfit.reason == "question" and (name := corpus.question_column) in row:
-                keep = f"keep = [{{ column = {toml(name)}, present = true }}]"
-                rule = f"{rule}: {keep} leaves such rows out"
+            rule = unfit.rule
+            if isinstance(corpus, Chat):
+                cure = CHAT_CURES.get(unfit.reason, "")
+            else:
+                rule, cure = with_columns(unfit, corpus, row).rule, ""
+                if unfit.reason == "question" and (name := corpus.question_column) in row:
+                    keep = f"keep = [{{ column = {toml(name)}, present = true }}]"
+                    cure = f"{keep} leaves such rows out"
+            rule = f"{rule}: {cure}" if cure else rule
             (made.left_out if is_left_out(unfit.reason) else made.refused)[rule] += 1
     if len(answers) == 1 and made.good >= _SEVERAL and (answer := answers.most_common(1)[0][0]):
         made.unread[f"one and the same answer, {toml(cut(answer, _SHOWN))}"] = made.good
     made.unread += Counter()  # without what was not there
     return made
+
+
+Read = Callable[[Mapping[str, Any], int], None]
+
+
+def _records(corpus: Corpus, made: Proposal, answers: Counter[str]) -> Read:
+    """What reads a row as a record, and counts what it gives."""
+    reader, rules, is_empty = Reader(corpus), Rules(corpus, None), emptiness(corpus)
+
+    def read(row: Mapping[str, Any], place: int) -> None:
+        rules.check_row(row)
+        if (record := reader.read(row, (0, place))) is not None:
+            made.unread["no text, which are kept"] += is_empty(record)
+            rules.check(record, row)
+            answers[record.answer] += 1
+
+    return read
+
+
+def _talks(chat: Chat, made: Proposal) -> Read:
+    """What reads a row as a conversation, or as a message of a tree, and counts what it gives."""
+    reader = Messages(chat)
+    trees = None if chat.tree is None else Trees(chat)
+
+    def read(row: Mapping[str, Any], place: int) -> None:
+        if trees is not None:
+            trees.add(row, (0, place))
+            return
+        talk = reader.read(row)
+        _ = talk.json
+        made.unread.update({*_unread(talk)})
+
+    return read
+
+
+def _unread(talk: Talk) -> Iterator[str]:
+    """Yield what of a conversation is not read as it may be meant."""
+    for key in talk.ignored:
+        if key not in _FACTS:
+            yield f"messages whose key {key} nothing reads: name it in `keys` if it is one of these"
+    for each in talk.messages:
+        if token := _TOKEN.search(each.content):
+            yield f"{token[0]} in a message, which stays text: `marks` name what is none"
+        if each.channel == "final" and any(tag in each.content for tag in THINK):
+            yield f"{THINK[0]} or {THINK[1]} inside an answer, which stays text"

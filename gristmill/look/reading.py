@@ -17,13 +17,14 @@ from typing import Any, Final
 import orjson
 
 from gristmill.contract import BadInput, GristmillError, os_reason
-from gristmill.corpora.corpus import Corpus, corpus_of_table
+from gristmill.corpora.corpus import corpus_of_table
+from gristmill.corpora.raw import parquet
 from gristmill.corpora.raw.drops import kind
+from gristmill.corpora.raw.heads import of_parquet, spaced
 from gristmill.corpora.raw.rows import held_under, rows, unpacked
 from gristmill.corpora.raw.tables import delimiter_of
 from gristmill.corpora.raw.texts import CURES, Unfit
 from gristmill.look.columns import Columns, message_keys
-from gristmill.look.footers import Footer, footer_of, footers_of
 from gristmill.untrusted.files import END, LinkRule, alike, ends, open_file
 from gristmill.untrusted.lines import lines
 from gristmill.untrusted.walk import is_hidden, list_files
@@ -83,7 +84,7 @@ class FileLook:
 class Reading:
     """What was found in a folder, or in one file.
 
-    files: data files. others: other files, and why nothing reads them; sizes: of all files.
+    files: data files. others: sizes of other files. refused: files, and why nothing reads them.
     notes: files with equal bytes, rows that are there twice.
     """
 
@@ -117,10 +118,10 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
     Memory: 64 MiB of rows, and 100 bytes for each of the first 5,000,000.
     """
     whole = _read_whole(found.files, is_all)
-    chosen = _spaced(found.files, len(found.files) if is_all else FILES)
-    seen = _Seen(max(_LEAST_ROWS, _ROWS // max(len(chosen), 1)), is_all)
+    chosen = spaced(found.files, len(found.files) if is_all else FILES)
     paths = [found.root / each.name for each in chosen if each.name.lower().endswith(".parquet")]
-    seen.footers = footers_of(paths, links)
+    footers = of_parquet(parquet.footers, paths, links) if paths else {}
+    seen = _Seen(max(_LEAST_ROWS, _ROWS // max(len(chosen), 1)), is_all, footers)
     for file in chosen:
         try:
             _read_file(found.root, file, links, file.name in whole, seen)
@@ -164,22 +165,18 @@ def _read_whole(files: Sequence[FileLook], is_all: bool) -> set[str]:
     return whole
 
 
-def _spaced(files: Sequence[FileLook], most: int) -> list[FileLook]:
-    if len(files) <= most:
-        return list(files)
-    return [files[place * (len(files) - 1) // (most - 1)] for place in range(most)]
-
-
+@dataclass
 class _Seen:
-    """Rows that were read, by a hash of 64 bits. again: how many had been there before."""
+    """What was read of all files. again: rows that had been there before, by a hash of 64 bits."""
 
-    def __init__(self, count: int, is_all: bool) -> None:
-        self.count, self.is_all = count, is_all
-        self.rows = self.again = 0
-        self._keys: set[bytes] = set()
-        self.kept_bytes = _KEPT_BYTES
-        self.footers: Mapping[Path, Footer] = {}
-        self.alike: Counter[tuple[str, ...]] = Counter()
+    count: int
+    is_all: bool
+    footers: Mapping[Path, Any]
+    rows: int = 0
+    again: int = 0
+    kept_bytes: int = _KEPT_BYTES
+    alike: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    _keys: set[bytes] = field(default_factory=set)
 
     def add(self, octets: bytes) -> None:
         self.rows += 1
@@ -189,6 +186,17 @@ class _Seen:
         elif len(self._keys) < _MOST_KEYS:
             self._keys.add(key)
 
+    def footer(self, path: Path, links: LinkRule) -> Any:
+        """Names of columns, those of bytes, and the number of rows. Raises for a bad file."""
+        found = self.footers[path]
+        if isinstance(found, Exception):  # another file may have ended the child
+            found = of_parquet(parquet.footers, [path], links)[path]
+        if isinstance(found, Exception):
+            raise found
+        if isinstance(found, str):
+            raise BadInput(path, found)
+        return found
+
 
 def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen: _Seen) -> None:
     path, left, count, size = root / file.name, _SAMPLE_BYTES, seen.count, 0
@@ -196,11 +204,9 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
     ending, _ = kind(path.name) or ("", "")
     rows_said: int | None = None
     if ending == "parquet":
-        footer = seen.footers.get(path) or footer_of(path, links)
-        file.names, file.binary, rows_said = footer
+        file.names, file.binary, rows_said = seen.footer(path, links)
         if not is_whole and seen.alike[tuple(file.names)] >= _MOST_ALIKE:
-            _count(path, links, file, rows_said, 0)
-            return
+            return _count(path, links, file, rows_said, 0)
         seen.alike[tuple(file.names)] += 1
     found = _rows_of(path, ending, file, links)
     for number, row in found if is_whole else islice(found, count):
@@ -225,7 +231,7 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
             break
     else:
         file.is_exact = is_whole or file.rows < count
-    _count(path, links, file, rows_said, size)
+    return _count(path, links, file, rows_said, size)
 
 
 def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size: int) -> None:
@@ -262,17 +268,14 @@ def _octets(row: Mapping[str, Any]) -> bytes:
 
 def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
     names = [name for name in file.names if name not in file.binary]
-    if ending in ("csv", "tsv") and (found := _headless(path, ending, links)):
-        file.headerless = found
-        return rows(path, _any(["question"], {"files": "*", **found}), links)
-    return rows(path, _any(names), links)
-
-
-def _any(columns: Sequence[str], table: Mapping[str, Any] | None = None) -> Corpus:
-    """A corpus that reads columns, so that its reader gives them."""
-    form = {"name": "any", "when": list(columns), "question": {"constant": ""}}
-    rule = {} if table is None else {"headerless": table}
-    return corpus_of_table({"name": "any", "files": {"train": "*"}, "form": [form], **rule})
+    bare = _headless(path, ending, links) if ending in ("csv", "tsv") else None
+    # A corpus that reads columns, so that its reader gives them.
+    table: dict[str, Any] = {"name": "any", "files": {"train": "*"}}
+    form = {"name": "any", "when": ["question"] if bare else names, "question": {"constant": ""}}
+    if bare:
+        file.headerless = bare
+        table["headerless"] = {"files": "*", **bare}
+    return rows(path, corpus_of_table({**table, "form": [form]}), links)
 
 
 def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None:
@@ -301,8 +304,8 @@ def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None
     if len(cells) < 2 or is_marked or is_numbered or not is_row:
         return None
     letters = [chr(ord("A") + place) for place in range(len(cells) - 2)]
-    names = ["question", "answer", "rationale"][: len(cells)]
-    names += [f"column_{number}" for number in range(4, len(cells) + 1)]
+    more = [f"column_{number}" for number in range(4, len(cells) + 1)]
+    names = [*["question", "answer", "rationale"][: len(cells)], *more]
     if len(letters) > 1 and cells[-1].strip() in letters:
         names = ["question", *letters, "answer"]
     return {"columns": names, **({} if is_literal else {"newline": "\\n"})}
@@ -337,9 +340,8 @@ def _equal_files(found: Reading, links: LinkRule) -> None:
         if file.is_read and file.size:
             by_size.setdefault(file.size, []).append(file.name)
     for size, names in by_size.items():
-        if len(names) < 2:
-            continue
-        for first, *others in alike(found.root, names, links, partial(ends, size)):
+        same_ends = alike(found.root, names, links, partial(ends, size)) if names[1:] else ()
+        for first, *others in same_ends:
             same = "bytes" if size <= 2 * END else "size, the head and the tail"
             rule = f"has the {same} of {first}: its rows would count twice: take one of them out"
             notes += [f"{name} {rule}" for name in others]

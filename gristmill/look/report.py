@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.corpora.raw.drops import CORPUS
-from gristmill.look.columns import TEXT, Column
+from gristmill.look.columns import TEXT
 from gristmill.look.finding import OWN, Look, recipe_place
 from gristmill.look.reading import Reading
 from gristmill.printable import command, cut, plain, printable
@@ -47,11 +47,9 @@ def _lines(found: Look, data_root: Path, is_written: bool) -> Iterator[str]:
     licence, where = found.licence
     yield f"licence: {f'{licence}, says {where}' if licence else 'unknown'}"
     by_rule: dict[str, list[str]] = {}
-    for name, rule in _wrong(reading):
+    for name, rule in () if is_of_others else _wrong(reading):
         by_rule.setdefault(rule, []).append(name)
     wrong = [f"{_named(names)}: {rule}" for rule, names in by_rule.items()]
-    if is_of_others:
-        wrong = []
     for line in [*wrong[:_MOST], *found.notes, *found.hints]:
         yield f"note: {line}"
     if len(wrong) > _MOST:
@@ -84,40 +82,30 @@ def _splits(found: Look) -> Iterator[str]:
     for split, names in found.splits.items():
         files = [by_name[name] for name in names]
         opened = [file for file in files if file.is_read]
-        if not opened:
-            yield f"  {split}: {_named(list(names))}"
-            continue
-        rows = sum(file.rows for file in opened)
+        rows, line = sum(file.rows for file in opened), f"  {split}: {_named(list(names))}"
         if not rows:
-            yield f"  {split}: {_named(list(names))}; no row could be read"
+            yield f"{line}; no row could be read" if opened else line
             continue
-        if len(opened) < len(files):
-            rows = (
-                rows * sum(file.size for file in files) // max(sum(file.size for file in opened), 1)
-            )
         is_exact = len(opened) == len(files) and all(file.is_exact for file in files)
-        about = "" if is_exact else "about "
-        line = f"  {split}: {_named(list(names))}; {about}{rows:,} row{'' if rows == 1 else 's'}"
-        yield line if is_exact else f"{line} (estimated: --all reads every row)"
+        if len(opened) < len(files):
+            least = max(sum(file.size for file in opened), 1)
+            rows = rows * sum(file.size for file in files) // least
+        count = f"{rows:,} row{'' if rows == 1 else 's'}"
+        about = f"about {count} (estimated: --all reads every row)"
+        yield f"{line}; {count if is_exact else about}"
 
 
 def _columns(found: Look) -> Iterator[str]:
-    if not found.columns.rows:
-        return
-    yield f"columns, of {found.columns.rows:,} rows read"
-    for column in list(found.columns.by_name.values())[:_MOST]:
-        yield f"  {_column(column, found.columns.rows)}"
-    if (more := len(found.columns.by_name) - _MOST) > 0:
+    rows, columns = found.columns.rows, [*found.columns.by_name.values()]
+    if rows:
+        yield f"columns, of {rows:,} rows read"
+    for column in columns[: _MOST if rows else 0]:
+        kinds = " or ".join(kind for kind, _ in column.kinds.most_common(_NAMED)) or "empty"
+        name, empty = printable(cut(column.name, _WIDE)), 1 - column.filled / rows
+        example = " ".join(column.example.split())
+        yield f"  {name:24} {kinds:16} {empty:5.0%} empty  {example}".rstrip()
+    if rows and (more := len(columns) - _MOST) > 0:
         yield f"  and {more:,} more"
-
-
-def _column(column: Column, rows: int) -> str:
-    kinds = " or ".join(kind for kind, _ in column.kinds.most_common(_NAMED)) or "empty"
-    empty = 1 - column.filled / max(rows, 1)
-    example = " ".join(column.example.split())
-    return (
-        f"{printable(cut(column.name, _WIDE)):24} {kinds:16} {empty:5.0%} empty  {example}".rstrip()
-    )
 
 
 def _recipe(found: Look, is_written: bool) -> Iterator[str]:
@@ -130,12 +118,10 @@ def _recipe(found: Look, is_written: bool) -> Iterator[str]:
             yield f"not read by {inbox}: {rule}"
         return
     yield f"recipe {CORPUS}, a guess: it reads {made.good:,} of {made.rows:,} rows tried"
-    for rule, count in made.refused.most_common(_NAMED):
-        yield f"  {count:,} refused: {rule}"
-    for rule, count in made.left_out.most_common(_NAMED):
-        yield f"  {count:,} left out, and counted: {rule}"
-    for what, count in made.unread.most_common(_MOST):
-        yield f"  {count:,} with {what}"
+    refused, left = made.refused.most_common(_NAMED), made.left_out.most_common(_NAMED)
+    yield from (f"  {count:,} refused: {rule}" for rule, count in refused)
+    yield from (f"  {count:,} left out, and counted: {rule}" for rule, count in left)
+    yield from (f"  {count:,} with {what}" for what, count in made.unread.most_common(_MOST))
     yield ""
     yield from made.text.splitlines()
     yield ""

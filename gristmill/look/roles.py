@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, Final
 
-from gristmill.corpora.account import fact_of
+from gristmill.corpora.account import fact_of, value_at
 from gristmill.corpora.raw.texts import Unfit, flattened
 from gristmill.look.columns import (
     BYTES,
@@ -24,7 +24,6 @@ from gristmill.look.columns import (
     TRUTHS,
     Column,
     Columns,
-    value_at,
 )
 
 QA, CHAT, INSTRUCT, PLAIN, PREFERENCE = "qa", "chat", "instruct", "text", "preference"
@@ -64,31 +63,9 @@ _META: Final = {
     *("file", "length", "len", "count", "num", "number", "score", "rating", "is", "has", "date"),
     *("time", "timestamp", "language", "lang", "category", "level", "difficulty", "tag", "model"),
     *("version", "token", "tokens", "dataset", "split", "status", "format", "license", "licence"),
-    *(
-        "confidence",
-        "verified",
-        "topic",
-        "subject",
-        "domain",
-        "image",
-        "seed",
-        "metadata",
-        "config",
-    ),
-    *(
-        "start",
-        "end",
-        "offset",
-        "persona",
-        "reward",
-        "template",
-        "style",
-        "quality",
-        "pass",
-        "rate",
-        "correctness",
-        "system",
-    ),
+    *("confidence", "verified", "topic", "subject", "domain", "image", "seed", "metadata"),
+    *("config", "start", "end", "offset", "persona", "reward", "template", "style", "quality"),
+    *("pass", "rate", "correctness", "system"),
 }
 """Words that make a column say something about a row, where they stand first or last."""
 _LESS: Final = {
@@ -171,13 +148,16 @@ def is_content(name: str) -> bool:
 
 def meant(columns: Columns, rows: Rows) -> Guess:
     """What the columns mean by names, and by the values of the rows that were looked at."""
-    facts = {
-        name
-        for name, column in columns.by_name.items()
-        if column.kind == TEXT
-        and fact_of(name, [v for row in rows if (v := value_at(row, name)) not in (None, "")], ())
-    }
+    texts = [name for name, column in columns.by_name.items() if column.kind == TEXT]
+    values = {name: [value for value, _ in _pairs(rows, name)] for name in texts}
+    facts = {name for name, own in values.items() if fact_of(name, own, ())}
     return proved(guess(columns, facts), columns, rows)
+
+
+def _pairs(rows: Rows, name: str, *others: str) -> list[tuple[Any, list[Any]]]:
+    """The values of a column that are not empty, each with those of other columns in its row."""
+    pairs = ((value_at(row, name), [value_at(row, each) for each in others]) for row in rows)
+    return [pair for pair in pairs if pair[0] not in (None, "")]
 
 
 def guess(columns: Columns, facts: Collection[str] = ()) -> Guess:
@@ -198,7 +178,11 @@ def guess(columns: Columns, facts: Collection[str] = ()) -> Guess:
     question, talk = _question(asking), _talk(known)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
-        question = _labelled(known, (answer, cot))
+        # The plain text that stands beside a label or an answer.
+        texts = (
+            n for n in ("text", "content", "sentence") if n in known and n not in (answer, cot)
+        )
+        question = next((name for name in texts if known[name].kind == TEXT), None)
     firsts = _numbered(known, cot)
     if talk is not None:
         return Guess(CHAT, question, answer, cot, talk, firsts=firsts)
@@ -228,10 +212,6 @@ def _is_plain(known: Mapping[str, Column], name: str, rows: int) -> bool:
         return False
     longest = max(each.chars for each in known.values() if each.kind == TEXT)
     return len(said) == 1 or (column.chars == longest and column.filled == rows)
-
-
-def _is_context(known: Mapping[str, Column], name: str) -> bool:
-    return name in known and known[name].kind == TEXT
 
 
 def _odd_form(known: Mapping[str, Column]) -> Guess | None:
@@ -288,13 +268,16 @@ def _best(
         for name, column in known.items()
         if name not in besides and (score := _score(name, weights)) > 0
     }
-    if not scores:
-        return None
-    name = max(scores, key=lambda each: (scores[each], -list(known).index(each)))
-    return name if scores[name] >= _LEAST else None
+    name = max(scores, key=lambda each: scores[each], default=None)  # of equal ones the first
+    return name if name is not None and scores[name] >= _LEAST else None
 
 
 _NEVER: Final = float("-inf")
+_FIT: Final = {
+    **dict.fromkeys((OBJECT, OBJECTS, MESSAGES), _NEVER),
+    **{TRUTH: -3.0, TRUTHS: -3.0, TEXTS: -2.0, LIST: -9.0},  # lists of numbers, as tokens
+}
+"""What the type of a column adds for an answer."""
 
 
 def _question(known: Mapping[str, Column]) -> str | None:
@@ -314,17 +297,11 @@ def _answer_and_thought(
 ) -> tuple[str | None, str | None]:
     def answers(column: Column) -> float:
         said = {value.strip('[]" ').lower() for value in column.values}
-        if column.values.total() == column.filled and said <= _NOTHING:
-            return _NEVER
-        if column.kind == LIST and words(column.name)[-1:] == ["label"]:
-            return _NEVER  # one number for each choice, as 1 and 0
-        if column.kind in (TRUTH, TRUTHS):
-            return -3.0
-        if column.kind == TEXTS:
-            return -2.0
-        if column.kind == LIST:
-            return -9.0  # numbers, as tokens
-        return _NEVER if column.kind in (OBJECT, OBJECTS, MESSAGES) else 0.0
+        is_nothing = column.values.total() == column.filled and said <= _NOTHING
+        # One number for each choice, as 1 and 0.
+        is_listed = column.kind == LIST and words(column.name)[-1:] == ["label"]
+        is_close = bool(begun) and words(column.name)[: len(begun)] == begun
+        return (_NEVER if is_nothing or is_listed else _FIT.get(column.kind, 0.0)) + 2.0 * is_close
 
     def thoughts(column: Column) -> float:
         is_long = column.mean >= LONG and column.kind in (TEXT, TEXTS)
@@ -333,22 +310,9 @@ def _answer_and_thought(
     cot = _best(known, _THOUGHT, thoughts, (question,))
     if cot is not None and _score(cot, _ANSWER) >= _score(cot, _THOUGHT):
         cot = None  # as `solution`: an answer, where no other is there
-    besides: tuple[str | None, ...] = (question, cot)
     begun = words(cot)[:-1] if cot else []
-
-    def close(name: str) -> float:
-        return 2.0 if begun and words(name)[: len(begun)] == begun else 0.0
-
-    found = [
-        (_score(name, _ANSWER) + answers(column) + close(name), -place, name)
-        for place, (name, column) in enumerate(known.items())
-        if name not in besides and _score(name, _ANSWER) > 0
-    ]
-    best = max(found, default=(_NEVER, 0, ""))
-    answer = best[2] if best[0] >= _LEAST else None
-    if cot is None:
-        cot = _best(known, _THOUGHT, thoughts, (question, answer))
-    return answer, cot
+    answer = _best(known, _ANSWER, answers, (question, cot))
+    return answer, cot or _best(known, _THOUGHT, thoughts, (question, answer))
 
 
 def _talk(known: Mapping[str, Column]) -> str | None:
@@ -363,16 +327,12 @@ def _choices(known: Mapping[str, Column], answer: str | None) -> str | None:
     """The list of texts of which the answer is one, by number, letter or text; else their text."""
     if answer is None or (known[answer].kind != NUMBER and known[answer].mean > _CHOICE):
         return None
-    found = [
-        name
-        for name, column in known.items()
-        if column.kind in (TEXTS, OBJECTS)
-        and _CHOICES & {*words(name)}
-        and words(name)[-1:] != ["label"]
-    ]
     has_letters = known[answer].kind == TEXT and known[answer].mean < 2
-    whole = [n for n in known if words(n) in (["option"], ["choice"]) and known[n].kind == TEXT]
-    return next(iter([*found, *(whole if has_letters else ())]), None)
+    said = {name: words(name) for name, column in known.items()}
+    lists = (n for n in known if known[n].kind in (TEXTS, OBJECTS) and said[n][-1:] != ["label"])
+    texts = (n for n in known if has_letters and known[n].kind == TEXT)
+    whole = (name for name in texts if said[name] in (["option"], ["choice"]))
+    return next((name for name in chain(lists, whole) if _CHOICES & {*said[name]}), None)
 
 
 def _runs(known: Mapping[str, Column]) -> Iterator[tuple[str, ...]]:
@@ -381,7 +341,7 @@ def _runs(known: Mapping[str, Column]) -> Iterator[tuple[str, ...]]:
         if name[-1:] in ("a", "A", "0", "1"):
             names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
             found = tuple(takewhile(known.__contains__, names))
-            if len(found) > 1 and len({known[each].kind for each in found} - {TEXT, NUMBER}) == 0:
+            if len(found) > 1 and {known[each].kind for each in found} <= {TEXT, NUMBER}:
                 yield found
 
 
@@ -406,13 +366,11 @@ def _equal_to_one(known: Mapping[str, Column], rows: Rows) -> tuple[tuple[str, .
     """Columns of choices, and the text that is that of one of them in each row, not always one."""
     for run in _runs(known):
         for name in known if len(run) > 2 else ():
-            if name in run or known[name].kind not in (TEXT, NUMBER):
-                continue
-            pairs = [(value_at(row, name), [value_at(row, each) for each in run]) for row in rows]
-            pairs = [(value, choices) for value, choices in pairs if value not in (None, "")]
-            places = {choices.index(value) if value in choices else -1 for value, choices in pairs}
-            if len(places) > 1 and -1 not in places:
-                return run, name
+            if name not in run and known[name].kind in (TEXT, NUMBER):
+                pairs = _pairs(rows, name, *run)
+                places = {own.index(value) if value in own else -1 for value, own in pairs}
+                if len(places) > 1 and -1 not in places:
+                    return run, name
     return None
 
 
@@ -423,12 +381,6 @@ def _numbered(known: Mapping[str, Column], cot: str | None) -> tuple[str, ...]:
     stem = cot.rstrip("0123456789")
     found = sorted(name for name in known if name.rstrip("0123456789") == stem and name != stem)
     return tuple(found) if len(found) > 1 else ()
-
-
-def _labelled(known: Mapping[str, Column], besides: tuple[str | None, ...]) -> str | None:
-    """The plain text that stands beside a label or an answer."""
-    names = ("text", "content", "sentence")
-    return next((n for n in names if _is_context(known, n) and n not in besides), None)
 
 
 def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
@@ -511,29 +463,19 @@ def _chosen(said: Guess, known: Mapping[str, Column], rows: Rows) -> tuple[str, 
     """A list of answers, and the column that says the place of the right one in each row."""
     # Those in an object are the columns of a table.
     lists = [n for n, column in known.items() if column.kind in (TEXTS, OBJECTS) and "." not in n]
+    answers = [said.answer or ""]
     if said.answer in lists:
-        lists, answers = [said.answer], [name for name in known if name not in said.columns]
-    elif said.choices is None and not said.letters:
-        answers = [said.answer or ""]
-    else:
+        lists, answers = answers, [name for name in known if name not in said.columns]
+    elif said.choices is not None or said.letters:
         return None
-    short = [
-        name
-        for name in answers
-        if known[name].kind in (NUMBER, TEXT) and known[name].mean <= len("(A).")
-    ]
-    pairs = ((of, name) for of in lists for name in short if _has_place(rows, name, of))
-    return next(pairs, None)
+    short = [n for n in answers if known[n].kind in (NUMBER, TEXT) and known[n].mean <= len("(A).")]
+    return next(((of, n) for of in lists for n in short if _has_place(rows, n, of)), None)
 
 
 def _has_place(rows: Rows, name: str, of: str) -> bool:
     """Whether a column has a place in the list of another one, in each row, and several places."""
-    pairs = [(value_at(row, name), value_at(row, of)) for row in rows]
-    pairs = [(value, items) for value, items in pairs if value not in (None, "")]
-    sizes = {len(items) if isinstance(items, list) else 0 for _, items in pairs}
-    if min(sizes, default=0) < 2:
-        return False
-    places = {place_of(value, len(items)) for value, items in pairs}
+    pairs = [(value, len(i) if isinstance(i, list) else 0) for value, [i] in _pairs(rows, name, of)]
+    places = {place_of(value, size) if size > 1 else None for value, size in pairs}
     return len(places) > 1 and None not in places
 
 
@@ -546,13 +488,7 @@ def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess
         for name, column in known.items()
         if column.kind in (TEXT, NUMBER) and name not in said.columns and "." not in name
     ]
-    pairs = [
-        (long, short)
-        for long, short in pairs
-        if known[long].kind == TEXT
-        and known[long].mean >= max(LONG, 1.5 * known[short].mean)
-        and len(known[short].values) != 1
-    ]
+    pairs = [(long, short) for long, short in pairs if _is_longer(known[long], known[short])]
     shares = {pair: _share(rows, pair[1], pair[0], _ends) for pair in pairs}
     best = max(shares, key=lambda pair: shares[pair], default=None)
     if best is None or shares[best] < _PROVED:
@@ -560,6 +496,11 @@ def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess
     long, short = best
     proof = f"{short} ends {long} in {shares[best]:.0%} of the rows"
     return replace(said, cot=long, answer=short, proofs=(*said.proofs, proof))
+
+
+def _is_longer(long: Column, short: Column) -> bool:
+    """Whether texts may end in others, which are not all one."""
+    return long.kind == TEXT and long.mean >= max(LONG, 1.5 * short.mean) and len(short.values) != 1
 
 
 def _ends(text: str, end: str) -> bool:

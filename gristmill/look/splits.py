@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Final
 
-from gristmill.corpora.raw.drops import SPLIT_WORDS, stem, words
+from gristmill.corpora.raw.drops import SPLIT_WORDS, matches, stem, words
 
 _NUMBERS: Final = re.compile(
     r"(?<![A-Za-z0-9.])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # of writers of tables
@@ -17,6 +16,7 @@ _NUMBERS: Final = re.compile(
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _OTHER: Final = re.compile(r"[^a-z0-9]+")
 _DULL: Final = {"data", "default", "dataset", "main", "files", "raw", "jsonl", "json", "part"}
+_EVAL: Final = "eval"
 _MOST: Final = 40
 _MOST_SPLITS: Final = 32
 _MOST_GLOBS: Final = 8
@@ -36,14 +36,16 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
     labels = {name: _label(name) for name in names}
     known: dict[str, set[str]] = {}
     for label in labels.values():
-        known.setdefault(_word(label) or "", set()).add(label)
+        known.setdefault(_word(label), set()).add(label)
     found: dict[str, list[str]] = {}
     for name in sorted(names):
-        word = _word(labels[name]) or ""
-        is_alone = len(known[word]) == 1 if word else known == {"": {labels[name]}}
-        is_ours = is_alone or (word and len(known) == 1)
-        split = word or "train" if is_ours and not _is_other(labels[name]) else labels[name]
-        found.setdefault(_name(split), []).append(name)
+        label = labels[name]
+        word, said = _word(label), _said(label)
+        is_alone = len(known[word]) == 1 if word else known == {"": {label}}
+        is_ours = (is_alone or (word and len(known) == 1)) and said in (set(), {word})
+        split = word or "train" if is_ours else label
+        # As the name of a split: lower case and digits, as a recipe takes it.
+        found.setdefault(_OTHER.sub("", split)[:_MOST] or "train", []).append(name)
     if len(found) > _MOST_SPLITS:
         rest = "other" if any(map(says_split, names)) else "train"
         found = {}
@@ -77,15 +79,11 @@ def globs_of(
         glob, own = _starred(name), literal(name)
         # What stands for one name alone is not compared with all others.
         if glob != own and glob not in taken:
-            taken[glob] = {of for other, of in {**every, **others}.items() if takes(glob, other)}
+            taken[glob] = {
+                of for other, of in {**every, **others}.items() if matches(other, [glob])
+            }
         made.setdefault(split, {})[glob if taken.get(glob) == {split} else own] = None
     return {split: list(globs) for split, globs in made.items()}
-
-
-def takes(glob: str, name: str) -> bool:
-    """Whether a glob of a recipe takes a file: by its path where the glob has a folder."""
-    path = name if "/" in glob else name.rpartition("/")[2]
-    return fnmatchcase(path.lower(), glob.lower())
 
 
 def _starred(name: str) -> str:
@@ -107,32 +105,23 @@ def _label(name: str) -> str:
     return "_".join(kept) or "train"
 
 
-def _word(label: str) -> str | None:
-    """The split that the words of a label say, None where they say none or several."""
-    found = {SPLIT_WORDS[word] for word in words(label) if word in SPLIT_WORDS}
-    return found.pop() if len(found) == 1 else None
+def _said(name: str) -> set[str]:
+    """The splits that the words of a path say; one more for a word that says another one."""
+    found = {SPLIT_WORDS[word] for word in words(name) if word in SPLIT_WORDS}
+    return found | ({_EVAL} if any(word.startswith(_EVAL) for word in words(name)) else set())
+
+
+def _word(label: str) -> str:
+    """The split that the words of a label say, empty where they say none or several."""
+    found = _said(label) - {_EVAL}
+    return found.pop() if len(found) == 1 else ""
 
 
 def says_split(name: str) -> bool:
     """Whether the words of a path say a split, ours or another one."""
-    return _has_eval(name) or any(word in SPLIT_WORDS for word in words(name))
+    return bool(_said(name))
 
 
 def says_train(name: str) -> bool:
     """Whether the words of a path say that a file is for training, and nothing else."""
-    found = {SPLIT_WORDS[word] for word in words(name) if word in SPLIT_WORDS}
-    return found == {"train"} and not _has_eval(name)
-
-
-def _has_eval(name: str) -> bool:
-    return any(word.startswith("eval") for word in words(name))
-
-
-def _is_other(label: str) -> bool:
-    """Whether the words of a label say a split that is none of ours, or several."""
-    return _has_eval(label) or (says_split(label) and _word(label) is None)
-
-
-def _name(label: str) -> str:
-    """A label as the name of a split: lower case and digits, as a recipe takes it."""
-    return _OTHER.sub("", label)[:_MOST] or "train"
+    return _said(name) == {"train"}

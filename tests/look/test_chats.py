@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.corpora.raw.chat.messages import account, chat_of
+from gristmill.corpora.raw.chat.messages import Messages, account, chat_of
 from gristmill.look.finding import Look, look, write
 from gristmill.look.report import lines
 from gristmill.synth.raw import TEXTS
@@ -125,6 +125,13 @@ def test_files_of_another_split_are_left_and_other_rows_get_no_such_recipe(tmp_p
     assert looked(other, [{"messages": HI}] * 4, "more.jsonl").proposal.inbox == "reasoning"
 
 
+WHAT, PLUM = "What is it, and who has it?", "It is a plum, and Mira has it."
+READ = [("user", WHAT), ("assistant", PLUM)]
+HUMAN = f"\n\nHuman: {WHAT}\n\nAssistant:"
+FOUND = {"messages": "m"}
+THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "I think."}]}
+PLAIN = {"role": "assistant", "content": PLUM}
+GAVE = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": PLUM}]}
 ASKED, SAID = HI
 SYSTEM = {"role": "system", "content": "Be kind."}
 
@@ -165,6 +172,18 @@ def proposed(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl"
             },
         ),
         ({"messages": [ASKED, {**SAID, "role": "model"}]}, {"roles": {"model": "assistant"}}),
+        # What is stated twice is read once, and numbers but 0 and 1 weigh nothing.
+        ({"messages": [SYSTEM, *HI], "system": "Be kind."}, {}),
+        ({"messages": [ASKED, {**SAID, "content": "<think>a</think>b", "reasoning": "a"}]}, {}),
+        *(
+            (
+                {"messages": [ASKED, {**SAID, key: weight}]},
+                {"keys": {"weight": key}} if known else {},
+            )
+            for key in ("train", "loss", "trainable")
+            for weight, known in ((False, True), (0.5, False))
+        ),
+        ({"messages": [ASKED, {**SAID, "content": "It.</s>"}]}, {"marks": {"control": ["</s>"]}}),
         (
             {"conversations": [{"from": "Human", "value": "a"}, {"from": "GPT", "value": "b"}]},
             {"roles": {"GPT": "assistant", "Human": "user"}},
@@ -174,22 +193,8 @@ def proposed(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl"
 def test_what_messages_say_besides_their_texts_is_proposed(tmp_path, row, stated):
     table = proposed(tmp_path / "mine", [row])
     assert {
-        key: table[key] for key in ("keys", "roles", "system", "thinking") if key in table
+        key: table[key] for key in ("keys", "roles", "system", "thinking", "marks") if key in table
     } == stated
-
-
-def test_a_completion_is_the_answer_to_all_of_its_prompt(tmp_path):
-    prompt = [SYSTEM, ASKED, SAID, {"role": "user", "content": "And now?"}]
-    end = [{"role": "assistant", "content": "The end."}]
-    table = proposed(tmp_path / "mine", [{"prompt": prompt, "completion": end}])
-    assert (table["prompt"], table["completion"]) == ("prompt", "completion")
-
-
-@pytest.mark.parametrize("begin", [[], [SYSTEM]])
-def test_a_conversation_that_an_assistant_begins_gets_no_question(tmp_path, begin):
-    found = looked(tmp_path / "mine", [{"messages": [*begin, SAID, ASKED, SAID]}] * 8)
-    assert not found.proposal.good
-    assert "assistant speaks after nothing" in str([*found.proposal.refused])
 
 
 def test_files_whose_names_say_no_split_are_all_train(tmp_path):
@@ -201,25 +206,6 @@ def test_files_whose_names_say_no_split_are_all_train(tmp_path):
     assert account(tmp_path / "mine").taken == {"train": ["code.jsonl", "math.jsonl"]}
 
 
-@pytest.mark.parametrize(
-    ("row", "left"),
-    [
-        ({"messages": [SYSTEM, *HI], "system": "Be kind."}, "system"),
-        (
-            {
-                "messages": [
-                    ASKED,
-                    {"role": "assistant", "content": "<think>a</think>b", "reasoning": "a"},
-                ]
-            },
-            "keys",
-        ),
-    ],
-)
-def test_what_messages_state_twice_is_read_once(tmp_path, row, left):
-    assert left not in proposed(tmp_path / "mine", [row])
-
-
 @pytest.mark.parametrize("name", ["eval.jsonl", "train_eval.jsonl"])
 def test_a_file_of_another_split_is_never_train(tmp_path, name):
     put(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(8)], name)
@@ -227,61 +213,6 @@ def test_a_file_of_another_split_is_never_train(tmp_path, name):
     assert "train" not in table.get("files", {})
     assert table["leave"]
     assert "name in `files` what is to be read" in look(tmp_path / "mine").proposal.text
-
-
-@pytest.mark.parametrize(
-    "talk",
-    [
-        json.dumps(HI),
-        {"messages": HI},
-        {"role": ["user", "assistant"], "content": ["Hi there", "Hello to you."]},
-    ],
-)
-def test_messages_in_a_text_or_an_object_get_a_recipe_that_reads_them(tmp_path, talk):
-    found = looked(tmp_path / "mine", [{"id": str(n), "messages": talk} for n in range(5)])
-    assert (found.proposal.inbox, found.proposal.good) == ("chat", 5)
-    assert not any("written as text" in note for note in found.notes)
-
-
-def test_a_speaker_that_nobody_knows_is_named_with_the_key_to_write(tmp_path):
-    odd = [{"from": "human", "value": "Hi there"}, {"from": "oracle", "value": "Hello."}]
-    found = looked(tmp_path / "mine", [{"conversations": SHARE if n else odd} for n in range(5)])
-    assert found.proposal.good == 4
-    (rule,) = found.proposal.refused
-    assert "the role 'oracle': write roles = {" in rule
-
-
-def test_broken_turns_are_left_out_where_others_are_whole(tmp_path):
-    found = looked(tmp_path / "mine", [{"messages": HI if n else [ASKED, *HI]} for n in range(5)])
-    assert found.proposal.good == 4
-    assert tomllib.loads(found.proposal.text)["broken"] == "drop"
-    assert (found.proposal.refused, found.proposal.left_out.total()) == ({}, 1)
-    found = looked(tmp_path / "none", [{"messages": [ASKED, *HI]} for n in range(5)])
-    assert "broken = " not in found.proposal.text
-    (rule,) = found.proposal.refused
-    assert rule.endswith('broken = "drop" in corpus.toml leaves such conversations out')
-
-
-def test_an_answer_beside_messages_that_end_in_a_question_completes_them(tmp_path):
-    row = {"input": [ASKED, SAID, ASKED], "output": "The end.", "system_prompt": "Be kind."}
-    table = proposed(tmp_path / "mine", [row])
-    assert [table[key] for key in ("prompt", "completion", "system")] == [
-        "input",
-        "output",
-        "system_prompt",
-    ]
-    whole = proposed(tmp_path / "whole", [{"input": HI, "output": "The end."}])
-    assert whole["messages"] == "input"
-
-
-def test_of_pairs_for_preferences_the_chosen_conversation_is_read(tmp_path):
-    whole = {"prompt": "Hi there", "chosen": HI, "rejected": [ASKED, {**SAID, "content": "No."}]}
-    assert proposed(tmp_path / "mine", [whole])["messages"] == "chosen"
-    answers = {"prompt": "Hi there", "chosen": [SAID], "rejected": [{**SAID, "content": "No."}]}
-    table = proposed(tmp_path / "answers", [answers])
-    assert (table["prompt"], table["completion"]) == ("prompt", "chosen")
-    both = proposed(tmp_path / "both", [{**whole, "prompt": [ASKED]}])
-    assert both["messages"] == "chosen"
 
 
 @pytest.mark.parametrize(
@@ -327,26 +258,10 @@ def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_pat
     assert "have the same questions" in "\n".join(look(tmp_path / "other").notes)
 
 
-def test_a_conversation_that_a_tool_answers_gets_no_answer_of_it(tmp_path):
-    talk = [ASKED, {"role": "function_call", "content": "{}"}, SAID]
-    found = looked(tmp_path / "mine", [{"messages": talk}] * 8)
-    assert (found.proposal.inbox, found.proposal.good) == ("chat", 0)
-    assert "uses tools (a message of function_call)" in str([*found.proposal.refused])
-
-
 def test_a_recipe_that_leaves_every_file_out_is_refused_with_the_key(tmp_path):
     write(looked(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(3)], "eval.jsonl"))
     with pytest.raises(BadInput, match="leaves out every data file: name in `files` what"):
         account(tmp_path / "mine")
-
-
-@pytest.mark.parametrize("name", ["train", "loss", "trainable"])
-def test_a_key_that_says_what_is_trained_on_is_the_weight(tmp_path, name):
-    found = proposed(tmp_path / "mine", [{"messages": [ASKED, {**SAID, name: False}]}] * 4)
-    assert found["keys"] == {"weight": name}
-    # Other numbers are no choice between the two.
-    found = proposed(tmp_path / "other", [{"messages": [ASKED, {**SAID, name: 0.5}]}] * 4)
-    assert "keys" not in found
 
 
 def test_what_nothing_reads_of_messages_is_said(tmp_path):
@@ -361,28 +276,6 @@ def test_what_nothing_reads_of_messages_is_said(tmp_path):
     moss = "<|Human|>: Hi there<eoh>\n<|Inner Thoughts|>: None<eot>\n<|MOSS|>: Hello to you.<eom>"
     (what,) = looked(tmp_path / "moss", [{"text": moss}] * 3).proposal.unread
     assert what.startswith("<|Inner Thoughts|> in a message, which stays text")
-
-
-def test_pictures_and_other_conversations_beside_those_that_are_read_are_noted(tmp_path):
-    put(tmp_path / "mine", [{"messages": HI, "images": ["a.png"], "n": n} for n in range(3)])
-    assert 'not read: images (as ["a.png"])' in look(tmp_path / "mine").notes
-    rows = [{("messages" if n % 2 else "conversations"): HI, "n": n} for n in range(4)]
-    put(tmp_path / "apart", rows)
-    assert "not read: conversations (as " in "\n".join(look(tmp_path / "apart").notes)
-
-
-def test_where_no_row_is_a_conversation_no_recipe_loses_what_makes_it_so(tmp_path):
-    found = looked(tmp_path / "mine", [{"messages": [*HI, SYSTEM, *HI], "n": n} for n in range(3)])
-    assert (found.proposal.inbox, found.proposal.good) == ("chat", 0)
-    (rule,) = found.proposal.refused
-    assert "a system speaks after assistant" in rule
-
-
-def test_parts_of_a_dataset_that_are_not_there_are_noted(tmp_path):
-    put(tmp_path / "mine", [{"messages": HI}] * 3, "train-00000-of-00002.jsonl")
-    assert "1 of the 2 files train-*-of-00002.jsonl are there" in "\n".join(
-        look(tmp_path / "mine").notes
-    )
 
 
 def test_files_without_conversations_beside_those_that_are_most_are_left(tmp_path):
@@ -408,26 +301,329 @@ def test_conversations_in_a_column_a_file_are_noted(tmp_path):
     assert any(each.startswith(note) for each in look(tmp_path / "mine").notes)
 
 
-def test_conversations_of_pictures_alone_get_no_recipe_that_leaves_these_out(tmp_path):
-    parts = [{"type": "text", "text": "What is it?"}, {"type": "image", "text": None}]
-    rows = [{"messages": [{"role": "user", "content": parts}, SAID], "n": n} for n in range(3)]
-    found = looked(tmp_path / "mine", rows)
-    assert (found.proposal.inbox, found.proposal.good) == ("chat", 0)
-    assert [*found.proposal.refused] == ["a message has a part that is no text, as a picture"]
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"m": [[WHAT, PLUM]], "n": 1}, FOUND),
+        ({"messages": [["human", WHAT], ["ai", PLUM]]}, {"roles": {"ai": "assistant"}}),
+        ({"data": [WHAT, PLUM]}, {"messages": "data"}),
+        (
+            {"conversation": [{"human": WHAT, "assistant": PLUM}]},
+            {"keys": {"user": "human", "assistant": "assistant"}},
+        ),
+        (
+            {"conversation": [{"system": "", "input": WHAT, "output": PLUM}]},
+            {"keys": {"system": "system", "user": "input", "assistant": "output"}},
+        ),
+        ({"text": HUMAN + PLUM}, {"messages": "text"}),
+        ({"chosen": HUMAN + PLUM, "rejected": HUMAN}, {"messages": "chosen"}),
+        (
+            {"prompt": HUMAN, "chosen": f" {PLUM}", "rejected": " No."},
+            {"messages": "{prompt}{chosen}"},
+        ),
+        ({"prompt": HUMAN, "response": PLUM}, {"messages": "{prompt}{response}"}),
+        (
+            {
+                "conversations": [{"from": "human", "value": WHAT}],
+                "chosen": {"from": "gpt", "value": PLUM},
+                "rejected": {"from": "gpt", "value": "No."},
+            },
+            {"prompt": "conversations", "completion": "chosen"},
+        ),
+        (
+            {
+                "prompt": [{"role": "user", "content": WHAT}],
+                "chosen": [{"role": "assistant", "content": PLUM}],
+                "rejected": [{"role": "assistant", "content": "No."}],
+            },
+            {"prompt": "prompt", "completion": "chosen"},
+        ),
+        (
+            {
+                "input": {"messages": [{"role": "user", "content": WHAT}]},
+                "preferred_output": [{"role": "assistant", "content": PLUM}],
+                "non_preferred_output": [{"role": "assistant", "content": "No."}],
+            },
+            {"prompt": "input", "completion": "preferred_output"},
+        ),
+        (
+            {"dialog": [{"speaker": "user", "text": WHAT}, {"speaker": "bot", "text": PLUM}]},
+            {"keys": {"role": "speaker", "content": "text"}, "roles": {"bot": "assistant"}},
+        ),
+        (
+            {
+                "contents": [
+                    {"role": "user", "parts": [{"text": WHAT}]},
+                    {"role": "model", "parts": [{"text": PLUM}]},
+                ]
+            },
+            {"messages": "contents", "roles": {"model": "assistant"}},
+        ),
+        (
+            {"instruction": WHAT, "input": "", "output": PLUM, "history": [[WHAT, PLUM]]},
+            {"turns": {"history": "history", "user": "instruction", "assistant": "output"}},
+        ),
+        (
+            {
+                "chat": {
+                    "turn_1": {
+                        "Human": f"<|Human|>: {WHAT}<eoh>\n",
+                        "MOSS": f"<|MOSS|>: {PLUM}<eom>",
+                    }
+                }
+            },
+            {
+                "messages": "chat",
+                "keys": {"user": "Human", "assistant": "MOSS"},
+                "marks": {"control": ["<|Human|>:", "<eoh>", "<|MOSS|>:", "<eom>"]},
+            },
+        ),
+        ({"input": [{"role": "user", "content": WHAT}, THOUGHT, GAVE]}, {"messages": "input"}),
+        (
+            {"input": [{"role": "user", "content": WHAT}], "output": [THOUGHT, GAVE]},
+            {"prompt": "input", "completion": "output"},
+        ),
+        (
+            {"messages": [json.dumps({"role": "user", "content": WHAT}), json.dumps(PLAIN)]},
+            {"messages": "messages"},
+        ),
+        ({"input": WHAT, "output": [THOUGHT, GAVE]}, {"prompt": "input", "completion": "output"}),
+    ],
+)
+def test_every_form_of_a_conversation_gets_a_recipe_that_reads_it(tmp_path, row, expected):
+    drop = tmp_path / "mine"
+    found = looked(drop, [row] * 8)
+    assert (found.proposal.inbox, found.proposal.good) == ("chat", 8), found.proposal.refused
+    table = tomllib.loads(found.proposal.text)
+    assert {key: table.get(key) for key in expected} == expected
+    write(found)
+    talk = Messages(chat_of(drop)).read(row)
+    said = [(each.role, each.content) for each in talk.messages if each.channel != "analysis"]
+    assert said[-2:] == READ
 
 
-def test_a_verdict_on_a_completion_and_words_for_nothing_are_noted(tmp_path):
-    row = {"prompt": [ASKED], "completion": [SAID]}
-    put(tmp_path / "mine", [{**row, "label": n % 2 == 0} for n in range(4)])
-    keep = 'keep = [{ column = "label", equals = true }]'
-    assert any(keep in each for each in look(tmp_path / "mine").notes)
-    rows = [{"instruction": f"Do {n}.", "input": "nan", "output": "It is so."} for n in range(4)]
-    put(tmp_path / "other", rows)
-    note = "input: texts that may stand for nothing, and stay texts: nan (4): write null"
-    assert note in look(tmp_path / "other").notes
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"context": WHAT, "history": [1, 2], "question": WHAT, "answer": PLUM},
+        {"names": ["Mira", "Ada"], "question": WHAT, "answer": PLUM},
+        {"dialogue": f"User: {WHAT}\nAssistant: {PLUM}", "summary": "They speak of a plum."},
+        {"instruction": WHAT, "output": PLUM, "history": []},
+    ],
+)
+def test_other_rows_stay_questions_with_answers(tmp_path, row):
+    assert looked(tmp_path / "mine", [row] * 8).proposal.inbox == "reasoning"
 
 
-def test_speakers_that_nobody_knows_are_named_where_the_keys_are_usual(tmp_path):
-    talk = [{"role": "Nutzer", "content": "Hi"}, {"role": "Helfer", "content": "Hello"}]
-    (rule,) = looked(tmp_path / "mine", [{"messages": talk}] * 3).proposal.refused
-    assert 'write roles = { "Nutzer" = "user" }' in rule
+def test_an_instruction_has_its_input_in_a_question_behind_turns(tmp_path):
+    row = {"instruction": WHAT, "input": "A hint.", "output": PLUM, "system": "Be kind."}
+    found = looked(tmp_path / "mine", [{**row, "history": [["a", "b"]], "k": n} for n in range(8)])
+    table = tomllib.loads(found.proposal.text)
+    assert table["turns"]["user"] == "{instruction}\n\n{input}"
+    assert table["turns"]["system"] == "system"
+    assert "which nothing reads" not in "\n".join(lines(found))
+
+
+def test_a_system_prompt_is_read_without_its_mark_or_out_of_its_parts(tmp_path):
+    chat = f"USER: {WHAT}\n\n\nASSISTANT: {PLUM}"
+    found = looked(tmp_path / "mine", [{"system": "SYSTEM: Be kind.", "chat": chat}] * 8)
+    table = tomllib.loads(found.proposal.text)
+    assert table["system"] == {"column": "system", "after": "SYSTEM:"}
+    write(found)
+    talk = Messages(chat_of(tmp_path / "mine")).read({"system": "SYSTEM: Be kind.", "chat": chat})
+    assert talk.messages[0].content == "Be kind."
+    parts = [
+        {"role": "user", "parts": [{"text": WHAT}]},
+        {"role": "model", "parts": [{"text": PLUM}]},
+    ]
+    row = {"systemInstruction": {"parts": [{"text": "Be kind."}]}, "contents": parts}
+    found = looked(tmp_path / "parts", [row] * 8)
+    assert tomllib.loads(found.proposal.text)["system"] == "systemInstruction"
+    assert found.proposal.good == 8
+
+
+def test_a_tree_of_nodes_gets_a_recipe_that_reads_its_branch(tmp_path):
+    texts = [("user", WHAT), ("assistant", "No."), ("assistant", PLUM)]
+    nodes: dict[str, Any] = {"r": {"parent": None, "message": None}}
+    for number, (role, text) in enumerate(texts):
+        parent = "0" if number == 2 else str(number - 1) if number else "r"
+        content = {"content_type": "text", "parts": [text]}
+        nodes[str(number)] = {
+            "parent": parent,
+            "message": {"author": {"role": role}, "content": content},
+        }
+    # More nodes than columns are looked at.
+    nodes |= {f"x{number}": {"parent": "r", "message": None} for number in range(600)}
+    row = {"title": "t", "mapping": nodes, "current_node": "2", "moderation_results": []}
+    found = looked(tmp_path / "mine", [row, row])
+    table = tomllib.loads(found.proposal.text)
+    assert (table["messages"], table["branch"]) == ("mapping", "current_node")
+    assert len(found.columns.by_name) == 4
+    write(found)
+    talk = Messages(chat_of(tmp_path / "mine")).read(row)
+    assert [(each.role, each.content) for each in talk.messages] == READ
+
+
+PROMPT = [SYSTEM, ASKED, SAID, {"role": "user", "content": "And now?"}]
+NO = {"role": "assistant", "content": "No."}
+CHOSEN = {"prompt": "Hi there", "chosen": HI, "rejected": [ASKED, NO]}
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        # A completion is the answer to all of its prompt, and so is one in another column.
+        ({"prompt": PROMPT, "completion": [NO]}, {"prompt": "prompt", "completion": "completion"}),
+        (
+            {"input": [ASKED, SAID, ASKED], "output": "The end.", "system_prompt": "Be kind."},
+            {"prompt": "input", "completion": "output", "system": "system_prompt"},
+        ),
+        ({"input": HI, "output": "The end."}, {"messages": "input"}),
+        # Of pairs for preferences the chosen conversation is read.
+        (CHOSEN, {"messages": "chosen"}),
+        ({**CHOSEN, "prompt": [ASKED]}, {"messages": "chosen"}),
+        (
+            {"prompt": "Hi there", "chosen": [SAID], "rejected": [NO]},
+            {"prompt": "prompt", "completion": "chosen"},
+        ),
+        *(
+            ({"id": "p", "messages": talk}, {"messages": "messages"})
+            for talk in (
+                json.dumps(HI),
+                {"messages": HI},
+                {"role": ["user", "assistant"], "content": ["Hi there", "Hello to you."]},
+            )
+        ),
+    ],
+)
+def test_the_columns_with_the_messages_are_named(tmp_path, row, expected):
+    table = proposed(tmp_path / "mine", [row])
+    assert {key: table.get(key) for key in expected} == expected
+    assert not any("written as text" in note for note in look(tmp_path / "mine").notes)
+
+
+CHAT = f"USER: {WHAT}\n\n\nASSISTANT: {PLUM}\n\n\n"
+CALLED = f"{CHAT}FUNCTION RESPONSE: 1\n\n\nASSISTANT: {PLUM}"
+CALL = {"type": "function_call", "name": "f"}
+ODD = [{"from": "human", "value": "Hi there"}, {"from": "oracle", "value": "Hello."}]
+PARTS = [{"type": "text", "text": "What is it?"}, {"type": "image", "text": None}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "key"),
+    [
+        ([{"messages": [ASKED, *HI]}] + [{"messages": HI}] * 4, "broken"),
+        ([{"dialog": [WHAT, PLUM, WHAT]}] * 4 + [{"dialog": [WHAT, PLUM]}] * 4, "broken"),
+        ([{"chat": CALLED}] * 2 + [{"chat": CHAT}] * 6, "tools"),
+        ([{"input": [ASKED, CALL, GAVE]}] * 2 + [{"input": [ASKED, GAVE]}] * 6, "tools"),
+    ],
+)
+def test_some_rows_that_are_none_are_left_out_beside_whole_ones(tmp_path, rows, key):
+    found = looked(tmp_path / "mine", [{**row, "k": n} for n, row in enumerate(rows)])
+    assert tomllib.loads(found.proposal.text)[key] == "drop"
+    left = sum(row == rows[0] for row in rows)
+    assert (found.proposal.refused, found.proposal.left_out.total()) == ({}, left)
+    assert found.proposal.good == len(rows) - left
+
+
+@pytest.mark.parametrize("whole", [0, 3])
+def test_texts_of_which_most_lack_an_answer_are_no_turns(tmp_path, whole):
+    rows = [{"dialog": [WHAT, PLUM, WHAT][: 2 if n < whole else 3], "k": n} for n in range(8)]
+    assert looked(tmp_path / "mine", rows).proposal.text == ""
+
+
+@pytest.mark.parametrize(
+    ("rows", "good", "rule"),
+    [
+        ([{"messages": [SAID, ASKED, SAID]}] * 8, 0, "assistant speaks after nothing"),
+        ([{"messages": [SYSTEM, SAID, ASKED, SAID]}] * 8, 0, "assistant speaks after nothing"),
+        ([{"messages": [*HI, SYSTEM, *HI]}] * 3, 0, "a system speaks after assistant"),
+        (
+            [{"messages": [ASKED, *HI]}] * 5,
+            0,
+            'broken = "drop" in corpus.toml leaves such conversations out',
+        ),
+        (
+            [{"messages": [ASKED, {"role": "function_call", "content": "{}"}, SAID]}] * 8,
+            0,
+            "uses tools (a message of function_call)",
+        ),
+        (
+            [{"messages": [{"role": "user", "content": PARTS}, SAID]}] * 3,
+            0,
+            "a message has a part that is no text, as a picture",
+        ),
+        (
+            [{"conversations": ODD}] + [{"conversations": SHARE}] * 4,
+            4,
+            "the role 'oracle': write roles = {",
+        ),
+        (
+            [{"messages": [{**ASKED, "role": "Nutzer"}, {**SAID, "role": "Helfer"}]}] * 3,
+            0,
+            'write roles = { "Nutzer" = "user" }',
+        ),
+    ],
+)
+def test_why_rows_are_no_conversations_is_said_and_no_recipe_loses_it(tmp_path, rows, good, rule):
+    found = looked(tmp_path / "mine", [{**row, "n": n} for n, row in enumerate(rows)])
+    assert (found.proposal.inbox, found.proposal.good) == ("chat", good)
+    (said,) = found.proposal.refused
+    assert rule in said
+    assert "broken = " not in found.proposal.text
+
+
+TURN = f"<|turn|>one {WHAT}<|turn|>two {PLUM}"
+STAYS = "which stays text: if they are conversations, a recipe with"
+VERDICT = {"prompt": [ASKED], "completion": [SAID]}
+IN_MARKS = f"USER: {WHAT}\nASSISTANT: {PLUM}</s>"
+
+
+@pytest.mark.parametrize(
+    ("rows", "note", "is_said"),
+    [
+        (
+            [{"messages": HI, "images": ["a.png"]}] * 3,
+            'not read: images (as ["a.png"])',
+            True,
+        ),
+        ([{"messages": HI}, {"conversations": HI}] * 2, "not read: conversations (as ", True),
+        (
+            [{**VERDICT, "label": n % 2 == 0} for n in range(4)],
+            'keep = [{ column = "label", equals = true }]',
+            True,
+        ),
+        (
+            [{"instruction": f"Do {n}.", "input": "nan", "output": "It is so."} for n in range(4)],
+            "input: texts that may stand for nothing, and stay texts: nan (4): write null",
+            True,
+        ),
+        ([{"text": TURN}] * 8, f"text: texts with <|turn|>, {STAYS}", True),
+        (
+            [{"text": f"Benutzer: {WHAT}\nAssistent: {PLUM}"}] * 8,
+            f"text: texts with Assistent: and Benutzer:, {STAYS}",
+            True,
+        ),
+        ([{"text": f"Titel: {WHAT}\n{PLUM}"}] * 8, "stays text", False),
+        ([{"text": TURN}] + [{"text": WHAT + PLUM}] * 10, "stays text", False),
+        (
+            [{"data": [WHAT, PLUM]}] * 8,
+            "# The texts of data take turns: the first one is a user's.",
+            True,
+        ),
+        ([{"text": IN_MARKS}] * 8, "`control` has texts", False),
+        (
+            [{"text": f"Be kind.\n{IN_MARKS}"}] * 8,
+            "# `control` has texts before the first mark",
+            True,
+        ),
+    ],
+)
+def test_what_a_person_should_look_at_is_said(tmp_path, rows, note, is_said):
+    found = looked(tmp_path / "mine", [{**row, "k": n} for n, row in enumerate(rows)])
+    assert (note in "\n".join([*found.notes, found.proposal.text])) is is_said
+
+
+def test_parts_of_a_dataset_that_are_not_there_are_noted(tmp_path):
+    found = looked(tmp_path / "mine", [{"messages": HI}] * 3, "train-00000-of-00002.jsonl")
+    assert "1 of the 2 files train-*-of-00002.jsonl are there" in "\n".join(found.notes)

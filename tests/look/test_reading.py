@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.corpora.raw import heads
+from gristmill.corpora.raw.heads import of_parquet
+from gristmill.corpora.raw.parquet import footers
 from gristmill.look import reading
 from gristmill.look.reading import Reading, listed, read_rows
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
@@ -220,3 +223,58 @@ def test_rows_of_files_with_large_rows_are_estimated_by_their_bytes(tmp_path):
 def test_what_is_no_row_is_said_with_the_form_to_write(tmp_path, text, rule):
     (tmp_path / "a.json").write_text(text)
     assert rule in "\n".join(looked(tmp_path).files[0].damage)
+
+
+def parquet(folder: Path, *names: str, rows: int = 3) -> list[Path]:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    for name in names:
+        table = pa.table({"q": [f"{name} {n}?" for n in range(rows)], "image": [b"\xff"] * rows})
+        pq.write_table(table, folder / name)
+    return [folder / name for name in names]
+
+
+def test_footers_come_from_one_child_and_a_broken_file_spoils_no_other(tmp_path, monkeypatch):
+    one, two = parquet(tmp_path, "a.parquet", "b.parquet")
+    cut, text = tmp_path / "c.parquet", tmp_path / "d.parquet"
+    cut.write_bytes(one.read_bytes()[:-9])
+    text.write_text("question,answer\n")
+    calls = []
+    run = heads.child.run
+    monkeypatch.setattr(heads.child, "run", lambda *a, **k: calls.append(1) or run(*a, **k))
+    found = of_parquet(footers, [one, cut, text, two, tmp_path / "gone.parquet"], REFUSE_LINKS)
+    good = (["q", "image"], ["image"], 3)
+    assert [found[path] for path in (one, two)] == [good, good]
+    assert "is not a readable Parquet file" in found[cut]
+    assert "is no Parquet file" in str(found[text])
+    assert (len(found), len(calls)) == (5, 1)
+    assert of_parquet(footers, [], REFUSE_LINKS) == {}
+    said = {file.name: file.damage for file in looked(tmp_path).files}
+    assert "is not a readable Parquet file" in said["c.parquet"][0]
+
+
+@pytest.mark.usefixtures("few")
+def test_a_file_that_ends_the_child_of_all_footers_spoils_no_other(tmp_path, monkeypatch):
+    one, _ = parquet(tmp_path, "a.parquet", "b.parquet")
+    run = heads.child.run
+
+    def dying(work, paths, *more, **options):
+        if one in paths and work is footers:
+            raise BadInput(one, "takes more memory than its child may take")
+        return run(work, paths, *more, **options)
+
+    monkeypatch.setattr(heads.child, "run", dying)
+    first, second = looked(tmp_path).files
+    assert first.damage == ["takes more memory than its child may take"]
+    assert (second.rows, second.damage) == (3, [])
+
+
+def test_rows_are_read_of_a_few_large_files_with_the_same_columns(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(reading, "_MOST_ALIKE", 2)
+    parquet(tmp_path, *(f"train-{n}.parquet" for n in range(4)))
+    found = looked(tmp_path)
+    read = [(file.rows, file.is_exact, len(file.sample)) for file in found.files]
+    assert read == [(3, True, 3)] * 2 + [(3, True, 0)] * 2
+    assert not any(file.is_broken for file in found.files)

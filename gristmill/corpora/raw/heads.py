@@ -6,12 +6,12 @@ Source: `docs/formats/reasoning.md#accounts`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from gristmill.contract import GristmillError
 from gristmill.corpora.account import Head, Row, states_of
@@ -39,6 +39,7 @@ _ROWS: Final = 2000
 _LEAST_ROWS: Final = 100
 """Rows of each file, where it has them."""
 _SECONDS: Final = 120
+T = TypeVar("T")
 _COUNTED: Final = "unknown_keys/"
 _OF_MESSAGES: Final = "ignored/"
 _NO_COUNTS: Final[Mapping[str, float]] = {}
@@ -116,7 +117,7 @@ def _heads(
     chosen = [
         (split, drop / name)
         for split, names in account.taken.items()
-        for name in _spaced(names)
+        for name in spaced(names)
         if kind(name.rpartition("/")[2]) is not None
     ]
     tables = [path for _, path in chosen if path.name.lower().endswith(".parquet")]
@@ -143,38 +144,51 @@ def _first(found: Iterator[tuple[int, Row | Unfit]], count: int) -> Iterator[Row
                     return
 
 
-def _spaced(names: Sequence[str]) -> Sequence[str]:
-    if len(names) <= _FILES:
-        return names
-    return [names[place * (len(names) - 1) // (_FILES - 1)] for place in range(_FILES)]
+def spaced(found: Sequence[T], most: int = _FILES) -> Sequence[T]:
+    """Some of what was found, evenly spaced; all of a few."""
+    if len(found) <= most:
+        return found
+    return [found[place * (len(found) - 1) // (most - 1)] for place in range(most)]
 
 
 def rows_of_parquet(
     paths: Collection[Path], links: LinkRule, count: int = _LEAST_ROWS
 ) -> dict[Path, list[Row]]:
     """The first rows of Parquet files, of all columns that JSON has; none of damaged files."""
-    good: list[Path] = []
-    found: list[list[bytes | str] | None] = []
-    with ExitStack() as files:
-        descriptors = []
-        for path in paths:
-            with suppress(GristmillError, OSError):
-                file = files.enter_context(open_file(path, root=path.parent, links=links))
-                parquet.check_begin(os.pread(file.fileno(), HEAD_BYTES, 0), path)
-                descriptors.append(file.fileno())
-                good.append(path)
-        if good:
-            with suppress(GristmillError, OSError):
-                found = child.run(
-                    parquet.heads,
-                    good,
-                    count,
-                    file=good[0],
-                    descriptors=descriptors,
-                    seconds=_SECONDS,
-                )
+    found = of_parquet(parquet.heads, paths, links, count)
     return {
         path: [parquet.row_of(each) for each in own if isinstance(each, bytes)]
-        for path, own in zip(good, found, strict=False)
-        if own is not None
+        for path, own in found.items()
+        if isinstance(own, list)
     }
+
+
+def of_parquet(
+    work: Callable[..., list[Any]], paths: Collection[Path], links: LinkRule, *more: Any
+) -> dict[Path, Any]:
+    """What one child process finds in each of some Parquet files; else the error.
+
+    work: what it runs, of `parquet.py`. more: what that takes besides the files.
+    """
+    good: dict[Path, Any] = {}
+    found: dict[Path, Any] = {}
+    with ExitStack() as files:
+        for path in paths:
+            try:
+                file = files.enter_context(open_file(path, root=path.parent, links=links))
+                parquet.check_begin(os.pread(file.fileno(), HEAD_BYTES, 0), path)
+                good[path] = file.fileno()
+            except (GristmillError, OSError) as error:
+                found[path] = error
+        try:
+            made = good and child.run(
+                work,
+                [*good],
+                *more,
+                file=next(iter(good)),
+                descriptors=[*good.values()],
+                seconds=_SECONDS + len(good),
+            )
+            return {**found, **dict(zip(good, made, strict=True))}
+        except (GristmillError, OSError) as error:
+            return {**found, **dict.fromkeys(good, error)}

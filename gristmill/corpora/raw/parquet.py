@@ -269,6 +269,23 @@ def heads(*given: Any) -> list[list[bytes | str] | None]:
     return found
 
 
+def footers(*given: Any) -> list[tuple[list[str], list[str], int] | str]:
+    """Names of columns, those that hold bytes, and the number of rows, of each file; or why not.
+
+    given: a descriptor of each file, and their paths. A child process runs it.
+    """
+    *descriptors, paths = given
+    found: list[tuple[list[str], list[str], int] | str] = []
+    for descriptor, path in zip(descriptors, paths, strict=True):
+        try:
+            file = opened(descriptor, path)
+            binary = [each.name for each in file.schema_arrow if holds_bytes(each.type)]
+            found.append((file.schema_arrow.names, binary, file.metadata.num_rows))
+        except BadInput as error:
+            found.append(error.rule)
+    return found
+
+
 def holds_bytes(kind: pa.DataType) -> bool:
     """Whether a column, or one inside of it, has bytes that nobody calls a text."""
     import pyarrow as pa

@@ -144,7 +144,7 @@ def chat_recipe(data: bytes) -> None:
         f"{_LOOK}.{name}"
         for name in (
             *("columns", "finding", "notes", "proposal", "reading", "roles", "splits"),
-            *("report", "talks", "transcripts"),
+            *("report", "chats", "transcripts"),
         )
     ),
     inputs=TEN_THOUSAND,
