@@ -56,8 +56,8 @@ def test_a_bank_with_a_bad_row_is_a_bank_and_says_which(tmp_path, name, rows, ki
     assert found is not None and found.kind == kind and found.wins
     assert (found.rows - found.fit > 0) == bool(wrong)
     assert wrong in found.line
-    told = [note for note in account(drop, recipes=()).notes if note == found.line]
-    assert told == ([found.line] if wrong else [])
+    named = [note for note in account(drop, recipes=()).notes if note == found.line]
+    assert named == ([found.line] if wrong else [])
     assert proposal(drop).startswith(f'kind = "{kind}"\n')
 
 
