@@ -204,11 +204,10 @@ class Wanted:
             fetches, remarks: see `Build`.
         shared: name of its record in a folder that several partitions share; default: it has a
             folder of its own.
-        split: of the files of `account`, where it is of one split alone; default: it says it.
+        split: of the files of `account`, where that has one alone; default: it says it.
         sampled: whether laws that take long look at a sample (default False).
         """
-        # Looking at declarations loads no records.
-        from gristmill import provenance
+        from gristmill import provenance  # looking at declarations loads no records
         from gristmill.publish.build import Build
 
         folders = [self.root.root / str(item.path) for item in inputs if item.data_version]

@@ -15,6 +15,7 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.families import inboxes, tables
+from gristmill.inbox.columns import column_lines
 from gristmill.keys import refusal
 from gristmill.look.columns import LIST, OBJECTS, TEXT, Column, Columns
 from gristmill.look.reading import TOKENIZER, Reading
@@ -22,6 +23,7 @@ from gristmill.macroxue.raw.step_files import INBOX as GAMES
 from gristmill.macroxue.raw.step_files import STEPS
 from gristmill.macroxue.raw.step_files import proposal as steps_proposal
 from gristmill.printable import command
+from gristmill.puzzles.builds import takes
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal, tasks_in
 from gristmill.puzzles.raw.fitness import fitness
@@ -42,6 +44,7 @@ class Taker:
     """An inbox whose family reads the files as they are.
 
     path: the drop. name: what to call it; empty where its own name will do. lines: its account.
+    columns: what becomes of them, and what a build takes, as a drop says it.
     recipe: the file to write so that something is built of it; empty where none is needed.
     """
 
@@ -51,6 +54,7 @@ class Taker:
     lines: Sequence[str]
     recipe: str = ""
     beside: str = ""
+    columns: Sequence[str] = ()
 
     @property
     def command(self) -> str:
@@ -90,7 +94,11 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                         taken.append(Taker(inbox, path, name, ["steps of 2048"], recipe, STEPS))
                 continue
             if account.taken:
-                taken.append(Taker(inbox, path, name, account.lines, recipe))
+                said: list[str] = []
+                with suppress(GristmillError, OSError):
+                    said += column_lines(drop.column_states(path, links, account, {}))
+                    said += [takes(path, recipe, links)] if recipe else []
+                taken.append(Taker(inbox, path, name, account.lines, recipe, columns=said))
     return taken, refused
 
 

@@ -28,6 +28,7 @@ from gristmill.corpora.raw.drops import (
 from gristmill.corpora.raw.heads import columns_of_recipe
 from gristmill.corpora.raw.reader import Reader
 from gristmill.inbox.columns import column_lines
+from gristmill.inbox.listing import unfit_name
 from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Columns, joined, turns_of
 from gristmill.look.families import Taker, asked, fits, hints, is_bank, is_nested_tree, task_hint
@@ -43,7 +44,7 @@ from gristmill.look.proposal import (
     tried,
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
-from gristmill.look.roles import CHAT, Guess, meant
+from gristmill.look.roles import CHAT, PLAIN, Guess, meant
 from gristmill.look.splits import globs_of, says_split, says_train, splits_of
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
@@ -101,9 +102,11 @@ def look(
     taken = [each for each in taken if fits(each, columns, reading, links)]
     parts = _parts(reading.files)
     unread = _unread(taken, parts, links)
-    notes = [*unread, *_absent(taken, parts, links), *game_notes(reading, links)]
+    games = [*game_notes(reading, links)]
+    notes = [*unread, *_absent(taken, parts, links), *(n for n in games if not is_game(n))]
     taken = [] if unread else taken
     said = [tasks] if tasks else [] if taken else list(hints(reading, columns, links))
+    said += filter(is_game, games)
     found = Look(
         reading,
         name or name_of(path.name if path.is_dir() else path.name.partition(".")[0]),
@@ -126,7 +129,7 @@ def _propose(found: Look) -> None:
     """Give what was found its recipe, and the notes on what that recipe leaves."""
     reading, parts = found.reading, found.parts
     # What another family's notes say is no corpus, and a tree would lose its branches.
-    if is_bank(found.columns) or is_nested_tree(found.columns) or any(map(is_game, found.notes)):
+    if is_bank(found.columns) or is_nested_tree(found.columns) or any(map(is_game, found.hints)):
         return
     left = {name: str(part.guess) for part in parts if not is_readable(part) for name in part.files}
     if any(map(is_readable, parts)):
@@ -147,7 +150,7 @@ def _propose(found: Look) -> None:
         found.proposal = Proposal()
         rule = f"as conversations no row is read: {first}"
         found.notes.append(f"{rule}; another recipe would lose what these messages say")
-    if not found.proposal.text or not found.proposal.rows:
+    if found.takers or not found.proposal.text or not found.proposal.rows:
         return
     found.notes += shortened([f"{name}: {rule}: {LEFT}" for name, rule in left.items()])
     if left:
@@ -212,8 +215,14 @@ def _of_one_meaning(parts: Sequence[Part], left: dict[str, str]) -> list[Part]:
 
     What files call by two names is read by a form each; why others are left goes into `left`.
     """
+    parts = sorted(parts, key=lambda part: -part.columns.rows)
     kept = [*parts[:1]]
     for part in parts[1:]:
+        forms = [each.guess.form for each in (parts[0], part)]
+        if forms[0] != forms[1] and PLAIN in forms:
+            rule = f"its rows are {forms[1]}, those of {parts[0].files[0]} {forms[0]}"
+            left |= dict.fromkeys(part.files, rule)
+            continue
         both = [each.guess.answer for each in (parts[0], part)]
         has_both = any({*both} <= {*each.columns.by_name} for each in (parts[0], part))
         if len({*both}) == 1 or not all(both) or not has_both:
@@ -319,6 +328,9 @@ def _parts(files: Sequence[FileLook]) -> list[Part]:
 
 def _notes(found: Look) -> list[str]:
     notes = list(found.reading.notes)
+    every = [*found.reading.others, *(file.name for file in found.reading.files)]
+    if unfit := unfit_name(every):
+        notes.append(f"a drop with it is refused: {unfit[0]}: {unfit[1]}")
     notes += (note for names in found.splits.values() for note in name_notes(names))
     if found.reading.path.name in CORPORA and OWN in found.refused:
         notes.append(f"not read by {OWN}: {found.refused[OWN]}")

@@ -42,6 +42,10 @@ _TO_PGN: Final = (
 _AS_LINES: Final = (
     "python3 -c 'import csv, json, sys; [print(json.dumps(r)) for r in csv.DictReader(sys.stdin)]'"
 )
+_AS_ROWS: Final = (
+    "python3 -c 'import json, sys, pyarrow.parquet as p; [print(json.dumps(r, default=str)) for b "
+    "in p.ParquetFile(sys.argv[1]).iter_batches() for r in b.to_pylist()]'"
+)
 _HEAD: Final = 1 << 20
 _ROWS: Final = "games of chess in rows"
 _FINISHED: Final = (b"1-0", b"0-1", b"1/2-1/2")
@@ -86,6 +90,9 @@ def _from_rows(reading: Reading, links: LinkRule) -> str:
     if file and name.endswith(".csv"):
         text = json.dumps(file.sample[0]).encode() if file.sample else b""
         read = f"{_AS_LINES} < {{1}} | jq -r {{0}}"
+    elif file and name.endswith(".parquet"):
+        text = json.dumps(file.sample[0], default=str).encode() if file.sample else b""
+        read = f"{_AS_ROWS} {{1}} | jq -r {{0}}"
     elif name.endswith((".json", ".jsonl", ".ndjson")):
         root = reading.root
         with suppress(GristmillError, OSError), open_file(root / name, root=root, links=links) as f:

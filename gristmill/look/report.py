@@ -50,7 +50,8 @@ def _lines(found: Look, data_root: Path, is_written: bool) -> Iterator[str]:
     for name, rule in () if is_of_others else _wrong(reading):
         by_rule.setdefault(rule, []).append(name)
     wrong = [f"{_named(names)}: {rule}" for rule, names in by_rule.items()]
-    for line in [*wrong[:_MOST], *found.notes, *found.hints]:
+    said = [line for taker in found.takers for line in taker.columns]
+    for line in [*wrong[:_MOST], *said, *found.notes, *found.hints]:
         yield f"note: {line}"
     if len(wrong) > _MOST:
         yield f"note: {len(wrong) - _MOST:,} more files or rows like these"

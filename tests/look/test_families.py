@@ -158,7 +158,7 @@ def test_a_folder_of_games_is_a_collection_and_a_file_of_them_is_named_one(tmp_p
     (taker,) = found.takers
     assert (taker.inbox, taker.path) == ("chess", tmp_path)
     assert taker.lines[0] == "1 file taken" and 'encoding = "latin-1"' in taker.lines[1]
-    assert len(taker.lines) == 2
+    assert (len(taker.lines), taker.columns) == (2, ["read: Event (headers), White (headers)"])
     found = look(games)
     assert found.takers == []
     assert any("any PGNs in a folder of their own" in hint for hint in found.hints)
@@ -255,6 +255,7 @@ def test_a_form_that_a_recipe_reads_is_taken_with_the_recipe_to_write(form, tmp_
     found = look(tmp_path / "mine")
     assert [(taker.inbox, taker.recipe) for taker in found.takers] == [("puzzles", recipe)]
     said = "\n".join(lines(found))
+    assert any("on disk while it builds" in each for each in found.takers[0].columns)
     assert "read as it is: " in said and "for data/drops/puzzles/recipes/mine.toml:" in said
     written = write(found, tmp_path / "data")
     assert written == tmp_path / "data/drops/puzzles/recipes/mine.toml"

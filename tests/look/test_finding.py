@@ -437,6 +437,21 @@ def test_one_question_in_two_splits_is_named_with_both_places(tmp_path):
     )
 
 
+def test_files_of_other_kinds_are_left_and_a_drop_that_is_refused_is_said(tmp_path):
+    jsonl(tmp_path / "qa.jsonl", [gsm(number) for number in range(8)])
+    jsonl(tmp_path / "books.jsonl", [{"text": "A long story. " * 9 + str(n)} for n in range(4)])
+    assert tomllib.loads(look(tmp_path).proposal.text)["leave"] == ["books.jsonl"]
+    assert "books.jsonl: its rows are text, those of qa.jsonl qa: `leave`" in said(tmp_path)
+    (tmp_path / "qa (1).jsonl").write_bytes((tmp_path / "qa.jsonl").read_bytes())
+    assert "a drop with it is refused: qa (1).jsonl: is named as a copy of qa" in said(tmp_path)
+
+
+def test_what_becomes_of_columns_is_said_of_a_drop_with_its_own_recipe(tmp_path):
+    jsonl(tmp_path / "mine/train.jsonl", [{**gsm(n), "mood": "so"} for n in range(8)])
+    write(look(tmp_path / "mine"))
+    assert "note: not read: mood (as " in said(tmp_path / "mine")
+
+
 def test_answers_of_two_meanings_are_not_read_by_two_forms(tmp_path):
     jsonl(tmp_path / "a.jsonl", [{**gsm(n), "solution": "So it is, at last."} for n in range(8)])
     rows = [{"question": f"How many are {n}?", "solution": "So it is."} for n in range(4)]
