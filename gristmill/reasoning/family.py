@@ -104,7 +104,7 @@ _NORMALIZED = Asset(
         "part_unread_by": "kept without a part of their text",
     },
     counted=call(f"{_LAWS}.texts:notes"),
-    listed=["shapes", "unknown_keys", "ids_again"],
+    listed=["shapes", "unknown_keys"],
     code=code.NORMALIZED,
     table=Table("reasoning/normalized", NormalizeConfig, ("reasoning",)),
     text="One split as JSONL with the keys `question`, `answer`, `cot`, `source_dataset` and the "

@@ -237,7 +237,8 @@ def test_the_shipped_samples_give_a_first_graph_without_a_warning(
             elif left := record.evaluation.metadata.get("not checked"):
                 short[key.to_user_string()] = f"{left.value} not checked"
     assert checked >= {"macroxue", "chess", "synth", "reasoning", "puzzles"}
-    # The sample months repeat games on purpose.
+    # The sample months repeat games on purpose, and splits of a corpus questions.
+    assert "questions: asks what" in short.pop("reasoning/normalized:noteworthy")
     repeated = short.pop("chess/valid_games:noteworthy")
     assert "2 of 2 partitions (2024-01, 2024-02)" in repeated
     assert "15 games are in the PGN once more" in repeated

@@ -205,7 +205,7 @@ def test_a_build_says_what_it_took_over_from_a_killed_one(tmp_path):
     notes = [report.note for report in reports if report.moment == "note"]
     assert notes == ["takes over 2 finished parts of an earlier build"]
     again = publish(tiny_build(tmp_path, config=TinyConfig(seed=9)), progress=progress)
-    assert again.notes == []
+    assert again.notes == ["built again: config changed (seed 1 -> 9)"]
     assert len([report for report in reports if report.moment == "note"]) == 1
 
 
