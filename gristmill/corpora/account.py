@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from gristmill.corpora.raw.chat.lists import is_nodes
-from gristmill.corpora.raw.drops import SPLIT_WORDS, words
+from gristmill.corpora.raw.drops import SPLIT_WORDS, UNCLEAR, words
 from gristmill.corpora.raw.texts import Unfit, flattened
 from gristmill.inbox.columns import FACT, IGNORED, READ, UNREAD, ColumnState
 from gristmill.printable import cut
@@ -56,7 +56,7 @@ _VERDICTS: Final = (
     *(("incorrect", "correct"), ("wrong", "right"), ("fail", "pass"), ("failed", "passed")),
 )
 """The two values of columns that say whether a row is right; the second is."""
-_HELD: Final = {"holdout", "heldout", "held", "gold", "challenge", "hidden", "ood"}
+_HELD: Final = {*UNCLEAR, "gold", "challenge", "hidden", "ood"}
 _SPLIT_NAMES: Final = {"split", "fold", "partition", "subset"}
 _TRUTH: Final = {"0": "0", "1": "1", "false": "0", "true": "1"}
 

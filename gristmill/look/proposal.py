@@ -251,33 +251,31 @@ def _thought(part: Part, cot: str) -> Any:
 
 
 def _numbered(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Table:
-    """The labels of choices where numbers say their places; a note where no row shows which.
+    """What says how an answer names a choice, by what fits every row; a note where two ways do.
 
-    A text that is a number may be the text of a choice as well: what fits every row counts.
+    Places count from 0, or by labels from 1; a text that is a number may be that of a choice.
     """
-    pairs, is_text = [], True
+    pairs = []
     for row in part.sample:
         value = value_at(row, answer)
         found = value_at(row, of) if isinstance(of, str) else [value_at(row, each) for each in of]
         if value in (None, "") or isinstance(value, bool) or not isinstance(found, list):
             continue
         pairs.append((str(value).strip(), [str(each).strip() for each in found]))
-        is_text = is_text and isinstance(value, str)
     by = {"by": way} if (way := way_of(pairs)) else {}
-    named = [text in texts for text, texts in pairs]
-    is_place = bool(pairs) and all(_NUMBER.fullmatch(text) for text, _ in pairs)
-    if not is_place or (is_text and all(named)):
+    if not pairs or not all(_NUMBER.fullmatch(text) for text, _ in pairs):
         return by  # letters or texts
-    first = int(any(int(text) == len(texts) for text, texts in pairs))
-    least = min(int(text) for text, _ in pairs)
-    if least == 0 or not first:
-        if least:
-            cure = 'From 1: add labels = ["1", "2", ..].'
-            notes.append(f"{answer} counts from 0: no row has a 0. {cure}")
-        if not (is_text and any(named)):
-            return by
-    most = max(len(texts) for _, texts in pairs)
-    return {"labels": [str(place + first) for place in range(most)]}
+    labels = [str(place) for place in range(1, max(len(texts) for _, texts in pairs) + 1)]
+    starts = [s for s in (0, 1) if all(0 <= int(t) - s < len(texts) for t, texts in pairs)]
+    is_text = all(text in texts for text, texts in pairs)
+    if is_text and any(texts[int(t) - s] != t for s in starts for t, texts in pairs):
+        ways = f'by = "place" from 0, labels = {toml(labels)} from 1, or by = "text"'
+        notes.append(f"{answer} may be the places or the texts of choices: write {ways}.")
+        return {}
+    if starts == [0, 1]:
+        cure = 'From 1: add labels = ["1", "2", ..].'
+        notes.append(f"{answer} counts from 0: no row has a 0. {cure}")
+    return {"labels": labels} if starts == [1] else by
 
 
 def _as(part: Part, answer: str, cot: str | None) -> str:

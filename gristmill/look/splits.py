@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gristmill.corpora.raw.drops import SPLIT_WORDS, matches, stem, words
+from gristmill.corpora.raw.drops import SPLIT_WORDS, UNCLEAR, matches, stem, words
 
 _NUMBERS: Final = re.compile(
     r"(?<![A-Za-z0-9.])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # of writers of tables
@@ -108,7 +108,8 @@ def _label(name: str) -> str:
 def _said(name: str) -> set[str]:
     """The splits that the words of a path say; one more for a word that says another one."""
     found = {SPLIT_WORDS[word] for word in words(name) if word in SPLIT_WORDS}
-    return found | ({_EVAL} if any(word.startswith(_EVAL) for word in words(name)) else set())
+    is_held = any(word.startswith(_EVAL) or word in UNCLEAR for word in words(name))
+    return found | ({_EVAL} if is_held else set())
 
 
 def _word(label: str) -> str:

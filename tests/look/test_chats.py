@@ -627,3 +627,12 @@ def test_what_a_person_should_look_at_is_said(tmp_path, rows, note, is_said):
 def test_parts_of_a_dataset_that_are_not_there_are_noted(tmp_path):
     found = looked(tmp_path / "mine", [{"messages": HI}] * 3, "train-00000-of-00002.jsonl")
     assert "1 of the 2 files train-*-of-00002.jsonl are there" in "\n".join(found.notes)
+
+
+@pytest.mark.parametrize("name", ["heldout.jsonl", "held_out/x.jsonl", "my_holdout.jsonl"])
+def test_a_file_that_is_held_out_is_left_beside_one_that_names_no_split(name, tmp_path):
+    put(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(3)], "chat.jsonl")
+    path = tmp_path / "mine" / name
+    put(path.parent, [{"messages": HI, "m": n} for n in range(3)], path.name)
+    table = tomllib.loads(look(tmp_path / "mine").proposal.text)
+    assert (table["files"], table["leave"]) == ({"train": "chat.jsonl"}, [name])

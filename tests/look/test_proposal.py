@@ -215,10 +215,23 @@ def test_odd_names_of_columns_are_written_as_toml():
 @pytest.mark.parametrize("answer", ["4", "9" * 5000])
 def test_choices_that_are_numbers_get_no_labels(answer):
     row = {"question": "What is 2 and 2?", "options": ["2", "3", "4", answer]}
-    made = proposed({**row, "answer": answer}, {**row, "answer": "3"})
+    other = {**row, "options": ["9", "12"], "answer": "12"}
+    made = proposed({**row, "answer": answer}, {**row, "answer": "3"}, other)
     assert "labels" not in values(made)["answer"]
     assert "no row has a 0" not in made.text
-    assert made.good == 2
+    assert made.good == 3
+
+
+@pytest.mark.parametrize("kind", [str, int])
+def test_numbers_that_are_places_and_texts_of_choices_are_left_to_a_person(kind):
+    rows = [
+        {"question": f"Which is it, {n}?", "options": ["2", "3", "4", "1"], "answer": kind(n)}
+        for n in (1, 2, 3, 4)
+    ]
+    made = proposed(*rows)
+    ways = '# answer may be the places or the texts of choices: write by = "place" from 0, labels ='
+    assert ways in made.text and "by" not in values(made)["answer"]
+    assert made.refused.total() >= 3
 
 
 @pytest.mark.parametrize("start", [0, 1])

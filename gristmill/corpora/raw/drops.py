@@ -72,7 +72,7 @@ SPLIT_WORDS: Final = {
     **dict.fromkeys(("test", "testing", "testset"), "test"),
 }
 """The split that a word of a file name names."""
-_UNCLEAR: Final = {"eval", "evals", "evalset", "evaluation"}
+UNCLEAR: Final = {"eval", "evals", "evalset", "evaluation", "holdout", "heldout", "held"}
 """Words that say that records are not for training, but not which split they are."""
 _OTHER_FILES: Final = (
     *("dataset_dict.json", "dataset_info.json", "dataset_infos.json", "state.json"),
@@ -284,7 +284,7 @@ def _split_of(name: str, corpus: Corpus, drop: Path) -> str | None:
     """The split that a data file names, None where it names none."""
     names = named_splits(name, corpus)
     if not names:
-        if unclear := _UNCLEAR.intersection(words(name)):
+        if unclear := UNCLEAR.intersection(words(name)):
             rule = f"its name has {min(unclear)}, which says no split: rename it so that it has"
             raise BadInput(drop / name, f"{rule} one of {', '.join(corpus.splits)}")
         return None
