@@ -55,7 +55,10 @@ class ColumnState:
 
 def column_lines(states: Sequence[ColumnState]) -> list[str]:
     """One line for each state, then one for each column that may divide or judge the rows."""
-    return [*_by_state(states), *(_rule(each) for each in states if each.keep)]
+    rules = [each for each in states if each.keep]
+    tests = [each.keep.removeprefix("keep = [").removesuffix("]") for each in rules]
+    every = [f"several of these in one recipe: keep = [{', '.join(tests)}]"]
+    return [*_by_state(states), *map(_rule, rules), *(every if len(rules) > 1 else [])]
 
 
 def _by_state(states: Sequence[ColumnState]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import Final
 from gristmill.contract import GristmillError
 from gristmill.families import inboxes, tables
 from gristmill.inbox.columns import column_lines
+from gristmill.inbox.listing import UNFINISHED
 from gristmill.keys import refusal
 from gristmill.look.columns import LIST, OBJECTS, TEXT, Column, Columns
 from gristmill.look.reading import TOKENIZER, Reading
@@ -143,7 +144,8 @@ def task_hint(found: Reading, refused: Mapping[str, str], links: LinkRule) -> st
 
 def hints(found: Reading, columns: Columns, links: LinkRule) -> Iterator[str]:
     """Yield what files are that no family reads in this form, and the form that one reads."""
-    for name in [name for name in found.others if not name.lower().endswith(".json")][:_MOST]:
+    endings = (".json", *UNFINISHED)
+    for name in [name for name in found.others if not name.lower().endswith(endings)][:_MOST]:
         if _is_json(found.root / name, links):
             yield f"{name}: JSON lines, by what it holds: rename it to {name}.jsonl"
     if is_bank(columns):

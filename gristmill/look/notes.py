@@ -141,7 +141,9 @@ def _one_letter(part: Part) -> str:
     if answer.values.total() < answer.filled or 3 * len(answer.values) > answer.filled:
         return ""
     said = sorted(answer.values)
-    names = toml({"column": answer.name, "map": dict.fromkeys(said, "..")})
+    # A person fills it in: as it stands no recipe takes it.
+    words = ", ".join(f"{toml(each)} = WORD" for each in said)
+    names = f"{{ column = {toml(answer.name)}, map = {{ {words} }} }}"
     return f"answers are {', '.join(said)} alone: if they stand for words, write answer = {names}"
 
 

@@ -110,7 +110,7 @@ def proposal(
         return Proposal()
     head = head_of({"schema": 1, "name": name}, licence, files, map(literal, left), notes)
     if not licence[0]:
-        notes.append('The licence is unknown: add licence = { id = "...", url = "..." }.')
+        notes.append('The licence is unknown: add licence = { id = "...", train = true }.')
     if bare := next((part for part in parts if part.headerless), None):
         ending = "*.tsv*" if ".tsv" in bare.files[0].lower() else "*.csv*"
         head["headerless"] = {"files": ending, **bare.headerless}
@@ -419,6 +419,8 @@ def _records(corpus: Corpus, made: Proposal, answers: Counter[str]) -> Read:
         rules.check_row(row)
         if (record := reader.read(row, (0, place))) is not None:
             made.unread["no text, which are kept"] += is_empty(record)
+            is_thought = bool(record.cot) and not record.answer.strip()
+            made.unread["a thought and an empty answer, which are kept"] += is_thought
             rules.check(record, row)
             answers[record.answer] += 1
 

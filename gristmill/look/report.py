@@ -40,7 +40,7 @@ def _lines(found: Look, data_root: Path, is_written: bool) -> Iterator[str]:
     if reading.others and not is_of_others:
         yield f"  no data file: {_named(list(reading.others))}"
     yield from _columns(found)
-    for part in found.parts:
+    for part in () if is_of_others else found.parts:
         proofs = part.guess.proofs
         by = f", as values show ({'; '.join(proofs)})" if proofs else " by names"
         yield printable(f"guess{by}: {part.guess}")

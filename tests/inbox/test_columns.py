@@ -24,6 +24,7 @@ def test_an_account_has_a_line_a_state_and_a_line_a_rule() -> None:
         f"ok has two values, 0 (3), 1 (4): if it says which rows are right, {KEEP}",
         "rows name their split in set: train (3), and would be mixed: write a file for each, or "
         f"take one by {KEEP}",
+        f"several of these in one recipe: {KEEP[:-1]}, {KEEP[8:]}",
     ]
     assert column_lines([]) == []
 

@@ -186,6 +186,11 @@ def test_rows_that_a_recipe_refuses_are_counted_by_rule():
     assert made.unread == {"no text, which are kept": 1}
 
 
+def test_an_empty_answer_beside_a_thought_is_named():
+    rows = [{"question": f"What is {n}?", "answer": n, "rationale": "so " * 20} for n in ("a", "")]
+    assert proposed(*rows).unread == {"a thought and an empty answer, which are kept": 1}
+
+
 def test_an_answer_that_all_rows_have_is_named():
     made = proposed(*({"question": f"What is {n} and {n}?", "answer": "four"} for n in range(5)))
     assert made.unread == {'one and the same answer, "four"': 5}
