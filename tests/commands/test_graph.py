@@ -398,7 +398,8 @@ def table(result: Result) -> set[tuple[str, ...]]:
         words = line.split()
         if words and words[0].startswith("chess/"):
             asset = words[0]
-            if len(words) > 1 and not words[1].endswith(":"):  # no account of a drop
+            is_account = any(word.endswith(":") for word in words[:6])  # of a drop
+            if len(words) > 1 and not is_account:
                 rows.add((asset, *words[1:3]))
         elif line.startswith("  ") and len(words) > 1 and words[1] in ("built", "unchanged"):
             rows.add((asset, *words[:2]))
