@@ -336,7 +336,8 @@ def _notes(lake: Lake, outcomes: Sequence[Outcome], is_named: bool) -> Iterator[
         across = unusual.AcrossPartitions(artifacts(lake.root))
     for outcome, path in _records(wanted):
         item = Artifact(Path(outcome.place), path)
-        said = unusual.lines(item, read_record(path), across.of(outcome.asset))
+        is_read = outcome.status == "built"
+        said = unusual.lines(item, read_record(path), across.of(outcome.asset), is_read=is_read)
         for line in said[:_MOST_NAMED]:
             yield f"{outcome.target}: {line}"
         if len(said) > _MOST_NAMED:

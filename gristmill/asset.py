@@ -29,7 +29,8 @@ Config = TypeVar("Config")
 class Asset(Kind):
     """An artifact that Gristmill builds: the one place that says what belongs to it.
 
-    asset, laws, trace, source, rows, set_aside, counted, across, code, file: see `Kind`.
+    asset, laws, trace, source, rows, set_aside, counted, compared, across, code,
+        file: see `Kind`.
 
     text: the description on its page. group: its group there, of `assets/family.py`.
     labels: what it is made with, shown beside its name.

@@ -89,7 +89,8 @@ class Kind:
         or not whole, by reason, and what was done with these: {"rejected_by": "refused"}; default:
         none is.
     counted: takes a record and its artifact's folder, and yields what is unusual by its counts, or
-        beside other artifacts, and breaks no law.
+        a small file beside it, and breaks no law.
+    compared: the same of what takes reading whole files; `ls`, which reads none, does not call it.
     across: whether a raw file that two partitions were built from is unusual (default False).
     listed: groups of counts, as `languages` of `languages/en`, whose names come from what was
         built from: the UI shows each group as one line, and plots none of them; default: none is.
@@ -106,6 +107,7 @@ class Kind:
     rows: Sequence[str] = ("rows",)
     set_aside: Mapping[str, str] = field(default_factory=dict)
     counted: Callable[[Any, Path], Iterable[Violation]] | None = None
+    compared: Callable[[Any, Path], Iterable[Violation]] | None = None
     across: bool = False
     listed: Collection[str] = ()
     code: Code = Code()  # noqa: RUF009  it is frozen

@@ -28,39 +28,47 @@ Others = Mapping[str, Mapping[str, str]]
 """The partitions of raw files by path, by their sha256."""
 
 
-def unusual(item: Artifact, record: Record, others: Others | None = None) -> Iterator[Violation]:
+def unusual(
+    item: Artifact, record: Record, others: Others | None = None, *, is_read: bool = True
+) -> Iterator[Violation]:
     """Yield what is unusual in an artifact, with its folder or its path in the data root as place.
 
     record: that of `item`. others: raw files of all partitions of its asset, as `by_hash` returns
         them, where a file of two is unusual; default: none.
+    is_read: whether files are read that records do not speak of (default True).
     """
     for note in record.notes.listed() if record.notes else ():
         yield Violation(note.law, f"{item.folder}: {note.where}", note.found)
-    yield from _counted(item, record)
+    if (kind := families.kind_of_asset(record.asset)) is not None:
+        for look in (kind.counted, kind.compared if is_read else None):
+            yield from _found(look, item, record)
     inputs = inputs_of(record, item.record_path)
     yield from equal_notes(record.asset, record.artifact, record.partition, inputs, others)
 
 
-def _counted(item: Artifact, record: Record) -> Sequence[Violation]:
-    """What the counts of a record say; whatever a file beside them holds, others are looked at."""
-    kind = families.kind_of_asset(record.asset)
-    if kind is None or kind.counted is None:
+def _found(
+    look: Callable[[Record, Path], Iterable[Violation]] | None, item: Artifact, record: Record
+) -> Sequence[Violation]:
+    """What a family finds; whatever a file holds, others are looked at."""
+    if look is None:
         return ()
     try:
-        return list(kind.counted(record, item.folder))
+        return list(look(record, item.folder))
     except Exception as error:  # noqa: BLE001  the check `intact` says what is damaged
         said = in_words(error)
         reason = plain(f"cannot be looked at: {type(said).__name__}: {said}", _LONGEST)
         return [Violation("check", record.artifact, reason)]
 
 
-def lines(item: Artifact, record: Record, others: Others | None = None) -> list[str]:
+def lines(
+    item: Artifact, record: Record, others: Others | None = None, *, is_read: bool = True
+) -> list[str]:
     """Returns what is unusual in an artifact: a line for each law, with the first place of it.
 
     The arguments are those of `unusual`.
     """
     first: dict[str, str] = {}
-    for note in unusual(item, record, others):
+    for note in unusual(item, record, others, is_read=is_read):
         where = note.where.removeprefix(f"{item.folder}: ").removeprefix(f"{item.folder}/")
         where = "" if where == record.artifact else f"{where}: "
         first.setdefault(note.law, f"{note.law}: {where}{note.found}")
@@ -72,10 +80,13 @@ def lines(item: Artifact, record: Record, others: Others | None = None) -> list[
 
 
 def count(item: Artifact, record: Record, others: Others | None = None) -> int:
-    """Returns how many notes there are on an artifact. The arguments are those of `unusual`."""
+    """Returns how many notes there are on an artifact, of those that take no reading of its files.
+
+    The arguments are those of `unusual`.
+    """
     known = list(record.notes.listed()) if record.notes else []
     noted = sum(record.notes.counts.values()) if record.notes else 0
-    return sum(1 for _ in unusual(item, record, others)) - len(known) + noted
+    return sum(1 for _ in unusual(item, record, others, is_read=False)) - len(known) + noted
 
 
 def equal_notes(

@@ -110,7 +110,9 @@ def publish(
         deleted = remove.delete_inputs(build.root, published.record, build.deletes)
     except OSError as error:
         raise _stands(build, error) from error
-    said = unusual.lines(Artifact(build.folder, build.record_path), published.record)
+    # Where nothing was to be done nothing is read.
+    item = Artifact(build.folder, build.record_path)
+    said = unusual.lines(item, published.record, is_read=published.rebuilt)
     return replace(
         published,
         notes=[*published.notes, *build.remarks, *deleted, *said],

@@ -28,7 +28,10 @@ def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str
     def counted(record: Record, folder: Path) -> Iterator[Violation]:
         yield Violation("odd", record.artifact, f"{record.counts['rows']} rows")
 
-    kind = Kind("test/tiny", counted=counted, across=True)
+    def compared(record: Record, folder: Path) -> Iterator[Violation]:
+        yield Violation("beside", record.artifact, "read")
+
+    kind = Kind("test/tiny", counted=counted, compared=compared, across=True)
     monkeypatch.setattr(families, "kind_of_asset", lambda _: kind)
 
     def publish_one(key: str, text: str) -> list[str]:
@@ -45,11 +48,13 @@ def test_a_build_ls_and_verify_say_the_same(tmp_path: Path, noted) -> None:
     said = [
         "twice: run 1: as run 0 (and 2 more)",
         "odd: 6 rows",
+        "beside: read",
         "equal_inputs: raw files with the bytes of another one, 1: drops/raw/one/a = "
         "drops/raw/one/b",
     ]
     assert noted("one", "x") == said
-    assert noted("one", "x")[1:] == said  # after a line that nothing was to be done
+    # After a line that nothing was to be done, and without what takes reading.
+    assert noted("one", "x")[1:] == [each for each in said if each != "beside: read"]
     (listed,) = list_artifacts(tmp_path)
     assert listed.notes == 5
     noted("two", "y"), noted("three", "x")
@@ -57,7 +62,7 @@ def test_a_build_ls_and_verify_say_the_same(tmp_path: Path, noted) -> None:
     assert by_key == {"one": 9, "two": 5, "three": 9}, "each of two files is twice in the other"
     verified = CliRunner().invoke(main, ["verify", str(tmp_path)]).output
     assert verified.count(": twice: as run 0") == 9
-    assert verified.count(": odd: 6 rows") == 3
+    assert verified.count(": odd: 6 rows") == verified.count(": beside: read") == 3
     assert "drops/raw/one/a has the bytes of drops/raw/three/b, of three" in verified
 
 

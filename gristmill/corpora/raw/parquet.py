@@ -219,7 +219,7 @@ class _Short:
 
 
 def _retyped(field: pa.Field, leaf: pa.DataType) -> pa.Field:
-    """A field with a type in the place of numbers of 32 bits, in lists and objects too."""
+    """A field whose numbers of 32 bits, in lists and objects too, have another type."""
     import pyarrow as pa
 
     kind = field.type

@@ -416,7 +416,7 @@ def _fitting(
     """The place of a choice by each way that fits, in the order of `_WAYS`.
 
     found: a value. choices: `texts` as they are written, with the letters that they begin with.
-    labels: in the place of numbers and letters, where the recipe has some.
+    labels: what the recipe calls the choices; without these numbers and letters name them.
     """
     count = len(texts)
     if type(found) is int and not has_labels and 0 <= found < count:

@@ -227,6 +227,6 @@ def _guessed(file: Path, head: bytes) -> dict[str, str]:
 
 
 def _signs(boards: Iterable[str]) -> dict[str, str]:
-    """The sign of blank cells of boards where it is none of the usual ones."""
+    """The sign of a blank cell, where it is neither 0 nor a point."""
     signs = {sign for board in boards if len(board) == CELLS for sign in board} - _DIGITS
     return {"blank": min(signs)} if len(signs) == 1 and signs.isdisjoint(_BLANKS) else {}

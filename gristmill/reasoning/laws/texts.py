@@ -53,16 +53,20 @@ def normalized_laws(
         yield from _file_violations(folder, each, corpus, path, has_origins)
 
 
-def notes(record: BuildRecord, folder: Path) -> Iterator[Violation]:
-    """Yield ids that come again, and questions that an earlier split of the corpus has, too.
-
-    record: of a normalised split. folder: of all of them. Of questions one is named, with both
-    places and how many there are. Memory: 16 bytes a record of the two splits.
-    """
+def ids_again(record: BuildRecord, _: Path) -> Iterator[Violation]:
+    """Yield the ids that come again, as the record of a normalised split counts them."""
     for name, count in record.counts.items():
         if (first := name.partition("/")[2]) and name.startswith("ids_again/"):
             found = f"{first} have one id and other contents; so has each of {count:,} records"
             yield Violation("ids", record.partition or "", found)
+
+
+def questions_again(record: BuildRecord, folder: Path) -> Iterator[Violation]:
+    """Yield the questions that an earlier split of the corpus has, too.
+
+    record: of a normalised split. folder: of all of them. One is named, with both places and how
+    many there are. Memory: 16 bytes a record of the two splits.
+    """
     corpus, split = corpus_and_split(record.partition or "", record.config.get("corpus") or "")
     path, order = names.normalized(corpus.name, split), corpus.splits
     own: Any = None

@@ -27,8 +27,9 @@ from gristmill.reasoning.config import CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format import reports as form
 from gristmill.reasoning.laws.texts import (
     conversation_laws,
+    ids_again,
     normalized_laws,
-    notes,
+    questions_again,
     raw_manifest_laws,
 )
 from gristmill.reasoning.samples import write_drop
@@ -316,17 +317,17 @@ def test_equal_questions_of_two_splits_are_named_from_one_on_with_both_places(
     test = _split(tmp_path, "test", ["four", "  two ", "five", "two"])
     other = _split(tmp_path, "validation", ["six", "Two"])
     out = tmp_path / "out"
-    assert list(notes(train, out)) == list(notes(other, out)) == []
+    assert list(questions_again(train, out)) == list(questions_again(other, out)) == []
     found = "asks what mine/train.jsonl:2 asks; 2 of 4 records do so"
-    assert list(notes(test, out)) == [Violation("questions", "mine/test.jsonl:2", found)]
+    assert list(questions_again(test, out)) == [Violation("questions", "mine/test.jsonl:2", found)]
     (out / "mine/train.jsonl").unlink()
-    assert list(notes(test, out)) == []
+    assert list(questions_again(test, out)) == []
 
 
 def test_ids_that_come_again_with_other_contents_are_noted_with_two_places(tmp_path: Path) -> None:
-    (note,) = notes(_split(tmp_path, "train", list("abcde"), id="i"), tmp_path / "out")
+    (note,) = ids_again(_split(tmp_path, "train", list("abcde"), id="i"), tmp_path / "out")
     assert note.law == "ids" and note.where == "mine__train"
     assert note.found == (
         "train.jsonl:1 and train.jsonl:2 have one id and other contents; so has each of 2 records"
     )
-    assert list(notes(_split(tmp_path, "test", ["x", "y"], id="q"), tmp_path / "out")) == []
+    assert list(ids_again(_split(tmp_path, "test", ["x", "y"], id="q"), tmp_path / "out")) == []
