@@ -26,6 +26,7 @@ ARGUMENTS = {
     "source": 1,
     "notes": 1,
     "counted": 2,
+    "compared": 2,
     "available": 1,
     "is_asked": 2,
     "ranks": 1,
