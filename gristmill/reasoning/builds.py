@@ -91,6 +91,7 @@ def normalized_build(wanted: Wanted) -> Build:
             corpus=corpus.name,
             split=split,
             links=links,
+            parts=lambda: attempt.parts,
             progress=attempt.progress,
         ),
         shared=key,

@@ -75,6 +75,7 @@ class NormalizeConfig(Checked):
             "refuse refuses the rows that have one."
         ),
     ] = "count"
+    workers: Workers = 1
 
 
 @dataclass(frozen=True)

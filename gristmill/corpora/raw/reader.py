@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gristmill.corpora.corpus import ROLES, Corpus, Form, Value
@@ -249,6 +249,11 @@ class UnknownKeys:
         """Note the keys of a row, whatever becomes of it."""
         known, columns = self._known, self.columns
         columns.update(name for name in row if name in known or len(columns) < _MOST_KEYS)
+
+    def add(self, columns: Iterable[str], counts: Mapping[str, int]) -> None:
+        """Note what was seen of other rows."""
+        self.columns.update(columns)
+        self.counts.update(counts)
 
     def check(self, row: Row) -> None:
         """Count the keys of a row. Raises Unfit where they are refused."""

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -45,6 +45,8 @@ _WORD_FIRST: Final = re.compile(rb'\s*\{\s*"([A-Za-z]+)"\s*:\s*[\[{]')
 _LOOKED: Final = 1 << 20
 """Bytes, a member more or less, in which the first object of such a file must begin."""
 _MOST_SPLITS: Final = 3
+_PIECE_BYTES: Final = 1 << 20
+_LEAST_BYTES: Final = 1 << 18
 
 
 def one_or_lines(
@@ -222,6 +224,7 @@ def rows(
     links: LinkRule = REFUSE_LINKS,
     limits: Limits = LIMITS,
     columns: Collection[str] | None = None,
+    piece: Piece | None = None,
 ) -> Iterator[Row]:
     """Yield the rows of a data file in order.
 
@@ -230,6 +233,7 @@ def rows(
     links: what happens if the file is a link; default: it is refused.
     limits: of the file.
     columns: that are read; default: those of the forms of the corpus.
+    piece: of `pieces`, whose rows alone are read, and numbered from 1; default: the whole file.
 
     Rows are numbered from 1: lines of JSON lines and of tables without a header, blank ones
     included, members of a JSON array or object, rows of Parquet, and records of CSV and TSV
@@ -244,7 +248,10 @@ def rows(
     if ending == "parquet":
         yield from parquet.rows(path, links, wanted)
         return
-    with unpacked(path, links, limits) as texts:
+    with unpacked(path, links, limits, piece) as texts:
+        if piece is not None and piece.begin:
+            yield from _json_lines(texts, path, wanted, limits, has_begin=False)
+            return
         _, unmarked = _without_mark(texts, path)
         if ending in ("csv", "tsv"):
             yield from tables.rows(_lined(unmarked, ending), path, corpus, limits)
@@ -365,12 +372,16 @@ _SEVERAL: Final = f"its first object has several lines: {FORMS}"
 
 
 def _json_lines(
-    texts: Iterator[bytes], path: Path, columns: Collection[str], limits: Limits
+    texts: Iterator[bytes],
+    path: Path,
+    columns: Collection[str],
+    limits: Limits,
+    has_begin: bool = True,
 ) -> Iterator[Row]:
     loads, dumps = orjson.loads, orjson.dumps
     blanks: int | None = None
     for number, line in enumerate(lines(texts, path, limits), 1):
-        if number == 1 and line.strip(BLANK) == b"{":
+        if number == 1 and has_begin and line.strip(BLANK) == b"{":
             raise BadInput(path, _SEVERAL, number)
         if line.isspace():
             continue
@@ -484,13 +495,58 @@ def _no_object() -> Unfit:
     return Unfit("object", "is no JSON object")
 
 
+class Piece(NamedTuple):
+    """Whole lines of a file, whose last one is a row. begin, end: bytes in the file."""
+
+    begin: int
+    end: int
+
+
+def pieces(path: Path, links: LinkRule = REFUSE_LINKS, limits: Limits = LIMITS) -> list[Piece]:
+    """The parts of a file of JSON lines that can be read alone, in order.
+
+    There are none where the file is small, packed, or of another form: it is read as a whole.
+    Memory: one line. Raises BadInput for what is no regular file.
+    """
+    if kind(path.name) not in (("jsonl", ""), ("json", "")):
+        return []
+    found: list[Piece] = []
+    with open_file(path, root=path.parent, links=links) as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        if size < _LEAST_BYTES or not _are_lines(file.readline(_LOOKED), file.readline(_LOOKED)):
+            return []
+        begin = 0
+        while begin < size:
+            file.seek(min(begin + _PIECE_BYTES, size))
+            # The number of the last row is that of the lines, since no blank one is behind it.
+            while (line := file.readline(limits.line_bytes + 1)).isspace():
+                pass
+            if len(line) > limits.line_bytes:
+                return []
+            found.append(Piece(begin, file.tell()))
+            begin = file.tell()
+    return found
+
+
+def _are_lines(*begun: bytes) -> bool:
+    """Whether the first lines of a file are objects, each whole, and none of numbered rows."""
+    return all(line.endswith(b"\n") and _is_json(line) for line in begun) and not (
+        _NUMBER_FIRST.match(begun[0]) or not begun[0].lstrip(BLANK).startswith(b"{")
+    )
+
+
 @contextmanager
 def unpacked(
-    path: Path, links: LinkRule = REFUSE_LINKS, limits: Limits = LIMITS
+    path: Path,
+    links: LinkRule = REFUSE_LINKS,
+    limits: Limits = LIMITS,
+    piece: Piece | None = None,
 ) -> Iterator[Iterator[bytes]]:
     """Open a data file that is no Parquet; gives its text in parts, 1 MiB at most for most formats.
 
     limits: `bytes`, `text_bytes`, `ratio` and `any_ratio_bytes` count.
+    piece: that is read alone; default: the whole file.
 
     Raises BadInput for what is no regular file, is damaged, or breaks a limit; GristmillError
     where `.zst` is read without zstandard.
@@ -505,6 +561,10 @@ def unpacked(
         file.seek(0)
         if not packing:
             refuse_packed(head, path)
-            yield reads(file)
+            if piece is None:
+                yield reads(file)
+                return
+            file.seek(piece.begin)
+            yield iter([file.read(piece.end - piece.begin)])
             return
         yield bounded(unpack(file, path, packing), path, limits.unpacked(size))

@@ -12,10 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Self, TextIO
+from typing import Any, Final, NamedTuple, Self, TextIO
 
+import numpy as np
 import orjson
 
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
@@ -23,7 +25,7 @@ from gristmill.corpora.corpus import Corpus, corpus_of_table
 from gristmill.corpora.raw import drops
 from gristmill.corpora.raw.corpus_file import absent
 from gristmill.corpora.raw.reader import Reader, UnknownKeys, emptiness, with_columns
-from gristmill.corpora.raw.rows import rows
+from gristmill.corpora.raw.rows import Piece, pieces, rows
 from gristmill.corpora.raw.rules import Drawn, Place, Rules
 from gristmill.corpora.raw.tables import named
 from gristmill.corpora.raw.texts import CURES, Unfit, is_left_out
@@ -36,6 +38,7 @@ from gristmill.reasoning.config import REFUSE, CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.index import OriginsWriter
 from gristmill.reasoning.render.text import HOOKS
+from gristmill.run.parts import Bytes, Made, PartStore, run_streams
 from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
@@ -200,6 +203,8 @@ class Ids:
 _FLUSHED: Final = 1 << 20
 _CLOSE: Final = "</think>"
 _NO_ROW: Final[Mapping[str, Any]] = {}
+_SUMS: Final = ("rows", "records", "with_cot", "with_steps", "empty")
+_TALLIES: Final = ("shapes", "cleaned", "without_cot_by", "part_unread_by")
 
 
 @dataclass(frozen=True)
@@ -232,6 +237,7 @@ def normalize(
     corpus: str | None = None,
     split: str,
     links: LinkRule = REFUSE_LINKS,
+    parts: Callable[[], PartStore] | None = None,
     progress: Progress = SILENT,
 ) -> NormalizeSummary:
     """Normalise the raw files of one split.
@@ -244,6 +250,7 @@ def normalize(
     corpus: its name; default None: that of the drop's folder.
     split: its name.
     links: what happens to raw files that are links; default: they are refused.
+    parts: gives the store of finished parts, where a killed build continues; default none.
     progress: gets the stage "normalise", in rows.
 
     Raises NothingToBuild where the drop has no file of the split, BadInput for raw files that
@@ -269,7 +276,7 @@ def normalize(
             Refused(folder / rejected, config.bad_rows, source) as refused,
         ):
             work = _Work(which, Rules(which, split, last), paths, file, places, refused, config)
-            work.run(links, progress)
+            work.run(_Run(folder, parts, split, links), progress)
             notes = {target: FileNote(rows=work.records, sha256=file.sha256, bytes=file.bytes)}
         notes[origins] = FileNote(rows=work.records)
         if refused.count:
@@ -317,6 +324,74 @@ def _cut_twice(corpus: Corpus) -> Iterator[tuple[str, tuple[str, Callable[[Row],
             yield form.name, (column, text_of(column, Names(form.parts)), marks)
 
 
+class _Run(NamedTuple):
+    """How the pieces of files are read. scratch: folder for those that another process reads."""
+
+    scratch: Path
+    parts: Callable[[], PartStore] | None
+    split: str
+    links: LinkRule
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A piece of a raw file to read. number: of the file. is_last: whether it is the file's end."""
+
+    path: Path
+    number: int
+    piece: Piece
+    is_last: bool
+    corpus: Corpus
+    config: NormalizeConfig
+    split: str
+    links: LinkRule
+
+
+class _Listed:
+    """What a piece holds, kept as `HashedFile` and `OriginsWriter` get it."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes | Sequence[int]) -> None:
+        self.written.append(data if isinstance(data, bytes) else np.array(data, "<i8").tobytes())
+
+
+class _ListedRefused(Refused):
+    """The refused records of a piece: row, reason and rule of each."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, 0, path.parent)
+        self.found: list[tuple[int, str, str]] = []
+
+    def add(self, raw: Path, row: int, unfit: Unfit) -> None:
+        self.left_out[unfit.reason] += is_left_out(unfit.reason)
+        self.found.append((row, unfit.reason, unfit.rule))
+
+
+def _read_piece(task: _Task) -> Made:
+    """The lines of a piece, their rows, and what was refused; the summary counts the rest.
+
+    Rows are those of the piece. What the file breaks is in the summary, too, as rule and row.
+    """
+    lines, places, refused = _Listed(), _Listed(), _ListedRefused(task.path)
+    rules = Rules(task.corpus, task.split)
+    work = _Work(task.corpus, rules, [task.path], lines, places, refused, task.config)
+    error, last = None, 0
+    with SILENT.stage("normalise", "rows") as stage:
+        try:
+            last = work.read_rows(Reader(task.corpus), 0, task.links, stage, task.piece)
+        except BadInput as raised:
+            error = (raised.rule, raised.row)
+        work.flush()
+    streams = {
+        "lines": b"".join(lines.written),
+        "places": b"".join(places.written),
+        "refused": json.dumps(refused.found).encode(),
+    }
+    return streams, {**work.state(), "error": error, "lines": last}
+
+
 class _Work:
     """One split under way: takes raw rows, writes records."""
 
@@ -325,8 +400,8 @@ class _Work:
         corpus: Corpus,
         rules: Rules,
         paths: Sequence[Path],
-        file: HashedFile,
-        places: OriginsWriter,
+        file: HashedFile | _Listed,
+        places: OriginsWriter | _Listed,
         refused: Refused,
         config: NormalizeConfig,
     ) -> None:
@@ -339,7 +414,7 @@ class _Work:
         self.without_cot_by: Counter[str] = Counter()
         self.part_unread_by: Counter[str] = Counter()
         self._thoughts, self._cut_twice = dict(_thoughts(corpus)), dict(_cut_twice(corpus))
-        self._corpus, self._paths = corpus, paths
+        self._corpus, self._paths, self._config = corpus, paths, config
         self._file, self._places, self._refused = file, places, refused
         self._line = LineWriter(corpus).line
         self.rules = rules
@@ -351,26 +426,30 @@ class _Work:
         self._is_empty = emptiness(corpus)
         self._lines: list[bytes] = []
         self._origins: list[int] = []
-        self._waiting = 0
+        self._waiting = self._parts_taken = 0
         self._good_files: set[int] = set()
         is_refused = config.unknown_keys == REFUSE
         is_looked_at = is_refused or not corpus.is_built_in
         self._unknown = UnknownKeys(corpus, is_refused) if is_looked_at else None
 
-    def run(self, links: LinkRule, progress: Progress) -> None:
-        reader, has_rows = Reader(self._corpus), False
+    def run(self, how: _Run, progress: Progress) -> None:
+        reader = Reader(self._corpus)
         with progress.stage("normalise", "rows") as stage:
-            for number, path in enumerate(self._paths):
-                has_row = self._read_file(reader, number, links, stage)
-                has_rows = has_rows or has_row
-                # Of several Parquet files one may be empty: its footer says so. A text may be cut.
-                if not has_row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
-                    raise self._empty(path)
-            if not has_rows:
+            tasks = [self._tasks(number, how) for number in range(len(self._paths))]
+            numbered = enumerate(tasks)
+            for is_divided, files in groupby(numbered, key=lambda each: bool(each[1])):
+                if is_divided:
+                    self._read_pieces(chain.from_iterable(each for _, each in files), how, stage)
+                    continue
+                for number, _ in files:
+                    self._begin()
+                    has_row = self.read_rows(reader, number, how.links, stage) > 0
+                    self._end(number, has_row)
+            if not self.rows:
                 raise self._empty(self._paths[0])
             self._read_rest(reader, stage)
             self.grouped = reader.grouped
-            stage.advance(self._flush())
+            stage.advance(self.flush())
         seen = None if self._corpus.is_built_in else self._unknown
         if seen is not None and (rule := absent(self._corpus, self.shapes, seen.columns)):
             raise BadInput(self._refused.drop / drops.CORPUS, rule)
@@ -397,12 +476,95 @@ class _Work:
             ids_again={} if self.again is None else {self.again: self.count_again},
         )
 
-    def _read_file(self, reader: Reader, number: int, links: LinkRule, stage: Stage) -> bool:
-        """Write the records of one file; whether it has a row. Raises BadInput if none is good."""
-        path, read = self._paths[number], reader.read
+    def _tasks(self, number: int, how: _Run) -> list[_Task]:
+        """The pieces of a file; none where each row counts for later ones, or the file is small."""
+        corpus, path = self._corpus, self._paths[number]
+        counts = corpus.id is not None or corpus.dedup or "cap" in (corpus.sample or {})
+        if counts or any(form.group is not None for form in corpus.forms):
+            return []
+        found = pieces(path, how.links)
+        given = (corpus, self._config, how.split, how.links)
+        return [_Task(path, number, each, each == found[-1], *given) for each in found]
+
+    def _read_pieces(self, tasks: Iterable[_Task], how: _Run, stage: Stage) -> None:
+        """Take what the pieces of some files hold."""
+        stage.advance(self.flush())
+        todo = list(tasks)
+        named_tasks = ((f"{each.number}-{each.piece.begin}", each) for each in todo)
+        workers = self._config.workers
+        store = how.parts() if how.parts is not None else None
+        made = run_streams(_read_piece, named_tasks, store, workers, scratch=how.scratch)
+        before = 0
+        for task, (streams, state) in zip(todo, made, strict=True):
+            if not task.piece.begin:
+                before = 0
+                self._begin()
+            self._take_piece(task, before, streams, state)
+            stage.advance(state["records"])
+            before += state["lines"]
+            if task.is_last:
+                self._end(task.number, self.rows > self._begun[2])
+
+    def _take_piece(
+        self,
+        task: _Task,
+        before: int,
+        streams: Iterable[tuple[str, Bytes]],
+        state: Mapping[str, Any],
+    ) -> None:
+        """Take what a piece holds. before: rows of the file that come before it."""
+        held: dict[str, bytearray] = defaultdict(bytearray)
+        for name, data in streams:
+            if name == "lines":
+                self._file.write(data)
+            else:
+                held[name] += data
+        places = np.frombuffer(held["places"], "<i8").reshape(-1, 2)
+        self._places.write(places + np.array([task.number, before]))
+        for row, reason, rule in json.loads(held["refused"]):
+            self._refused.add(task.path, before + row, Unfit(reason, rule))
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + state[name])
+        for name in _TALLIES:
+            getattr(self, name).update(state[name])
+        if self._unknown is not None:
+            self._unknown.add(*state["unknown"])
+        if state["error"] is not None:
+            rule, row = state["error"]
+            raise BadInput(task.path, rule, None if row is None else before + row)
+
+    def state(self) -> dict[str, Any]:
+        """What was counted, as `_take_piece` adds it."""
+        unknown = self._unknown and (sorted(self._unknown.columns), self._unknown.counts)
+        return {name: getattr(self, name) for name in (*_SUMS, *_TALLIES)} | {"unknown": unknown}
+
+    def _begin(self) -> None:
+        """Note what was counted before a file."""
+        self._begun = (self._good, self.empty, self.rows, self._parts_taken)
+
+    def _end(self, number: int, has_row: bool) -> None:
+        """Raise BadInput for a file without a row, or of whose rows none is good."""
+        path, (good, empty, _, parts) = self._paths[number], self._begun
+        if self._good > good:
+            self._good_files.add(number)
+        elif self._parts_taken == parts:
+            self._refused.check_file(path, self.empty - empty)
+        # Of several Parquet files one may be empty: its footer says so. A text may be cut.
+        if not has_row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
+            raise self._empty(path)
+
+    def read_rows(
+        self,
+        reader: Reader,
+        number: int,
+        links: LinkRule,
+        stage: Stage,
+        piece: Piece | None = None,
+    ) -> int:
+        """Take the rows of one file, or of a piece of it; return the number of the last one."""
+        path, read, row = self._paths[number], reader.read, 0
         reader.begin(named(path))
-        row, begun, empty, has_part = 0, self._good, self.empty, False
-        for row, value in rows(path, self._corpus, links):
+        for row, value in rows(path, self._corpus, links, piece=piece):
             self.rows += 1
             try:
                 if isinstance(value, Unfit):
@@ -415,18 +577,14 @@ class _Work:
                 if record is not None:
                     self._take(record, place, value)
                 else:
-                    has_part = True
+                    self._parts_taken += 1
             except Unfit as unfit:
                 if self._unknown is not None and isinstance(value, dict):
                     self._unknown.see(value)
                 self._refused.add(path, row, with_columns(unfit, self._corpus, value))
             if self._waiting > _FLUSHED:
-                stage.advance(self._flush())
-        if self._good > begun:
-            self._good_files.add(number)
-        elif not has_part:
-            self._refused.check_file(path, self.empty - empty)
-        return row > 0
+                stage.advance(self.flush())
+        return row
 
     def _read_rest(self, reader: Reader, stage: Stage) -> None:
         """Write the records that were made of several rows."""
@@ -440,7 +598,7 @@ class _Work:
                 self._refused.add(self._paths[place[0]], place[1], unfit)
                 (self._good_files if is_left_out(unfit.reason) else broken).add(place[0])
             if self._waiting > _FLUSHED:
-                stage.advance(self._flush())
+                stage.advance(self.flush())
         for number in sorted(broken - self._good_files):
             self._refused.check_file(self._paths[number], 0)
 
@@ -511,7 +669,7 @@ class _Work:
                 f"{n.as_posix()}:{r}" for n, r in zip(names, rows_of, strict=True)
             )
 
-    def _flush(self) -> int:
+    def flush(self) -> int:
         """Write what waits; return the number of records."""
         count = len(self._lines)
         self._file.write(b"".join(self._lines))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -184,10 +184,11 @@ class OriginsWriter:
         self._file.write(npy_header("<i8", (0, 2)))
         self._records = 0
 
-    def write(self, places: Sequence[int]) -> None:
+    def write(self, places: npt.ArrayLike) -> None:
         """Append origins: number of the file from 0 and row from 1, in turn."""
-        self._file.write(np.array(places, "<i8").tobytes())
-        self._records += len(places) // 2
+        data = np.asarray(places, "<i8").tobytes()
+        self._file.write(data)
+        self._records += len(data) // 16
 
     def __enter__(self) -> Self:
         return self

@@ -6,6 +6,8 @@ import hashlib
 import json
 import math
 import tracemalloc
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, NothingToBuild, counts_of
+from gristmill.corpora.raw import rows as read_rows
 from gristmill.families import kind_of_asset
+from gristmill.reasoning.builders import normalize as normalized
 from gristmill.reasoning.builders.normalize import normalize
 from gristmill.reasoning.config import CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format.index import mapped
+from gristmill.untrusted.limits import LIMITS
 from tests.paths import REAL_DATA
 from tests.reasoning.drops import built, packed, text_of, write
 
@@ -424,6 +429,59 @@ def test_memory_does_not_grow_with_the_records(tmp_path: Path) -> None:
     assert peak < (tmp_path / "out/gsm8k/train.jsonl").stat().st_size / 2
     origins = mapped(tmp_path / "out/origins/gsm8k__train.npy")
     assert (origins == [[0, row] for row in range(1, 3001)]).all()
+
+
+def _lines_of_many_kinds() -> bytes:
+    """Good rows, blank lines, refused ones, unknown keys, long numbers, other line ends."""
+    lines: list[bytes] = []
+    for number in range(400):
+        row: dict[str, Any] = {"question": f"q{number}", "answer": "a" * (number % 7 * 40 or 1)}
+        row |= {f"more{number % 3}": number} if number % 5 == 0 else {}
+        row |= {"answer": ""} if number % 50 == 17 else {}
+        row |= {"question": 10**30 + number} if number % 50 == 23 else {}
+        lines.append(json.dumps(row).encode() + (b"\r\n" if number % 11 == 0 else b"\n"))
+        lines += [b"\n", b"  \n"] * (number % 40 == 39)
+        lines += [b"{\n"] * (number % 90 == 89)
+    return b"".join(lines) + b"\n\n"
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_file_that_is_read_in_pieces_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    text = _lines_of_many_kinds()
+    write(tmp_path / "gsm8k", "a-train.jsonl", text)
+    write(tmp_path / "gsm8k", "b-train.jsonl", text[text.index(b"\n") + 1 :])
+    write(tmp_path / "gsm8k", "aa-train.json", [ROW])
+    made = []
+    for size, least in ((1, 1 << 30), (1 << 20, 1), (300, 1), (1, 1)):
+        monkeypatch.setattr(read_rows, "_PIECE_BYTES", size)
+        monkeypatch.setattr(read_rows, "_LEAST_BYTES", least)
+        config = NormalizeConfig(bad_rows=100, workers=workers)
+        out = tmp_path / f"out{len(made)}"
+        counts = counts_of(normalize(tmp_path / "gsm8k", out, config, split="train"))
+        files = [path for path in sorted(out.rglob("*")) if path.is_file()]
+        made.append((counts, {path.relative_to(out): path.read_bytes() for path in files}))
+    assert made == made[:1] * 4
+    assert counts["rejected"] == 24
+
+
+@pytest.mark.parametrize("size", [1, 200, 1 << 20])
+def test_what_a_piece_breaks_is_said_with_the_row_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(read_rows, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(read_rows, "_PIECE_BYTES", size)
+    good = text_of([ROW] * 50, "jsonl")
+    write(tmp_path / "gsm8k", "train.jsonl", good + b'{"question": 1}\n' + good)
+    with pytest.raises(BadInput, match=r"train\.jsonl:51: lacks the column answer"):
+        normalize(tmp_path / "gsm8k", tmp_path / "out", NormalizeConfig(), split="train")
+    limits = replace(LIMITS, line_bytes=1000)
+    monkeypatch.setattr(normalized, "rows", partial(read_rows.rows, limits=limits))
+    long = text_of([{**ROW, "more": "m" * 990}], "jsonl")
+    write(tmp_path / "gsm8k", "train.jsonl", good * 2 + long + good)
+    with pytest.raises(BadInput, match=r"train\.jsonl:101: a line of more than 1000 bytes"):
+        normalize(tmp_path / "gsm8k", tmp_path / "other", NormalizeConfig(), split="train")
 
 
 def test_a_split_without_files_is_nothing_to_build(tmp_path: Path) -> None:
