@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -54,7 +55,14 @@ _INBOXES = {inbox.folder: inbox for inbox in INBOXES}
 )
 @click.option("--name", help="Key of the drop; the name of PATH by default.")
 @click.option("--replace", is_flag=True, help="Replace a drop that has other contents.")
-def drop(path: Path, family: str | None, name: str | None, replace: bool) -> None:
+@click.option(
+    "--keep-numbers",
+    is_flag=True,
+    help="With --replace, of a corpus: write tombstones, so that rows that stay keep their ids.",
+)
+def drop(
+    path: Path, family: str | None, name: str | None, replace: bool, keep_numbers: bool
+) -> None:
     """Copy PATH, a folder or a file, into an inbox, so that the drop is taken whole.
 
     It appears there in one step, with a list of its sums, by which it is verified. A copy that was
@@ -66,6 +74,8 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     lake = Lake()
     if family is None:
         _look(path, lake.rules(OWN)[0], name, "name the inbox with --family", 2)
+    if keep_numbers and not (replace and family == OWN):
+        raise click.UsageError(f"--keep-numbers goes with --replace --family {OWN}")
     inbox = _INBOXES[family]
     links, _, wrong = lake.rules(family)
     if wrong:
@@ -74,7 +84,8 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     if family == OWN and place.name not in CORPORA and not (path / CORPUS).exists():
         _look(path, links, name, f"it is no known corpus, and has no {CORPUS}", 1)
     try:
-        copied = _copy(path, place, links, replace)
+        of_ids = partial(_of_ids, lake, place.name, keep_numbers) if family == OWN else None
+        copied = _copy(path, place, links, replace, of_ids)
     except OSError as error:
         raise GristmillError(
             f"{error.filename or place}: {error.strerror or error}: when that is mended, run the "
@@ -86,6 +97,13 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
     _keep_sums(lake, copied)
     _say_state(lake, inbox, place, is_known=copied.status == THERE_ALREADY)
+
+
+def _of_ids(lake: Lake, name: str, keeps: bool, copy: Path) -> list[str]:
+    """What a copy that replaces a corpus makes of ids; keeps: whether it gets tombstones."""
+    from gristmill.reasoning.builders.forget import renumbered  # imports all that reads rows
+
+    return renumbered(lake, name, copy, keeps=keeps)
 
 
 def _look(path: Path, links: LinkRule, name: str | None, reason: str, status: int) -> NoReturn:
@@ -195,7 +213,13 @@ def _builds_of(lake: Lake, inbox: Inbox, place: Path) -> Iterator[tuple[Asset, l
             yield asset, keys, False
 
 
-def _copy(path: Path, place: Path, links: LinkRule, replace: bool) -> Copied:
+def _copy(
+    path: Path,
+    place: Path,
+    links: LinkRule,
+    replace: bool,
+    of_ids: Callable[[Path], list[str]] | None,
+) -> Copied:
     if path == place:
         raise click.UsageError(f"{path} is in the inbox already")
     if place.is_relative_to(path) or path.is_relative_to(place):
@@ -206,8 +230,13 @@ def _copy(path: Path, place: Path, links: LinkRule, replace: bool) -> Copied:
         shown_on_stderr() as progress,
         progress.stage("copy", "bytes", sum(sizes.values())) as stage,
     ):
-        tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links)
-        return copy_in(path, place, sizes, tools, replace)
+        said = list[str]()
+        staged = (lambda copy: said.extend(of_ids(copy))) if of_ids else (lambda _: None)
+        tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, staged)
+        copied = copy_in(path, place, sizes, tools, replace)
+    for line in said:
+        say(shown(line))
+    return copied
 
 
 def _check_space(place: Path, size: int) -> None:

@@ -21,6 +21,7 @@ from gristmill.corpora.corpus import corpus_and_split
 from gristmill.corpora.records import records
 from gristmill.reasoning.format import align, index, names
 from gristmill.reasoning.format.align import AlignRow
+from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.trace import aligned_row, line_of, place_of, record_at
 from gristmill.reasoning.render.steps import NO_STEPS
@@ -163,7 +164,9 @@ def examples(
     for file, asset in ((path, "alignment"), (index_path, "gpt2_shards"), (source, "normalized")):
         if not file.is_file():
             raise BadInput(file, f"is not there: build reasoning/{asset}")
-    every, rows = records(source), align.rows(path)
+    numbers = Numbers(source)
+    every = ((numbers.of(place), record) for place, record in records(source))
+    rows = align.rows(path)
     for entry in index.objects(index_path):
         row = next(rows, None)
         if row is None:
