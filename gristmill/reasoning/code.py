@@ -7,10 +7,7 @@ from gristmill.code.digest import Code
 NORMALIZED = Code(
     entries=("gristmill.reasoning.builders.normalize.normalize",),
     libraries=("pyarrow",),
-    compatible_with=(
-        "b7ef4f2e6c4f06bd2c399db837c7b5d2757b3362852e685706f8a47cb9b2a783",
-        "4e2968808bc9b06c0b77f603f61600f5ada19f0c53d448b1ba00d57135d6c0f2",
-    ),
+    compatible_with=("4e2968808bc9b06c0b77f603f61600f5ada19f0c53d448b1ba00d57135d6c0f2",),
 )
 CONVERSATIONS = Code(
     entries=("gristmill.reasoning.builders.conversations.normalize_conversations",),
@@ -28,7 +25,6 @@ SHARDS = Code(
     entries=("gristmill.reasoning.builders.shards.tokenize",),
     libraries=("tiktoken",),
     compatible_with=(
-        "1d18f0b05ed29d7016cd7e358f20e2a37784bd5b16cc226f8a95fa58af4fe14a",
         "efc9d5593035a49b653682674b6607984b38dcbc38ee282e2da11e7b9514638a",
         "c2c354a638344b6f0c270e0e806c2947275dec5054370799e7ac686d189659e8",
     ),
@@ -36,10 +32,7 @@ SHARDS = Code(
 TOKENS = Code(
     entries=("gristmill.reasoning.builders.shards.tokenize_dataset",),
     libraries=("tiktoken", "tokenizers"),
-    compatible_with=(
-        "4388ca8b85c584bbaf0764b5393ae430b82956fc417b85bbcd5a74bf12c93ff0",
-        "03557165627e56599c855d7022ffc3af28760ae55c122766b4641c42c62fe3f3",
-    ),
+    compatible_with=("03557165627e56599c855d7022ffc3af28760ae55c122766b4641c42c62fe3f3",),
 )
 MANIFEST = Code(
     entries=("gristmill.reasoning.builders.manifest.write_manifest",),
@@ -52,10 +45,7 @@ MANIFEST = Code(
 ALIGNMENT = Code(
     entries=("gristmill.reasoning.builders.align.align",),
     libraries=("tiktoken",),
-    compatible_with=(
-        "2a03e276654d106b836d2e131e13c74a80004b8bcf76806b2ca67aa0285f7315",
-        "fde122d3019bfcaf8b383ac0770098dea43aba05a765a96a1452fdbaf4f17bc2",
-    ),
+    compatible_with=("fde122d3019bfcaf8b383ac0770098dea43aba05a765a96a1452fdbaf4f17bc2",),
 )
 REPORT = Code(
     entries=("gristmill.reasoning.builders.report.coverage_report",),
@@ -65,10 +55,7 @@ REPORT = Code(
 SPANS = Code(
     entries=("gristmill.reasoning.builders.spans.write_spans",),
     libraries=("tiktoken", "tokenizers"),
-    compatible_with=(
-        "db7f55d4812226e6b8ea623266503600efc4eefb05119f4376ff8f51b2c30405",
-        "2a7f17e47b1063e8f4a984b75ee552ec75e7d54bd1a96b4976193a0ee47795d0",
-    ),
+    compatible_with=("2a7f17e47b1063e8f4a984b75ee552ec75e7d54bd1a96b4976193a0ee47795d0",),
 )
 EXPORTS = Code(
     entries=(

@@ -15,8 +15,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -41,13 +40,7 @@ _CURE: Final = "correct the line, or take it out"
 
 @dataclass(frozen=True)
 class Tombstone:
-    """A row that is not built.
-
-    file, row: where it was: a path in the drop, and its number from 1.
-    number: that its record had, which no other one gets; None where it was no record.
-    hash: as `hasher` gives; rows with it are left out. None: the number is kept, and no more.
-    date: as `2026-11-30`. line: of the file of the tombstones, from 1; 0 of a new one.
-    """
+    """A row that is not built: the fields of a line, and the line, from 1; 0 of a new one."""
 
     file: str
     row: int
@@ -56,20 +49,22 @@ class Tombstone:
     hash: str | None
     reason: str
     date: str
-    line: int = 0
+    line: int = field(default=0, compare=False)
 
 
 _FIELDS: Final = [each.name for each in fields(Tombstone)][:-1]
-_RULES: Final[Sequence[tuple[str, Callable[[Any], object], str]]] = (
-    ("file", lambda it: isinstance(it, str) and it, "a path in the drop"),
-    ("row", lambda it: type(it) is int and it > 0, "the number of a row, from 1"),
-    ("split", lambda it: isinstance(it, str), "the name of a split"),
-    ("number", lambda it: it is None or (type(it) is int and it >= 0), "a number from 0, or null"),
-    ("hash", lambda it: it is None or (isinstance(it, str) and _HASH.fullmatch(it)),
-     "8 and 32 hexadecimal digits with a hyphen between, or null"),
-    ("reason", lambda it: isinstance(it, str), "a text"),
-    ("date", lambda it: isinstance(it, str) and _DATE.fullmatch(it), "a day as 2026-11-30"),
-)  # fmt: skip
+_RULES: Final[Mapping[str, tuple[Callable[[Any], object], str]]] = {
+    "file": (lambda it: isinstance(it, str) and it, "a path in the drop"),
+    "row": (lambda it: type(it) is int and it > 0, "the number of a row, from 1"),
+    "split": (lambda it: isinstance(it, str), "the name of a split"),
+    "number": (lambda it: it is None or (type(it) is int and it >= 0), "a number from 0, or null"),
+    "hash": (
+        lambda it: it is None or (isinstance(it, str) and _HASH.fullmatch(it)),
+        "8 and 32 hexadecimal digits with a hyphen between, or null",
+    ),
+    "reason": (lambda it: isinstance(it, str), "a text"),
+    "date": (lambda it: isinstance(it, str) and _DATE.fullmatch(it), "a day as 2026-11-30"),
+}
 
 
 def read(drop: Path, splits: Sequence[str], links: LinkRule = REFUSE_LINKS) -> list[Tombstone]:
@@ -91,49 +86,53 @@ def read(drop: Path, splits: Sequence[str], links: LinkRule = REFUSE_LINKS) -> l
             continue
         try:
             values = orjson.loads(text)
+            problem = _problem(values, splits, numbers)
         except ValueError as error:
-            raise BadInput(path, f"is not JSON: {error}: {_CURE}", line) from error
-        if problem := _problem(values, splits):
+            problem = f"is not JSON: {error}"
+        if problem:
             raise BadInput(path, f"{problem}: {_CURE}", line)
-        made = Tombstone(**values, line=line)
+        found.append(made := Tombstone(**values, line=line))
         if made.number is not None:
-            first = numbers.setdefault((made.split, made.number), line)
-            if first != line:
-                rule = f"number {made.number} of {made.split} is that of line {first}, too"
-                raise BadInput(path, f"{rule}: {_CURE}", line)
-        found.append(made)
+            numbers[made.split, made.number] = line
     return found
 
 
-def _problem(values: Any, splits: Sequence[str]) -> str:
-    """Why an object is no tombstone; empty where it is one."""
+def _problem(values: Any, splits: Sequence[str], numbers: Mapping[tuple[str, int], int]) -> str:
+    """Why an object is no tombstone, empty where it is one. numbers: the lines of those before."""
     if not isinstance(values, dict) or sorted(values) != sorted(_FIELDS):
         return f"must be an object with the fields {', '.join(_FIELDS)}"
-    for name, is_right, what in _RULES:
+    for name, (is_right, what) in _RULES.items():
         if not is_right(values[name]):
             return f"{name} is {shown(values[name])}, must be {what}"
-    if values["split"] not in splits:
-        return f"split is {shown(values['split'])}, must be one of {', '.join(splits)}"
-    if values["number"] is None and values["hash"] is None:
+    split, number = values["split"], values["number"]
+    if split not in splits:
+        return f"split is {shown(split)}, must be one of {', '.join(splits)}"
+    if number is None and values["hash"] is None:
         return "has neither number nor hash, so that it says nothing"
-    return ""
+    first = numbers.get((split, number))
+    return "" if first is None else f"number {number} of {split} is that of line {first}, too"
 
 
 def add(drop: Path, new: Iterable[Tombstone], splits: Sequence[str]) -> int:
     """Add tombstones to those of a drop, in one rename; returns how many it did not have.
 
-    splits: of its corpus. Errors as `read`; nothing is written where the file would be refused.
+    splits: of its corpus. Errors as `read`.
     """
-    old = [replace(each, line=0) for each in read(drop, splits)]
-    every = list(dict.fromkeys([*old, *(replace(each, line=0) for each in new)]))
-    every.sort(key=lambda each: (splits.index(each.split), each.number is None, each.number))
-    path, hidden = drop / FORGOTTEN, drop / f".{FORGOTTEN}"
-    lines = [orjson.dumps({name: getattr(each, name) for name in _FIELDS}) for each in every]
+    old = {*read(drop, splits)}
+    every = sorted(
+        {*old, *new},
+        key=lambda each: (
+            *(splits.index(each.split), each.number is None, each.number or 0),
+            *(each.file, each.row, str(each.hash), each.reason, each.date),
+        ),
+    )
+    hidden = drop / f".{FORGOTTEN}"
     with hidden.open("wb") as file:
-        file.writelines(line + b"\n" for line in lines)
+        for each in every:
+            file.write(orjson.dumps({name: getattr(each, name) for name in _FIELDS}) + b"\n")
         file.flush()
         os.fsync(file.fileno())
-    hidden.replace(path)
+    hidden.replace(drop / FORGOTTEN)
     return len(every) - len(old)
 
 
@@ -146,18 +145,15 @@ def key_of(root: Path, *, makes: bool = False) -> bytes:
     if makes and not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden = path.with_name(f"key.{secrets.token_hex(8)}")
-        descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+        with os.fdopen(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(secrets.token_bytes(_KEY_BYTES))
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileExistsError):  # another process made it meanwhile
             os.link(hidden, path)
         hidden.unlink()
-    if not path.exists():
-        return b""
-    key = path.read_bytes()
-    if len(key) != _KEY_BYTES:
+    key = path.read_bytes() if path.exists() else b""
+    if path.exists() and len(key) != _KEY_BYTES:
         raise BadInput(path, f"has {len(key)} bytes, a key has {_KEY_BYTES}: bring the key back")
     return key
 
@@ -166,21 +162,19 @@ def hasher(key: bytes, corpus: Corpus) -> Callable[[Row], str]:
     """What gives the hash of a row of a corpus, of the values of the columns that it reads."""
     columns = sorted(columns_of(corpus))
     begin = blake2b(json.dumps(columns).encode(), key=key, digest_size=4).hexdigest()
-    return partial(_hash, columns, key, begin)
 
+    def hash_of(row: Row) -> str:
+        values = {name: row[name] for name in columns if row.get(name) is not None} or dict(row)
+        text = json.dumps(values, sort_keys=True, default=str).encode()
+        return f"{begin}-{blake2b(text, key=key, digest_size=16).hexdigest()}"
 
-def _hash(columns: Sequence[str], key: bytes, begin: str, row: Row) -> str:
-    values = {name: row[name] for name in columns if row.get(name) is not None} or dict(row)
-    text = json.dumps(values, sort_keys=True, default=str).encode()
-    return f"{begin}-{blake2b(text, key=key, digest_size=16).hexdigest()}"
+    return hash_of
 
 
 class Forgotten:
     """The tombstones of one split, and what a build makes of them.
 
-    drop: theirs. tombstones: of the split. hash_of: as `hasher` gives it.
-
-    Raises BadInput for a hash of another key or of other columns.
+    drop: theirs. hash_of: as `hasher` gives it. Raises BadInput for a hash of another key.
     """
 
     def __init__(
@@ -191,16 +185,15 @@ class Forgotten:
         self.by_date = Counter(each.date for each in tombstones)
         self._at = {(each.file, each.row): each for each in tombstones if each.hash}
         self._hashes = {each.hash for each in tombstones if each.hash}
-        self._met: set[str] = set()
-        self._others: dict[tuple[str, int], Tombstone] = {}
+        self._met, self._others = set[str](), list[Tombstone]()
         self._last: dict[str, int] = {}
         begin = hash_of({})[:9]
         for each in tombstones:
             if each.hash and not each.hash.startswith(begin):
                 rule = (
                     "its hash is of another key than that of this data root, or of other columns "
-                    f"than {self.path.parent.name} reads now: bring .gristmill/key of the root "
-                    "and the corpus.toml that it was written with, or write the line again"
+                    f"than {drop.name} reads now: bring .gristmill/key of the root and the "
+                    "corpus.toml that it was written with, or write the line again"
                 )
                 raise BadInput(self.path, rule, each.line)
 
@@ -212,11 +205,10 @@ class Forgotten:
     def takes(self, file: str, row: int, values: Mapping[str, Any]) -> bool:
         """Whether a row is forgotten. file: its path in the drop. row: from 1."""
         own = self._hash_of(values)
-        if (named := self._at.get((file, row))) is not None:
-            if named.hash == own:
-                self._last[file] = max(row, self._last.get(file, 0))
-            else:
-                self._others[file, row] = named
+        if (named := self._at.get((file, row))) is not None and named.hash != own:
+            self._others.append(named)
+        elif named is not None:
+            self._last[file] = row
         if own not in self._hashes:
             return False
         self._met.add(own)
@@ -228,20 +220,20 @@ class Forgotten:
         That is one whose number is behind the last, and one whose hash no row has while a later
         row of its file stands where its tombstone says: so the row has not been erased.
         """
-        end = records + len(self.numbers)
+        end, count = records + len(self.numbers), len(self.numbers)
         for each in self._all:
             if each.number is not None and each.number >= end:
                 rule = (
                     f"number {each.number} of {each.split} is out of range: {records:,} records "
-                    f"and {len(self.numbers):,} tombstones have the numbers to {end - 1}: {_CURE}, "
-                    "or write null where the row had none"
+                    f"and {count:,} tombstones have the numbers to {end - 1}: {_CURE}, or write "
+                    "null where the row had none"
                 )
                 raise BadInput(self.path, rule, each.line)
-        for (file, row), named in self._others.items():
-            if named.hash not in self._met and row < self._last.get(file, 0):
+        for each in self._others:
+            if each.hash not in self._met and each.row < (last := self._last.get(each.file, 0)):
                 rule = (
-                    f"no row has its hash: {file}:{row} has another one, and {file}:"
-                    f"{self._last[file]} stands where its line says, so that no row before it was "
-                    "erased: correct the hash, or write null for it if the row is gone"
+                    f"no row has its hash: {each.file}:{each.row} has another one, and {each.file}:"
+                    f"{last} stands where its line says, so that no row before it was erased: "
+                    "correct the hash, or write null for it if the row is gone"
                 )
-                raise BadInput(self.path, rule, named.line)
+                raise BadInput(self.path, rule, each.line)

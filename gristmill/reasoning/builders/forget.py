@@ -49,12 +49,13 @@ def tombstones_of(root: DataRoot, key: str, numbers: Iterable[int], reason: str)
     drop, corpus, files, _ = raw.files_of(root, corpus.name, split)
     if any(form.group for form in corpus.forms):
         raise GristmillError(f"{key}: a record is made of several rows: name each by hand")
-    made = source(root.root / names.NORMALIZED, key)
+    folder = root.root / names.NORMALIZED
+    made = source(folder, key)
     built = {each.path: each.sha256 for each in made.raw_inputs()}
     if any(built.get(each.path) != each.sha256 for each in raw.split_inputs(root, files, key)):
         raise GristmillError(f"{drop}: changed after {made.title} was built: build it first")
-    of_lines = Numbers(_jsonl_of(root, key))
-    places = mapped(root.root / names.NORMALIZED / names.origins(key))
+    of_lines = Numbers(folder / names.normalized(corpus.name, split))
+    places = mapped(folder / names.origins(key))
     wanted = set[tuple[int, int]]()
     for number in numbers:
         if (at := of_lines.place(number)) is None or not 0 <= at < len(places):
@@ -102,29 +103,25 @@ def renumbered(root: DataRoot, name: str, staged: Path, *, keeps: bool) -> list[
 
 def _renumbered(root: DataRoot, key: str, staged: Path, keeps: bool) -> str:
     name, split = key.split("__")
-    corpus = drops.corpus_of(staged, root.link_rule(), name)
-    tombstones = [
-        each for each in file.read(staged, corpus.splits, root.link_rule()) if each.split == split
-    ]
-    jsonl = _jsonl_of(root, key)
-    old, new = _hashes(jsonl), _normalized_hashes(root, key, staged, corpus, tombstones)
+    folder, links = root.root / names.NORMALIZED, root.link_rule()
+    corpus = drops.corpus_of(staged, links, name)
+    every = file.read(staged, corpus.splits, links)
+    forgotten = [each for each in every if each.split == split]
+    taken = {each.number for each in forgotten if each.number is not None}
+    jsonl = folder / names.normalized(name, split)
+    old, new = _hashes(jsonl), _hashes_of(root, key, staged, corpus, forgotten)
     before = Numbers(jsonl).between(0, len(old)).tolist()
     if keeps:
-        places = mapped(root.root / names.NORMALIZED / names.origins(key))
-        files = [
-            str(each.path).split("/", 3)[3]
-            for each in source(root.root / names.NORMALIZED, key).raw_inputs()
-            if Path(str(each.path)).name != FORGOTTEN
-        ]
-        now = _today()
+        inputs = [str(each.path).split("/", 3)[3] for each in source(folder, key).raw_inputs()]
+        files, places = sorted({*inputs} - {FORGOTTEN}), mapped(folder / names.origins(key))
         more = [
-            Tombstone(files[number], row, split, before[at], None, "replaced", now)
+            Tombstone(files[number], row, split, before[at], None, "replaced", _today())
             for at in _gone(old, new)
+            if before[at] not in taken
             for number, row in [places[at].tolist()]
         ]
         file.add(staged, more, corpus.splits)
-        tombstones += more
-    taken = [each.number for each in tombstones if each.number is not None]
+        taken |= {each.number for each in more if each.number is not None}
     after = dict(zip(free(taken, len(new)).tolist(), new, strict=True))
     moved = sum(after.get(number, own) != own for number, own in zip(before, old, strict=True))
     left = (Counter(old) - Counter(new)).total()
@@ -132,27 +129,21 @@ def _renumbered(root: DataRoot, key: str, staged: Path, keeps: bool) -> str:
     return f"{left:,} rows left, {moved:,} of {len(old):,} ids name another record{hint}"
 
 
-def _normalized_hashes(
-    root: DataRoot, key: str, staged: Path, corpus: Corpus, tombstones: Sequence[Tombstone]
+def _hashes_of(
+    root: DataRoot, key: str, drop: Path, corpus: Corpus, forgotten: Sequence[Tombstone]
 ) -> list[bytes]:
-    """The hashes of the lines that a drop gives, without the rows that are forgotten."""
+    """The hashes of the lines that a drop gives. forgotten: whose rows it leaves out."""
+    split, links = key.split("__")[1], root.link_rule()
     wanted = Wanted(declared()[NORMALIZED], root, key)
-    config = wanted.config(NormalizeConfig, root.settings(NORMALIZED, staged))
+    config = wanted.config(NormalizeConfig, root.settings(NORMALIZED, drop))
     if corpus.table or corpus.version != "1":
         config = CorpusConfig(**vars(config), corpus=corpus.table, version=versions(corpus))
-    by_hash = [replace(each, number=None) for each in tombstones if each.hash]
-    forgotten = Forgotten(staged, by_hash, hasher(key_of(root.root), corpus))
-    with TemporaryDirectory(prefix=".numbers.", dir=staged.parent) as scratch:
-        out, split = Path(scratch) / "out", key.split("__")[1]
-        links = root.link_rule()
-        normalize(
-            staged, out, config, corpus=corpus.name, split=split, links=links, forgotten=forgotten
-        )
+    by_hash = [replace(each, number=None) for each in forgotten if each.hash]
+    left = Forgotten(drop, by_hash, hasher(key_of(root.root), corpus))
+    with TemporaryDirectory(prefix=".numbers.", dir=drop.parent) as scratch:
+        out = Path(scratch) / "out"
+        normalize(drop, out, config, corpus=corpus.name, split=split, links=links, forgotten=left)
         return _hashes(out / names.normalized(corpus.name, split))
-
-
-def _jsonl_of(root: DataRoot, key: str) -> Path:
-    return root.root / names.NORMALIZED / names.normalized(*key.split("__"))
 
 
 def _hashes(jsonl: Path) -> list[bytes]:
