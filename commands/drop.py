@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -83,27 +82,28 @@ def drop(
     place = _place(lake, inbox, path, name, links)
     if family == OWN and place.name not in CORPORA and not (path / CORPUS).exists():
         _look(path, links, name, f"it is no known corpus, and has no {CORPUS}", 1)
+    said = list[str]()
+
+    def staged(copy: Path) -> None:
+        from gristmill.reasoning.builders.forget import renumbered  # imports what reads rows
+
+        said.extend(renumbered(lake, place.name, copy, keeps=keep_numbers))
+
     try:
-        of_ids = partial(_of_ids, lake, place.name, keep_numbers) if family == OWN else None
-        copied = _copy(path, place, links, replace, of_ids)
+        copied = _copy(path, place, links, replace, staged if family == OWN else None)
     except OSError as error:
         raise GristmillError(
             f"{error.filename or place}: {error.strerror or error}: when that is mended, run the "
             "command again; the copy continues where it stopped"
         ) from error
+    for line in said:
+        say(shown(line))
     counted = f"{copied.files:,} file{'' if copied.files == 1 else 's'}, {copied.bytes:,} bytes"
     kept = copied.bytes - copied.written
     resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
     _keep_sums(lake, copied)
     _say_state(lake, inbox, place, is_known=copied.status == THERE_ALREADY)
-
-
-def _of_ids(lake: Lake, name: str, keeps: bool, copy: Path) -> list[str]:
-    """What a copy that replaces a corpus makes of ids; keeps: whether it gets tombstones."""
-    from gristmill.reasoning.builders.forget import renumbered  # imports all that reads rows
-
-    return renumbered(lake, name, copy, keeps=keeps)
 
 
 def _look(path: Path, links: LinkRule, name: str | None, reason: str, status: int) -> NoReturn:
@@ -218,7 +218,7 @@ def _copy(
     place: Path,
     links: LinkRule,
     replace: bool,
-    of_ids: Callable[[Path], list[str]] | None,
+    staged: Callable[[Path], None] | None,
 ) -> Copied:
     if path == place:
         raise click.UsageError(f"{path} is in the inbox already")
@@ -230,13 +230,8 @@ def _copy(
         shown_on_stderr() as progress,
         progress.stage("copy", "bytes", sum(sizes.values())) as stage,
     ):
-        said = list[str]()
-        staged = (lambda copy: said.extend(of_ids(copy))) if of_ids else (lambda _: None)
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, staged)
-        copied = copy_in(path, place, sizes, tools, replace)
-    for line in said:
-        say(shown(line))
-    return copied
+        return copy_in(path, place, sizes, tools, replace)
 
 
 def _check_space(place: Path, size: int) -> None:

@@ -45,14 +45,15 @@ class Tools:
 
     place: renames a path to another one in one step; raises FileExistsError where that exists.
     advance: called with the bytes of each piece that was copied or compared.
-    staged: called with the whole copy of a folder before it takes the place of another drop.
+    staged: called with the whole copy of a folder before it takes the place of another drop;
+        default: nothing is called.
     """
 
     place: Callable[[Path, Path], None]
     exchange: Callable[[Path, Path], None]
     advance: Callable[[int], None]
     links: LinkRule
-    staged: Callable[[Path], None] = lambda _: None
+    staged: Callable[[Path], None] | None = None
 
 
 def _stage(
@@ -221,7 +222,8 @@ def copy_in(
                 _write(staged / SUMS, written_sums(sums))
                 if exists and place.is_dir():
                     _keep_forgotten(source, place, staged, tools.links)
-                    tools.staged(staged)
+                    if tools.staged is not None:
+                        tools.staged(staged)
                 for here, _, _ in os.walk(staged, topdown=False):
                     _flush(Path(here))
             else:

@@ -182,7 +182,7 @@ class Forgotten:
     ) -> None:
         self.path, self._all, self._hash_of = drop / FORGOTTEN, tombstones, hash_of
         self.numbers = [each.number for each in tombstones if each.number is not None]
-        self.by_date = Counter(each.date for each in tombstones)
+        self.by_date = Counter(each.date for each in tombstones if each.hash)
         self._at = {(each.file, each.row): each for each in tombstones if each.hash}
         self._hashes = {each.hash for each in tombstones if each.hash}
         self._met, self._others = set[str](), list[Tombstone]()

@@ -334,7 +334,7 @@ def _tasks(
                 verdicts={
                     key: verdict
                     for key, verdict in found.items()
-                    if numbers.of(first) <= _number(key[0]) < stop
+                    if first <= _number(key[0]) < stop
                 },
                 tokenizer=tokenizer,
                 engine=config.engine,

@@ -11,15 +11,18 @@ from typing import Any
 
 import pytest
 
+from gristmill.browse.source import Record
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw.forgotten import add
 from gristmill.data_root import DataRoot
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.provenance.trace_inputs import NotTraced
+from gristmill.reasoning import show
 from gristmill.reasoning.builders.forget import renumbered, tombstones_of
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.numbers import Numbers
+from gristmill.reasoning.format.published import NORMALIZED
 from gristmill.reasoning.laws.quality import index_laws
 from gristmill.reasoning.laws.shards import shard_laws
 from gristmill.reasoning.read.trace import example_origins, record_origins
@@ -106,6 +109,11 @@ def check_forgotten(root: Path, rows: list[dict[str, Any]], gone: list[int], som
         assert raw_question(root, example) == rows[number]["question"]
         facts = [step.facts() for step in record_origins(folders[0], PARTITION, number)]
         assert (facts[0]["line"], facts[1]["raw_row"]) == (Numbers(jsonl).place(number) + 1,) * 2
+    (table,) = show.tables(NORMALIZED, folders[0], None)  # type: ignore[arg-type]
+    assert table.sample is not None and table.named is not None
+    assert table.sample(Record(5, {}, b""))[0] == str(Numbers(jsonl).of(5))
+    assert table.named(ids[0]) == ()
+    assert [table.named(each) for each in expected] == [*range(len(expected))]
     with pytest.raises(BadInput, match="has no example"):
         raw_question(root, ids[0])
     with pytest.raises(NotTraced, match=f"has no record {gone[0]} any more"):
@@ -147,6 +155,11 @@ def test_equal_rows_are_forgotten_together_and_each_keeps_its_number(root: Path)
     for number in (1, 6, -1):
         with pytest.raises(GristmillError, match=f"no record has the number {number}"):
             tombstones_of(DataRoot(root), PARTITION, [number], "")
+    text = (drop / FORGOTTEN).read_text()
+    (drop / FORGOTTEN).write_text(text.replace('"number":4', '"number":6'))
+    with pytest.raises(BadInput, match=r"forgotten.jsonl:2: number 6 of train is out of range"):
+        built(root, "reasoning/normalized", PARTITION)
+    (drop / FORGOTTEN).write_text(text)
     write_rows(root, rows[1:])
     with pytest.raises(GristmillError, match=r"changed after .* was built: build it first"):
         tombstones_of(DataRoot(root), PARTITION, [5], "")
