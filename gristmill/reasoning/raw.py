@@ -102,7 +102,7 @@ def forgotten(lake: DataRoot, drop: Path, corpus: Corpus, split: str) -> Forgott
 
     every = file.read(drop, corpus.splits, lake.link_rule())
     own = [each for each in every if each.split == split]
-    return file.Forgotten(drop, own, file.hasher(file.key_of(lake.root), corpus)) if own else None
+    return file.Forgotten(drop, own, file.key_of(lake.root), corpus) if own else None
 
 
 def audit_inputs(lake: DataRoot, partition: str) -> list[Input]:

@@ -174,20 +174,21 @@ def hasher(key: bytes, corpus: Corpus) -> Callable[[Row], str]:
 class Forgotten:
     """The tombstones of one split, and what a build makes of them.
 
-    drop: theirs. hash_of: as `hasher` gives it. Raises BadInput for a hash of another key.
+    drop: theirs. key: of the data root. Raises BadInput for a hash of another key.
     """
 
     def __init__(
-        self, drop: Path, tombstones: Sequence[Tombstone], hash_of: Callable[[Row], str]
+        self, drop: Path, tombstones: Sequence[Tombstone], key: bytes, corpus: Corpus
     ) -> None:
-        self.path, self._all, self._hash_of = drop / FORGOTTEN, tombstones, hash_of
+        self.path, self._all = drop / FORGOTTEN, tombstones
+        self._hash_of = hasher(key, corpus)
         self.numbers = [each.number for each in tombstones if each.number is not None]
         self.by_date = Counter(each.date for each in tombstones if each.hash)
         self._at = {(each.file, each.row): each for each in tombstones if each.hash}
         self._hashes = {each.hash for each in tombstones if each.hash}
         self._met, self._others = set[str](), list[Tombstone]()
         self._last: dict[str, int] = {}
-        begin = hash_of({})[:9]
+        begin = self._hash_of({})[:9]
         for each in tombstones:
             if each.hash and not each.hash.startswith(begin):
                 rule = (

@@ -139,7 +139,7 @@ def _hashes_of(
     if corpus.table or corpus.version != "1":
         config = CorpusConfig(**vars(config), corpus=corpus.table, version=versions(corpus))
     by_hash = [replace(each, number=None) for each in forgotten if each.hash]
-    left = Forgotten(drop, by_hash, hasher(key_of(root.root), corpus))
+    left = Forgotten(drop, by_hash, key_of(root.root), corpus)
     with TemporaryDirectory(prefix=".numbers.", dir=drop.parent) as scratch:
         out = Path(scratch) / "out"
         normalize(drop, out, config, corpus=corpus.name, split=split, links=links, forgotten=left)
@@ -155,14 +155,15 @@ def _gone(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
     """The places in `old` whose numbers no row of `new` may get, so that most keep theirs.
 
     Between two rows that both have, so many numbers stay free as there are fewer rows. An edited
-    row has the number of the one before, and rows that came in between use up those that left.
+    row has the number of the one before, and rows that came in use up those that leave behind
+    them, if more rows follow.
     """
     last = {row: at for at, row in enumerate(new)}
     counts = Counter(old), Counter(new)
     both = [(at, last[row]) for at, row in enumerate(old) if counts[0][row] == counts[1][row] == 1]
     gone, spare, begin, start = list[int](), 0, 0, 0
     for end, stop in [*_ascending(both), (len(old), len(new))]:
-        less = (end - begin) - (stop - start) - spare
+        less = (end - begin) - (stop - start) - (spare if end < len(old) else 0)
         if less > 0:
             stay, there = set[int](), start
             for at in range(begin, end):

@@ -90,7 +90,9 @@ def test_a_hash_is_of_the_key_and_of_the_columns_that_are_read() -> None:
     other = hasher(b"2" * 32, GSM8K)(row), hasher(b"1" * 32, CORPORA["wiqa"])(row)
     assert not {each[:8] for each in other} & {of(row)[:8]}
     with pytest.raises(BadInput, match=r"forgotten.jsonl:1: its hash is of another key"):
-        Forgotten(Path("gsm8k"), [Tombstone(**{**GOOD, "hash": other[0]}, line=1)], of)
+        Forgotten(
+            Path("gsm8k"), [Tombstone(**{**GOOD, "hash": other[0]}, line=1)], b"1" * 32, GSM8K
+        )
 
 
 def test_a_tombstone_is_refused_that_the_rows_prove_wrong(tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_a_tombstone_is_refused_that_the_rows_prove_wrong(tmp_path: Path) -> Non
             Tombstone("train.jsonl", row, "train", row - 1, of(rows[own - 1]), "", "", line)
             for line, (row, own) in enumerate(stones, 1)
         ]
-        forgotten = Forgotten(tmp_path, made, of)
+        forgotten = Forgotten(tmp_path, made, b"1" * 32, GSM8K)
         left = [n for n, row in enumerate(taken, 1) if not forgotten.takes("train.jsonl", n, row)]
         forgotten.check(len(left))
         return left

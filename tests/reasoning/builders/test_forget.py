@@ -19,9 +19,10 @@ from gristmill.data_root import DataRoot
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.provenance.trace_inputs import NotTraced
 from gristmill.reasoning import show
-from gristmill.reasoning.builders.forget import renumbered, tombstones_of
+from gristmill.reasoning.builders import align
+from gristmill.reasoning.builders.forget import _gone, renumbered, tombstones_of
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.numbers import Numbers
+from gristmill.reasoning.format.numbers import Numbers, free
 from gristmill.reasoning.format.published import NORMALIZED
 from gristmill.reasoning.laws.quality import index_laws
 from gristmill.reasoning.laws.shards import shard_laws
@@ -121,13 +122,35 @@ def check_forgotten(root: Path, rows: list[dict[str, Any]], gone: list[int], som
     assert (drop / FORGOTTEN).read_text().count(rows[gone[0]]["question"]) == 0
 
 
+def test_so_many_numbers_stay_free_that_most_rows_keep_theirs() -> None:
+    draw = random.Random(2)
+    for most in (3, 50) * 200:
+        old = [draw.randrange(most).to_bytes() for _ in range(draw.randrange(20))]
+        new = [row for row in old if draw.random() < 0.7]
+        gone = _gone(old, new)
+        after = dict(zip(free(gone, len(new)).tolist(), new, strict=True))
+        assert len(gone) == len(old) - len(new)
+        assert {at: old[at] for at in after} == after
+    for new, moved in (
+        ("9012345", []),
+        ("912045", []),
+        ("901345", []),
+        ("92345", [0]),
+        ("0192", [3, 4, 5]),
+    ):
+        assert _gone([*b"012345"], [*new.encode()]) == moved, new  # type: ignore[list-item]
+
+
 @pytest.fixture
 def root(tmp_path: Path, vocabulary_root: Path) -> Path:
     put_vocabulary(tmp_path / "root", find(GPT2, vocabulary_root))
     return tmp_path / "root"
 
 
-def test_no_id_names_another_record_once_rows_are_forgotten_and_erased(root: Path) -> None:
+def test_no_id_names_another_record_once_rows_are_forgotten_and_erased(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(align, "_PART_BYTES", 2000)
     check_forgotten(root, worked(40), [3, 7, 8], 12)
 
 
@@ -182,6 +205,12 @@ def test_a_new_version_of_a_drop_says_how_many_ids_move_or_keeps_them(root: Path
     drop = write_rows(root, rows)
     built(root, "reasoning/normalized", PARTITION)
     forget(root, [20])
+    lake = DataRoot(root)
+    assert tombstones_of(lake, PARTITION, [20], "again") == []
+    assert renumbered(lake, CORPUS, drop, keeps=True) == [
+        f"{PARTITION}: 1 rows left, 0 of 30 ids name another record"
+    ]
+    assert [each["number"] for each in lines(drop, FORGOTTEN)] == [20]
     built(root, "reasoning/normalized", PARTITION)
     before = [*lines(root, f"{names.NORMALIZED}/{CORPUS}/{SPLIT}.jsonl")]
     staged = drop.with_name(f".{CORPUS}.copying")
@@ -189,7 +218,6 @@ def test_a_new_version_of_a_drop_says_how_many_ids_move_or_keeps_them(root: Path
     rows[12]["question"] = "Edited?"
     new = [row for at, row in enumerate(rows) if at not in (2, 3)]
     (staged / f"{SPLIT}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in new))
-    lake = DataRoot(root)
     said = renumbered(lake, CORPUS, staged, keeps=False)
     assert said == [
         f"{PARTITION}: 3 rows left, 25 of 29 ids name another record; --keep-numbers writes "
