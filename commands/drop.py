@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -54,7 +54,14 @@ _INBOXES = {inbox.folder: inbox for inbox in INBOXES}
 )
 @click.option("--name", help="Key of the drop; the name of PATH by default.")
 @click.option("--replace", is_flag=True, help="Replace a drop that has other contents.")
-def drop(path: Path, family: str | None, name: str | None, replace: bool) -> None:
+@click.option(
+    "--keep-numbers",
+    is_flag=True,
+    help="With --replace, of a corpus: write tombstones, so that rows that stay keep their ids.",
+)
+def drop(
+    path: Path, family: str | None, name: str | None, replace: bool, keep_numbers: bool
+) -> None:
     """Copy PATH, a folder or a file, into an inbox, so that the drop is taken whole.
 
     It appears there in one step, with a list of its sums, by which it is verified. A copy that was
@@ -66,6 +73,8 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     lake = Lake()
     if family is None:
         _look(path, lake.rules(OWN)[0], name, "name the inbox with --family", 2)
+    if keep_numbers and not (replace and family == OWN):
+        raise click.UsageError(f"--keep-numbers goes with --replace --family {OWN}")
     inbox = _INBOXES[family]
     links, _, wrong = lake.rules(family)
     if wrong:
@@ -73,13 +82,22 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     place = _place(lake, inbox, path, name, links)
     if family == OWN and place.name not in CORPORA and not (path / CORPUS).exists():
         _look(path, links, name, f"it is no known corpus, and has no {CORPUS}", 1)
+    said = list[str]()
+
+    def staged(copy: Path) -> None:
+        from gristmill.reasoning.builders.forget import renumbered  # imports what reads rows
+
+        said.extend(renumbered(lake, place.name, copy, keeps=keep_numbers))
+
     try:
-        copied = _copy(path, place, links, replace)
+        copied = _copy(path, place, links, replace, staged if family == OWN else None)
     except OSError as error:
         raise GristmillError(
             f"{error.filename or place}: {error.strerror or error}: when that is mended, run the "
             "command again; the copy continues where it stopped"
         ) from error
+    for line in said:
+        say(shown(line))
     counted = f"{copied.files:,} file{'' if copied.files == 1 else 's'}, {copied.bytes:,} bytes"
     kept = copied.bytes - copied.written
     resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
@@ -195,7 +213,13 @@ def _builds_of(lake: Lake, inbox: Inbox, place: Path) -> Iterator[tuple[Asset, l
             yield asset, keys, False
 
 
-def _copy(path: Path, place: Path, links: LinkRule, replace: bool) -> Copied:
+def _copy(
+    path: Path,
+    place: Path,
+    links: LinkRule,
+    replace: bool,
+    staged: Callable[[Path], None] | None,
+) -> Copied:
     if path == place:
         raise click.UsageError(f"{path} is in the inbox already")
     if place.is_relative_to(path) or path.is_relative_to(place):
@@ -206,7 +230,7 @@ def _copy(path: Path, place: Path, links: LinkRule, replace: bool) -> Copied:
         shown_on_stderr() as progress,
         progress.stage("copy", "bytes", sum(sizes.values())) as stage,
     ):
-        tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links)
+        tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, staged)
         return copy_in(path, place, sizes, tools, replace)
 
 

@@ -24,6 +24,7 @@ from gristmill.hashing import sha256_of
 from gristmill.inbox.listing import unfit_name
 from gristmill.inbox.marks import (
     DONE,
+    FORGOTTEN,
     INCOMPLETE,
     SUMS,
     is_only_sample,
@@ -44,12 +45,15 @@ class Tools:
 
     place: renames a path to another one in one step; raises FileExistsError where that exists.
     advance: called with the bytes of each piece that was copied or compared.
+    staged: called with the whole copy of a folder before it takes the place of another drop;
+        default: nothing is called.
     """
 
     place: Callable[[Path, Path], None]
     exchange: Callable[[Path, Path], None]
     advance: Callable[[int], None]
     links: LinkRule
+    staged: Callable[[Path], None] | None = None
 
 
 def _stage(
@@ -77,7 +81,7 @@ def _stage(
         written += more
         if expected.get(name, digest) != digest:
             raise BadInput(path, f"its sha256 is not the one in {source / SUMS}: get it again")
-        if name != DONE:
+        if name != DONE and not (is_folder and name == FORGOTTEN):
             sums[name] = digest
     return sums, written
 
@@ -216,6 +220,10 @@ def copy_in(
             sums, written = _stage(source, staged, sizes, tools)
             if is_folder:
                 _write(staged / SUMS, written_sums(sums))
+                if exists and place.is_dir():
+                    _keep_forgotten(source, place, staged, tools.links)
+                    if tools.staged is not None:
+                        tools.staged(staged)
                 for here, _, _ in os.walk(staged, topdown=False):
                     _flush(Path(here))
             else:
@@ -231,6 +239,21 @@ def copy_in(
     return Copied(place, len(counted), sum(counted), written, status, sums)
 
 
+def _keep_forgotten(source: Path, place: Path, staged: Path, links: LinkRule) -> None:
+    """Give a copy the tombstones of the drop that it replaces.
+
+    Raises DropExists where the source has others of its own.
+    """
+    if not os.path.lexists(place / FORGOTTEN):
+        return
+    with open_file(place / FORGOTTEN, root=place, links=links) as file:
+        octets = file.read()
+    if os.path.lexists(source / FORGOTTEN) and (staged / FORGOTTEN).read_bytes() != octets:
+        rule = f"has another {FORGOTTEN} than {source}: put the lines of both into the one there"
+        raise DropExists(f"{place}: {rule}, and take the other out")
+    _write(staged / FORGOTTEN, octets)
+
+
 def _equal_sums(
     source: Path, place: Path, sizes: Mapping[str, int], links: LinkRule
 ) -> dict[str, str] | None:
@@ -242,6 +265,8 @@ def _equal_sums(
         return None
     if not is_folder:
         there = dict(zip(sizes, there.values(), strict=False))
+    if FORGOTTEN not in sizes:
+        there.pop(FORGOTTEN, None)
     if {**there, DONE: 0} != {**sizes, DONE: 0}:
         return None
     sums = {}

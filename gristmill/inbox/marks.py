@@ -32,6 +32,8 @@ _BESIDE: Final = {".incomplete": INCOMPLETE, ".done": DONE, ".sha256": SUMS, SAM
 _LINE: Final = re.compile(rb"(\\?)([0-9a-fA-F]{64}) [ *]([^\n]+)")
 _TAGGED: Final = re.compile(rb"(\\?)SHA256 \(([^\n]+)\) = ([0-9a-fA-F]{64})")
 _MOST_SUMS: Final = 256 << 20
+FORGOTTEN: Final = "forgotten.jsonl"
+"""A file of a drop that names rows which are not built; no list of sums has it."""
 SETTINGS: Final = "gristmill.toml"
 """A file of a sample that is no part of its contents."""
 LEFT_OUT: Final = "sample: real files are here"
@@ -260,7 +262,7 @@ def is_left_out(file: Path) -> bool:
     """
     endings = {Path(name).suffix for name in sums_of(file.parent)}
     names = [path.name for path in file.parent.glob("[!.]*") if path.suffix in endings]
-    return bool(endings) and file.name in not_samples(file.parent, names)
+    return bool(endings) and file.name in not_samples(file.parent, {*names} - {FORGOTTEN})
 
 
 def own_files(drop: Path) -> set[str]:

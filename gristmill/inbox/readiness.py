@@ -33,7 +33,7 @@ from gristmill.inbox.listing import (
     short_digest,
     survey,
 )
-from gristmill.inbox.marks import INCOMPLETE, SUMS, Marks, Settling, listed_sums
+from gristmill.inbox.marks import FORGOTTEN, INCOMPLETE, SUMS, Marks, Settling, listed_sums
 from gristmill.printable import printable
 from gristmill.untrusted.files import LinkRule
 from gristmill.untrusted.limits import explained
@@ -453,7 +453,7 @@ def _judged(
             return Judgement(ARRIVING if until else REFUSED, missing)
         if differs := _differing(path, listed, marks.names[SUMS], asked.hash_of(path)):
             return Judgement(REFUSED, differs)
-        if others := sorted(names - listed.keys()):
+        if others := sorted(names - listed.keys() - {FORGOTTEN}):
             more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
             notes += (f"not in {SUMS}, so not verified: {printable(others[0])}{more}",)
     try:

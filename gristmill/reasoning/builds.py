@@ -78,7 +78,8 @@ def normalized_build(wanted: Wanted) -> Build:
     if corpus.table or corpus.version != "1":
         config = CorpusConfig(**vars(config), corpus=corpus.table, version=versions(corpus))
     links = root.link_rule()
-    inputs = raw.split_inputs(root, files, key)
+    forgotten = raw.forgotten(root, folder, corpus, split)
+    inputs = raw.split_inputs(root, [*files, *([forgotten.path] if forgotten else [])], key)
 
     return wanted.build(
         names.NORMALIZED,
@@ -92,6 +93,7 @@ def normalized_build(wanted: Wanted) -> Build:
             split=split,
             links=links,
             parts=lambda: attempt.parts,
+            forgotten=forgotten,
             progress=attempt.progress,
         ),
         shared=key,

@@ -100,12 +100,13 @@ _NORMALIZED = Asset(
     set_aside={
         "rejected_by": "refused",
         "left_out_by": "left out",
+        "forgotten_by": "forgotten",
         "without_cot_by": "kept without cot",
         "part_unread_by": "kept without a part of their text",
     },
     counted=call(f"{_LAWS}.texts:ids_again"),
     compared=call(f"{_LAWS}.texts:questions_again"),
-    listed=["shapes", "unknown_keys"],
+    listed=["shapes", "unknown_keys", "forgotten_by"],
     code=code.NORMALIZED,
     table=Table("reasoning/normalized", NormalizeConfig, ("reasoning",)),
     text="One split as JSONL with the keys `question`, `answer`, `cot`, `source_dataset` and the "

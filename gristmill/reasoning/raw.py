@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill import keys
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
@@ -18,6 +18,7 @@ from gristmill.corpora.raw import drops
 from gristmill.data_root import DataRoot
 from gristmill.inbox import TOML
 from gristmill.inbox.listing import Account, IsThere, Waits, list_inbox
+from gristmill.inbox.marks import FORGOTTEN
 from gristmill.provenance import Input, raw_inputs
 from gristmill.reasoning.config import ALIGNED, TokensConfig
 from gristmill.reasoning.format import names
@@ -37,6 +38,9 @@ from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 from gristmill.vocabularies.pinned import INBOX as TOKENIZERS
 from gristmill.vocabularies.pinned import PLACE, PLACED, VOCABULARIES, TokenizerFile
+
+if TYPE_CHECKING:
+    from gristmill.corpora.raw.forgotten import Forgotten
 
 INBOX = "reasoning"
 
@@ -88,6 +92,17 @@ def split_inputs(lake: DataRoot, files: Iterable[Path], partition: str) -> list[
     inputs = raw_inputs.raw_inputs(lake.root, files, RAW, partition, known, lake.link_rule())
     raw_inputs.refuse_equal(lake.root, inputs)
     return inputs
+
+
+def forgotten(lake: DataRoot, drop: Path, corpus: Corpus, split: str) -> Forgotten | None:
+    """The tombstones of a split, if it has any. Errors as `corpora.raw.forgotten.read`."""
+    if not os.path.lexists(drop / FORGOTTEN):
+        return None
+    from gristmill.corpora.raw import forgotten as file
+
+    every = file.read(drop, corpus.splits, lake.link_rule())
+    own = [each for each in every if each.split == split]
+    return file.Forgotten(drop, own, file.key_of(lake.root), corpus) if own else None
 
 
 def audit_inputs(lake: DataRoot, partition: str) -> list[Input]:

@@ -20,6 +20,7 @@ from gristmill.reading.reader import Ranges, counted, file_facts
 from gristmill.reasoning.format import align, id_files, names, reports
 from gristmill.reasoning.format import reports as conversations
 from gristmill.reasoning.format.align import AlignRow
+from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.format.published import (
     ALIGNMENT,
     EXPORTS,
@@ -240,14 +241,16 @@ def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> S
     chosen = {"corpus": corpus, "split": split}
 
     def sample(row: Record) -> tuple[str, Mapping[str, Any]]:
-        by_id = str(row.values.get("example_id", ""))
-        return (by_id or str(row.number)), chosen
+        number = Numbers(folder / name).of(row.number) if asset == NORMALIZED else row.number
+        return str(row.values.get("example_id") or number), chosen
 
     def named(sample: str) -> int | Sequence[str]:
         place = parsed(sample)
         if place is None or place[:2] != (corpus, split):
             return ()
-        return place.record if asset == NORMALIZED else ("example_id",)
+        if asset != NORMALIZED:
+            return ("example_id",)
+        return () if (at := Numbers(folder / name).place(place.record)) is None else at
 
     return Stored(
         f"{corpus}__{split}",

@@ -25,6 +25,7 @@ OPENING = {
 OWN_FILES = {
     "chess/raw/download.py": "the download and the PGN that this process writes itself",
     "chess/raw/pgn.py": "the PGN of a published month",
+    "corpora/raw/forgotten.py": "the key of the data root, and the tombstones that it writes",
     "corpora/raw/transforms.py": "the source of a transform that is installed",
     "inbox/hub.py": "downloads that this process writes itself",
     "inbox/copying.py": "the lock, the list and the copy that this process writes",

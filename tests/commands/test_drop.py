@@ -20,6 +20,7 @@ from resources.lake import Lake
 from tests.assets.puzzles.drops import put_tasks
 from tests.commands.drops import printed
 from tests.puzzles.raw.test_fitness import ROWS, put
+from tests.reasoning.published_root import built
 from tests.toy_inbox import asked
 
 
@@ -319,3 +320,24 @@ def test_an_unknown_folder_is_looked_at_and_not_copied(data, tmp_path):
 def test_without_a_family_the_one_that_reads_the_files_is_named(data, games):
     said = printed(run(str(games)), 2)
     assert f"`gristmill drop --family macroxue {games}`" in " ".join(said.split())
+
+
+def test_a_corpus_that_is_replaced_says_how_many_ids_move_and_keeps_them_on_demand(data, tmp_path):
+    rows = [f'{{"question": "{n}?", "answer": "{n}"}}\n' for n in range(5)]
+    made = tmp_path / "made/gsm8k"
+    made.mkdir(parents=True)
+    (made / "train.jsonl").write_text("".join(rows))
+    words = (str(made), "--family", "reasoning")
+    assert "ids name" not in run(*words).output
+    built(data, "reasoning/normalized", "gsm8k__train")
+    (made / "train.jsonl").write_text("".join(rows[1:]))
+    assert "--keep-numbers goes with --replace" in run(*words, "--keep-numbers").output
+    said = printed(run(*words, "--replace", "--keep-numbers"))
+    assert "gsm8k__train: 1 rows left, 0 of 5 ids name another record" in said
+    assert "not verified" not in said and "ready: " in said
+    assert "not verified" not in printed(run(*words))
+    built(data, "reasoning/normalized", "gsm8k__train")
+    (made / "train.jsonl").write_text("".join(rows[2:]))
+    said = printed(run(*words, "--replace"))
+    assert "1 rows left, 3 of 4 ids name another record; --keep-numbers writes" in said
+    assert '"number":0,' in (data / "drops/reasoning/gsm8k/forgotten.jsonl").read_text()

@@ -55,6 +55,9 @@ def test_a_corpus_is_fetched_from_its_mirror(run: Command, data: Path, server: H
         "main-train.jsonl",
         "socratic-train.jsonl",
     ]
+    (data / "drops/reasoning/wiqa/forgotten.jsonl").write_text("")
+    assert "take it out" not in printed(run("fetch", "reasoning", "wiqa"))
+    assert (data / "drops/reasoning/wiqa/forgotten.jsonl").exists()
 
 
 def test_a_corpus_of_a_drop_is_fetched_from_the_repository_that_its_file_names(

@@ -18,7 +18,7 @@ import pytest
 from gristmill.contract import GristmillError
 from gristmill.inbox import TOML, Shape, present_drops
 from gristmill.inbox.copying import Copied, DropExists, Tools, copy_in, only_copy, source_files
-from gristmill.inbox.marks import mark_of, own_files
+from gristmill.inbox.marks import FORGOTTEN, SUMS, mark_of, own_files
 from gristmill.publish import atomic_fs
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests import budget
@@ -208,3 +208,31 @@ def test_two_copies_to_one_place_do_not_mix_and_a_lock_file_that_was_replaced_is
         raise ZeroDivisionError
     assert not lock.exists()
     assert copy(source, place).status == "copied"
+
+
+def test_a_drop_that_is_replaced_keeps_its_tombstones(source: Path, tmp_path: Path) -> None:
+    place, seen = tmp_path / "drops/d6", list[str]()
+    copy(source, place)
+    (place / FORGOTTEN).write_text("1\n")
+    assert copy(source, place).status == "there already"
+    (source / "a").write_text("another")
+
+    def staged(folder: Path) -> None:
+        seen.append((folder / "a").read_text() + (folder / FORGOTTEN).read_text())
+        (folder / FORGOTTEN).write_text("1\n2\n")
+
+    sizes = source_files(source, REFUSE_LINKS)
+    tools = replace(TOOLS, staged=staged)
+    assert copy_in(source, place, sizes, tools, replace=True).status == "replaced"
+    assert seen == ["another1\n"]
+    assert (place / FORGOTTEN).read_text() == "1\n2\n"
+    assert FORGOTTEN not in (place / SUMS).read_text()
+    (found,) = present_drops(place.parent, asked(), Shape()).arrivals
+    assert found.key == "d6"
+    (source / FORGOTTEN).write_text("3\n")
+    with pytest.raises(DropExists, match=r"has another forgotten.jsonl than .*: put the lines of"):
+        copy(source, place, replace_=True)
+    (source / FORGOTTEN).write_text("1\n2\n")
+    assert copy(source, place).status == "there already"
+    copy(source, tmp_path / "drops/new")
+    assert FORGOTTEN not in (tmp_path / "drops/new" / SUMS).read_text()

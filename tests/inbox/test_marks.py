@@ -18,7 +18,10 @@ from gristmill.hashing import sha256_file
 from gristmill.inbox import TOML, Look, Settling, Shape, State, look, present_drops
 from gristmill.inbox.listing import survey
 from gristmill.inbox.marks import (
+    FORGOTTEN,
     LEFT_OUT,
+    SETTINGS,
+    is_left_out,
     is_only_sample,
     mark_of,
     not_samples,
@@ -315,6 +318,15 @@ def test_a_real_file_takes_the_place_of_all_files_of_the_sample(sample: Path) ->
     assert not_samples(sample, OWN) == {}
     (sample / "mine.csv").write_text("real\n")
     assert not_samples(sample, [*OWN, "mine.csv"]) == {"a.csv": LEFT_OUT, "deep/b.csv": LEFT_OUT}
+
+
+def test_tombstones_are_no_real_file_beside_a_sample(tmp_path: Path) -> None:
+    for name in ("train.jsonl", SETTINGS):
+        (tmp_path / name).write_text("invented\n")
+    mark(tmp_path)
+    for name, is_left in (("train.jsonl", False), (FORGOTTEN, False), ("mine.jsonl", True)):
+        (tmp_path / name).write_text("invented\n")
+        assert is_left_out(tmp_path / SETTINGS) == is_left
 
 
 def with_the_times_before(file: Path) -> None:

@@ -19,7 +19,7 @@ from gristmill.corpora.corpus import CORPORA, Corpus
 from gristmill.inbox import hub
 from gristmill.inbox.hub import HubError, Reached, RemoteFile, Source
 from gristmill.inbox.listing import Account, copied_from, named_few
-from gristmill.inbox.marks import SUMS, not_samples
+from gristmill.inbox.marks import FORGOTTEN, SUMS, not_samples
 from gristmill.printable import printable
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.tables import FILE
@@ -126,22 +126,25 @@ def named_splits(name: str, corpus: Corpus) -> list[str]:
     return list(dict.fromkeys(known[word] for word in words(name) if word in known))
 
 
-def corpus_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> Corpus:
+def corpus_of(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> Corpus:
     """The corpus of a drop: that of its `corpus.toml`, else the built-in one of its name.
+
+    name: of the drop; default: that of the folder.
 
     Raises BadInput for a file that is wrong, and for an unknown name without one.
     """
+    name = name or drop.name
     if os.path.lexists(drop / CORPUS):
         from gristmill.corpora.raw.corpus_file import read_corpus_file
 
-        return read_corpus_file(drop / CORPUS, drop.name, links)
-    if drop.name not in CORPORA:
+        return read_corpus_file(drop / CORPUS, name, links)
+    if name not in CORPORA:
         rule = (
             f"is no built-in corpus ({', '.join(CORPORA)}): write a file {CORPUS} into it with "
-            f'schema = 1, name = "{printable(drop.name)}" and the columns, as {_EXAMPLE}'
+            f'schema = 1, name = "{printable(name)}" and the columns, as {_EXAMPLE}'
         )
         raise BadInput(drop, rule)
-    return CORPORA[drop.name]
+    return CORPORA[name]
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
@@ -187,7 +190,7 @@ def account_of(
 
 def _account(drop: Path, corpus: Corpus, links: LinkRule, endings: Sequence[str] = ()) -> Account:
     sizes, left_out = {}, {}
-    for name, size in visible_files(drop, links, (SUMS, FILE, CORPUS)).items():
+    for name, size in visible_files(drop, links, (SUMS, FILE, CORPUS, FORGOTTEN)).items():
         if name.endswith(tuple(endings)):
             continue
         if kind(name.rpartition("/")[2]) is None:
@@ -546,7 +549,7 @@ def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> list[Re
     their records would be counted twice.
     """
     try:
-        present = visible_files(drop)
+        present = visible_files(drop, besides=(FORGOTTEN,))
     except BadInput as error:
         raise HubError(str(error)) from error
     others = [name for name in present if kind(Path(name).name) and name not in place.files]

@@ -20,6 +20,7 @@ from gristmill.hashing import HashedFile
 from gristmill.reasoning.config import AlignConfig, CorpusAlignConfig
 from gristmill.reasoning.format import align as form
 from gristmill.reasoning.format import names
+from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.read.alignment import Key, latest
 from gristmill.reasoning.render.regions import Projection
 from gristmill.reasoning.render.steps import NO_STEPS, RULES, Steps, steps_of
@@ -41,7 +42,7 @@ class Task:
     """One part to make.
 
     jsonl, index: the normalised file of a split, and the index of its shards.
-    start, end: bytes of the records in `jsonl`.
+    start, end: bytes of the records in `jsonl`. first_record: number of records before.
     index_start, index_end: bytes of their rows in `index`.
     marks: as for `steps_of`; default none.
     """
@@ -108,8 +109,9 @@ def _batches(task: Task) -> Iterator[list[_Example]]:
     characters = 0
     wanted = _index_rows(task)
     row = next(wanted, None)
-    for record, line in enumerate(_lines(task.jsonl, task.start, task.end), task.first_record):
-        example_id = names.example_id(task.corpus, task.split, record)
+    numbers = Numbers(task.jsonl)
+    for place, line in enumerate(_lines(task.jsonl, task.start, task.end), task.first_record):
+        example_id = names.example_id(task.corpus, task.split, numbers.of(place))
         if row is None or row["example_id"] != example_id:
             continue
         value = json.loads(line)
@@ -306,6 +308,7 @@ def _tasks(
     """Yield tasks of whole records with at least `_PART_BYTES`, but for the last."""
     steps = config.steps if isinstance(config, CorpusAlignConfig) else ""
     marks: dict[str, str] = json.loads(steps or "{}")
+    numbers = Numbers(jsonl)
     with jsonl.open("rb") as records, index.open("rb") as rows:
         record = start = index_start = 0
         while True:
@@ -316,7 +319,8 @@ def _tasks(
                 if size >= _PART_BYTES:
                     break
             last = size < _PART_BYTES
-            index_end = _index_end(rows, index, None if last else record)
+            stop = numbers.of(record)
+            index_end = _index_end(rows, index, None if last else stop)
             yield Task(
                 jsonl=jsonl,
                 index=index,
@@ -330,7 +334,7 @@ def _tasks(
                 verdicts={
                     key: verdict
                     for key, verdict in found.items()
-                    if first <= _number(key[0]) < record
+                    if first <= _number(key[0]) < stop
                 },
                 tokenizer=tokenizer,
                 engine=config.engine,
@@ -348,7 +352,7 @@ def _number(example_id: str) -> int:
 
 
 def _index_end(rows: BinaryIO, index: Path, record: int | None) -> int:
-    """Where the row of the first record from `record` on begins; None for the end of the file."""
+    """Where the row of the first number from `record` on begins; None for the end of the file."""
     if record is None:
         return rows.seek(0, 2)
     while True:

@@ -24,6 +24,7 @@ from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.corpora.corpus import Corpus, corpus_of_table
 from gristmill.corpora.raw import drops
 from gristmill.corpora.raw.corpus_file import absent
+from gristmill.corpora.raw.forgotten import Forgotten
 from gristmill.corpora.raw.reader import Reader, UnknownKeys, emptiness, with_columns
 from gristmill.corpora.raw.rows import Piece, pieces, rows
 from gristmill.corpora.raw.rules import Drawn, Place, Rules
@@ -35,7 +36,7 @@ from gristmill.corpora.records import LineWriter, Record
 from gristmill.hashing import HashedFile
 from gristmill.printable import cut, printable
 from gristmill.reasoning.config import REFUSE, CorpusConfig, NormalizeConfig
-from gristmill.reasoning.format import names
+from gristmill.reasoning.format import names, numbers
 from gristmill.reasoning.format.index import OriginsWriter
 from gristmill.reasoning.render.text import HOOKS
 from gristmill.run.parts import Bytes, Made, PartStore, run_streams
@@ -227,6 +228,7 @@ class NormalizeSummary(Summary):
     without_cot_by: Mapping[str, int]
     ids_again: Mapping[str, int]
     part_unread_by: Mapping[str, int]
+    forgotten_by: Mapping[str, int]
 
 
 def normalize(
@@ -238,25 +240,27 @@ def normalize(
     split: str,
     links: LinkRule = REFUSE_LINKS,
     parts: Callable[[], PartStore] | None = None,
+    forgotten: Forgotten | None = None,
     progress: Progress = SILENT,
 ) -> NormalizeSummary:
     """Normalise the raw files of one split.
 
     source: the drop, a folder of raw files.
     out: folder to write, which must not exist: `<corpus>/<split>.jsonl`,
-        `origins/<corpus>__<split>.npy`, and `rejected/<corpus>__<split>.jsonl` if a record is
-        refused.
+        `origins/<corpus>__<split>.npy`, `rejected/<corpus>__<split>.jsonl` if a record is
+        refused, and `<corpus>/<split>.numbers.npy` if the numbers of the records have gaps.
     config: cleaning, and how many damaged records are set aside.
     corpus: its name; default None: that of the drop's folder.
     split: its name.
     links: what happens to raw files that are links; default: they are refused.
     parts: gives the store of finished parts, where a killed build continues; default none.
+    forgotten: the tombstones of the split; default none.
     progress: gets the stage "normalise", in rows.
 
     Raises NothingToBuild where the drop has no file of the split, BadInput for raw files that
-    are damaged or break a limit, for a file without a good row, for too many damaged records,
-    for a column that the file of the corpus names and no row has, and where no record is left,
-    ValueError for an unknown split.
+    are damaged or break a limit, for a tombstone that cannot be right, for a file without a good
+    row, for too many damaged records, for a column that the file of the corpus names and no row
+    has, and where no record is left, ValueError for an unknown split.
     """
     which = _corpus(config, source if corpus is None else source.with_name(corpus))
     paths = drops.split_files(source, which, split, links)
@@ -275,12 +279,15 @@ def normalize(
             OriginsWriter(folder / origins) as places,
             Refused(folder / rejected, config.bad_rows, source) as refused,
         ):
-            work = _Work(which, Rules(which, split, last), paths, file, places, refused, config)
+            rules = Rules(which, split, last)
+            work = _Work(which, rules, paths, file, places, refused, config, forgotten)
             work.run(_Run(folder, parts, split, links), progress)
             notes = {target: FileNote(rows=work.records, sha256=file.sha256, bytes=file.bytes)}
         notes[origins] = FileNote(rows=work.records)
         if refused.count:
             notes[rejected] = FileNote(rows=refused.listed)
+        if forgotten and numbers.write(folder / target, forgotten.numbers, work.records):
+            notes[names.numbers(which.name, split)] = FileNote(rows=work.records)
         return work, work.summary(notes)
 
     last = None
@@ -376,7 +383,7 @@ def _read_piece(task: _Task) -> Made:
     """
     lines, places, refused = _Listed(), _Listed(), _ListedRefused(task.path)
     rules = Rules(task.corpus, task.split)
-    work = _Work(task.corpus, rules, [task.path], lines, places, refused, task.config)
+    work = _Work(task.corpus, rules, [task.path], lines, places, refused, task.config, None)
     error, last = None, 0
     with SILENT.stage("normalise", "rows") as stage:
         try:
@@ -404,7 +411,9 @@ class _Work:
         places: OriginsWriter | _Listed,
         refused: Refused,
         config: NormalizeConfig,
+        forgotten: Forgotten | None,
     ) -> None:
+        self._forgotten = forgotten
         self.rows = self.records = self.with_cot = self.with_steps = self.empty = 0
         self.grouped = self.made = self.count_again = 0
         self.again: str | None = None
@@ -454,6 +463,8 @@ class _Work:
         if seen is not None and (rule := absent(self._corpus, self.shapes, seen.columns)):
             raise BadInput(self._refused.drop / drops.CORPUS, rule)
         self._refused.check(self._paths[0], self.records)
+        if self._forgotten is not None:
+            self._forgotten.check(self.records)
 
     def summary(self, notes: Mapping[str, FileNote]) -> NormalizeSummary:
         return NormalizeSummary(
@@ -474,13 +485,14 @@ class _Work:
             without_cot_by=dict(self.without_cot_by),
             part_unread_by=dict(self.part_unread_by),
             ids_again={} if self.again is None else {self.again: self.count_again},
+            forgotten_by=dict(self._forgotten.by_date) if self._forgotten else {},
         )
 
     def _tasks(self, number: int, how: _Run) -> list[_Task]:
         """The pieces of a file; none where each row counts for later ones, or the file is small."""
         corpus, path = self._corpus, self._paths[number]
         counts = corpus.id is not None or corpus.dedup or "cap" in (corpus.sample or {})
-        if counts or any(form.group is not None for form in corpus.forms):
+        if counts or self._forgotten or any(form.group is not None for form in corpus.forms):
             return []
         found = pieces(path, how.links)
         given = (corpus, self._config, how.split, how.links)
@@ -564,7 +576,13 @@ class _Work:
         """Take the rows of one file, or of a piece of it; return the number of the last one."""
         path, read, row = self._paths[number], reader.read, 0
         reader.begin(named(path))
+        forgotten = self._forgotten
+        takes = forgotten.takes if forgotten and forgotten.leaves_out else None
+        name = path.relative_to(self._refused.drop).as_posix()
         for row, value in rows(path, self._corpus, links, piece=piece):
+            if takes and not isinstance(value, Unfit) and takes(name, row, value):
+                self._parts_taken += 1
+                continue
             self.rows += 1
             try:
                 if isinstance(value, Unfit):

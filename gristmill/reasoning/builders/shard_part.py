@@ -9,7 +9,7 @@ import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, repeat
+from itertools import chain, compress, islice, repeat
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +21,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import CORPORA
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.format.index import SELECTORS, extras_of, extras_text
+from gristmill.reasoning.format.numbers import Ints, Numbers
 from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import SHA256
 from gristmill.vocabularies.encode import Encoded, Encoder, check_equal, encoder_of, sampled
@@ -45,12 +46,19 @@ class Group:
     first_record: int
     records: int
 
-    def of_rank(self, path: Path, rank: int, world_size: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the records of a rank: record k belongs to rank k modulo the world size.
+    def numbers(self, path: Path) -> Ints:
+        """The numbers of its records, int64 [records]. path: of the file."""
+        return Numbers(path).between(self.first_record, self.first_record + self.records)
 
-        Yields the number of each line, from 1, and the line.
+    def of_rank(
+        self, path: Path, rank: int, world_size: int
+    ) -> Iterator[tuple[int, tuple[int, bytes]]]:
+        """Yield the records of a rank: that with number k belongs to rank k modulo the world size.
+
+        Yields the number of each record, the number of its line, from 1, and the line.
         """
-        first = (rank - self.first_record) % world_size
+        numbers = self.numbers(path)
+        is_own = numbers % world_size == rank
         with path.open("rb") as file:
             file.seek(self.begin)
             lines: Iterable[tuple[int, bytes]] = enumerate(
@@ -58,7 +66,8 @@ class Group:
             )
             if self.lines != self.records:
                 lines = (each for each in lines if not is_blank(each[1]))
-            yield from islice(lines, first, None, world_size)
+            own = compress(lines, is_own.tolist())
+            yield from zip(numbers[is_own].tolist(), own, strict=False)
 
 
 class Groups(NamedTuple):
@@ -81,6 +90,7 @@ def scan(path: Path, world_size: int) -> Groups:
             group = Group(begin, lines, *_counted(data, records))
             groups.append(group)
             begin, lines, records = begin + len(data), lines + group.lines, records + group.records
+    Numbers(path).check(records)
     return Groups(groups, digest.hexdigest(), records)
 
 
@@ -117,12 +127,6 @@ class Task:
     world_size: int
     tokenizer: TokenizerFile
     engine: str
-
-    @property
-    def first_record(self) -> int:
-        """The first record of the rank at or after the start of the group."""
-        first = self.group.first_record
-        return first + (self.rank - first) % self.world_size
 
 
 class Part(NamedTuple):
@@ -195,17 +199,15 @@ class _Made:
         """Yield the tokens of all texts, each with its EOS."""
         task = self._task
         lines = task.group.of_rank(task.jsonl, task.rank, task.world_size)
-        record = task.first_record
-        while batch := list(islice(lines, _BATCH)):
-            yield self._batch(batch, record)
-            record += len(batch) * task.world_size
+        while some := list(islice(lines, _BATCH)):
+            yield self._batch([line for _, line in some], np.array([number for number, _ in some]))
 
     def streams(self) -> list[bytes]:
         """Return what follows the tokens."""
         streams = [b"".join(each) for each in (self._records, self._lengths, self._digests)]
         return [*streams, "\n".join(self._extras).encode()]
 
-    def _batch(self, batch: Sequence[tuple[int, bytes]], record: int) -> bytes:
+    def _batch(self, batch: Sequence[tuple[int, bytes]], numbers: Ints) -> bytes:
         task = self._task
         try:
             parsed = [orjson.loads(line) for _, line in batch]
@@ -214,7 +216,6 @@ class _Made:
         except (ValueError, AttributeError, TypeError) as error:
             _refuse(task, batch, self._encoder)
             raise GristmillError(f"{task.jsonl}: {error}") from error  # pragma: no cover
-        numbers = np.arange(record, record + len(batch) * task.world_size, task.world_size)
         if len(encoded.ids) < len(texts):
             kept = [place for place, text in enumerate(texts) if text]
             numbers = numbers[kept]
@@ -259,7 +260,7 @@ class _Sample:
         group = task.group
         source = f"{task.corpus}/{task.split}"
         chosen = sampled(source, group.first_record, group.records)
-        self._chosen = chosen + group.first_record
+        self._chosen = group.numbers(task.jsonl)[chosen]
         self._first: int | None = None
         self._task = task
 

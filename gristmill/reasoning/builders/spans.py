@@ -23,6 +23,7 @@ from gristmill.reasoning.builders.exports import (
 )
 from gristmill.reasoning.config import SpansConfig
 from gristmill.reasoning.format import index, names
+from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.render.annotations import (
     Annotation,
     annotations_of,
@@ -143,17 +144,19 @@ def _examples(normalized: Path, partition: str) -> Iterator[_Example]:
     places = index.mapped(normalized / names.origins(partition))
     files = int(places[:, 0].max()) + 1 if len(places) else 0
     jsonl = normalized / names.normalized(corpus, split)
-    for number, record in records.records(jsonl):
+    numbers = Numbers(jsonl)
+    numbers.check(len(places))
+    for place, record in records.records(jsonl):
         text = text_with_answer(record)
         if not (found := list(annotations_of(text))):
             continue
-        if number >= len(places):
-            raise BadInput(jsonl, "has more records than origins: build it again", number + 1)
-        file, row = places[number].tolist()
+        if place >= len(places):
+            raise BadInput(jsonl, "has more records than origins: build it again", place + 1)
+        file, row = places[place].tolist()
         inside = f"{file}_" if files > 1 else ""
         head = {
             "trace_id": f"{corpus}_{split}_{inside}{row - 1:05d}",
-            "example_id": names.example_id(corpus, split, number),
+            "example_id": names.example_id(corpus, split, numbers.of(place)),
             "example_idx": row - 1,
             "raw_file": file,
         }

@@ -6,6 +6,7 @@ Source: `docs/formats/reasoning.md#index`, `docs/formats/reasoning.md#origins`.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -199,11 +200,12 @@ class OriginsWriter:
             self._file.write(npy_header("<i8", (self._records, 2)))
 
 
-def mapped(path: Path) -> npt.NDArray[np.int64]:
+def mapped(path: Path, columns: tuple[int, ...] = (2,)) -> npt.NDArray[np.int64]:
     """The origins of a split, int64 [records, 2], mapped into memory.
 
     path: of the .npy file. Column 0: number of the file in the sorted list of the split's raw
         files, from 0; column 1: row in it, from 1.
+    columns: the shape of a record; default: that of origins.
 
     Raises BadInput where the file is missing, damaged, or of another type or shape.
     """
@@ -213,10 +215,11 @@ def mapped(path: Path) -> npt.NDArray[np.int64]:
             offset, size = file.tell(), os.fstat(file.fileno()).st_size
     except (OSError, ValueError) as error:
         raise BadInput(path, f"cannot be read ({error}): build the partition again") from error
-    if dtype != np.dtype("<i8") or fortran or len(shape) != 2 or shape[1] != 2:
-        raise BadInput(path, f"{dtype} {list(shape)}, expected int64 [records, 2]")
-    if size != offset + 16 * shape[0]:
-        rule = f"has {size} bytes, its header says {offset + 16 * shape[0]}"
+    if dtype != np.dtype("<i8") or fortran or not shape or shape[1:] != columns:
+        expected = ", ".join(map(str, ("records", *columns)))
+        raise BadInput(path, f"{dtype} {list(shape)}, expected int64 [{expected}]")
+    if size != (expects := offset + 8 * math.prod(shape)):
+        rule = f"has {size} bytes, its header says {expects}"
         raise BadInput(path, f"{rule}: build the partition again")
     if shape[0] == 0:
         return np.empty(shape, np.int64)  # nothing cannot be mapped

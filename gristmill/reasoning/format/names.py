@@ -32,6 +32,11 @@ def normalized(corpus: str, split: str) -> str:
     return f"{corpus}/{split}.jsonl"
 
 
+def numbers(corpus: str, split: str) -> str:
+    """Path below `NORMALIZED` of the numbers of a split, see `format.numbers`."""
+    return f"{corpus}/{split}.numbers.npy"
+
+
 def origins(partition: str) -> str:
     """Path of the origins of a split below `NORMALIZED`."""
     return f"origins/{partition}.npy"
@@ -78,5 +83,5 @@ def audits(partition: str) -> str:
 
 
 def example_id(corpus: str, split: str, record: int) -> str:
-    """Id of a record of a normalised file; `record` from 0, over all lines that are not blank."""
+    """Id of a record of a normalised file; `record`: its number, see `format.numbers`."""
     return f"{corpus}_{split}_{record:06d}"

@@ -30,6 +30,8 @@ from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, nine
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format import reports as form
 from gristmill.reasoning.format.index import mapped
+from gristmill.reasoning.format.numbers import Numbers
+from gristmill.reasoning.format.numbers import path_of as numbers_of
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.laws.quality import nothing
 
@@ -122,6 +124,8 @@ def _file_violations(
     yield from offenders.added()
     if has_origins:
         yield from _origin_violations(folder, names.origins(partition), count)
+    if (numbers := numbers_of(folder / path)).exists():
+        yield from _number_violations(folder / path, f"{corpus.name}/{numbers.name}", count)
     yield from _refused_violations(folder, names.rejected(partition))
 
 
@@ -214,6 +218,20 @@ def _origin_violations(folder: Path, path: str, records: int) -> Iterator[Violat
         yield Violation("origins", path, f"{len(places)} origins of {records} records")
     elif records and (places[:, 0].min() < 0 or places[:, 1].min() < 1):
         yield Violation("origins", path, "a file below 0, or a row below 1")
+
+
+def _number_violations(jsonl: Path, path: str, records: int) -> Iterator[Violation]:
+    try:
+        numbers = Numbers(jsonl)
+        numbers.check(records)
+    except BadInput as error:
+        yield Violation("numbers", path, error.rule)
+        return
+    found = numbers.between(0, records).tolist()
+    if sorted({*found, -1}) != [-1, *found]:
+        yield Violation("numbers", path, "do not ascend from 0")
+    elif not found or found[-1] == records - 1:
+        yield Violation("numbers", path, "have no gap, so that the file must not be there")
 
 
 def _refused_violations(folder: Path, path: str) -> Iterator[Violation]:

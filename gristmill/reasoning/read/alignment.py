@@ -21,6 +21,7 @@ from gristmill.corpora.corpus import corpus_and_split
 from gristmill.corpora.records import records
 from gristmill.reasoning.format import align, index, names
 from gristmill.reasoning.format.align import AlignRow
+from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.trace import aligned_row, line_of, place_of, record_at
 from gristmill.reasoning.render.steps import NO_STEPS
@@ -163,7 +164,8 @@ def examples(
     for file, asset in ((path, "alignment"), (index_path, "gpt2_shards"), (source, "normalized")):
         if not file.is_file():
             raise BadInput(file, f"is not there: build reasoning/{asset}")
-    every, rows = records(source), align.rows(path)
+    numbers, rows = Numbers(source), align.rows(path)
+    every = ((names.example_id(corpus, split, numbers.of(at)), one) for at, one in records(source))
     for entry in index.objects(index_path):
         row = next(rows, None)
         if row is None:
@@ -171,7 +173,10 @@ def examples(
         if row.example_id != entry["example_id"]:
             rule = f"has {row.example_id} where the index has {entry['example_id']}: {_STALE}"
             raise BadInput(path, rule)
-        record = _record(every, index_path, entry["example_id"], (corpus, split))
+        record = next((record for own, record in every if own == row.example_id), None)
+        if record is None:
+            rule = f"{row.example_id} is no record, or not in order: build the shards again"
+            raise BadInput(index_path, rule)
         yield _example(row, record, entry, index_path)
     if (row := next(rows, None)) is not None:
         raise BadInput(path, f"{row.example_id} is not in the index: {_STALE}")
@@ -198,16 +203,6 @@ def _example(
         rule = f"{row.example_id} is of another text: build the shards again"
         raise BadInput(index_path, rule)
     return Example(row, text, record, entry)
-
-
-def _record(
-    every: Iterator[tuple[int, dict[str, Any]]], index: Path, wanted: str, split: tuple[str, str]
-) -> dict[str, Any]:
-    """The record with an id; those before it are passed over."""
-    for number, record in every:
-        if names.example_id(*split, number) == wanted:
-            return record
-    raise BadInput(index, f"{wanted} is no record, or not in order: build the shards again")
 
 
 class Drawn(NamedTuple):

@@ -22,12 +22,14 @@ from gristmill.corpora import records
 from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.corpora.raw.rows import row_bytes
 from gristmill.families import Misuse, Request
+from gristmill.inbox.marks import FORGOTTEN
 from gristmill.printable import printable
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
 from gristmill.reading.reader import lines_from
 from gristmill.reasoning.format import align, id_files, names, reports
 from gristmill.reasoning.format.index import below_tokenized, mapped
 from gristmill.reasoning.format.index import parsed as parsed_line
+from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.format.published import (
     ALIGNMENT,
     EXPORTS,
@@ -60,7 +62,7 @@ FILES: Final = {
 
 
 class Place(NamedTuple):
-    """An example. record: line of the normalised file that is not blank, from 0."""
+    """An example. record: its number, see `format.numbers`."""
 
     corpus: str
     split: str
@@ -100,7 +102,7 @@ class Trace(contract.Trace):
     """Where a token or an example is.
 
     example_id: of the example.
-    record: its number in the normalised file, from 0, blank lines not counted.
+    record: its number.
     shard, sequence, column: place of the token, or of the first one.
     token: its number in the example, from 0; the EOS is the last one.
     id: of the token.
@@ -313,7 +315,7 @@ def sequence_origins(tokenized: Path, shard: Shard, row: int) -> Iterator[contra
 def record_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
     """Trace a normalised record to its raw row.
 
-    partition: key of the split. record: from 0, blank lines not counted.
+    partition: key of the split. record: its number.
 
     Raises NotTraced where there is no such record.
     """
@@ -395,9 +397,10 @@ def text_origins(folder: Path, shard: int, number: int) -> Iterator[contract.Tra
     for partition in (each for each in parts if each.split("__")[1] == split):
         normalized = made.made_from(NORMALIZED, partition=partition)
         jsonl = normalized.folder / names.normalized(*partition.split("__"))
-        for record, row in records.records(jsonl):
+        for at, row in records.records(jsonl):
             left -= bool(text_of(row))
             if left < 0:
+                record = Numbers(jsonl).of(at)
                 _, line = record_at(normalized.folder, partition, record)
                 yield from notes(_record(normalized, partition, record, line))
                 return
@@ -467,10 +470,12 @@ def _record(normalized: Source, partition: str, record: int, line: int) -> Itera
     sha256 = next((each.sha256 for each in normalized.record.outputs if each.path == name), None)
     yield Origin({"normalized_file": name, "line": line, "normalized_sha256": sha256})
     places = mapped(normalized.folder / names.origins(partition))
-    if record >= len(places):
+    at = Numbers(normalized.folder / name).place(record)
+    if at is None or at >= len(places):
         raise NotTraced(f"{names.origins(partition)} has no record {record}: build it again")
-    number, row = places[record].tolist()
-    items = normalized.raw_inputs()
+    number, row = places[at].tolist()
+    # The tombstones of a drop hold no rows.
+    items = [each for each in normalized.raw_inputs() if Path(str(each.path)).name != FORGOTTEN]
     if not 0 <= number < len(items):
         raise NotTraced(f"{normalized.title} was made from {len(items)} raw files, not {number}")
     facts = {**normalized.raw_facts(items[number]), "raw_row": row}
@@ -481,16 +486,17 @@ def _record(normalized: Source, partition: str, record: int, line: int) -> Itera
 
 
 def record_at(folder: Path, partition: str, record: int) -> tuple[dict[str, Any], int]:
-    """A record of a normalised file, and its line, from 1."""
+    """A record of a normalised file by its number, and its line, from 1."""
     corpus, split = corpus_and_split(partition)
     path = folder / names.normalized(corpus.name, split)
     if not path.is_file():
         raise BadInput(path, "is not there: build reasoning/normalized")
+    at = Numbers(path).place(record)
     with path.open("rb") as file:
         lines = ((row, line) for row, line in enumerate(file, 1) if not line.isspace())
-        for row, line in islice(lines, record, None):
+        for row, line in islice(lines, *((0, 0) if at is None else (at, None))):
             return records.parse(line, path, row), row
-    raise NotTraced(f"{path} has no record {record}")
+    raise NotTraced(f"{path} has no record {record}{' any more' if at is None else ''}")
 
 
 def chosen(request: Request, published: Collection[str]) -> Place:

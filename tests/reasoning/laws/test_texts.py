@@ -124,6 +124,15 @@ def test_other_origins_break_their_law(folder: Path, places: list[Any]) -> None:
     assert _laws(folder) == {"origins"}
 
 
+@pytest.mark.parametrize(
+    ("numbers", "is_right"),
+    [([1], True), ([7], True), ([0], False), ([-1], False), ([1, 2], False), ([], False)],
+)
+def test_numbers_ascend_and_have_a_gap(folder: Path, numbers: list[int], is_right: bool) -> None:
+    np.save(folder / "reveal/test.numbers.npy", np.array(numbers, np.int64))
+    assert _laws(folder) == (set() if is_right else {"numbers"})
+
+
 def test_missing_files_are_found(folder: Path) -> None:
     (folder / "origins/reveal__test.npy").unlink()
     assert _laws(folder) == {"origins"}
