@@ -147,7 +147,8 @@ def _batches(task: Task) -> Iterator[list[_Example]]:
 
 def _example(task: Task, line: bytes, row: Mapping[str, Any]) -> _Example:
     """The example of a record's line. Raises BadInput where its text is not that of its row."""
-    if _NO_COT in line and task.corpus != WORKED:
+    # It is near the end of a line.
+    if line.rfind(_NO_COT) >= 0 and task.corpus != WORKED:
         return _Example(row, _NO_STEPS)
     value = orjson.loads(line)
     text = rendered(value)
@@ -164,15 +165,17 @@ def _index_rows(task: Task) -> Iterator[dict[str, Any]]:
 
 
 def _lines(path: Path, start: int, end: int) -> Iterator[bytes]:
-    """Yield the lines between two places in a file that are not blank, without their ends."""
+    """Yield the lines between two places in a file that are not blank."""
     with path.open("rb") as file:
         file.seek(start)
-        data = file.read(end - start)
-    if len(data) < end - start:
+        for line in file if start < end else ():
+            start += len(line)
+            if not line.isspace():
+                yield line
+            if start >= end:
+                return
+    if start < end:
         raise BadInput(path, "became shorter during the build: build it again")
-    for line in data.split(b"\n"):
-        if line and not line.isspace():
-            yield line
 
 
 def _rows(batch: list[_Example], task: Task) -> Iterator[form.AlignRow]:
@@ -324,7 +327,7 @@ def _tasks(
         record = start = index_start = 0
         while True:
             first, size = record, 0
-            for line in iter(records.readline, b""):
+            for line in records:
                 size += len(line)
                 record += not line.isspace()
                 if size >= _PART_BYTES:
