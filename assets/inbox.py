@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import dagster as dg
 
 from gristmill import families
+from gristmill.asset import declared
+from gristmill.data_root import DataRoot
 from gristmill.inbox import Arrival, Shape
 
 # The result of `dg.define_asset_job`; Dagster has no public name for its type.
@@ -42,7 +44,8 @@ class Inbox:
     partitions: the partitions that are built from a drop: those that `keys_of` names. Without it
         of dynamic partitions and those of time the one with the drop's key, and all static ones.
         An arrival adds dynamic ones.
-    targets: the assets that a drop's runs build, one run for each partition.
+    targets: the assets that a drop's runs build, one run for each partition; one that nobody asks
+        for (`Asset.is_asked`) is left out.
     job: the job that the runs belong to; default None: a run over `targets`.
     keys_of: takes the path of a settled drop and returns the partitions that are built from it;
         default None: see `partitions`.
@@ -145,7 +148,11 @@ class Inbox:
         """
         if self.starts is not None:
             return self.starts(instance, drop.path, settled)
-        return [Start(self.targets, key) for key in self.partitions_of(drop)]
+        root = DataRoot(drop.path.parents[len(PurePath(self.folder).parts) + 1])
+        return [
+            Start([each for each in self.targets if _is_asked(each, root, key)], key)
+            for key in self.partitions_of(drop)
+        ]
 
     def partitions_of(self, drop: Arrival) -> Collection[str]:
         """Returns the keys of the partitions that are built from a drop.
@@ -172,6 +179,11 @@ def add_partitions(instance: dg.DagsterInstance, name: str, keys: Sequence[str])
             continue
         return
     instance.add_dynamic_partitions(name, keys)
+
+
+def _is_asked(target: dg.AssetsDefinition, root: DataRoot, key: str) -> bool:
+    made = declared().get(target.key.to_user_string())
+    return made is None or made.is_asked(root, key)
 
 
 def _dynamic(partitions: dg.PartitionsDefinition[str] | None) -> str | None:

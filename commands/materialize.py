@@ -270,7 +270,11 @@ class _Build:
             for asset in (made.key for made in inbox.targets if made.key in self._assets):
                 partitions = str(self._graph.partitions(asset))
                 built = set(self._graph.keys(asset, ()))
-                missing = [key for key in self._graph.known(asset) if key not in built]
+                missing = [
+                    key
+                    for key in self._graph.known(asset)
+                    if key not in built and self._graph.is_asked(asset, key)
+                ]
                 is_idle = not built and not self._idle_drops[inbox.folder]
                 if partitions not in lines and (missing or is_idle):
                     named = first_and_last(missing, most=_MOST_NAMED) if missing else ""

@@ -193,8 +193,14 @@ def alignment_build(wanted: Wanted) -> Build:
     from gristmill.reasoning.builders.align import align
 
     root, key = wanted.root, wanted.partition
+    corpus = corpus_of(root.root, key)
+    if corpus.is_text and not wanted.is_comparison:
+        why = f"{corpus.name} is plain text, without steps"
+        if is_published(root, names.ALIGNMENT, key):
+            why += f": gristmill remove {root.root / names.ALIGNMENT} --partition {key}"
+        raise NothingToBuild(why)
     if not is_published(root, names.TOKENIZED, key):
-        raw.refuse_terms(corpus_of(root.root, key), raw.of_drop(SHARDS, root, key).get("allow", ()))
+        raw.refuse_terms(corpus, raw.of_drop(SHARDS, root, key).get("allow", ()))
     inputs = [
         root.published(names.NORMALIZED, NORMALIZED, key),
         root.published(names.TOKENIZED, SHARDS, key),
@@ -203,7 +209,7 @@ def alignment_build(wanted: Wanted) -> Build:
     audits = raw.audit_inputs(root, key)
     jsonl = _jsonl(wanted)
     config = wanted.config(AlignConfig, filled_in={"vocabulary": VOCABULARY})
-    if marks := corpus_of(root.root, key).steps:
+    if marks := corpus.steps:
         config = CorpusAlignConfig(**vars(config), steps=json.dumps(marks, sort_keys=True))
     resolved = replace(config, vocabulary=root.root / VOCABULARY)
 

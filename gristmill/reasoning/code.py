@@ -32,7 +32,10 @@ SHARDS = Code(
 TOKENS = Code(
     entries=("gristmill.reasoning.builders.shards.tokenize_dataset",),
     libraries=("tiktoken", "tokenizers"),
-    compatible_with=("03557165627e56599c855d7022ffc3af28760ae55c122766b4641c42c62fe3f3",),
+    compatible_with=(
+        "03557165627e56599c855d7022ffc3af28760ae55c122766b4641c42c62fe3f3",
+        "4388ca8b85c584bbaf0764b5393ae430b82956fc417b85bbcd5a74bf12c93ff0",
+    ),
 )
 MANIFEST = Code(
     entries=("gristmill.reasoning.builders.manifest.write_manifest",),
@@ -45,12 +48,18 @@ MANIFEST = Code(
 ALIGNMENT = Code(
     entries=("gristmill.reasoning.builders.align.align",),
     libraries=("tiktoken",),
-    compatible_with=("fde122d3019bfcaf8b383ac0770098dea43aba05a765a96a1452fdbaf4f17bc2",),
+    compatible_with=(
+        "fde122d3019bfcaf8b383ac0770098dea43aba05a765a96a1452fdbaf4f17bc2",
+        "2a03e276654d106b836d2e131e13c74a80004b8bcf76806b2ca67aa0285f7315",
+    ),
 )
 REPORT = Code(
     entries=("gristmill.reasoning.builders.report.coverage_report",),
     libraries=("tiktoken",),
-    compatible_with=("8a564c911fb376c982ad201a8d56bc1ce7665d7ff309387d4a5d3f3cbecefab7",),
+    compatible_with=(
+        "8a564c911fb376c982ad201a8d56bc1ce7665d7ff309387d4a5d3f3cbecefab7",
+        "4438b7b2c28b863850d3066ef3e34ebf26051a3ea14fc37d596e28056b950fae",
+    ),
 )
 SPANS = Code(
     entries=("gristmill.reasoning.builders.spans.write_spans",),

@@ -254,7 +254,8 @@ _ALIGNMENT = Asset(
     table=Table("reasoning/alignment", AlignConfig, ("reasoning",), not_set=_NOT_SET),
     filled_in=_NOT_SET,
     text="The reasoning steps of every example of a split: their ranges of characters and of "
-    "tokens, labels, and how sure they are. Audits in `drops/reasoning/audits/` are merged in.",
+    "tokens, labels, and how sure they are. Audits in `drops/reasoning/audits/` are merged in. "
+    "Plain text has no steps, and is not aligned.",
     group=_QUALITY,
     labels=["json"],
     place=names.ALIGNMENT,
@@ -263,6 +264,7 @@ _ALIGNMENT = Asset(
     build=call(f"{_BUILDS}:alignment_build"),
     given=call(f"{_RECIPES}:of_drop", "reasoning/alignment"),
     available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
+    is_asked=call(f"{_RECIPES}:may_have_steps"),
     in_parts=True,
     blocking=True,
     batch=100,

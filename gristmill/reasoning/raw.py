@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -117,6 +119,23 @@ def audit_inputs(lake: DataRoot, partition: str) -> list[Input]:
 def dropped(lake: DataRoot) -> list[str]:
     """Returns the partitions of `available` in the order of the corpora."""
     return ordered(available(lake))
+
+
+def may_have_steps(root: DataRoot, key: str) -> bool:
+    """Whether records of a split may have steps: those of a corpus of plain text have none.
+
+    The file of the drop says it, else the record of the normalised split.
+    """
+    folder = root.inbox(INBOX) / key.partition("__")[0]
+    with suppress(GristmillError, OSError):
+        found = (folder / drops.CORPUS).stat()
+        return not _is_text(folder, root.link_rule(), found.st_mtime_ns, found.st_size)
+    return not corpus_of(root.root, key).is_text
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_text(folder: Path, links: LinkRule, _mtime_ns: int, _size: int) -> bool:
+    return drops.corpus_of(folder, links).is_text
 
 
 def of_drop(table: str, root: DataRoot, key: str) -> Settings:

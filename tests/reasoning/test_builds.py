@@ -6,6 +6,7 @@ Published spans and exports are shown and traced to raw rows; what has nothing i
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from gristmill.cli import main
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.corpora.corpus import CORPORA, Corpus
 from gristmill.data_root import DataRoot
+from gristmill.provenance import record_path, verify
+from gristmill.provenance.list_artifacts import list_artifacts
+from gristmill.publish.publish import publish
 from gristmill.reasoning import ShardReader, builds
 from gristmill.reasoning.builds import report_build, today
 from gristmill.reasoning.family import CATALOG
@@ -24,9 +28,16 @@ from gristmill.reasoning.format import names
 from gristmill.reasoning.format.align import rows
 from gristmill.reasoning.raw import refuse_terms
 from gristmill.reasoning.render.annotations import KEYS, rows_of
-from gristmill.vocabularies.pinned import FACTS
+from gristmill.vocabularies.pinned import FACTS, GPT2, find
 from tests.reasoning.exported_root import broken, build_dataset
-from tests.reasoning.published_root import build_of, built
+from tests.reasoning.published_root import (
+    SEQ_LEN,
+    build_of,
+    built,
+    publish_root,
+    put_vocabulary,
+    worked,
+)
 from tests.tiny_tokenizer import put_recipe
 
 
@@ -145,6 +156,77 @@ def test_only_settings_ask_for_an_asset_that_no_command_names(tmp_path: Path, as
         '[reasoning.spans]\ntokenizer = "gpt2"\n[reasoning.exports]\nformats = ["llm.c"]\n'
     )
     assert made.is_asked(lake, "gsm8k__train")
+
+
+def _books(root: Path, recipe: str = 'texts = "{text}"\n') -> None:
+    """Put a drop of plain text."""
+    drop = root / "drops/reasoning/books"
+    drop.mkdir(parents=True, exist_ok=True)
+    (drop / "corpus.toml").write_text(f'schema = 1\nname = "books"\n{recipe}')
+    rows = ({"text": f"Once upon a time {n}.", "end": "So."} for n in range(40))
+    (drop / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_plain_text_has_no_alignment_and_one_of_before_stays(
+    tmp_path: Path, vocabulary_root: Path
+) -> None:
+    lake, made = DataRoot(tmp_path), declared()["reasoning/alignment"]
+    _books(tmp_path)
+    assert not made.is_asked(lake, "books__train") and made.is_asked(lake, "gsm8k__train")
+    put_vocabulary(tmp_path, find(GPT2, vocabulary_root))
+    for asset in ("reasoning/normalized", "reasoning/gpt2_shards"):
+        built(tmp_path, asset, "books__train")
+    with pytest.raises(NothingToBuild, match=r"without steps\Z"):
+        build_of(tmp_path, made.asset, "books__train")
+    # As a version before built it.
+    before = Wanted(made, lake, "books__train", is_comparison=True)
+    publish(made.build(before))
+    cure = f"steps: gristmill remove {tmp_path / names.ALIGNMENT} --partition books__train$"
+    with pytest.raises(NothingToBuild, match=cure):
+        build_of(tmp_path, made.asset, "books__train")
+    assert verify(tmp_path) == []
+    (listed,) = list_artifacts(tmp_path, made.asset)
+    assert (listed.state, listed.rows) == ("current", 40)
+    done = CliRunner().invoke(main, ["verify", "--rebuild", str(tmp_path / names.ALIGNMENT)])
+    assert done.exit_code == 0, done.output
+    # The file of the drop counts, else what was built by it.
+    _books(tmp_path, 'question = "text"\nanswer = "end"\n')
+    assert made.is_asked(lake, "books__train")
+    (tmp_path / "drops/reasoning/books/corpus.toml").write_text("texts =")
+    assert not made.is_asked(lake, "books__train")
+    shutil.rmtree(tmp_path / "drops/reasoning/books")
+    assert not made.is_asked(lake, "books__train")
+
+
+def test_plain_text_is_read_and_staged_beside_steps(tmp_path: Path, vocabulary_root: Path) -> None:
+    _books(tmp_path)
+    publish_root(tmp_path, find(GPT2, vocabulary_root), worked(9), seq_len=SEQ_LEN)
+    built(tmp_path, "reasoning/alignment", "gsm8k__train")
+    for asset in ("reasoning/normalized", "reasoning/gpt2_shards"):
+        chosen = {"seq_len": SEQ_LEN} if asset.endswith("shards") else {}
+        built(tmp_path, asset, "books__train", **chosen)
+    built(tmp_path, "reasoning/manifest", names.MANIFEST_RECORD)
+    shards, aligned = tmp_path / names.TOKENIZED, tmp_path / names.ALIGNMENT
+    job = tmp_path / "job"
+    for corpora, most in ((["books"], 0), ([], 1)):
+        words = ["stage", "job", "--rank", "0", "--world-size", "1", "--to", tmp_path, "--steps"]
+        words += [word for corpus in corpora for word in ("--corpus", corpus)]
+        done = CliRunner().invoke(
+            main, [*map(str, words)], env={"GRISTMILL_DATA": str(tmp_path)}, catch_exceptions=False
+        )
+        assert done.exit_code == 0, done.output
+        for root, steps in ((shards, aligned), (job / "shards", job / "alignment")):
+            reader = ShardReader(root, corpora=corpora, steps=steps)
+            assert min(next(reader.batches(99))["step_id"].max(), 1) == most
+        shutil.rmtree(job)
+    # Examples of gsm8k have steps without a chain of thought.
+    (aligned / names.alignment("gsm8k", "train")).unlink()
+    with pytest.raises(BadInput, match=r"gsm8k/train\.align\.jsonl: is missing"):
+        ShardReader(shards, steps=aligned)
+    path = record_path(shards, "books__train", shared=True)
+    path.unlink()
+    with pytest.raises(BadInput, match=r"books/train\.align\.jsonl: is missing"):
+        ShardReader(shards, corpora=["books"], steps=aligned)
 
 
 def test_a_dataset_with_its_alignment_gives_steps_with_the_marks_of_its_corpus(

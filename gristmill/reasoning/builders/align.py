@@ -9,10 +9,12 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
+import orjson
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
 from gristmill.corpora.corpus import is_key
@@ -23,17 +25,20 @@ from gristmill.reasoning.format import names
 from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.read.alignment import Key, latest
 from gristmill.reasoning.render.regions import Projection
-from gristmill.reasoning.render.steps import NO_STEPS, RULES, Steps, steps_of
-from gristmill.reasoning.render.text import Rendered, rendered
+from gristmill.reasoning.render.steps import NO_STEPS, RULES, WORKED, Steps, steps_of
+from gristmill.reasoning.render.text import rendered
 from gristmill.run.parts import SHA256, PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import GPT2
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned
 
-BATCH_CHARACTERS: Final = 1 << 20
-"""Texts of about so many characters are encoded together."""
+BATCH_BYTES: Final = 1 << 20
+"""The texts of records of about so many bytes are encoded together."""
 BINS: Final = 10
+_NO_COT: Final = b'"cot": null, "source_dataset": "'
+"""In the line of a record without a chain of thought; texts have their quotes escaped."""
+_NO_STEPS: Final = Steps([], [], 0.0, NO_STEPS)
 _AGAIN: Final = "build reasoning/gpt2_shards again"
 
 
@@ -62,13 +67,12 @@ class Task:
     marks: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Example:
-    """A record that has tokens: its row of the index, its text and its steps."""
+class _Example(NamedTuple):
+    """A record that has tokens: its row of the index, its steps, and its text where it has some."""
 
     row: Mapping[str, Any]
-    rendered: Rendered
     steps: Steps
+    text: str = ""
 
 
 def make_part(task: Task, path: Path) -> dict[str, Any]:
@@ -83,15 +87,29 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     counters: dict[str, Counter[str]] = {name: Counter() for name in ("rules", "bins", "labels")}
     with HashedFile(path) as file:
         for batch in _batches(task):
-            rows = list(_rows(batch, task))
-            file.write(b"".join(map(form.line, rows)))
-            _count(rows, counts, counters)
+            rows = list(_rows([each for each in batch if each.steps.ranges], task))
+            found = map(form.line, rows)
+            file.write(
+                b"".join(
+                    next(found) if each.steps.ranges else form.no_steps(each.row) for each in batch
+                )
+            )
+            _count(rows, len(batch) - len(rows), counts, counters)
     return counts | {name: dict(each) for name, each in counters.items()} | {SHA256: file.sha256}
 
 
 def _count(
-    rows: list[form.AlignRow], counts: dict[str, Any], counters: dict[str, Counter[str]]
+    rows: list[form.AlignRow],
+    others: int,
+    counts: dict[str, Any],
+    counters: dict[str, Counter[str]],
 ) -> None:
+    """Count rows with steps, and others, which have none."""
+    if others:
+        counts["rows"] += others
+        counts["low_confidence"] += others
+        counters["rules"][NO_STEPS] += others
+        counters["bins"]["0"] += others
     for row in rows:
         counts["rows"] += 1
         counts["spans"] += len(row.step_labels)
@@ -106,7 +124,7 @@ def _count(
 
 def _batches(task: Task) -> Iterator[list[_Example]]:
     batch: list[_Example] = []
-    characters = 0
+    size = 0
     wanted = _index_rows(task)
     row = next(wanted, None)
     numbers = Numbers(task.jsonl)
@@ -114,14 +132,11 @@ def _batches(task: Task) -> Iterator[list[_Example]]:
         example_id = names.example_id(task.corpus, task.split, numbers.of(place))
         if row is None or row["example_id"] != example_id:
             continue
-        value = json.loads(line)
-        text = rendered(value)
-        _check(task, row, text.text)
-        batch.append(_Example(row, text, steps_of(value, text, task.corpus, task.marks)))
-        characters += len(text.text)
-        if characters >= BATCH_CHARACTERS:
+        batch.append(_example(task, line, row))
+        size += len(line)
+        if size >= BATCH_BYTES:
             yield batch
-            batch, characters = [], 0
+            batch, size = [], 0
         row = next(wanted, None)
     if row is not None:
         raise BadInput(
@@ -132,33 +147,59 @@ def _batches(task: Task) -> Iterator[list[_Example]]:
         yield batch
 
 
+def _example(task: Task, line: bytes, row: Mapping[str, Any]) -> _Example:
+    """The example of a record's line. Raises BadInput where its text is not that of its row."""
+    # It is near the end of a line.
+    if line.rfind(_NO_COT) >= 0 and task.corpus != WORKED:
+        return _Example(row, _NO_STEPS)
+    value = orjson.loads(line)
+    text = rendered(value)
+    if hashlib.sha256(text.text.encode()).hexdigest() != row["text_sha256"]:
+        raise BadInput(
+            task.index, f"{row['example_id']} has another text_sha256 than {task.jsonl}: {_AGAIN}"
+        )
+    return _Example(row, steps_of(value, text, task.corpus, task.marks), text.text)
+
+
 def _index_rows(task: Task) -> Iterator[dict[str, Any]]:
     for line in _lines(task.index, task.index_start, task.index_end):
-        yield json.loads(line)
+        yield orjson.loads(line)
 
 
 def _lines(path: Path, start: int, end: int) -> Iterator[bytes]:
     """Yield the lines between two places in a file that are not blank."""
     with path.open("rb") as file:
         file.seek(start)
-        while start < end:
-            line = file.readline()
-            if not line:
-                raise BadInput(path, "became shorter during the build: build it again")
+        for line in file if start < end else ():
             start += len(line)
             if not line.isspace():
                 yield line
-
-
-def _check(task: Task, row: Mapping[str, Any], text: str) -> None:
-    if hashlib.sha256(text.encode()).hexdigest() != row["text_sha256"]:
-        raise BadInput(
-            task.index, f"{row['example_id']} has another text_sha256 than {task.jsonl}: {_AGAIN}"
-        )
+            if start >= end:
+                return
+    if start < end:
+        raise BadInput(path, "became shorter during the build: build it again")
 
 
 def _rows(batch: list[_Example], task: Task) -> Iterator[form.AlignRow]:
-    texts = [example.rendered.text for example in batch]
+    """Yield the rows of examples that have steps."""
+    tokens = iter(_projected(batch, task) if batch else ())
+    for row, steps, _ in batch:
+        verdict = task.verdicts.get((row["example_id"], row["text_sha256"]))
+        yield form.AlignRow(
+            example_id=row["example_id"],
+            sequence_index=row["sequence_index"],
+            shard_path=row["shard_path"],
+            text_offset_ranges=[list(pair) for pair in steps.ranges],
+            token_offset_ranges=list(islice(tokens, len(steps.ranges))),
+            step_labels=steps.labels,
+            confidence=steps.confidence,
+            notes=form.notes(steps.rule, verdict),
+        )
+
+
+def _projected(batch: list[_Example], task: Task) -> list[list[int]]:
+    """The token ranges of the steps of all examples, one after the other; each has some."""
+    texts = [example.text for example in batch]
     encoded = task.tokenizer.encode(texts, task.engine)
     counts = [ids.nbytes // 4 for ids in encoded.ids]
     for example, count in zip(batch, counts, strict=True):
@@ -168,36 +209,12 @@ def _rows(batch: list[_Example], task: Task) -> Iterator[form.AlignRow]:
                 f"{example.row['example_id']} has num_tokens {example.row['num_tokens']}, but its "
                 f"text has {count} tokens: {_AGAIN}",
             )
-    tokens = _projected(batch, texts, b"".join(encoded.ids), counts, task.tokenizer)
-    place = 0
-    for example in batch:
-        row, steps = example.row, example.steps
-        verdict = task.verdicts.get((row["example_id"], row["text_sha256"]))
-        # An audit of steps: where there are none, there was nothing to look at.
-        rule = steps.rule if steps.rule == NO_STEPS else form.notes(steps.rule, verdict)
-        yield form.AlignRow(
-            example_id=row["example_id"],
-            sequence_index=row["sequence_index"],
-            shard_path=row["shard_path"],
-            text_offset_ranges=[list(pair) for pair in steps.ranges],
-            token_offset_ranges=tokens[place : place + len(steps.ranges)],
-            step_labels=steps.labels,
-            confidence=steps.confidence,
-            notes=rule,
-        )
-        place += len(steps.ranges)
-
-
-def _projected(
-    batch: list[_Example], texts: list[str], ids: bytes, counts: list[int], tokenizer: Tokenizer
-) -> list[list[int]]:
-    """The token ranges of the steps of all examples, one after the other."""
     spans = np.array([pair for example in batch for pair in example.steps.ranges], np.int64)
-    spans = spans.reshape(-1, 2)
     where = np.repeat(np.arange(len(batch)), [len(example.steps.ranges) for example in batch])
     try:
-        lengths = tokenizer.token_lengths
-        projection = Projection(texts, np.frombuffer(ids, np.int32), counts, lengths)
+        lengths = task.tokenizer.token_lengths
+        ids = np.frombuffer(b"".join(encoded.ids), np.int32)
+        projection = Projection(texts, ids, counts, lengths)
     except GristmillError as error:
         first = batch[0].row["example_id"]
         raise GristmillError(f"examples from {first} on: {error}") from error
@@ -313,7 +330,7 @@ def _tasks(
         record = start = index_start = 0
         while True:
             first, size = record, 0
-            for line in iter(records.readline, b""):
+            for line in records:
                 size += len(line)
                 record += not line.isspace()
                 if size >= _PART_BYTES:
@@ -355,14 +372,14 @@ def _index_end(rows: BinaryIO, index: Path, record: int | None) -> int:
     """Where the row of the first number from `record` on begins; None for the end of the file."""
     if record is None:
         return rows.seek(0, 2)
-    while True:
-        place = rows.tell()
-        if not (line := rows.readline()):
-            return place
+    place = rows.tell()
+    for line in iter(rows.readline, b""):
         if (match := _RECORD.match(line)) is None:
             raise BadInput(index, "a row does not begin with example_id: build the shards again")
         if int(match[1]) >= record:
             return rows.seek(place)
+        place += len(line)
+    return place
 
 
 @dataclass

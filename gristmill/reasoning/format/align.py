@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from orjson import dumps, loads
 
 from gristmill.contract import BadInput
 
@@ -45,7 +47,6 @@ class AlignRow:
         return self.notes.partition(";")[0]
 
 
-KEYS: Final = tuple(spec.name for spec in fields(AlignRow))
 _TYPES: Final = {
     "example_id": str,
     "sequence_index": int,
@@ -56,12 +57,19 @@ _TYPES: Final = {
     "confidence": float,
     "notes": str,
 }
+KEYS: Final = tuple(_TYPES)
+
+
+_NO_STEPS: Final = (
+    b'{"example_id": %b, "sequence_index": %d, "shard_path": %b, "text_offset_ranges": [], '
+    b'"token_offset_ranges": [], "step_labels": [], "confidence": 0.0, "notes": "no-steps"}\n'
+)
 
 
 def notes(rule: str, verdict: str | None) -> str:
     """The notes of a row.
 
-    rule: that found the steps, or `no-steps`.
+    rule: that found the steps.
     verdict: of the audit, "right" or "wrong"; None where nobody has looked.
     """
     state = {None: PENDING, "right": VERIFIED, "wrong": WRONG}[verdict]
@@ -79,6 +87,15 @@ def line(row: AlignRow) -> bytes:
     return json.dumps(values, ensure_ascii=False).encode() + b"\n"
 
 
+def no_steps(example: Mapping[str, Any]) -> bytes:
+    """The line of an example without a step; an audit of it had nothing to look at.
+
+    example: its row of the index.
+    """
+    place = (dumps(example["example_id"]), example["sequence_index"], dumps(example["shard_path"]))
+    return _NO_STEPS % place
+
+
 def parsed(data: bytes, file: Path, number: int) -> AlignRow:
     """The row in a line of a file.
 
@@ -86,8 +103,8 @@ def parsed(data: bytes, file: Path, number: int) -> AlignRow:
     another type. Whether ranges make sense is a question for the laws.
     """
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        value = loads(data)
+    except ValueError as error:
         raise BadInput(file, f"is not JSON: {error}: build the alignment again", number) from error
     if (wrong := _wrong(value)) is not None:
         raise BadInput(file, f"{wrong}: build the alignment again", number)
@@ -115,9 +132,9 @@ def _wrong(value: Any) -> str | None:
     """What is wrong with the value of a line, None if it is a row."""
     if not isinstance(value, dict) or tuple(value) != KEYS:
         return f"is not an object with the keys {', '.join(KEYS)}"
-    for name, kind in _TYPES.items():
-        if type(value[name]) is not kind:
-            return f"{name} is no {kind.__name__}"
+    if [*map(type, value.values())] != [*_TYPES.values()]:
+        name = next(name for name, kind in _TYPES.items() if type(value[name]) is not kind)
+        return f"{name} is no {_TYPES[name].__name__}"
     for name in ("text_offset_ranges", "token_offset_ranges"):
         if not all(_is_range(pair) for pair in value[name]):
             return f"{name} holds something else than pairs of whole numbers"

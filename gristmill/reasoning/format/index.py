@@ -170,10 +170,10 @@ def _mistyped(values: Any, types: Mapping[str, type], optional: str | None = Non
     keys = [name for name in values if name != optional]
     if keys != list(types):
         return f"the keys must be {', '.join(types)}"
-    for name, kind in types.items():
-        # A bool is an int to isinstance.
-        if type(values[name]) is not kind:
-            return f"{name}: must be of type {kind.__name__}"
+    # A bool is an int to isinstance.
+    if [type(values[name]) for name in keys] != [*types.values()]:
+        wrong = next(name for name, kind in types.items() if type(values[name]) is not kind)
+        return f"{wrong}: must be of type {types[wrong].__name__}"
     return None
 
 

@@ -27,7 +27,7 @@ from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.alignment import Example, examples
 from gristmill.reasoning.read.trace import parsed
 from gristmill.reasoning.render.annotations import rows_of
-from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label
+from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label, steps_of
 
 _OF_ROWS: Final = "{more:,} more of {count:,} rows"
 _STATES: Final = (align.PENDING, align.VERIFIED, align.WRONG)
@@ -69,8 +69,8 @@ def index_laws(
 
     The laws: `one row each` (rows, index and records are of the same examples in the same order,
     and of the same texts), `index` (shard and sequence are those of the index), `bounds` (ranges
-    end within text and tokens). Of each law the first 20 offenders are given, and their number.
-    Memory does not grow with the rows.
+    end within text and tokens), `steps` (where a row has none, its record has none either). Of each
+    law the first 20 offenders are given, and their number. Memory does not grow with the rows.
     """
     for corpus, split in _splits(folder, partition):
         where = names.alignment(corpus, split)
@@ -78,7 +78,7 @@ def index_laws(
         try:
             each = examples(normalized, tokenized, folder, corpus, split)
             for number, example in enumerate(each, 1):
-                _of_index(example, f"{where}:{number}", found)
+                _of_index(example, corpus, f"{where}:{number}", found)
         except GristmillError as error:
             found.add("one row each", where, str(error))
         yield from found.added()
@@ -92,6 +92,8 @@ def _splits(folder: Path, partition: str | None) -> Iterator[tuple[str, str]]:
 
 def _order(row: AlignRow, corpus: str, split: str, before: int, place: str, found: Few) -> int:
     """Check the id of a row; return its record. before: record of the row before, or -1."""
+    if row.example_id == names.example_id(corpus, split, before + 1):
+        return before + 1
     example = parsed(row.example_id)
     if example is None or example[:2] != (corpus, split):
         found.add("order", place, f"{row.example_id!r} is no id of {corpus} {split}")
@@ -105,6 +107,8 @@ def _order(row: AlignRow, corpus: str, split: str, before: int, place: str, foun
 def _row(row: AlignRow, place: str, found: Few, labels: Collection[str]) -> None:
     """Check a row without looking at anything else."""
     texts, tokens = row.text_offset_ranges, row.token_offset_ranges
+    if row.notes == NO_STEPS and not (texts or tokens or row.step_labels or row.confidence):
+        return
     sizes = (len(texts), len(tokens), len(row.step_labels))
     if len(set(sizes)) > 1:
         found.add("lengths", place, f"{sizes[0]} text ranges, {sizes[1]} token ranges, "
@@ -136,9 +140,12 @@ def _ascend(ranges: list[list[int]], shared: int) -> bool:
     return all(a[1] <= b[0] + shared and a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(ranges))
 
 
-def _of_index(example: Example, place: str, found: Few) -> None:
-    """Check a row with its line in the index and its text."""
+def _of_index(example: Example, corpus: str, place: str, found: Few) -> None:
+    """Check a row with its line in the index, its text and its record."""
     row = example.row
+    # Whether there are steps does not depend on marks.
+    if row.notes == NO_STEPS and steps_of(example.record, example.rendered, corpus).ranges:
+        found.add("steps", place, f"{row.example_id}: its record has steps: {NO_STEPS}")
     for key, value in (("sequence_index", row.sequence_index), ("shard_path", row.shard_path)):
         if value != example.index[key]:
             rule = f"{key} is {value!r}, the index has {example.index[key]!r}"

@@ -341,7 +341,8 @@ def _copies(
         if index or alignment is not None:
             yield folder.copy(names.split_index(corpus, split))
         yield from folder.record()
-        if alignment is not None:
+        # Plain text has none, as was found when the shards were opened.
+        if alignment is not None and (alignment / names.alignment(corpus, split)).exists():
             aligned = _Folder(alignment, partition, STAGED_ALIGNMENT)
             yield aligned.copy(names.alignment(corpus, split))
             yield from aligned.record()

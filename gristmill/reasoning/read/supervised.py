@@ -19,12 +19,14 @@ import orjson
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.loading.source import Columns, segmented
+from gristmill.provenance import Record
 from gristmill.reading.folder import HeldFile, OpenFolder, Opening, made_from_another
 from gristmill.reasoning.format import align, index, names, published, reports
 from gristmill.reasoning.format.index import Selection
-from gristmill.reasoning.format.published import TOKENS
+from gristmill.reasoning.format.published import SHARDS, TOKENS
 from gristmill.reasoning.format.shards import Shard
 from gristmill.reasoning.read.shard_files import MOST_HELD, ShardFiles, partition_folder, record_in
+from gristmill.reasoning.render.steps import WORKED
 from gristmill.settings.fields import shown
 
 _CHUNK: Final = 1 << 22
@@ -520,13 +522,22 @@ def open_held(
         folder = partition_folder(opening, root, partition)
         indexes[partition] = folder.keep(names.split_index(corpus, split))
         aligned = None
-        if supervision.steps is not None:
+        name = names.alignment(corpus, split)
+        if supervision.steps is not None and not (
+            _has_no_steps(corpus, folder.record) and not (supervision.steps / name).exists()
+        ):
             made = opening.folder(supervision.steps, record_in(supervision.steps, partition))
-            name = names.alignment(corpus, split)
             _refuse_other_alignment(made, folder, supervision.steps / name, name)
             aligned = made.keep(name)
         splits[partition] = SplitRows(indexes[partition], aligned, supervision.least_confidence)
     return Held(files, shards, supervision, indexes, splits, OrderedDict())
+
+
+def _has_no_steps(corpus: str, record: Record | None) -> bool:
+    """Whether the record of token shards says that no example has steps, as of plain text."""
+    if record is None or record.asset != SHARDS or corpus == WORKED:
+        return False
+    return record.counts.get("with_cot") == 0
 
 
 def _refuse_other_alignment(made: OpenFolder, shards: OpenFolder, path: Path, name: str) -> None:

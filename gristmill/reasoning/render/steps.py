@@ -146,6 +146,8 @@ def _primary(tokens: list[str | float], place: int, depth: int) -> tuple[float, 
 
 ANSWER: Final = "Answer"
 CHOICE: Final = "Choice"
+WORKED: Final = "gsm8k"
+"""The corpus whose answers are worked: their lines are steps where there is no chain of thought."""
 PROGRAM: Final = ("Conflict", "Effect", "Precondition")
 """Kinds of the lines of a TRIP program; each line begins with its kind."""
 
@@ -216,7 +218,7 @@ def steps_of(
     """
     text, final = rendered.text, rendered.answer
     body = rendered.cot
-    worked = corpus == "gsm8k" and body is None
+    worked = corpus == WORKED and body is None
     if worked and final is not None:
         body, final = _worked_answer(text, final)
     if body is None or body[0] >= body[1]:

@@ -9,7 +9,7 @@ import pytest
 
 from assets.reasoning import FAMILY
 from assets.versions import latest
-from commands.graph import register
+from commands.graph import Graph, register
 from gristmill import provenance
 from gristmill.browse.opening import open_table, tables_of
 from gristmill.browse.shown import show
@@ -24,6 +24,7 @@ from gristmill.reasoning.read.trace import traced
 from resources import Lake
 from tests.assets.helpers import metadata, not_built
 from tests.assets.reasoning.test_assets import (
+    alignment,
     build_all,
     builder,
     failed_checks,
@@ -32,7 +33,7 @@ from tests.assets.reasoning.test_assets import (
     place_vocabulary,
     qc_report,
 )
-from tests.sensors.ticks import Ticks
+from tests.sensors.ticks import Ticks, partitions_of
 
 INBOX, *_ = FAMILY.inboxes
 KEY, BOOKS, OTHER = "my_math__heldout", "books__train", "gsm8k__dev"
@@ -111,10 +112,12 @@ def built_root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) 
         assert register(instance, lake, INBOX) == []
         build = builder(lake, instance)
         place_vocabulary(build, lake, vocabulary_root)
-        build_all(build, KEY, BOOKS, OTHER)
-        failed = failed_checks(build(qc_report, today().isoformat()))
-        # Plain text has no steps, and its coverage warns of it.
-        assert list(failed) == ["coverage"]
+        for asset in (normalized, gpt2_shards):
+            assert failed_checks(build(asset, BOOKS)) == {}
+        assert not_built(build(alignment, BOOKS)) == "books is plain text, without steps"
+        build_all(build, KEY, OTHER)
+        # Plain text has no steps, and nobody is warned of it.
+        assert failed_checks(build(qc_report, today().isoformat())) == {}
     return lake.root
 
 
@@ -233,6 +236,26 @@ def test_the_splits_of_an_own_corpus_are_partitions_beside_those_of_the_seven(
     (gone,) = register(instance, lake, INBOX)
     assert (gone.key, gone.state) == ("my_math", "gone")
     assert INBOX.added([KEY, PARTITIONS[0]]) == {"reasoning_splits": [KEY]}
+
+
+def test_nobody_asks_for_an_alignment_of_plain_text(
+    lake: Lake, instance: dg.DagsterInstance
+) -> None:
+    own(lake)
+    books(lake)
+    tick = Ticks(INBOX, instance, lake, adds=True)
+    tick()  # the drops settle
+    wanted = {
+        key: {asset.to_user_string() for asset in request.asset_selection or ()}
+        for request in tick().run_requests or ()
+        for key in partitions_of(request)
+    }
+    targets = {asset.key.to_user_string() for asset in INBOX.targets}
+    assert wanted == {KEY: targets, BOOKS: targets - {"reasoning/alignment"}}
+    graph = Graph(instance, lake)
+    assert graph.keys(normalized.key, ()) == [BOOKS, KEY]
+    assert graph.keys(alignment.key, ()) == [KEY]
+    assert graph.keys(alignment.key, [BOOKS]) == [BOOKS]
 
 
 BEFORE = dg.StaticPartitionsDefinition(list(PARTITIONS))

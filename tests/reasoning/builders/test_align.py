@@ -11,6 +11,7 @@ from gristmill.contract import BadInput
 from gristmill.reasoning.builders import align as build
 from gristmill.reasoning.builders.align import AlignSummary, align
 from gristmill.reasoning.config import AlignConfig
+from gristmill.reasoning.format import align as form
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.align import AlignRow, rows
 from gristmill.reasoning.read import alignment
@@ -19,6 +20,7 @@ from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import PartStore
 from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.pinned import GPT2, MissingVocabulary, find
+from gristmill.vocabularies.tokenizer import Tokenizer
 from tests.reasoning.normalized_files import real_records, write_split
 
 INDEX = f"{names.TOKENIZED}/gsm8k/test/index.jsonl"
@@ -114,7 +116,7 @@ def test_a_split_without_records_has_an_empty_alignment(tmp_path: Path, vocabula
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of a few records, in batches of fewer."""
     monkeypatch.setattr(build, "_PART_BYTES", 1000)
-    monkeypatch.setattr(build, "BATCH_CHARACTERS", 300)
+    monkeypatch.setattr(build, "BATCH_BYTES", 300)
 
 
 def _aligned_bytes(root: Path, jsonl: Path, vocabulary: Path, out: str, **more: Any) -> bytes:
@@ -130,7 +132,7 @@ def test_parts_and_engines_do_not_change_a_byte(
     jsonl = write_split(tmp_path, "gsm8k", "test", records, vocabulary)
     jsonl.write_text(jsonl.read_text().replace("\n", "\n \n\n", 9))
     whole = _aligned_bytes(tmp_path, jsonl, vocabulary, "whole")
-    monkeypatch.setattr(build, "BATCH_CHARACTERS", 300)
+    monkeypatch.setattr(build, "BATCH_BYTES", 300)
     for size in (1, 100, 1000):
         monkeypatch.setattr(build, "_PART_BYTES", size)
         assert _aligned_bytes(tmp_path, jsonl, vocabulary, f"parts{size}") == whole
@@ -223,6 +225,34 @@ def test_an_audit_of_an_example_without_steps_changes_nothing(
     assert row.notes == "no-steps" and summary.verified == 0
 
 
+def test_only_texts_with_steps_are_encoded(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch, small_parts: None
+) -> None:
+    quoted = 'Why "cot": null, "source_dataset": "wiqa"'
+    values = {"source_dataset": "wiqa"}
+    records = [
+        {"question": quoted, "answer": f"caf\u00e9 {number}", "cot": cot} | values
+        for number, cot in enumerate((None, "Step 1: so\n\nStep 2: it is", "", " \n", quoted) * 5)
+    ]
+    jsonl = write_split(tmp_path, "wiqa", "test", records, vocabulary)
+    encode, seen = Tokenizer.encode, list[str]()
+    monkeypatch.setattr(
+        Tokenizer,
+        "encode",
+        lambda self, texts, engine: seen.extend(texts) or encode(self, texts, engine),
+    )
+    summary, found = _align(tmp_path, jsonl, vocabulary)
+    assert seen == [text_of(each) for each in records if (each["cot"] or "").strip()]
+    assert (summary.examples, summary.no_steps, summary.low_confidence) == (25, 15, 20)
+    assert [bool(row.step_labels) for row in found] == [False, True, False, False, True] * 5
+    index = (tmp_path / INDEX.replace("gsm8k", "wiqa")).read_text().splitlines()
+    for row, line in zip(found, map(json.loads, index), strict=True):
+        for name in ("example_id", "sequence_index", "shard_path"):
+            assert getattr(row, name) == line[name]
+    written = (tmp_path / "out" / names.alignment("wiqa", "test")).read_bytes()
+    assert written == b"".join(map(form.line, found))
+
+
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
@@ -279,7 +309,7 @@ def test_memory_does_not_grow_with_the_records(
     tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "_PART_BYTES", 50_000)
-    monkeypatch.setattr(build, "BATCH_CHARACTERS", 20_000)
+    monkeypatch.setattr(build, "BATCH_BYTES", 20_000)
     peaks = []
     for split, count in (("test", 20), ("test", 1_000), ("train", 8_000)):
         jsonl = write_split(tmp_path, "gsm8k", split, _records(count), vocabulary)

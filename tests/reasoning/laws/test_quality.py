@@ -37,6 +37,9 @@ _RECORDS = [
     for number in range(30)
 ]
 _RECORDS[3] = {"question": "Why?", "answer": "#### 2", "cot": None}
+_RANGES = ("text_offset_ranges", "token_offset_ranges", "step_labels")
+_NOTHING = {**{key: [] for key in _RANGES}, "confidence": 0.0, "notes": "no-steps"}
+"""What a row says of an example without steps."""
 
 
 @pytest.fixture(scope="module")
@@ -104,15 +107,18 @@ def _move(key: str, step: int, end: int, number: int) -> Callable[[list[Row]], o
         (_set("step_labels", ["Step 1", "Step 02", "Answer"]), {"labels"}),
         (_set("confidence", 1.5), {"confidence"}),
         (_set("confidence", -0.1), {"confidence"}),
-        (_set("confidence", float("nan")), {"confidence"}),
+        (_set("confidence", float("nan")), {"readable", "one row each"}),
         (_set("confidence", 0.9), {"confidence"}),
         (_set("confidence", 0.8), set()),
         (_set("confidence", 0.0), {"notes"}),
         (_set("notes", "explicit:cot_steps; verified"), set()),
         (_set("notes", "heuristic:lines; seen"), {"notes"}),
         (_set("notes", "guess; verified"), {"notes"}),
-        (_set("notes", "no-steps"), {"notes"}),
+        (_set("notes", "no-steps"), {"notes", "steps"}),
         (_set("notes", "no-steps; verified", 3), {"notes"}),
+        (_set("confidence", 0.5, 3), {"notes"}),
+        (_set("step_labels", ["Step 1"], 3), {"lengths"}),
+        (lambda rows: rows[7].update(_NOTHING), {"steps"}),
         (_set("example_id", "gsm8k_test_000006"), {"order", "one row each"}),
         (_set("example_id", "gsm8k_test_7"), {"order", "one row each"}),
         (_set("example_id", "gsm8k_train_000007"), {"order", "one row each"}),
