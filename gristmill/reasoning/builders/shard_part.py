@@ -50,15 +50,11 @@ class Group:
         """The numbers of its records, int64 [records]. path: of the file."""
         return Numbers(path).between(self.first_record, self.first_record + self.records)
 
-    def of_rank(
-        self, path: Path, rank: int, world_size: int
-    ) -> Iterator[tuple[int, tuple[int, bytes]]]:
-        """Yield the records of a rank: that with number k belongs to rank k modulo the world size.
+    def chosen(self, path: Path, is_chosen: npt.NDArray[np.bool_]) -> Iterator[tuple[int, bytes]]:
+        """Yield some of its records: the number of each line, from 1, and the line.
 
-        Yields the number of each record, the number of its line, from 1, and the line.
+        is_chosen: bool [records].
         """
-        numbers = self.numbers(path)
-        is_own = numbers % world_size == rank
         with path.open("rb") as file:
             file.seek(self.begin)
             lines: Iterable[tuple[int, bytes]] = enumerate(
@@ -66,8 +62,7 @@ class Group:
             )
             if self.lines != self.records:
                 lines = (each for each in lines if not is_blank(each[1]))
-            own = compress(lines, is_own.tolist())
-            yield from zip(numbers[is_own].tolist(), own, strict=False)
+            yield from compress(lines, is_chosen.tolist())
 
 
 class Groups(NamedTuple):
@@ -198,9 +193,13 @@ class _Made:
     def batches(self) -> Iterator[bytes]:
         """Yield the tokens of all texts, each with its EOS."""
         task = self._task
-        lines = task.group.of_rank(task.jsonl, task.rank, task.world_size)
-        while some := list(islice(lines, _BATCH)):
-            yield self._batch([line for _, line in some], np.array([number for number, _ in some]))
+        numbers = task.group.numbers(task.jsonl)
+        # The record with number k belongs to rank k modulo the world size.
+        is_own = numbers % task.world_size == task.rank
+        lines, numbers, at = task.group.chosen(task.jsonl, is_own), numbers[is_own], 0
+        while batch := list(islice(lines, _BATCH)):
+            yield self._batch(batch, numbers[at : at + len(batch)])
+            at += len(batch)
 
     def streams(self) -> list[bytes]:
         """Return what follows the tokens."""
