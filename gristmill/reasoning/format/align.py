@@ -76,11 +76,6 @@ def notes(rule: str, verdict: str | None) -> str:
     return f"{rule}; {state}"
 
 
-def is_verified(text: str) -> bool:
-    """Whether notes say that a person has found the steps right."""
-    return text.endswith(f"; {VERIFIED}")
-
-
 def line(row: AlignRow) -> bytes:
     """A row as a line of the file."""
     values = {name: getattr(row, name) for name in KEYS}
