@@ -150,7 +150,7 @@ class Inbox:
             return self.starts(instance, drop.path, settled)
         root = DataRoot(drop.path.parents[len(PurePath(self.folder).parts) + 1])
         return [
-            Start([each for each in self.targets if _is_asked(each, root, key)], key)
+            Start([each for each in self.targets if is_asked(each.key, root, key)], key)
             for key in self.partitions_of(drop)
         ]
 
@@ -181,9 +181,10 @@ def add_partitions(instance: dg.DagsterInstance, name: str, keys: Sequence[str])
     instance.add_dynamic_partitions(name, keys)
 
 
-def _is_asked(target: dg.AssetsDefinition, root: DataRoot, key: str) -> bool:
-    made = declared().get(target.key.to_user_string())
-    return made is None or made.is_asked(root, key)
+def is_asked(asset: dg.AssetKey, root: DataRoot, partition: str) -> bool:
+    """Whether what names no partition, as a drop, builds it: see `Asset.is_asked`."""
+    made = declared().get(asset.to_user_string())
+    return made is None or made.is_asked(root, partition)
 
 
 def _dynamic(partitions: dg.PartitionsDefinition[str] | None) -> str | None:

@@ -21,13 +21,12 @@ import definitions
 from assets import choices, versions, worker
 from assets.checking.arrivals import changed_evaluation, out_of_order
 from assets.checking.evaluations import PLANNED
-from assets.inbox import Inbox, add_partitions
+from assets.inbox import Inbox, add_partitions, is_asked
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from assets.publishing import STATUS as NOT_PUSHED
 from assets.versions import PARTITION
 from commands import dagster_private
 from commands.outcomes import Outcome, named_in, outcomes_of
-from gristmill.asset import declared
 from gristmill.contract import NothingToBuild
 from gristmill.inbox import REFUSED, present_drops
 from gristmill.inbox import Standing as Drop
@@ -174,8 +173,7 @@ class Graph:
 
     def is_asked(self, asset: dg.AssetKey, partition: str = "") -> bool:
         """Returns whether a command without names builds a partition, or an asset without any."""
-        made = declared().get(asset.to_user_string())
-        return made is None or made.is_asked(self._lake, partition)
+        return is_asked(asset, self._lake, partition)
 
     def add_asked(self, assets: Iterable[dg.AssetKey], wanted: Collection[str]) -> None:
         """Add partitions that there are without a drop, where a person or `--all` asks for them."""

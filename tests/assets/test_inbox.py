@@ -27,7 +27,9 @@ def inbox(partitions: dg.PartitionsDefinition[str]) -> Inbox:
 
 
 def arrival(key: str) -> Arrival:
-    return Arrival(key=key, path=Path(key), signature="1", run_key=key, files=1, bytes=1)
+    return Arrival(
+        key=key, path=Path("data/drops/toy", key), signature="1", run_key=key, files=1, bytes=1
+    )
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ BATCH_BYTES: Final = 1 << 20
 BINS: Final = 10
 _NO_COT: Final = b'"cot": null, "source_dataset": "'
 """In the line of a record without a chain of thought; texts have their quotes escaped."""
+_COUNTERS: Final = ("rules", "bins", "labels")
 _NO_STEPS: Final = Steps([], [], 0.0, NO_STEPS)
 _AGAIN: Final = "build reasoning/gpt2_shards again"
 
@@ -81,10 +82,8 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     Returns its summary: `rows`, `spans`, `verified`, `wrong`, `low_confidence`, `confidence` (a
     sum), and the counters `rules`, `bins` and `labels`; with the part's hash.
     """
-    counts: dict[str, Any] = dict.fromkeys(
-        ("rows", "spans", "verified", "wrong", "low_confidence", "confidence"), 0
-    )
-    counters: dict[str, Counter[str]] = {name: Counter() for name in ("rules", "bins", "labels")}
+    counts: dict[str, Any] = Counter()
+    counters = {name: Counter[str]() for name in _COUNTERS}
     with HashedFile(path) as file:
         for batch in _batches(task):
             rows = list(_rows([each for each in batch if each.steps.ranges], task))
@@ -95,25 +94,24 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
                 )
             )
             _count(rows, len(batch) - len(rows), counts, counters)
-    return counts | {name: dict(each) for name, each in counters.items()} | {SHA256: file.sha256}
+    return {**counts, **{name: dict(each) for name, each in counters.items()}, SHA256: file.sha256}
 
 
 def _count(
     rows: list[form.AlignRow],
     others: int,
     counts: dict[str, Any],
-    counters: dict[str, Counter[str]],
+    counters: Mapping[str, Counter[str]],
 ) -> None:
     """Count rows with steps, and others, which have none."""
     if others:
-        counts["rows"] += others
         counts["low_confidence"] += others
         counters["rules"][NO_STEPS] += others
         counters["bins"]["0"] += others
+    counts["rows"] += others + len(rows)
     for row in rows:
-        counts["rows"] += 1
         counts["spans"] += len(row.step_labels)
-        counts["verified"] += form.is_verified(row.notes)
+        counts["verified"] += row.notes.endswith(form.VERIFIED)
         counts["wrong"] += row.notes.endswith(form.WRONG)
         counts["low_confidence"] += row.confidence < form.UNSURE
         counts["confidence"] += row.confidence
@@ -382,16 +380,14 @@ def _index_end(rows: BinaryIO, index: Path, record: int | None) -> int:
     return place
 
 
-@dataclass
 class _Tally:
-    counts: Counter[str] = field(default_factory=Counter)
-    rules: Counter[str] = field(default_factory=Counter)
-    labels: Counter[str] = field(default_factory=Counter)
-    bins: Counter[str] = field(default_factory=Counter)
+    def __init__(self) -> None:
+        self.counts, *each = (Counter[str]() for _ in ("counts", *_COUNTERS))
+        self.rules, self.bins, self.labels = each
 
     def add(self, summary: dict[str, Any]) -> None:
         """Add the summary of a part, as `make_part` returns it."""
-        for name in ("rules", "labels", "bins"):
+        for name in _COUNTERS:
             getattr(self, name).update(summary[name])
         self.counts.update({name: n for name, n in summary.items() if isinstance(n, int | float)})
 

@@ -76,11 +76,6 @@ def notes(rule: str, verdict: str | None) -> str:
     return f"{rule}; {state}"
 
 
-def is_verified(text: str) -> bool:
-    """Whether notes say that a person has found the steps right."""
-    return text.endswith(f"; {VERIFIED}")
-
-
 def line(row: AlignRow) -> bytes:
     """A row as a line of the file."""
     values = {name: getattr(row, name) for name in KEYS}
@@ -108,7 +103,7 @@ def parsed(data: bytes, file: Path, number: int) -> AlignRow:
         raise BadInput(file, f"is not JSON: {error}: build the alignment again", number) from error
     if (wrong := _wrong(value)) is not None:
         raise BadInput(file, f"{wrong}: build the alignment again", number)
-    return AlignRow(**value)
+    return AlignRow(*value.values())
 
 
 def rows(path: Path) -> Iterator[AlignRow]:
@@ -136,7 +131,7 @@ def _wrong(value: Any) -> str | None:
         name = next(name for name, kind in _TYPES.items() if type(value[name]) is not kind)
         return f"{name} is no {_TYPES[name].__name__}"
     for name in ("text_offset_ranges", "token_offset_ranges"):
-        if not all(_is_range(pair) for pair in value[name]):
+        if value[name] and not all(map(_is_range, value[name])):
             return f"{name} holds something else than pairs of whole numbers"
     if not all(isinstance(label, str) for label in value["step_labels"]):
         return "step_labels holds something else than texts"

@@ -167,11 +167,12 @@ def _problem(values: Any) -> str | None:
 def _mistyped(values: Any, types: Mapping[str, type], optional: str | None = None) -> str | None:
     if not isinstance(values, dict):
         return "must be an object"
-    keys = [name for name in values if name != optional]
-    if keys != list(types):
+    if optional in values:
+        values = {name: value for name, value in values.items() if name != optional}
+    if [*values] != [*types]:
         return f"the keys must be {', '.join(types)}"
     # A bool is an int to isinstance.
-    if [type(values[name]) for name in keys] != [*types.values()]:
+    if [*map(type, values.values())] != [*types.values()]:
         wrong = next(name for name, kind in types.items() if type(values[name]) is not kind)
         return f"{wrong}: must be of type {types[wrong].__name__}"
     return None
