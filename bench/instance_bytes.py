@@ -67,4 +67,4 @@ def partitions(given: kit.Given) -> None:
 
 
 if __name__ == "__main__":
-    kit.main(__doc__, instance, partitions, runs=10, packs=500)
+    kit.main(__doc__, instance, partitions, scratch_in=kit.MEMORY, runs=10, packs=500)
