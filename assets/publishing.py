@@ -148,6 +148,7 @@ def publish_asset(
     """
     worker.freeze_imports()
     worker.sign(context)
+    worker.tune_databases()
     worker.hold_databases(context.instance, context.run.run_id)
 
     with Outcomes(context).spoken_for() as outcomes:
@@ -205,7 +206,11 @@ def _publish_run(
     keys = _keys(context)
     if len(keys) > 1:
         several = [key for key in keys if key is not None]
-        yield from _publish_batch(context, several, build_of, sample, outcomes)
+        with worker.stored_together(context.instance):
+            events = yield from _publish_batch(context, several, build_of, sample, outcomes)
+        if events and len(context.job_def.nodes) > 1:
+            # Steps downstream in this run wait for the step's output.
+            yield from step_output(context, events)
         return
     (key,) = keys
     try:
@@ -231,7 +236,8 @@ def _publish_batch(
     build_of: BuildOf,
     sample: SampleOf,
     outcomes: Outcomes,
-) -> Iterator[Event]:
+) -> Generator[Event, None, list[dg.AssetMaterialization]]:
+    """Publish several partitions, and return the events of those that were."""
     events: list[dg.AssetMaterialization] = []
     failed: dict[str, Problem] = {}
     tags_of = versions.tagger(context, keys)
@@ -262,9 +268,7 @@ def _publish_batch(
         if context.run.tags.get(FAILS_ALONE) != "true":
             raise failure
         context.log.warning(f"{failure.description}\nEach of them gets a run of its own.")
-    if events and len(context.job_def.nodes) > 1:
-        # Steps downstream in this run wait for the step's output.
-        yield from step_output(context, events)
+    return events
 
 
 def _with_inputs(context: dg.AssetExecutionContext, keys: list[str]) -> list[str]:

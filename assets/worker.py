@@ -1,5 +1,8 @@
 """The process of a run: its identity in the tags of the run, its garbage collector, its databases.
 
+Dagster stores each event in transactions of its own, and waits for the disk each time: with
+`stored_together` and `tune_databases` it does so less often.
+
 Dagster's launcher on one machine has no health check: a run whose process was killed together with
 the machine stays STARTED. `gristmill prune`, and the launcher of `commands/serving/launcher.py`,
 compare the tag with the processes that live.
@@ -14,10 +17,11 @@ import re
 import socket
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import dagster as dg
 
@@ -166,22 +170,108 @@ def _opened(path: Path) -> sqlite3.Connection | None:
     return connection
 
 
+_TOGETHER: Final = (
+    dg.DagsterEventType.ASSET_MATERIALIZATION,
+    dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
+    dg.DagsterEventType.ASSET_OBSERVATION,
+)
+_MOST_WAITING, _MOST_SECONDS = 100, 1.0
+# Names of Dagster's storage in SQLite; one without them stores each event at once.
+_NEEDED: Final = (
+    *("path_for_shard", "run_connection", "index_transaction", "prepare_insert_event"),
+    *("_store_asset_event_tags", "_store_asset_event"),
+)
+
+
+@contextmanager
+def stored_together(instance: dg.DagsterInstance) -> Iterator[None]:
+    """Store the events of assets that this block reports together, where Dagster is on SQLite.
+
+    All events keep their order. The first that waits is stored with the next that comes after a
+    second, and at the end of the block. A process that is killed loses those that wait, as it does
+    between a publication and its event: the next call reports what it finds published.
+    """
+    storage: Any = instance.event_log_storage
+    if "store_event" in vars(storage) or not all(hasattr(storage, name) for name in _NEEDED):
+        yield
+        return
+    waiting: list[Any] = []
+    store_at_once, lock = storage.store_event, threading.RLock()
+
+    def store_waiting() -> None:
+        some = waiting[:]
+        waiting.clear()
+        if some:
+            store_events(storage, some)
+
+    def store(event: Any) -> None:
+        with lock:
+            is_other = waiting and event.run_id != waiting[0].run_id
+            if is_other or event.dagster_event_type not in _TOGETHER:
+                store_waiting()
+            if event.dagster_event_type not in _TOGETHER:
+                store_at_once(event)
+                return
+            waiting.append(event)
+            waited = event.timestamp - waiting[0].timestamp
+            if len(waiting) == _MOST_WAITING or waited >= _MOST_SECONDS:
+                store_waiting()
+
+    storage.store_event = store
+    try:
+        yield
+    finally:
+        with lock:
+            del storage.store_event
+            store_waiting()
+
+
+def store_events(storage: Any, events: Sequence[Any]) -> None:
+    """Store events of assets as Dagster's `store_event` on SQLite does, in one transaction a file.
+
+    events: `EventLogEntry` of one run.
+    """
+    inserts = [storage.prepare_insert_event(event) for event in events]
+    with storage.run_connection(events[0].run_id) as log:
+        for insert in inserts:
+            log.execute(insert)
+    with storage.index_transaction() as index:
+        ids = [index.execute(insert).inserted_primary_key[0] for insert in inserts]
+        storage._store_asset_event_tags(index, events, ids)
+        # Each event of an asset replaces what the one before of its kind said.
+        last = {
+            (event.dagster_event.asset_key, event.dagster_event_type): (event, number)
+            for event, number in zip(events, ids, strict=True)
+        }
+        for event, number in sorted(last.values(), key=lambda each: each[1]):
+            storage._store_asset_event(index, event, number)
+
+
 PAGE_BYTES: Final = 1024
+_FULL: Final = 2  # SQLite's number for a flush after each transaction
 _OF_A_RUN: Final = re.compile(r"/runs/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.db\Z")
 
 
 @cache
-def make_small_databases() -> None:
-    """Let this process make the databases of runs with small pages, whatever opens them."""
+def tune_databases() -> None:
+    """Let this process make the databases of runs with small pages, and wait less for the disk.
+
+    A transaction in a write-ahead log is flushed with those that follow. A loss of power can take
+    the last of them; the database stays whole. The death of a process takes none.
+    """
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
 
-    event.listen(Engine, "connect", _choose_page_size)
+    event.listen(Engine, "connect", _tune)
 
 
-def _choose_page_size(connection: object, _: object) -> None:
-    """Choose the size of pages; in a database that is there it changes nothing."""
-    if isinstance(connection, sqlite3.Connection):
-        _, _, name = connection.execute("pragma database_list").fetchone()
-        if _OF_A_RUN.search(name or ""):
-            connection.execute(f"pragma page_size = {PAGE_BYTES}")
+def _tune(connection: object, _: object) -> None:
+    """Choose the size of pages, which changes nothing in a database that is there, and flushes."""
+    if not isinstance(connection, sqlite3.Connection):
+        return
+    _, _, name = connection.execute("pragma database_list").fetchone()
+    if _OF_A_RUN.search(name or ""):
+        connection.execute(f"pragma page_size = {PAGE_BYTES}")
+    read = "select journal_mode, synchronous from pragma_journal_mode, pragma_synchronous"
+    if name and connection.execute(read).fetchone() == ("wal", _FULL):
+        connection.execute("pragma synchronous = normal")

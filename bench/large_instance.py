@@ -17,6 +17,7 @@ from dagster._core.events import AssetObservationData, DagsterEvent, StepMateria
 from dagster._core.events.log import EventLogEntry
 from dagster._core.utils import make_new_run_id
 
+from assets import worker
 from assets.versions import DATA_VERSION
 
 PACK, RAW_DROP = dg.AssetKey(["macroxue", "pack"]), dg.AssetKey(["macroxue", "raw_drop"])
@@ -84,7 +85,7 @@ def _entry(
 
 
 def _store(instance: dg.DagsterInstance, entries: Sequence[EventLogEntry]) -> None:
-    """Store events of one run and asset as `store_event` does; in files in one transaction each."""
+    """Store events of one run and asset as `store_event` does."""
     storage: Any = instance.event_log_storage
     if not entries:
         return
@@ -93,14 +94,7 @@ def _store(instance: dg.DagsterInstance, entries: Sequence[EventLogEntry]) -> No
             storage.store_event(entry)
         return
     _give_log(storage, entries[0].run_id)
-    inserts = [storage.prepare_insert_event(entry) for entry in entries]
-    with storage.run_connection(entries[0].run_id) as log:
-        for insert in inserts:
-            log.execute(insert)
-    with storage.index_transaction() as index:
-        ids = [index.execute(insert).inserted_primary_key[0] for insert in inserts]
-        storage._store_asset_event_tags(index, entries, ids)
-        storage._store_asset_event(index, entries[-1], ids[-1])
+    worker.store_events(storage, entries)
 
 
 def _give_log(storage: Any, run_id: str) -> None:

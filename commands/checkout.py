@@ -199,7 +199,7 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
     take, and a checkout that cannot be written.
     """
     home = instance_files.dagster_home()
-    worker.make_small_databases()
+    worker.tune_databases()
     dagster_private.keep_engines()
     try:
         with _alone(home):

@@ -107,7 +107,7 @@ def run_here(
     subset = job.get_subset(asset_selection=frozenset([asset]))
     created = None
     try:
-        with interrupts.held():
+        with interrupts.held(), worker.stored_together(instance):
             created = instance.create_run_for_job(
                 job_def=subset,
                 run_config=run_config,

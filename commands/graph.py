@@ -547,12 +547,13 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Dro
     partitions = {arrival.key: inbox.partitions_of(arrival) for arrival in present.arrivals}
     keys = {key for of_drop in partitions.values() for key in of_drop}
     known = versions.latest(instance, inbox.raw_drop, sorted(keys))
-    for arrival in present.arrivals:
-        of_drop = partitions[arrival.key]
-        reported = {known.get(key, (None, 0))[0] for key in of_drop}
-        if reported != {arrival.signature}:
-            for event in arrival_events(inbox, arrival, of_drop):
-                instance.report_runless_asset_event(event)
+    with worker.stored_together(instance):
+        for arrival in present.arrivals:
+            of_drop = partitions[arrival.key]
+            reported = {known.get(key, (None, 0))[0] for key in of_drop}
+            if reported != {arrival.signature}:
+                for event in arrival_events(inbox, arrival, of_drop):
+                    instance.report_runless_asset_event(event)
     found = out_of_order(instance, inbox, present)
     if evaluation := changed_evaluation(instance, inbox, found):
         instance.report_runless_asset_event(evaluation)

@@ -20,7 +20,7 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
 
     def __init__(self, inst_data: Any = None) -> None:
         super().__init__(inst_data)
-        worker.make_small_databases()
+        worker.tune_databases()
 
     @classmethod
     def config_type(cls) -> Any:

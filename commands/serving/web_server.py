@@ -84,7 +84,7 @@ async def _sent(folder: Path, name: str, request: Request) -> Response | None:
 
 
 if __name__ == "__main__":
-    worker.make_small_databases()
+    worker.tune_databases()
     # The program makes its application from the class of this name.
     dagster_webserver.app.DagsterWebserver = LocalWebserver  # type: ignore[attr-defined]
     main()  # type: ignore[no-untyped-call]

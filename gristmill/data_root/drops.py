@@ -140,9 +140,8 @@ class RootSettings:
             tables = read_drop(drop / FILE, drop.parent.name, known, self.link_rule())
             if values := tables.get(name):
                 return Settings(values, file=drop / FILE)
-        if (self.root / FILE).is_file():
-            return Settings(read_root(self.root / FILE, table, known), file=self.root / FILE)
-        return Settings({}, file=self.root / FILE)
+        file = self.root / FILE
+        return Settings(read_root(file, table, known) if file.is_file() else {}, file=file)
 
 
 class NotReady(NothingToBuild):

@@ -126,7 +126,8 @@ def catalogs() -> Iterator[Catalog]:
     return map(catalog, (*FAMILIES, _SHARED))
 
 
-def tables() -> dict[str, Table]:
+@cache
+def tables() -> Mapping[str, Table]:
     """The tables of `gristmill.toml` by name: those of no family, then the families'."""
     of_inboxes = map(inbox_table, inboxes())
     of_families = (

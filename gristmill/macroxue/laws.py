@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Final, ParamSpec
 
@@ -519,6 +519,7 @@ def _warnings(path: Path) -> list[dict[str, Any]]:
     return read_lines(warnings) if warnings.exists() else []
 
 
+_line_scores = cache(line_table)  # it costs as much as the laws of a short game
 # Rows of large tiles whose board_eval is computed together.
 _VALUED_ROWS = 1 << 13
 _MOST_VALUED = 3
@@ -541,7 +542,7 @@ def game_laws(
     # Their rows differ from their num_moves.
     lines = [line for line in _warnings(path) if line.get("kind") == "count_mismatch"]
     excused = {run_of(line) for line in lines}
-    finder, few, table = Finder(path), Finder(path, most=_MOST_VALUED), line_table()
+    finder, few, table = Finder(path), Finder(path, most=_MOST_VALUED), _line_scores()
     notes = None if noted is None else Notes(stream, path)
     with current_progress().stage("game laws", "rows", stream.rows) as stage:
         for batch in stream.batches(whole_runs=True):

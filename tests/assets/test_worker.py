@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,8 @@ import dagster as dg
 import pytest
 
 from assets import worker
-from bench.batch_assets import published, source
+from assets.versions import RANGE
+from bench.batch_assets import parts, published, source
 from resources import Lake
 from tests import dagster_caches
 from tests.e2e.live_instance import until
@@ -213,7 +214,7 @@ def _page_bytes(path: Path) -> int:
 def test_the_database_of_a_run_is_half_as_large_and_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker.make_small_databases()
+    worker.tune_databases()
 
     @dg.job
     def idle() -> None: ...
@@ -232,10 +233,125 @@ def test_the_database_of_a_run_is_half_as_large_and_whole(
         assert small.stat().st_size < large.stat().st_size / 2
 
 
+@pytest.mark.parametrize(
+    ("mode", "before", "flush"), [("wal", 2, 1), ("wal", 0, 0), ("delete", 2, 2)]
+)
+def test_what_has_a_write_ahead_log_is_flushed_with_what_follows(
+    tmp_path: Path, mode: str, before: int, flush: int
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "index.db")) as database:
+        database.execute(f"pragma journal_mode = {mode}")
+        database.execute(f"pragma synchronous = {before}")
+        worker._tune(database, None)
+        assert database.execute("pragma synchronous").fetchone() == (flush,)
+
+
+def _range_run(instance: dg.DagsterInstance, data: Path) -> str:
+    """A run of three partitions, and what came before it of their input; its id."""
+    for key in ("p0000", "p0001", "p0000"):
+        instance.report_runless_asset_event(dg.AssetMaterialization("source", partition=key))
+    instance.report_runless_asset_event(
+        dg.AssetObservation("source", partition="p0002", tags={"dagster/data_version": "b"})
+    )
+    data.mkdir()
+    return dg.materialize(
+        [source, published],
+        selection=[published],
+        instance=instance,
+        resources={"lake": Lake(data_root=str(data))},
+        tags=dict(zip(RANGE, ("p0000", "p0002"), strict=True)),
+    ).run_id
+
+
+def _said(instance: dg.DagsterInstance, run: str) -> list[object]:
+    """What an instance says of the events of `_range_run`, but for times and ids of runs."""
+    found: list[object] = []
+    for asset in map(dg.AssetKey, ("source", "published")):
+        for fetch in instance.fetch_materializations, instance.fetch_observations:
+            records = [each.event_log_entry for each in fetch(asset, limit=9).records]
+            found += [(each.event_type, each.partition) for each in map(_event, records)]
+            found += [_tags(instance, asset, kind) for kind in _KINDS]
+        (record,) = instance.get_asset_records([asset])
+        last = record.asset_entry.last_materialization
+        found += [last and _event(last).partition, record.asset_entry.last_run_id == run]
+        status = instance.get_status_by_partition(asset, ["p0000", "p0002"], parts)
+        found += [{key: one and one.value for key, one in (status or {}).items()}]
+    events = [each.dagster_event for each in instance.all_logs(run) if each.dagster_event]
+    return [*found, *((each.event_type, each.partition) for each in events)]
+
+
+_KINDS = (dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_OBSERVATION)
+
+
+def _event(entry: dg.EventLogEntry) -> Any:
+    return entry.dagster_event
+
+
+def _tags(instance: dg.DagsterInstance, asset: dg.AssetKey, kind: Any) -> dict[str, set[str]]:
+    tags = instance.event_log_storage.get_latest_tags_by_partition(
+        asset, kind, ["dagster/data_version"]
+    )
+    return {key: set(named.items()) for key, named in tags.items()}
+
+
+def test_events_that_are_stored_together_say_what_they_say_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    store = worker.store_events
+
+    def noted(storage: Any, events: Any) -> None:
+        sizes.append(len(events))
+        store(storage, events)
+
+    monkeypatch.setattr(worker, "store_events", noted)
+    monkeypatch.setattr(worker, "_MOST_SECONDS", 600.0)
+    said = []
+    for name, block in (("alone", nullcontext), ("together", worker.stored_together)):
+        (tmp_path / name).mkdir()
+        with dg.DagsterInstance.local_temp(str(tmp_path / name)) as instance:
+            if name == "alone":
+                monkeypatch.setattr(worker, "_NEEDED", ("no such name",))
+            with block(instance):
+                run = _range_run(instance, tmp_path / name / "data")
+            said.append(_said(instance, run))
+            assert sizes == ([] if name == "alone" else [4, 3, 3])
+        monkeypatch.setattr(worker, "_NEEDED", needed)
+    assert said[0] == said[1]
+
+
+needed = worker._NEEDED
+
+
+@pytest.mark.parametrize("ends", ["full", "old", "error", "other run"])
+def test_no_event_waits_long_or_is_lost(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    monkeypatch.setattr(worker, "_MOST_WAITING", 2 if ends == "full" else 100)
+    monkeypatch.setattr(worker, "_MOST_SECONDS", 0.0 if ends == "old" else 60.0)
+    thing = dg.AssetKey("thing")
+
+    def stored() -> int:
+        return len(instance.fetch_materializations(thing, limit=9).records)
+
+    with suppress(ZeroDivisionError), worker.stored_together(instance):
+        with worker.stored_together(instance):
+            instance.report_runless_asset_event(dg.AssetMaterialization(thing))
+        assert stored() == (ends == "old")
+        if ends == "other run":
+            add_run(instance)
+            assert stored() == 1
+        instance.report_runless_asset_event(dg.AssetMaterialization(thing))
+        assert stored() == {"full": 2, "old": 2, "error": 0, "other run": 1}[ends]
+        assert 1 / (ends != "error")
+    assert stored() == 2
+    assert "store_event" not in vars(instance.event_log_storage)
+
+
 @pytest.mark.parametrize("name", ["other/0b6e7c3a-8d0e-4e55-9f0b-6d1f3c2a1b00.db", "runs/.db"])
 def test_other_databases_keep_the_pages_of_sqlite(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir()
     with closing(sqlite3.connect(tmp_path / name)) as database:
-        worker._choose_page_size(database, None)
+        worker._tune(database, None)
         database.execute("create table a (b)")
     assert _page_bytes(tmp_path / name) == 4096

@@ -36,11 +36,13 @@ from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
-# Zipped bytes from which it pays to load the compiled scanner (a quarter of a second, in which
-# the strict parser reads 12,000 lines), and to start worker processes (half a second, in which
-# one process packs 1.5 million rows).
+# Zipped bytes from which it pays to load the compiled scanner (half a second, in which the strict
+# parser reads 12,000 lines), and to start worker processes (half a second, in which one process
+# packs 1.5 million rows).
 _SCANNER_PAYS = 400_000
 _WORKERS_PAY = 100_000_000
+# A run of many small drops loads the scanner, too: zipped bytes of all drops of this process.
+_met = Counter[str]()
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,9 @@ def pack(
         )
     out.mkdir(parents=True)
     size = sum(run.steps_size for run in drop.runs)
-    tasks = cut_parts(drop.runs, config.layout, config.on_error, size >= _SCANNER_PAYS)
+    _met["bytes"] += size
+    pays = _met["bytes"] >= _SCANNER_PAYS
+    tasks = cut_parts(drop.runs, config.layout, config.on_error, pays)
     workers = _workers(config, size, len(tasks))
     ledger = Ledger(drop, _where(drops), config.quarantine_share)
     finished = run_parts(

@@ -47,7 +47,7 @@ class Part:
 
     first_id: place of the first run among all runs of the drop; run_id in the rows of the part
         counts from it.
-    scanner: whether the drop is large enough to load the compiled scanner.
+    scanner: whether the drops of the process are large enough to load the compiled scanner.
     """
 
     name: str

@@ -18,7 +18,7 @@ def test_the_program_serves_docs_refuses_other_sites_and_keeps_databases_small(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     installed = []
-    monkeypatch.setattr(worker, "make_small_databases", lambda: installed.append(True))
+    monkeypatch.setattr(worker, "tune_databases", lambda: installed.append(True))
     server = dagster_webserver.app.DagsterWebserver  # type: ignore[attr-defined]
     monkeypatch.setattr(dagster_webserver.app, "DagsterWebserver", server)
     monkeypatch.setattr(sys, "argv", ["web_server", "--version"])

@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,23 @@ def test_strict_parser_gives_the_same_pack(
     monkeypatch.setattr("gristmill.macroxue.builders.pack._SCANNER_PAYS", 1 << 60)
     pack(REAL / drop, tmp_path / "strict", PackConfig())
     assert contents(tmp_path / "strict") == contents(tmp_path / "scanned")
+
+
+def test_many_small_drops_of_a_process_load_the_compiled_scanner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them alone does not pay for it."""
+    write_run(tmp_path / "drop", "g", [step(step_index=k) for k in range(9)])
+    size = next((tmp_path / "drop").glob("*.jsonl.gz")).stat().st_size
+    monkeypatch.setattr("gristmill.macroxue.builders.pack._SCANNER_PAYS", 3 * size)
+    monkeypatch.setattr("gristmill.macroxue.builders.pack._met", Counter())
+    loaded = []
+    for name in ("a", "b", "c"):
+        monkeypatch.delitem(sys.modules, "gristmill.macroxue.raw.fast_scanner", raising=False)
+        pack(tmp_path / "drop", tmp_path / name, PackConfig())
+        loaded.append("gristmill.macroxue.raw.fast_scanner" in sys.modules)
+    assert loaded == [False, False, True]
+    assert contents(tmp_path / "c") == contents(tmp_path / "a")
 
 
 def mixed_drop(root: Path, *, bad: bool) -> None:
