@@ -414,7 +414,7 @@ class _Work:
         path, read = self._paths[number], reader.read
         reader.begin(named(path))
         forgotten = self._forgotten
-        takes = forgotten.takes if forgotten and forgotten.leaves_out else None
+        takes = forgotten.takes if forgotten and forgotten.hashes else None
         name = path.relative_to(self._refused.drop).as_posix()
         row, begun, empty, has_part = 0, self._good, self.empty, False
         for row, value in rows(path, self._corpus, links):
