@@ -16,6 +16,7 @@ from gristmill import keys
 from gristmill.contract import BadInput, NothingToBuild
 from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.marks import (
+    FORGOTTEN,
     INCOMPLETE,
     SAMPLE,
     Marks,
@@ -282,7 +283,8 @@ def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
         name = entry.name if found.st_ino else f"{entry.name}.tmp"
         lines.append(f"{name}\0{found.st_size}\0{found.st_mtime_ns}")
         size += found.st_size
-        newest = max(newest, (found.st_ctime_ns, name or path.name))
+        if name != FORGOTTEN:  # it may come to a drop that is complete
+            newest = max(newest, (found.st_ctime_ns, name or path.name))
         if name.endswith(UNFINISHED):
             unfinished = min(unfinished or name, name)
     refused, linked = hard_links(unusual) if unusual else ({}, [])

@@ -18,7 +18,8 @@ import pytest
 from gristmill.contract import GristmillError
 from gristmill.inbox import TOML, Shape, present_drops
 from gristmill.inbox.copying import Copied, DropExists, Tools, copy_in, only_copy, source_files
-from gristmill.inbox.marks import FORGOTTEN, SUMS, mark_of, own_files
+from gristmill.inbox.listing import survey
+from gristmill.inbox.marks import DONE, FORGOTTEN, SUMS, mark_of, own_files
 from gristmill.publish import atomic_fs
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests import budget
@@ -234,5 +235,9 @@ def test_a_drop_that_is_replaced_keeps_its_tombstones(source: Path, tmp_path: Pa
         copy(source, place, replace_=True)
     (source / FORGOTTEN).write_text("1\n2\n")
     assert copy(source, place).status == "there already"
+    (source / DONE).touch()
+    time.sleep(0.02)
+    (source / FORGOTTEN).write_text("4\n")
+    assert survey(source).marks.says_complete
     copy(source, tmp_path / "drops/new")
     assert FORGOTTEN not in (tmp_path / "drops/new" / SUMS).read_text()

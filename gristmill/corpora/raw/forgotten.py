@@ -174,7 +174,9 @@ def hasher(key: bytes, corpus: Corpus) -> Callable[[Row], str]:
 class Forgotten:
     """The tombstones of one split, and what a build makes of them.
 
-    drop: theirs. key: of the data root. Raises BadInput for a hash of another key.
+    drop: theirs. key: of the data root. hashes: without any, no row need be asked for.
+
+    Raises BadInput for a hash of another key.
     """
 
     def __init__(
@@ -185,23 +187,17 @@ class Forgotten:
         self.numbers = [each.number for each in tombstones if each.number is not None]
         self.by_date = Counter(each.date for each in tombstones if each.hash)
         self._at = {(each.file, each.row): each for each in tombstones if each.hash}
-        self._hashes = {each.hash for each in tombstones if each.hash}
+        self.hashes = {each.hash for each in tombstones if each.hash}
         self._met, self._others = set[str](), list[Tombstone]()
         self._last: dict[str, int] = {}
-        begin = self._hash_of({})[:9]
         for each in tombstones:
-            if each.hash and not each.hash.startswith(begin):
+            if each.hash and each.hash[:9] != self._hash_of({})[:9]:
                 rule = (
                     "its hash is of another key than that of this data root, or of other columns "
                     f"than {drop.name} reads now: bring .gristmill/key of the root and the "
                     "corpus.toml that it was written with, or write the line again"
                 )
                 raise BadInput(self.path, rule, each.line)
-
-    @property
-    def leaves_out(self) -> bool:
-        """Whether a row may be left out, so that each must be asked for."""
-        return bool(self._hashes)
 
     def takes(self, file: str, row: int, values: Mapping[str, Any]) -> bool:
         """Whether a row is forgotten. file: its path in the drop. row: from 1."""
@@ -210,7 +206,7 @@ class Forgotten:
             self._others.append(named)
         elif named is not None:
             self._last[file] = row
-        if own not in self._hashes:
+        if own not in self.hashes:
             return False
         self._met.add(own)
         return True

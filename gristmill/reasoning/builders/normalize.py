@@ -247,20 +247,18 @@ def normalize(
 
     source: the drop, a folder of raw files.
     out: folder to write, which must not exist: `<corpus>/<split>.jsonl`,
-        `origins/<corpus>__<split>.npy`, `rejected/<corpus>__<split>.jsonl` if a record is
-        refused, and `<corpus>/<split>.numbers.npy` if the numbers of the records have gaps.
+        `origins/<corpus>__<split>.npy`, and where there is something for them
+        `rejected/<corpus>__<split>.jsonl` and `<corpus>/<split>.numbers.npy`.
     config: cleaning, and how many damaged records are set aside.
-    corpus: its name; default None: that of the drop's folder.
-    split: its name.
+    corpus, split: their names; default None: the corpus of the drop's folder.
     links: what happens to raw files that are links; default: they are refused.
     parts: gives the store of finished parts, where a killed build continues; default none.
     forgotten: the tombstones of the split; default none.
     progress: gets the stage "normalise", in rows.
 
-    Raises NothingToBuild where the drop has no file of the split, BadInput for raw files that
-    are damaged or break a limit, for a tombstone that cannot be right, for a file without a good
-    row, for too many damaged records, for a column that the file of the corpus names and no row
-    has, and where no record is left, ValueError for an unknown split.
+    Raises NothingToBuild where the drop has no file of the split, ValueError for an unknown split,
+    BadInput for raw files that are damaged or break a limit, a wrong tombstone, a file without a
+    good row, too many damaged records, a column that no row has, and where no record is left.
     """
     which = _corpus(config, source if corpus is None else source.with_name(corpus))
     paths = drops.split_files(source, which, split, links)
@@ -269,7 +267,6 @@ def normalize(
     out.mkdir(parents=True)
     partition = f"{which.name}__{split}"
     target, origins = names.normalized(which.name, split), names.origins(partition)
-    rejected = names.rejected(partition)
 
     def written(folder: Path, last: Drawn | None) -> tuple[_Work, NormalizeSummary]:
         for path in (target, origins):
@@ -277,7 +274,7 @@ def normalize(
         with (
             HashedFile(folder / target) as file,
             OriginsWriter(folder / origins) as places,
-            Refused(folder / rejected, config.bad_rows, source) as refused,
+            Refused(folder / names.rejected(partition), config.bad_rows, source) as refused,
         ):
             rules = Rules(which, split, last)
             work = _Work(which, rules, paths, file, places, refused, config, forgotten)
@@ -285,14 +282,13 @@ def normalize(
             notes = {target: FileNote(rows=work.records, sha256=file.sha256, bytes=file.bytes)}
         notes[origins] = FileNote(rows=work.records)
         if refused.count:
-            notes[rejected] = FileNote(rows=refused.listed)
+            notes[names.rejected(partition)] = FileNote(rows=refused.listed)
         if forgotten and numbers.write(folder / target, forgotten.numbers, work.records):
             notes[names.numbers(which.name, split)] = FileNote(rows=work.records)
         return work, work.summary(notes)
 
     last = None
-    if which.sample is not None and "cap" in which.sample:
-        # The number of the last record that stays is known once all are read.
+    if "cap" in (which.sample or ()):  # its last record is known once all are read
         with TemporaryDirectory(dir=out) as scratch:
             work, _ = written(Path(scratch), None)
             last = work.rules.last
@@ -577,7 +573,7 @@ class _Work:
         path, read, row = self._paths[number], reader.read, 0
         reader.begin(named(path))
         forgotten = self._forgotten
-        takes = forgotten.takes if forgotten and forgotten.leaves_out else None
+        takes = forgotten.takes if forgotten and forgotten.hashes else None
         name = path.relative_to(self._refused.drop).as_posix()
         for row, value in rows(path, self._corpus, links, piece=piece):
             if takes and not isinstance(value, Unfit) and takes(name, row, value):

@@ -192,12 +192,15 @@ def test_equal_rows_are_forgotten_together_and_each_keeps_its_number(root: Path)
 
 
 def test_forgotten_rows_behind_all_others_leave_no_gap(root: Path) -> None:
-    write_rows(root, worked(4))
-    built(root, "reasoning/normalized", PARTITION)
-    forget(root, [3])
-    record = built(root, "reasoning/normalized", PARTITION)
-    assert (record.counts["records"], record.counts["raw_rows"]) == (3, 3)
-    assert not (root / names.NORMALIZED / names.numbers(CORPUS, SPLIT)).exists()
+    drop = write_rows(root, worked(4))
+    numbers = root / names.NORMALIZED / names.numbers(CORPUS, SPLIT)
+    for gone, has_gap in ((0, True), (3, False)):
+        (drop / FORGOTTEN).unlink(missing_ok=True)
+        built(root, "reasoning/normalized", PARTITION)
+        forget(root, [gone])
+        record = built(root, "reasoning/normalized", PARTITION)
+        assert (record.counts["records"], record.counts["raw_rows"]) == (3, 3)
+        assert numbers.exists() == has_gap
 
 
 def test_a_new_version_of_a_drop_says_how_many_ids_move_or_keeps_them(root: Path) -> None:
