@@ -177,10 +177,7 @@ def config_rows(record: Record) -> dict[str, str]:
 
 
 def refused_values(run_config: Mapping[str, Any]) -> list[str]:
-    """Returns what the launchpad's values of a run break, of all its assets; empty if nothing.
-
-    Dagster has compared types and choices before the run starts, but knows no ranges.
-    """
+    """Returns what the launchpad's values of a run break, of all its assets; empty if nothing."""
     refused = []
     for asset, choices in _known().items():
         kind, name = place_in_run(choices)
@@ -211,10 +208,7 @@ def given_values(asset: str, words: Sequence[str]) -> dict[str, Any]:
 
 
 def run_config(asset: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the config of a run that has these values, as the launchpad writes it.
-
-    values: as `given_values` returns them; none for a run that chooses nothing.
-    """
+    """Returns the config of a run that has these values, as the launchpad writes it."""
     if not values:
         return {}
     kind, name = place_in_run(_known()[asset])

@@ -133,8 +133,6 @@ def event_metadata(
 
     sample: takes the folder, and returns the number of the row of its main table that is drawn;
         default: the first.
-
-    Whatever a drop holds, the whole stays small: what is cut says how much was left out.
     """
     record, folder = published.record, published.folder
     metadata: dict[str, Any] = _picture(published, sample)
@@ -173,10 +171,7 @@ def _numbers(published: Published) -> dict[str, Any]:
 
 
 def _picture(published: Published, sample: Callable[[Path], int]) -> dict[str, Any]:
-    """The picture of one row, where Dagster shows it inline.
-
-    An artifact without rows or pictures, or with a damaged file, which its checks report, has none.
-    """
+    """The picture of one row, where Dagster shows it inline."""
     from gristmill.browse.opening import pictured_table  # it loads NumPy
     from gristmill.browse.source import OF_CONTENTS
 
@@ -277,7 +272,6 @@ _MOST_REASON, _MOST_TRACE = 2000, 10_000
 class Target:
     """One partition of an asset.
 
-    partition: its key, None for an asset without partitions.
     from_drop: whether the partition is a drop, which a person can take away.
     """
 
@@ -304,10 +298,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a partition was not built.
-
-    trace: the stack trace of an error that the library does not expect, else empty.
-    """
+    """Why a partition was not built."""
 
     reason: str
     error: str
@@ -342,7 +333,6 @@ class Problem:
         """Returns the event that shows the reason on the page of the partition.
 
         root: the data root. The description has paths relative to it, the metadata whole ones.
-        status: what failed; default "failed": the build.
         """
         below = self.below(root)
         shown = f"{status}: {escape(below.reason)}"  # the UI shows it as Markdown

@@ -53,8 +53,6 @@ def taken(
 ) -> dict[str, list[str]]:
     """Returns the drops that were taken and not retired, with the partitions that each is in.
 
-    inbox: one with partitions of time, or static ones. besides: keys of drops to leave out.
-
     A drop that a later one has replaced in all of its partitions is not one of them.
     """
     reported = instance.get_materialized_partitions(inbox.raw_drop)

@@ -145,10 +145,7 @@ class Sources:
         return place.name == _ERROR
 
     def reached(self, entries: Collection[Place], left_out: Callable[[Place], bool]) -> set[Place]:
-        """Returns all definitions that entries reach, themselves included.
-
-        left_out: tells which ones are passed over, with all that only they reach.
-        """
+        """Returns all definitions that entries reach, themselves included."""
         todo, seen = list(entries), set(entries)
         while todo:
             for found in self._next(todo.pop()):
@@ -425,10 +422,7 @@ class Code:
 
 
 def definitions_of(entries: Collection[str]) -> set[Place]:
-    """Returns the definitions that functions reach, themselves included.
-
-    Errors as for `Code.digest`.
-    """
+    """Returns the definitions that functions reach, themselves included."""
     if not entries:
         return set()
     sources = _sources(next(iter(entries)).partition(".")[0])

@@ -151,8 +151,6 @@ def card(place: Path, before: str = "") -> str:
 def completed(before: str, found: Head, shown: Path | str, replaced: Collection[str] = ()) -> str:
     """A README.md whose head has what it lacks.
 
-    before: the README that stands. found: of the head. shown: its path, for messages.
-
     A key that stands is kept with its comments, and so is all below the head. Raises BadInput
     where the head that stands is no YAML.
     """

@@ -43,7 +43,6 @@ class Tools:
     """What the copy needs from elsewhere.
 
     place: renames a path to another one in one step; raises FileExistsError where that exists.
-    advance: called with the bytes of each piece that was copied or compared.
     """
 
     place: Callable[[Path, Path], None]

@@ -258,10 +258,7 @@ def means(name: str, entry: Entry, asset: str = "") -> bool:
 def wanted_of(
     store: Store, known: Known, names: Sequence[str], version: str = "", sha256: str = ""
 ) -> list[Version]:
-    """The versions that names mean: the newest of each, or the one that is pinned.
-
-    version, sha256: as for `pull`.
-    """
+    """The versions that names mean: the newest of each, or the one that is pinned."""
     pinned = bool(version or sha256)
     own = [entry for entry in known if [entry.name] == [name.strip("/") for name in names]]
     if pinned and own:  # the artifact itself, though others are nested in it
@@ -359,8 +356,6 @@ def transferring(
 class Transfer:
     """What moves files between one mirror and this host.
 
-    threads: each takes one file at a time.
-    stage: advanced by the bytes of what is at its end.
     stopped: set where no thread shall continue with its file.
     """
 
@@ -482,10 +477,7 @@ class Pushed:
 def found(
     root: Path, artifacts: Iterable[find_artifacts.Artifact] | None
 ) -> list[tuple[Entry, str, Item]]:
-    """Returns the artifacts of a data root; one with an unreadable record has no asset.
-
-    artifacts: those to take; None: the root is searched.
-    """
+    """Returns the artifacts of a data root; one with an unreadable record has no asset."""
     listed: list[tuple[Entry, str, Item]] = []
     for item in find_artifacts.artifacts(root) if artifacts is None else artifacts:
         try:

@@ -131,10 +131,7 @@ def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 def drop_columns(
     drop: Path, links: LinkRule, account: Account, _counts: Mapping[str, float]
 ) -> list[ColumnState]:
-    """What becomes of the columns of the tables of a drop, by their first rows.
-
-    account: of several drops, where a recipe has several sources: the drop's own one is asked for.
-    """
+    """What becomes of the columns of the tables of a drop, by their first rows."""
     from gristmill.corpora.account import Head, states_of
     from gristmill.puzzles.raw.file_forms import is_table
     from gristmill.puzzles.raw.tables import COLUMN_NAMES, first_rows
@@ -190,10 +187,7 @@ def _waits_for(missing: Sequence[str], inbox: Path) -> str:
 
 
 def missing_sources(lake: DataRoot, recipe: Recipe, is_there: IsThere | None = None) -> list[str]:
-    """Returns the sources of a recipe that are not there.
-
-    is_there: tells whether a drop is whole; default None: every folder is.
-    """
+    """Returns the sources of a recipe that are not there."""
     inbox = lake.inbox(drops.INBOX)
     return [
         source
@@ -253,10 +247,7 @@ def offered(lake: DataRoot) -> list[Recipe]:
 
 
 def wanted(lake: DataRoot) -> set[str]:
-    """Returns the names of the recipes that somebody asked for: by a drop, a file, or a dataset.
-
-    lake: the data root. A recipe that waits for another drop is one of them.
-    """
+    """Returns the names of the recipes that somebody asked for: by a drop, a file, or a dataset."""
     inbox, built = lake.inbox(drops.INBOX), {recipe.name for recipe in buildable(lake)}
     given = offered(lake)
     return {
@@ -305,10 +296,7 @@ RAW = "puzzles/raw"
 
 
 def puzzle_build(kind: str, wanted: Wanted) -> Build:
-    """Returns the build of a dataset.
-
-    kind: of the puzzle, as `sudoku`. Chosen values come before those of the recipe.
-    """
+    """Returns the build of a dataset."""
     lake = wanted.root
     recipe = recipe_of(lake, kind, wanted.partition)
     account = ready_sources(lake, recipe)

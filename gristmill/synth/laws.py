@@ -95,7 +95,6 @@ def _tables() -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
 class Form(NamedTuple):
     """What the datasets of a shard are.
 
-    is_harmony: whether documents have Harmony's control tokens, and messages as runs.
     eod, ids: of the tokenizer: the id that ends a document, and the number of ids.
     """
 
@@ -112,7 +111,6 @@ class Values:
     """The documents of a split, whose values are checked as they are read.
 
     checked: False where they are not aligned: then the tokens are read alone.
-    form: of the datasets; default: that of SYNTH.
 
     Another law that needs the tokens takes them from here, so that a shard is read
     once.
@@ -293,8 +291,6 @@ def kd_laws(
 
     valid_fraction: the configured fraction, which the split must obey; default not
         tested.
-    has_traces: False where another program wrote no trace: its laws are left out. Default True.
-    form: of the datasets; default: that of SYNTH.
 
     Memory does not grow with the datasets. The current progress gets the stage "laws" in shards.
     """

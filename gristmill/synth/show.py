@@ -81,10 +81,7 @@ def _harmony_name(token: int) -> str | None:
 
 @dataclass(frozen=True)
 class Message:
-    """One message: the role or the channel, and its tokens as a person reads them.
-
-    Tokens that share a character are one, in brackets, with their number as a subscript.
-    """
+    """One message: the role or the channel, and its tokens as a person reads them."""
 
     label: str
     tokens: list[Token]

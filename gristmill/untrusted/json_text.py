@@ -30,8 +30,6 @@ def check_nesting(
 ) -> None:
     """Raise BadInput if a JSON text has more values, levels or digits of a number than allowed.
 
-    path, row: the file, and the line or row in it, for the error; default: the whole file.
-
     A text that passes cannot exhaust the stack or the memory of a parser, nor the time of int().
     """
     if has_more_values(octets, limits.values):
@@ -114,8 +112,6 @@ def load_json(
     made: Made | None = None,
 ) -> Any:
     """Parse one JSON value.
-
-    made: what an object is made by; default: a dict, with the last value of each key.
 
     Raises BadInput for a text that is no JSON, and as `check_nesting`.
     """
@@ -334,11 +330,7 @@ def refuse_pointer(head: bytes, path: Path) -> None:
 
 
 def refuse_packed(head: bytes, path: Path, *, is_inner: bool = False) -> None:
-    """Raise BadInput for a text that is packed and has no such name, or is in an archive.
-
-    head: its first bytes. path: the file, for the error.
-    is_inner: whether it was unpacked already; default False.
-    """
+    """Raise BadInput for a text that is packed and has no such name, or is in an archive."""
     for begin, what in _PACKED.items():
         if head.startswith(begin):
             twice = "is packed twice: unpack it once, and give it the ending of what is in it"

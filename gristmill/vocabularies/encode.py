@@ -167,8 +167,6 @@ def _why_reference_alone(tokenizer: TokenizerFile) -> str | None:
 def encoder(vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> Encoder:
     """Return this process's encoder, loaded once.
 
-    engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
-
     Raises MissingVocabulary, which names `gristmill tokenizers`, where there is no file,
     BadInput where it is not the pinned one, and ValueError for an unknown engine.
     """
@@ -176,10 +174,7 @@ def encoder(vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> Encoder:
 
 
 def find_encoder(vocabulary: Vocabulary, data_root: Path, engine: str = AUTO) -> Encoder:
-    """Return the encoder of a vocabulary on this machine.
-
-    engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
-    """
+    """Return the encoder of a vocabulary on this machine."""
     return encoder(vocabulary, find(vocabulary, data_root), engine)
 
 

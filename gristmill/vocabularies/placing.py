@@ -82,7 +82,6 @@ def place_tokenizer(
 ) -> PlacedTokenizer:
     """Builder: write the files of a tokenizer to `out/<name>/`, with its facts and its proof.
 
-    links: what happens to links in the drop. progress: gets the stages of reading and comparing.
     limits: what both may take together. Without a proof within them the reference encodes all.
 
     Raises BadInput where the file is not the declared one, where its library refuses it or takes

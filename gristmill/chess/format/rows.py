@@ -193,10 +193,7 @@ def valid_row(
 
 
 def moves_of(row: Mapping[str, Any]) -> list[str]:
-    """The moves of a row (docs/formats/chess.md#accepted-rows).
-
-    row: a parsed row; `moves` counts if it is a list, else `moves_uci`, else there are none.
-    """
+    """The moves of a row (docs/formats/chess.md#accepted-rows)."""
     for name in ("moves", "moves_uci"):
         value = row.get(name)
         if isinstance(value, list):

@@ -479,10 +479,7 @@ def _counts(out: Path, config: ArcConfig) -> tuple[int, int]:
 def write_trm(
     out: Path, selection: Selection, files: Mapping[str, FileNote]
 ) -> dict[str, FileNote]:
-    """Write `trm/` into a dataset that is staged.
-
-    selection: the tasks of the dataset. files: what is noted of its arrays.
-    """
+    """Write `trm/` into a dataset that is staged."""
     folder = out / names.TRM
     notes = {}
     for split in names.SPLITS:

@@ -444,10 +444,7 @@ def _named(file: SourceFile) -> str:
 
 
 def rows_left_out(record: Record, _: Path) -> Iterator[Violation]:
-    """Yield which rows of tables or banks are left out, with their number and the first lines.
-
-    ambiguous_puzzles: Sudokus with more than one solution, where `unique` is "drop".
-    """
+    """Yield which rows of tables or banks are left out, with their number and the first lines."""
     for law, first, count, said in (
         ("repeated_puzzles", "first_repeats/", "duplicates_removed", _REPEATED),
         ("ambiguous_puzzles", "first_ambiguous/", "ambiguous_dropped", _AMBIGUOUS),

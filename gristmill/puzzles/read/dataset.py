@@ -113,10 +113,7 @@ class TrainBatches:
 
 
 def warn_of_no_batch(sets: Sequence[MappedSet], epochs: int, size: int) -> None:
-    """Warn the caller of a reader that a pass of training had no full batch.
-
-    The original reader is silent about it, and a training loop that never runs says nothing.
-    """
+    """Warn the caller of a reader that a pass of training had no full batch."""
     most = max((made.groups for made in sets), default=0) * epochs
     warnings.warn(
         f"no batch: a pass draws {most:,} puzzles of a set, one of each group in each epoch, which "

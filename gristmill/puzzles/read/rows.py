@@ -121,8 +121,6 @@ class MappedSplit:
 def open_split(folder: OpenFolder, split: str, check: bool = True) -> MappedSplit:
     """Open the files of a split.
 
-    check: look at all numbers of the index arrays, too; default True.
-
     Raises BadInput, naming the file and the rule, for a file that is missing or damaged.
     """
     name = names.metadata(split)

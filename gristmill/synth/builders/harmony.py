@@ -262,10 +262,7 @@ _BATCH_ROWS: Final = 1000
 
 @dataclass(frozen=True)
 class Task:
-    """One part to make.
-
-    rows: how many of its rows are read; None for all.
-    """
+    """One part to make."""
 
     path: Path
     rows: int | None

@@ -23,10 +23,7 @@ _NONE_GOOD: Final = "a shard without a good row is not built, whatever `bad_rows
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be rendered.
-
-    synth_id: of the row, or None.
-    """
+    """A row that cannot be rendered."""
 
     row: int
     synth_id: str | None
@@ -90,10 +87,7 @@ class QuarantineWriter:
 
 
 class BadRows:
-    """Counts the bad rows of a shard over its parts, and keeps the first of them for an error.
-
-    allowed: how many rows may be set aside. table: of `gristmill.toml`, which says it.
-    """
+    """Counts the bad rows of a shard over its parts, and keeps the first of them for an error."""
 
     def __init__(self, allowed: int, table: str = _TABLES) -> None:
         self.count = 0

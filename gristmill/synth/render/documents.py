@@ -199,8 +199,6 @@ def assemble(
 ) -> Documents:
     """Encode the bodies of conversations and place them between their templates.
 
-    engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
-
     Raises ValueError if a body cannot be encoded, without naming the conversation.
     """
     if not conversations:

@@ -30,10 +30,7 @@ class Piece(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What one speaker says at once.
-
-    span: code of the content. thought: of an assistant, before the content.
-    """
+    """What one speaker says at once."""
 
     role: str
     content: str

@@ -109,10 +109,7 @@ def column_rules(column: pa.Array, name: str, texts: Sequence[str | None]) -> di
 def json_rules(
     texts: Sequence[str | None], doubted: Iterable[int], name: str = ""
 ) -> dict[int, str]:
-    """Return the rules of strict JSON that texts break, by index.
-
-    texts: values of a column; None is none.
-    """
+    """Return the rules of strict JSON that texts break, by index."""
     rules = {}
     for index in doubted:
         try:
