@@ -159,11 +159,7 @@ def config_notes(lake: Lake, record: Record) -> Iterator[Violation]:
 
 
 def config_rows(record: Record) -> dict[str, str]:
-    """Returns the config that matters, as text by `config/<key>`, for an event.
-
-    These are the fields that events always show (`in_event`), and those that are not at their
-    default. Numbers are texts, so that the UI plots no constant.
-    """
+    """Returns the config that matters, as text by `config/<key>`, for an event."""
     choices = _known().get(record.asset)
     rows = {}
     for key, name, rule in choices.choices() if choices else ():

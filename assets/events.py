@@ -34,12 +34,7 @@ _BY_SHARD: Final = frozenset({"synth/raw", "synth/ready_harmony"})
 
 
 def drop_rows(record: Record, root: Path) -> dict[str, dg.MetadataValue | str]:
-    """Returns the raw drops of an artifact, over any number of steps, as rows of an event.
-
-    Each drop is a link to the partition of its raw asset in the UI. A link has no host, so that it
-    leads to the server that shows the page. At most 8 are listed; none for an artifact that was
-    downloaded, sampled, or made from all partitions of another.
-    """
+    """Returns the raw drops of an artifact, over any number of steps, as rows of an event."""
     found: dict[str, str] = {}
     for name, address in _raw_drops(record, root):
         # A drop that several partitions were built from is shown without one.
@@ -231,12 +226,7 @@ def _is_zero(name: str, value: float, before: Record | None) -> bool:
 
 
 def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:
-    """Returns the numbers of an event, the first ones if there are too many.
-
-    Numbers that a builder names come before those that a drop names. What is left out is counted in
-    `counts left out`. A name such as `languages/en` may be text of a drop: it is cut and made
-    printable, and it takes no name that an event has already.
-    """
+    """Returns the numbers of an event, the first ones if there are too many."""
     numbers: dict[str, Any] = {}
     size = 0
     # Stable: otherwise the order of the record stays.

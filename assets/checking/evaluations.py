@@ -373,11 +373,7 @@ def settle_planned(
 
 
 def settle_ended(instance: dg.DagsterInstance, lake: Lake) -> list[dg.AssetCheckKey]:
-    """Report the states of checks whose run ended without evaluating them, as after a kill.
-
-    Findings on partitions that were retired or removed since are taken back, too. Returns the
-    checks that were reported.
-    """
+    """Report the states of checks whose run ended without evaluating them, as after a kill."""
     owners = owners_of_checks()
     assets = {}
     for key, record in _latest(instance, owners).items():

@@ -126,10 +126,7 @@ class Verdicts:
             self._keep(asset, name, verdicts)
 
     def replace(self, asset: str, name: str, verdicts: Iterable[Verdict]) -> None:
-        """Keep these verdicts of a check, which looked at everything that was registered.
-
-        Others stay on what was published while it looked, and nothing else.
-        """
+        """Keep these verdicts of a check, which looked at everything that was registered."""
         with self._connection:
             self._connection.execute(
                 "delete from verdicts where asset = ? and name = ? and subject not in "

@@ -512,10 +512,7 @@ class _Batch:
         return ready
 
     def _before(self, folder: Path, place: str, record: Record) -> set[str]:
-        """What the repository has of the version before, and of what was nested in it.
-
-        What is nested stays where the data version does, and where it is the build that is here.
-        """
+        """What the repository has of the version before, and of what was nested in it."""
         there = self._below(record.artifact)
         before = self._repository.record(self._head, place)
         found = _paths(before, place)

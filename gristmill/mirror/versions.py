@@ -199,10 +199,7 @@ def outer_of(record: Record) -> Input | None:
 
 
 def wrong_name(entry: Entry) -> str | None:
-    """Why a mirror cannot hold an artifact of this name, None where it can.
-
-    Every part of its path, and its partition, is a key: it means one thing to every store.
-    """
+    """Why a mirror cannot hold an artifact of this name, None where it can."""
     if f"{entry.artifact}/".startswith("drops/"):
         return "drops are no artifacts"
     keys = [*entry.artifact.split("/"), *([] if entry.partition is None else [entry.partition])]

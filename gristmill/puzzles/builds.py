@@ -457,11 +457,7 @@ def estimate(
 
 
 def takes(drop: Path, text: str, links: LinkRule = REFUSE_LINKS) -> str:
-    """About what a build by a recipe takes, in words.
-
-    drop: a folder anywhere. text: of a recipe whose sources are of this drop, as
-    `raw.drops.proposal` makes it.
-    """
+    """About what a build by a recipe takes, in words."""
     made = tomllib.loads(text)
     config = CONFIGS[made["kind"]](**made.get("settings", {}))
     folders = [drop / source.partition("/")[2] for source in made["sources"]]

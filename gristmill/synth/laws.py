@@ -111,9 +111,6 @@ class Values:
     """The documents of a split, whose values are checked as they are read.
 
     checked: False where they are not aligned: then the tokens are read alone.
-
-    Another law that needs the tokens takes them from here, so that a shard is read
-    once.
     """
 
     def __init__(
@@ -219,11 +216,7 @@ def _broken(
 
 
 class HashBounds:
-    """The highest hash of a valid conversation and the lowest hash of a train one.
-
-    No id is in both splits if the first is below the second: the memory for this
-    law does not grow with the number of conversations.
-    """
+    """The highest hash of a valid conversation and the lowest hash of a train one."""
 
     def __init__(self) -> None:
         self.highest_valid = -1
@@ -291,8 +284,6 @@ def kd_laws(
 
     valid_fraction: the configured fraction, which the split must obey; default not
         tested.
-
-    Memory does not grow with the datasets. The current progress gets the stage "laws" in shards.
     """
     numbers = [partition] if partition is not None else shard_numbers(root)
     if not numbers:
@@ -550,10 +541,7 @@ def harmony_law(subject: Subject) -> Iterator[Violation]:
 
 
 def harmony_manifest_law(subject: Subject) -> Iterator[Violation]:
-    """Yield a violation for each of both files that is not a JSON object.
-
-    Sizes and rows are not compared: an imported manifest may describe a larger folder.
-    """
+    """Yield a violation for each of both files that is not a JSON object."""
     for name in (MANIFEST, METADATA):
         yield from json_violations(subject.folder / name)
 

@@ -28,10 +28,7 @@ _MARK = re.compile(rb"[^ \t\r\n]")
 def check_nesting(
     octets: bytes, path: Path, limits: Limits = LIMITS, row: int | None = None
 ) -> None:
-    """Raise BadInput if a JSON text has more values, levels or digits of a number than allowed.
-
-    A text that passes cannot exhaust the stack or the memory of a parser, nor the time of int().
-    """
+    """Raise BadInput if a JSON text has more values, levels or digits of a number than allowed."""
     if has_more_values(octets, limits.values):
         raise BadInput(path, _many_values(limits), row)
     if is_deeper(octets, limits.depth):
@@ -46,8 +43,6 @@ def has_more_values(octets: bytes, most: int) -> bool:
     octets: the text; it need not be JSON, and a string that does not end is taken as in
         `is_deeper`.
     most: brackets and commas that are allowed. A text of no more bytes is not looked at.
-
-    A parser takes memory for each value, of which `[],` is one of three bytes.
     """
     if len(octets) <= most or _opened(octets, 0, len(octets)) <= most:
         return False
@@ -279,7 +274,6 @@ def way_to(head: bytes, is_it: Callable[[Way, bytes], bool]) -> Way | None:
     """The way to the first text, number or constant that `is_it` accepts; None where there is none.
 
     head: the begin of the text, which may be cut anywhere and need not be JSON.
-    is_it: takes the way to a value, and its JSON text.
     """
     way: list[str | None] = []
     for match in _KEY.finditer(head):

@@ -50,7 +50,6 @@ def list_files(
 ) -> Iterator[Entry]:
     """Yield every entry at and below a folder that is no folder itself, in no order.
 
-    folder: the drop, `root` or below it. It may itself be a link if links are followed.
     root, links: as for `files.open_file`. Links to folders inside the drop are refused.
     enter: takes the path of a subfolder relative to the drop, returns whether to list it;
         default: all are listed.

@@ -51,10 +51,7 @@ class Encoded(NamedTuple):
 
 
 class Encoder:
-    """Encodes texts as the reference of a tokenizer does: tiktoken for the pinned vocabularies.
-
-    Make it with `encoder` or `Tokenizer.encoder`. It does not pickle: each process makes its own.
-    """
+    """Encodes texts as the reference of a tokenizer does: tiktoken for the pinned vocabularies."""
 
     def __init__(self, tokenizer: TokenizerFile, engine: str = AUTO) -> None:
         if engine not in (*ENGINES, REFERENCE):
@@ -211,10 +208,7 @@ class EnginesDiffer(GristmillError):
 
 
 def sampled(source: str, first_row: int, rows: int) -> npt.NDArray[np.int64]:
-    """Return which of some rows are in the sample, counted from 0, ascending.
-
-    The sample depends on nothing else, so not on the number of workers.
-    """
+    """Return which of some rows are in the sample, counted from 0, ascending."""
     numbers = np.arange(first_row, first_row + rows, dtype=np.uint64)
     seed = np.uint64(zlib.crc32(source.encode(errors="surrogatepass")))
     mixed = ((numbers ^ (seed << np.uint64(32))) + np.uint64(1)) * _MIX

@@ -272,8 +272,6 @@ def event_line_laws(subject: Subject) -> Iterator[Violation]:
 
     subject: validated in the mode `current`; its input is the folder of the PGNs, which are not
         compared where they have other sizes than `sources.json` records.
-
-    Yields the violation `event_line_accounted` for the first 20 lines of a PGN without a game.
     """
     path, (pgn_folder,) = subject.folder, subject.inputs
     recorded, faults = read_json(folders.sources_file(path))

@@ -93,9 +93,6 @@ def json_violations(path: Path, links: LinkRule | None = None) -> Iterator[Viola
 def check_equal_configs(records: Sequence[Mapping[str, Any]], config: type[Any]) -> dict[str, Any]:
     """Return the config and code version that all records share.
 
-    config: the class of the configs. Its fields that change no byte may differ; they are left
-        out. A field that an older record does not have is at its default.
-
     Raises GristmillError if there are no records, or if two of them differ. It
     names both partitions and the keys.
     """

@@ -119,9 +119,6 @@ class Indexed:
     """An IndexedDataset with one sequence a document.
 
     dtype: of the values, int32 or uint8.
-
-    This object holds no array of all documents: a shard of the full run has
-    nineteen million of them.
     """
 
     path: Path
@@ -408,11 +405,7 @@ class MappedValues:
 
 
 class UnmappedValues:
-    """The values of one dataset, read from the file each time; `file` is the `.bin` file.
-
-    A read that fails is repeated after each of `waits`, in seconds, as Megatron does: storage in a
-    network can be away for a while.
-    """
+    """The values of one dataset, read from the file each time; `file` is the `.bin` file."""
 
     waits = (10, 20, 40)
 

@@ -150,11 +150,7 @@ def schema() -> pa.Schema:
 
 
 class TraceWriter:
-    """Writes a trace file; the size of its row groups does not depend on the batches.
-
-    Use it as a context manager. The file is complete after an exit without an
-    error.
-    """
+    """Writes a trace file; the size of its row groups does not depend on the batches."""
 
     def __init__(self, file: Path) -> None:
         import pyarrow.parquet as pq

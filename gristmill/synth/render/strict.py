@@ -67,9 +67,6 @@ def suspects(texts: pa.Array, keys: Sequence[int]) -> list[int]:
     """Return which texts may have a key twice in one object; the others certainly do not.
 
     texts: of type string, large_string or null, each of them JSON or null.
-
-    A key ends in a quote that no backslash is before, and nothing of this form is in a text. Keys
-    that end otherwise, in a backslash or with a space before the colon, are suspected.
     """
     import pyarrow as pa
 
