@@ -51,9 +51,7 @@ def tracer(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.asset)
-def test_a_builder_executes_nothing_that_its_digest_lacks(
-    tracer: Callable[[str], Path], kind: families.Kind
-) -> None:
+def test_a_builder_executes_nothing_that_its_digest_lacks(tracer, kind):
     file = tracer(kind.asset)
     modules = {str(path): name for name, path in Sources("gristmill").files.items()}
     executed = set()

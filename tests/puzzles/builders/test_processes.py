@@ -82,9 +82,7 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], di
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_builds_of_two_processes_have_equal_digests(
-    builds: tuple[dict[str, str], dict[str, str]], kind: str
-) -> None:
+def test_builds_of_two_processes_have_equal_digests(builds, kind):
     first, second = (
         {path: digest for path, digest in each.items() if path.startswith(f"{kind}/")}
         for each in builds
