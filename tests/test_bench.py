@@ -1,7 +1,5 @@
 """The kit of the benchmarks: what it prints, and when a run ends with status 1."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

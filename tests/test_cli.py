@@ -1,7 +1,5 @@
 """The command line: what it shows, where it takes its data root from, how it fails."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import hashlib

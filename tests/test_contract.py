@@ -1,7 +1,5 @@
 """Errors of the disk and the network, in the words of the user."""
 
-from __future__ import annotations
-
 import errno
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Damages of an artifact of every asset, and what finds each: a hash, a law, or building again."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

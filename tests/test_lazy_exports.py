@@ -1,7 +1,5 @@
 """Public names that load when they are first used."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

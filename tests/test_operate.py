@@ -1,7 +1,5 @@
 """`python operate.py`, as a process, from a folder that is not the checkout."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

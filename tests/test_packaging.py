@@ -1,7 +1,5 @@
 """What pip installs: the library alone from a wheel, everything from an editable checkout."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The servers of docs/deployment.md: the login before the UI, run by nginx, and the mails."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """README is typed in a fresh clone, line by line, in the environment that `make run` makes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Building again what a record names: what is compared, what is not judged, what stays as it is."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`trace` answers for every asset: down to raw files that are as it says."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

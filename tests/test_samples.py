@@ -1,7 +1,5 @@
 """Sample drops: marked, never mixed with real data, and removed with what was built from them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What files and the launchpad choose, and what pages say of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """What events say of partitions that are published, and of those that are not built."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Inboxes: the partitions that are built from a drop."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The check of notes on packs, and the views that a drop of annotations starts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

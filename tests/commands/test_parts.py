@@ -1,7 +1,5 @@
 """`gristmill parts`: shares of a partition as an array job runs them, and who has none."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`gristmill ui`: what it serves, and where. See also `tests/e2e/test_ui.py`."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

@@ -3,8 +3,6 @@
 The tests are one visit: they share an instance. Their pages are the pictures of the docs.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 With GRISTMILL_WHOLE (tests/budget.py) these are all rounds: 200 of first commands, 100 of others.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

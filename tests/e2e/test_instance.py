@@ -4,8 +4,6 @@ The tests build on each other in the order they stand in: they share one
 instance, since starting one takes long.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import shutil

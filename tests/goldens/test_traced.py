@@ -1,7 +1,5 @@
 """The digest of a builder's code has all that the builder executes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

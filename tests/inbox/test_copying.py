@@ -1,7 +1,5 @@
 """A copy into an inbox is there whole or not at all, wherever it is killed."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

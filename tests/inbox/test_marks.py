@@ -3,8 +3,6 @@
 See also `test_readiness.py`, for drops without marks.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

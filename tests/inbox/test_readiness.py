@@ -3,8 +3,6 @@
 See also `test_marks.py`, for what marks and lists say.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

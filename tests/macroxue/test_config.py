@@ -1,7 +1,5 @@
 """The configs: help texts, choices and bounds."""
 
-from __future__ import annotations
-
 import pytest
 
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig

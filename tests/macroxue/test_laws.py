@@ -1,7 +1,5 @@
 """Laws of 2048: what is broken is a violation that names its place."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence

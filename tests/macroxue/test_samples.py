@@ -1,7 +1,5 @@
 """Sample drops: the player, the rules of the game, the raw form, equal bytes for equal seeds."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

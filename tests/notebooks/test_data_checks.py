@@ -1,7 +1,5 @@
 """The notebooks: their cells run over a small data root."""
 
-from __future__ import annotations
-
 import json
 import sys
 from types import ModuleType

@@ -1,7 +1,5 @@
 """What gives a value of a puzzle dataset, and where a person writes another one."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

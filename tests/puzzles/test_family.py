@@ -1,7 +1,5 @@
 """The catalog of the puzzle family: folders without a record, samples, tables."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The tables of datasets: what chooses them, what they draw, and which row the page draws."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

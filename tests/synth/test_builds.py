@@ -1,7 +1,5 @@
 """What a person reads who builds SYNTH without a Dagster run, and what files give for a shard."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

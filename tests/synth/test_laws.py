@@ -1,7 +1,5 @@
 """Laws of Harmony shards, of Megatron datasets, and of their manifest over the published family."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

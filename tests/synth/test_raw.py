@@ -1,7 +1,5 @@
 """What arrives: the files of a drop, what becomes of each, `[render]` of a recipe, and fetching."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator

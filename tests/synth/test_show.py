@@ -1,7 +1,5 @@
 """Shown tokens: their texts, spans and masks; the picture of a document."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """Tokenizers that people bring: from the drop to the published folder, and what is shown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 The older code comes out of the history, and runs with the libraries of now.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

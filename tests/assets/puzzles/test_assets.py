@@ -1,7 +1,5 @@
 """Puzzles through Dagster: recipes to datasets, with their records and checks."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace

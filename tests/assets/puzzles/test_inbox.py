@@ -1,7 +1,5 @@
 """The inboxes of puzzles: which runs a raw drop and a recipe file start, tick by tick."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import dagster as dg

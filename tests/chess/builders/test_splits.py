@@ -1,7 +1,5 @@
 """Splits of games, games that equal an earlier one, and subsets that keep their strata."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Laws of datasets, caches and legacy rows on damaged copies."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Laws of PGNs and valid games on damaged copies, and notes."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

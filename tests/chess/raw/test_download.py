@@ -1,7 +1,5 @@
 """A month out of the archive or a drop: downloads from a scripted server, and its record."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

@@ -1,7 +1,5 @@
 """Drops of chess and collections: what is taken, what is refused, and the PGNs out of them."""
 
-from __future__ import annotations
-
 import bz2
 import errno
 import gzip

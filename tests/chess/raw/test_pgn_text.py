@@ -1,7 +1,5 @@
 """Names and texts of PGN: limits, first bytes, words between moves, and other spellings."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

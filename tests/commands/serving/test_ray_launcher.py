@@ -1,7 +1,5 @@
 """The launcher for a Ray cluster: what it asks for, and which runs it takes for dead."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

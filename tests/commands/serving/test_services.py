@@ -1,7 +1,5 @@
 """The services of `gristmill ui`: they end together, and another daemon is noticed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

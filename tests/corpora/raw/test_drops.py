@@ -3,8 +3,6 @@
 Places of the corpora, and which files of a repository become a drop.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

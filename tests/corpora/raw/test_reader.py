@@ -1,7 +1,5 @@
 """Which form a row has, and what a record takes from it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

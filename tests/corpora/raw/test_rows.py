@@ -3,8 +3,6 @@
 The rows of JSON files, and of every other format.
 """
 
-from __future__ import annotations
-
 import errno
 import gzip
 import json

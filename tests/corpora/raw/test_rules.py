@@ -3,8 +3,6 @@
 Which records stay: rules that draw by hashes, the same on every machine.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Packing whole drops: goldens, parts, workers, resumption, quarantine, warnings, tables."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """Merge: every row and table of the pool against the packs; refusals; bytes the same anyhow."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

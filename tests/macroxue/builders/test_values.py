@@ -1,7 +1,5 @@
 """The value sidecar against the rule in pure Python, its laws, and the score of real games."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """Rows and side files of packs, the kinds of folders, and what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

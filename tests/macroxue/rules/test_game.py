@@ -1,7 +1,5 @@
 """Moves, true ranks, missing steps and symmetries; board_eval in each implementation."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ARC datasets, against the oracle; the same bytes however they are built."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

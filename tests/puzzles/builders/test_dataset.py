@@ -1,7 +1,5 @@
 """The base of the builders: the files of the contract, the same ones however they are built."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Datasets of grids: their rows, groups, splits and sets; the same bytes after a kill."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Datasets of mazes, the real one byte for byte."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

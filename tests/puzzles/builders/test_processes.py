@@ -1,7 +1,5 @@
 """Two builds in different processes give the same bytes, whatever differs around them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

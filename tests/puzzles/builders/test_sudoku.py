@@ -1,7 +1,5 @@
 """Sudoku datasets: the bytes of the page, at any worker count and order, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Domino games beside the same game in plain Python."""
 
-from __future__ import annotations
-
 from collections import Counter
 from math import factorial
 

@@ -1,7 +1,5 @@
 """Where the cells of grids stand in rows of tokens, and which token a cell has."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

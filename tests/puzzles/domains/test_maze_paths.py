@@ -1,7 +1,5 @@
 """Findings of mazes beside plain Python, and which mazes are the same."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A batch: shapes that do not fit together are refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Every law of ARC datasets finds what breaks it, and nothing in what the builder writes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The contract, and what augmentation may not change: what breaks them is found, nothing else."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Sequence

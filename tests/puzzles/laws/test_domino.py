@@ -1,7 +1,5 @@
 """The laws of Domino name what was changed in a dataset."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What breaks the rules of grids and of mazes is found, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Laws of Sudoku datasets: each finds the damage that it is for, in the row where it is."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

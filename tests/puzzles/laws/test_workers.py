@@ -1,7 +1,5 @@
 """Laws in threads: the findings, their texts and their order are those of one thread."""
 
-from __future__ import annotations
-
 import os
 import re
 import threading

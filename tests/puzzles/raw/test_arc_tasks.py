@@ -1,7 +1,5 @@
 """ARC tasks: which files, and what a file must hold."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

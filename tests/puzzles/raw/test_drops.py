@@ -1,7 +1,5 @@
 """Which files of a repository of puzzles become a drop."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Packed files that would be passed over in silence."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

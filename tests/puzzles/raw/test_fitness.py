@@ -1,7 +1,5 @@
 """How many rows are puzzles, what is wrong with the others, and what a recipe must say."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

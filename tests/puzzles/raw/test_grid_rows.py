@@ -1,7 +1,5 @@
 """Rows of grids: what a row is, which files are read, and what is refused with its line."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Built-in recipes: each is one that a file could say."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

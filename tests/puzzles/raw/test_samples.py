@@ -1,7 +1,5 @@
 """The sample drops: the same bytes on every machine, and puzzles that builders take."""
 
-from __future__ import annotations
-
 import csv
 import json
 from hashlib import sha256

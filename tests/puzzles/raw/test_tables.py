@@ -1,7 +1,5 @@
 """Tables and banks: their rows are those of Python's csv, and what is wrong has its line."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

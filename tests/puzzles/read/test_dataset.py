@@ -1,7 +1,5 @@
 """The training reader: its face, passes, states, data loaders, damaged files."""
 
-from __future__ import annotations
-
 import json
 import mmap
 import pickle

@@ -1,7 +1,5 @@
 """Rows of a dataset: in batches, whatever their size."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which rows stay, by the values of the project's rules."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows of Harmony to a dataset: ids, labels, spans, what is left out, and files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which drop the Harmony dataset is built from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

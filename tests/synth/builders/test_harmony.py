@@ -1,7 +1,5 @@
 """Raw rows to Harmony rows: what is kept, how it is written, which files a shard takes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """A batch of rows that passes a cap on tokens, and wrong answers of the fast engine in a part."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from pathlib import Path

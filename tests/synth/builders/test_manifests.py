@@ -1,7 +1,5 @@
 """The manifests of Harmony and Megatron datasets."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Megatron's files: their bytes, their alignment and digest, and what Megatron asks them for."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Documents by number: tokens, mask and span of Megatron's files, and the raw row of each."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """An index is made once, apart, and appears whole, whoever else looks or dies."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

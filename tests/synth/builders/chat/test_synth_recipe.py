@@ -1,7 +1,5 @@
 """The built-in recipe of SYNTH gives the bytes of `synth/kd_shards` of the same files."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Sequence
