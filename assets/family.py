@@ -137,12 +137,8 @@ def family_of(
 ) -> Family:
     """Returns the definitions of a family.
 
-    name: of `gristmill.families.FAMILIES`.
-    partitions: by name, those that are not dynamic; default: all are.
     inboxes: takes the definitions by key, and returns further arguments of `Inbox` by the name of
         the inbox; default: none.
-    checks: takes the definitions by key, and returns checks beside those of every asset.
-    others: further arguments of `Family`.
     """
     catalog, known = families.catalog(name), partitions or {}
     assets = [kind for kind in catalog.kinds if isinstance(kind, Asset)]

@@ -251,10 +251,8 @@ def most_together(policies: Iterable[dg.BackfillPolicy | None]) -> int:
 def ranges(wanted: Collection[str], known: Sequence[str], most: int) -> Iterator[list[str]]:
     """Yields the wanted partitions, those of one run together.
 
-    wanted: partition keys, all among `known`.
     known: all partition keys of the asset, in its order. A run takes all keys from its first to
         its last one, so one that is not wanted ends a run.
-    most: how many partitions a run may have.
     """
     together: list[str] = []
     for key in known:

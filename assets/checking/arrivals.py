@@ -78,10 +78,7 @@ def taken(
 def retire(
     instance: dg.DagsterInstance, inbox: Inbox, drop: str, partitions: Collection[str]
 ) -> None:
-    """Say that a drop is gone on purpose. Its data version stays, so that nothing becomes stale.
-
-    partitions: those that `taken` names.
-    """
+    """Say that a drop is gone on purpose. Its data version stays, so that nothing becomes stale."""
     for key, event in _newest(instance, inbox, _MATERIALIZED, partitions).items():
         tags = (event.asset_materialization.tags or {}) if event.asset_materialization else {}
         version = {name: value for name, value in tags.items() if name == DATA_VERSION}

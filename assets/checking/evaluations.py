@@ -183,10 +183,7 @@ _MOST_LINES: Final = 3
 
 
 def adopt(instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: Verdicts) -> None:
-    """Take what stands on disk, and from events what was reported and which builds failed.
-
-    Verdicts that are kept stay.
-    """
+    """Take what stands on disk, and from events what was reported and which builds failed."""
     keys, asset = checked.partitions(instance), checked.asset.key
     if keys is None:
         found = newest_version(instance, asset)

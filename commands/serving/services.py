@@ -72,10 +72,7 @@ class ShortLog:
         """The last reason of each sensor."""
 
     def lines(self, line: str) -> Iterator[str]:
-        """Yield what is shown of a line.
-
-        line: without its end. What is no line of Dagster's log goes with the line before it.
-        """
+        """Yield what is shown of a line."""
         bare = _COLOURS.sub("", line)
         found = _LINE.fullmatch(bare)
         if found is None:

@@ -125,10 +125,7 @@ class Sources:
         return found[0]
 
     def line(self, place: Place) -> str:
-        """Returns a line with the hex sha256 of a definition, and those of what it names.
-
-        place: of the definition.
-        """
+        """Returns a line with the hex sha256 of a definition, and those of what it names."""
         digest, references = self._of(place)
         return " ".join([digest, *(self._of(each)[0] for each in references)]) + "\n"
 

@@ -133,8 +133,6 @@ def _feature(kind: pa.DataType) -> dict[str, Any]:
 def card(place: Path, before: str = "") -> str:
     """The text of a README.md.
 
-    place: folder of an artifact. before: the README that stands.
-
     Raises GristmillError for a folder without rows, and where rows are in no file that other
     programs read: `gristmill project` writes these as Parquet. Else as `completed`.
     """

@@ -167,7 +167,6 @@ _FILE_BYTES: Final = 256 << 20
 def project(place: Path, out: Path, to: str = PARQUET, most: int | None = None) -> dict[str, int]:
     """Write the rows of an artifact for other programs into a new folder.
 
-    place: folder of the artifact. out: a folder that does not exist; it is whole or not there.
     to: one of `FORMATS`, or Parquet with a README.md. most: as of `write`.
 
     Returns the rows, tokens or texts of each file, by its path in the folder; of Parquet

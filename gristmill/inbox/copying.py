@@ -160,9 +160,6 @@ class Copied:
 def source_files(source: Path, links: LinkRule) -> dict[str, int]:
     """Returns the bytes of each file to copy, by its path in the source; a file's path is its name.
 
-    source: a folder or a file that a person named.
-    links: what happens to links in it.
-
     Raises BadInput for an entry that a drop may not hold, a source that says that it is not
     complete, a name as `unfit_name` says, and one without files; OSError where it cannot be read.
     """

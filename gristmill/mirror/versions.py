@@ -233,7 +233,6 @@ def chosen(
 
     names: an artifact's path in the data root, a folder above some, `path@partition` for one
         partition of a shared folder, or an asset as `macroxue/pack`.
-    where: what was searched, for the error.
 
     Raises GristmillError for a name that means nothing.
     """
@@ -301,8 +300,6 @@ def _pinned(store: Store, versions: Sequence[Version], version: str, sha256: str
 
 def lines(url: str | Store, names: Sequence[str] = ()) -> Iterator[str]:
     """A line for each version, the newest first: what it is, when it was pushed, and its sha256.
-
-    url, names: as for `pull`.
 
     Raises MirrorError where the mirror cannot be read, GristmillError for a name that means
     nothing.

@@ -44,10 +44,7 @@ RECIPES_INBOX = f"{drops.INBOX}/{FOLDER}"
 
 
 def recipes(lake: DataRoot) -> dict[str, Recipe]:
-    """Returns the recipes by name; a file takes the place of a built-in recipe.
-
-    lake: the data root. A file that is refused counts as none: the inbox reports it.
-    """
+    """Returns the recipes by name; a file takes the place of a built-in recipe."""
     found = dict(BUILT_IN)
     links = lake.rules(RECIPES_INBOX)[0]
     folder = lake.inbox(RECIPES_INBOX)

@@ -133,7 +133,6 @@ class Values:
     def ids(self, first: int, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         """Return the tokens of whole documents; check them if all before them were checked.
 
-        first: number of the first document.
         edges: int64 [D + 1], as `Indexed.bounds` returns them.
         """
         ids: npt.NDArray[np.int32] = self.tokens.load(int(edges[0]), int(edges[-1]))

@@ -216,11 +216,8 @@ def members(
 ) -> Iterator[tuple[str | int, Any]]:
     """The members of one large JSON object or array, each parsed alone: (key or index, value).
 
-    texts: parts of the UTF-8 text in order, as `lines.reads` yields them.
-    path: the file, for errors.
     limits: `line_bytes` counts for each member, `rows` for their number, the others
         as in `load_json`.
-    made: as in `load_json`, for objects in members.
 
     Memory: a few times one member, whatever the size of the file. A key that occurs twice
     is yielded twice. Raises BadInput, with the 1-based number of the member as row.

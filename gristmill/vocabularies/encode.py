@@ -176,10 +176,7 @@ def find_encoder(vocabulary: Vocabulary, data_root: Path, engine: str = AUTO) ->
 
 
 def encoding(vocabulary: Path) -> tiktoken.Encoding:
-    """tiktoken's encoding for ordinary text, from the o200k file at `vocabulary`.
-
-    Raises as `encoder`.
-    """
+    """tiktoken's encoding for ordinary text, from the o200k file at `vocabulary`."""
     return engines.tiktoken_encoding(O200K, vocabulary)
 
 

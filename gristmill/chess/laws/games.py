@@ -538,10 +538,7 @@ def _replaced(file: Path) -> Iterator[Violation]:
 
 
 def no_valid_game(record: Record) -> Iterator[Violation]:
-    """Yield `no_valid_game` where every game of the PGN is rejected, with reasons and settings.
-
-    record: of the artifact `chess/valid_games`.
-    """
+    """Yield `no_valid_game` where every game of the PGN is rejected, with reasons and settings."""
     counts, total = record.counts, record.counts.get("total_games", 0)
     if not total or counts.get("valid_games"):
         return
@@ -558,10 +555,7 @@ def no_valid_game(record: Record) -> Iterator[Violation]:
 
 
 def no_game(record: Record, _: Path) -> Iterator[Violation]:
-    """Yield `no_game` where no valid game of the month is in a split, with reasons and settings.
-
-    record: of the artifact `chess/game_dataset`.
-    """
+    """Yield `no_game` where no valid game of the month is in a split, with reasons and settings."""
     counts = record.counts
     total, taken = (counts.get(name, 0) for name in ("input_games", "eligible_games"))
     if counts.get("spliceable_games"):

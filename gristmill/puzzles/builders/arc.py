@@ -94,9 +94,6 @@ class Selection:
 def select(tasks: Sequence[ArcTask], config: ArcConfig) -> Selection:
     """Return the tasks that a dataset is made of.
 
-    tasks: of all sources, in any order.
-    config: `leaks` counts.
-
     Raises BadInput for an id that two files have, for a test pair that another task has for
     training, and for one that is a demonstration of its own task; with `leaks = "drop"` only for
     files of one id and one role that differ.

@@ -425,10 +425,7 @@ def puzzle_notes(folder: Path) -> Iterator[Violation]:
 
 
 def equal_tasks(sources: Sources) -> list[tuple[str, str]]:
-    """The ARC tasks that have the pairs of an earlier one, and that one: paths of their files.
-
-    sources: of the dataset. None of another kind of puzzle is among them.
-    """
+    """The ARC tasks that have the pairs of an earlier one, and that one: paths of their files."""
     first_of: dict[str, str] = {}
     pairs = [
         (first_of.setdefault(str(file.facts["task_hash"]), _named(file)), _named(file))

@@ -145,9 +145,6 @@ def source_files(
 
     kind: of the recipe. ARC tasks are in folders one level below the source, all other puzzles in
         the source itself, as are the files of Kaggle.
-    folder: the source.
-    links: what happens to links; default: they are refused.
-    subsets: folders and subsets of ARC that are read; default: all.
 
     Raises BadInput for a link, pipe, socket or device with the name of such a file, and for a
     subset of ARC without solutions, OSError where a folder cannot be read.

@@ -33,10 +33,7 @@ def shard_name(number: str) -> str:
 
 
 def shards(folder: Path) -> dict[str, Path]:
-    """Return the Harmony shards of a folder by number ("00"), sorted.
-
-    folder: is not searched below.
-    """
+    """Return the Harmony shards of a folder by number ("00"), sorted."""
     paths = sorted(folder.glob(shard_name("*")))
     return {path.stem.removeprefix(_PREFIX): path for path in paths}
 

@@ -157,7 +157,6 @@ class Indexed:
     def bounds(self, first: int, last: int) -> npt.NDArray[np.int64]:
         """Return where documents begin: int64 [last - first + 1], in values.
 
-        first: number of the first document.
         last: number after the last document. The last bound is where document
             last - 1 ends.
 

@@ -41,18 +41,12 @@ class BadRow(NamedTuple):
 
 
 def path(number: str) -> str:
-    """Return the path of a quarantine file, relative to the root of the dataset.
-
-    number: of the shard in two digits, as "00".
-    """
+    """Return the path of a quarantine file, relative to the root of the dataset."""
     return f"quarantine/quarantine_{number}.jsonl"
 
 
 def packed(rows: Iterable[BadRow]) -> bytes:
-    """Return bad rows as a part keeps them: a JSON array a line.
-
-    rows: in row order.
-    """
+    """Return bad rows as a part keeps them: a JSON array a line."""
     return "".join(json.dumps(row) + "\n" for row in rows).encode("ascii")
 
 

@@ -163,10 +163,7 @@ class Documents:
     by_tiktoken: encode.Tokens = field(default_factory=_none)
 
     def first(self, count: int) -> Documents:
-        """Return the first documents.
-
-        count: how many, at most D.
-        """
+        """Return the first documents."""
         tokens = int(self.lengths[:count].sum(dtype=np.int64))
         runs = int(self.run_counts[:count].sum(dtype=np.int64))
         return replace(
