@@ -159,11 +159,7 @@ def config_notes(lake: Lake, record: Record) -> Iterator[Violation]:
 
 
 def config_rows(record: Record) -> dict[str, str]:
-    """Returns the config that matters, as text by `config/<key>`, for an event.
-
-    These are the fields that events always show (`in_event`), and those that are not at their
-    default. Numbers are texts, so that the UI plots no constant.
-    """
+    """Returns the config that matters, as text by `config/<key>`, for an event."""
     choices = _known().get(record.asset)
     rows = {}
     for key, name, rule in choices.choices() if choices else ():
@@ -177,10 +173,7 @@ def config_rows(record: Record) -> dict[str, str]:
 
 
 def refused_values(run_config: Mapping[str, Any]) -> list[str]:
-    """Returns what the launchpad's values of a run break, of all its assets; empty if nothing.
-
-    Dagster has compared types and choices before the run starts, but knows no ranges.
-    """
+    """Returns what the launchpad's values of a run break, of all its assets; empty if nothing."""
     refused = []
     for asset, choices in _known().items():
         kind, name = place_in_run(choices)
@@ -211,10 +204,7 @@ def given_values(asset: str, words: Sequence[str]) -> dict[str, Any]:
 
 
 def run_config(asset: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the config of a run that has these values, as the launchpad writes it.
-
-    values: as `given_values` returns them; none for a run that chooses nothing.
-    """
+    """Returns the config of a run that has these values, as the launchpad writes it."""
     if not values:
         return {}
     kind, name = place_in_run(_known()[asset])

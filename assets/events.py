@@ -34,12 +34,7 @@ _BY_SHARD: Final = frozenset({"synth/raw", "synth/ready_harmony"})
 
 
 def drop_rows(record: Record, root: Path) -> dict[str, dg.MetadataValue | str]:
-    """Returns the raw drops of an artifact, over any number of steps, as rows of an event.
-
-    Each drop is a link to the partition of its raw asset in the UI. A link has no host, so that it
-    leads to the server that shows the page. At most 8 are listed; none for an artifact that was
-    downloaded, sampled, or made from all partitions of another.
-    """
+    """Returns the raw drops of an artifact, over any number of steps, as rows of an event."""
     found: dict[str, str] = {}
     for name, address in _raw_drops(record, root):
         # A drop that several partitions were built from is shown without one.
@@ -133,8 +128,6 @@ def event_metadata(
 
     sample: takes the folder, and returns the number of the row of its main table that is drawn;
         default: the first.
-
-    Whatever a drop holds, the whole stays small: what is cut says how much was left out.
     """
     record, folder = published.record, published.folder
     metadata: dict[str, Any] = _picture(published, sample)
@@ -173,10 +166,7 @@ def _numbers(published: Published) -> dict[str, Any]:
 
 
 def _picture(published: Published, sample: Callable[[Path], int]) -> dict[str, Any]:
-    """The picture of one row, where Dagster shows it inline.
-
-    An artifact without rows or pictures, or with a damaged file, which its checks report, has none.
-    """
+    """The picture of one row, where Dagster shows it inline."""
     from gristmill.browse.opening import pictured_table  # it loads NumPy
     from gristmill.browse.source import OF_CONTENTS
 
@@ -236,12 +226,7 @@ def _is_zero(name: str, value: float, before: Record | None) -> bool:
 
 
 def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:
-    """Returns the numbers of an event, the first ones if there are too many.
-
-    Numbers that a builder names come before those that a drop names. What is left out is counted in
-    `counts left out`. A name such as `languages/en` may be text of a drop: it is cut and made
-    printable, and it takes no name that an event has already.
-    """
+    """Returns the numbers of an event, the first ones if there are too many."""
     numbers: dict[str, Any] = {}
     size = 0
     # Stable: otherwise the order of the record stays.
@@ -277,7 +262,6 @@ _MOST_REASON, _MOST_TRACE = 2000, 10_000
 class Target:
     """One partition of an asset.
 
-    partition: its key, None for an asset without partitions.
     from_drop: whether the partition is a drop, which a person can take away.
     """
 
@@ -304,10 +288,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a partition was not built.
-
-    trace: the stack trace of an error that the library does not expect, else empty.
-    """
+    """Why a partition was not built."""
 
     reason: str
     error: str
@@ -342,7 +323,6 @@ class Problem:
         """Returns the event that shows the reason on the page of the partition.
 
         root: the data root. The description has paths relative to it, the metadata whole ones.
-        status: what failed; default "failed": the build.
         """
         below = self.below(root)
         shown = f"{status}: {escape(below.reason)}"  # the UI shows it as Markdown

@@ -71,10 +71,7 @@ GROUPS: Final = {
 def with_subjects(
     assets: Iterable[dg.AssetsDefinition | dg.AssetSpec],
 ) -> Sequence[dg.AssetsDefinition | dg.AssetSpec]:
-    """Returns assets with their family as owner, their group's subject and its page.
-
-    Those whose group is not in `GROUPS` are left as they are.
-    """
+    """Returns assets with their family as owner, their group's subject and its page."""
     return dg.map_asset_specs(_with_subject, assets)
 
 
@@ -105,11 +102,6 @@ class Family:
     assets: external and built assets. `gristmill materialize` builds them in this order where
         their dependencies leave the order open. The sensor `followers` evaluates those that have
         an automation condition.
-    checks: the checks of those assets; default none.
-    jobs: results of `dg.define_asset_job`; default none.
-    inboxes: the folders below `drops/` that the family watches; default none.
-    schedules: default none.
-    resources: resources in addition to `lake`, by resource key; default none.
     available: returns the partition keys that `materialize --all` builds; an empty collection
         also leaves out the assets without partitions. Default None: every known key.
     """
@@ -145,12 +137,8 @@ def family_of(
 ) -> Family:
     """Returns the definitions of a family.
 
-    name: of `gristmill.families.FAMILIES`.
-    partitions: by name, those that are not dynamic; default: all are.
     inboxes: takes the definitions by key, and returns further arguments of `Inbox` by the name of
         the inbox; default: none.
-    checks: takes the definitions by key, and returns checks beside those of every asset.
-    others: further arguments of `Family`.
     """
     catalog, known = families.catalog(name), partitions or {}
     assets = [kind for kind in catalog.kinds if isinstance(kind, Asset)]
@@ -202,10 +190,7 @@ def _defined(key: str) -> dg.AssetsDefinition:
 
 
 def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsDefinition:
-    """Returns the definition of an asset.
-
-    partitions: by name, those that are not dynamic; default: all are.
-    """
+    """Returns the definition of an asset."""
     declared: dict[str, Any] = {
         "key": asset.asset.split("/"),
         "deps": [
@@ -354,10 +339,7 @@ def checks_of(
     wanted: Sequence[Rule],
     name: str,
 ) -> dg.AssetChecksDefinition:
-    """Returns checks that look at the partitions of a run and speak for all.
-
-    below: folder relative to the data root that holds the asset's artifacts.
-    """
+    """Returns checks that look at the partitions of a run and speak for all."""
     checked = registered(asset, below, wanted)
     specs = [
         dg.AssetCheckSpec(

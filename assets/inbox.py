@@ -23,10 +23,7 @@ _ADDING_TRIALS = 20
 
 @dataclass(frozen=True)
 class Start:
-    """One run that a drop starts, or would start.
-
-    waiting: what the run waits for, as `waits for the drop concept_arc`; default empty: it starts.
-    """
+    """One run that a drop starts, or would start."""
 
     assets: Sequence[dg.AssetsDefinition]
     partition: str
@@ -44,9 +41,7 @@ class Inbox:
     partitions: the partitions that are built from a drop: those that `keys_of` names. Without it
         of dynamic partitions and those of time the one with the drop's key, and all static ones.
         An arrival adds dynamic ones.
-    targets: the assets that a drop's runs build, one run for each partition; one that nobody asks
-        for (`Asset.is_asked`) is left out.
-    job: the job that the runs belong to; default None: a run over `targets`.
+    targets: the assets that a drop's runs build; one that nobody asks for is left out.
     keys_of: takes the path of a settled drop and returns the partitions that are built from it;
         default None: see `partitions`.
     starts: for a drop that is built into partitions of other keys, or into none: takes the
@@ -115,10 +110,7 @@ class Inbox:
         arrivals: Iterable[Arrival],
         starts: Iterable[Start] = (),
     ) -> dict[str, list[str]]:
-        """Returns the keys that are not yet dynamic partitions of the instance, by definition.
-
-        starts: the runs of these drops; default: their partitions are those of the drops.
-        """
+        """Returns the keys that are not yet dynamic partitions of the instance, by definition."""
         wanted: dict[str, dict[str, None]] = {}
         if built_in := self.built_in():
             # As by a version that had other definitions of these partitions.

@@ -35,8 +35,6 @@ def pushed(
 ) -> list[mirroring.Pushed]:
     """Push published artifacts to a mirror, and return what became of each, in their order.
 
-    mirror: not empty. progress: gets the stage "push" in bytes.
-
     An error is what became of an artifact; nothing is raised for one of the library or of a file.
     """
     try:
@@ -131,10 +129,8 @@ def publish_asset(
 ) -> Iterator[Event]:
     """Publish the run's partitions of one asset, and report each with its record.
 
-    context: the context of the asset's step. The asset has `output_required=False`.
     build_of: takes a partition key (None for an asset without partitions) and returns what is
         to be built.
-    sample: takes the folder of an artifact, and returns the number of the row that is drawn.
 
     Yields one event for each partition. If a build raises NothingToBuild or fails, the event is an
     observation with the reason: the partition does not count as materialized. A run without a

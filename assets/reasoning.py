@@ -77,10 +77,7 @@ def shard_checks(manifest: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
 
 
 def quality_checks(report: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
-    """Returns the checks of the daily report; `drift` and `invariance` block, `coverage` warns.
-
-    The newest report counts. report: the asset of the reports.
-    """
+    """Returns the checks of the daily report; `drift` and `invariance` block, `coverage` warns."""
     rules = [
         Rule(
             name,

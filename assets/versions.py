@@ -85,10 +85,7 @@ def input_tags(asset: dg.AssetKey, version: str, pointer: str) -> dict[str, str]
 def latest(
     instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
 ) -> dict[str, tuple[str, int]]:
-    """Returns data version and storage id of each key's latest materialization.
-
-    keys: partition keys; those without a materialization are left out of the result.
-    """
+    """Returns data version and storage id of each key's latest materialization."""
     newest = {}
     found = latest_events(instance, asset, keys)
     for start in range(0, len(keys), _KEYS_IN_QUERY):
@@ -244,10 +241,7 @@ the partitions are then reported once more.
 
 
 def most_together(policies: Iterable[dg.BackfillPolicy | None]) -> int:
-    """Returns how many partitions one run of some assets may have.
-
-    policies: of the assets; None: each partition has a run of its own.
-    """
+    """Returns how many partitions one run of some assets may have."""
     allowed = (
         1 if policy is None else policy.max_partitions_per_run or MOST for policy in policies
     )
@@ -257,10 +251,8 @@ def most_together(policies: Iterable[dg.BackfillPolicy | None]) -> int:
 def ranges(wanted: Collection[str], known: Sequence[str], most: int) -> Iterator[list[str]]:
     """Yields the wanted partitions, those of one run together.
 
-    wanted: partition keys, all among `known`.
     known: all partition keys of the asset, in its order. A run takes all keys from its first to
         its last one, so one that is not wanted ends a run.
-    most: how many partitions a run may have.
     """
     together: list[str] = []
     for key in known:
@@ -274,10 +266,7 @@ def ranges(wanted: Collection[str], known: Sequence[str], most: int) -> Iterator
 
 
 def run_tags(keys: Sequence[str | None]) -> Mapping[str, str]:
-    """Returns the tags of a run of some partitions.
-
-    keys: one key or several that follow each other; [None] for an asset without partitions.
-    """
+    """Returns the tags of a run of some partitions."""
     first, last = keys[0], keys[-1]
     if first is None or last is None:
         return {}
@@ -301,10 +290,7 @@ def last_run(
 def step_output(
     context: dg.AssetExecutionContext, events: Sequence[dg.AssetMaterialization]
 ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetMaterialization]:
-    """Yields the output of a step, and again the events that came before it where it hides them.
-
-    events: of all partitions of the run, which the step has yielded; at least one.
-    """
+    """Yields the output of a step, and again the events that came before it where it hides them."""
     yield dg.MaterializeResult(metadata={UNREPORTED: True})
     if _is_hidden(context, events[-1]):
         yield from events

@@ -75,10 +75,7 @@ def is_alive(signature: str) -> bool:
 
 
 def is_running(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool | None:
-    """Returns whether the process of a run lives on this machine; None if it has named none.
-
-    Before its first step a run has no tag: then the first event that names a process counts.
-    """
+    """Returns whether the process of a run lives on this machine; None if it has named none."""
     if signature := run.tags.get(TAG):
         return is_alive(signature)
     for event in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):

@@ -4,8 +4,6 @@ A long suite is a matrix, such as the kills of a build at each call. Each commit
 so that a commit passes what the one before passed; `make soak` runs the whole.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Sequence

@@ -11,8 +11,6 @@ kept, too. What the steps of a run print is shown after them, not by four proces
 `python -m tests.dagster_caches WORDS` is `gristmill WORDS` with them.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

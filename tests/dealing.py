@@ -3,8 +3,6 @@
 The tests of a file share fixtures and may build on each other, so one worker runs them, in order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module

@@ -1,7 +1,5 @@
 """A port for a server that a test starts."""
 
-from __future__ import annotations
-
 import random
 import socket
 

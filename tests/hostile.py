@@ -1,7 +1,5 @@
 """Text that a drop may hold and that must stay text wherever it is shown."""
 
-from __future__ import annotations
-
 HOST = "evil.example"
 """In every text; no element of a page may lead there."""
 TEXTS = (

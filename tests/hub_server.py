@@ -3,8 +3,6 @@
 Only what `huggingface_hub` asks for when it fetches, and when it publishes without Xet.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -3,8 +3,6 @@
 Each worker of `pytest -n` collects all files, and runs half of them.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

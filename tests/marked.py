@@ -1,7 +1,5 @@
 """Drops that are marked as samples, whatever they hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gristmill.inbox.marks import mark_of, sums_in, written_sums

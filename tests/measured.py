@@ -5,8 +5,6 @@ variable a run writes what was long into a file; `tests/test_measured.py` compar
 tests, `tests/measured.json`, with the marks.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Generator

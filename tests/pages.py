@@ -3,8 +3,6 @@
 A block that is not typed has a line before it that no page shows: `[fragment]: # (WHY)`.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where the tests find the checkout and the real data."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Sequence

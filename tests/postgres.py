@@ -1,7 +1,5 @@
 """A Postgres server for tests: Debian's, as the user nobody, gone with the test."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Folders that nobody can write, root included: bind mounts in a namespace of the command."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Why the account of a family refuses a drop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 A run of the tests that continues after midnight has samples of the day before.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

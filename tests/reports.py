@@ -5,8 +5,6 @@ its end, and that the worker is ready for the next. Four of them cost half a mil
 most of the 12,000 tests take less than ten times that.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

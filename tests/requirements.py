@@ -5,8 +5,6 @@ GRISTMILL_REQUIRE lists what must be there, separated by spaces: `strace real-da
 does not: a hosted machine has none.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NoReturn

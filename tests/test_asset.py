@@ -1,7 +1,5 @@
 """Declarations of assets: the functions that they name are there."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json

@@ -1,7 +1,5 @@
 """The kit of the benchmarks: what it prints, and when a run ends with status 1."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -34,7 +32,7 @@ def _clock(seconds: list[float]) -> Callable[[], float]:
     return lambda: next(ticks)
 
 
-def test_a_bound_is_met_up_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bound_is_met_up_to_itself(capsys):
     assert kit.bounded("a", 1.5, least=1.5)
     assert kit.bounded("b", 2, most=2)
     assert not kit.bounded("c", 1.49, least=1.5)
@@ -49,9 +47,7 @@ def test_a_bound_is_met_up_to_itself(capsys: pytest.CaptureFixture[str]) -> None
     ]
 
 
-def test_a_missed_bound_of_any_part_ends_the_run_with_its_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missed_bound_of_any_part_ends_the_run_with_its_name(monkeypatch):
     ran = []
 
     def first(given: kit.Given) -> None:
@@ -70,9 +66,7 @@ def test_a_missed_bound_of_any_part_ends_the_run_with_its_name(
     assert ran[1:] == [(True, False)]
 
 
-def test_the_scratch_folder_is_where_an_option_says_and_is_removed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_scratch_folder_is_where_an_option_says_and_is_removed(monkeypatch, tmp_path):
     made: list[Path] = []
     _called(monkeypatch, "--folder", str(tmp_path))
     kit.main("doc", lambda given: made.append(given.scratch), folder={"type": Path})
@@ -80,9 +74,7 @@ def test_the_scratch_folder_is_where_an_option_says_and_is_removed(
     assert not made[0].exists()
 
 
-def test_a_child_prints_what_it_returns_and_no_part_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_child_prints_what_it_returns_and_no_part_runs(monkeypatch, capsys):
     def part(_: kit.Given) -> None:
         raise AssertionError
 
@@ -91,9 +83,7 @@ def test_a_child_prints_what_it_returns_and_no_part_runs(
     assert json.loads(capsys.readouterr().out) == {"a": 2}
 
 
-def test_a_comparison_has_the_median_of_the_ratios_of_its_rounds(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_comparison_has_the_median_of_the_ratios_of_its_rounds(capsys):
     # Seconds of ours and theirs, round by round: theirs is as fast, 4 and 8 times as fast.
     clock = _clock([4.0, 4.0, 8.0, 2.0, 8.0, 1.0])
     kit.compare("x", lambda: 4, lambda: 4, "a second", least=3.9, rounds=3, clock=clock, warm=False)
@@ -101,7 +91,7 @@ def test_a_comparison_has_the_median_of_the_ratios_of_its_rounds(
     assert out == "x: ours 0.50 a second, theirs 2.00, ratio 0.25 (required >= 3.9) MISSED\n"
 
 
-def test_theirs_may_work_around_ours(capsys: pytest.CaptureFixture[str]) -> None:
+def test_theirs_may_work_around_ours(capsys):
     turns: list[str] = []
 
     def work(name: str) -> kit.Work:
@@ -125,13 +115,13 @@ def test_theirs_may_work_around_ours(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == "x: ours 6.00 a second, theirs 2.00, ratio 3.00\n"
 
 
-def test_memory_may_grow_up_to_its_bound(capsys: pytest.CaptureFixture[str]) -> None:
+def test_memory_may_grow_up_to_its_bound(capsys):
     kit.grows(lambda size: 1e6 * size, 10, 12, "rows", most=1.2)
     kit.grows(lambda size: 1e6 * size, 10, 13, "rows", most=1.2)
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["ok", "MISSED"]
 
 
-def test_peak_memory_counts_the_children_that_live() -> None:
+def test_peak_memory_counts_the_children_that_live():
     alone = kit.peak_bytes()
     assert alone > 1 << 20
     with subprocess.Popen(["sleep", "60"]) as child:

@@ -1,7 +1,5 @@
 """The command line: what it shows, where it takes its data root from, how it fails."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import hashlib
@@ -89,20 +87,20 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "pack"
 
 
-def test_show_a_row_and_a_step_of_a_run(packed: Path) -> None:
+def test_show_a_row_and_a_step_of_a_run(packed):
     said = printed(invoke("show", packed, "5"))
     assert "run 0 · step 5" in said
     by_step = invoke("show", packed, "--run", "0", "--step", "5")
     assert by_step.output == said
 
 
-def test_a_terminal_that_is_not_utf8_shows_question_marks(packed: Path) -> None:
+def test_a_terminal_that_is_not_utf8_shows_question_marks(packed):
     assert "?" in printed(
         CliRunner(charset="latin-1").invoke(main, ["show", str(packed), "--run", "0"])
     )
 
 
-def test_show_a_run_from_start_to_end(packed: Path) -> None:
+def test_show_a_run_from_start_to_end(packed):
     said = printed(invoke("show", packed, "--run", "1"))
     first, last = (run.steps for run in read_runs(packed / "metadata.db"))
     titles = [line for line in said.splitlines() if line.startswith("run 1 · step")]
@@ -112,7 +110,7 @@ def test_show_a_run_from_start_to_end(packed: Path) -> None:
     assert f"steps: row {first} of {first + last}" in said
 
 
-def test_verify_names_what_is_wrong_and_exits_1(tmp_path: Path) -> None:
+def test_verify_names_what_is_wrong_and_exits_1(tmp_path):
     source = tmp_path / "drops/words.txt"
     source.parent.mkdir()
     source.write_text("grist")
@@ -136,7 +134,7 @@ def test_verify_names_what_is_wrong_and_exits_1(tmp_path: Path) -> None:
     assert (done.exit_code, "nothing: there is no such folder" in done.output) == (2, True)
 
 
-def test_verify_judges_a_folder_without_a_record_by_its_format(tmp_path: Path) -> None:
+def test_verify_judges_a_folder_without_a_record_by_its_format(tmp_path):
     rows = np.zeros(2, STEP_ROW_DTYPE)
     np.save(tmp_path / "steps.npy", rows)
     done = invoke("verify", tmp_path)
@@ -180,18 +178,14 @@ def test_verify_judges_a_folder_without_a_record_by_its_format(tmp_path: Path) -
         (["x", "--kind", "macroxue/pack"], "x: there is no such folder"),
     ],
 )
-def test_verify_refuses_a_kind_that_does_not_apply(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
-) -> None:
+def test_verify_refuses_a_kind_that_does_not_apply(tmp_path, monkeypatch, words, said):
     monkeypatch.chdir(tmp_path)
     where = [] if words[0] == "x" else ["."]
     done = invoke("verify", *where, *words)
     assert (done.exit_code, said in done.output) == (2, True)
 
 
-def test_remove_refuses_where_something_was_made_from_it_or_takes_that_away_too(
-    tmp_path: Path,
-) -> None:
+def test_remove_refuses_where_something_was_made_from_it_or_takes_that_away_too(tmp_path):
     upstream = publish(tiny_build(tmp_path)).record
     made_from = Input(
         asset="test/tiny", partition="p1", data_version=upstream.data_version, path="family/tiny"
@@ -227,22 +221,20 @@ def test_remove_refuses_where_something_was_made_from_it_or_takes_that_away_too(
     assert "no artifact is here" in printed(invoke("remove", tmp_path / "family/other"), 2)
 
 
-def test_trace_names_the_raw_files_of_a_run(packed: Path) -> None:
+def test_trace_names_the_raw_files_of_a_run(packed):
     said = printed(invoke("trace", packed, "1"))
     assert "run_id: 1\n" in said
     assert "steps_sha256: " in said
 
 
-def test_a_file_in_the_place_of_a_folder_is_one_line(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_folder_is_one_line(tmp_path):
     (tmp_path / "file").touch()
     said = printed(invoke("samples", tmp_path / "file/data"), 1)
     assert "a file is above it in this path: name a folder" in said
     assert said.count("\n") == 1
 
 
-def test_a_file_that_the_user_may_not_read_is_one_line(
-    packed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_the_user_may_not_read_is_one_line(packed, monkeypatch):
     steps = packed / "steps.npy"
 
     def refused(*words: object, **options: object) -> None:
@@ -263,9 +255,7 @@ def test_a_file_that_the_user_may_not_read_is_one_line(
         ("synth/SYNTH-01234567", "synth/samples"),
     ],
 )
-def test_no_sample_is_written_whose_place_a_drop_has(
-    tmp_path: Path, drop: str, sample: str
-) -> None:
+def test_no_sample_is_written_whose_place_a_drop_has(tmp_path, drop, sample):
     drops = tmp_path / "drops"
     (drops / drop).mkdir(parents=True)
     (drops / drop).with_name("README.md").touch()  # it is no drop
@@ -283,9 +273,7 @@ def test_no_sample_is_written_whose_place_a_drop_has(
     assert "not written" not in invoke("samples", tmp_path).output
 
 
-def test_tokenizers_in_the_data_root_of_the_environment(
-    tmp_path: Path, vocabulary_root: Path
-) -> None:
+def test_tokenizers_in_the_data_root_of_the_environment(tmp_path, vocabulary_root):
     for vocabulary in VOCABULARIES:
         place = tmp_path / "tokenizer" / vocabulary.relative
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -316,7 +304,7 @@ def run(*arguments: str) -> str:
     return printed(invoke(*arguments, env={"COLUMNS": "200"}))
 
 
-def test_show_a_game_and_a_position_of_every_chess_folder(chess_month: Path) -> None:
+def test_show_a_game_and_a_position_of_every_chess_folder(chess_month):
     valid, dataset = chess_month / "valid", chess_month / "elite_2024-01_game"
     row = json.loads((valid / "valid_games.jsonl").read_text().splitlines()[3])
     start = run("show", str(valid), "3", "--ply", "0")
@@ -334,7 +322,7 @@ def test_show_a_game_and_a_position_of_every_chess_folder(chess_month: Path) -> 
     assert f"next_move: {legacy['next_move']}" in run("show", str(chess_month / "splices"), "5")
 
 
-def test_trace_leads_to_the_file_and_byte_of_a_game(chess_month: Path) -> None:
+def test_trace_leads_to_the_file_and_byte_of_a_game(chess_month):
     data = (chess_month / "lichess_elite_2024-01.pgn").read_bytes()
     dataset = chess_month / "elite_2024-01_game"
     row = json.loads((dataset / "test.jsonl").read_text().splitlines()[1])
@@ -362,7 +350,7 @@ def conversations(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Pat
     return root
 
 
-def test_a_document_and_the_row_it_came_from_show_the_same_tokens(conversations: Path) -> None:
+def test_a_document_and_the_row_it_came_from_show_the_same_tokens(conversations):
     def shard(command: str, folder: str, *words: str) -> str:
         return printed(invoke(command, conversations / folder, *words, "--shard", "01"))
 
@@ -410,9 +398,7 @@ GAME = "elite_2024-01_game"
         ("conversations", 2, "trace kd 0 --run 3", "No such option"),
     ],
 )
-def test_what_is_not_there_or_does_not_apply_is_named(
-    request: pytest.FixtureRequest, made: str, status: int, words: str, message: str
-) -> None:
+def test_what_is_not_there_or_does_not_apply_is_named(request, made, status, words, message):
     command, folder, *more = words.split()
     said = printed(invoke(command, request.getfixturevalue(made) / folder, *more), status)
     assert message in said
@@ -448,7 +434,7 @@ def missing(module: str) -> Callable[[], object]:
     return load
 
 
-def test_help_lists_every_command_without_importing_dagster() -> None:
+def test_help_lists_every_command_without_importing_dagster():
     code = (
         "import sys\nfrom gristmill.cli import main\n"
         "try:\n    main(['--help'])\n"
@@ -490,9 +476,7 @@ _OF_BUILDS = _OF_RUNS | {"numpy", "numba", "pyarrow", "polars"}
         (["doctor", "."], _OF_BUILDS),
     ],
 )
-def test_a_command_imports_what_it_needs_alone(
-    words: list[str], unused: set[str], tmp_path: Path
-) -> None:
+def test_a_command_imports_what_it_needs_alone(words, unused, tmp_path):
     code = (
         "import sys\nfrom gristmill.cli import main\n"
         f"try:\n    main({words!r})\nexcept SystemExit:\n    pass\n"
@@ -505,9 +489,7 @@ def test_a_command_imports_what_it_needs_alone(
     assert imported & unused == set()
 
 
-def test_garbage_is_collected_again_after_a_command_was_imported_or_failed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_garbage_is_collected_again_after_a_command_was_imported_or_failed(monkeypatch):
     collected: list[bool] = []
 
     def load() -> object:
@@ -522,7 +504,7 @@ def test_garbage_is_collected_again_after_a_command_was_imported_or_failed(
     assert gc.isenabled()
 
 
-def test_every_command_has_a_group_and_what_the_command_line_lacks_is_an_entry_point() -> None:
+def test_every_command_has_a_group_and_what_the_command_line_lacks_is_an_entry_point():
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     points = project["entry-points"][ENTRY_POINTS]
     listed = [name for lines in GROUPS.values() for name in lines]
@@ -538,9 +520,7 @@ def test_every_command_has_a_group_and_what_the_command_line_lacks_is_an_entry_p
 
 
 @pytest.mark.parametrize("module", ["commands", "dagster", ""])
-def test_a_command_that_is_not_installed_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch, module: str
-) -> None:
+def test_a_command_that_is_not_installed_names_the_extra(monkeypatch, module):
     points = {"materialize": Point(missing(module))} if module else {}
     monkeypatch.setattr(cli, "_entry_points", lambda: points)
     said = printed(invoke("materialize", "--all"), 1)
@@ -549,9 +529,7 @@ def test_a_command_that_is_not_installed_names_the_extra(
     assert not module or f"No module named '{module}'" in said
 
 
-def test_a_command_of_another_package_is_called_from_its_entry_point(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_command_of_another_package_is_called_from_its_entry_point(monkeypatch):
     @click.command("weigh-mill")
     def weigh() -> None:
         click.echo("the mill weighs 9")
@@ -562,7 +540,7 @@ def test_a_command_of_another_package_is_called_from_its_entry_point(
     assert invoke("weigh-mill").output == "the mill weighs 9\n"
 
 
-def test_an_unknown_command_is_a_usage_error() -> None:
+def test_an_unknown_command_is_a_usage_error():
     assert "No such command 'materialise'. Did you mean 'materialize'?" in printed(
         invoke("materialise"), 2
     )
@@ -572,8 +550,8 @@ def test_an_unknown_command_is_a_usage_error() -> None:
 
 @pytest.mark.parametrize("command", ["ls", "doctor", "audit"])
 def test_a_data_root_that_nobody_gave_and_that_is_not_there_is_asked_for(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    command, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     said = " ".join(printed(invoke(command, env={"GRISTMILL_DATA": None}), 2).split())
     assert "Directory 'data' does not exist. Give the data root, or set GRISTMILL_DATA" in said
@@ -596,9 +574,7 @@ def own(monkeypatch: pytest.MonkeyPatch, **members: object) -> None:
     )
 
 
-def test_a_command_of_a_family_is_listed_without_its_module_and_called_from_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_command_of_a_family_is_listed_without_its_module_and_called_from_it(monkeypatch):
     @click.command("weigh-drop")
     @click.argument("drop")
     def weigh(drop: str) -> None:
@@ -622,16 +598,14 @@ def test_a_command_of_a_family_is_listed_without_its_module_and_called_from_it(
     assert invoke("weigh-drop", "gone").exception is FAILURES["gone"]
 
 
-def test_a_command_that_a_catalog_names_and_its_module_lacks_is_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_command_that_a_catalog_names_and_its_module_lacks_is_an_error(monkeypatch):
     own(monkeypatch, weigh_drop=len)
     done = invoke("weigh-drop")
     assert isinstance(done.exception, TypeError)
     assert "a_family_commands: weigh-drop" in str(done.exception)
 
 
-def test_a_family_shadows_no_other_command_and_defines_what_its_catalog_names() -> None:
+def test_a_family_shadows_no_other_command_and_defines_what_its_catalog_names():
     context = click.Context(main)
     for name, (_, group, line) in families.commands().items():
         assert group in GROUPS
@@ -663,12 +637,12 @@ def completion(instruction: str, *words: str) -> str:
         ("fish", "complete --no-files --command gristmill"),
     ],
 )
-def test_the_completion_script_of_a_shell_is_printed(shell: str, line: str) -> None:
+def test_the_completion_script_of_a_shell_is_printed(shell, line):
     assert line in completion(f"{shell}_source")
 
 
 @pytest.mark.slow
-def test_commands_and_their_options_are_completed() -> None:
+def test_commands_and_their_options_are_completed():
     assert sorted(completion("bash_complete", "re").split()) == [
         "plain,remove",
         "plain,replay",
@@ -677,7 +651,7 @@ def test_commands_and_their_options_are_completed() -> None:
     assert completion("bash_complete", "prune", "--p").split() == ["plain,--parts"]
 
 
-def test_an_interrupt_of_any_command_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_of_any_command_is_one_line(monkeypatch):
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -1,7 +1,5 @@
 """Errors of the disk and the network, in the words of the user."""
 
-from __future__ import annotations
-
 import errno
 import os
 import pickle
@@ -34,7 +32,7 @@ CURES = {
 
 
 @pytest.mark.parametrize("number", CURES, ids=errno.errorcode.__getitem__)
-def test_an_error_of_the_machine_names_the_file_and_a_cure(number: int) -> None:
+def test_an_error_of_the_machine_names_the_file_and_a_cure(number):
     error = OSError(number, os.strerror(number), "drops/x/a.pgn")
     assert is_of_machine(error) and os_reason(error) == CURES[number]
     said = in_words(error, "elsewhere")
@@ -43,7 +41,7 @@ def test_an_error_of_the_machine_names_the_file_and_a_cure(number: int) -> None:
     assert str(nameless) == f"a file in data: {CURES[number]}"
 
 
-def test_any_other_error_stays_as_it_is() -> None:
+def test_any_other_error_stays_as_it_is():
     for error in (
         FileNotFoundError(errno.ENOENT, "No such file or directory", "a"),
         OSError("invalid data"),
@@ -64,15 +62,13 @@ class Milled(Summary):
     grains: Mapping[str, int | str]
 
 
-def test_the_counts_of_a_summary_are_its_numbers_and_those_of_its_mappings() -> None:
+def test_the_counts_of_a_summary_are_its_numbers_and_those_of_its_mappings():
     summary = Milled({"a": FileNote()}, 3, 0.5, True, "wind", {"oats": 0, "rye": 7, "mill": "wind"})
     assert counts_of(summary) == {"sacks": 3, "share": 0.5, "grains/oats": 0, "grains/rye": 7}
 
 
 @pytest.mark.parametrize(("row", "text"), [(None, "a.gz: is no grain"), (7, "a.gz:7: is no grain")])
-def test_bad_input_names_file_row_and_rule_from_a_worker_process_too(
-    row: int | None, text: str
-) -> None:
+def test_bad_input_names_file_row_and_rule_from_a_worker_process_too(row, text):
     error = BadInput("a.gz", "is no grain", row)
     for found in (error, pickle.loads(pickle.dumps(error))):
         assert (str(found), found.file, found.row, found.rule) == (text, "a.gz", row, "is no grain")

@@ -1,7 +1,5 @@
 """Damages of an artifact of every asset, and what finds each: a hash, a law, or building again."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -94,9 +92,7 @@ def _laws(item: Artifact, check_laws: bool = False) -> set[str]:
 
 
 @pytest.mark.parametrize("asset", ASSETS)
-def test_other_bytes_a_missing_file_and_one_too_many_are_found_by_the_record(
-    artifacts: dict[str, Artifact], asset: str
-) -> None:
+def test_other_bytes_a_missing_file_and_one_too_many_are_found_by_the_record(artifacts, asset):
     item = artifacts[asset]
     with _changed(item) as path:
         assert _laws(item) == {"output"}
@@ -110,9 +106,7 @@ def test_other_bytes_a_missing_file_and_one_too_many_are_found_by_the_record(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asset", ASSETS)
-def test_a_row_that_the_record_was_forged_to_fit_is_found(
-    artifacts: dict[str, Artifact], asset: str
-) -> None:
+def test_a_row_that_the_record_was_forged_to_fit_is_found(artifacts, asset):
     item = artifacts[asset]
     with _forged(item):
         assert _laws(item) == set()

@@ -2,22 +2,19 @@
 
 import re
 import sys
-from pathlib import Path
-
-import pytest
 
 from tests import dealing
 from tests.paths import CHECKOUT
 
 
-def test_a_worker_takes_a_file_or_all_that_starts_dagster() -> None:
+def test_a_worker_takes_a_file_or_all_that_starts_dagster():
     assert dealing.unit("tests/run/test_x.py::test_a[b::c]") == "tests/run/test_x.py"
     assert dealing.unit("tests/e2e/test_ui.py::test_a") == dealing.LIVE
     assert dealing.unit("tests/e2e/test_synth.py::test_b") == dealing.LIVE
     assert dealing.unit("tests/reading/test_reader.py::test_a") == dealing.unit(dealing.TORCH[0])
 
 
-def test_the_files_that_use_torch_are_known() -> None:
+def test_the_files_that_use_torch_are_known():
     use = re.compile(r'(later|importorskip)\(("[^)]*)?"(torch|megatron)[".]')
     found = {
         file.relative_to(CHECKOUT).as_posix()
@@ -29,13 +26,13 @@ def test_the_files_that_use_torch_are_known() -> None:
     assert len(found) > 15
 
 
-def test_what_takes_long_comes_first() -> None:
+def test_what_takes_long_comes_first():
     tests = ["tests/run/test_x.py::test_a", *(f"{path}::test_a" for path in dealing.FIRST)]
     ranked = sorted(tests, key=dealing.rank)
     assert ranked == [*tests[1:], tests[0]]
 
 
-def test_what_waits_for_the_sample_root_is_the_last_of_its_unit() -> None:
+def test_what_waits_for_the_sample_root_is_the_last_of_its_unit():
     first, second, after = (
         f"{path}::test_a" for path in (*dealing.TORCH[:2], "tests/run/test_x.py")
     )
@@ -45,13 +42,11 @@ def test_what_waits_for_the_sample_root_is_the_last_of_its_unit() -> None:
     assert tests == [second, first, after]
 
 
-def test_every_path_that_comes_first_is_there() -> None:
+def test_every_path_that_comes_first_is_there():
     assert [path for path in dealing.FIRST if not (CHECKOUT / path).exists()] == []
 
 
-def test_each_worker_imports_its_share_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_worker_imports_its_share_first(tmp_path, monkeypatch):
     package = tmp_path / "some_tests"
     (package / "deep").mkdir(parents=True)
     texts = ["", "", "raise ImportError", "import pytest; pytest.skip(allow_module_level=True)", ""]
@@ -73,5 +68,5 @@ def test_each_worker_imports_its_share_first(
     assert imported(1) == names[2:]
 
 
-def test_the_modules_of_the_checkout_are_found_by_their_names() -> None:
+def test_the_modules_of_the_checkout_are_found_by_their_names():
     assert {__name__, "tests.chess.kernels.test_rules"} <= set(dealing.modules(CHECKOUT / "tests"))

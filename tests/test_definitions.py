@@ -1,7 +1,5 @@
 """The code location loads, is complete, pays for nothing heavy, and follows conditions."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

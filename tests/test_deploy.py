@@ -1,7 +1,5 @@
 """The files of `deploy/`: what they name is there, and only the login listens beyond loopback."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

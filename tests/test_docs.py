@@ -1,7 +1,5 @@
 """The blocks of the pages for users run as they stand, on artifacts of the samples."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """sha256 of files, and files that their errors name."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

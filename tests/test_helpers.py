@@ -35,22 +35,20 @@ from tests.requirements import cannot_run, missing_real_data
 from tests.run_folder import FOLDER, RunFolder, take_named
 
 
-def test_collecting_imports_neither_torch_nor_megatron(pytestconfig: pytest.Config) -> None:
+def test_collecting_imports_neither_torch_nor_megatron(pytestconfig):
     """Of all files that this run has collected; they are 7 seconds of each worker."""
     collected = pytestconfig.stash[COLLECTED]
     assert "tests.later" in collected
     assert not {"torch", "megatron.core.utils"} & collected
 
 
-def test_tests_run_with_the_garbage_collector() -> None:
+def test_tests_run_with_the_garbage_collector():
     """Without what was collected, which stays for the whole run."""
     assert gc.isenabled()
     assert gc.get_freeze_count() > 10_000
 
 
-def test_a_module_is_imported_when_an_attribute_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_is_imported_when_an_attribute_is_read(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setitem(sys.modules, "a_module", None)
     del sys.modules["a_module"]
@@ -63,13 +61,13 @@ def test_a_module_is_imported_when_an_attribute_is_read(
         _ = module.QUESTION
 
 
-def test_a_test_skips_without_the_module() -> None:
+def test_a_test_skips_without_the_module():
     for missing in (later("no_such_module"), later("json", "no_such_module")):
         with pytest.raises(pytest.skip.Exception, match="no_such_module"):
             _ = missing.dumps
 
 
-def test_a_folder_in_memory_has_room_and_takes_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_in_memory_has_room_and_takes_code(monkeypatch):
     def found(may_write: bool = True, free: int = 100, flags: int = 0) -> Path | None:
         held = SimpleNamespace(f_bavail=free, f_frsize=10, f_flag=flags)
         monkeypatch.setattr(os, "access", lambda *_: may_write)
@@ -82,7 +80,7 @@ def test_a_folder_in_memory_has_room_and_takes_code(monkeypatch: pytest.MonkeyPa
     assert found(flags=os.ST_NOEXEC) is None
 
 
-def test_the_day_of_a_data_root_is_that_of_its_latest_report(tmp_path: Path) -> None:
+def test_the_day_of_a_data_root_is_that_of_its_latest_report(tmp_path):
     before = datetime.now(UTC).date().isoformat()
     assert before <= day_of(tmp_path) <= datetime.now(UTC).date().isoformat()
     reports = tmp_path / "reasoning/reports"
@@ -92,7 +90,7 @@ def test_the_day_of_a_data_root_is_that_of_its_latest_report(tmp_path: Path) -> 
     assert day_of(tmp_path) == "2001-02-03"
 
 
-def test_reports_are_of_the_day_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_are_of_the_day_that_is_asked_for(monkeypatch):
     with working_on("2001-02-03"):
         assert builds.today().isoformat() == "2001-02-03"
     monkeypatch.setenv(DAY, "2001-02-04")
@@ -140,7 +138,7 @@ def test_may_fail(): assert False
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
-def test_every_result_is_counted(tmp_path: Path, workers: int) -> None:
+def test_every_result_is_counted(tmp_path, workers):
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_results.py").write_text(RESULTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
@@ -157,9 +155,7 @@ def test_every_result_is_counted(tmp_path: Path, workers: int) -> None:
     assert "[100%]" in done.stdout
 
 
-def test_a_test_without_what_it_needs_is_skipped_or_fails_where_it_is_required(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_test_without_what_it_needs_is_skipped_or_fails_where_it_is_required(monkeypatch):
     monkeypatch.setenv("CI", "true")
     monkeypatch.delenv(REQUIRED, raising=False)
     with pytest.raises(pytest.skip.Exception, match="no such tool"):
@@ -169,9 +165,7 @@ def test_a_test_without_what_it_needs_is_skipped_or_fails_where_it_is_required(
         cannot_run("tool", "no such tool")
 
 
-def test_real_data_that_is_required_and_not_there_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_real_data_that_is_required_and_not_there_is_named(monkeypatch, tmp_path):
     for name in ("macroxue", "chess", "reasoning", "puzzles"):
         (tmp_path / name).mkdir()
     monkeypatch.delenv(REQUIRED, raising=False)
@@ -192,7 +186,7 @@ def _ask(run: RunFolder) -> None:
     assert (run.once("shared", make) / "makers").read_text() == "made\n"
 
 
-def test_a_folder_is_made_once_and_given_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_folder_is_made_once_and_given_when_it_is_whole(tmp_path):
     run, fork = RunFolder(tmp_path), multiprocessing.get_context("fork")
     processes = [fork.Process(target=_ask, args=(run,)) for _ in range(3)]
     for process in processes:
@@ -202,7 +196,7 @@ def test_a_folder_is_made_once_and_given_when_it_is_whole(tmp_path: Path) -> Non
     assert [process.exitcode for process in processes] == [0, 0, 0]
 
 
-def test_a_folder_that_could_not_be_made_is_made_by_the_next(tmp_path: Path) -> None:
+def test_a_folder_that_could_not_be_made_is_made_by_the_next(tmp_path):
     def fail(folder: Path) -> None:
         (folder / "half").touch()
         raise OSError("the disk is full")
@@ -214,9 +208,7 @@ def test_a_folder_that_could_not_be_made_is_made_by_the_next(tmp_path: Path) -> 
     assert [path.name for path in made.iterdir()] == ["whole"]
 
 
-def test_a_folder_that_is_named_is_that_of_the_run_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_folder_that_is_named_is_that_of_the_run_alone(monkeypatch, tmp_path, tmp_path_factory):
     class Config:
         stash = pytest.Stash()
 
@@ -227,9 +219,7 @@ def test_a_folder_that_is_named_is_that_of_the_run_alone(
     assert FOLDER not in os.environ
 
 
-def test_the_workers_of_a_run_have_one_folder(
-    run_folder: RunFolder, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_workers_of_a_run_have_one_folder(run_folder, request, tmp_path_factory):
     base = tmp_path_factory.getbasetemp()
     if run_folder.path not in (base, base.parent):
         return  # GRISTMILL_RUN_FOLDER names it
@@ -257,9 +247,7 @@ def _run(file: Path, statement: str) -> list[Any]:
     return rows
 
 
-def test_a_connection_is_kept_until_it_is_released_or_its_file_is_another(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_is_kept_until_it_is_released_or_its_file_is_another(file, monkeypatch):
     log, other = file.with_name("index.db-wal"), file.with_name("other.db")
     _run(file, "pragma journal_mode = wal")
     _run(file, "create table numbers (number)")
@@ -283,9 +271,7 @@ def test_a_connection_is_kept_until_it_is_released_or_its_file_is_another(
     assert not free.with_name("free.db-wal").exists()
 
 
-def test_what_a_step_prints_is_shown_after_it_and_the_log_has_it(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_step_prints_is_shown_after_it_and_the_log_has_it(tmp_path, capfd):
     dagster_caches.install()
     with (tmp_path / "shown").open("w+") as stream:
         with compute_logs.mirror_stream_to_file(stream, str(tmp_path / "log")):
@@ -297,7 +283,7 @@ def test_what_a_step_prints_is_shown_after_it_and_the_log_has_it(
     assert capfd.readouterr().out == "printed\n"  # as of a stream without a file
 
 
-def test_the_schema_of_an_instance_is_made_once() -> None:
+def test_the_schema_of_an_instance_is_made_once():
     dagster_caches.install()
     schema = instance_config.dagster_instance_config_schema
     assert schema() is schema()
@@ -322,9 +308,7 @@ def _made(folder: Path) -> dict[str, list[Any]]:
     return made
 
 
-def test_a_new_database_holds_what_dagster_makes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_database_holds_what_dagster_makes(tmp_path, monkeypatch):
     dagster_caches.install()
     copied = _made(tmp_path / "copied")
     assert sorted(copied) == ["index.db", "run.db", "runs.db", "schedules.db"]
@@ -332,7 +316,7 @@ def test_a_new_database_holds_what_dagster_makes(
     assert copied == _made(tmp_path / "made")
 
 
-def test_a_database_that_is_there_or_has_a_log_is_not_begun(tmp_path: Path) -> None:
+def test_a_database_that_is_there_or_has_a_log_is_not_begun(tmp_path):
     file = tmp_path / "folder/one.db"
     dagster_caches._begin(str(file), b"new")
     dagster_caches._begin(str(file), b"newer")
@@ -343,7 +327,7 @@ def test_a_database_that_is_there_or_has_a_log_is_not_begun(tmp_path: Path) -> N
     assert not file.exists()
 
 
-def test_an_instance_in_memory_keeps_a_connection() -> None:
+def test_an_instance_in_memory_keeps_a_connection():
     dagster_caches.install()
     with DagsterInstance.ephemeral() as instance:
         storages: Any = instance.event_log_storage, instance.run_storage

@@ -1,7 +1,5 @@
 """The grammar of partition keys, at its edges."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What laws name and what they count, and errors that end them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

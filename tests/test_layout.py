@@ -1,7 +1,5 @@
 """Paths of artifacts, whichever form they are published in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

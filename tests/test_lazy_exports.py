@@ -1,7 +1,5 @@
 """Public names that load when they are first used."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -26,7 +24,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         del sys.modules[name]
 
 
-def test_a_name_loads_its_module_when_it_is_first_used(package: str) -> None:
+def test_a_name_loads_its_module_when_it_is_first_used(package):
     import lazy_example  # type: ignore[import-not-found]
 
     assert f"{package}.home" not in sys.modules
@@ -34,14 +32,14 @@ def test_a_name_loads_its_module_when_it_is_first_used(package: str) -> None:
     assert f"{package}.home" in sys.modules
 
 
-def test_a_function_with_its_modules_name_wins(package: str) -> None:
+def test_a_function_with_its_modules_name_wins(package):
     import lazy_example
 
     assert lazy_example.home() == "function"
     assert lazy_example.home() == "function"
 
 
-def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
+def test_an_unknown_name_is_an_attribute_error(package):
     import lazy_example
 
     with pytest.raises(AttributeError, match="'lazy_example' has no attribute 'question'"):
@@ -49,8 +47,8 @@ def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
 
 
 def test_a_missing_package_of_an_extra_is_an_error_that_names_the_extra(
-    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    package, tmp_path, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "torch", None)
     home = tmp_path / package / "home.py"
     home.write_text("import torch\n")
@@ -75,7 +73,7 @@ def test_a_missing_package_of_an_extra_is_an_error_that_names_the_extra(
         "synth.read.dataset",
     ],
 )
-def test_the_forms_for_torch_name_the_extra(module: str) -> None:
+def test_the_forms_for_torch_name_the_extra(module):
     names = {"synth.read.dataset": "from gristmill.synth import SynthKDDataset"}
     wanted = names.get(module, f"import gristmill.{module}")
     code = f"import sys; sys.modules['torch'] = None\n{wanted}"
@@ -83,7 +81,7 @@ def test_the_forms_for_torch_name_the_extra(module: str) -> None:
     assert 'run pip install -c constraints.txt -e ".[train]"' in done.stderr.splitlines()[-1]
 
 
-def test_a_function_is_imported_when_it_is_called() -> None:
+def test_a_function_is_imported_when_it_is_called():
     late = call("gristmill.nowhere:function")
     with pytest.raises(ModuleNotFoundError, match="No module named"):
         late()
@@ -91,6 +89,6 @@ def test_a_function_is_imported_when_it_is_called() -> None:
         call("gristmill.keys:missing")("x")
 
 
-def test_first_arguments_come_before_those_of_the_caller() -> None:
+def test_first_arguments_come_before_those_of_the_caller():
     assert call("operator:sub", 7)(2) == 5
     assert call("operator:sub")(7, 2) == 5

@@ -1,7 +1,5 @@
 """Markdown: untrusted text in a list or a line stays text."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterator

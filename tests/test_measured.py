@@ -1,7 +1,5 @@
 """What was measured as long is marked as slow."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,10 +1,7 @@
 """`python operate.py`, as a process, from a folder that is not the checkout."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +11,7 @@ from tests.paths import ran
 
 
 @pytest.mark.slow
-def test_it_works_from_any_folder_and_in_one_instance_with_and_without_dagster_home(
-    tmp_path: Path,
-) -> None:
+def test_it_works_from_any_folder_and_in_one_instance_with_and_without_dagster_home(tmp_path):
     checkout, elsewhere = tmp_path / "checkout", tmp_path / "elsewhere"
     copy_checkout(checkout)
     land(elsewhere / "data", "one")

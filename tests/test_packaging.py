@@ -1,7 +1,5 @@
 """What pip installs: the library alone from a wheel, everything from an editable checkout."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -48,7 +46,7 @@ def pins(file: str) -> dict[str, str]:
     return {name_of(name): version for name, version in lines}
 
 
-def test_every_requirement_is_a_range_that_the_pinned_version_satisfies() -> None:
+def test_every_requirement_is_a_range_that_the_pinned_version_satisfies():
     from packaging.requirements import Requirement
 
     pinned = pins("constraints.txt")
@@ -58,7 +56,7 @@ def test_every_requirement_is_a_range_that_the_pinned_version_satisfies() -> Non
         assert ("==" in line) == (name in EXACT), line
 
 
-def test_all_pins_but_torch_have_hashes_and_are_those_of_the_constraints() -> None:
+def test_all_pins_but_torch_have_hashes_and_are_those_of_the_constraints():
     constraints = pins("constraints.txt")
     run, test = pins("requirements/run.txt"), pins("requirements/test.txt")
     environment = pins("requirements/environment.txt")
@@ -75,7 +73,7 @@ def test_all_pins_but_torch_have_hashes_and_are_those_of_the_constraints() -> No
         assert "://" not in file.read_text()
 
 
-def test_the_hashed_requirements_hold_what_the_extras_declare() -> None:
+def test_the_hashed_requirements_hold_what_the_extras_declare():
     extras = PROJECT["optional-dependencies"]
     declared_to_run = [*PROJECT["dependencies"], *extras["pipeline"], *extras["chess"]]
     run = pins("requirements/run.txt").keys()
@@ -90,17 +88,17 @@ def test_the_hashed_requirements_hold_what_the_extras_declare() -> None:
     assert not [name for name in pins("constraints.txt") if name.startswith(accelerators)]
 
 
-def test_the_lock_knows_the_torch_that_is_declared() -> None:
+def test_the_lock_knows_the_torch_that_is_declared():
     lock = tomllib.loads((CHECKOUT / "requirements/uv.toml").read_text())
     (torch,) = lock["dependency-metadata"]
     assert f"{torch['name']}=={torch['version']}" == declared()["torch"]
 
 
-def test_the_packages_that_the_mission_names_are_declared() -> None:
+def test_the_packages_that_the_mission_names_are_declared():
     assert set(NAMED) <= declared().keys()
 
 
-def test_the_base_install_has_no_orchestrator_and_no_torch() -> None:
+def test_the_base_install_has_no_orchestrator_and_no_torch():
     base = {name_of(line) for line in PROJECT["dependencies"]}
     assert not base & {"dagster", "dagster-webserver", "torch", "megatron-core", "chess"}
 
@@ -108,7 +106,7 @@ def test_the_base_install_has_no_orchestrator_and_no_torch() -> None:
 # --- the installer -----------------------------------------------------------
 
 
-def test_uv_takes_packages_from_where_pip_takes_them() -> None:
+def test_uv_takes_packages_from_where_pip_takes_them():
     listed = """
 global.index-url='https://one.example/simple'
 global.extra-index-url='https://two.example/simple\\nfile:///packages'
@@ -131,12 +129,7 @@ freeze.cert='/other.pem'
 
 
 @pytest.mark.parametrize(("status", "installs"), [(0, "uv"), (2, "pip"), (None, "pip")])
-def test_pip_installs_where_uv_is_not_to_be_had_or_fails(
-    status: int | None,
-    installs: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pip_installs_where_uv_is_not_to_be_had_or_fails(status, installs, tmp_path, monkeypatch):
     uv = tmp_path / "uv"
     if status is not None:
         uv.touch()
@@ -160,9 +153,7 @@ def test_pip_installs_where_uv_is_not_to_be_had_or_fails(
 @pytest.mark.parametrize(
     ("place", "replaced"), [(CHECKOUT, False), (CHECKOUT / "other", True), (None, True)]
 )
-def test_the_makefile_installs_again_where_the_checkout_was_replaced(
-    place: Path | None, replaced: bool, tmp_path: Path
-) -> None:
+def test_the_makefile_installs_again_where_the_checkout_was_replaced(place, replaced, tmp_path):
     for name in ("Makefile", "pyproject.toml"):
         (tmp_path / name).write_bytes((CHECKOUT / name).read_bytes())
     packages = tmp_path / ".venv/lib/python3.11/site-packages"
@@ -254,9 +245,7 @@ def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 @pytest.mark.slow
-def test_pip_resolves_the_ranges_of_the_wheel_without_an_orchestrator_or_torch(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_pip_resolves_the_ranges_of_the_wheel_without_an_orchestrator_or_torch(wheel, tmp_path):
     report = tmp_path / "report.json"
     words = ["install", "--dry-run", "--ignore-installed", "--quiet", "--report", str(report)]
     subprocess.run([sys.executable, "-m", "pip", *words, str(wheel)], check=True)
@@ -269,7 +258,7 @@ def test_pip_resolves_the_ranges_of_the_wheel_without_an_orchestrator_or_torch(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
-def test_the_wheel_and_what_it_needs_exist_for_later_pythons(version: str, wheel: Path) -> None:
+def test_the_wheel_and_what_it_needs_exist_for_later_pythons(version, wheel):
     words = ["install", "-q", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
     words += ["--python-version", version, "--target", str(wheel.parent / version)]
     words += ["--find-links", str(wheel.parent), PROJECT["name"]]
@@ -277,7 +266,7 @@ def test_the_wheel_and_what_it_needs_exist_for_later_pythons(version: str, wheel
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_library_alone(wheel: Path) -> None:
+def test_the_wheel_holds_the_library_alone(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = {Path(name) for name in archive.namelist()}
     version = PROJECT["version"]
@@ -287,7 +276,7 @@ def test_the_wheel_holds_the_library_alone(wheel: Path) -> None:
 
 
 @pytest.mark.slow
-def test_readers_import_without_dagster(base: Environment) -> None:
+def test_readers_import_without_dagster(base):
     code = (
         "from importlib.util import find_spec\n"
         "from gristmill.macroxue import StepDataset\n"
@@ -299,7 +288,7 @@ def test_readers_import_without_dagster(base: Environment) -> None:
 
 
 @pytest.mark.slow
-def test_every_module_that_the_base_install_needs_imports(base: Environment) -> None:
+def test_every_module_that_the_base_install_needs_imports(base):
     """All but what builds from raw drops, serves pages or reads for torch."""
     code = (
         "import importlib, pathlib, gristmill\n"
@@ -323,9 +312,7 @@ def test_every_module_that_the_base_install_needs_imports(base: Environment) -> 
 
 
 @pytest.mark.slow
-def test_the_command_looks_at_artifacts_without_dagster(
-    base: Environment, checkout: Path, tmp_path: Path
-) -> None:
+def test_the_command_looks_at_artifacts_without_dagster(base, checkout, tmp_path):
     write_drop(tmp_path / "drops/macroxue/one", seed=1, games=1, max_moves=20, depth=6)
     done = ran(
         [sys.executable, "operate.py", "materialize", "macroxue/pack"],
@@ -352,7 +339,7 @@ def test_the_command_looks_at_artifacts_without_dagster(
 
 
 @pytest.mark.slow
-def test_an_editable_install_exposes_the_whole_checkout(checkout: Path, tmp_path: Path) -> None:
+def test_an_editable_install_exposes_the_whole_checkout(checkout, tmp_path):
     environment = Environment(tmp_path / "venv")
     environment.install("-e", checkout)
     names = ["gristmill", "assets", "commands", "definitions", "resources", "sensors", "operate"]

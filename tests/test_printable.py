@@ -1,7 +1,5 @@
 """Text that a terminal only prints."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The servers of docs/deployment.md: the login before the UI, run by nginx, and the mails."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
@@ -32,7 +30,7 @@ _LOGIN = "/etc/nginx/login"
 _SECONDS = 30
 
 
-def test_the_login_is_before_the_reader_and_holds_no_secret() -> None:
+def test_the_login_is_before_the_reader_and_holds_no_secret():
     text = CONFIG.read_text()
     reader = SERVICES["reader"]["command"]
     assert re.findall(r"proxy_pass (.*);", text) == [f"http://127.0.0.1:{reader[-3]}"]
@@ -139,9 +137,7 @@ def _get(port: int, folder: Path, user: str | None, **headers: str) -> tuple[int
 
 
 @pytest.mark.engines
-def test_who_has_no_login_gets_nothing_and_who_has_one_gets_the_reader(
-    proxy: int, tmp_path: Path
-) -> None:
+def test_who_has_no_login_gets_nothing_and_who_has_one_gets_the_reader(proxy, tmp_path):
     for user in (None, "reader:wrong", "other:secret", "reader:"):
         assert _get(proxy, tmp_path, user) == (401, "")
     status, said = _get(proxy, tmp_path, "reader:secret")
@@ -152,7 +148,7 @@ def test_who_has_no_login_gets_nothing_and_who_has_one_gets_the_reader(
     assert said.splitlines()[2:] == ["Upgrade: websocket", "Connection: upgrade"]
 
 
-def test_the_documented_script_mails_the_text_of_an_alert(tmp_path: Path) -> None:
+def test_the_documented_script_mails_the_text_of_an_alert(tmp_path):
     page = (CHECKOUT / "docs/deployment.md").read_text()
     found = re.search(r"^python3 - <<'END'\n(import json.*?)^END$", page, re.DOTALL | re.MULTILINE)
     assert found

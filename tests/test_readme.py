@@ -1,7 +1,5 @@
 """README is typed in a fresh clone, line by line, in the environment that `make run` makes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -27,12 +25,12 @@ TASKS = 12
 """Tasks of each half of ARC: each has a thousand augmentations."""
 
 
-def test_a_fragment_of_readme_says_why_it_is_not_typed() -> None:
+def test_a_fragment_of_readme_says_why_it_is_not_typed():
     fragments = [block for block in blocks(README) if block.why]
     assert [block.code.split()[:2] for block in fragments] == [["make", "ui"], ["pip", "install"]]
 
 
-def test_a_block_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_block_that_fails_is_named_with_its_line(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "one\n\n```sh\nx=1\n```\n[fragment]: # (asks)\n\n```sh\nexit 3\n```\n"
@@ -96,9 +94,7 @@ def _answer(port: int) -> str:
 
 @pytest.mark.slow
 @pytest.mark.real
-def test_readme_works_as_it_is_typed_in_a_fresh_clone(
-    home: Path, repository: Path, tmp_path: Path
-) -> None:
+def test_readme_works_as_it_is_typed_in_a_fresh_clone(home, repository, tmp_path):
     caches = {
         name: os.environ.get(name, str(Path.home() / ".cache" / folder))
         for name, folder in (("UV_CACHE_DIR", "uv"), ("PIP_CACHE_DIR", "pip"))

@@ -1,7 +1,5 @@
 """Building again what a record names: what is compared, what is not judged, what stays as it is."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -65,7 +63,7 @@ def _made_by(patch: pytest.MonkeyPatch, make: Callable[[Attempt], Summary]) -> N
     _replaced(patch, build=lambda wanted: replace(build(wanted), make=make))
 
 
-def test_a_build_by_the_recorded_config_has_the_recorded_bytes(root: Path) -> None:
+def test_a_build_by_the_recorded_config_has_the_recorded_bytes(root):
     item, before = _item(root), _files(root)
     (root / "gristmill.toml").write_text("[macroxue.pack]\nshard_rows = 5\n")
     outputs = provenance.read_record(item.record_path).outputs
@@ -75,7 +73,7 @@ def test_a_build_by_the_recorded_config_has_the_recorded_bytes(root: Path) -> No
     assert list((root / ".gristmill/slots").iterdir()) == []
 
 
-def test_what_is_not_as_recorded_is_not_judged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_as_recorded_is_not_judged(root, monkeypatch):
     item, pool = _item(root), _item(root, "macroxue/pools/samples")
     record = provenance.read_record(item.record_path)
     (root / "gristmill.toml").write_text("[macroxue.pack]\nshard_rows = -5\n")
@@ -101,9 +99,7 @@ def test_what_is_not_as_recorded_is_not_judged(root: Path, monkeypatch: pytest.M
     assert _why(pool) == "inputs gone (macroxue/packs/sample_d6)"
 
 
-def test_inputs_that_are_gone_damaged_or_downloaded_are_not_judged(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inputs_that_are_gone_damaged_or_downloaded_are_not_judged(root, monkeypatch):
     item, pool = _item(root), _item(root, "macroxue/pools/samples")
     with (item.folder / "steps.npy").open("r+b") as file:
         file.write(b"x")
@@ -117,7 +113,7 @@ def test_inputs_that_are_gone_damaged_or_downloaded_are_not_judged(
     assert _why(item) == "inputs gone (it was downloaded)"
 
 
-def test_an_artifact_that_was_moved_out_of_its_root_is_judged_with_it(root: Path) -> None:
+def test_an_artifact_that_was_moved_out_of_its_root_is_judged_with_it(root):
     moved = root.parent / "moved"
     (root / PACK).rename(moved)
     (item,) = find_artifacts.artifacts_in(moved)
@@ -126,9 +122,7 @@ def test_an_artifact_that_was_moved_out_of_its_root_is_judged_with_it(root: Path
     assert (found.violations, found.not_judged) == ([], "")
 
 
-def test_files_that_are_other_missing_or_more_are_named(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_are_other_missing_or_more_are_named(root, monkeypatch):
     item = _item(root)
 
     def make(attempt: Attempt) -> Summary:
@@ -150,9 +144,7 @@ def test_files_that_are_other_missing_or_more_are_named(
     assert {each.law for each in found.violations} == {"rebuilt"}
 
 
-def test_a_builder_that_fails_is_a_violation_and_the_next_is_built(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_builder_that_fails_is_a_violation_and_the_next_is_built(root, monkeypatch):
     items = [_item(root), _item(root, "macroxue/packs/sample_d7")]
     errors = iter([KeyError("steps"), DiskFull("no room")])
 
@@ -167,9 +159,7 @@ def test_a_builder_that_fails_is_a_violation_and_the_next_is_built(
     assert list((root / ".gristmill/slots").iterdir()) == []
 
 
-def test_nothing_is_left_after_an_interrupt_and_a_kill_is_cleaned_up_after(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_left_after_an_interrupt_and_a_kill_is_cleaned_up_after(root, monkeypatch):
     item, slots = _item(root), root / ".gristmill/slots"
 
     def make(attempt: Attempt) -> Summary:
@@ -186,9 +176,7 @@ def test_nothing_is_left_after_an_interrupt_and_a_kill_is_cleaned_up_after(
     assert list(slots.iterdir()) == []
 
 
-def test_the_command_says_the_space_and_what_differs(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_says_the_space_and_what_differs(root, monkeypatch):
     packs = root / "macroxue/packs"
     said = printed(CliRunner().invoke(main, ["verify", "--rebuild", str(packs), str(root / PACK)]))
     assert "building again, one after the other: needs " in said
@@ -208,9 +196,7 @@ def test_the_command_says_the_space_and_what_differs(
 
 
 @pytest.mark.slow
-def test_all_samples_are_built_again_with_equal_bytes(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_all_samples_are_built_again_with_equal_bytes(sample_root, tmp_path):
     root = sample_root.copy(tmp_path).data
     found = list(rebuilt(find_artifacts.artifacts(root)))
     assert len(found) > 77

@@ -1,7 +1,5 @@
 """`trace` answers for every asset: down to raw files that are as it says."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path
@@ -14,7 +12,6 @@ from gristmill.cli import main
 from gristmill.hashing import sha256_file
 from gristmill.provenance import trace_inputs
 from tests.commands.drops import printed
-from tests.sample_root import SampleRoot
 
 ASSETS = [kind.asset for each in families.catalogs() for kind in each.kinds]
 VOCABULARIES = ["tokenizers/gpt2", "tokenizers/o200k_harmony"]
@@ -39,7 +36,7 @@ def options_of(asset: str, record: provenance.Record) -> list[str]:
 
 
 @pytest.mark.parametrize("asset", [*ASSETS, *VOCABULARIES])
-def test_every_asset_has_a_trace_down_to_raw_files(sample_root: SampleRoot, asset: str) -> None:
+def test_every_asset_has_a_trace_down_to_raw_files(sample_root, asset):
     records = [pair for pair in sample_root.records() if pair[1].asset == asset]
     assert records
     for folder, record in records:
@@ -80,7 +77,7 @@ def _are_true(root: Path, facts: list[tuple[str, str]]) -> None:
     assert places
 
 
-def test_a_folder_of_vocabularies_lists_the_inputs_of_all(sample_root: SampleRoot) -> None:
+def test_a_folder_of_vocabularies_lists_the_inputs_of_all(sample_root):
     facts = traced(sample_root.data / "tokenizer")
     assert [value for name, value in facts if name == "artifact"] == [
         "tokenizers/gpt2 gpt2",
@@ -89,9 +86,7 @@ def test_a_folder_of_vocabularies_lists_the_inputs_of_all(sample_root: SampleRoo
     ]
 
 
-def test_what_does_not_lead_further_is_said_and_leads_to_no_wrong_row(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_what_does_not_lead_further_is_said_and_leads_to_no_wrong_row(sample_root, tmp_path):
     data = sample_root.copy(tmp_path).data
     pack = data / "macroxue/packs/sample_d6"
     harmony = data / "synth_harmony/provenance/00.json"
@@ -125,9 +120,7 @@ def test_what_does_not_lead_further_is_said_and_leads_to_no_wrong_row(
     assert gone in printed(CliRunner().invoke(main, call), 1)
 
 
-def test_raw_files_are_hashed_only_where_their_time_changed(
-    sample_root: SampleRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_raw_files_are_hashed_only_where_their_time_changed(sample_root, tmp_path, monkeypatch):
     data = sample_root.copy(tmp_path).data
     hashed: list[Path] = []
 
@@ -146,9 +139,7 @@ def test_raw_files_are_hashed_only_where_their_time_changed(
     assert dict(traced(data / "tokenizer", "gpt2"))["raw_note"] == "the file is gone"
 
 
-def test_a_manifest_says_which_of_its_inputs_changed(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_a_manifest_says_which_of_its_inputs_changed(sample_root, tmp_path):
     data = sample_root.copy(tmp_path).data
     (data / "synth_harmony/provenance/02.json").unlink()
     facts = traced(data / "synth_harmony", "manifest")
@@ -173,7 +164,7 @@ def test_a_manifest_says_which_of_its_inputs_changed(
         "tokenizer gpt2 --corpus gsm8k",
     ],
 )
-def test_a_sample_that_is_not_there_is_refused(sample_root: SampleRoot, words: str) -> None:
+def test_a_sample_that_is_not_there_is_refused(sample_root, words):
     folder, *rest = words.split()
     done = CliRunner().invoke(main, ["trace", str(sample_root.data / folder), *rest])
     assert done.exit_code in (1, 2), done.output
@@ -181,7 +172,7 @@ def test_a_sample_that_is_not_there_is_refused(sample_root: SampleRoot, words: s
     assert "raw_file" not in done.output
 
 
-def test_steps_lead_to_the_raw_row(sample_root: SampleRoot) -> None:
+def test_steps_lead_to_the_raw_row(sample_root):
     reasoning = sample_root.data / "reasoning"
     steps = traced(reasoning / "alignment", "gsm8k_train_000002")
     by_record = traced(reasoning / "raw", "gsm8k_train_000002")
@@ -190,7 +181,7 @@ def test_steps_lead_to_the_raw_row(sample_root: SampleRoot) -> None:
     assert steps[-len(by_record) :] == by_record
 
 
-def test_a_file_of_an_artifact_without_samples_is_a_sample(sample_root: SampleRoot) -> None:
+def test_a_file_of_an_artifact_without_samples_is_a_sample(sample_root):
     folder = sample_root.data / "reasoning/reports"
     day = next(folder.glob("*.json")).name
     assert traced(folder, day) == traced(folder, day.removesuffix(".json")) == traced(folder)

@@ -1,7 +1,5 @@
 """Sample drops: marked, never mixed with real data, and removed with what was built from them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -89,7 +87,7 @@ def bring(drop: Path, scratch: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_sample_is_marked_with_its_own_files(written: Path, name: str) -> None:
+def test_each_sample_is_marked_with_its_own_files(written, name):
     drop = written / "drops" / name
     sums = sums_of(drop)
     files = [path for path in drop.rglob("*") if path.is_file()] or [drop]
@@ -100,9 +98,7 @@ def test_each_sample_is_marked_with_its_own_files(written: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_sample_is_read_alone_and_never_beside_real_files(
-    root: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_sample_is_read_alone_and_never_beside_real_files(root, tmp_path, name):
     drop = root / "drops" / name
     own = set(sums_of(drop)) - {"gristmill.toml"}
     assert read(drop) == own
@@ -116,7 +112,7 @@ def test_a_sample_is_read_alone_and_never_beside_real_files(
 
 
 @pytest.mark.parametrize("name", [each for each in FOLDERS if each != "puzzles/maze-sample"])
-def test_a_file_with_the_name_of_a_sample_s_is_real(root: Path, name: str) -> None:
+def test_a_file_with_the_name_of_a_sample_s_is_real(root, name):
     drop = root / "drops" / name
     changed = {min(read(drop))}
     if name == "macroxue/sample_d6":  # a game is two files: it is real if one of them is
@@ -128,7 +124,7 @@ def test_a_file_with_the_name_of_a_sample_s_is_real(root: Path, name: str) -> No
     assert min(changed) in tree(drop)
 
 
-def test_a_real_month_takes_the_place_of_the_sample_s_and_stays(root: Path) -> None:
+def test_a_real_month_takes_the_place_of_the_sample_s_and_stays(root):
     from gristmill.chess.raw.drops import available, drop_of
     from gristmill.chess.raw.pgn_text import month_in
     from gristmill.inbox.marks import samples_beside
@@ -146,7 +142,7 @@ def test_a_real_month_takes_the_place_of_the_sample_s_and_stays(root: Path) -> N
     assert [path.name for path in inbox.iterdir()] == [real.name]
 
 
-def test_the_settings_of_a_sample_are_not_those_of_real_files(root: Path) -> None:
+def test_the_settings_of_a_sample_are_not_those_of_real_files(root):
     drop, lake = root / "drops/synth/samples", Lake(data_root=str(root))
     assert lake.settings("synth/kd_shards", drop)["valid_fraction"] == 0.1
     (drop / "README.md").write_text("mine")
@@ -157,7 +153,7 @@ def test_the_settings_of_a_sample_are_not_those_of_real_files(root: Path) -> Non
     assert lake.settings("synth/kd_shards", drop)["valid_fraction"] == 0.2
 
 
-def test_the_done_of_a_sample_says_nothing_of_real_files(root: Path) -> None:
+def test_the_done_of_a_sample_says_nothing_of_real_files(root):
     drop = root / "drops/synth/samples"
     assert synth.is_complete(drop)
     for number in range(4):
@@ -173,7 +169,7 @@ def test_the_done_of_a_sample_says_nothing_of_real_files(root: Path) -> None:
     assert not synth.is_complete(other)
 
 
-def test_nothing_is_written_twice_and_nothing_that_a_person_removed(root: Path) -> None:
+def test_nothing_is_written_twice_and_nothing_that_a_person_removed(root):
     before, times = tree(root), {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     folders = [Path(line) for line in printed(run(root)).splitlines() if line.startswith("/")]
     assert folders and all(each.exists() and root in each.parents for each in folders)
@@ -213,7 +209,7 @@ def build(root: Path, name: str, *inputs: Input) -> Input:
     )
 
 
-def test_what_was_built_from_samples_alone_goes_and_what_is_mixed_is_named(root: Path) -> None:
+def test_what_was_built_from_samples_alone_goes_and_what_is_mixed_is_named(root):
     (root / "drops/reasoning/mine.jsonl").write_text("real")
     (root / "drops/tokenizers").mkdir()
     (root / "drops/tokenizers/words").write_text("words")
@@ -238,14 +234,14 @@ def test_what_was_built_from_samples_alone_goes_and_what_is_mixed_is_named(root:
     assert (root / "drops/reasoning/mine.jsonl").read_text() == "real"
 
 
-def test_what_was_built_from_a_sample_that_a_person_removed_goes_too(root: Path) -> None:
+def test_what_was_built_from_a_sample_that_a_person_removed_goes_too(root):
     build(root, "shards", given(root, f"{GSM8K}/train.jsonl"))
     shutil.rmtree(root / "drops" / GSM8K)
     assert "remove: family/shards" in run(root, "--remove").output.splitlines()
     assert not (root / "family/shards").exists()
 
 
-def test_who_takes_the_mark_away_keeps_the_files_and_what_was_built_from_them(root: Path) -> None:
+def test_who_takes_the_mark_away_keeps_the_files_and_what_was_built_from_them(root):
     drop = root / "drops" / GSM8K
     (drop / ".sample").unlink()
     build(root, "shards", given(root, f"{GSM8K}/train.jsonl"))
@@ -256,7 +252,7 @@ def test_who_takes_the_mark_away_keeps_the_files_and_what_was_built_from_them(ro
     assert tree(drop) == before
 
 
-def test_an_artifact_of_real_files_with_the_names_of_a_sample_stays(root: Path) -> None:
+def test_an_artifact_of_real_files_with_the_names_of_a_sample_stays(root):
     train = root / "drops" / GSM8K / "train.jsonl"
     train.write_text("real")
     build(root, "shards", given(root, f"{GSM8K}/train.jsonl"))
@@ -266,7 +262,7 @@ def test_an_artifact_of_real_files_with_the_names_of_a_sample_stays(root: Path) 
     assert (root / "family/shards").exists()
 
 
-def test_after_a_removal_no_sample_comes_that_never_was_there(tmp_path: Path) -> None:
+def test_after_a_removal_no_sample_comes_that_never_was_there(tmp_path):
     (tmp_path / "drops").mkdir()
     assert run(tmp_path, "--remove").output == f"{tmp_path}: no samples are here\n"
     assert run(tmp_path).output.startswith(f"{len(NAMES)} samples are not written")
@@ -280,15 +276,13 @@ def test_after_a_removal_no_sample_comes_that_never_was_there(tmp_path: Path) ->
         (["--dry-run"], "--dry-run: only with --remove"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(
-    tmp_path: Path, options: list[str], message: str
-) -> None:
+def test_options_that_do_not_fit_are_refused(tmp_path, options, message):
     result = run(tmp_path, *options)
     assert (result.exit_code, message in result.output) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_root_that_is_not_there_has_no_samples_to_remove(tmp_path: Path) -> None:
+def test_a_root_that_is_not_there_has_no_samples_to_remove(tmp_path):
     result = run(tmp_path / "typo", "--remove")
     assert result.exit_code == 1
     assert "the data root is not there" in result.output
@@ -296,7 +290,7 @@ def test_a_root_that_is_not_there_has_no_samples_to_remove(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"macroxue/sample_d6": 1}', "\xff"])
-def test_a_note_that_is_damaged_is_refused_with_its_cure(tmp_path: Path, text: str) -> None:
+def test_a_note_that_is_damaged_is_refused_with_its_cure(tmp_path, text):
     (tmp_path / "drops").mkdir()
     (tmp_path / "drops/.samples.json").write_text(text, encoding="latin-1")
     with pytest.raises(GristmillError, match=r"\.samples\.json: does not say .*: remove it"):
@@ -304,6 +298,6 @@ def test_a_note_that_is_damaged_is_refused_with_its_cure(tmp_path: Path, text: s
     assert not (tmp_path / "drops/macroxue").exists()
 
 
-def test_the_names_of_the_two_kinds_of_files_are_all_that_counts(root: Path) -> None:
+def test_the_names_of_the_two_kinds_of_files_are_all_that_counts(root):
     drop = root / "drops" / GSM8K
     assert not_samples(drop, ["train.jsonl", "nothing.jsonl"]) == {"train.jsonl": LEFT_OUT}

@@ -1,7 +1,5 @@
 """A tokenizer of 264 tokens in the drops, and a recipe that names it, for tests."""
 
-from __future__ import annotations
-
 import base64
 import json
 import tempfile

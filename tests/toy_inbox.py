@@ -1,7 +1,5 @@
 """Toy inboxes: what decides about their drops, and what a family's catalog would say of them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

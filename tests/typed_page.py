@@ -4,8 +4,6 @@ Commands of Gristmill run in the process, which spares the start of each. Bash t
 has other lines, too. Python is one program.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

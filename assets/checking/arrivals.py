@@ -53,8 +53,6 @@ def taken(
 ) -> dict[str, list[str]]:
     """Returns the drops that were taken and not retired, with the partitions that each is in.
 
-    inbox: one with partitions of time, or static ones. besides: keys of drops to leave out.
-
     A drop that a later one has replaced in all of its partitions is not one of them.
     """
     reported = instance.get_materialized_partitions(inbox.raw_drop)
@@ -80,10 +78,7 @@ def taken(
 def retire(
     instance: dg.DagsterInstance, inbox: Inbox, drop: str, partitions: Collection[str]
 ) -> None:
-    """Say that a drop is gone on purpose. Its data version stays, so that nothing becomes stale.
-
-    partitions: those that `taken` names.
-    """
+    """Say that a drop is gone on purpose. Its data version stays, so that nothing becomes stale."""
     for key, event in _newest(instance, inbox, _MATERIALIZED, partitions).items():
         tags = (event.asset_materialization.tags or {}) if event.asset_materialization else {}
         version = {name: value for name, value in tags.items() if name == DATA_VERSION}

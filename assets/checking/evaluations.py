@@ -83,10 +83,7 @@ class State:
 
 @dataclass(frozen=True)
 class Known:
-    """The partitions that an asset has.
-
-    keys: of its partitions; None if it has none.
-    """
+    """The partitions that an asset has."""
 
     keys: Collection[str] | None
     published: Collection[str]
@@ -98,10 +95,7 @@ class Known:
         return cls(keys, {key for key in verdicts.subjects(asset) if known.has(key)})
 
     def has(self, subject: str) -> bool:
-        """Whether a verdict is about a partition that there is, or about files of none.
-
-        Others are about partitions that were retired.
-        """
+        """Whether a verdict is about a partition that there is, or about files of none."""
         return self.keys is None or subject in self.keys or "/" in subject
 
 
@@ -189,10 +183,7 @@ _MOST_LINES: Final = 3
 
 
 def adopt(instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: Verdicts) -> None:
-    """Take what stands on disk, and from events what was reported and which builds failed.
-
-    Verdicts that are kept stay.
-    """
+    """Take what stands on disk, and from events what was reported and which builds failed."""
     keys, asset = checked.partitions(instance), checked.asset.key
     if keys is None:
         found = newest_version(instance, asset)
@@ -323,7 +314,6 @@ def settle(
 
     ending: id of a run that will evaluate none of its checks any more; default none. Checks that
         a run under way has yet to evaluate are left alone.
-    said: keeps verdicts that the caller has reached; default none.
     """
     assets = list(assets)
     wanted = {item.key(rule): (item, rule) for item in assets for rule in item.rules.values()}
@@ -369,10 +359,7 @@ def settle_planned(
     besides: Checked | None = None,
     said: Callable[[Verdicts], object] = lambda _: None,
 ) -> list[dg.AssetCheckKey]:
-    """Report the states of the checks that a run planned, and will not evaluate any more.
-
-    besides: an asset whose checks to settle in any case; default none.
-    """
+    """Report the states of the checks that a run planned, and will not evaluate any more."""
     owners = owners_of_checks()
     latest = _latest(instance, owners)
     assets = {} if besides is None else {besides.asset.key: besides}
@@ -383,11 +370,7 @@ def settle_planned(
 
 
 def settle_ended(instance: dg.DagsterInstance, lake: Lake) -> list[dg.AssetCheckKey]:
-    """Report the states of checks whose run ended without evaluating them, as after a kill.
-
-    Findings on partitions that were retired or removed since are taken back, too. Returns the
-    checks that were reported.
-    """
+    """Report the states of checks whose run ended without evaluating them, as after a kill."""
     owners = owners_of_checks()
     assets = {}
     for key, record in _latest(instance, owners).items():

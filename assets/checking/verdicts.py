@@ -39,8 +39,6 @@ class Verdict:
     subject: the partition's key; empty for an asset without partitions; the path of a folder for
         what belongs to no partition.
     data_version: of the artifact that was looked at; empty if there was none.
-    problem: what falls short; None if nothing does.
-    warns: whether the problem is a warning (default False).
     """
 
     subject: str
@@ -90,7 +88,6 @@ class Verdicts:
         """Say that a partition was built, or found to be current: its last build succeeded.
 
         void: names of the checks whose verdicts do not count for the new files; default none.
-        run: id of the run that reports it.
         """
         with self._connection:
             self._register(asset, subject, place)
@@ -129,10 +126,7 @@ class Verdicts:
             self._keep(asset, name, verdicts)
 
     def replace(self, asset: str, name: str, verdicts: Iterable[Verdict]) -> None:
-        """Keep these verdicts of a check, which looked at everything that was registered.
-
-        Others stay on what was published while it looked, and nothing else.
-        """
+        """Keep these verdicts of a check, which looked at everything that was registered."""
         with self._connection:
             self._connection.execute(
                 "delete from verdicts where asset = ? and name = ? and subject not in "

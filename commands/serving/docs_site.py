@@ -37,11 +37,7 @@ _ARGUMENT: Final = re.compile(r"^(\w+(?:, \w+)*): ", re.MULTILINE)
 
 
 def navigation(docs: Path) -> Nav:
-    """Returns the navigation: the index, and the sections and pages that it lists, in its order.
-
-    docs: the folder of the pages. A section begins with its page `first-hour/<section>.md`, if it
-        has one that the index does not list.
-    """
+    """Returns the navigation: the index, and the sections and pages that it lists, in its order."""
     text = (docs / INDEX).read_text("utf-8")
     nav: Nav = [{"Gristmill": INDEX}]
     pages: list[dict[str, str]] = []

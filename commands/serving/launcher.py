@@ -35,11 +35,7 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
         return cls(inst_data)
 
     def register_instance(self, instance: dg.DagsterInstance) -> None:
-        """Take the instance whose runs to launch, and hold its databases open.
-
-        A process takes it when it first launches a run or looks at one. What the daemon, the web
-        server and every run write from then on waits less: see `assets/worker.py`.
-        """
+        """Take the instance whose runs to launch, and hold its databases open."""
         super().register_instance(instance)
         worker.hold_databases(instance)
 

@@ -72,10 +72,7 @@ class ShortLog:
         """The last reason of each sensor."""
 
     def lines(self, line: str) -> Iterator[str]:
-        """Yield what is shown of a line.
-
-        line: without its end. What is no line of Dagster's log goes with the line before it.
-        """
+        """Yield what is shown of a line."""
         bare = _COLOURS.sub("", line)
         found = _LINE.fullmatch(bare)
         if found is None:
@@ -150,10 +147,6 @@ class Service(NamedTuple):
 def serve(checkout: Path, address: str, port: int, lock: int, *, is_verbose: bool = False) -> None:
     """Run the services until a signal asks to stop, or one of them ends.
 
-    is_verbose: show the logs of the services whole; default False.
-
-    It says when the web server answers. Of the services' logs it shows what `ShortLog` chooses.
-
     Raises click.ClickException where a service ended by itself.
     """
     folder = tempfile.mkdtemp(prefix="gristmill-ui-")
@@ -199,10 +192,7 @@ def instance_lock(path: Path) -> Iterator[int]:
 
 
 def split_workspace(file: Path, folder: Path) -> tuple[Path, list[tuple[Service, Path]]]:
-    """Returns a workspace that names sockets, and the code servers that listen on them.
-
-    A location of the file that is no `python_file` is left as it is.
-    """
+    """Returns a workspace that names sockets, and the code servers that listen on them."""
     locations: list[dict[str, Any]] = yaml.safe_load(file.read_text())["load_from"]
     servers: list[tuple[Service, Path]] = []
     for number, location in enumerate(locations):
@@ -341,10 +331,7 @@ class _Group:
 
 
 def is_ready(process: int) -> bool:
-    """Returns whether a service has loaded its code: it handles SIGTERM then.
-
-    True on a system that does not say.
-    """
+    """Returns whether a service has loaded its code: it handles SIGTERM then."""
     try:
         status = Path(f"/proc/{process}/status").read_text()
     except OSError:

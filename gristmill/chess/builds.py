@@ -34,10 +34,7 @@ _GAMES: Final = "chess/game_dataset"
 
 
 def elite_build(wanted: Wanted) -> Build:
-    """Returns the build of a month's PGN, or of those of a collection, which has a drop.
-
-    A month is taken from its drop, else from the archive.
-    """
+    """Returns the build of a month's PGN, or of those of a collection, which has a drop."""
     if not is_month(wanted.partition):
         return _collection_build(wanted)
     root, month = wanted.root, check_month(wanted.partition)

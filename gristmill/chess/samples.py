@@ -156,10 +156,7 @@ def write_sample(month: str, games: int, path: Path) -> None:
 
 
 def write_month(path: Path, month: str, games: int, seed: int) -> int:
-    """Write a sample month.
-
-    path: the file to write; a name in `.zip` makes a ZIP with one PGN, any other a PGN.
-    """
+    """Write a sample month."""
     data = "".join(game.pgn() for game in make_games(month, games, seed)).encode()
     if path.suffix == ".zip":
         # A fixed time, so that the bytes depend on the arguments alone.

@@ -391,10 +391,7 @@ _LICENCE: Final = "cc0-1.0"
 
 
 def splits(asset: str, folder: Path) -> Iterator[Split]:
-    """Yield the games of a month, or the splits of a dataset or subset of games or splices.
-
-    asset: its key. folder: its path.
-    """
+    """Yield the games of a month, or the splits of a dataset or subset of games or splices."""
     from gristmill.exports.table import SPLITS as WRITTEN  # loads Arrow
     from gristmill.exports.table import lines
 

@@ -125,10 +125,7 @@ class Sources:
         return found[0]
 
     def line(self, place: Place) -> str:
-        """Returns a line with the hex sha256 of a definition, and those of what it names.
-
-        place: of the definition.
-        """
+        """Returns a line with the hex sha256 of a definition, and those of what it names."""
         digest, references = self._of(place)
         return " ".join([digest, *(self._of(each)[0] for each in references)]) + "\n"
 
@@ -145,10 +142,7 @@ class Sources:
         return place.name == _ERROR
 
     def reached(self, entries: Collection[Place], left_out: Callable[[Place], bool]) -> set[Place]:
-        """Returns all definitions that entries reach, themselves included.
-
-        left_out: tells which ones are passed over, with all that only they reach.
-        """
+        """Returns all definitions that entries reach, themselves included."""
         todo, seen = list(entries), set(entries)
         while todo:
             for found in self._next(todo.pop()):
@@ -425,10 +419,7 @@ class Code:
 
 
 def definitions_of(entries: Collection[str]) -> set[Place]:
-    """Returns the definitions that functions reach, themselves included.
-
-    Errors as for `Code.digest`.
-    """
+    """Returns the definitions that functions reach, themselves included."""
     if not entries:
         return set()
     sources = _sources(next(iter(entries)).partition(".")[0])

@@ -133,8 +133,6 @@ def _feature(kind: pa.DataType) -> dict[str, Any]:
 def card(place: Path, before: str = "") -> str:
     """The text of a README.md.
 
-    place: folder of an artifact. before: the README that stands.
-
     Raises GristmillError for a folder without rows, and where rows are in no file that other
     programs read: `gristmill project` writes these as Parquet. Else as `completed`.
     """
@@ -150,8 +148,6 @@ def card(place: Path, before: str = "") -> str:
 
 def completed(before: str, found: Head, shown: Path | str, replaced: Collection[str] = ()) -> str:
     """A README.md whose head has what it lacks.
-
-    before: the README that stands. found: of the head. shown: its path, for messages.
 
     A key that stands is kept with its comments, and so is all below the head. Raises BadInput
     where the head that stands is no YAML.

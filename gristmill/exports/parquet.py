@@ -157,10 +157,7 @@ class _Page(NamedTuple):
 
 
 class PlainWriter:
-    """Writes row groups without nulls; each batch is one, and takes no memory of its own.
-
-    path: of the new file. schema: of numbers, texts, lists of numbers, and structs of these.
-    """
+    """Writes row groups without nulls; each batch is one, and takes no memory of its own."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._schema = schema

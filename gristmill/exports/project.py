@@ -79,10 +79,7 @@ _CONFIG: Final = {
 
 
 def chunks(name: str, splits: Sequence[Split], out: Path, most: int) -> dict[str, int]:
-    """Write the documents of a split as chunks of 32-bit tokens with their `index.json`.
-
-    Arguments and errors as of `token_files`; a chunk is in memory before it is written.
-    """
+    """Write the documents of a split as chunks of 32-bit tokens with their `index.json`."""
     folder, found, state = out / name, list[dict[str, Any]](), 0
     folder.mkdir()
     held: list[tuple[Array, Array]] = []
@@ -128,10 +125,7 @@ FILE_TOKENS: Final = 100_000_000
 
 
 def token_files(name: str, splits: Sequence[Split], out: Path, most: int) -> dict[str, int]:
-    """Write the documents of a split as token files.
-
-    name: of the split. splits: its parts, of one tokenizer. out: the folder.
-    """
+    """Write the documents of a split as token files."""
     ids = max(each.tokens.ids for each in splits if each.tokens)
     magic, version, dtype = _SHORT if ids <= 1 << 16 else _LONG
     counts: dict[str, int] = {}
@@ -173,7 +167,6 @@ _FILE_BYTES: Final = 256 << 20
 def project(place: Path, out: Path, to: str = PARQUET, most: int | None = None) -> dict[str, int]:
     """Write the rows of an artifact for other programs into a new folder.
 
-    place: folder of the artifact. out: a folder that does not exist; it is whole or not there.
     to: one of `FORMATS`, or Parquet with a README.md. most: as of `write`.
 
     Returns the rows, tokens or texts of each file, by its path in the folder; of Parquet
@@ -208,7 +201,6 @@ def write(
 ) -> dict[str, int]:
     """Write documents in a format into a folder.
 
-    to: one of `FORMATS`. splits: of artifacts. out: the folder, without files of this format.
     most: after so many tokens a file ends, with a whole document; default that of the format.
     """
     if to == "nanochat":
@@ -230,11 +222,7 @@ def write(
 def written(
     splits: Sequence[Split], out: Path, above: str = "data", partition: str = ""
 ) -> dict[Split, int]:
-    """Write rows as Parquet below a folder.
-
-    splits: of an artifact. out: the folder. above: path in it, with a folder more for each of
-    several tables. partition: whose rows are written; default: those of all.
-    """
+    """Write rows as Parquet below a folder."""
     files: dict[Split, int] = {}
     asked = (each for each in splits if not partition or each.partition in ("", partition))
     for (table, name), group in grouped(asked).items():

@@ -141,10 +141,7 @@ def _known(kind: pa.DataType) -> pa.DataType:
 
 
 def lines(path: Path, columns: Iterable[Column], **said: Any) -> Split:
-    """The rows of a file of JSON Lines.
-
-    path: of the file. columns: those of its asset. said: other fields of `Split`.
-    """
+    """The rows of a file of JSON Lines."""
     declared = {each.name: each.type.removesuffix(" or null") for each in columns}
 
     @cache

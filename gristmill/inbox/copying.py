@@ -44,9 +44,7 @@ class Tools:
     """What the copy needs from elsewhere.
 
     place: renames a path to another one in one step; raises FileExistsError where that exists.
-    advance: called with the bytes of each piece that was copied or compared.
-    staged: called with the whole copy of a folder before it takes the place of another drop;
-        default: nothing is called.
+    staged: called with the whole copy of a folder before it takes the place of another drop.
     """
 
     place: Callable[[Path, Path], None]
@@ -164,9 +162,6 @@ class Copied:
 
 def source_files(source: Path, links: LinkRule) -> dict[str, int]:
     """Returns the bytes of each file to copy, by its path in the source; a file's path is its name.
-
-    source: a folder or a file that a person named.
-    links: what happens to links in it.
 
     Raises BadInput for an entry that a drop may not hold, a source that says that it is not
     complete, a name as `unfit_name` says, and one without files; OSError where it cannot be read.

@@ -35,8 +35,6 @@ def threshold(valid_fraction: float) -> int:
 def value(synth_id: str) -> int:
     """Return the 8-byte BLAKE2b digest of a synth_id as an unsigned big-endian number.
 
-    synth_id: hashed as UTF-8.
-
     A digest of 8 bytes is not the beginning of the digest of 64 bytes.
     """
     return int.from_bytes(blake2b(synth_id.encode(), digest_size=8).digest(), "big")

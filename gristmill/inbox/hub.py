@@ -60,7 +60,6 @@ class Source:
 class RemoteFile:
     """One file as the hub lists it.
 
-    bytes: size of the file.
     sha256: of its contents, in hex; None for a small file that the repository holds itself.
     """
 
@@ -118,8 +117,6 @@ def commit_of(
 ) -> str:
     """Return the commit that a branch of a repository has now.
 
-    revision: a branch, tag or commit; default "main".
-
     Raises HubError if the hub does not answer, or has no such repository or revision.
     """
     with hub_errors(f"{repo_id} at {revision}"):
@@ -156,8 +153,6 @@ def listed(source: Source, wanted: Callable[[str], bool]) -> list[RemoteFile]:
 def download(source: Source, file: RemoteFile, folder: Path, stage: Stage | None = None) -> Path:
     """Download a file to its path below `folder`; one that is there is kept.
 
-    stage: is advanced by the bytes that are received; None (default) for none.
-
     Raises HubError if the hub does not answer, or sends other bytes than it listed.
     """
     from huggingface_hub import hf_hub_download
@@ -192,7 +187,6 @@ def fetch_drop(
 ) -> list[RemoteFile]:
     """Download files into a drop, and return those; files with the right contents are kept.
 
-    progress: gets the stage "fetch", in bytes.
     mark: name of the file that says that the drop is complete; it is removed while it is not.
         Default None.
 

@@ -41,19 +41,13 @@ _COPY: Final = re.compile(
 
 
 def copied_from(name: str, names: Collection[str]) -> str | None:
-    """The file of which another one is a copy, by the name that a browser or a desktop gave it.
-
-    name: as `train (1).csv`. names: of all files, as `train.csv`. None: it is named as no copy.
-    """
+    """The file of which another one is a copy, by the name that a browser or a desktop gave it."""
     match = _COPY.match(name)
     return match[1] + match[2] if match and match[1] + match[2] in names else None
 
 
 def unfit_name(names: Collection[str]) -> tuple[str, str] | None:
-    """The first file that nobody means to bring, by its name, and why; None where there is none.
-
-    names: POSIX paths of all files of a folder, of any family.
-    """
+    """The first file that nobody means to bring, by its name, and why; None where there is none."""
     for name in sorted(names):
         if name.lower().endswith(UNFINISHED):
             rule = (
@@ -175,7 +169,6 @@ class Loose:
 
     changed_ns: when it changed or came. This is the inode's time, which a rename
         sets too and copying tools cannot set back.
-    is_mark: whether it is the mark of a file that is not there yet; default False.
     """
 
     changed_ns: int
@@ -188,7 +181,6 @@ class Survey:
     """One drop's files at one moment.
 
     signature: 16 hex digits over names, sizes and times, without the marks.
-    files, bytes: how many, without the marks.
     refusal: names the first entry that a drop may not hold, and why; None without one.
     """
 
@@ -249,8 +241,6 @@ def list_inbox(
 
 def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
     """Names, sizes and times of a drop's files, without following links.
-
-    links: what happens to links; default: they are refused.
 
     Raises BadInput for a drop that cannot be walked, OSError where one of its folders cannot be
     read.

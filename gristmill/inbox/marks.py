@@ -143,11 +143,7 @@ def marked_file(name: str, ending_of: Callable[[str], str]) -> str | None:
 
 
 def stats_beside(path: Path) -> dict[str, os.stat_result]:
-    """Returns the stat of each mark of a file, by the name of the mark.
-
-    path: the file, a drop. A mark may be anything; a list that is no regular file is refused when
-        it is read.
-    """
+    """Returns the stat of each mark of a file, by the name of the mark."""
     found = {}
     for ending in _BESIDE:
         name = path.name + ending
@@ -158,8 +154,6 @@ def stats_beside(path: Path) -> dict[str, os.stat_result]:
 
 def listed_sums(mark: Path, drop: Path, most: int = _MOST_SUMS) -> dict[str, str]:
     """Returns the sha256 of each file that a list names.
-
-    most: bytes of the list at most; default 256 MiB.
 
     Raises BadInput for a line that is none, and for a list without a file.
     """
@@ -211,20 +205,14 @@ def written_sums(sums: Mapping[str, str]) -> bytes:
 
 
 def not_samples(root: Path, names: Iterable[str]) -> dict[str, str]:
-    """Returns the sample's own files, with the reason to leave them out, where others are there.
-
-    names: of the files that would be read, POSIX paths relative to `root`.
-    """
+    """Returns the sample's own files, with the reason to leave them out, where others are there."""
     named = set(names)
     own = own_files(root) & named if named else named
     return {} if own == named else dict.fromkeys(sorted(own), LEFT_OUT)
 
 
 def real_paths(paths: Iterable[Path]) -> list[Path]:
-    """Returns files, each a drop of the same place, without samples where another one is there.
-
-    paths: in any order, which is kept. A file whose mark cannot be read is no sample.
-    """
+    """Returns files, each a drop of the same place, without samples where another one is there."""
     every = list(paths)
     real = [path for path in every if not _is_sample(path)] if len(every) > 1 else every
     return real or every

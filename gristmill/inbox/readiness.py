@@ -302,10 +302,7 @@ def judged(
 
 
 def judged_now(path: Path, asked: Asked) -> tuple[Judgement, Survey | None]:
-    """Returns the judgement of one drop, and its files; None where these cannot be listed.
-
-    asked: what decides; the seconds of settling do not count.
-    """
+    """Returns the judgement of one drop, and its files; None where these cannot be listed."""
     ((_, seen),) = all_surveyed([path], asked.links)
     return judged(path, seen, asked), seen if isinstance(seen, Survey) else None
 

@@ -54,11 +54,7 @@ _MOST: Final = 64 << 20
 
 
 def neutral(folder: OpenFolder, name: str, record: Record) -> tuple[Record, dict[str, bytes]]:
-    """The record of what is pushed, and the files of it that differ from those that stand here.
-
-    folder, record: of the artifact. name: path of the record in the folder; it is among the files
-    that differ where there are any.
-    """
+    """The record of what is pushed, and the files of it that differ from those that stand here."""
     named = sorted({record.artifact, *(each.path for each in record.inputs if each.path)})
     texts = b"|".join(re.escape(json.dumps(each)[1:-1].encode()) for each in named)
     # A text that begins with a slash, up to the last place of an artifact in it.
@@ -113,8 +109,6 @@ def readme(
     before: str, found: Mapping[str, Head], removed: Collection[str], name: str
 ) -> tuple[str, dict[str, str]]:
     """The README.md of a repository after a push; by artifact, what a person should know of it.
-
-    before: the one that stands, "" for none. found: what `rows_of` says, by the artifact's title.
 
     Raises BadInput where the head that stands is no YAML.
     """
@@ -518,10 +512,7 @@ class _Batch:
         return ready
 
     def _before(self, folder: Path, place: str, record: Record) -> set[str]:
-        """What the repository has of the version before, and of what was nested in it.
-
-        What is nested stays where the data version does, and where it is the build that is here.
-        """
+        """What the repository has of the version before, and of what was nested in it."""
         there = self._below(record.artifact)
         before = self._repository.record(self._head, place)
         found = _paths(before, place)
@@ -559,10 +550,7 @@ class _Batch:
 def _operation(
     place: str, folder: OpenFolder, file: Output, remote: RepoFile | None, data: bytes | None
 ) -> CommitOperationAdd | None:
-    """What brings a file to its place in the repository; None where it is there.
-
-    data: its bytes, where the repository gets others than the file has.
-    """
+    """What brings a file to its place in the repository; None where it is there."""
     from huggingface_hub import CommitOperationAdd
     from huggingface_hub.utils.sha import git_hash
 

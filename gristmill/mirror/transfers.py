@@ -385,11 +385,7 @@ def _empty(build: Build, slot: Slot, fetched: Path) -> None:
 
 
 def stands(root: Path, version: Version) -> bool:
-    """Whether an artifact of this data version is published, with the recorded sizes and times.
-
-    The data version may be its first digits. Its record and list of inputs are as they were
-    written.
-    """
+    """Whether an artifact of this data version is published, with the recorded sizes and times."""
     folder = root / version.entry.artifact
     try:
         record = provenance.read_record(version.entry.record(root))

@@ -199,10 +199,7 @@ def outer_of(record: Record) -> Input | None:
 
 
 def wrong_name(entry: Entry) -> str | None:
-    """Why a mirror cannot hold an artifact of this name, None where it can.
-
-    Every part of its path, and its partition, is a key: it means one thing to every store.
-    """
+    """Why a mirror cannot hold an artifact of this name, None where it can."""
     if f"{entry.artifact}/".startswith("drops/"):
         return "drops are no artifacts"
     keys = [*entry.artifact.split("/"), *([] if entry.partition is None else [entry.partition])]
@@ -236,7 +233,6 @@ def chosen(
 
     names: an artifact's path in the data root, a folder above some, `path@partition` for one
         partition of a shared folder, or an asset as `macroxue/pack`.
-    where: what was searched, for the error.
 
     Raises GristmillError for a name that means nothing.
     """
@@ -258,10 +254,7 @@ def means(name: str, entry: Entry, asset: str = "") -> bool:
 def wanted_of(
     store: Store, known: Known, names: Sequence[str], version: str = "", sha256: str = ""
 ) -> list[Version]:
-    """The versions that names mean: the newest of each, or the one that is pinned.
-
-    version, sha256: as for `pull`.
-    """
+    """The versions that names mean: the newest of each, or the one that is pinned."""
     pinned = bool(version or sha256)
     own = [entry for entry in known if [entry.name] == [name.strip("/") for name in names]]
     if pinned and own:  # the artifact itself, though others are nested in it
@@ -307,8 +300,6 @@ def _pinned(store: Store, versions: Sequence[Version], version: str, sha256: str
 
 def lines(url: str | Store, names: Sequence[str] = ()) -> Iterator[str]:
     """A line for each version, the newest first: what it is, when it was pushed, and its sha256.
-
-    url, names: as for `pull`.
 
     Raises MirrorError where the mirror cannot be read, GristmillError for a name that means
     nothing.
@@ -359,8 +350,6 @@ def transferring(
 class Transfer:
     """What moves files between one mirror and this host.
 
-    threads: each takes one file at a time.
-    stage: advanced by the bytes of what is at its end.
     stopped: set where no thread shall continue with its file.
     """
 
@@ -482,10 +471,7 @@ class Pushed:
 def found(
     root: Path, artifacts: Iterable[find_artifacts.Artifact] | None
 ) -> list[tuple[Entry, str, Item]]:
-    """Returns the artifacts of a data root; one with an unreadable record has no asset.
-
-    artifacts: those to take; None: the root is searched.
-    """
+    """Returns the artifacts of a data root; one with an unreadable record has no asset."""
     listed: list[tuple[Entry, str, Item]] = []
     for item in find_artifacts.artifacts(root) if artifacts is None else artifacts:
         try:

@@ -44,10 +44,7 @@ RECIPES_INBOX = f"{drops.INBOX}/{FOLDER}"
 
 
 def recipes(lake: DataRoot) -> dict[str, Recipe]:
-    """Returns the recipes by name; a file takes the place of a built-in recipe.
-
-    lake: the data root. A file that is refused counts as none: the inbox reports it.
-    """
+    """Returns the recipes by name; a file takes the place of a built-in recipe."""
     found = dict(BUILT_IN)
     links = lake.rules(RECIPES_INBOX)[0]
     folder = lake.inbox(RECIPES_INBOX)
@@ -131,10 +128,7 @@ def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 def drop_columns(
     drop: Path, links: LinkRule, account: Account, _counts: Mapping[str, float]
 ) -> list[ColumnState]:
-    """What becomes of the columns of the tables of a drop, by their first rows.
-
-    account: of several drops, where a recipe has several sources: the drop's own one is asked for.
-    """
+    """What becomes of the columns of the tables of a drop, by their first rows."""
     from gristmill.corpora.account import Head, states_of
     from gristmill.puzzles.raw.file_forms import is_table
     from gristmill.puzzles.raw.tables import COLUMN_NAMES, first_rows
@@ -190,10 +184,7 @@ def _waits_for(missing: Sequence[str], inbox: Path) -> str:
 
 
 def missing_sources(lake: DataRoot, recipe: Recipe, is_there: IsThere | None = None) -> list[str]:
-    """Returns the sources of a recipe that are not there.
-
-    is_there: tells whether a drop is whole; default None: every folder is.
-    """
+    """Returns the sources of a recipe that are not there."""
     inbox = lake.inbox(drops.INBOX)
     return [
         source
@@ -253,10 +244,7 @@ def offered(lake: DataRoot) -> list[Recipe]:
 
 
 def wanted(lake: DataRoot) -> set[str]:
-    """Returns the names of the recipes that somebody asked for: by a drop, a file, or a dataset.
-
-    lake: the data root. A recipe that waits for another drop is one of them.
-    """
+    """Returns the names of the recipes that somebody asked for: by a drop, a file, or a dataset."""
     inbox, built = lake.inbox(drops.INBOX), {recipe.name for recipe in buildable(lake)}
     given = offered(lake)
     return {
@@ -305,10 +293,7 @@ RAW = "puzzles/raw"
 
 
 def puzzle_build(kind: str, wanted: Wanted) -> Build:
-    """Returns the build of a dataset.
-
-    kind: of the puzzle, as `sudoku`. Chosen values come before those of the recipe.
-    """
+    """Returns the build of a dataset."""
     lake = wanted.root
     recipe = recipe_of(lake, kind, wanted.partition)
     account = ready_sources(lake, recipe)
@@ -469,11 +454,7 @@ def estimate(
 
 
 def takes(drop: Path, text: str, links: LinkRule = REFUSE_LINKS) -> str:
-    """About what a build by a recipe takes, in words.
-
-    drop: a folder anywhere. text: of a recipe whose sources are of this drop, as
-    `raw.drops.proposal` makes it.
-    """
+    """About what a build by a recipe takes, in words."""
     made = tomllib.loads(text)
     config = CONFIGS[made["kind"]](**made.get("settings", {}))
     folders = [drop / source.partition("/")[2] for source in made["sources"]]

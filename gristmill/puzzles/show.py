@@ -428,7 +428,6 @@ def drawing(
 
     kind: of the puzzle, as in `trace/sources.json`. inputs, labels: integer [seq_len]; other tokens
         than those of the kind are marked.
-    config: of the dataset, which says what the tokens of grids are; default: nothing.
     """
     # int64, in which no arithmetic of pictures overflows.
     given, wanted = (np.asarray(row).astype(np.int64).reshape(-1) for row in (inputs, labels))

@@ -105,8 +105,6 @@ _SAYS: Final = {Ge: "least", Gt: "above", Le: "most", Unit: "unit", Help: "help"
 class FieldRule:
     """What one field of a config may hold.
 
-    optional: whether None is allowed.
-    default: the default value; None also where there is none.
     least, most: smallest and largest number; None for no bound of the field's own.
     above: the number must be greater than this; None for no such bound.
     needed: whether the field has no default, so that the asset fills it in.

@@ -297,7 +297,6 @@ def resolve(
 
     settings: values from `gristmill.toml`, by field. Keys that are no fields of `config` belong
         to the asset, and are left out.
-    defaults: values of the asset that replace the builder's defaults, by field; default none.
     filled_in: values that the asset fills in itself; chosen ones come before them. Default none.
 
     Raises BadInput if the config refuses a value, naming the file if all values come from it.

@@ -231,11 +231,7 @@ def _named(root: DataRoot, *names: str) -> str:
 
 
 class _Talks(NamedTuple):
-    """What tokens are built from: a shard of conversations, and the tokenizer of their texts.
-
-    place: of the tokenizer's file, below the data root. bytes: of the conversations.
-    render: how conversations of one's own are rendered; None for a shard of Harmony.
-    """
+    """What tokens are built from: a shard of conversations, and the tokenizer of their texts."""
 
     shard: Path
     inputs: list[Input]

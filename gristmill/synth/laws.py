@@ -95,7 +95,6 @@ def _tables() -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
 class Form(NamedTuple):
     """What the datasets of a shard are.
 
-    is_harmony: whether documents have Harmony's control tokens, and messages as runs.
     eod, ids: of the tokenizer: the id that ends a document, and the number of ids.
     """
 
@@ -112,10 +111,6 @@ class Values:
     """The documents of a split, whose values are checked as they are read.
 
     checked: False where they are not aligned: then the tokens are read alone.
-    form: of the datasets; default: that of SYNTH.
-
-    Another law that needs the tokens takes them from here, so that a shard is read
-    once.
     """
 
     def __init__(
@@ -138,7 +133,6 @@ class Values:
     def ids(self, first: int, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         """Return the tokens of whole documents; check them if all before them were checked.
 
-        first: number of the first document.
         edges: int64 [D + 1], as `Indexed.bounds` returns them.
         """
         ids: npt.NDArray[np.int32] = self.tokens.load(int(edges[0]), int(edges[-1]))
@@ -221,11 +215,7 @@ def _broken(
 
 
 class HashBounds:
-    """The highest hash of a valid conversation and the lowest hash of a train one.
-
-    No id is in both splits if the first is below the second: the memory for this
-    law does not grow with the number of conversations.
-    """
+    """The highest hash of a valid conversation and the lowest hash of a train one."""
 
     def __init__(self) -> None:
         self.highest_valid = -1
@@ -293,10 +283,6 @@ def kd_laws(
 
     valid_fraction: the configured fraction, which the split must obey; default not
         tested.
-    has_traces: False where another program wrote no trace: its laws are left out. Default True.
-    form: of the datasets; default: that of SYNTH.
-
-    Memory does not grow with the datasets. The current progress gets the stage "laws" in shards.
     """
     numbers = [partition] if partition is not None else shard_numbers(root)
     if not numbers:
@@ -554,10 +540,7 @@ def harmony_law(subject: Subject) -> Iterator[Violation]:
 
 
 def harmony_manifest_law(subject: Subject) -> Iterator[Violation]:
-    """Yield a violation for each of both files that is not a JSON object.
-
-    Sizes and rows are not compared: an imported manifest may describe a larger folder.
-    """
+    """Yield a violation for each of both files that is not a JSON object."""
     for name in (MANIFEST, METADATA):
         yield from json_violations(subject.folder / name)
 

@@ -116,9 +116,6 @@ def complete_files(
 ) -> list[Path]:
     """Return the raw files of a complete drop, sorted by name.
 
-    expected: number of Parquet files, default 500.
-    links: what happens to files that are links; default: they are refused.
-
     Raises BadInput if the drop is not complete, and as `is_complete`.
     """
     paths = files(folder, links)
@@ -158,9 +155,6 @@ READY_FILES: Final = (*READY_SHARDS, "manifest.json", "metadata.json")
 
 def raw_account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILES) -> Account:
     """What becomes of each file of a drop of raw files.
-
-    links: what happens to files that are links; default: they are refused.
-    expected: number of Parquet files, default 500.
 
     Raises BadInput for a drop that is not complete or not clear.
     """
@@ -328,8 +322,6 @@ def drop_name(source: Source) -> str:
 def reached(source: Source, count: int | None = None) -> Reached:
     """The first Parquet files of a repository, by name.
 
-    count: how many; None (default) for all.
-
     Raises HubError if the hub does not answer, if there is no such file, or one that one folder
     cannot hold or whose sha256 is not known.
     """
@@ -350,10 +342,7 @@ def reached(source: Source, count: int | None = None) -> Reached:
 
 
 def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> list[RemoteFile]:
-    """Download files into a drop, with `.done` once all are there.
-
-    Raises HubError as `gristmill.inbox.hub.fetch_drop`.
-    """
+    """Download files into a drop, with `.done` once all are there."""
     with hub.hub_errors(str(drop)):
         for left in drop.glob(".*.partial"):  # of version 0.9; the drop would wait for it
             left.unlink()

@@ -39,11 +39,8 @@ def write_drop(
 ) -> list[Path]:
     """Write raw files `synth_001.parquet`, `synth_002.parquet`, .. into a drop.
 
-    files: number of files, default 8.
     rows: number of rows in each file, default 60. About one row in fifteen has no
         query, reasoning or answer.
-    seed: default 1; the same arguments give the same rows.
-    done: whether to write the file `.done` too, default True.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

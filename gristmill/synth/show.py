@@ -81,10 +81,7 @@ def _harmony_name(token: int) -> str | None:
 
 @dataclass(frozen=True)
 class Message:
-    """One message: the role or the channel, and its tokens as a person reads them.
-
-    Tokens that share a character are one, in brackets, with their number as a subscript.
-    """
+    """One message: the role or the channel, and its tokens as a person reads them."""
 
     label: str
     tokens: list[Token]
@@ -158,11 +155,7 @@ def distilled(folder: Path, split: str, number: int, vocabulary: Path) -> list[M
 
 
 def _values(prefix: Path, document: int, length: int, size: int) -> list[list[int]]:
-    """Return tokens, mask and span of one document. Raises BadInput for a wrong place or value.
-
-    No other entry of the three indexes is read: a shard of the full run has millions. The trace
-    and the other indexes must agree on the place.
-    """
+    """Return tokens, mask and span of one document. Raises BadInput for a wrong place or value."""
     found: list[list[int]] = []
     place: list[int] | None = None
     limits = {"tokens": size, "lossmask": 2, "span": len(harmony_tokens.SPANS)}
@@ -269,11 +262,7 @@ def _marked(tokens: Sequence[int], encoding: Words) -> str:
 
 
 def written(tokens: Sequence[int], encoding: Words) -> str:
-    """Return the text of tokens on one line.
-
-    Spaces and line ends are visible. Bytes that are not UTF-8 are in hexadecimal, and characters
-    that are not printable are named, as `‹U+200D›`.
-    """
+    """Return the text of tokens on one line."""
     if (name := encoding.name_of(tokens[0])) is not None:
         return name
     data = b"".join(map(encoding.bytes_of, tokens))

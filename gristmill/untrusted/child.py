@@ -95,7 +95,6 @@ def stream(
     function: of a module, found by its name. It yields objects that pickle, or memoryviews,
         which arrive as bytearrays without a copy more.
     arguments: must pickle.
-    file: what is read, for error messages.
     memory_bytes: address space that the call may take beside what the child has at its
         beginning, default 2 GiB.
     seconds: for the whole call, default 600: of CPU time, and on the clock between two items.

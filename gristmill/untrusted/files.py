@@ -92,8 +92,6 @@ def open_file(
     root: a folder that is trusted and may itself be a link: the inbox, or the drop where
         a person named it. The folders between it and the file are opened one by one,
         each without following links.
-    links: what happens to links; default: they are refused.
-    buffering: 0 for none; default -1: buffered.
 
     Raises BadInput for a link, pipe, socket, device or folder, OSError where the file is
     gone or cannot be read, and ValueError for a path that is not below the root.
@@ -333,8 +331,6 @@ def equal_pair(
 ) -> tuple[str, str] | None:
     """Two files of a drop that have the same bytes, as far as a look can tell; None without.
 
-    sizes: bytes of the files to compare, by the path in the drop; empty files count nothing.
-    links: what happens to files that are links; default: they are refused.
     most: bytes to read at most, default 1 GiB: a few seconds.
 
     Files of one size are compared by their first and last 64 KiB, and those that agree as a whole.

@@ -28,12 +28,7 @@ _MARK = re.compile(rb"[^ \t\r\n]")
 def check_nesting(
     octets: bytes, path: Path, limits: Limits = LIMITS, row: int | None = None
 ) -> None:
-    """Raise BadInput if a JSON text has more values, levels or digits of a number than allowed.
-
-    path, row: the file, and the line or row in it, for the error; default: the whole file.
-
-    A text that passes cannot exhaust the stack or the memory of a parser, nor the time of int().
-    """
+    """Raise BadInput if a JSON text has more values, levels or digits of a number than allowed."""
     if has_more_values(octets, limits.values):
         raise BadInput(path, _many_values(limits), row)
     if is_deeper(octets, limits.depth):
@@ -48,8 +43,6 @@ def has_more_values(octets: bytes, most: int) -> bool:
     octets: the text; it need not be JSON, and a string that does not end is taken as in
         `is_deeper`.
     most: brackets and commas that are allowed. A text of no more bytes is not looked at.
-
-    A parser takes memory for each value, of which `[],` is one of three bytes.
     """
     if len(octets) <= most or _opened(octets, 0, len(octets)) <= most:
         return False
@@ -114,8 +107,6 @@ def load_json(
     made: Made | None = None,
 ) -> Any:
     """Parse one JSON value.
-
-    made: what an object is made by; default: a dict, with the last value of each key.
 
     Raises BadInput for a text that is no JSON, and as `check_nesting`.
     """
@@ -225,11 +216,8 @@ def members(
 ) -> Iterator[tuple[str | int, Any]]:
     """The members of one large JSON object or array, each parsed alone: (key or index, value).
 
-    texts: parts of the UTF-8 text in order, as `lines.reads` yields them.
-    path: the file, for errors.
     limits: `line_bytes` counts for each member, `rows` for their number, the others
         as in `load_json`.
-    made: as in `load_json`, for objects in members.
 
     Memory: a few times one member, whatever the size of the file. A key that occurs twice
     is yielded twice. Raises BadInput, with the 1-based number of the member as row.
@@ -283,7 +271,6 @@ def way_to(head: bytes, is_it: Callable[[Way, bytes], bool]) -> Way | None:
     """The way to the first text, number or constant that `is_it` accepts; None where there is none.
 
     head: the begin of the text, which may be cut anywhere and need not be JSON.
-    is_it: takes the way to a value, and its JSON text.
     """
     way: list[str | None] = []
     for match in _KEY.finditer(head):
@@ -334,11 +321,7 @@ def refuse_pointer(head: bytes, path: Path) -> None:
 
 
 def refuse_packed(head: bytes, path: Path, *, is_inner: bool = False) -> None:
-    """Raise BadInput for a text that is packed and has no such name, or is in an archive.
-
-    head: its first bytes. path: the file, for the error.
-    is_inner: whether it was unpacked already; default False.
-    """
+    """Raise BadInput for a text that is packed and has no such name, or is in an archive."""
     for begin, what in _PACKED.items():
         if head.startswith(begin):
             twice = "is packed twice: unpack it once, and give it the ending of what is in it"

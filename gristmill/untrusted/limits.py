@@ -50,10 +50,7 @@ class Limits:
     memory_bytes: int = 2 << 30
 
     def unpacked(self, packed: int) -> int:
-        """Bytes of text that a file may unpack to.
-
-        packed: its bytes.
-        """
+        """Bytes of text that a file may unpack to."""
         return min(self.text_bytes, max(self.any_ratio_bytes, self.ratio * packed))
 
     def check_blank(self, blank: int, others: int, path: Path) -> None:
@@ -72,8 +69,6 @@ LIMITS = Limits()
 
 def bounded(texts: Iterable[bytes], path: Path, most: int) -> Iterator[bytes]:
     """The same texts, as long as they are not larger than allowed.
-
-    most: bytes at most; see `Limits.unpacked`.
 
     Raises BadInput at the first byte more.
     """

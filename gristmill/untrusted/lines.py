@@ -38,8 +38,6 @@ def line_bytes(
 def lines(texts: Iterable[bytes], path: Path, limits: Limits = LIMITS) -> Iterator[bytes]:
     """The lines of a text, each with its newline; the last one may have none.
 
-    texts: parts of the text in order, as `reads` or a decompressor yields them.
-    path: the file, for errors.
     limits: `line_bytes`, `rows` and `blank_lines` count.
 
     Memory: one part, and one line twice. Raises BadInput for a line that is too long, and

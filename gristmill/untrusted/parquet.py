@@ -100,10 +100,7 @@ def _check_rows(metadata: pq.FileMetaData, size: int, path: Path) -> None:
 
 
 def check_once(names: Sequence[str], once: Sequence[str], path: Path) -> None:
-    """Raise BadInput where a file has a column more than once.
-
-    names: of its columns. once: names that it may have at most once. path: of the file.
-    """
+    """Raise BadInput where a file has a column more than once."""
     if repeated := [name for name in once if names.count(name) > 1]:
         count = names.count(repeated[0])
         raise BadInput(path, f"has the column {repeated[0]} {count} times: leave one of them")

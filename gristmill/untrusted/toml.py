@@ -37,8 +37,6 @@ def read_toml(
 ) -> dict[str, Any]:
     """Read a TOML file.
 
-    limits: `bytes`, `depth` and `digits` count; default TOML_LIMITS.
-
     Raises BadInput for a file that is not TOML, begins with a byte order mark or breaks a limit,
     and as `open_file`.
     """

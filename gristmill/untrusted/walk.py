@@ -31,7 +31,6 @@ class Entry(NamedTuple):
     """One entry of a drop that is no folder.
 
     name: POSIX path relative to the drop; bytes that are not UTF-8 as surrogates.
-    refusal: why it is no regular file; None where it is one.
     folder_owner: user id of the folder that holds the entry; for a followed link of the target.
     """
 
@@ -51,9 +50,7 @@ def list_files(
 ) -> Iterator[Entry]:
     """Yield every entry at and below a folder that is no folder itself, in no order.
 
-    folder: the drop, `root` or below it. It may itself be a link if links are followed.
     root, links: as for `files.open_file`. Links to folders inside the drop are refused.
-    deep: whether subfolders are listed too; default True.
     enter: takes the path of a subfolder relative to the drop, returns whether to list it;
         default: all are listed.
 
@@ -112,8 +109,6 @@ def visible_files(
     drop: Path, links: LinkRule = REFUSE_LINKS, besides: Collection[str] = ()
 ) -> dict[str, int]:
     """The bytes of the files of a drop and of the folders below it, by name, sorted.
-
-    links: what happens to files that are links; default: they are refused.
 
     What is hidden is left out: files and folders whose name begins with a dot. Raises BadInput
     for a link, pipe, socket or device, and for a folder that cannot be read.

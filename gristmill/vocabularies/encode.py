@@ -51,10 +51,7 @@ class Encoded(NamedTuple):
 
 
 class Encoder:
-    """Encodes texts as the reference of a tokenizer does: tiktoken for the pinned vocabularies.
-
-    Make it with `encoder` or `Tokenizer.encoder`. It does not pickle: each process makes its own.
-    """
+    """Encodes texts as the reference of a tokenizer does: tiktoken for the pinned vocabularies."""
 
     def __init__(self, tokenizer: TokenizerFile, engine: str = AUTO) -> None:
         if engine not in (*ENGINES, REFERENCE):
@@ -167,8 +164,6 @@ def _why_reference_alone(tokenizer: TokenizerFile) -> str | None:
 def encoder(vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> Encoder:
     """Return this process's encoder, loaded once.
 
-    engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
-
     Raises MissingVocabulary, which names `gristmill tokenizers`, where there is no file,
     BadInput where it is not the pinned one, and ValueError for an unknown engine.
     """
@@ -176,18 +171,12 @@ def encoder(vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> Encoder:
 
 
 def find_encoder(vocabulary: Vocabulary, data_root: Path, engine: str = AUTO) -> Encoder:
-    """Return the encoder of a vocabulary on this machine.
-
-    engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
-    """
+    """Return the encoder of a vocabulary on this machine."""
     return encoder(vocabulary, find(vocabulary, data_root), engine)
 
 
 def encoding(vocabulary: Path) -> tiktoken.Encoding:
-    """tiktoken's encoding for ordinary text, from the o200k file at `vocabulary`.
-
-    Raises as `encoder`.
-    """
+    """tiktoken's encoding for ordinary text, from the o200k file at `vocabulary`."""
     return engines.tiktoken_encoding(O200K, vocabulary)
 
 
@@ -216,10 +205,7 @@ class EnginesDiffer(GristmillError):
 
 
 def sampled(source: str, first_row: int, rows: int) -> npt.NDArray[np.int64]:
-    """Return which of some rows are in the sample, counted from 0, ascending.
-
-    The sample depends on nothing else, so not on the number of workers.
-    """
+    """Return which of some rows are in the sample, counted from 0, ascending."""
     numbers = np.arange(first_row, first_row + rows, dtype=np.uint64)
     seed = np.uint64(zlib.crc32(source.encode(errors="surrogatepass")))
     mixed = ((numbers ^ (seed << np.uint64(32))) + np.uint64(1)) * _MIX

@@ -32,11 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """One pinned vocabulary file in tiktoken's form (a base64 token and its rank a line).
-
-    bytes, sha256: of the pinned file.
-    variable: an environment variable that may name the file itself, if any.
-    """
+    """One pinned vocabulary file in tiktoken's form (a base64 token and its rank a line)."""
 
     name: str
     file: str
@@ -180,7 +176,6 @@ class TokenizerFile:
     """The file of a tokenizer. It is small and pickles.
 
     form: of its file. path: the file. sha256: hex, of the file; every load checks it.
-    bos: id of the token that begins a document, None where there is none.
     pattern: name of the rule that cuts a text, of `references.PATTERNS`; "" but for tiktoken.
     no_offsets: why a token is not the bytes of its place in the text; "" where it is.
     proof: where the fast engine may be used; None for a pinned vocabulary.
@@ -252,10 +247,7 @@ CURE: Final = f"`gristmill materialize {PLACED} --rebuild`"
 
 
 def file_of_pinned(vocabulary: Vocabulary, path: Path) -> TokenizerFile:
-    """The file of a pinned vocabulary.
-
-    vocabulary: `pinned.O200K` or `pinned.GPT2`. path: its file, which is read later.
-    """
+    """The file of a pinned vocabulary."""
     return TokenizerFile(
         name=vocabulary.name,
         form="tiktoken",
@@ -357,10 +349,7 @@ _MOST_ID: Final = 1 << 24
 
 @dataclass(frozen=True)
 class Declared:
-    """What a `tokenizer.toml` says. The fields are its keys.
-
-    name: of its folder. form: of `Form`. file: beside it. sha256: hex, of the file.
-    """
+    """What a `tokenizer.toml` says. The fields are its keys."""
 
     name: str
     form: Form
@@ -384,8 +373,6 @@ class Declared:
 
 def read_declared(folder: Path, links: LinkRule = REFUSE_LINKS) -> Declared:
     """Read and check the `tokenizer.toml` of a drop.
-
-    folder: the drop, whose name is that of the tokenizer. links: what happens to links in it.
 
     Raises BadInput, naming file, key and rule.
     """

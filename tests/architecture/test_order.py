@@ -55,7 +55,7 @@ def arrows() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_no_module_imports_from_a_layer_above(layer: str, arrows: dict[str, set[str]]) -> None:
+def test_no_module_imports_from_a_layer_above(layer, arrows):
     above = set(LAYERS[LAYERS.index(layer) + 1 :])
     own = [name for name in arrows if name.split(".")[0] == layer]
     assert own, f"{layer}: no such layer"
@@ -73,19 +73,17 @@ def _importers(begin: tuple[str, ...], inside: str = "") -> list[str]:
     ]
 
 
-def test_no_module_imports_tests_or_benches() -> None:
+def test_no_module_imports_tests_or_benches():
     assert _importers(("tests", "bench")) == []
 
 
-def test_the_library_does_not_know_dagster() -> None:
+def test_the_library_does_not_know_dagster():
     assert _importers(("dagster",), "gristmill") == []
     assert "definitions" in _importers(("dagster",))
 
 
 @pytest.mark.parametrize("package", sorted(BELOW))
-def test_a_core_package_imports_only_what_is_below_it(
-    package: str, arrows: dict[str, set[str]]
-) -> None:
+def test_a_core_package_imports_only_what_is_below_it(package, arrows):
     own = [name for name in arrows if name.split(".")[:2] == ["gristmill", package]]
     assert own, f"gristmill/{package}: no such package"
     for name in own:
@@ -106,7 +104,7 @@ def _own_room(family: str) -> str | None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_has_the_same_rooms(family: str) -> None:
+def test_every_family_has_the_same_rooms(family):
     folder = CHECKOUT / "gristmill" / family
     rooms, expected = _rooms(family), {room for room in ROOMS if room != "OWN"}
     assert expected <= rooms
@@ -117,7 +115,7 @@ def test_every_family_has_the_same_rooms(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_room_imports_only_from_rooms_before_it(family: str, arrows: dict[str, set[str]]) -> None:
+def test_a_room_imports_only_from_rooms_before_it(family, arrows):
     order = [_own_room(family) if room == "OWN" else room for room in ROOMS]
     seen = 0
     for name, targets in arrows.items():
@@ -133,7 +131,7 @@ def test_a_room_imports_only_from_rooms_before_it(family: str, arrows: dict[str,
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_imports_no_other_family(family: str, arrows: dict[str, set[str]]) -> None:
+def test_a_family_imports_no_other_family(family, arrows):
     others = set(FAMILIES) - {family}
     for name, targets in arrows.items():
         if name.split(".")[:2] == ["gristmill", family]:
@@ -149,7 +147,7 @@ def _room(name: str, family: str) -> str | None:
     return parts[2] if len(parts) > 2 else ""
 
 
-def test_every_form_of_import_is_seen() -> None:
+def test_every_form_of_import_is_seen():
     source = "import a.b as c\ndef f():\n    from d.e import g\nif 1:\n    import h, i\n"
     assert set(imported(source)) == {("a.b",), ("h",), ("i",), ("d.e.g", "d.e")}
     with pytest.raises(ValueError, match="line 1"):
@@ -163,7 +161,7 @@ LIGHT = [
 ]
 
 
-def test_the_core_is_light() -> None:
+def test_the_core_is_light():
     """One process imports one after another; what the first loads is never taken away."""
     names = [f"gristmill.{module}" for module in LIGHT]
     code = (

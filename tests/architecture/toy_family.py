@@ -1,7 +1,5 @@
 """A copy of the checkout with the family of docs/adding-a-family.md in it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

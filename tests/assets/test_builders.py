@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
 from typing import get_origin, get_type_hints
 
 import dagster as dg
@@ -21,7 +20,7 @@ from gristmill.run.progress import Report, reporting_to
 from gristmill.svg import OVERVIEW
 from tests.drawings import images, is_right
 from tests.paths import CHECKOUT
-from tests.sample_root import SampleRoot, build_again
+from tests.sample_root import build_again
 
 COMMON = {"inputs", "laws", "hash", "publish"}
 """Stages of every publication."""
@@ -47,9 +46,7 @@ def _passes(stage: list[Report]) -> list[list[Report]]:
 
 
 @pytest.mark.slow
-def test_every_builder_reports_stages_that_end_at_their_total(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_every_builder_reports_stages_that_end_at_their_total(sample_root, tmp_path):
     root = sample_root.copy(tmp_path)
     # The first partition of each asset.
     records: dict[str, Record] = {}
@@ -85,9 +82,7 @@ MARKDOWN = {"picture", "notes"}
 
 
 @pytest.mark.slow
-def test_one_picture_of_an_asset_stands_first_and_is_seen_without_a_click(
-    sample_root: SampleRoot,
-) -> None:
+def test_one_picture_of_an_asset_stands_first_and_is_seen_without_a_click(sample_root):
     pictured = set()
     with sample_root.graph(), dg.DagsterInstance.get() as instance:
         for asset in instance.get_asset_keys():
@@ -131,7 +126,7 @@ def numbers(summary: type[Summary]) -> set[str]:
     return {name for name in named if hints[name] in (int, float, Mapping, dict)}
 
 
-def test_every_number_of_every_builder_has_a_sentence() -> None:
+def test_every_number_of_every_builder_has_a_sentence():
     made: dict[str, set[str]] = {}
     for asset, summary in summaries():
         made.setdefault(asset, set()).update(numbers(summary))
@@ -143,6 +138,6 @@ def test_every_number_of_every_builder_has_a_sentence() -> None:
     assert said == made
 
 
-def test_every_row_that_all_events_may_have_has_a_sentence() -> None:
+def test_every_row_that_all_events_may_have_has_a_sentence():
     rows = (*RESERVED, ROWS, COLUMNS, "dagster/uri", "picture")
     assert [name for name in rows if f"`{name}`" not in PAGE] == []

@@ -1,7 +1,5 @@
 """What files and the launchpad choose, and what pages say of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -55,7 +53,7 @@ def settings(lake: Lake, text: str, drop: str = "") -> Path:
 ALIGNED, PACKED = PackConfig(), PackConfig(layout="packed46")
 
 
-def test_the_file_that_is_read_is_the_one_that_is_named(lake: Lake) -> None:
+def test_the_file_that_is_read_is_the_one_that_is_named(lake):
     root = settings(lake, '[macroxue.pack]\nlayout = "packed46"\n')
     (note,) = choices.config_notes(lake, record(PACK, ALIGNED))
     assert f'{root} gives "packed46"' in note.found
@@ -64,20 +62,20 @@ def test_the_file_that_is_read_is_the_one_that_is_named(lake: Lake) -> None:
     assert f'write `layout = "packed46"` under [macroxue.pack] in {drop}' in note.found
 
 
-def test_each_field_that_differs_has_a_line_and_workers_have_none(lake: Lake) -> None:
+def test_each_field_that_differs_has_a_line_and_workers_have_none(lake):
     built = record(PACK, PackConfig(layout="packed46", shard_rows=7, workers=3))
     found = [note.found.split(",")[0] for note in choices.config_notes(lake, built)]
     assert found == ['built with layout = "packed46"', "built with shard_rows = 7"]
     assert list(choices.config_notes(lake, record("corn/mill", {"layout": "a"}))) == []
 
 
-def test_a_wrong_file_is_a_note(lake: Lake) -> None:
+def test_a_wrong_file_is_a_note(lake):
     settings(lake, "[macroxue.pack]\nlayout = 3\n")
     (note,) = choices.config_notes(lake, record(PACK, PACKED))
     assert "[macroxue.pack] layout = 3: must be one of" in note.found
 
 
-def test_what_stands_is_noteworthy_until_it_is_what_files_give(lake: Lake) -> None:
+def test_what_stands_is_noteworthy_until_it_is_what_files_give(lake):
     assert list(choices.config_notes(lake, record(PACK, ALIGNED))) == []
     (note,) = choices.config_notes(lake, record(PACK, PACKED))
     assert (note.law, note.where) == ("config", PLACE)
@@ -91,7 +89,7 @@ def test_what_stands_is_noteworthy_until_it_is_what_files_give(lake: Lake) -> No
     assert list(choices.config_notes(lake, record("tokenizers/gpt2", {"name": "x"}))) == []
 
 
-def test_a_pool_is_compared_with_its_own_file_before_that_of_the_data_root(lake: Lake) -> None:
+def test_a_pool_is_compared_with_its_own_file_before_that_of_the_data_root(lake):
     file = lake.inbox("pools") / "both.toml"
     file.parent.mkdir(parents=True)
     file.write_text('members = ["a", "b"]\n[macroxue.pool]\nshard_rows = 9\n')
@@ -107,7 +105,7 @@ def test_a_pool_is_compared_with_its_own_file_before_that_of_the_data_root(lake:
     assert f"write `shard_rows = 5` under [macroxue.pool] in {file}" in note.found
 
 
-def test_a_month_is_compared_by_the_names_of_its_table(lake: Lake) -> None:
+def test_a_month_is_compared_by_the_names_of_its_table(lake):
     settings(lake, "[chess.month]\nlegacy_cap = 3\ncache_cap = 4\nmin_context = 9\n")
     month = MonthConfig(legacy_cap=3, cache_cap=4)
     splices = record("chess/splice_dataset", month.splice(), partition="2024-01")
@@ -125,7 +123,7 @@ def test_a_month_is_compared_by_the_names_of_its_table(lake: Lake) -> None:
     ("text", "games"),
     [("", "decisive"), ("allow_draws = true", "finished"), ('games = "all"', "all")],
 )
-def test_a_month_knows_its_games_by_one_name(lake: Lake, text: str, games: Any) -> None:
+def test_a_month_knows_its_games_by_one_name(lake, text, games):
     settings(lake, f"[chess.month]\n{text}\n")
     for asset, config in (
         ("chess/game_dataset", MonthConfig(games=games).game()),
@@ -141,7 +139,7 @@ def test_a_month_knows_its_games_by_one_name(lake: Lake, text: str, games: Any) 
         assert f'gives "{games}", which the next build takes' in note.found
 
 
-def test_a_split_is_compared_with_the_corpora_that_concern_it(lake: Lake) -> None:
+def test_a_split_is_compared_with_the_corpora_that_concern_it(lake):
     settings(lake, '[reasoning.gpt2_shards]\nallow = ["reveal"]\n')
     config = asdict(TokenizeConfig(Path("tokenizer/x")))
     other = record("reasoning/gpt2_shards", config, partition="gsm8k__train")
@@ -151,7 +149,7 @@ def test_a_split_is_compared_with_the_corpora_that_concern_it(lake: Lake) -> Non
     assert "built with allow = [], and" in note.found and 'gives ["reveal"]' in note.found
 
 
-def test_a_message_that_a_file_switches_off_is_an_empty_text(lake: Lake) -> None:
+def test_a_message_that_a_file_switches_off_is_an_empty_text(lake):
     built = record("synth/harmony", {"developer": None}, partition="00")
     (note,) = choices.config_notes(lake, built)
     assert 'write `developer = ""` under [synth.harmony]' in note.found
@@ -159,7 +157,7 @@ def test_a_message_that_a_file_switches_off_is_an_empty_text(lake: Lake) -> None
     assert list(choices.config_notes(lake, built)) == []
 
 
-def test_a_field_without_a_default_is_kept_by_leaving_it_out(lake: Lake) -> None:
+def test_a_field_without_a_default_is_kept_by_leaving_it_out(lake):
     settings(lake, "[puzzles.sudoku]\nmin_difficulty = 5\n")
     name = next(name for name, recipe in BUILT_IN.items() if recipe.kind == "sudoku")
     config = SudokuConfig(**BUILT_IN[name].settings)
@@ -167,7 +165,7 @@ def test_a_field_without_a_default_is_kept_by_leaving_it_out(lake: Lake) -> None
     assert "leave min_difficulty out of [puzzles.sudoku]" in note.found
 
 
-def test_a_dataset_is_kept_by_its_recipe(lake: Lake) -> None:
+def test_a_dataset_is_kept_by_its_recipe(lake):
     name, recipe = next((n, r) for n, r in BUILT_IN.items() if "num_aug" in r.settings)
     file = lake.inbox("puzzles/recipes") / f"{name}.toml"
     built = record(recipe.asset, {**recipe.settings, "num_aug": 3}, partition=name)
@@ -182,7 +180,7 @@ def test_a_dataset_is_kept_by_its_recipe(lake: Lake) -> None:
     assert found["built with num_aug"].endswith(f"[settings] in {file}")
 
 
-def test_the_config_that_matters_is_shown_and_constants_are_no_numbers() -> None:
+def test_the_config_that_matters_is_shown_and_constants_are_no_numbers():
     assert choices.config_rows(record(PACK, ALIGNED)) == {"config/layout": "aligned48"}
     rows = choices.config_rows(record(PACK, PackConfig(shard_rows=7, workers=4)))
     assert rows == {"config/layout": "aligned48", "config/shard_rows": "7"}
@@ -193,7 +191,7 @@ def test_the_config_that_matters_is_shown_and_constants_are_no_numbers() -> None
     assert choices.config_rows(record("corn/mill", {"layout": "x"})) == {}
 
 
-def test_values_of_the_launchpad_are_refused_for_all_assets_of_the_run() -> None:
+def test_values_of_the_launchpad_are_refused_for_all_assets_of_the_run():
     config = {
         "ops": {
             "macroxue__pack": {"config": {"shard_rows": -1, "layout": "packed46"}},
@@ -210,7 +208,7 @@ def test_values_of_the_launchpad_are_refused_for_all_assets_of_the_run() -> None
     assert choices.refused_values({}) == []
 
 
-def test_files_are_refused_for_the_assets_that_read_them(lake: Lake) -> None:
+def test_files_are_refused_for_the_assets_that_read_them(lake):
     file = settings(lake, "[chess.month]\ntrain_ratio = 0.95\n[macroxue.pack]\nshard_rows = -1\n")
     assert choices.refused_files(lake, ["macroxue/values", "tokenizers/gpt2"]) == []
     (pack,) = choices.refused_files(lake, [PACK])
@@ -219,7 +217,7 @@ def test_files_are_refused_for_the_assets_that_read_them(lake: Lake) -> None:
     assert month.startswith(f"{file}: [chess.month] train_ratio 0.95 and val_ratio 0.1 must sum")
 
 
-def test_every_asset_with_a_launchpad_has_its_choices() -> None:
+def test_every_asset_with_a_launchpad_has_its_choices():
     from definitions import build_defs
 
     with_config = {
@@ -244,9 +242,7 @@ def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
     return materialize
 
 
-def test_a_number_out_of_its_range_fails_the_run_before_an_input_is_read(
-    build: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_number_out_of_its_range_fails_the_run_before_an_input_is_read(build, monkeypatch):
     monkeypatch.setattr(Lake, "raw_inputs", lambda *_: pytest.fail("an input was hashed"))
     monkeypatch.setattr(Lake, "ready_drop", lambda *_: pytest.fail("the drop was looked at"))
     refused = failure(build(shard_rows=-1, quarantine_share=2.0))
@@ -255,7 +251,7 @@ def test_a_number_out_of_its_range_fails_the_run_before_an_input_is_read(
     assert "quarantine_share = 2.0: must be a finite number from 0 to 1" in refused
 
 
-def test_given_settings_become_the_config_of_a_run_as_the_launchpad_has_it() -> None:
+def test_given_settings_become_the_config_of_a_run_as_the_launchpad_has_it():
     pack = choices.given_values(PACK, ["layout=packed46", "shard_rows=7"])
     assert choices.run_config(PACK, pack) == {
         "ops": {"macroxue__pack": {"config": {"layout": "packed46", "shard_rows": 7}}}
@@ -279,9 +275,7 @@ def test_given_settings_become_the_config_of_a_run_as_the_launchpad_has_it() -> 
         ("macroxue/pack", "layout=packed48", 'layout = "packed48": must be one of "aligned48"'),
     ],
 )
-def test_a_setting_that_an_asset_does_not_take_is_refused(
-    asset: str, word: str, reason: str
-) -> None:
+def test_a_setting_that_an_asset_does_not_take_is_refused(asset, word, reason):
     with pytest.raises(BadInput, match=re.escape(reason)):
         choices.given_values(asset, [word])
 
@@ -296,21 +290,19 @@ def _described(config: type[Any], name: str, **options: Any) -> str:
     return str(launchpad(config, **options).model_fields[name].description)
 
 
-def test_a_field_shows_its_help_its_choices_its_unit_and_its_default() -> None:
+def test_a_field_shows_its_help_its_choices_its_unit_and_its_default():
     expected = 'The rows\' form. Must be one of "wide", "narrow". Default: "wide".'
     assert _described(Example, "layout") == expected
     expected = "Must be a whole number of at most 64 bits. Unit: rows. Default: 3."
     assert _described(Example, "rows") == expected
 
 
-def test_a_default_of_the_asset_is_the_one_that_is_shown() -> None:
+def test_a_default_of_the_asset_is_the_one_that_is_shown():
     assert _described(Example, "rows", defaults={"rows": 7}).endswith("Default: 7.")
 
 
 @pytest.mark.parametrize("asset", ["macroxue/pack", "synth/harmony", "chess/valid_games"])
-def test_the_text_to_paste_has_every_field_with_its_sentence_and_default(
-    whole_graph: dg.JobDefinition, asset: str
-) -> None:
+def test_the_text_to_paste_has_every_field_with_its_sentence_and_default(whole_graph, asset):
     declared = gristmill_asset.declared()[asset]
     block = launchpad_text(declared).split("```")[1].removeprefix("yaml\n")
     config = yaml.safe_load(block)
@@ -330,7 +322,7 @@ def test_the_text_to_paste_has_every_field_with_its_sentence_and_default(
         assert " ".join(sentences.split()) in said, key
 
 
-def test_the_page_of_an_asset_with_settings_has_the_text_to_paste() -> None:
+def test_the_page_of_an_asset_with_settings_has_the_text_to_paste():
     with_text = {
         spec.key.to_user_string()
         for asset in build_defs().assets or []
@@ -368,9 +360,7 @@ def launchpads() -> dict[str, dict[str, dg.Field]]:
     return found
 
 
-def test_every_field_of_every_launchpad_says_what_it_is(
-    launchpads: dict[str, dict[str, dg.Field]],
-) -> None:
+def test_every_field_of_every_launchpad_says_what_it_is(launchpads):
     tables = families.tables()
     without_launchpad = {
         *("alerts", "inbox", "mirror", "run", "tokenizers/placed"),
@@ -412,17 +402,13 @@ def test_every_field_of_every_launchpad_says_what_it_is(
         ("chess_month", {"split": "random"}, "moves | opening | shuffle"),
     ],
 )
-def test_a_wrong_choice_type_or_key_is_refused_before_a_run_starts(
-    whole_graph: dg.JobDefinition, op: str, values: dict[str, Any], reason: str
-) -> None:
+def test_a_wrong_choice_type_or_key_is_refused_before_a_run_starts(whole_graph, op, values, reason):
     group = "resources" if op == "chess_month" else "ops"
     with pytest.raises(dg.DagsterInvalidConfigError, match=re.escape(reason)):
         dg.validate_run_config(whole_graph, {group: {op: {"config": values}}})
 
 
-def test_right_choices_are_accepted_and_reach_the_config_as_texts(
-    whole_graph: dg.JobDefinition,
-) -> None:
+def test_right_choices_are_accepted_and_reach_the_config_as_texts(whole_graph):
     for op, values in (
         ("macroxue__pack", {"layout": "packed46", "shard_rows": 5}),
         ("macroxue__pack", {"layout": None}),
@@ -437,7 +423,7 @@ def test_right_choices_are_accepted_and_reach_the_config_as_texts(
     assert config == NormalizeConfig(cleaning=("boxed",))
 
 
-def test_a_whole_number_in_a_file_or_in_the_launchpad_is_the_equal_float() -> None:
+def test_a_whole_number_in_a_file_or_in_the_launchpad_is_the_equal_float():
     run = launchpad(KDConfig, leave_out=["vocabulary"])
     place = {"vocabulary": Path("v")}
     of_file = resolve(KDConfig, Settings({"valid_fraction": 1}, Path("x")), {}, filled_in=place)

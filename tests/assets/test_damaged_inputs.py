@@ -125,9 +125,7 @@ def _follow(graph: Graph, reason: str, deep: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("asset", "above"), PUBLISHED)
-def test_a_damaged_published_input_is_refused(
-    root: SampleRoot, graph: Graph, asset: str, above: str, tmp_path: Path
-) -> None:
+def test_a_damaged_published_input_is_refused(root, graph, asset, above, tmp_path):
     # Another test may have built an input again.
     assert _mended(graph, root.record(asset)[1], rebuild=False) in ("built", "unchanged")
     folder, record = root.record(asset)
@@ -163,8 +161,8 @@ def test_a_damaged_published_input_is_refused(
 @pytest.mark.slow
 @pytest.mark.parametrize(("asset", "above"), RAW)
 def test_a_raw_file_that_changed_and_kept_its_size_and_time_is_read_again(
-    root: SampleRoot, graph: Graph, asset: str, above: str, tmp_path: Path
-) -> None:
+    root, graph, asset, above, tmp_path
+):
     folder, record = root.record(asset)
     try:
         item = _input(record, folder, above)
@@ -185,7 +183,7 @@ def test_a_raw_file_that_changed_and_kept_its_size_and_time_is_read_again(
     assert root.record(asset)[1].data_version == record.data_version
 
 
-def test_the_edges_cover_every_asset_of_the_definitions() -> None:
+def test_the_edges_cover_every_asset_of_the_definitions():
     built_from_others = {asset for asset, _ in _EDGES}
     assert built_from_others == {
         key.to_user_string()

@@ -1,7 +1,5 @@
 """What events say of partitions that are published, and of those that are not built."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
@@ -50,7 +48,6 @@ from gristmill.synth.format.trace import schema
 from tests.assets.helpers import MOST_BYTES
 from tests.paths import CHECKOUT
 from tests.puzzles.small_datasets import SMALL, write
-from tests.sample_root import SampleRoot
 
 TABLES = [
     *("macroxue/pack", "macroxue/pool", "macroxue/values", "macroxue/training_view"),
@@ -104,7 +101,7 @@ def value(metadata: dict[str, Any], name: str) -> Any:
     return getattr(metadata[name], "value", metadata[name])
 
 
-def test_what_fits_is_unchanged() -> None:
+def test_what_fits_is_unchanged():
     record = {"config": {"a": [1, 2]}, "inputs": [{"path": "é"}]}
     metadata = event_metadata(published({"rows": 3, "languages/en": 2}, record, notes=["a *note*"]))
     assert metadata["dagster/uri"] == "file:///data/corn"
@@ -130,9 +127,7 @@ def drawing(length: int) -> str:
 @pytest.mark.parametrize(
     ("length", "is_shown"), [(markdown.INLINE, True), (markdown.INLINE + 1, False)]
 )
-def test_a_picture_stands_first_if_dagster_shows_it_inline(
-    monkeypatch: pytest.MonkeyPatch, length: int, is_shown: bool
-) -> None:
+def test_a_picture_stands_first_if_dagster_shows_it_inline(monkeypatch, length, is_shown):
     rows = [{"n": n} for n in range(9)]
     asked: list[int] = []
 
@@ -149,7 +144,7 @@ def test_a_picture_stands_first_if_dagster_shows_it_inline(
     assert "picture" not in event_metadata(published({"rows": 3}), lambda _: 9)
 
 
-def test_a_damaged_folder_has_no_picture_and_its_event_goes_on(tmp_path: Path) -> None:
+def test_a_damaged_folder_has_no_picture_and_its_event_goes_on(tmp_path):
     folder = write(tmp_path / "sudoku", SMALL["sudoku"]())
     some = published({"rows": 60}, folder=folder)
     some.record.asset, some.record.outputs = "puzzles/sudoku", []
@@ -165,7 +160,7 @@ def test_a_damaged_folder_has_no_picture_and_its_event_goes_on(tmp_path: Path) -
 HOSTILE = [f"{'ü😀' * 500}{n}" for n in range(300)]
 
 
-def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds() -> None:
+def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds():
     counts = {f"languages/{name}": 1 for name in HOSTILE} | {"rows": 3}
     more = {
         "config": {"model_identity": "😀" * 400_000, "names": HOSTILE},
@@ -178,20 +173,20 @@ def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds() -> None:
     assert value(metadata, "notes").startswith(HOSTILE[0])
 
 
-def test_what_was_not_checked_is_a_line_of_its_own() -> None:
+def test_what_was_not_checked_is_a_line_of_its_own():
     metadata = event_metadata(published({"rows": 3}, not_checked="not checked: games"))
     assert value(metadata, "not checked") == "not checked: games"
     assert "not checked" not in event_metadata(published({"rows": 3}))
 
 
-def test_the_account_of_a_drop_is_a_line_of_its_own_and_stays_short() -> None:
+def test_the_account_of_a_drop_is_a_line_of_its_own_and_stays_short():
     metadata = event_metadata(published({"rows": 3}, account="2 files taken; 3 rows"))
     assert value(metadata, "account") == "2 files taken; 3 rows"
     assert "account" not in event_metadata(published({"rows": 3}))
     assert stored(event_metadata(published(account="x" * 1_000_000))) <= MOST_BYTES
 
 
-def test_what_becomes_of_the_columns_of_a_drop_is_a_row_with_a_line_a_state() -> None:
+def test_what_becomes_of_the_columns_of_a_drop_is_a_row_with_a_line_a_state():
     states = [ColumnState("q", "read", "question"), ColumnState("why", "unread", "as 1")]
     metadata = event_metadata(published(accounted=Accounted(columns=states)))
     assert value(metadata, "columns") == "read: q (question)\nnot read: why (as 1)"
@@ -200,7 +195,7 @@ def test_what_becomes_of_the_columns_of_a_drop_is_a_row_with_a_line_a_state() ->
     assert stored(event_metadata(published(accounted=Accounted(columns=many)))) <= MOST_BYTES
 
 
-def test_names_from_drops_take_no_name_of_an_event() -> None:
+def test_names_from_drops_take_no_name_of_an_event():
     counts = {"path": 1, "status": 2, "seconds": 3, ROWS: 4, "notes": 5}
     metadata = event_metadata(published(counts))
     assert value(metadata, "path") == "/data/corn"
@@ -211,7 +206,7 @@ def test_names_from_drops_take_no_name_of_an_event() -> None:
     assert metadata["counts/notes"] == 5
 
 
-def test_counts_named_by_what_was_built_from_are_one_line_and_no_plots() -> None:
+def test_counts_named_by_what_was_built_from_are_one_line_and_no_plots():
     counts = {"rows": 3, "languages/en": 1200, "languages/d\x1be": 2, "languages/la": 0}
     some = published({**counts, "spans/final": 4})
     some.record.asset = "synth/kd_shards"
@@ -226,7 +221,7 @@ def test_counts_named_by_what_was_built_from_are_one_line_and_no_plots() -> None
     assert "languages" not in event_metadata(some)
 
 
-def test_every_listed_group_is_one_that_the_samples_have(sample_root: SampleRoot) -> None:
+def test_every_listed_group_is_one_that_the_samples_have(sample_root):
     listed = {(asset, group) for asset, each in declared().items() for group in each.listed}
     paths = [path for path in sample_root.data.rglob("*.json") if "drops" not in path.parts]
     found = set()
@@ -240,7 +235,7 @@ def test_every_listed_group_is_one_that_the_samples_have(sample_root: SampleRoot
     assert listed - found == {(asset, "unknown_keys") for asset in own}
 
 
-def test_numbers_are_bounded_and_those_of_the_builder_come_first() -> None:
+def test_numbers_are_bounded_and_those_of_the_builder_come_first():
     counts = {f"languages/{n}": n for n in range(1000)} | {"rows": 7}
     numbers = bounded_numbers(counts)
     assert list(numbers)[:2] == ["rows", "languages/0"]
@@ -255,7 +250,7 @@ def test_numbers_are_bounded_and_those_of_the_builder_come_first() -> None:
     assert same == {"languages/\ufffd": 1, "counts left out": "1; all are in the record on disk"}
 
 
-def test_a_count_that_is_zero_and_was_zero_is_named_in_one_row() -> None:
+def test_a_count_that_is_zero_and_was_zero_is_named_in_one_row():
     counts = {"rows": 0, "warnings": 0, "bad_rows": 0, "mean": 0.0, "kept": 3}
     before = SimpleNamespace(counts={"bad_rows": 2, "warnings": 0}, config={})
     metadata = event_metadata(published(counts, before=before))
@@ -268,13 +263,13 @@ def test_a_count_that_is_zero_and_was_zero_is_named_in_one_row() -> None:
     assert "zero" not in event_metadata(published({"rows": 1}))
 
 
-def test_names_of_drops_keep_the_row_of_zeros_short() -> None:
+def test_names_of_drops_keep_the_row_of_zeros_short():
     metadata = event_metadata(published({f"languages/{name}": 0 for name in HOSTILE}))
     assert len(metadata["zero"]) < 1100
     assert stored(metadata) <= MOST_BYTES
 
 
-def test_a_number_has_one_name() -> None:
+def test_a_number_has_one_name():
     shards = published({"examples": 12, "shards": 1, "bytes": 12})
     shards.record.asset = "reasoning/gpt2_shards"  # its rows are its examples
     metadata = event_metadata(shards)
@@ -284,7 +279,7 @@ def test_a_number_has_one_name() -> None:
     assert event_metadata(other)["counts/bytes"] == 7
 
 
-def test_config_vocabulary_and_drop_have_rows_of_their_own_and_no_plot() -> None:
+def test_config_vocabulary_and_drop_have_rows_of_their_own_and_no_plot():
     shards = published({"examples": 12})
     shards.record.asset = "reasoning/gpt2_shards"
     shards.record.config = {"seq_len": 2048, "world_size": 2, "workers": 9}
@@ -302,7 +297,7 @@ def test_config_vocabulary_and_drop_have_rows_of_their_own_and_no_plot() -> None
     assert link.url == "/assets/reasoning/raw?view=partitions&partition=gsm8k__test"
 
 
-def test_an_event_stays_bounded_with_a_config_of_long_texts() -> None:
+def test_an_event_stays_bounded_with_a_config_of_long_texts():
     shards = published({f"languages/{name}": 1 for name in HOSTILE}, notes=HOSTILE)
     shards.record.asset = "synth/harmony"
     shards.record.config = {"model_identity": HOSTILE[0] * 50, "developer": HOSTILE[1] * 50}
@@ -315,7 +310,7 @@ def names(asset: str, table: str = "") -> list[str]:
     return [name.removeprefix(table) for name in found if name.startswith(table)]
 
 
-def test_every_asset_with_tables_has_columns() -> None:
+def test_every_asset_with_tables_has_columns():
     assert [asset for asset in ASSETS if families.columns_of(asset)] == [
         asset for asset in ASSETS if asset in TABLES
     ]
@@ -323,14 +318,14 @@ def test_every_asset_with_tables_has_columns() -> None:
     assert families.columns_of("corn/mill") == ()
 
 
-def test_steps_and_values_are_the_fields_of_their_rows() -> None:
+def test_steps_and_values_are_the_fields_of_their_rows():
     steps = {column.name: column.type for column in families.columns_of("macroxue/pack")}
     assert names("macroxue/pack", "steps.") == list(STEP_ROW_DTYPE.names or ())
     assert names("macroxue/values", "values.") == list(VALUE_ROW_DTYPE.names or ())
     assert (steps["steps.board"], steps["steps.branch_evs"]) == ("uint64", "float32[4]")
 
 
-def test_tables_of_the_database_are_those_that_are_created() -> None:
+def test_tables_of_the_database_are_those_that_are_created():
     created = "".join(
         value
         for value in vars(side_files).values()
@@ -350,7 +345,7 @@ def test_tables_of_the_database_are_those_that_are_created() -> None:
         assert shown == fields
 
 
-def test_parquet_columns_are_those_of_the_schema() -> None:
+def test_parquet_columns_are_those_of_the_schema():
     assert names("synth/harmony") == schema_of(HarmonyConfig()).names
     trace = [
         (column.name.removeprefix("trace."), column.type)
@@ -360,14 +355,14 @@ def test_parquet_columns_are_those_of_the_schema() -> None:
     assert trace == [(field.name, str(field.type)) for field in schema()]
 
 
-def test_keys_of_reasoning_are_those_that_are_written() -> None:
+def test_keys_of_reasoning_are_those_that_are_written():
     assert names("reasoning/normalized")[:4] == list(records.KEYS)
     assert names("reasoning/alignment") == list(align.KEYS)
     assert names("reasoning/gpt2_shards")[1:-1] == list(index._TYPES)
 
 
 @pytest.mark.parametrize("asset", TABLES)
-def test_the_format_page_has_every_column(asset: str) -> None:
+def test_the_format_page_has_every_column(asset):
     of_chat = {"chat/kd_shards": "synth", "chat/distill": "synth", "chat/conversations": "chat"}
     family = of_chat.get(asset) or asset.partition("_" if "smoke" in asset else "/")[0]
     page = (CHECKOUT / f"docs/formats/{family}.md").read_text()
@@ -379,7 +374,7 @@ def test_the_format_page_has_every_column(asset: str) -> None:
 
 
 @pytest.mark.parametrize("asset", TABLES)
-def test_an_event_has_the_schema_and_stays_small(asset: str) -> None:
+def test_an_event_has_the_schema_and_stays_small(asset):
     some = published({"rows": 3}, {"config": {"text": "x" * 300_000}})
     some.record.asset = asset
     metadata = event_metadata(some)
@@ -451,7 +446,7 @@ def links(record: Record, root: Path) -> dict[str, str]:
     return {name: getattr(row, "value", row) for name, row in drop_rows(record, root).items()}
 
 
-def test_the_drop_of_an_artifact_is_a_link_to_its_partition(tmp_path: Path) -> None:
+def test_the_drop_of_an_artifact_is_a_link_to_its_partition(tmp_path):
     pack = pack_of(tmp_path, "d6", 3)
     expected = {"source drop": "/assets/macroxue/raw_drop?view=partitions&partition=d6"}
     assert links(pack, tmp_path) == expected
@@ -459,7 +454,7 @@ def test_the_drop_of_an_artifact_is_a_link_to_its_partition(tmp_path: Path) -> N
     assert links(values, tmp_path) == expected
 
 
-def test_a_drop_of_many_files_is_found_in_their_list(tmp_path: Path) -> None:
+def test_a_drop_of_many_files_is_found_in_their_list(tmp_path):
     pack = pack_of(tmp_path, "d6", 150)
     assert pack.inputs == []
     assert list(links(pack, tmp_path)) == ["source drop"]
@@ -467,7 +462,7 @@ def test_a_drop_of_many_files_is_found_in_their_list(tmp_path: Path) -> None:
     assert links(pack, tmp_path) == {}
 
 
-def test_several_drops_have_a_row_each_and_the_rest_is_counted(tmp_path: Path) -> None:
+def test_several_drops_have_a_row_each_and_the_rest_is_counted(tmp_path):
     packs = [pack_of(tmp_path, f"d{n}") for n in range(10)]
     two = written(tmp_path, "macroxue/pool", "two", [of(pack) for pack in packs[:2]])
     assert links(two, tmp_path) == {
@@ -480,7 +475,7 @@ def test_several_drops_have_a_row_each_and_the_rest_is_counted(tmp_path: Path) -
     assert rows["more source drops"] == "2"
 
 
-def test_a_drop_that_is_divided_into_shards_is_shown_by_the_shard(tmp_path: Path) -> None:
+def test_a_drop_that_is_divided_into_shards_is_shown_by_the_shard(tmp_path):
     shards = [
         written(
             tmp_path, "synth/harmony", f"0{n}", [raw("synth/raw", "mine", f"drops/synth/mine/{n}")]
@@ -493,7 +488,7 @@ def test_a_drop_that_is_divided_into_shards_is_shown_by_the_shard(tmp_path: Path
     assert links(both, tmp_path) == {"source drop": page}
 
 
-def test_an_input_that_was_built_again_or_is_gone_is_not_followed(tmp_path: Path) -> None:
+def test_an_input_that_was_built_again_or_is_gone_is_not_followed(tmp_path):
     pack = pack_of(tmp_path, "d6")
     older = written(tmp_path, "macroxue/values", "d6", [of(pack, version="older")])
     assert links(older, tmp_path) == {}
@@ -502,7 +497,7 @@ def test_an_input_that_was_built_again_or_is_gone_is_not_followed(tmp_path: Path
     assert links(written(tmp_path, "puzzles/domino", "sample", []), tmp_path) == {}
 
 
-def test_a_name_cannot_leave_its_place_in_the_address(tmp_path: Path) -> None:
+def test_a_name_cannot_leave_its_place_in_the_address(tmp_path):
     name = "a&view=x#é/.."
     pack = written(
         tmp_path, "macroxue/pack", "d6", [raw("macroxue/raw_drop", name, "drops/macroxue/d6/a")]
@@ -552,9 +547,7 @@ BAD = BadInput("games/1.jsonl", "no board", 3)
         (ZeroDivisionError("x"), MONTH, "report it with the stack trace"),
     ],
 )
-def test_what_to_do_follows_from_the_error_and_the_asset(
-    error: Exception, target: Target, cure: str
-) -> None:
+def test_what_to_do_follows_from_the_error_and_the_asset(error, target, cure):
     problem = problem_of(error, target)
     assert cure in problem.cure
     if isinstance(error, BadInput):
@@ -563,24 +556,24 @@ def test_what_to_do_follows_from_the_error_and_the_asset(
     assert problem.text == f"{problem.reason}\nWhat to do: {problem.cure}"
 
 
-def test_an_error_that_says_what_to_do_gets_no_further_line() -> None:
+def test_an_error_that_says_what_to_do_gets_no_further_line():
     problem = problem_of(GristmillError("no space: make room\nand again"), PACK)
     assert problem == Problem("no space: make room\nand again", "GristmillError")
     assert problem.text == problem.reason
     assert problem.first_line == "no space: make room"
 
 
-def test_a_key_that_no_drop_can_have_is_not_offered_to_retire() -> None:
+def test_a_key_that_no_drop_can_have_is_not_offered_to_retire():
     target = Target("macroxue/pool", "a`; rm -r x", from_drop=True)
     assert problem_of(BAD, target).cure == "correct the file and build again"
 
 
-def test_a_key_that_begins_with_a_dash_is_retired_as_a_value() -> None:
+def test_a_key_that_begins_with_a_dash_is_retired_as_a_value():
     target = Target("macroxue/pool", "-x", from_drop=True)
     assert problem_of(BAD, target).cure.endswith("run `gristmill retire -- -x`")
 
 
-def test_only_an_unexpected_error_has_a_stack_trace() -> None:
+def test_only_an_unexpected_error_has_a_stack_trace():
     assert problem_of(BAD, PACK).trace == ""
     try:
         raise ValueError("x\x1b[31m" + "y" * 5000)
@@ -592,14 +585,14 @@ def test_only_an_unexpected_error_has_a_stack_trace() -> None:
     assert problem.trace.rstrip().endswith("yyy")
 
 
-def test_an_error_of_the_disk_has_a_cure_and_no_stack_trace() -> None:
+def test_an_error_of_the_disk_has_a_cure_and_no_stack_trace():
     problem = problem_of(OSError(5, "Input/output error", "drops/x/a.pgn"), PACK)
     assert problem.trace == "" and problem.reason.startswith(
         "drops/x/a.pgn: Input/output error: the disk or the network failed (see `dmesg`): mend it"
     )
 
 
-def test_an_event_shows_the_reason_as_text_and_not_as_markdown() -> None:
+def test_an_event_shows_the_reason_as_text_and_not_as_markdown():
     problem = problem_of(BadInput("a<b>.jsonl", "# no *board*"), POOL)
     event = problem.observation(dg.AssetKey(["macroxue", "pool"]), "p1", Path("/data"))
     assert event.description is not None
@@ -610,7 +603,7 @@ def test_an_event_shows_the_reason_as_text_and_not_as_markdown() -> None:
     assert event.metadata["reason"].value == "a<b>.jsonl: # no *board*"
 
 
-def test_a_failure_is_final_and_names_the_class_of_the_error() -> None:
+def test_a_failure_is_final_and_names_the_class_of_the_error():
     failure = problem_of(BAD, PACK).failure()
     assert not failure.allow_retries
     assert failure.description is not None
@@ -619,7 +612,7 @@ def test_a_failure_is_final_and_names_the_class_of_the_error() -> None:
     assert "cure" not in problem_of(GristmillError("x"), PACK).failure().metadata
 
 
-def test_pages_show_paths_relative_to_the_data_root(tmp_path: Path) -> None:
+def test_pages_show_paths_relative_to_the_data_root(tmp_path):
     problem = Problem(f"{tmp_path}/drops/a: x, not {tmp_path}2/b", "BadInput", f"see {tmp_path}/c")
     shown = problem.below(tmp_path)
     assert shown.reason == f"drops/a: x, not {tmp_path}2/b"

@@ -24,7 +24,6 @@ from gristmill.publish.build import Build
 from resources import Lake
 from tests.assets.helpers import words_build
 from tests.paths import CHECKOUT
-from tests.sample_root import SampleRoot
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ def specs() -> list[dg.AssetSpec]:
     return list(build_defs().resolve_all_asset_specs())
 
 
-def test_every_group_has_assets_and_a_page(specs: list[dg.AssetSpec]) -> None:
+def test_every_group_has_assets_and_a_page(specs):
     assert {spec.group_name for spec in specs} == set(GROUPS)
     for group in GROUPS.values():
         assert (CHECKOUT / "docs" / group.page).is_file()
@@ -40,9 +39,7 @@ def test_every_group_has_assets_and_a_page(specs: list[dg.AssetSpec]) -> None:
     assert len({group.subject for group in GROUPS.values()}) == len(GROUPS)
 
 
-def test_an_asset_says_what_it_is_about_and_where_to_read_more(
-    specs: list[dg.AssetSpec],
-) -> None:
+def test_an_asset_says_what_it_is_about_and_where_to_read_more(specs):
     for spec in specs:
         assert spec.owners == [f"team:{str(spec.group_name).split('/')[0]}"]
         group = GROUPS[str(spec.group_name)]
@@ -53,7 +50,7 @@ def test_an_asset_says_what_it_is_about_and_where_to_read_more(
         assert "[what the rows mean](/docs/numbers.md)" in str(spec.description)
 
 
-def test_assets_of_one_name_differ_in_what_the_graph_shows(specs: list[dg.AssetSpec]) -> None:
+def test_assets_of_one_name_differ_in_what_the_graph_shows(specs):
     """A node shows the last part of the key, the first words and the kinds."""
     named = defaultdict(list)
     for spec in specs:
@@ -64,7 +61,7 @@ def test_assets_of_one_name_differ_in_what_the_graph_shows(specs: list[dg.AssetS
         assert len(set(shown)) == len(shown), name
 
 
-def test_assets_of_one_name_stand_in_boxes_of_different_names(specs: list[dg.AssetSpec]) -> None:
+def test_assets_of_one_name_stand_in_boxes_of_different_names(specs):
     """From afar a node shows the last part of its key, and its box the last part of the group."""
     drawn = defaultdict(list)
     for spec in specs:
@@ -73,7 +70,7 @@ def test_assets_of_one_name_stand_in_boxes_of_different_names(specs: list[dg.Ass
         assert len(set(boxes)) == len(boxes), name
 
 
-def test_assets_keep_everything_else() -> None:
+def test_assets_keep_everything_else():
     before = dg.AssetSpec(
         "x", group_name="puzzles", description="Text.", kinds={"csv"}, metadata={"own": 1}
     )
@@ -83,7 +80,7 @@ def test_assets_keep_everything_else() -> None:
     assert (after.key, after.kinds, after.metadata["own"]) == (before.key, {"csv"}, 1)
 
 
-def test_assets_of_a_group_that_is_not_listed_stay_as_they_are() -> None:
+def test_assets_of_a_group_that_is_not_listed_stay_as_they_are():
     strange = dg.AssetSpec("x", group_name="strange", description="Text.")
     assert with_subjects([strange]) == [strange]
 
@@ -221,9 +218,7 @@ def test_a_long_list_of_violations_is_cut(evaluate, instance, tmp_path):
     assert str(found.metadata["listed"].value).count("\n* ") == 50  # and how many more
 
 
-def test_the_shipped_samples_give_a_first_graph_without_a_warning(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_the_shipped_samples_give_a_first_graph_without_a_warning(sample_root, tmp_path):
     checked, short = set(), {}
     with sample_root.copy(tmp_path).graph():
         keys = definitions.build_defs().resolve_asset_graph().asset_check_keys
@@ -246,9 +241,7 @@ def test_the_shipped_samples_give_a_first_graph_without_a_warning(
 
 
 @pytest.mark.parametrize(("key", "shown"), [("d6_v1", "d6_v1"), ("-x", "-- -x")])
-def test_a_drop_that_is_gone_is_retired_by_a_command_that_takes_any_key(
-    key: str, shown: str
-) -> None:
+def test_a_drop_that_is_gone_is_retired_by_a_command_that_takes_any_key(key, shown):
     found = [Violation("input", "a", f"is gone: gristmill retire {shown}")]
     cure = family._mend("toy/mill", key, found)
     assert cure == f"bring the drop back, or run: gristmill retire {shown}"

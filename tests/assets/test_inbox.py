@@ -1,7 +1,5 @@
 """Inboxes: the partitions that are built from a drop."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +45,7 @@ def test_a_drop_is_built_into_the_partitions_that_its_family_names():
     assert (dynamic.dynamic, dynamic.named_by_drops, dynamic.is_by_drop) == (None, [], False)
 
 
-def test_a_reserved_entry_of_an_inbox_is_no_drop_and_is_not_refused(tmp_path: Path) -> None:
+def test_a_reserved_entry_of_an_inbox_is_no_drop_and_is_not_refused(tmp_path):
     for name in ("audits", "d1"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()
@@ -100,11 +98,11 @@ def test_the_partitions_of_a_drop_without_runs_of_its_own_are_built_by_all_targe
     ]
 
 
-def test_an_inbox_in_another_has_a_name_for_dagster() -> None:
+def test_an_inbox_in_another_has_a_name_for_dagster():
     assert replace(inbox(DYNAMIC), folder="toy/recipes").name == "toy_recipes"
 
 
-def test_every_inbox_has_drops_of_a_kind_that_its_family_names() -> None:
+def test_every_inbox_has_drops_of_a_kind_that_its_family_names():
     assert {inbox.folder for inbox in INBOXES} == {
         name for each in families.catalogs() for name in each.drops()
     }
@@ -123,9 +121,7 @@ FOLDERS = [inbox for inbox in INBOXES if not inbox.shape.endings]
         ("[inbox]\nfollow_links = true", "is not read from a drop"),
     ],
 )
-def test_a_drop_with_wrong_settings_is_refused_and_no_other(
-    inbox: Inbox, text: str, rule: str, tmp_path: Path
-) -> None:
+def test_a_drop_with_wrong_settings_is_refused_and_no_other(inbox, text, rule, tmp_path):
     folder = tmp_path / "drops" / inbox.folder
     for name in ("wrong", "right"):
         (folder / name).mkdir(parents=True)
@@ -140,14 +136,12 @@ def test_a_drop_with_wrong_settings_is_refused_and_no_other(
     assert "gristmill.toml" not in refusals["right"]  # refused for its files alone
 
 
-def test_the_inboxes_of_tables_exist() -> None:
+def test_the_inboxes_of_tables_exist():
     named = {inbox for table in families.tables().values() for inbox in table.inboxes}
     assert named <= {inbox.folder for inbox in INBOXES}
 
 
-def test_keys_that_another_process_adds_first_are_added_once(
-    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_that_another_process_adds_first_are_added_once(instance, monkeypatch):
     add, looks = instance.add_dynamic_partitions, []
 
     def slower(name: str, keys: Sequence[str]) -> None:

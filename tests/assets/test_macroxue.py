@@ -1,7 +1,5 @@
 """The check of notes on packs, and the views that a drop of annotations starts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,7 +49,7 @@ def said(evaluation: dg.AssetCheckEvaluation) -> str:
     return str(evaluation.metadata[THIS_RUN].value)
 
 
-def test_notes_are_a_warning_that_names_them(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+def test_notes_are_a_warning_that_names_them(instance, tmp_path):
     lake = Lake(data_root=str(tmp_path))
     for key in ("plain", "noted"):
         write_drop(lake.inbox("macroxue") / key, seed=1, games=2, max_moves=60, depth=6)
@@ -90,9 +88,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return read
 
 
-def test_a_run_notes_what_is_unusual_in_the_pass_of_its_laws(
-    instance: dg.DagsterInstance, tmp_path: Path, passes: list[Path]
-) -> None:
+def test_a_run_notes_what_is_unusual_in_the_pass_of_its_laws(instance, tmp_path, passes):
     lake = Lake(data_root=str(tmp_path))
     # Each fifth game of this drop starts on a board with a 65536.
     drop = lake.inbox("macroxue") / "noted"
@@ -112,17 +108,15 @@ def test_a_run_notes_what_is_unusual_in_the_pass_of_its_laws(
 
 
 def test_notes_of_laws_that_are_left_out_are_looked_for_before_the_commit(
-    instance: dg.DagsterInstance, tmp_path: Path, passes: list[Path]
-) -> None:
+    instance, tmp_path, passes
+):
     lake = Lake(data_root=str(tmp_path))
     write_drop(lake.inbox("macroxue") / "plain", seed=1, games=2, max_moves=60, depth=6)
     evaluate(instance, lake, "plain", game_laws="warn")
     assert [folder.name for folder in passes] == ["staging"]
 
 
-def test_annotations_start_the_views_that_name_them(
-    lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_annotations_start_the_views_that_name_them(lake, instance):
     views = lake.inbox("views")
     views.mkdir(parents=True, exist_ok=True)
     for name, text in (

@@ -3,8 +3,6 @@
 Written from docs/formats/chess.md#words-that-are-no-moves, and shares nothing with the readers.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

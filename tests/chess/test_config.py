@@ -17,7 +17,7 @@ from gristmill.code.digest import definitions_of
 from gristmill.provenance.record import config_fields
 
 
-def test_one_config_for_the_month() -> None:
+def test_one_config_for_the_month():
     month = MonthConfig(min_context=10, min_target=2, seed=3, cache_cap=6, legacy_cap=9, workers=2)
     assert month.game().min_context == month.cache().min_context == month.splice().min_context == 10
     assert month.cache().contract() == {
@@ -34,7 +34,7 @@ def test_one_config_for_the_month() -> None:
 
 
 @pytest.mark.parametrize("config", [GameConfig, SpliceConfig, MonthConfig])
-def test_allow_draws_is_the_older_name_of_games(config: Any) -> None:
+def test_allow_draws_is_the_older_name_of_games(config):
     for older, games in ((True, "finished"), (False, "decisive"), (None, "decisive")):
         assert config(allow_draws=older) == config(games=games)
         assert config(allow_draws=older, **({"games": games} if older else {})).games == games
@@ -56,7 +56,7 @@ def test_allow_draws_is_the_older_name_of_games(config: Any) -> None:
         (False, "all", "decisive"),
     ],
 )
-def test_games_and_its_older_name_must_agree(older: bool, games: Any, meant: str) -> None:
+def test_games_and_its_older_name_must_agree(older, games, meant):
     with pytest.raises(ValueError, match="allow_draws") as caught:
         MonthConfig(games=games, allow_draws=older)
     assert str(caught.value) == (
@@ -66,7 +66,7 @@ def test_games_and_its_older_name_must_agree(older: bool, games: Any, meant: str
 
 
 @pytest.mark.parametrize("builder", [code.GAMES, code.SPLICES, code.CACHE, code.VALID])
-def test_the_help_of_a_field_is_no_code_of_a_builder(builder: code.Code) -> None:
+def test_the_help_of_a_field_is_no_code_of_a_builder(builder):
     reached = {p.name for p in definitions_of(builder.entries) if p.module == configs.__name__}
     assert reached and "MonthConfig" not in reached
     assert not [name for name in reached if get_origin(getattr(configs, name)) is Annotated]
@@ -82,9 +82,7 @@ def test_the_help_of_a_field_is_no_code_of_a_builder(builder: code.Code) -> None
         (ValidateConfig, "events", ("x",)),
     ],
 )
-def test_a_setting_of_later_counts_for_the_fingerprint_only_where_it_is_set(
-    kind: Any, field: str, value: object
-) -> None:
+def test_a_setting_of_later_counts_for_the_fingerprint_only_where_it_is_set(kind, field, value):
     assert field not in config_fields(kind(), affecting_output=True)
     assert field in config_fields(kind(**{field: value}), affecting_output=True)
     month: Any = MonthConfig(**{field: value})
@@ -92,7 +90,7 @@ def test_a_setting_of_later_counts_for_the_fingerprint_only_where_it_is_set(
         assert not isinstance(made, kind) or getattr(made, field) == value
 
 
-def test_the_older_name_of_games_stays_in_fingerprints() -> None:
+def test_the_older_name_of_games_stays_in_fingerprints():
     for kind in (GameConfig, SpliceConfig):
         older = [
             config_fields(kind(games=games), affecting_output=True)["allow_draws"]  # type: ignore[arg-type]
@@ -103,6 +101,6 @@ def test_the_older_name_of_games_stays_in_fingerprints() -> None:
 
 @pytest.mark.parametrize("kind", [GameConfig, SpliceConfig, MonthConfig])
 @pytest.mark.parametrize("plies", [0, 201])
-def test_the_length_of_the_opening_has_limits(kind: Any, plies: int) -> None:
+def test_the_length_of_the_opening_has_limits(kind, plies):
     with pytest.raises(ValueError, match=r"opening_plies = .*from 1 to 200"):
         kind(opening_plies=plies)

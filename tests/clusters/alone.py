@@ -1,7 +1,5 @@
 """Programs on a network of their own: Ray looks for a cloud at each start, and must find none."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ service for the machine at each start, and the processes of a killed program mus
 DAGSTER_HOME has a `dagster.yaml` with the launcher, GRISTMILL_DATA the drops. FOLDER is for Ray.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -5,8 +5,6 @@ of each part, whether that stayed, how many parts a killed driver had finished a
 took over, how often each was begun, and what the log said.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
@@ -12,7 +11,6 @@ from gristmill.provenance import Record, find_artifacts, read_record
 from tests import budget
 from tests.clusters.alone import alone, needs_ray, short_folder
 from tests.postgres import postgres
-from tests.sample_root import SampleRoot
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
 SEED = "ray chain"
@@ -49,8 +47,8 @@ def known(records: list[Record]) -> dict[tuple[str, str], object]:
 
 @pytest.mark.parametrize("family", budget.some(sorted(FAMILIES), each=150))
 def test_a_killed_chain_on_ray_and_postgres_has_the_bytes_of_the_default(
-    sample_root: SampleRoot, tmp_path: Path, family: str
-) -> None:
+    sample_root, tmp_path, family
+):
     """A SIGKILL in the middle of a run; run monitoring closes it, and the next one continues."""
     needs_ray()
     home, data = tmp_path / "home", tmp_path / "data"

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -12,16 +11,13 @@ from tests import budget
 from tests.clusters import parts
 from tests.clusters.alone import alone, needs_ray, short_folder
 from tests.clusters.test_chain import known
-from tests.sample_root import SampleRoot
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
 SEED = "ray parts"
 
 
 @pytest.mark.parametrize("killed", budget.some(list(parts.KILLED), each=40))
-def test_a_kill_loses_the_parts_that_were_being_made_and_nothing_else(
-    tmp_path: Path, killed: str
-) -> None:
+def test_a_kill_loses_the_parts_that_were_being_made_and_nothing_else(tmp_path, killed):
     needs_ray()
     with short_folder() as folder:
         words = ["-c", parts.PROGRAM, killed, SEED, str(folder)]
@@ -47,7 +43,7 @@ def test_a_kill_loses_the_parts_that_were_being_made_and_nothing_else(
         ), said["log"]
 
 
-def test_every_family_makes_its_parts_on_ray(sample_root: SampleRoot, tmp_path: Path) -> None:
+def test_every_family_makes_its_parts_on_ray(sample_root, tmp_path):
     """All samples, by the engine that gristmill.toml names, have the bytes of the default."""
     needs_ray()
     data = tmp_path / "data"

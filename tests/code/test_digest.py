@@ -85,9 +85,7 @@ def _digest(write: Write, source: str) -> str:
         ('"b"', "'b'"),
     ],
 )
-def test_texts_for_people_and_layout_leave_the_digest_alone(
-    write: Write, old: str, new: str
-) -> None:
+def test_texts_for_people_and_layout_leave_the_digest_alone(write, old, new):
     assert old in BEFORE
     assert _digest(write, BEFORE.replace(old, new)) == _digest(write, BEFORE)
 
@@ -116,7 +114,7 @@ def test_texts_for_people_and_layout_leave_the_digest_alone(
         ("class Reader:", "@final\n    class Reader:"),
     ],
 )
-def test_every_other_change_changes_the_digest(write: Write, old: str, new: str) -> None:
+def test_every_other_change_changes_the_digest(write, old, new):
     assert old in BEFORE
     assert _digest(write, BEFORE.replace(old, new)) != _digest(write, BEFORE)
 
@@ -130,7 +128,7 @@ def entry(row, place):
 """
 
 
-def test_words_of_an_error_that_ends_a_build_leave_the_digest_alone(write: Write) -> None:
+def test_words_of_an_error_that_ends_a_build_leave_the_digest_alone(write):
     """What other errors say may be published, as why a row was refused."""
 
     def raised(error: str, arguments: str, room: str = "builders") -> str:
@@ -153,9 +151,7 @@ def test_words_of_an_error_that_ends_a_build_leave_the_digest_alone(write: Write
     "before",
     ["for a in b:\n    c\nelse:\n", "try:\n    a\nfinally:\n", "match a:\n  case 1:\n"],
 )
-def test_a_statement_that_is_only_a_text_leaves_the_digest_alone_everywhere(
-    write: Write, before: str
-) -> None:
+def test_a_statement_that_is_only_a_text_leaves_the_digest_alone_everywhere(write, before):
     assert _digest(write, f"{before}    d\n") == _digest(write, f"{before}    'A text.'\n    d\n")
     assert _digest(write, f"{before}    d\n") != _digest(write, f"{before}    d('A text.')\n")
 
@@ -174,9 +170,7 @@ def test_a_statement_that_is_only_a_text_leaves_the_digest_alone_everywhere(
         ("match x:\n    case {'k': a, **b}: pass", "match x:\n    case {'k': a}: pass"),
     ],
 )
-def test_lists_are_kept_apart_and_what_stands_for_nothing_keeps_its_place(
-    write: Write, one: str, other: str
-) -> None:
+def test_lists_are_kept_apart_and_what_stands_for_nothing_keeps_its_place(write, one, other):
     assert _digest(write, one) != _digest(write, other)
 
 
@@ -235,7 +229,7 @@ PACKAGE = {
 ENTRY = ("fake.mill.entry",)
 
 
-def test_the_code_is_all_definitions_that_the_sources_of_a_function_name(write: Write) -> None:
+def test_the_code_is_all_definitions_that_the_sources_of_a_function_name(write):
     write(PACKAGE)
     assert {str(place) for place in definitions_of(ENTRY)} == {
         "fake.mill.entry",
@@ -270,9 +264,7 @@ def test_the_code_is_all_definitions_that_the_sources_of_a_function_name(write: 
         ("mill.py", "from fake.unused import nothing", "import json as nothing", False),
     ],
 )
-def test_an_edited_definition_changes_the_digest_if_it_is_code(
-    write: Write, file: str, old: str, new: str, changes: bool
-) -> None:
+def test_an_edited_definition_changes_the_digest_if_it_is_code(write, file, old, new, changes):
     write(PACKAGE)
     before = Code(ENTRY).digest
     assert old in PACKAGE[file]
@@ -296,7 +288,7 @@ MOVED = {
 
 
 @pytest.mark.parametrize("how", MOVED)
-def test_a_definition_in_another_module_has_the_same_digest(write: Write, how: str) -> None:
+def test_a_definition_in_another_module_has_the_same_digest(write, how):
     write(PACKAGE)
     before = Code(ENTRY).digest
     (old, new), files = MOVED[how]
@@ -308,9 +300,7 @@ def test_a_definition_in_another_module_has_the_same_digest(write: Write, how: s
     assert Code(ENTRY).digest == before
 
 
-def test_one_of_two_definitions_with_the_same_name_is_not_taken_for_the_other(
-    write: Write,
-) -> None:
+def test_one_of_two_definitions_with_the_same_name_is_not_taken_for_the_other(write):
     both = {
         "one.py": "def f(): return 1",
         "two.py": "def f(): return 2",
@@ -322,7 +312,7 @@ def test_one_of_two_definitions_with_the_same_name_is_not_taken_for_the_other(
     assert Code(ENTRY).digest != before
 
 
-def test_a_module_that_is_handed_on_is_code_as_a_whole(write: Write) -> None:
+def test_a_module_that_is_handed_on_is_code_as_a_whole(write):
     write(
         {
             "mill.py": "from fake import rows\ndef entry(): return vars(rows)",
@@ -333,7 +323,7 @@ def test_a_module_that_is_handed_on_is_code_as_a_whole(write: Write) -> None:
     assert found == {"fake.mill.entry", "fake.rows", "fake.rows.A", "fake.rows.b", "fake.rows.C"}
 
 
-def test_what_takes_the_place_of_a_missing_import_is_code(write: Write) -> None:
+def test_what_takes_the_place_of_a_missing_import_is_code(write):
     text = """
         try:
             from json import loads
@@ -371,8 +361,8 @@ CONFIG = """
     ],
 )
 def test_fields_of_a_config_are_no_code_since_their_values_are_in_the_fingerprint(
-    write: Write, old: str, new: str, changes: bool
-) -> None:
+    write, old, new, changes
+):
     write({"mill.py": CONFIG})
     before = Code(ENTRY).digest
     assert old in CONFIG
@@ -380,9 +370,7 @@ def test_fields_of_a_config_are_no_code_since_their_values_are_in_the_fingerprin
     assert (Code(ENTRY).digest != before) is changes
 
 
-def test_what_was_found_once_is_known_to_later_processes(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_found_once_is_known_to_later_processes(write, monkeypatch):
     found: list[int] = []
     reached = Sources.reached
 
@@ -402,7 +390,7 @@ def test_what_was_found_once_is_known_to_later_processes(
     assert (Code(ENTRY).digest, len(found)) == (before, 2)
 
 
-def test_a_digest_of_sources_that_changed_while_they_were_read_is_not_kept(write: Write) -> None:
+def test_a_digest_of_sources_that_changed_while_they_were_read_is_not_kept(write):
     write(PACKAGE)
     right = Code(ENTRY).digest
     write(PACKAGE | {"unused.py": "nothing = 2"})
@@ -417,9 +405,7 @@ def test_a_digest_of_sources_that_changed_while_they_were_read_is_not_kept(write
     assert Code(ENTRY).digest == right
 
 
-def test_another_rule_finds_again(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_rule_finds_again(write, tmp_path, monkeypatch):
     write(PACKAGE)
     before = Code(ENTRY).digest
     _forget()
@@ -430,7 +416,7 @@ def test_another_rule_finds_again(
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
-def test_an_entry_that_nothing_defines_is_an_error(write: Write) -> None:
+def test_an_entry_that_nothing_defines_is_an_error(write):
     write(PACKAGE)
     for gone in ("fake.mill.gone", "fake.mill", "fake.mill.LIMIT.real", "fake.gone.entry"):
         with pytest.raises(GristmillError, match=f"{gone}: no function, class or constant"):
@@ -439,7 +425,7 @@ def test_an_entry_that_nothing_defines_is_an_error(write: Write) -> None:
         definitions_of(("no_such_package.mill.entry",))
 
 
-def test_equal_digests_begin_with_that_of_the_code_that_stands() -> None:
+def test_equal_digests_begin_with_that_of_the_code_that_stands():
     code = Code(("gristmill.macroxue.builders.pool.merge",), compatible_with=("a", "b"))
     assert code.equal_digests == (code.digest, "a", "b")
     assert Code().digest == Code().digest != code.digest
@@ -449,9 +435,7 @@ DIGESTS = "from gristmill.reasoning.code import NORMALIZED; print(NORMALIZED.dig
 
 
 @pytest.mark.slow
-def test_of_gristmill_itself_a_module_may_move_and_shared_code_may_not_change(
-    tmp_path: Path,
-) -> None:
+def test_of_gristmill_itself_a_module_may_move_and_shared_code_may_not_change(tmp_path):
     copy = tmp_path / "gristmill"
     shutil.copytree(CHECKOUT / "gristmill", copy, ignore=shutil.ignore_patterns("__pycache__"))
 
@@ -481,7 +465,7 @@ KINDS = [kind for catalog in families.catalogs() for kind in catalog.kinds]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.asset)
-def test_every_asset_of_a_family_names_its_code(kind: families.Kind) -> None:
+def test_every_asset_of_a_family_names_its_code(kind):
     assert definitions_of(kind.code.entries)
     assert families.code_of_asset(kind.asset) == kind.code
     if (asset := declared().get(kind.asset)) is not None:
@@ -496,7 +480,7 @@ def _declared_libraries() -> str:
     return (CHECKOUT / "pyproject.toml").read_text()
 
 
-def test_what_is_left_out_is_there_and_has_a_reason() -> None:
+def test_what_is_left_out_is_there_and_has_a_reason():
     modules = Sources("gristmill").files
     assert {*LEFT_OUT} <= {*modules}
     assert all(LEFT_OUT.values())
@@ -511,7 +495,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def test_what_was_kept_is_read_and_more_is_added(folder: Path) -> None:
+def test_what_was_kept_is_read_and_more_is_added(folder):
     assert digest.read_facts("facts") == {}
     digest.keep_facts("facts", FACTS)
     assert digest.read_facts("facts") == FACTS
@@ -523,7 +507,7 @@ def test_what_was_kept_is_read_and_more_is_added(folder: Path) -> None:
     assert (folder / "facts").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_is_not_as_it_was_written_counts_for_nothing(folder: Path) -> None:
+def test_a_file_that_is_not_as_it_was_written_counts_for_nothing(folder):
     digest.keep_facts("facts", FACTS)
     file = folder / "facts"
     data = file.read_bytes()
@@ -538,9 +522,7 @@ def test_a_file_that_is_not_as_it_was_written_counts_for_nothing(folder: Path) -
     assert digest.read_facts("facts") == {"ef": ("x",)}
 
 
-def test_a_file_is_bounded_and_where_none_can_be_written_nothing_is_kept(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_bounded_and_where_none_can_be_written_nothing_is_kept(folder, monkeypatch):
     monkeypatch.setattr(digest, "MOST", 3)
     for more, count in ((FACTS, 2), ({"ef": ("x",)}, 3), ({"gh": ("y",)}, 1)):
         digest.keep_facts("facts", more)

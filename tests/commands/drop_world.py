@@ -1,7 +1,5 @@
 """A data root with an instance, and every entrance that asks what state a drop is in."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

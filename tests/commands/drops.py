@@ -1,7 +1,5 @@
 """Drops of 2048 and their packs, for tests of the commands."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small drop for each inbox, what it is built into, and how its family is made to refuse it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass

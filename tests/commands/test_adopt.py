@@ -18,7 +18,6 @@ from commands.adopt import adopt
 from gristmill import provenance
 from tests.commands.drop_world import new_world, opened
 from tests.commands.drops import DROPS, PACKS, Command, land, printed
-from tests.sample_root import SampleRoot
 
 PACK = dg.AssetKey(["macroxue", "pack"])
 VALUES = dg.AssetKey(["macroxue", "values"])
@@ -70,9 +69,7 @@ def forget(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / ".dagster")
 
 
-def test_after_the_instance_was_deleted_nothing_needs_doing(
-    run: Command, built: Path, tmp_path: Path
-) -> None:
+def test_after_the_instance_was_deleted_nothing_needs_doing(run, built, tmp_path):
     before = {key: events(VALUES, key)[0] for key in ("one", "two")}
     forget(tmp_path)
     assert "4 artifacts adopted, 0 known already" in printed(adopted("--all"))
@@ -90,7 +87,7 @@ def test_after_the_instance_was_deleted_nothing_needs_doing(
         assert instance.get_runs_count() == 0
 
 
-def test_a_second_call_reports_nothing(built: Path, tmp_path: Path) -> None:
+def test_a_second_call_reports_nothing(built, tmp_path):
     forget(tmp_path)
     assert adopted("--all").exit_code == 0
     done = adopted("--all")
@@ -98,7 +95,7 @@ def test_a_second_call_reports_nothing(built: Path, tmp_path: Path) -> None:
     assert len(events(PACK, "one")) == 1
 
 
-def test_some_assets_alone_and_a_dry_run(built: Path, tmp_path: Path) -> None:
+def test_some_assets_alone_and_a_dry_run(built, tmp_path):
     forget(tmp_path)
     assert "4 artifacts would be adopted" in adopted("--all", "--dry-run").output
     assert events(PACK, "one") == []
@@ -107,9 +104,7 @@ def test_some_assets_alone_and_a_dry_run(built: Path, tmp_path: Path) -> None:
     assert events(VALUES, "one") == []
 
 
-def test_a_drop_that_nothing_is_built_from_is_named_with_its_state(
-    built: Path, tmp_path: Path
-) -> None:
+def test_a_drop_that_nothing_is_built_from_is_named_with_its_state(built, tmp_path):
     pools = tmp_path / "data/drops/pools"
     pools.mkdir()
     (pools / "some.toml").write_text('members = ["one", "three"]')
@@ -117,7 +112,7 @@ def test_a_drop_that_nothing_is_built_from_is_named_with_its_state(
     assert any(line.startswith("ready pools/some: ") for line in lines), lines
 
 
-def test_a_drop_that_is_gone_leaves_its_partition(built: Path, tmp_path: Path) -> None:
+def test_a_drop_that_is_gone_leaves_its_partition(built, tmp_path):
     forget(tmp_path)
     shutil.rmtree(built / DROPS / "two")
     assert "4 artifacts adopted" in adopted("--all").output
@@ -126,9 +121,7 @@ def test_a_drop_that_is_gone_leaves_its_partition(built: Path, tmp_path: Path) -
         assert set(instance.get_dynamic_partitions("macroxue_drops")) == {"one", "two"}
 
 
-def test_what_is_damaged_moved_or_unreadable_is_left_with_the_reason(
-    built: Path, tmp_path: Path
-) -> None:
+def test_what_is_damaged_moved_or_unreadable_is_left_with_the_reason(built, tmp_path):
     forget(tmp_path)
     packs = built / PACKS
     record = provenance.read_record(packs / "one/provenance.json")
@@ -144,9 +137,7 @@ def test_what_is_damaged_moved_or_unreadable_is_left_with_the_reason(
         assert instance.get_materialized_partitions(PACK) == {"two"}
 
 
-def test_an_asset_of_another_version_and_a_lost_record_are_left_with_the_reason(
-    built: Path, tmp_path: Path
-) -> None:
+def test_an_asset_of_another_version_and_a_lost_record_are_left_with_the_reason(built, tmp_path):
     forget(tmp_path)
     values = built / "macroxue/values"
     file = values / "two/provenance.json"
@@ -159,9 +150,7 @@ def test_an_asset_of_another_version_and_a_lost_record_are_left_with_the_reason(
 
 
 @pytest.mark.slow
-def test_the_versions_of_inputs_are_those_of_the_record(
-    run: Command, built: Path, tmp_path: Path
-) -> None:
+def test_the_versions_of_inputs_are_those_of_the_record(run, built, tmp_path):
     """Values that were built from an older pack show as stale, as they are."""
     old = provenance.read_record(built / PACKS / "one/provenance.json").data_version
     shutil.rmtree(built / DROPS / "one")
@@ -176,7 +165,7 @@ def test_the_versions_of_inputs_are_those_of_the_record(
     assert "1 built in" in done.output, done.output
 
 
-def test_names_or_all_must_be_given(run: Command) -> None:
+def test_names_or_all_must_be_given(run):
     assert adopted().exit_code == 2
     assert adopted("macroxue/pack", "--all").exit_code == 2
     assert "macroxue/pac is not an asset" in adopted("macroxue/pac").output
@@ -233,7 +222,7 @@ def dynamic(home: Path) -> dict[str, set[str]]:
 
 
 @pytest.mark.slow
-def test_every_family_is_adopted(sample_root: SampleRoot, tmp_path: Path) -> None:
+def test_every_family_is_adopted(sample_root, tmp_path):
     root = sample_root.copy(tmp_path / "root")
     before, partitions = known(root.home), dynamic(root.home)
     shutil.rmtree(root.home)

@@ -1,7 +1,5 @@
 """Where a command runs, and which data root it takes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

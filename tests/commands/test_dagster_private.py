@@ -1,7 +1,5 @@
 """What Dagster does not export is where we import it from; what happens where it is not."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal

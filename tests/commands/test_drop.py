@@ -1,7 +1,5 @@
 """`gristmill drop`: a drop appears whole, whatever happens to the copy."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

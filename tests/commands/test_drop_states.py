@@ -201,9 +201,7 @@ def _words_to_copy(world: World, tmp_path: Path, case: Case) -> tuple[str, ...]:
 
 
 @each_case
-def test_a_ready_drop_is_taken_by_its_sensor_and_ready_at_every_entrance(
-    empty: World, tmp_path: Path, case: Case
-) -> None:
+def test_a_ready_drop_is_taken_by_its_sensor_and_ready_at_every_entrance(empty, tmp_path, case):
     words = _words_to_copy(empty, tmp_path, case)
     copied = printed(empty.run(*words))
     assert copied.splitlines()[-1].startswith("ready: its sensor takes it within a minute")
@@ -222,9 +220,7 @@ def test_a_ready_drop_is_taken_by_its_sensor_and_ready_at_every_entrance(
 
 
 @pytest.mark.slow
-def test_an_arriving_drop_leaves_its_artifact_and_is_no_failure(
-    one_built: tuple[World, Case],
-) -> None:
+def test_an_arriving_drop_leaves_its_artifact_and_is_no_failure(one_built):
     world, case = one_built
     case.mark(world.data, "incomplete").touch()
     reason = _entrances(world, case, ARRIVING, status=0)
@@ -232,9 +228,7 @@ def test_an_arriving_drop_leaves_its_artifact_and_is_no_failure(
 
 
 @pytest.mark.slow
-def test_a_drop_that_its_family_refuses_leaves_its_artifact_and_fails_every_entrance(
-    one_built: tuple[World, Case],
-) -> None:
+def test_a_drop_that_its_family_refuses_leaves_its_artifact_and_fails_every_entrance(one_built):
     world, case = one_built
     case.spoil(case.drop(world.data))
     assert case.word in _entrances(world, case, REFUSED, status=1)
@@ -283,8 +277,8 @@ SPOILT = [
     ids=lambda given: given if isinstance(given, str) else given.inbox,
 )
 def test_a_spoilt_file_of_a_drop_gets_one_answer_and_changes_nothing(
-    built: Path, imported: Path, tmp_path: Path, case: Case, how: str
-) -> None:
+    built, imported, tmp_path, case, how
+):
     with opened(_copy(imported if case is READY_SYNTH else built, tmp_path)) as world:
         drop = case.drop(world.data)
         files = [drop, *sorted(path for path in drop.rglob("*") if path.suffix != ".toml")]
@@ -303,9 +297,7 @@ def test_a_spoilt_file_of_a_drop_gets_one_answer_and_changes_nothing(
 
 
 @pytest.mark.slow
-def test_a_drop_that_is_gone_leaves_an_intact_artifact_green(
-    one_built: tuple[World, Case],
-) -> None:
+def test_a_drop_that_is_gone_leaves_an_intact_artifact_green(one_built):
     world, case = one_built
     before = world.bytes_of()
     drop = case.drop(world.data)
@@ -342,7 +334,7 @@ def _is_gone(world: World, case: Case) -> None:
 
 
 @pytest.mark.slow
-def test_drops_that_are_all_arriving_are_named_by_all_and_nothing_is_built(empty: World) -> None:
+def test_drops_that_are_all_arriving_are_named_by_all_and_nothing_is_built(empty):
     for case in TOGETHER:
         case.put(empty.data)
         case.mark(empty.data, "incomplete").touch()
@@ -356,7 +348,7 @@ def test_drops_that_are_all_arriving_are_named_by_all_and_nothing_is_built(empty
 
 
 @pytest.mark.slow
-def test_a_list_that_differs_refuses_each_drop_and_one_command_names_all(full: World) -> None:
+def test_a_list_that_differs_refuses_each_drop_and_one_command_names_all(full):
     for case in TOGETHER:
         lacks = "0" * 64 + (
             "  lost.file\n" if case.drop(full.data).is_dir() else f"  {case.name}\n"
@@ -379,7 +371,7 @@ def test_a_list_that_differs_refuses_each_drop_and_one_command_names_all(full: W
     assert full.bytes_of() == before
 
 
-def test_a_game_that_is_cut_fails_its_build_and_leaves_the_artifact(full: World) -> None:
+def test_a_game_that_is_cut_fails_its_build_and_leaves_the_artifact(full):
     games = spoil(PACK.drop(full.data))
     before = full.bytes_of()
     said = printed(full.run("materialize", PACK.asset), 1)
@@ -390,16 +382,14 @@ def test_a_game_that_is_cut_fails_its_build_and_leaves_the_artifact(full: World)
 
 
 @pytest.mark.slow
-def test_a_pool_waits_for_a_pack_that_is_not_built(full: World) -> None:
+def test_a_pool_waits_for_a_pack_that_is_not_built(full):
     POOL.drop(full.data).write_text('members = ["one", "three"]\n')
     found = _entrances(full, POOL, READY, status=0)
     assert found.endswith("waits for macroxue/pack three, which is not built: bring its drop")
 
 
 @pytest.mark.slow
-def test_a_drop_waits_for_the_other_source_of_its_recipe_and_the_recipe_waits_too(
-    full: World,
-) -> None:
+def test_a_drop_waits_for_the_other_source_of_its_recipe_and_the_recipe_waits_too(full):
     recipe = put_recipe(
         Lake(data_root=str(full.data)), "arc-sample", "arc", ["arc-sample", "other"]
     )
@@ -414,9 +404,7 @@ def test_a_drop_waits_for_the_other_source_of_its_recipe_and_the_recipe_waits_to
     assert full.judged(TASKS) == Judgement(READY)
 
 
-def test_a_puzzle_drop_that_no_recipe_reads_is_unread_and_says_what_to_write(
-    empty: World, tmp_path: Path
-) -> None:
+def test_a_puzzle_drop_that_no_recipe_reads_is_unread_and_says_what_to_write(empty, tmp_path):
     outside = put_tasks(Lake(data_root=str(tmp_path / "outside")), "strange")
     copied = empty.run("drop", str(outside), "--family", "puzzles")
     drop = empty.data / "drops/puzzles/strange"
@@ -440,7 +428,7 @@ def test_a_puzzle_drop_that_no_recipe_reads_is_unread_and_says_what_to_write(
 
 
 @pytest.mark.slow
-def test_of_two_conversations_the_one_that_is_not_named_is_unread(full: World) -> None:
+def test_of_two_conversations_the_one_that_is_not_named_is_unread(full):
     shutil.copytree(SYNTH.drop(full.data), full.data / "drops/synth/second")
     found = _entrances(full, SYNTH, UNREAD, status=0)
     assert "several drops are complete (synth/first, synth/second)" in found
@@ -453,7 +441,7 @@ def test_of_two_conversations_the_one_that_is_not_named_is_unread(full: World) -
     assert "nothing needed doing" in printed(full.run("materialize", SYNTH.asset))
 
 
-def test_conversations_that_arrive_beside_others_do_not_stop_them(full: World) -> None:
+def test_conversations_that_arrive_beside_others_do_not_stop_them(full):
     second = full.data / "drops/synth/second"
     shutil.copytree(SYNTH.drop(full.data), second)
     (second / ".incomplete").touch()
@@ -472,9 +460,7 @@ def _raw_files(world: World) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times_too(
-    full: World,
-) -> None:
+def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times_too(full):
     before = full.bytes_of()
     for times in ("as they were", "new"):
         if times == "new":
@@ -497,7 +483,7 @@ def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times
     assert full.bytes_of() == before
 
 
-def test_one_command_names_each_of_many_partitions(full: World) -> None:
+def test_one_command_names_each_of_many_partitions(full):
     (full.data / "drops/macroxue/one/.incomplete").touch()
     PACK.spoil(full.data / "drops/macroxue/two")
     shutil.copytree(PACK.drop(full.data), full.data / "drops/macroxue/three")
@@ -514,9 +500,7 @@ def test_one_command_names_each_of_many_partitions(full: World) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [PACK, QUESTIONS], ids=lambda case: case.inbox)
-def test_all_builds_what_a_drop_of_one_family_gives_and_nothing_of_others(
-    empty: World, case: Case
-) -> None:
+def test_all_builds_what_a_drop_of_one_family_gives_and_nothing_of_others(empty, case):
     before = set(empty.bytes_of())
     case.put(empty.data)
     printed(empty.run("materialize", "--all"))
@@ -545,9 +529,7 @@ def opened_files() -> Iterator[list[str]]:
 
 
 @pytest.mark.slow
-def test_no_tick_and_no_listing_of_an_unchanged_root_opens_a_raw_file(
-    full: World, opened_files: list[str]
-) -> None:
+def test_no_tick_and_no_listing_of_an_unchanged_root_opens_a_raw_file(full, opened_files):
     for case in TOGETHER:
         full.settled_tick(case)
     full.run("ls", str(full.data))  # the copy of the root has other inodes
@@ -568,9 +550,7 @@ def test_no_tick_and_no_listing_of_an_unchanged_root_opens_a_raw_file(
 
 @pytest.mark.slow
 @each_case
-def test_nothing_is_hashed_again_after_a_drop_was_words_to_copy(
-    empty: World, tmp_path: Path, case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_hashed_again_after_a_drop_was_words_to_copy(empty, tmp_path, case, monkeypatch):
     printed(empty.run(*_words_to_copy(empty, tmp_path, case)))
     hashed: list[str] = []
     real = raw_inputs.sha256_of

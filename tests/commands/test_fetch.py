@@ -1,21 +1,20 @@
 """`gristmill fetch`, against a local server."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
 from gristmill.corpora.corpus import CORPORA
 from gristmill.synth import raw
-from tests.commands.drops import Command, printed
-from tests.hub_server import COMMIT, Hub, server
+from tests.commands.drops import printed
+from tests.hub_server import COMMIT, server
 from tests.synth.test_raw import REPO, parquets
 
 __all__ = ["parquets", "server"]  # fixtures
 
 
 @pytest.mark.usefixtures("parquets")
-def test_the_command_fetches_and_goes_on(run: Command, data: Path, server: Hub) -> None:
+def test_the_command_fetches_and_goes_on(run, data, server):
     words = ["fetch", "synth", "--repo", REPO, "--revision", COMMIT, "--endpoint", server.address]
     server.broken.add("synth_003.parquet")
     said = printed(run(*words, "--files", "3"), 1)
@@ -31,11 +30,11 @@ def test_the_command_fetches_and_goes_on(run: Command, data: Path, server: Hub) 
     assert "0 files downloaded (0 bytes), 3 kept" in printed(run(*words, "--files", "3"))
 
 
-def test_the_command_refuses_a_branch(run: Command) -> None:
+def test_the_command_refuses_a_branch(run):
     assert "40 hex digits" in printed(run("fetch", "synth", "--revision", "main"), 2)
 
 
-def test_every_path_of_the_corpora_is_checked(run: Command, server: Hub) -> None:
+def test_every_path_of_the_corpora_is_checked(run, server):
     words = ["fetch", "reasoning", "--check", "--endpoint", server.address]
     lines = printed(run(*words, "gsm8k", "wiqa"), 1).splitlines()
     assert lines[0] == ("gsm8k  public  openai/gsm8k  reached at 01234567, 2 files (3,333 bytes)")
@@ -44,7 +43,7 @@ def test_every_path_of_the_corpora_is_checked(run: Command, server: Hub) -> None
     assert run(*words, "gsm8k").exit_code == 0
 
 
-def test_a_corpus_is_fetched_from_its_mirror(run: Command, data: Path, server: Hub) -> None:
+def test_a_corpus_is_fetched_from_its_mirror(run, data, server):
     mirror = f'[reasoning.sources]\nwiqa = "{server.address}/openai/gsm8k"\n'
     (data / "gristmill.toml").write_text(mirror)
     assert "wiqa: openai/gsm8k at 01234567" in printed(run("fetch", "reasoning", "wiqa"))
@@ -60,9 +59,7 @@ def test_a_corpus_is_fetched_from_its_mirror(run: Command, data: Path, server: H
     assert (data / "drops/reasoning/wiqa/forgotten.jsonl").exists()
 
 
-def test_a_corpus_of_a_drop_is_fetched_from_the_repository_that_its_file_names(
-    run: Command, data: Path, server: Hub
-) -> None:
+def test_a_corpus_of_a_drop_is_fetched_from_the_repository_that_its_file_names(run, data, server):
     drop = data / "drops/reasoning/my_math"
     drop.mkdir(parents=True)
     words = ["fetch", "reasoning", "my_math", "--endpoint", server.address]
@@ -80,9 +77,7 @@ def test_a_corpus_of_a_drop_is_fetched_from_the_repository_that_its_file_names(
     assert "2 kept" in run(*words).output
 
 
-def test_a_corpus_that_cannot_be_fetched_does_not_keep_the_others_away(
-    run: Command, data: Path, server: Hub
-) -> None:
+def test_a_corpus_that_cannot_be_fetched_does_not_keep_the_others_away(run, data, server):
     server.gated.add("google/reveal")
     raw = server.repositories["openai/gsm8k"]
     server.repositories["allenai/wiqa"] = {"train.jsonl": raw["main/train.jsonl"]}
@@ -112,15 +107,11 @@ def test_a_corpus_that_cannot_be_fetched_does_not_keep_the_others_away(
         (["puzzles", "--repo", "a/b"], "--repo and --revision are for one corpus"),
     ],
 )
-def test_options_of_the_other_family_are_refused(
-    run: Command, words: list[str], reason: str
-) -> None:
+def test_options_of_the_other_family_are_refused(run, words, reason):
     assert reason in printed(run("fetch", *words), 2)
 
 
-def test_the_tables_of_puzzles_are_fetched_into_the_drops_of_their_recipes(
-    run: Command, data: Path, server: Hub
-) -> None:
+def test_the_tables_of_puzzles_are_fetched_into_the_drops_of_their_recipes(run, data, server):
     rows = b"source,question,answer,rating\n"
     tables = {"train.csv": rows * 100, "test.csv": rows}
     server.repositories["sapientinc/sudoku-extreme"] = tables
@@ -136,15 +127,15 @@ def test_the_tables_of_puzzles_are_fetched_into_the_drops_of_their_recipes(
 
 
 @pytest.mark.usefixtures("data", "parquets")
-def test_a_fetch_begins_a_data_root(run: Command, server: Hub, tmp_path: Path) -> None:
+def test_a_fetch_begins_a_data_root(run, server, tmp_path):
     words = ["fetch", "synth", "--repo", REPO, "--revision", COMMIT, "--endpoint", server.address]
     printed(run(*words, "--files", "1", "--data-root", "begun"))
     assert raw.is_complete(tmp_path / "begun/drops/synth/SYNTH-01234567")
 
 
 def test_the_token_comes_from_the_environment_and_is_sent_to_no_mirror(
-    run: Command, data: Path, server: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    run, data, server, monkeypatch
+):
     words, drop = ["fetch", "reasoning", "gsm8k"], data / "drops/reasoning/gsm8k"
     mirror = f'[reasoning.sources]\ngsm8k = "{server.address}/openai/gsm8k"\n'
     for token, settings, sent in (

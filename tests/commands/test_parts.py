@@ -1,7 +1,5 @@
 """`gristmill parts`: shares of a partition as an array job runs them, and who has none."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -66,7 +64,7 @@ def _store() -> Path:
     return Slot.of(build).work / "parts" / build.parts_key
 
 
-def test_shares_are_made_and_a_run_takes_them_over(run: Command, data: Path, drop: Path) -> None:
+def test_shares_are_made_and_a_run_takes_them_over(run, data, drop):
     first = printed(_parts("1", "2", ASSET, "d6"))
     assert f"share 1 of 2: 3 parts made, 0 were there; {GAMES} in all shares" in first
     assert "0 parts made, 3 were there" in _parts("1", "2", ASSET, "d6").output
@@ -85,15 +83,13 @@ def test_shares_are_made_and_a_run_takes_them_over(run: Command, data: Path, dro
         ("reasoning/gpt2_shards", {"capped": False, "workers": 2}, None),
     ],
 )
-def test_parts_that_depend_on_those_before_are_made_by_no_share(
-    asset: str, settings: dict[str, object], reason: str | None
-) -> None:
+def test_parts_that_depend_on_those_before_are_made_by_no_share(asset, settings, reason):
     build: Any = SimpleNamespace(asset=asset, config=SimpleNamespace(**settings))
     found = parts._indivisible(build)
     assert found == reason if reason is None else reason in str(found)
 
 
-def test_every_listed_asset_is_built_and_every_other_is_refused(data: Path) -> None:
+def test_every_listed_asset_is_built_and_every_other_is_refused(data):
     assert len(parts.in_parts()) == 19
     for asset in ("macroxue/values", "no/asset"):
         assert f"'{asset}' is not one of macroxue/pack, " in printed(
@@ -102,14 +98,12 @@ def test_every_listed_asset_is_built_and_every_other_is_refused(data: Path) -> N
 
 
 @pytest.mark.parametrize("words", [("0", "2"), ("3", "2"), ("1", "0"), ("x", "2")])
-def test_a_share_that_is_none_is_refused(data: Path, words: tuple[str, str]) -> None:
+def test_a_share_that_is_none_is_refused(data, words):
     assert _parts(*words, ASSET, "d6").exit_code == 2
 
 
 @pytest.mark.parametrize("words", [(), ("",)])
-def test_a_share_without_a_partition_names_those_that_exist(
-    run: Command, data: Path, words: tuple[str, ...]
-) -> None:
+def test_a_share_without_a_partition_names_those_that_exist(run, data, words):
     for asset, known in (("chess/game_dataset", "2020-06, 2020-07 … "), ("macroxue/pack", "none")):
         said = printed(_parts("2", "3", asset, *words), 2)
         assert f"{asset} needs a partition; its partitions: {known}" in said
@@ -130,9 +124,7 @@ def _script(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_documented_script_runs_as_processes_and_one_is_killed(
-    run: Command, data: Path, drop: Path, tmp_path: Path
-) -> None:
+def test_the_documented_script_runs_as_processes_and_one_is_killed(run, data, drop, tmp_path):
     script = _script(tmp_path)
 
     def start(number: int, **more: str) -> subprocess.Popen[bytes]:
@@ -167,9 +159,7 @@ def _share(share: int, asset: str, partition: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asset", sorted(parts.in_parts()))
-def test_two_shares_and_a_run_give_what_one_build_gives(
-    sample_root: SampleRoot, run: Command, data: Path, asset: str
-) -> None:
+def test_two_shares_and_a_run_give_what_one_build_gives(sample_root, run, data, asset):
     folder, before = sample_root.record(asset)
     shutil.rmtree(data)
     shutil.copytree(sample_root.data, data, symlinks=True)

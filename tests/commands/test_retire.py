@@ -31,9 +31,7 @@ def known(instance: dg.DagsterInstance) -> set[str]:
     return set(instance.get_dynamic_partitions("macroxue_drops"))
 
 
-def test_retire_forgets_the_partition_and_keeps_the_pack(
-    run: Command, instance: dg.DagsterInstance, retired: Path
-) -> None:
+def test_retire_forgets_the_partition_and_keeps_the_pack(run, instance, retired):
     listed = run("retire", "one", "--dry-run")
     assert "macroxue_drops: forget one" in listed.output
     assert f"stays: {retired}" in listed.output
@@ -44,9 +42,7 @@ def test_retire_forgets_the_partition_and_keeps_the_pack(
 
 
 @pytest.mark.slow
-def test_samples_that_are_removed_leave_no_partition(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
+def test_samples_that_are_removed_leave_no_partition(run, data, instance):
     land(data, "mine", seed=5)
     mark(land(data, "invented"))
     assert run("materialize", "macroxue/pack").exit_code == 0
@@ -57,9 +53,7 @@ def test_samples_that_are_removed_leave_no_partition(
     assert "gone" not in run("materialize", "macroxue/pack").output
 
 
-def test_retire_removes_the_pack_if_asked_to_and_nothing_else(
-    run: Command, data: Path, instance: dg.DagsterInstance, retired: Path
-) -> None:
+def test_retire_removes_the_pack_if_asked_to_and_nothing_else(run, data, instance, retired):
     stranger = data / "other/things/one"
     stranger.mkdir(parents=True)
     listed = run("retire", "one", "--artifacts", "--dry-run")
@@ -73,9 +67,7 @@ def test_retire_removes_the_pack_if_asked_to_and_nothing_else(
     assert not list((data / PACKS / ".gristmill/slots").iterdir())
 
 
-def test_retire_refuses_to_remove_a_pack_that_something_was_made_from(
-    run: Command, data: Path, instance: dg.DagsterInstance, retired: Path
-) -> None:
+def test_retire_refuses_to_remove_a_pack_that_something_was_made_from(run, data, instance, retired):
     done = run("retire", "one", "--with-dependents")
     assert (done.exit_code, "goes with --artifacts" in done.output) == (2, True)
     assert run("materialize", "macroxue/values").exit_code == 0
@@ -98,9 +90,7 @@ def test_retire_refuses_to_remove_a_pack_that_something_was_made_from(
     assert known(instance) == {"two"}
 
 
-def test_retire_refuses_while_the_drop_is_there(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
+def test_retire_refuses_while_the_drop_is_there(run, data, instance):
     folder = land(data, "one")
     run("materialize", "macroxue/pack")
     said = printed(run("retire", "one", "--artifacts"), 2)
@@ -109,14 +99,12 @@ def test_retire_refuses_while_the_drop_is_there(
     assert (data / PACKS / "one").exists()
 
 
-def test_retire_of_an_unknown_key_is_a_usage_error(run: Command) -> None:
+def test_retire_of_an_unknown_key_is_a_usage_error(run):
     assert "no drop or pool has the partition 'never'" in printed(run("retire", "never"), 2)
 
 
 @pytest.mark.usefixtures("retired")
-def test_retire_of_a_key_that_no_drop_can_have_touches_no_file(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
+def test_retire_of_a_key_that_no_drop_can_have_touches_no_file(run, data, instance):
     for key in ("*", "..", "t*", "[a-z]*", "one/..", ".gristmill"):
         # The instance takes anything as a key, from the UI's dialog too.
         instance.add_dynamic_partitions("macroxue_drops", [key])
@@ -126,9 +114,7 @@ def test_retire_of_a_key_that_no_drop_can_have_touches_no_file(
         assert sorted(data.rglob("*")) == before
 
 
-def test_retire_forgets_a_month_whose_file_is_gone(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
+def test_retire_forgets_a_month_whose_file_is_gone(run, data, instance):
     (inbox,) = (each for each in INBOXES if each.folder == "chess")
     file = Lake().inbox("chess") / "lichess_elite_2024-01.pgn"
     file.parent.mkdir()
@@ -150,8 +136,8 @@ def test_retire_forgets_a_month_whose_file_is_gone(
 
 
 def test_the_splits_of_a_corpus_that_is_gone_are_forgotten_and_those_of_the_seven_stay(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
+    run, data, instance
+):
     (inbox,) = (each for each in INBOXES if each.folder == "reasoning")
     for name, recipe in (("mine", 'schema = 1\nname = "mine"\nquestion = "q"\n'), ("gsm8k", "")):
         folder = data / "drops/reasoning" / name

@@ -1,7 +1,5 @@
 """`gristmill ui`: what it serves, and where. See also `tests/e2e/test_ui.py`."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time
@@ -15,7 +13,7 @@ from dagster._daemon.types import DaemonHeartbeat
 
 from assets import worker
 from commands.serving import services
-from tests.commands.drops import Command, land, printed
+from tests.commands.drops import land, printed
 from tests.commands.test_prune import gone, started
 
 Served = list[tuple[Path, str, int]]
@@ -30,9 +28,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     return calls
 
 
-def test_it_serves_this_machine_alone(
-    run: Command, data: Path, tmp_path: Path, served: Served
-) -> None:
+def test_it_serves_this_machine_alone(run, data, tmp_path, served):
     assert run("ui").exit_code == 0
     assert served == [(tmp_path, "127.0.0.1", 3000)]
     assert Path.cwd() == tmp_path
@@ -40,16 +36,14 @@ def test_it_serves_this_machine_alone(
     assert os.environ["DAGSTER_HOME"] == str(tmp_path)
 
 
-def test_port_and_data_root_are_options(run: Command, tmp_path: Path, served: Served) -> None:
+def test_port_and_data_root_are_options(run, tmp_path, served):
     (tmp_path / "elsewhere").mkdir()
     assert run("ui", "--port", "3999", "--data-root", "elsewhere").exit_code == 0
     assert served[0][2] == 3999
     assert os.environ["GRISTMILL_DATA"] == str(tmp_path / "elsewhere")
 
 
-def test_an_instance_is_served_once(
-    run: Command, tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_instance_is_served_once(run, tmp_path, served, monkeypatch):
     with services.instance_lock(tmp_path / ".dagster/ui.lock"):
         assert f"process {os.getpid()} serves this instance already" in printed(run("ui"), 1)
         assert served == []
@@ -60,7 +54,7 @@ def test_an_instance_is_served_once(
     assert os.environ["DAGSTER_HOME"] == str(tmp_path / "another")
 
 
-def test_it_says_what_it_serves(run: Command, data: Path, served: Served) -> None:
+def test_it_says_what_it_serves(run, data, served):
     result = run("ui", "--port", "3999")
     assert f"serving the data root {data} with 0 artifacts" in result.output
     land(data, "one")
@@ -73,9 +67,7 @@ def test_it_says_what_it_serves(run: Command, data: Path, served: Served) -> Non
     assert len(served) == count
 
 
-def test_runs_of_dead_processes_are_closed_before_it_serves(
-    run: Command, instance: dg.DagsterInstance, served: Served
-) -> None:
+def test_runs_of_dead_processes_are_closed_before_it_serves(run, instance, served):
     mine = started(instance, {worker.TAG: str(worker.identity(os.getpid()))})
     dead = started(instance, {worker.TAG: gone()})
     result = run("ui")
@@ -85,9 +77,7 @@ def test_runs_of_dead_processes_are_closed_before_it_serves(
     assert statuses == {mine: "STARTED", dead: "FAILURE"}
 
 
-def test_a_daemon_at_work_is_refused_and_changes_nothing(
-    run: Command, instance: dg.DagsterInstance, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_at_work_is_refused_and_changes_nothing(run, instance, served, monkeypatch):
     dead = started(instance, {worker.TAG: gone()})
     instance.add_daemon_heartbeat(DaemonHeartbeat(time.time(), "SENSOR", "other"))
 
@@ -102,9 +92,7 @@ def test_a_daemon_at_work_is_refused_and_changes_nothing(
     assert instance.get_daemon_heartbeats()
 
 
-def test_the_next_start_need_not_wait_for_what_ended_in_order(
-    run: Command, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_start_need_not_wait_for_what_ended_in_order(run, instance, monkeypatch):
     def serve(*_: object) -> None:
         instance.add_daemon_heartbeat(DaemonHeartbeat(time.time(), "SENSOR", "own"))
         raise click.ClickException("the web server ended")
@@ -115,14 +103,12 @@ def test_the_next_start_need_not_wait_for_what_ended_in_order(
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "http"])
-def test_a_port_that_is_none_is_a_usage_error(run: Command, served: Served, port: str) -> None:
+def test_a_port_that_is_none_is_a_usage_error(run, served, port):
     assert run("ui", "--port", port).exit_code == 2
     assert served == []
 
 
-def test_a_port_that_is_taken_is_named_before_anything_starts(
-    run: Command, data: Path, served: Served
-) -> None:
+def test_a_port_that_is_taken_is_named_before_anything_starts(run, data, served):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -133,9 +119,7 @@ def test_a_port_that_is_taken_is_named_before_anything_starts(
     assert served == []
 
 
-def test_an_interrupt_before_it_serves_is_one_line(
-    run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_before_it_serves_is_one_line(run, monkeypatch):
     def refuse(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -1,7 +1,5 @@
 """What the evaluators of HRM and TRM do alike: grids of predicted tokens, undone and hashed."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

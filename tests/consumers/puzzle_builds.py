@@ -1,7 +1,5 @@
 """Small datasets of every kind of puzzle, built for the readers of HRM and TRM."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Reads small files that hold too many values, in a process with 1 GB of address space."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import random

@@ -52,11 +52,11 @@ def of(values: Any, name: str = "x", split: str = "") -> ColumnState:
         ([], ""),
     ],
 )
-def test_what_values_say_of_their_rows(values: list[Any], fact: str) -> None:
+def test_what_values_say_of_their_rows(values, fact):
     assert fact_of("column", values, []) == fact
 
 
-def test_a_number_that_is_the_length_of_another_column_is_a_fact() -> None:
+def test_a_number_that_is_the_length_of_another_column_is_a_fact():
     made = [{"text": "so " * n, "n": 3 * n, "words": n} for n in (2, 5, 3)]
     for name in ("n", "words"):
         assert fact_of(name, [row[name] for row in made], made) == "length"
@@ -65,7 +65,7 @@ def test_a_number_that_is_the_length_of_another_column_is_a_fact() -> None:
 
 
 @pytest.mark.parametrize("form", ["x{}", "{}"])
-def test_what_ends_another_text_in_most_rows_is_a_result_and_no_id(form: str) -> None:
+def test_what_ends_another_text_in_most_rows_is_a_result_and_no_id(form):
     values = [form.format(n) if form != "{}" else n for n in range(3, 9)]
     made = [{"text": f"So it is {value}.", "result": value} for value in values]
     assert fact_of("result", values, made) == ""
@@ -73,7 +73,7 @@ def test_what_ends_another_text_in_most_rows_is_a_result_and_no_id(form: str) ->
     assert fact_of("result", values, apart) in ("id", "number of the row")
 
 
-def test_the_numbers_of_rows_begin_again_in_each_file() -> None:
+def test_the_numbers_of_rows_begin_again_in_each_file():
     heads = [Head(split, rows(n=[*range(100, 112)])) for split in ("train", "test")]
     assert state("n", heads) == ColumnState("n", FACT, "number of the row")
     # A file of two rows says nothing of its own; both together show an id.
@@ -83,7 +83,7 @@ def test_the_numbers_of_rows_begin_again_in_each_file() -> None:
     assert state("key", mixed).state == UNREAD
 
 
-def test_every_column_has_a_state_in_the_order_of_the_rows() -> None:
+def test_every_column_has_a_state_in_the_order_of_the_rows():
     made = rows(note="see above", url=["https://a.example/1"], kind=["a", "b"], empty=None)
     found = states_of([Head("", made)], READS, ["kind"], {"note": 12, "rare": 1})
     assert found == [
@@ -96,7 +96,7 @@ def test_every_column_has_a_state_in_the_order_of_the_rows() -> None:
     ]
 
 
-def test_a_column_that_is_read_in_part_has_a_state_for_each_place() -> None:
+def test_a_column_that_is_read_in_part_has_a_state_for_each_place():
     made = [{"doc": {"text": f"A story, {n}.", "kind": "x"}, "seen": {"b": [n]}} for n in range(9)]
     found = states_of([Head("", made)], {"doc": "question", "doc.text": "question"})
     assert [(each.name, each.state) for each in found] == [
@@ -110,7 +110,7 @@ def test_a_column_that_is_read_in_part_has_a_state_for_each_place() -> None:
     ]
 
 
-def test_an_example_of_a_few_values_names_each_and_is_cut() -> None:
+def test_an_example_of_a_few_values_names_each_and_is_cut():
     assert of(["b", "a", "c"]).what == 'as "b", "a", "c"'
     assert (
         of("so\n it " * 40).what
@@ -136,9 +136,7 @@ def test_an_example_of_a_few_values_names_each_and_is_cut() -> None:
         (["bad", "good"], "bad (6), good (6)", 'equals = "good"'),
     ],
 )
-def test_two_verdicts_are_named_with_the_rule_that_takes_the_right_rows(
-    values: list[Any], said: str, test: str
-) -> None:
+def test_two_verdicts_are_named_with_the_rule_that_takes_the_right_rows(values, said, test):
     found = of(values, "of me")
     assert (found.state, found.values, found.is_split) == (UNREAD, said, False)
     assert found.keep == f'keep = [{{ column = "of me", {test} }}]'
@@ -157,7 +155,7 @@ def test_two_verdicts_are_named_with_the_rule_that_takes_the_right_rows(
         [{}, 1],
     ],
 )
-def test_other_values_are_no_verdict(values: list[Any]) -> None:
+def test_other_values_are_no_verdict(values):
     assert of(values).keep == ""
 
 
@@ -180,14 +178,14 @@ def test_other_values_are_no_verdict(values: list[Any]) -> None:
     ],
 )
 def test_a_column_that_names_splits_is_named_with_the_rule_that_takes_train(
-    name: str, values: list[Any], said: str, test: str
-) -> None:
+    name, values, said, test
+):
     found = of(values, name)
     assert (said is None or found.values == said) and found.is_split
     assert found.keep == f'keep = [{{ column = "{name}", {test} }}]'
 
 
-def test_rows_that_name_the_split_of_their_own_file_are_not_mixed() -> None:
+def test_rows_that_name_the_split_of_their_own_file_are_not_mixed():
     apart = [Head("train", rows(set="train")), Head("test", rows(set="test"))]
     assert state("set", apart).keep == ""
     assert of("train").keep == ""
@@ -196,7 +194,7 @@ def test_rows_that_name_the_split_of_their_own_file_are_not_mixed() -> None:
     assert of(["train", "other"]).keep == ""
 
 
-def test_what_is_read_or_ignored_makes_no_rule() -> None:
+def test_what_is_read_or_ignored_makes_no_rule():
     heads = [Head("", rows(ok=[0, 1]))]
     assert state("ok", heads, ignored=["ok"]).keep == ""
     assert {e.name: e.keep for e in states_of(heads, {**READS, "ok": "keep"})}["ok"] == ""

@@ -1,7 +1,6 @@
 """Lines of normalised files, with json.dumps as the oracle."""
 
 import json
-from pathlib import Path
 
 import orjson
 import pytest
@@ -32,14 +31,7 @@ _SCALAR = st.one_of(
     st.none() | st.lists(_TEXT, min_size=1),
 )
 @example("reveal", _ALL, _ALL, _ALL, (_ALL, 1e16, 1e-7), [_ALL, ""])
-def test_a_line_is_what_json_dumps_writes(
-    name: str,
-    question: str,
-    answer: str,
-    cot: str | None,
-    values: tuple[str | int | float | None, ...],
-    steps: list[str] | None,
-) -> None:
+def test_a_line_is_what_json_dumps_writes(name, question, answer, cot, values, steps):
     corpus = CORPORA[name]
     extras = values[: len(corpus.extra_columns)]
     record = {"question": question, "answer": answer, "cot": cot, "source_dataset": name}
@@ -52,20 +44,20 @@ def test_a_line_is_what_json_dumps_writes(
 
 
 @pytest.mark.parametrize("place", ["question", "cot"])
-def test_a_lone_surrogate_has_no_line(place: str) -> None:
+def test_a_lone_surrogate_has_no_line(place):
     record = Record("q", "a", None)._replace(**{place: "\ud800"})
     with pytest.raises(orjson.JSONEncodeError):
         LineWriter(CORPORA["gsm8k"]).line(record)
 
 
-def test_records_are_numbered_without_blank_lines(tmp_path: Path) -> None:
+def test_records_are_numbered_without_blank_lines(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"question": "a"}\n\n \t\r\n{"question": "b"}')
     assert list(records(path)) == [(0, {"question": "a"}), (1, {"question": "b"})]
 
 
 @pytest.mark.parametrize("line", [b"{", b"[]", b"\xff", b"1"])
-def test_a_line_that_is_no_object_is_named(tmp_path: Path, line: bytes) -> None:
+def test_a_line_that_is_no_object_is_named(tmp_path, line):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"{}\n\n" + line + b"\n")
     with pytest.raises(BadInput, match=r"x\.jsonl:3: .*build the partition again"):

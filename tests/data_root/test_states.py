@@ -204,9 +204,7 @@ def test_a_partition_that_is_no_key_names_no_file(root):
 RECIPE = 'schema = 1\nname = "mine"\nquestion = "q"\nanswer = "a"\n'
 
 
-def test_the_account_of_a_drop_is_of_its_first_rows_and_once_built_of_its_records(
-    tmp_path: Path,
-) -> None:
+def test_the_account_of_a_drop_is_of_its_first_rows_and_once_built_of_its_records(tmp_path):
     drop = tmp_path / "drops/reasoning/mine"
     drop.mkdir(parents=True)
     (drop / "corpus.toml").write_text(RECIPE)
@@ -251,7 +249,7 @@ def test_the_account_of_a_drop_is_of_its_first_rows_and_once_built_of_its_record
         ("reasoning/bad", "bad: refused: "),
     ],
 )
-def test_what_is_no_drop_or_refused_has_no_account(tmp_path: Path, name: str, rule: str) -> None:
+def test_what_is_no_drop_or_refused_has_no_account(tmp_path, name, rule):
     for key in ("mine", "bad"):
         drop = tmp_path / "drops/reasoning" / key
         drop.mkdir(parents=True)

@@ -4,8 +4,6 @@ Without one, tests are skipped, or fail where GRISTMILL_REQUIRE lists `browser`.
 GRISTMILL_PICTURES names a folder, pages that the docs show are stored there: `make pictures`.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

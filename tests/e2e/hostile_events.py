@@ -1,7 +1,5 @@
 """Events as the assets, sensors and checks of every family report them, about hostile text."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime

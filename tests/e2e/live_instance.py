@@ -1,7 +1,5 @@
 """A copy of the checkout with a `dagster dev`, a data root and drops of its own, for tests."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

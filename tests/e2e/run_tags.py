@@ -1,7 +1,5 @@
 """Tags of runs that Dagster's server does not show, read from where the instance keeps them."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -30,9 +30,7 @@ def says(live: LiveInstance, text: str) -> bool:
     return text in check(live).get("description", "").replace("\\", "")
 
 
-def test_a_run_that_is_killed_with_everything_is_requested_again_at_the_next_start(
-    live_instance: LiveInstance,
-) -> None:
+def test_a_run_that_is_killed_with_everything_is_requested_again_at_the_next_start(live_instance):
     folder = live_instance.data / "made/big"
     write_drop(folder, seed=500, games=6, max_moves=1200, depth=6)
     enlarge(folder, 300)
@@ -64,9 +62,7 @@ def test_a_run_that_is_killed_with_everything_is_requested_again_at_the_next_sta
     assert [len(live_instance.runs(key)) for key in ("big", "marked")] == [2, 1]
 
 
-def test_a_drop_that_is_gone_is_named_with_the_command_that_forgets_it(
-    live_instance: LiveInstance,
-) -> None:
+def test_a_drop_that_is_gone_is_named_with_the_command_that_forgets_it(live_instance):
     away: Path = live_instance.data / "away"
     (live_instance.drops / "marked").rename(away)
     until("the check names it", lambda: says(live_instance, "marked (gone)"))

@@ -3,8 +3,6 @@
 The tests are one visit: they share an instance. Their pages are the pictures of the docs.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -107,14 +105,14 @@ def menu_of_materialize(page: Any) -> None:
     button.locator("xpath=following::button[1]").click()
 
 
-def test_the_home_page_lists_runs(page: Any, served: LiveInstance) -> None:
+def test_the_home_page_lists_runs(page, served):
     go(page, served, "", "Timeline")
     assert page.url.endswith("/overview/activity/timeline")
     go(page, served, "runs", "Success")
     browser.keep(page, "runs")
 
 
-def test_a_picture_is_seen_on_the_overview_of_its_asset(page: Any, served: LiveInstance) -> None:
+def test_a_picture_is_seen_on_the_overview_of_its_asset(page, served):
     go(page, served, PACKS, "Latest materialization")
     page.get_by_text("Columns", exact=True).first.click()  # they stand above all metadata
     image = page.locator(PICTURE).first
@@ -130,9 +128,7 @@ def test_a_picture_is_seen_on_the_overview_of_its_asset(page: Any, served: LiveI
     browser.keep(page, "pack")
 
 
-def test_the_text_for_the_launchpad_is_on_the_page_of_its_asset(
-    page: Any, served: LiveInstance
-) -> None:
+def test_the_text_for_the_launchpad_is_on_the_page_of_its_asset(page, served):
     go(page, served, PACKS, "Latest materialization")
     show_document(page, "launchpad")
     block = page.get_by_role("dialog").locator("code").first
@@ -149,9 +145,7 @@ def test_the_text_for_the_launchpad_is_on_the_page_of_its_asset(
         "puzzles/sudoku?view=partitions&partition=sudoku-sample",
     ],
 )
-def test_the_picture_of_each_family_is_seen_whole(
-    page: Any, served: LiveInstance, address: str
-) -> None:
+def test_the_picture_of_each_family_is_seen_whole(page, served, address):
     go(page, served, f"assets/{address}", "Latest materialization")
     image = page.locator(PICTURE).first
     until("the picture is loaded", lambda: image.evaluate(SEEN)["loaded"])
@@ -171,7 +165,7 @@ def test_the_picture_of_each_family_is_seen_whole(
         ("puzzles/sudoku", "rows"),
     ],
 )
-def test_rows_of_each_family_are_browsed(page: Any, browsed: str, asset: str, address: str) -> None:
+def test_rows_of_each_family_are_browsed(page, browsed, asset, address):
     page.goto(f"{browsed}?asset={asset}")
     page.locator(f".list a[href*='{address}']").first.click()
     page.get_by_text("rows 0 to").wait_for()
@@ -193,7 +187,7 @@ def test_rows_of_each_family_are_browsed(page: Any, browsed: str, asset: str, ad
         browser.keep(page, "tokens")
 
 
-def test_the_graph_opens_with_a_box_for_each_group(page: Any, served: LiveInstance) -> None:
+def test_the_graph_opens_with_a_box_for_each_group(page, served):
     until(
         "no run is under way",
         lambda: not any(run.status in RUNNING for run in served.runs(None)),
@@ -208,7 +202,7 @@ def test_the_graph_opens_with_a_box_for_each_group(page: Any, served: LiveInstan
     browser.keep(page, "lineage")
 
 
-def test_the_graph_shows_every_asset(page: Any, served: LiveInstance) -> None:
+def test_the_graph_shows_every_asset(page, served):
     nodes = served.server.ask("{ assetNodes { assetKey { path } groupName } }")["assetNodes"]
     groups = {name for node in nodes for name in node["groupName"].split("/")}
     assets = {node["assetKey"]["path"][-1] for node in nodes} - groups
@@ -234,7 +228,7 @@ def test_the_graph_shows_every_asset(page: Any, served: LiveInstance) -> None:
     until("the window holds the whole graph", is_whole)
 
 
-def test_materialize_by_click_makes_a_new_event(page: Any, served: LiveInstance) -> None:
+def test_materialize_by_click_makes_a_new_event(page, served):
     before = len(served.runs("sample_d7"))
     go(page, served, PACKS, "Latest materialization")
     page.get_by_role("button", name="Materialize").first.click()
@@ -249,7 +243,7 @@ def test_materialize_by_click_makes_a_new_event(page: Any, served: LiveInstance)
     page.get_by_text(latest.run_id[:8]).first.wait_for()
 
 
-def test_the_reason_of_a_failed_drop_is_seen(page: Any, served: LiveInstance) -> None:
+def test_the_reason_of_a_failed_drop_is_seen(page, served):
     folder = drop(served.drops.parent / "broken", seed=90)
     game = sorted(folder.iterdir())[0]
     game.write_text("this is no game\n")
@@ -283,7 +277,7 @@ def test_the_reason_of_a_failed_drop_is_seen(page: Any, served: LiveInstance) ->
     browser.keep(page, "checks")
 
 
-def test_the_launchpad_helps(page: Any, served: LiveInstance) -> None:
+def test_the_launchpad_helps(page, served):
     go(page, served, PACKS, "Latest materialization")
     menu_of_materialize(page)
     page.get_by_text("Open launchpad").click()
@@ -298,7 +292,7 @@ def test_the_launchpad_helps(page: Any, served: LiveInstance) -> None:
     browser.keep(page, "launchpad")
 
 
-def test_a_schedule_is_switched_on_and_off(page: Any, served: LiveInstance) -> None:
+def test_a_schedule_is_switched_on_and_off(page, served):
     go(page, served, "automation", "chess_elite_months")
     row = page.get_by_text("chess_elite_months").locator("xpath=ancestor::*[@data-index][1]")
     page.get_by_text("only on Monday").first.wait_for()
@@ -319,7 +313,7 @@ def test_a_schedule_is_switched_on_and_off(page: Any, served: LiveInstance) -> N
     until("the page shows that it is off", lambda: not switch.is_checked())
 
 
-def test_pictures_suit_the_dark_theme(page: Any, served: LiveInstance) -> None:
+def test_pictures_suit_the_dark_theme(page, served):
     go(page, served, f"{PACKS}?view=partitions&partition=sample_d6", "Latest materialization")
     page.get_by_text("Settings", exact=True).click()
     page.get_by_text("Use system setting").click()

@@ -63,9 +63,7 @@ def backfill(live_instance: LiveInstance) -> str:
 
 
 @pytest.mark.usefixtures("backfill")
-def test_a_month_that_is_dropped_is_built_through_to_its_cache(
-    live_instance: LiveInstance, archive: ArchiveServer
-) -> None:
+def test_a_month_that_is_dropped_is_built_through_to_its_cache(live_instance, archive):
     source = live_instance.data / "source.zip"
     write_month(source, DROPPED, games=200, seed=3)
     content = source.read_bytes()
@@ -85,8 +83,8 @@ def test_a_month_that_is_dropped_is_built_through_to_its_cache(
 
 
 def test_in_a_backfill_a_month_that_is_not_published_holds_up_no_other(
-    live_instance: LiveInstance, archive: ArchiveServer, backfill: str
-) -> None:
+    live_instance, archive, backfill
+):
     status, runs = live_instance.backfilled(backfill)
     # Dagster counts a partition that never appears as failed, whatever its run says.
     assert status == "COMPLETED_FAILED"

@@ -3,8 +3,6 @@
 With GRISTMILL_WHOLE (tests/budget.py) these are all rounds: 200 of first commands, 100 of others.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3
@@ -70,7 +68,7 @@ def _rounds(number: int, folder: Path, drops: Path) -> Iterator[Root]:
         shutil.rmtree(folder / str(place))
 
 
-def test_three_first_commands_leave_an_instance_that_works(drops: Path, tmp_path: Path) -> None:
+def test_three_first_commands_leave_an_instance_that_works(drops, tmp_path):
     for root in _rounds(200, tmp_path, drops):
         root.all_of(*((*PACK, name) for name in "abc"))
         databases = list(root.home.rglob("*.db"))
@@ -85,9 +83,7 @@ def _heads(database: Path) -> int:
         return int(connection.execute("select count(*) from alembic_version").fetchone()[0])
 
 
-def test_of_two_equal_commands_one_builds_and_the_other_finds_nothing_to_do(
-    drops: Path, tmp_path: Path
-) -> None:
+def test_of_two_equal_commands_one_builds_and_the_other_finds_nothing_to_do(drops, tmp_path):
     for root in _rounds(100, tmp_path, drops):
         said = root.all_of((*PACK, "a"), (*PACK, "a"))
         assert sorted("pack a: built" in each for each in said) == [False, True], said
@@ -95,7 +91,7 @@ def test_of_two_equal_commands_one_builds_and_the_other_finds_nothing_to_do(
         assert "1 artifact" in verified
 
 
-def test_a_lock_file_that_is_removed_meanwhile_loses_nothing(drops: Path, tmp_path: Path) -> None:
+def test_a_lock_file_that_is_removed_meanwhile_loses_nothing(drops, tmp_path):
     """A command that lost its lock says so and may fail: what is published is whole."""
     for root in _rounds(100, tmp_path, drops):
         lock = root.data / "macroxue/packs" / LOCK

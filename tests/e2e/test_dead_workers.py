@@ -1,7 +1,5 @@
 """Runs whose process is killed end by themselves, so that they do not fill the queue."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -4,8 +4,6 @@ The tests build on each other in the order they stand in: they share one
 instance, since starting one takes long.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import shutil
@@ -53,9 +51,7 @@ def record_of(folder: Path) -> provenance.Record:
     return provenance.read_record(folder / provenance.RECORD)
 
 
-def test_drops_that_are_copied_in_become_packs_and_what_cannot_is_explained(
-    live_instance: LiveInstance,
-) -> None:
+def test_drops_that_are_copied_in_become_packs_and_what_cannot_is_explained(live_instance):
     drop(live_instance.drops / "good", seed=1)
     drop(live_instance.drops / "bad", seed=11)
     spoiled = spoil(live_instance.drops / "bad")
@@ -126,7 +122,7 @@ def assert_pack_is_as_shown(live_instance: LiveInstance, key: str) -> None:
     assert Path(shown.metadata["path"]) == folder
 
 
-def test_a_replaced_drop_and_a_mended_one_are_built(live_instance: LiveInstance) -> None:
+def test_a_replaced_drop_and_a_mended_one_are_built(live_instance):
     before = record_of(live_instance.pack("good"))
     counts = {key: len(live_instance.runs(key)) + 1 for key in ("good", "bad")}
     drop(live_instance.drops / "good", seed=2)
@@ -139,9 +135,7 @@ def test_a_replaced_drop_and_a_mended_one_are_built(live_instance: LiveInstance)
     assert live_instance.statuses()["materialized"] == ["bad", "good", "slow"]
 
 
-def test_until_it_is_built_again_the_pack_of_a_replaced_drop_is_stale(
-    live_instance: LiveInstance,
-) -> None:
+def test_until_it_is_built_again_the_pack_of_a_replaced_drop_is_stale(live_instance):
     live_instance.server.stop_sensors()
     drop(live_instance.drops / "good", seed=3)
     # Building one drop from the command line tells the instance of all in the inboxes.
@@ -159,7 +153,7 @@ def test_until_it_is_built_again_the_pack_of_a_replaced_drop_is_stale(
     assert_pack_is_as_shown(live_instance, "good")
 
 
-def test_a_run_from_the_ui_of_what_stands_builds_nothing(live_instance: LiveInstance) -> None:
+def test_a_run_from_the_ui_of_what_stands_builds_nothing(live_instance):
     before = (live_instance.pack("slow") / STEPS).stat()
     run_id = live_instance.launch("slow")
     assert live_instance.server.finished(run_id)["status"] == "SUCCESS"
@@ -169,7 +163,7 @@ def test_a_run_from_the_ui_of_what_stands_builds_nothing(live_instance: LiveInst
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_in_a_backfill_a_bad_partition_fails_alone(live_instance: LiveInstance) -> None:
+def test_in_a_backfill_a_bad_partition_fails_alone(live_instance):
     keys = [f"fill{number}" for number in range(4)]
     for number, key in enumerate(keys):
         drop(live_instance.drops / key, seed=100 + 10 * number)
@@ -217,9 +211,7 @@ def change(folder: Path, seed: int) -> None:
     added.rmdir()
 
 
-def test_of_two_runs_at_once_one_builds_and_the_other_says_why_it_stops(
-    live_instance: LiveInstance, big: Path
-) -> None:
+def test_of_two_runs_at_once_one_builds_and_the_other_says_why_it_stops(live_instance, big):
     first = live_instance.launch("big")
     worker = live_instance.worker_at_work(first, slot_of(live_instance.pack("big")))
     os.kill(worker, signal.SIGSTOP)
@@ -245,7 +237,7 @@ def test_of_two_runs_at_once_one_builds_and_the_other_says_why_it_stops(
     )
 
 
-def test_prune_leaves_a_living_run_alone(live_instance: LiveInstance, big: Path) -> None:
+def test_prune_leaves_a_living_run_alone(live_instance, big):
     change(big, seed=600)
     run = live_instance.launch("big")
     worker = live_instance.worker_at_work(run, slot_of(live_instance.pack("big")))
@@ -261,9 +253,7 @@ def test_prune_leaves_a_living_run_alone(live_instance: LiveInstance, big: Path)
     assert_pack_is_as_shown(live_instance, "big")
 
 
-def test_a_killed_worker_leaves_the_old_pack_whole_and_the_next_run_succeeds(
-    live_instance: LiveInstance, big: Path
-) -> None:
+def test_a_killed_worker_leaves_the_old_pack_whole_and_the_next_run_succeeds(live_instance, big):
     before = record_of(live_instance.pack("big"))
     change(big, seed=601)
     run = live_instance.launch("big")
@@ -290,7 +280,7 @@ def assert_old_pack_stands(live_instance: LiveInstance, before: provenance.Recor
     assert record_of(live_instance.pack("big")) == before
 
 
-def test_retire_forgets_a_partition_whose_drop_is_gone(live_instance: LiveInstance) -> None:
+def test_retire_forgets_a_partition_whose_drop_is_gone(live_instance):
     refused = live_instance.gristmill("retire", "slow")
     assert refused.returncode == 2
     assert "is still there" in refused.stderr
@@ -304,9 +294,7 @@ def test_retire_forgets_a_partition_whose_drop_is_gone(live_instance: LiveInstan
     assert live_instance.gristmill("retire", "slow").returncode == 2
 
 
-def test_after_a_kill_of_everything_prune_closes_the_run_that_was_under_way(
-    live_instance: LiveInstance, big: Path
-) -> None:
+def test_after_a_kill_of_everything_prune_closes_the_run_that_was_under_way(live_instance, big):
     before = record_of(live_instance.pack("big"))
     change(big, seed=602)
     run = live_instance.launch("big")
@@ -337,9 +325,7 @@ def test_after_a_kill_of_everything_prune_closes_the_run_that_was_under_way(
     assert_pack_is_as_shown(live_instance, "big")
 
 
-def test_pruned_while_it_is_served_the_instance_shows_each_partition_as_before(
-    live_instance: LiveInstance,
-) -> None:
+def test_pruned_while_it_is_served_the_instance_shows_each_partition_as_before(live_instance):
     runs, statuses = live_instance.runs(None), live_instance.statuses()
     keys = ("good", "big", "fill0")
     shown = [live_instance.partition(key) for key in keys]

@@ -1,7 +1,5 @@
 """`gristmill ui` over an instance with 2,000 partitions: the pages open, and links lead to docs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import urllib.request

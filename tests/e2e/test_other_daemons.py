@@ -1,7 +1,5 @@
 """`gristmill ui` on an instance on which a daemon works that was left behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -24,9 +24,7 @@ MANIFESTS = {
 KEYS = ("gsm8k__train", "gsm8k__test")
 
 
-def test_a_drop_of_two_splits_is_built_to_both_manifests(
-    live_instance: LiveInstance, vocabulary_root: Path
-) -> None:
+def test_a_drop_of_two_splits_is_built_to_both_manifests(live_instance, vocabulary_root):
     shutil.copytree(vocabulary_root / "drops/tokenizers", live_instance.data / "drops/tokenizers")
     done = live_instance.gristmill("materialize", "tokenizers/gpt2")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -80,9 +78,7 @@ answer = "solution"
 """
 
 
-def test_a_corpus_of_a_stranger_is_taken_and_its_page_counts_it(
-    live_instance: LiveInstance, vocabulary_root: Path
-) -> None:
+def test_a_corpus_of_a_stranger_is_taken_and_its_page_counts_it(live_instance, vocabulary_root):
     tokenizers = live_instance.data / "drops/tokenizers"
     shutil.copytree(vocabulary_root / "drops/tokenizers", tokenizers, dirs_exist_ok=True)
     done = live_instance.gristmill("materialize", "tokenizers/gpt2")

@@ -65,9 +65,7 @@ def assert_all_is_as_shown(live_instance: LiveInstance) -> None:
 
 
 @pytest.mark.usefixtures("vocabulary")
-def test_a_raw_drop_that_is_copied_in_is_built_to_the_last_manifest(
-    live_instance: LiveInstance,
-) -> None:
+def test_a_raw_drop_that_is_copied_in_is_built_to_the_last_manifest(live_instance):
     inbox = live_instance.data / "drops/synth"
     write_drop(inbox / "unfinished", files=4, rows=5, done=False)
     source = live_instance.data / "source"
@@ -132,8 +130,8 @@ def grown(live_instance: LiveInstance) -> Path:
 
 
 def test_after_a_kill_of_everything_a_shard_is_built_as_if_nothing_had_been(
-    live_instance: LiveInstance, grown: Path, tmp_path: Path
-) -> None:
+    live_instance, grown, tmp_path
+):
     folder, before = live_instance.data / KD_FOLDER, record_of(live_instance, KD_FOLDER, "00")
     assert live_instance.partition("00", KD).stale == "STALE"
     slot = slot_of(folder, "00")

@@ -1,7 +1,5 @@
 """`gristmill ui` as a person has it: served to its own pages alone, and ended as a whole."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -40,14 +40,14 @@ def _lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def test_the_page_shows_the_whole_example() -> None:
+def test_the_page_shows_the_whole_example():
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
     text = EXAMPLE.read_text()
     head = ast.get_docstring(ast.parse(text), clean=False)
     assert _lines("\n".join(blocks)) == _lines(text.replace(f'"""{head}"""', ""))
 
 
-def test_the_example_has_less_than_a_hundred_lines_of_code() -> None:
+def test_the_example_has_less_than_a_hundred_lines_of_code():
     text = EXAMPLE.read_text()
     documented: set[int] = set()
     for node in ast.walk(ast.parse(text)):
@@ -64,14 +64,14 @@ def test_the_example_has_less_than_a_hundred_lines_of_code() -> None:
     assert len(code) < 100
 
 
-def test_the_dataset_breaks_no_law(folder: Path) -> None:
+def test_the_dataset_breaks_no_law(folder):
     assert list(lights_out_laws(folder)) == []
     arrays = Dataset(folder).arrays("train", "all")
     assert len(arrays.inputs) > 4 * (len(arrays.group_indices) - 1) > 100
     assert {*np.unique(arrays.inputs[:, 0])} == {FIRST_SIDE + n for n in range(len(SIDES))}
 
 
-def test_every_board_has_one_solution() -> None:
+def test_every_board_has_one_solution():
     for side in SIDES[:2]:
         count = 1 << side**2
         presses = (np.arange(count)[:, None] >> np.arange(side**2) & 1).astype(np.uint8)
@@ -83,14 +83,14 @@ def test_every_board_has_one_solution() -> None:
 
 
 @pytest.mark.slow
-def test_two_builds_are_equal_at_any_number_of_workers(folder: Path, tmp_path: Path) -> None:
+def test_two_builds_are_equal_at_any_number_of_workers(folder, tmp_path):
     build_lights_out(tmp_path / "out", LightsOutConfig(boards=200, workers=2))
     for path in folder.rglob("*.npy"):
         other = tmp_path / "out" / path.relative_to(folder)
         assert path.read_bytes() == other.read_bytes(), path.name
 
 
-def test_no_board_of_the_test_split_is_in_training(folder: Path) -> None:
+def test_no_board_of_the_test_split_is_in_training(folder):
     train, test = (
         {row.tobytes() for row in Dataset(folder).arrays(split, "all").inputs}
         for split in ("train", "test")
@@ -110,9 +110,7 @@ def test_no_board_of_the_test_split_is_in_training(folder: Path) -> None:
         ("inputs", CELLS, 99, "tokens"),
     ],
 )
-def test_a_changed_token_is_found(
-    folder: Path, tmp_path: Path, field: str, place: int, token: int | None, law: str
-) -> None:
+def test_a_changed_token_is_found(folder, tmp_path, field, place, token, law):
     copy = Path(shutil.copytree(folder, tmp_path / "copy"))
     path = copy / f"train/all__{field}.npy"
     tokens = np.load(path)
@@ -127,7 +125,7 @@ def test_a_changed_token_is_found(
     assert any(f"row {row}" in violation.where for violation in found if violation.law == law)
 
 
-def test_training_reads_it(folder: Path) -> None:
+def test_training_reads_it(folder):
     data = PuzzleDataset(PuzzleDatasetConfig(0, folder, 32, False, 2, 0, 1))
     batches = [batch for _, batch, _ in data]
     assert len(batches) == data.metadata.total_groups * 2 // 32

@@ -1,13 +1,11 @@
 """The example that trains small nets: losses fall, and a resumed run is the run itself."""
 
 from importlib.util import find_spec
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.later import later
-from tests.sample_root import SampleRoot
 
 if not find_spec("torch"):  # importing it takes seconds
     pytest.skip("torch is not installed", allow_module_level=True)
@@ -18,9 +16,7 @@ FAMILIES = ("2048", "chess", "SYNTH", "reasoning", "puzzles")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_net_learns_and_goes_on_where_it_was(
-    sample_root: SampleRoot, tmp_path: Path, name: str
-) -> None:
+def test_a_net_learns_and_goes_on_where_it_was(sample_root, tmp_path, name):
     family = example.families(sample_root.data)[name]
     losses = list(example.losses_of(family, 40, tmp_path))
     assert len(losses) == 40
@@ -36,7 +32,7 @@ def test_a_net_learns_and_goes_on_where_it_was(
 
 
 @pytest.mark.slow
-def test_the_picture_has_a_line_for_each_family() -> None:
+def test_the_picture_has_a_line_for_each_family():
     losses = {name: [8.0 / (k + 1) for k in range(30)] for name in FAMILIES}
     svg = ElementTree.fromstring(example.plot(losses))
     assert len(svg.findall(".//{http://www.w3.org/2000/svg}polyline")) == len(FAMILIES)

@@ -1,6 +1,5 @@
 """The registry of families: laws that apply, options that merge, catalogs that are complete."""
 
-from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -20,9 +19,7 @@ def _use(monkeypatch: pytest.MonkeyPatch, *catalogs: Catalog) -> None:
     monkeypatch.setattr(families, "catalogs", lambda: iter(catalogs))
 
 
-def test_laws_are_asked_in_their_order_and_only_of_their_asset(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_laws_are_asked_in_their_order_and_only_of_their_asset(monkeypatch, tmp_path):
     kinds = [Kind("a/one", [_law("first"), _law("second")]), Kind("a/two", [_law("third")])]
     _use(monkeypatch, Catalog(kinds, lambda _: None))
     assert [v.law for v in families.check("a/one", Subject(tmp_path))] == ["first", "second"]
@@ -30,9 +27,7 @@ def test_laws_are_asked_in_their_order_and_only_of_their_asset(
     assert list(families.check("a/three", Subject(tmp_path))) == []
 
 
-def test_each_law_counts_in_the_progress_of_the_work(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_each_law_counts_in_the_progress_of_the_work(monkeypatch, tmp_path):
     _use(
         monkeypatch,
         Catalog([Kind("a", [_law("x"), _law("y"), _law("z", needs_inputs=True)])], lambda _: None),
@@ -44,7 +39,7 @@ def test_each_law_counts_in_the_progress_of_the_work(
     assert reports == [Report("laws", done, 2, "laws") for done in (0, 1, 2)]
 
 
-def test_a_law_over_inputs_is_left_out_unless_all_of_them_are_there(tmp_path: Path) -> None:
+def test_a_law_over_inputs_is_left_out_unless_all_of_them_are_there(tmp_path):
     law = _law("x", needs_inputs=True)
     assert law.left_out(Subject(tmp_path)) == "what it was made from is not known"
     assert law.left_out(Subject(tmp_path, inputs=[tmp_path])) is None
@@ -52,16 +47,14 @@ def test_a_law_over_inputs_is_left_out_unless_all_of_them_are_there(tmp_path: Pa
     assert law.left_out(Subject(tmp_path, inputs=[tmp_path, gone])) == f"{gone} is gone"
 
 
-def test_a_law_is_excused_by_its_own_value_alone(tmp_path: Path) -> None:
+def test_a_law_is_excused_by_its_own_value_alone(tmp_path):
     law = _law("x", excused_by=("games", "warn"))
     assert law.left_out(Subject(tmp_path, config={"games": "warn"})) == 'games = "warn"'
     assert law.left_out(Subject(tmp_path, config={"games": "refuse"})) is None
     assert law.left_out(Subject(tmp_path)) is None
 
 
-def test_a_law_or_its_rules_are_left_to_the_readers_by_the_config_that_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_law_or_its_rules_are_left_to_the_readers_by_the_config_that_says_so(monkeypatch):
     laws = [
         _law("whole", excused_by=("games", "warn"), rules_excused_by={"one": ("unique", "off")}),
         _law("parts", rules_excused_by={"two": ("unique", "off"), "three": ("n", 3)}),
@@ -93,9 +86,7 @@ def test_a_law_or_its_rules_are_left_to_the_readers_by_the_config_that_says_so(
         ),
     ],
 )
-def test_settings_that_leave_a_law_to_the_readers_are_values_of_their_configs(
-    asset: str, config: dict[str, str], lines: list[str]
-) -> None:
+def test_settings_that_leave_a_law_to_the_readers_are_values_of_their_configs(asset, config, lines):
     assert families.excused(asset, config) == lines
     tables = families.tables()
     table = tables["chess/month" if asset.startswith("chess/") else asset]
@@ -103,13 +94,13 @@ def test_settings_that_leave_a_law_to_the_readers_are_values_of_their_configs(
         assert value in get_args(get_type_hints(table.config)[name])
 
 
-def test_a_law_over_records_is_left_out_of_a_folder_without_one(tmp_path: Path) -> None:
+def test_a_law_over_records_is_left_out_of_a_folder_without_one(tmp_path):
     law = _law("x", needs_record=True)
     assert law.left_out(Subject(tmp_path)) is None
     assert law.left_out(Subject(tmp_path, has_record=False)) == "the folder has no record"
 
 
-def test_a_file_that_only_gristmill_writes_is_missed_with_a_record_alone(tmp_path: Path) -> None:
+def test_a_file_that_only_gristmill_writes_is_missed_with_a_record_alone(tmp_path):
     (tmp_path / "there").touch()
     rules = {"there": "names", "gone": "order", "lost": "sums"}
     subject = Subject(tmp_path)
@@ -119,9 +110,7 @@ def test_a_file_that_only_gristmill_writes_is_missed_with_a_record_alone(tmp_pat
     assert subject.left_out == ["order: there is no gone", "sums: there is no lost"]
 
 
-def test_laws_that_are_left_out_are_named_with_the_reason(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_laws_that_are_left_out_are_named_with_the_reason(monkeypatch, tmp_path):
     _use(
         monkeypatch,
         Catalog([Kind("a", [_law("x"), _law("y", needs_inputs=True)])], lambda _: None),
@@ -131,9 +120,7 @@ def test_laws_that_are_left_out_are_named_with_the_reason(
     assert subject.left_out == ["y: what it was made from is not known"]
 
 
-def test_options_of_one_name_become_one_with_the_choices_of_both(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_options_of_one_name_become_one_with_the_choices_of_both(monkeypatch):
     one = Option("split", str, "One.", choices=("train", "val"))
     other = Option("split", str, "Other.", choices=("train", "valid"))
     _use(
@@ -146,16 +133,14 @@ def test_options_of_one_name_become_one_with_the_choices_of_both(
     assert shard.default == "00"
 
 
-def test_options_of_one_name_and_unequal_types_are_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_options_of_one_name_and_unequal_types_are_an_error(monkeypatch):
     options = [Option("n", int, ""), Option("n", str, "")]
     _use(monkeypatch, Catalog([], lambda _: None, options))
     with pytest.raises(ValueError, match="--n"):
         families.options("show")
 
 
-def test_commands_name_the_module_of_their_family(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_name_the_module_of_their_family(monkeypatch):
     made = {
         "synth": Catalog(
             [], lambda _: None, commands={"a": ("Look", "Do a."), "b": ("Check", "Do b.")}
@@ -172,32 +157,32 @@ def test_commands_name_the_module_of_their_family(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.0", "x", "²", "9" * 20])
-def test_what_is_no_sample_number_is_misuse(text: str, tmp_path: Path) -> None:
+def test_what_is_no_sample_number_is_misuse(text, tmp_path):
     with pytest.raises(Misuse, match="not a sample number"):
         _ = Request(tmp_path, text).number
     assert Request(tmp_path, "9" * 19).number == int("9" * 19)
 
 
-def test_every_asset_that_publishes_rows_has_laws() -> None:
+def test_every_asset_that_publishes_rows_has_laws():
     graph = build_defs().resolve_asset_graph()
     built = {key.to_user_string() for key in graph.materializable_asset_keys}
     known = {kind.asset for each in families.catalogs() for kind in each.kinds if kind.laws}
     assert built == known
 
 
-def test_it_is_known_of_every_asset_whether_it_has_partitions() -> None:
+def test_it_is_known_of_every_asset_whether_it_has_partitions():
     graph = build_defs().resolve_asset_graph()
     for key in graph.materializable_asset_keys:
         has = graph.get(key).partitions_def is not None
         assert families.has_partitions(key.to_user_string()) is has, key
 
 
-def test_sample_drops_of_all_families_have_unequal_places() -> None:
+def test_sample_drops_of_all_families_have_unequal_places():
     places = [place for each in families.catalogs() for place in each.samples]
     assert len(places) == len(set(places)) >= 6
 
 
-def test_a_module_without_a_catalog_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_without_a_catalog_is_named(monkeypatch):
     import gristmill.chess.family
 
     families.catalog.cache_clear()
@@ -209,7 +194,7 @@ def test_a_module_without_a_catalog_is_named(monkeypatch: pytest.MonkeyPatch) ->
         families.catalog.cache_clear()
 
 
-def test_rows_are_the_sum_of_the_counts_that_a_kind_names() -> None:
+def test_rows_are_the_sum_of_the_counts_that_a_kind_names():
     counts = {"rows": 7, "games/train": 3, "games/val": 2, "share": 0.5}
     assert Kind("a/one").rows_of(counts) == 7
     assert Kind("a/two", rows=("games/train", "games/val")).rows_of(counts) == 5
@@ -217,9 +202,7 @@ def test_rows_are_the_sum_of_the_counts_that_a_kind_names() -> None:
     assert Kind("a/four").rows_of({"rows": 0}) == 0
 
 
-def test_an_option_belongs_to_its_commands_and_its_family(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_option_belongs_to_its_commands_and_its_family(monkeypatch):
     ply = Option("ply", int, "P.", commands=("show",))
     _use(
         monkeypatch,
@@ -233,7 +216,7 @@ def test_an_option_belongs_to_its_commands_and_its_family(
     assert list(families.options_of("b/one", "trace")) == ["shard"]
 
 
-def test_equal_help_texts_are_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_help_texts_are_given_once(monkeypatch):
     options = [Option("split", str, "The split."), Option("split", str, "The split.")]
     _use(monkeypatch, Catalog([], lambda _: None, options))
     (split,) = families.options("show")

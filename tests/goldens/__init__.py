@@ -5,8 +5,6 @@ samples. `python -m tests.goldens` prints the entries of the code that stands, a
 them to the file, which is done before the code of a release changes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

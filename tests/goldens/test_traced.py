@@ -1,7 +1,5 @@
 """The digest of a builder's code has all that the builder executes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -51,9 +49,7 @@ def tracer(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.asset)
-def test_a_builder_executes_nothing_that_its_digest_lacks(
-    tracer: Callable[[str], Path], kind: families.Kind
-) -> None:
+def test_a_builder_executes_nothing_that_its_digest_lacks(tracer, kind):
     file = tracer(kind.asset)
     modules = {str(path): name for name, path in Sources("gristmill").files.items()}
     executed = set()

@@ -6,8 +6,6 @@ and no builder, and the file gets a line for each function that the builder call
 and in those that it starts. The answer is the exit status.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """A copy into an inbox is there whole or not at all, wherever it is killed."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
@@ -77,8 +75,8 @@ def killed_at(point: int, work: Callable[[], object]) -> bool:
 @pytest.mark.parametrize("kind", ["folder", "file"])
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_copy_that_is_killed_anywhere_is_whole_or_not_there_and_goes_on(
-    source: Path, tmp_path: Path, kind: str, exists: bool
-) -> None:
+    source, tmp_path, kind, exists
+):
     origin = source if kind == "folder" else source / "a"
     place = tmp_path / "drops" / ("d6" if kind == "folder" else "d6.toml")
     shape = Shape() if kind == "folder" else TOML
@@ -106,9 +104,7 @@ def test_a_copy_that_is_killed_anywhere_is_whole_or_not_there_and_goes_on(
     assert [path.name for path in place.parent.iterdir() if path.name.startswith(".")] == []
 
 
-def test_a_copy_keeps_what_an_earlier_one_has_and_removes_what_the_source_has_not(
-    source: Path, tmp_path: Path
-) -> None:
+def test_a_copy_keeps_what_an_earlier_one_has_and_removes_what_the_source_has_not(source, tmp_path):
     place = tmp_path / "drops/d6"
     staged = place.parent / ".d6.copying"
     shutil.copytree(source, staged)
@@ -129,9 +125,7 @@ def test_a_copy_keeps_what_an_earlier_one_has_and_removes_what_the_source_has_no
         (lambda _, place: place.mkdir(exist_ok=True), "came while it was copied: run the command"),
     ],
 )
-def test_what_changes_or_comes_meanwhile_is_not_brought(
-    source: Path, tmp_path: Path, meanwhile: Callable[[Path, Path], object], rule: str
-) -> None:
+def test_what_changes_or_comes_meanwhile_is_not_brought(source, tmp_path, meanwhile, rule):
     place = tmp_path / "drops/d6"
     tools = replace(TOOLS, advance=lambda _: meanwhile(source, place))
     with pytest.raises(GristmillError, match=rule):
@@ -139,9 +133,7 @@ def test_what_changes_or_comes_meanwhile_is_not_brought(
     assert contents(place) == {}
 
 
-def test_a_mark_done_of_the_source_comes_last_and_is_not_in_the_list(
-    source: Path, tmp_path: Path
-) -> None:
+def test_a_mark_done_of_the_source_comes_last_and_is_not_in_the_list(source, tmp_path):
     (source / ".done").write_text("3")
     place = tmp_path / "drops/d6"
     slow = replace(TOOLS, advance=lambda _: time.sleep(0.01))  # times have the clock's ticks
@@ -155,9 +147,7 @@ def test_a_mark_done_of_the_source_comes_last_and_is_not_in_the_list(
     assert copy(source, tmp_path / "drops/d6").status == "there already"
 
 
-def test_a_copy_takes_the_place_of_a_sample_unasked_and_is_none(
-    source: Path, tmp_path: Path
-) -> None:
+def test_a_copy_takes_the_place_of_a_sample_unasked_and_is_none(source, tmp_path):
     (tmp_path / "inbox").mkdir()
     for of, place in (
         (source, tmp_path / "inbox/d6"),
@@ -172,9 +162,7 @@ def test_a_copy_takes_the_place_of_a_sample_unasked_and_is_none(
         assert (place / "a" if of.is_dir() else place).read_text() == f"real {place.name}"
 
 
-def test_a_copy_does_not_replace_a_sample_that_real_files_are_beside(
-    source: Path, tmp_path: Path
-) -> None:
+def test_a_copy_does_not_replace_a_sample_that_real_files_are_beside(source, tmp_path):
     place = tmp_path / "inbox/d6"
     copy(source, place)
     mark(place)
@@ -186,8 +174,8 @@ def test_a_copy_does_not_replace_a_sample_that_real_files_are_beside(
 
 
 def test_two_copies_to_one_place_do_not_mix_and_a_lock_file_that_was_replaced_is_not_the_lock(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    source, tmp_path, monkeypatch
+):
     place, lock = tmp_path / "d6", tmp_path / ".d6.lock"
     flock, calls = fcntl.flock, []
 

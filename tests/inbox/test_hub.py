@@ -38,7 +38,7 @@ def expected(server: Hub) -> dict[str, bytes]:
     return {name: server.repositories[REPO][path] for name, path in NAMES.items()}
 
 
-def test_files_are_fetched_once_and_the_drop_says_from_where(server: Hub, tmp_path: Path) -> None:
+def test_files_are_fetched_once_and_the_drop_says_from_where(server, tmp_path):
     drop, place = tmp_path / "drop", reached(server)
     assert hub.fetch_drop(drop, place, mark=MARK) == list(place.files.values())
     assert place.bytes == 3333
@@ -60,9 +60,7 @@ def test_files_are_fetched_once_and_the_drop_says_from_where(server: Hub, tmp_pa
 
 @pytest.mark.parametrize("path", NAMES.values())
 @pytest.mark.parametrize("stands", [False, True])
-def test_other_bytes_than_listed_are_refused_and_fetched_again(
-    server: Hub, tmp_path: Path, path: str, stands: bool
-) -> None:
+def test_other_bytes_than_listed_are_refused_and_fetched_again(server, tmp_path, path, stands):
     drop, place = tmp_path / "drop", reached(server)
     if stands:
         hub.fetch_drop(drop, place, mark=MARK)
@@ -81,8 +79,8 @@ def test_other_bytes_than_listed_are_refused_and_fetched_again(
 
 
 def test_a_closed_connection_is_opened_again_and_one_that_always_closes_is_an_error(
-    server: Hub, tmp_path: Path
-) -> None:
+    server, tmp_path
+):
     place, reports = reached(server), list[Report]()
     server.cut_after = [400, 100]
     hub.fetch_drop(tmp_path / "drop", place, Progress(reports.append, every=0.0))
@@ -119,9 +117,7 @@ def place_at(address: str) -> Reached:
 
 
 @pytest.mark.slow
-def test_a_killed_fetch_leaves_whole_files_and_the_next_one_goes_on(
-    server: Hub, tmp_path: Path
-) -> None:
+def test_a_killed_fetch_leaves_whole_files_and_the_next_one_goes_on(server, tmp_path):
     """Killed before each of its calls in turn, until one lives to the end."""
     drop, kills = tmp_path / "drop", 0
     while True:
@@ -138,9 +134,7 @@ def test_a_killed_fetch_leaves_whole_files_and_the_next_one_goes_on(
     assert list(tmp_path.iterdir()) == [drop]
 
 
-def test_a_missing_repository_a_missing_server_and_a_folder_in_the_way_are_named(
-    server: Hub, tmp_path: Path
-) -> None:
+def test_a_missing_repository_a_missing_server_and_a_folder_in_the_way_are_named(server, tmp_path):
     with pytest.raises(HubError, match="o/gone at main"):
         hub.commit_of("o/gone", endpoint=server.address)
     gone = Source(REPO, COMMIT, server.address.replace(str(server.server_port), "9"))
@@ -154,7 +148,7 @@ def test_a_missing_repository_a_missing_server_and_a_folder_in_the_way_are_named
         hub.fetch_drop(tmp_path / "drop", place)
 
 
-def test_one_process_brings_a_drop(server: Hub, tmp_path: Path) -> None:
+def test_one_process_brings_a_drop(server, tmp_path):
     place = reached(server)
     with only_copy(tmp_path / "drop"), pytest.raises(GristmillError, match="another process"):
         hub.fetch_drop(tmp_path / "drop", place)
@@ -162,9 +156,7 @@ def test_one_process_brings_a_drop(server: Hub, tmp_path: Path) -> None:
     assert len(hub.fetch_drop(tmp_path / "drop", place)) == 2
 
 
-def test_files_of_a_drop_that_is_a_link_are_kept_beside_what_it_leads_to(
-    server: Hub, tmp_path: Path
-) -> None:
+def test_files_of_a_drop_that_is_a_link_are_kept_beside_what_it_leads_to(server, tmp_path):
     place, disk = reached(server), tmp_path / "disk"
     (disk / "real").mkdir(parents=True)
     (tmp_path / "drop").symlink_to(disk / "real")
@@ -179,9 +171,7 @@ def test_files_of_a_drop_that_is_a_link_are_kept_beside_what_it_leads_to(
 
 
 @pytest.mark.parametrize("path", ["../x.jsonl", "a/../../x.jsonl", "/x.jsonl"])
-def test_a_path_that_leads_out_of_the_folder_is_refused(
-    server: Hub, tmp_path: Path, path: str
-) -> None:
+def test_a_path_that_leads_out_of_the_folder_is_refused(server, tmp_path, path):
     server.repositories[REPO][path] = b"{}"
     source = Source(REPO, COMMIT, server.address)
     (file,) = hub.listed(source, lambda each: each == path)
@@ -190,14 +180,14 @@ def test_a_path_that_leads_out_of_the_folder_is_refused(
     assert not list(tmp_path.rglob("x.jsonl"))
 
 
-def test_a_revision_that_is_no_commit_is_refused() -> None:
+def test_a_revision_that_is_no_commit_is_refused():
     for revision in ("main", COMMIT[1:], COMMIT + "0", COMMIT.upper()):
         with pytest.raises(ValueError, match="40 hex digits"):
             Source(REPO, revision)
 
 
 @pytest.mark.parametrize("answer", [b"null", b"[1]", b'[{"type": "file"}]', b"<html>", b"\xff"])
-def test_an_answer_that_is_no_listing_is_a_hub_error(server: Hub, answer: bytes) -> None:
+def test_an_answer_that_is_no_listing_is_a_hub_error(server, answer):
     server.answer = answer
     with pytest.raises(HubError, match=f"{REPO} at {COMMIT}"):
         hub.listed(Source(REPO, COMMIT, server.address), lambda _: True)
@@ -205,7 +195,7 @@ def test_an_answer_that_is_no_listing_is_a_hub_error(server: Hub, answer: bytes)
         hub.commit_of(REPO, endpoint=server.address)
 
 
-def test_the_bars_of_the_client_library_count_each_byte_once() -> None:
+def test_the_bars_of_the_client_library_count_each_byte_once():
     """Of its other way to download, which no local server has."""
     from huggingface_hub.utils._xet_progress_reporting import XetDownloadProgressReporter
 

@@ -1,7 +1,5 @@
 """What an inbox of files and folders takes for a drop, the keys in a list, and short lists."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

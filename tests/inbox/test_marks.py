@@ -3,12 +3,9 @@
 See also `test_readiness.py`, for drops without marks.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -305,14 +302,14 @@ def sample(tmp_path: Path) -> Path:
     return drop
 
 
-def test_a_mark_is_a_list_that_sha256sum_checks_without_other_marks(sample: Path) -> None:
+def test_a_mark_is_a_list_that_sha256sum_checks_without_other_marks(sample):
     assert (sample / ".sample").read_text().splitlines() == [
         "a84032cd239b28bb17469ed85574df8e7bf2b5fb2389fb954a883acd9e8440f4  a.csv",
         "fa743b9640f069bd8b679c4ee36b4182662f1183b2a350d40daff1bb615d80b8  deep/b.csv",
     ]
 
 
-def test_a_real_file_takes_the_place_of_all_files_of_the_sample(sample: Path) -> None:
+def test_a_real_file_takes_the_place_of_all_files_of_the_sample(sample):
     assert not_samples(sample, OWN) == not_samples(sample, []) == {}
     (sample / "README.md").write_text("mine\n")  # a file that no family reads
     assert not_samples(sample, OWN) == {}
@@ -353,16 +350,14 @@ def link_to_equal_bytes(file: Path) -> None:
         Path.unlink,
     ],
 )
-def test_a_file_of_the_list_with_other_bytes_is_real_and_one_that_is_gone_is_none(
-    sample: Path, change: Callable[[Path], object]
-) -> None:
+def test_a_file_of_the_list_with_other_bytes_is_real_and_one_that_is_gone_is_none(sample, change):
     change(sample / "a.csv")
     assert own_files(sample) == {"deep/b.csv"}
     there = [name for name in OWN if (sample / name).exists()]
     assert not_samples(sample, there) == ({"deep/b.csv": LEFT_OUT} if "a.csv" in there else {})
 
 
-def test_a_large_file_is_never_hashed_for_a_mark(tmp_path: Path) -> None:
+def test_a_large_file_is_never_hashed_for_a_mark(tmp_path):
     big = tmp_path / "big.csv"
     for size, own in ((16 << 20, {"big.csv"}), ((16 << 20) + 1, set())):
         big.write_bytes(b"")
@@ -379,7 +374,7 @@ def test_a_large_file_is_never_hashed_for_a_mark(tmp_path: Path) -> None:
         ("", "lists no file"),
     ],
 )
-def test_a_damaged_mark_is_refused_with_its_cure(sample: Path, mark: str, rule: str) -> None:
+def test_a_damaged_mark_is_refused_with_its_cure(sample, mark, rule):
     (sample / ".sample").write_text(mark)
     with pytest.raises(BadInput) as error:
         not_samples(sample, OWN)
@@ -397,7 +392,7 @@ def month(tmp_path: Path) -> Path:
     return mark(tmp_path / "sample_2024-01.pgn")
 
 
-def test_a_real_file_is_taken_in_the_place_of_a_sample_beside_it(month: Path) -> None:
+def test_a_real_file_is_taken_in_the_place_of_a_sample_beside_it(month):
     real, sensor = month.with_name("lichess_elite_2024-01.zip"), Sensor(month.parent, shape=MONTHS)
     assert sums_of(month).keys() == {month.name}
     assert sensor.settled().path == month
@@ -417,12 +412,12 @@ def test_a_real_file_is_taken_in_the_place_of_a_sample_beside_it(month: Path) ->
     assert real_paths([month, more]) == [month, more]
 
 
-def test_the_mark_of_a_sample_that_is_gone_says_nothing(month: Path) -> None:
+def test_the_mark_of_a_sample_that_is_gone_says_nothing(month):
     month.unlink()
     assert Sensor(month.parent, shape=MONTHS).look() == Look()
 
 
-def test_only_a_sample_is_a_drop_of_own_files_and_marks(sample: Path, month: Path) -> None:
+def test_only_a_sample_is_a_drop_of_own_files_and_marks(sample, month):
     assert is_only_sample(sample)
     assert is_only_sample(month)
     (sample / "README.md").touch()

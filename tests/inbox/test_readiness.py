@@ -3,8 +3,6 @@
 See also `test_marks.py`, for what marks and lists say.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -593,7 +591,7 @@ def test_a_family_and_a_file_system_that_do_not_answer_are_waited_for_until_the_
     assert late in judged_now(drop.with_name("third"), asked())[0].reason
 
 
-def test_a_result_and_an_error_pass_through() -> None:
+def test_a_result_and_an_error_pass_through():
     assert within(60, FILE, lambda: 42) == 42
     for error in (KeyError("of its own"), TimeoutError("of its own")):
         with pytest.raises(type(error), match="of its own"):
@@ -601,9 +599,7 @@ def test_a_result_and_an_error_pass_through() -> None:
     assert list(each_within(60, [], str)) == []
 
 
-def test_a_file_that_hangs_is_named_and_asked_for_once_and_the_others_are_looked_at(
-    release,
-) -> None:
+def test_a_file_that_hangs_is_named_and_asked_for_once_and_the_others_are_looked_at(release):
     files = [Path(f"hanging/{number}") for number in range(5)]
     calls: list[str] = []
 
@@ -635,7 +631,7 @@ def test_a_file_that_hangs_is_named_and_asked_for_once_and_the_others_are_looked
         pytest.fail("the files are never looked at again")
 
 
-def test_a_reader_that_stops_ends_the_looking() -> None:
+def test_a_reader_that_stops_ends_the_looking():
     looked: list[str] = []
 
     def look(file: Path) -> str:
@@ -653,7 +649,7 @@ def test_a_reader_that_stops_ends_the_looking() -> None:
     assert count < 100_000
 
 
-def test_an_answer_does_not_wait_for_the_look_at_the_next_file(release) -> None:
+def test_an_answer_does_not_wait_for_the_look_at_the_next_file(release):
     ended: list[str] = []
 
     def look(file: Path) -> str:
@@ -684,7 +680,7 @@ FULL = State(
 @pytest.mark.parametrize(
     "state", [State(), FULL, replace(FULL, built=""), replace(FULL, asked={}, asked_from="")]
 )
-def test_what_was_written_is_read(state: State) -> None:
+def test_what_was_written_is_read(state):
     assert State.read(state.write()) == state
     assert State.read(None) == State() == State.read("")
 
@@ -695,7 +691,7 @@ OF_0_9 = (
 )
 
 
-def test_a_cursor_of_0_9_is_read_and_nothing_arrives_twice(sensor) -> None:
+def test_a_cursor_of_0_9_is_read_and_nothing_arrives_twice(sensor):
     assert State.read(OF_0_9) == replace(
         FULL, waiting={"a": Waiting("s", 1), "b": FULL.waiting["b\udcff"]}
     )
@@ -707,7 +703,7 @@ def test_a_cursor_of_0_9_is_read_and_nothing_arrives_twice(sensor) -> None:
     assert [sensor.look() for _ in range(3)] == [Look()] * 3
 
 
-def test_the_latest_date_of_python_is_read() -> None:
+def test_the_latest_date_of_python_is_read():
     waiting = State.read(_with("waiting", {"a": ["s", 253_402_300_799_999]})).waiting
     assert datetime.fromtimestamp(waiting["a"].since / 1000, UTC).year == 9999
 
@@ -734,5 +730,5 @@ def _with(name: str, value: object) -> str:
         _with("built", {}),
     ],
 )
-def test_a_text_of_another_form_is_an_empty_state(cursor: str) -> None:
+def test_a_text_of_another_form_is_an_empty_state(cursor):
     assert State.read(cursor) == State()

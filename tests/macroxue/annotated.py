@@ -1,7 +1,5 @@
 """Annotations of a pack as the trainer's annotator writes them, with made-up numbers."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The real drops, packed once for all tests that ask for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Games that are played by the rules, and packs of them, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

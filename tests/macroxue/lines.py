@@ -1,7 +1,5 @@
 """Step lines and raw drops that tests write."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Mapping, Sequence

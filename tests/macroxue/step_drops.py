@@ -1,7 +1,5 @@
 """Drops of steps as other programs write them, made of games that are played by the rules."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,9 +1,5 @@
 """The configs: help texts, choices and bounds."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig
@@ -13,14 +9,14 @@ CONFIGS = (PackConfig, MergeConfig, ValueConfig)
 
 
 @pytest.mark.parametrize("config", CONFIGS)
-def test_each_field_has_a_help_text_that_names_its_choices(config: type[Any]) -> None:
+def test_each_field_has_a_help_text_that_names_its_choices(config):
     for rule in rules_of(config).values():
         assert rule.help.endswith(".")
         for choice in rule.choices:
             assert f"{choice}:" in rule.help, f"{config.__name__}.{rule.name}: {choice}"
 
 
-def test_only_workers_leave_the_output_as_it_is() -> None:
+def test_only_workers_leave_the_output_as_it_is():
     unused = {
         (config.__name__, name) for config in CONFIGS for name in fields_with(config, NO_EFFECT)
     }
@@ -44,9 +40,7 @@ def test_only_workers_leave_the_output_as_it_is() -> None:
         ([ValueConfig], "compat", ["none", "reference"], ["original"]),
     ],
 )
-def test_values_up_to_their_bounds_are_allowed(
-    configs: list[type[Any]], name: str, allowed: list[Any], refused: list[Any]
-) -> None:
+def test_values_up_to_their_bounds_are_allowed(configs, name, allowed, refused):
     for config in configs:
         for value in allowed:
             assert getattr(config(**{name: value}), name) == value

@@ -1,7 +1,5 @@
 """Laws of 2048: what is broken is a violation that names its place."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -84,9 +82,7 @@ def drop(tmp_path: Path) -> Path:
         ("branch_evs", "row_branch_evs", [np.nan, 0, 0, 0]),
     ],
 )
-def test_laws_find_a_broken_row(
-    drop: Path, tmp_path: Path, column: str, law: str, value: Any
-) -> None:
+def test_laws_find_a_broken_row(drop, tmp_path, column, law, value):
     pack(drop, tmp_path / "p", PackConfig(shard_rows=6))
     assert list(own.pack_laws(tmp_path / "p")) == []
     change_rows(tmp_path / "p/steps-00001.npy", lambda rows: rows[column].__setitem__(2, value))
@@ -94,9 +90,7 @@ def test_laws_find_a_broken_row(
     assert places(own.pack_laws(tmp_path / "p")) == [(law, f"run {run} step 0 (row 8)")]
 
 
-def test_the_first_broken_rows_of_all_files_are_named_and_the_others_counted(
-    tmp_path: Path,
-) -> None:
+def test_the_first_broken_rows_of_all_files_are_named_and_the_others_counted(tmp_path):
     steps = step_rows(SHORT[:1])
     steps["move_dir"][2:24] = 4
     write_pack(tmp_path / "p", SHORT[:1], steps=steps, shard_rows=[20, 20])
@@ -137,9 +131,7 @@ def _digest(key: str) -> Callable[[Path], object]:
          {"run_ids", "trace"}),
     ],
 )  # fmt: skip
-def test_laws_of_files_and_tables(
-    drop: Path, tmp_path: Path, change: Callable[[Path], object], laws: set[str]
-) -> None:
+def test_laws_of_files_and_tables(drop, tmp_path, change, laws):
     pack(drop, tmp_path / "p", PackConfig(shard_rows=3))
     change(tmp_path / "p")
     assert {law for law, _ in places(own.pack_laws(tmp_path / "p"))} == laws
@@ -156,9 +148,7 @@ def test_laws_of_files_and_tables(
         ([3, 3, 3, 0], 2, [("shards_full", 3)]),
     ],
 )
-def test_laws_of_shards(
-    tmp_path: Path, shard_rows: list[int], third: int, wrong: list[tuple[str, int]]
-) -> None:
+def test_laws_of_shards(tmp_path, shard_rows, third, wrong):
     game = cut(SHORT[0], 9)
     folder = write_pack(tmp_path / "p", [game], shard_rows=[rows for rows in shard_rows if rows])
     if third != 2:
@@ -168,9 +158,7 @@ def test_laws_of_shards(
     assert pack_laws(folder) == [(law, f"steps-{number:05d}.npy") for law, number in wrong]
 
 
-def test_padding_and_expected_values_are_checked_in_every_byte_and_direction(
-    tmp_path: Path,
-) -> None:
+def test_padding_and_expected_values_are_checked_in_every_byte_and_direction(tmp_path):
     def laws(name: str, change: Callable[[Rows], object]) -> list[str]:
         steps = step_rows(SHORT[:1])
         change(steps)
@@ -189,7 +177,7 @@ def test_padding_and_expected_values_are_checked_in_every_byte_and_direction(
             assert laws(f"e{direction}{legal}{value}", change) == ["row_branch_evs"]
 
 
-def test_further_violations_of_rows_and_runs_are_counted_by_law(tmp_path: Path) -> None:
+def test_further_violations_of_rows_and_runs_are_counted_by_law(tmp_path):
     stream = StepStream(write_pack(tmp_path / "p", GAMES[:1]))
     finder = Finder()
     wrong = np.arange(stream.rows) < MOST + 2
@@ -261,9 +249,7 @@ def _line(key: str, value: object) -> Callable[[Path], object]:
         (lambda pool: (pool / "steps-00000.npy").write_bytes(b"no"), "files_open"),
     ],
 )  # fmt: skip
-def test_a_wrong_member_session_trace_or_file_of_a_pool_breaks_a_law(
-    tmp_path: Path, change: Callable[[Path], object], found: Places | str
-) -> None:
+def test_a_wrong_member_session_trace_or_file_of_a_pool_breaks_a_law(tmp_path, change, found):
     pool = _pool(tmp_path)
     change(pool)
     broken = places(own.pool_laws(pool))
@@ -271,7 +257,7 @@ def test_a_wrong_member_session_trace_or_file_of_a_pool_breaks_a_law(
     assert found != "files_open" or len(broken) == 1
 
 
-def test_a_bad_row_of_a_pool_is_named_by_run_and_step(tmp_path: Path) -> None:
+def test_a_bad_row_of_a_pool_is_named_by_run_and_step(tmp_path):
     steps = step_rows(SHORT[:3])
     steps["branch_evs"][84] = np.nan
     assert places(own.pool_laws(_pool(tmp_path, steps=steps))) == [
@@ -288,9 +274,7 @@ def test_a_bad_row_of_a_pool_is_named_by_run_and_step(tmp_path: Path) -> None:
         ("reward", -np.inf, "values_finite"),
     ],
 )
-def test_laws_find_a_wrong_row_of_values(
-    tmp_path: Path, column: str, value: float, law: str
-) -> None:
+def test_laws_find_a_wrong_row_of_values(tmp_path, column, value, law):
     folder = write_pack(tmp_path / "p", SHORT)
     value_sidecar(folder, tmp_path / "v", ValueConfig())
     assert list(value_laws(tmp_path / "v", folder)) == []
@@ -301,7 +285,7 @@ def test_laws_find_a_wrong_row_of_values(
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_returns_beyond_float32_name_the_settings(tmp_path: Path) -> None:
+def test_returns_beyond_float32_name_the_settings(tmp_path):
     folder = write_pack(tmp_path / "p", GAMES)
     value_sidecar(folder, tmp_path / "v", ValueConfig(gamma=40))
     (violation,) = value_laws(tmp_path / "v", folder)
@@ -319,9 +303,7 @@ def test_returns_beyond_float32_name_the_settings(tmp_path: Path) -> None:
         (lambda folder: (folder / "values.npy").unlink(), "files_open"),
     ],
 )  # fmt: skip
-def test_laws_of_files_of_values(
-    tmp_path: Path, change: Callable[[Path], object], law: str
-) -> None:
+def test_laws_of_files_of_values(tmp_path, change, law):
     folder = write_pack(tmp_path / "p", SHORT)
     value_sidecar(folder, tmp_path / "v", ValueConfig())
     other = write_pack(tmp_path / "q", SHORT, shard_rows=100)
@@ -355,7 +337,7 @@ SPLIT = {"validation_share": 0.5, "symmetries": "all"}
 
 
 @pytest.mark.parametrize("settings", [{}, SPLIT])
-def test_a_view_as_it_was_built_breaks_no_law(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_a_view_as_it_was_built_breaks_no_law(tmp_path, settings):
     subject = _view(tmp_path, **settings)
     assert _broken(subject) == _broken(replace(subject, has_record=False)) == set()
 
@@ -395,16 +377,14 @@ def _put(column: str, symmetry: int, value: int) -> Callable[[Path], object]:
         ("steps.npy", _put("move_dir", 5, 9), "row_move_dir"),
     ],
 )  # fmt: skip
-def test_what_is_changed_in_a_view_breaks_the_law_that_names_it(
-    tmp_path: Path, name: str, damage: Callable[[Path], object], law: str
-) -> None:
+def test_what_is_changed_in_a_view_breaks_the_law_that_names_it(tmp_path, name, damage, law):
     """`verify --rebuild` finds what else differs from the source: a reward, another board_eval."""
     subject = _view(tmp_path, **SPLIT)
     damage(subject.folder / "train" / name)
     assert _broken(replace(subject, has_record=False)) == _broken(subject) == {law}
 
 
-def test_a_link_that_can_be_written_to_is_named(tmp_path: Path) -> None:
+def test_a_link_that_can_be_written_to_is_named(tmp_path):
     subject = _view(tmp_path)
     (subject.folder / "steps.npy").chmod(0o644)
     assert _broken(subject) == {"read_only"}
@@ -412,7 +392,7 @@ def test_a_link_that_can_be_written_to_is_named(tmp_path: Path) -> None:
     assert _broken(subject) == set()
 
 
-def test_a_game_in_both_folders_is_named(tmp_path: Path) -> None:
+def test_a_game_in_both_folders_is_named(tmp_path):
     source = write_pack(tmp_path / "p", SHORT)
     value_sidecar(source, tmp_path / "v", ValueConfig())
     few = "SELECT id FROM runs WHERE id BETWEEN"
@@ -432,7 +412,7 @@ def first_steps() -> np.ndarray:
 
 
 @pytest.mark.parametrize("shard_rows", [0, 77])
-def test_played_games_hold_every_law(tmp_path: Path, shard_rows: int) -> None:
+def test_played_games_hold_every_law(tmp_path, shard_rows):
     folder = write_pack(tmp_path / "p", GAMES, shard_rows=shard_rows)
     assert list(game_laws(folder)) == []
     assert places(game_notes(folder)) == [("started_late", "run 5")]
@@ -497,16 +477,14 @@ def add(column: str, run: int, step: int, more: int) -> Callable[[Rows], None]:
         (add("max_rank", 2, 60, -1), "max_rank", 2, 60),
     ],
 )
-def test_a_breach_is_named(
-    tmp_path: Path, change: Callable[[Rows], None], law: str, run: int, step_index: int
-) -> None:
+def test_a_breach_is_named(tmp_path, change, law, run, step_index):
     steps = step_rows(GAMES)
     change(steps)
     where = f"run {run} step {step_index} (row {first_steps()[run] + step_index})"
     assert (law, where) in places(game_laws(write_pack(tmp_path / "p", GAMES, steps=steps)))
 
 
-def test_many_breaches_are_counted(tmp_path: Path) -> None:
+def test_many_breaches_are_counted(tmp_path):
     steps = step_rows(GAMES[:3])
     steps["board_eval"] += 1
     *named, rest = game_laws(write_pack(tmp_path / "p", GAMES[:3], steps=steps))
@@ -526,9 +504,7 @@ def test_many_breaches_are_counted(tmp_path: Path) -> None:
         (5, None, 1, None),
     ],
 )
-def test_a_score_or_tile_that_is_not_earned_is_named(
-    tmp_path: Path, run: int, score: int | None, tile: float, law: str | None
-) -> None:
+def test_a_score_or_tile_that_is_not_earned_is_named(tmp_path, run, score, tile, law):
     table = run_table(GAMES)
     stated = -1 if score is None else table[run].max_score + score
     table[run] = replace(
@@ -544,9 +520,7 @@ def test_a_score_or_tile_that_is_not_earned_is_named(
     ("raw", "origin"),
     [({}, ", of d6/a b.jsonl.gz"), ({"raw_run": 900}, ", run 900 of d6/a b.jsonl.gz")],
 )
-def test_a_breach_names_the_raw_file_of_its_run(
-    tmp_path: Path, raw: dict[str, int], origin: str
-) -> None:
+def test_a_breach_names_the_raw_file_of_its_run(tmp_path, raw, origin):
     one, later = run_table(GAMES)[:2]
     table = [one, replace(later, max_score=later.max_score + 4)]
     steps = step_rows(GAMES[:2])
@@ -561,7 +535,7 @@ def test_a_breach_names_the_raw_file_of_its_run(
     assert found["move_legal"].endswith(f"){origin}")
 
 
-def test_a_cut_game_is_excused_where_the_pack_says_so(tmp_path: Path) -> None:
+def test_a_cut_game_is_excused_where_the_pack_says_so(tmp_path):
     games = [GAMES[0], cut(GAMES[1], 40), GAMES[2]]
     folder = write_pack(tmp_path / "p", games)
     assert places(game_laws(folder)) == [("score", "run 1")]
@@ -573,7 +547,7 @@ def test_a_cut_game_is_excused_where_the_pack_says_so(tmp_path: Path) -> None:
     assert ("score_differs", "run 4") in places(game_notes(tmp_path / "pool"))
 
 
-def test_a_gap_excuses_what_follows_it(tmp_path: Path) -> None:
+def test_a_gap_excuses_what_follows_it(tmp_path):
     steps = step_rows(GAMES[:2])[np.r_[0:50, 60 : first_steps()[2]]]
     runs = run_table(GAMES[:2])
     runs[0] = replace(runs[0], steps=runs[0].steps - 10)
@@ -582,7 +556,7 @@ def test_a_gap_excuses_what_follows_it(tmp_path: Path) -> None:
     assert places(game_notes(folder)) == [("gaps", "run 0"), ("score_differs", "run 0")]
 
 
-def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) -> None:
+def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path):
     steps = step_rows(GAMES)
     add("board_eval", 2, 9, 1)(steps)
     folder = write_pack(tmp_path / "p", GAMES, steps=steps)
@@ -602,8 +576,8 @@ def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) 
     ],
 )
 def test_values_of_other_programs_are_those_of_moves_that_their_boards_allow(
-    tmp_path: Path, source: str, has_record: bool, is_judged: bool
-) -> None:
+    tmp_path, source, has_record, is_judged
+):
     steps = step_rows(GAMES)
     boards = np.concatenate([one.boards for one in GAMES])
     none = (legal_moves(boards)[:, None] >> np.arange(4)) & 1 == 0
@@ -621,12 +595,12 @@ def test_values_of_other_programs_are_those_of_moves_that_their_boards_allow(
     assert not found or found[-1].found == f"{len(own) - 3} more"
 
 
-def test_what_cannot_be_opened_is_a_violation(tmp_path: Path) -> None:
+def test_what_cannot_be_opened_is_a_violation(tmp_path):
     for look in (game_laws, game_notes):
         assert [v.law for v in look(tmp_path)] == ["files_open"]
 
 
-def test_unknown_ranks_are_noted_not_judged(tmp_path: Path) -> None:
+def test_unknown_ranks_are_noted_not_judged(tmp_path):
     tie = np.zeros(16, np.uint8)
     tie[[1, 4, 15]] = [16, 17, 1]
     one = Game(1, tie[None], np.array([2], np.uint8), 0, 1 << 17)
@@ -635,7 +609,7 @@ def test_unknown_ranks_are_noted_not_judged(tmp_path: Path) -> None:
     assert ("ranks_unknown", "run 0 step 0 (row 0)") in places(game_notes(pack))
 
 
-def test_rows_of_unknown_ranks_are_judged_by_their_mask_alone(tmp_path: Path) -> None:
+def test_rows_of_unknown_ranks_are_judged_by_their_mask_alone(tmp_path):
     tie = np.zeros(16, np.uint8)
     tie[[1, 4, 12, 13, 15]] = [16, 17, 1, 1, 1]
     low = np.array([1, 1, *[0] * 14], np.uint8)
@@ -652,9 +626,7 @@ def test_rows_of_unknown_ranks_are_judged_by_their_mask_alone(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("row", "laws"), [([16, 16, 1, 2], []), ([16, 1, 16, 2], ["move_legal"])], ids=str
 )
-def test_a_move_that_unknown_ranks_may_allow_is_legal(
-    tmp_path: Path, row: list[int], laws: list[str]
-) -> None:
+def test_a_move_that_unknown_ranks_may_allow_is_legal(tmp_path, row, laws):
     """Four tiles without max_rank have too many choices: which of them are equal is not known."""
     board = np.array([*row, 1, 16, 2, 16, 3, 4, 5, 6, 4, 5, 6, 7], np.uint8)
     one = Game(1, board[None], np.array([2], np.uint8), 1 << 17, 1 << 17)
@@ -666,7 +638,7 @@ def test_a_move_that_unknown_ranks_may_allow_is_legal(
 
 
 @pytest.mark.real
-def test_the_real_drops_hold_every_law(tmp_path: Path, real_packs: dict[str, Path]) -> None:
+def test_the_real_drops_hold_every_law(tmp_path, real_packs):
     for name, late in (("d6_v1", 0), ("d7_v1", 5)):
         assert list(own.pack_laws(real_packs[name])) == []
         assert list(game_laws(real_packs[name])) == []
@@ -676,7 +648,7 @@ def test_the_real_drops_hold_every_law(tmp_path: Path, real_packs: dict[str, Pat
     assert list(game_laws(tmp_path / "pool")) == []
 
 
-def test_notes_name_evs_that_a_tokenizer_stops_at(tmp_path: Path) -> None:
+def test_notes_name_evs_that_a_tokenizer_stops_at(tmp_path):
     steps = step_rows(GAMES[:2])
     steps["ev_legal"][4] = 0
     steps["branch_evs"][4] = 0
@@ -693,15 +665,13 @@ def test_notes_name_evs_that_a_tokenizer_stops_at(tmp_path: Path) -> None:
     assert noted == list(game_notes(pack))
 
 
-def test_a_pack_without_search_rows_has_notes_too(tmp_path: Path) -> None:
+def test_a_pack_without_search_rows_has_notes_too(tmp_path):
     pack = write_pack(tmp_path / "p", GAMES, names=["a", "b", "c"])
     assert places(game_notes(pack)) == [("started_late", "run 5")]
 
 
 @pytest.mark.parametrize("batch_rows", [1, 1 << 17])
-def test_laws_note_in_their_own_pass_what_the_notes_find(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_rows: int
-) -> None:
+def test_laws_note_in_their_own_pass_what_the_notes_find(tmp_path, monkeypatch, batch_rows):
     steps = step_rows(GAMES)
     steps["ev_legal"][:] = 0
     steps["branch_evs"][:] = 0
@@ -721,9 +691,7 @@ def test_laws_note_in_their_own_pass_what_the_notes_find(
     assert len([note for note in noted if note.law == "chosen_ev"]) == MOST + 1
 
 
-def test_notes_name_equal_games_and_files_without_the_other_one_of_their_game(
-    tmp_path: Path,
-) -> None:
+def test_notes_name_equal_games_and_files_without_the_other_one_of_their_game(tmp_path):
     games = [*GAMES[:2], GAMES[1], GAMES[0]]
     pack = write_pack(tmp_path / "p", games)
     lines = [
@@ -744,7 +712,7 @@ def test_notes_name_equal_games_and_files_without_the_other_one_of_their_game(
     ]
 
 
-def test_the_notes_report_their_progress(tmp_path: Path) -> None:
+def test_the_notes_report_their_progress(tmp_path):
     pack = write_pack(tmp_path / "p", GAMES)
     reports: list[Report] = []
     with Progress(reports.append, every=0).current():

@@ -1,7 +1,5 @@
 """Sample drops: the player, the rules of the game, the raw form, equal bytes for equal seeds."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -51,7 +49,7 @@ def metas(drop: Path) -> list[Path]:
     return sorted(path for path in drop.iterdir() if ".meta.json" in path.name)
 
 
-def test_expected_values_mark_the_legal_moves_and_the_move_is_the_best(drops: list[Path]) -> None:
+def test_expected_values_mark_the_legal_moves_and_the_move_is_the_best(drops):
     counts: dict[str, int] = {}
     for drop in drops:
         for path in metas(drop):
@@ -75,7 +73,7 @@ def test_expected_values_mark_the_legal_moves_and_the_move_is_the_best(drops: li
     assert min(counts.values()) > 50
 
 
-def test_files_have_the_raw_form_of_the_capture_script(drops: list[Path]) -> None:
+def test_files_have_the_raw_form_of_the_capture_script(drops):
     modern, legacy = drops
     assert {path.suffix for path in metas(modern)} == {".json"}
     assert {path.suffix for path in metas(legacy)} == {".json", ".gz"}
@@ -96,14 +94,14 @@ def test_files_have_the_raw_form_of_the_capture_script(drops: list[Path]) -> Non
     assert not all(untyped)
 
 
-def test_the_player_scores_higher_than_random_moves(drops: list[Path]) -> None:
+def test_the_player_scores_higher_than_random_moves(drops):
     scores = [(read(path)[0]["score"], read(path)[0]["num_moves"]) for path in metas(drops[0])]
     # Random play dies after some 120 moves with about 1,100 points.
     assert min(count for _, count in scores) > 250
     assert max(score for score, _ in scores) > 10_000
 
 
-def test_bytes_depend_on_the_arguments_alone(tmp_path: Path) -> None:
+def test_bytes_depend_on_the_arguments_alone(tmp_path):
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
         write_drop(tmp_path / name / "drop", seed, 3, 40, 6, legacy=True)
     contents = [
@@ -116,7 +114,7 @@ def test_bytes_depend_on_the_arguments_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_a_limit_a_game_ends_where_no_move_is_left(tmp_path: Path) -> None:
+def test_without_a_limit_a_game_ends_where_no_move_is_left(tmp_path):
     write_drop(tmp_path / "drop", 272350804, 1, None, 6)
     meta, lines = read(metas(tmp_path / "drop")[0])
     assert meta["num_moves"] == len(lines) > 300
@@ -134,14 +132,12 @@ def test_without_a_limit_a_game_ends_where_no_move_is_left(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("games", "max_moves"), [(0, 10), (1, 0)])
-def test_empty_drops_are_refused(tmp_path: Path, games: int, max_moves: int) -> None:
+def test_empty_drops_are_refused(tmp_path, games, max_moves):
     with pytest.raises(ValueError, match="at least one"):
         write_drop(tmp_path / "drop", 1, games, max_moves, 6)
 
 
-def test_the_shipped_games_keep_the_rules_and_have_nothing_noteworthy(
-    drops: list[Path], tmp_path: Path
-) -> None:
+def test_the_shipped_games_keep_the_rules_and_have_nothing_noteworthy(drops, tmp_path):
     for drop in drops:
         summary = pack(drop, tmp_path / drop.name, PackConfig(workers=1))
         assert 3000 <= summary.rows <= 6000 and summary.warnings == 0
@@ -153,7 +149,7 @@ def test_the_shipped_games_keep_the_rules_and_have_nothing_noteworthy(
             assert json.loads(lines[-1])["step_index"] == len(lines) - 1
 
 
-def test_a_game_ends_at_its_limit_or_without_a_move() -> None:
+def test_a_game_ends_at_its_limit_or_without_a_move():
     stuck = [1, 2, 1, 2, 2, 1, 2, 1, 1, 2, 1, 2, 2, 1, 2, 1]
     starts = np.array([stuck, [1, 1, *[0] * 14], [1, 1, *[0] * 14]], np.uint8)
     rounds = list(play(starts, [Dice(seed) for seed in range(3)], [9, 3, 0]))

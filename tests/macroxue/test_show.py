@@ -1,7 +1,5 @@
 """Boards and tables of 2048: true ranks are drawn, and a run is chosen by its number."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

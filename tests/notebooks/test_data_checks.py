@@ -1,14 +1,9 @@
 """The notebooks: their cells run over a small data root."""
 
-from __future__ import annotations
-
 import json
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-import pytest
 
 from gristmill.vocabularies.pinned import GPT2, find
 from tests.paths import CHECKOUT
@@ -17,7 +12,7 @@ from tests.reasoning.published_root import CORPUS, SPLIT, aligned_root, worked
 NOTEBOOKS = sorted((CHECKOUT / "notebooks").rglob("*.ipynb"))
 
 
-def test_no_notebook_is_left_out_and_none_holds_outputs() -> None:
+def test_no_notebook_is_left_out_and_none_holds_outputs():
     assert [path.name for path in NOTEBOOKS] == ["spans.ipynb"]
     for path in NOTEBOOKS:
         for cell in json.loads(path.read_text())["cells"]:
@@ -25,12 +20,7 @@ def test_no_notebook_is_left_out_and_none_holds_outputs() -> None:
             assert cell.get("execution_count") is None
 
 
-def test_the_notebook_of_spans_runs(
-    tmp_path: Path,
-    vocabulary_root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_notebook_of_spans_runs(tmp_path, vocabulary_root, monkeypatch, capsys):
     root = aligned_root(
         tmp_path / "data", find(GPT2, vocabulary_root), worked(40), seq_len=64, tokens_per_shard=512
     )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.planted import base_line
 from tests.planted.base_line import ask_again, found_again, keep
@@ -26,7 +23,7 @@ class Answers:
         return Verdict(fault, self.by[fault.inside])
 
 
-def test_a_fault_is_found_where_its_function_went() -> None:
+def test_a_fault_is_found_where_its_function_went():
     inside = "class Rules:\n" + "".join(f"    {line}\n" for line in RULE.splitlines())
     other = {"gristmill/else.py": RULE.replace("rule", "other")}
     stayed = found_again(KEY, other | {"gristmill/old.py": inside, "gristmill/new.py": RULE})
@@ -39,9 +36,7 @@ def test_a_fault_is_found_where_its_function_went() -> None:
     assert found_again(KEY, other) is None
 
 
-def test_faults_are_kept_and_the_share_that_is_caught_must_not_fall(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_faults_are_kept_and_the_share_that_is_caught_must_not_fall(monkeypatch, tmp_path, capsys):
     sources = {"gristmill/one.py": "def f(a):\n    return not a\n\ndef g(a):\n    return not a\n"}
     monkeypatch.setattr(base_line, "product", lambda: {"gristmill/two.py": RULE} | sources)
     file = tmp_path / "kept.json"

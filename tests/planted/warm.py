@@ -4,8 +4,6 @@ It is the first process of its own space of processes, so that a fault ends none
 that nothing that a test started outlives its run. It must import nothing of the product.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

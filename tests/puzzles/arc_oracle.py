@@ -3,8 +3,6 @@
 Only the words of a draw come from `plain_draws.py`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Domino in plain Python: what a row breaks, written from the rules, without arrays or kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise, permutations
 

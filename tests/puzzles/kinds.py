@@ -1,7 +1,5 @@
 """A small dataset of each kind of puzzle, built from its sample as its built-in recipe says."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The seeded draws of docs/formats/puzzles.md#randomness, with Python's integers."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Mazes in plain Python: shortest ways, findings, symmetries, without arrays or kernels."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from math import isqrt

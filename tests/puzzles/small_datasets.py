@@ -1,7 +1,5 @@
 """Small datasets of each kind, written without a builder: what tests of pictures and pages read."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Sudokus for tests, and the rules of the family by plain Python: the oracle of the fast code."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

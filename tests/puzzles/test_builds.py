@@ -1,11 +1,8 @@
 """What gives a value of a puzzle dataset, and where a person writes another one."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,8 +38,8 @@ OWN = 'kind = "maze"\nsources = ["here"]\n[settings]\naug = true\n'
     ],
 )
 def test_a_value_is_written_where_it_counts_for_the_dataset_of_this_recipe(
-    tmp_path: Path, key: str, field: str, source: str, target: str
-) -> None:
+    tmp_path, key, field, source, target
+):
     lake = DataRoot(tmp_path)
     file, own = tmp_path / "gristmill.toml", lake.inbox(RECIPES_INBOX) / f"{key}.toml"
     file.write_text("[puzzles.maze]\nseed = 3\n")
@@ -53,7 +50,7 @@ def test_a_value_is_written_where_it_counts_for_the_dataset_of_this_recipe(
     assert takes.startswith(target.replace("OWN", str(own)).replace("FILE", str(file)))
 
 
-def test_the_table_of_a_recipe_that_is_gone_has_no_name(tmp_path: Path) -> None:
+def test_the_table_of_a_recipe_that_is_gone_has_no_name(tmp_path):
     file = tmp_path / "gristmill.toml"
     found = place_of(DataRoot(tmp_path), "gone", "seed", Settings({}, file=file))
     assert found == ("the default", f"its table in {file}")
@@ -80,9 +77,7 @@ def _files(*folders: Path) -> list[tuple[str, int]]:
         *(("domino", {"num_aug": 3, "subsample_size": size}, 1.5) for size in (None, 100)),
     ],
 )
-def test_a_build_takes_no_more_than_is_said_of_it_and_not_much_less(
-    tmp_path: Path, kind: str, settings: dict[str, Any], most: float
-) -> None:
+def test_a_build_takes_no_more_than_is_said_of_it_and_not_much_less(tmp_path, kind, settings, most):
     out = built(kind, tmp_path, PartStore(tmp_path / "kept/parts"), **settings)
     taken = sum(
         size for path, size in _files(out, tmp_path / "kept") if path.endswith((".npy", ".part"))
@@ -92,7 +87,7 @@ def test_a_build_takes_no_more_than_is_said_of_it_and_not_much_less(
     assert taken - headers <= said <= most * taken
 
 
-def test_only_the_chosen_sudokus_of_training_count() -> None:
+def test_only_the_chosen_sudokus_of_training_count():
     files = [("a/train.csv", 162_000), ("a/test.csv", 1620)]
     assert estimate(SudokuConfig(num_aug=1), files).bytes == 162 * 1010 + (2000 + 10) * (
         162 * 5 + 40
@@ -103,7 +98,7 @@ def test_only_the_chosen_sudokus_of_training_count() -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_arc_counts_pairs_by_their_grids(tmp_path: Path, indent: int | None) -> None:
+def test_arc_counts_pairs_by_their_grids(tmp_path, indent):
     tasks = {f"training/{n}": arc_tasks.task(n, train=3, test=n) for n in range(1, 5)}
     drop = arc_tasks.write(tmp_path / "arc", tasks)
     for path in drop.rglob("*.json"):
@@ -117,11 +112,11 @@ def test_arc_counts_pairs_by_their_grids(tmp_path: Path, indent: int | None) -> 
     )
 
 
-def test_a_config_of_no_kind_needs_nothing_that_is_known() -> None:
+def test_a_config_of_no_kind_needs_nothing_that_is_known():
     assert estimate(object(), [("a", 10)]) == Estimate()
 
 
-def test_the_columns_of_a_table_are_those_that_its_recipe_names_and_others(tmp_path: Path) -> None:
+def test_the_columns_of_a_table_are_those_that_its_recipe_names_and_others(tmp_path):
     drop, recipes = tmp_path / "drops/puzzles/mine", tmp_path / "drops/puzzles/recipes"
     drop.mkdir(parents=True)
     recipes.mkdir()

@@ -1,7 +1,5 @@
 """The catalog of the puzzle family: folders without a record, samples, tables."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -26,9 +24,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_folder_without_a_record_is_known_by_its_trace_or_its_shape(
-    dataset: Path, tmp_path: Path
-) -> None:
+def test_a_folder_without_a_record_is_known_by_its_trace_or_its_shape(dataset, tmp_path):
     assert CATALOG.asset_of(dataset) == "puzzles/domino"
     bare = tmp_path / "original"
     shutil.copytree(dataset, bare, ignore=shutil.ignore_patterns("trace"))
@@ -42,7 +38,7 @@ def test_a_folder_without_a_record_is_known_by_its_trace_or_its_shape(
     assert CATALOG.asset_of(bare) is None
 
 
-def test_every_kind_traces_its_examples(dataset: Path) -> None:
+def test_every_kind_traces_its_examples(dataset):
     kinds = {kind.asset: kind for kind in CATALOG.kinds}
     assert set(kinds) == {f"puzzles/{name}" for name in KINDS}
     domino = kinds["puzzles/domino"]
@@ -51,9 +47,7 @@ def test_every_kind_traces_its_examples(dataset: Path) -> None:
     assert traced.facts()["source"] == "generated"
 
 
-def test_a_dataset_of_another_kind_is_shown_and_traced_by_the_commands(
-    dataset: Path, tmp_path: Path
-) -> None:
+def test_a_dataset_of_another_kind_is_shown_and_traced_by_the_commands(dataset, tmp_path):
     ours, foreign = tmp_path / "lights", tmp_path / "foreign"
     build_lights_out(ours, LightsOutConfig(boards=12))
     shutil.copytree(dataset, foreign, ignore=shutil.ignore_patterns("trace"))
@@ -71,9 +65,7 @@ def test_a_dataset_of_another_kind_is_shown_and_traced_by_the_commands(
     assert refused.exit_code == 2 and "is not an artifact of a known asset" in refused.output
 
 
-def test_a_dataset_whose_record_names_no_known_asset_is_shown(
-    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dataset_whose_record_names_no_known_asset_is_shown(dataset, tmp_path, monkeypatch):
     """As one of a family's own program that publishes: its files say that it keeps the contract."""
     build_lights_out(tmp_path / "lights", LightsOutConfig(boards=12))
     monkeypatch.setattr(dispatch, "recorded_assets", lambda _: {None: "mine/lights"})
@@ -82,12 +74,12 @@ def test_a_dataset_whose_record_names_no_known_asset_is_shown(
         dispatch.kinds_at(dataset)  # its kind is that of an asset, but its record says another
 
 
-def test_a_dataset_counts_the_examples_of_both_splits() -> None:
+def test_a_dataset_counts_the_examples_of_both_splits():
     counts = {"examples/train": 3, "examples/test": 2, "identifiers": 1}
     assert {kind.rows_of(counts) for kind in CATALOG.kinds} == {5}
 
 
-def test_the_samples_are_sources_of_built_in_recipes(tmp_path: Path) -> None:
+def test_the_samples_are_sources_of_built_in_recipes(tmp_path):
     sources = {f"puzzles/{source}" for recipe in BUILT_IN.values() for source in recipe.sources}
     recipes = {f"puzzles/recipes/{name}.toml" for name in BUILT_IN}
     assert set(CATALOG.samples) <= sources | recipes
@@ -98,7 +90,7 @@ def test_the_samples_are_sources_of_built_in_recipes(tmp_path: Path) -> None:
     ]
 
 
-def test_every_kind_has_a_table_of_the_data_root_alone() -> None:
+def test_every_kind_has_a_table_of_the_data_root_alone():
     assert {kind.table.name: tuple(kind.table.inboxes) for kind in CATALOG.kinds if kind.table} == {
         f"puzzles/{kind}": () for kind in KINDS
     }

@@ -1,13 +1,10 @@
 """The tables of datasets: what chooses them, what they draw, and which row the page draws."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re
 import zlib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +37,7 @@ class _Files:
 
 
 @pytest.mark.parametrize("kind", SMALL)
-def test_each_set_of_each_split_is_a_table_that_options_choose(tmp_path: Path, kind: str) -> None:
+def test_each_set_of_each_split_is_a_table_that_options_choose(tmp_path, kind):
     folder = write(tmp_path / kind, SMALL[kind]())
     found = list(tables(f"puzzles/{kind}", folder, _Files()))  # type: ignore[arg-type]
     assert [each.name for each in found] == ["train/all", "test/all"]
@@ -53,7 +50,7 @@ def test_each_set_of_each_split_is_a_table_that_options_choose(tmp_path: Path, k
             assert texts(pictures[0].svg)[0].startswith(f"{split} 0 · ")
 
 
-def test_names_cannot_steer_a_page_or_a_terminal(tmp_path: Path) -> None:
+def test_names_cannot_steer_a_page_or_a_terminal(tmp_path):
     folder = write(tmp_path / "arc", arc("evil\x1b[31m<b>"))
     first = next(iter(tables("puzzles/arc", folder, _Files())))  # type: ignore[arg-type]
     (record,) = first.open().read(0, 1, 1.0)
@@ -84,26 +81,22 @@ def _noise(rows: int, drawable: int) -> Small:
 
 
 @pytest.mark.parametrize(("drawable", "expected"), [(0, 0), (3, 3), (25, 0), (99, 0)])
-def test_the_page_draws_the_first_row_whose_picture_fits(
-    tmp_path: Path, drawable: int, expected: int
-) -> None:
+def test_the_page_draws_the_first_row_whose_picture_fits(tmp_path, drawable, expected):
     assert sample(write(tmp_path / "d", _noise(30, drawable))) == expected
 
 
-def test_the_page_of_a_kind_without_a_drawing_has_the_first_row(tmp_path: Path) -> None:
+def test_the_page_of_a_kind_without_a_drawing_has_the_first_row(tmp_path):
     assert sample(write(tmp_path / "d", SMALL["towers"]())) == 0
 
 
 @pytest.mark.parametrize("config", [{"height": "x"}, {"height": 1, "width": 7}])
-def test_the_page_of_a_damaged_dataset_has_no_row(
-    tmp_path: Path, config: dict[str, object]
-) -> None:
+def test_the_page_of_a_damaged_dataset_has_no_row(tmp_path, config):
     small = replace(SMALL["towers"](), kind="grid", config=config, origins=[(-1, 0, 0)] * 2)
     with pytest.raises((GristmillError, *OF_CONTENTS)):
         sample(write(tmp_path / "d", small))
 
 
-def test_the_lines_on_a_folder_count_what_is_in_it(tmp_path: Path) -> None:
+def test_the_lines_on_a_folder_count_what_is_in_it(tmp_path):
     folder = write(tmp_path / "d", replace(arc(), origins=None))
     lines = list(facts_of("puzzles/arc", folder))
     assert lines[0] == "train/all: 1 group, 2 puzzles, 4 examples"
@@ -168,12 +161,12 @@ def _cells(svg: str) -> list[list[int]]:
         ("", 900, None),
     ],
 )
-def test_the_kind_and_the_length_choose(kind: str, seq_len: int, drawn: type | None) -> None:
+def test_the_kind_and_the_length_choose(kind, seq_len, drawn):
     found = drawing(kind, [1] * seq_len, [1] * seq_len)
     assert found is None if drawn is None else isinstance(found, drawn)
 
 
-def test_grids_of_other_sizes_than_the_config_says_and_large_ones_are_not_drawn() -> None:
+def test_grids_of_other_sizes_than_the_config_says_and_large_ones_are_not_drawn():
     assert isinstance(drawing("grid", [1] * 12, [1] * 12, GRIDS), Drawing)
     for config in ({**GRIDS, "height": 4}, {}):
         assert drawing("grid", [1] * 12, [1] * 12, config) is None
@@ -182,7 +175,7 @@ def test_grids_of_other_sizes_than_the_config_says_and_large_ones_are_not_drawn(
 
 
 @pytest.mark.parametrize("kind", LENGTHS)
-def test_a_picture_has_a_title_and_fits_where_the_page_stands(kind: str) -> None:
+def test_a_picture_has_a_title_and_fits_where_the_page_stands(kind):
     small = SMALL[kind]()
     svg = _svg(kind, small.inputs[0], small.labels[0], "train 0 <b>" + "x" * 90)
     is_right(svg, OVERVIEW)
@@ -194,7 +187,7 @@ def test_a_picture_has_a_title_and_fits_where_the_page_stands(kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", LENGTHS)
-def test_rows_of_any_tokens_are_drawn(kind: str) -> None:
+def test_rows_of_any_tokens_are_drawn(kind):
     generator = np.random.default_rng(5)
     for low, high in ((0, 1), (0, 14), (-9, 300), (11, 12), (-4, 2**31 - 1)):
         rows = generator.integers(low, high, (2, LENGTHS[kind]))
@@ -203,7 +196,7 @@ def test_rows_of_any_tokens_are_drawn(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", LENGTHS)
-def test_colours_are_used_where_the_terminal_has_them(kind: str) -> None:
+def test_colours_are_used_where_the_terminal_has_them(kind):
     small = SMALL[kind]()
     console = Console(file=io.StringIO(), width=100, color_system="truecolor", force_terminal=True)
     drawn = drawing(kind, small.inputs[0], small.labels[0])
@@ -213,7 +206,7 @@ def test_colours_are_used_where_the_terminal_has_them(kind: str) -> None:
     assert "\x1b[" in console.file.getvalue()
 
 
-def test_a_pair_of_arc_has_its_output_beside_its_input() -> None:
+def test_a_pair_of_arc_has_its_output_beside_its_input():
     given, wanted = arc_tokens([[0, 3]]), arc_tokens([[3, 0]])
     svg = _svg("arc", given, wanted)
     assert texts(svg)[1] == "1 × 2 → 1 × 2"
@@ -226,7 +219,7 @@ def test_a_pair_of_arc_has_its_output_beside_its_input() -> None:
     ]
 
 
-def test_a_grid_that_was_moved_is_drawn_without_the_padding_before_it() -> None:
+def test_a_grid_that_was_moved_is_drawn_without_the_padding_before_it():
     lines = _lines("arc", arc_tokens([[0, 1], [2, 3]], 2, 5), arc_tokens([[9]], 2, 5))
     assert lines[0] == "input 2 × 2 at (2, 5)    output 1 × 1 at (2, 5)"
     assert lines[1] == "0 1 ·                    9 ·"
@@ -235,7 +228,7 @@ def test_a_grid_that_was_moved_is_drawn_without_the_padding_before_it() -> None:
     assert apart[2].startswith("          4 ·")
 
 
-def test_padding_alone_and_tokens_of_no_colour_are_drawn() -> None:
+def test_padding_alone_and_tokens_of_no_colour_are_drawn():
     nothing, border = np.zeros(900, int), np.ones(900, int)
     assert texts(_svg("arc", nothing, border))[1] == "no colours → no colours"
     for token in (12, 77, -5):
@@ -244,7 +237,7 @@ def test_padding_alone_and_tokens_of_no_colour_are_drawn() -> None:
         assert _lines("arc", row, row)[1].startswith("? 1 ·")
 
 
-def test_a_maze_has_walls_path_start_and_goal() -> None:
+def test_a_maze_has_walls_path_start_and_goal():
     given = np.array([1, 3, 2, 4])
     svg = _svg("maze", given, np.array([1, 3, 5, 4]))
     assert texts(svg)[1] == "2 × 2, path of 1"
@@ -261,7 +254,7 @@ def test_a_maze_has_walls_path_start_and_goal() -> None:
 
 
 @pytest.mark.parametrize(("at", "token"), [(1, 5), (0, 5), (2, 1), (2, 0), (2, 9)])
-def test_a_label_may_only_make_path_of_space(at: int, token: int) -> None:
+def test_a_label_may_only_make_path_of_space(at, token):
     small = maze()
     label = small.labels[0].astype(int)
     assert "?!" not in "".join(_lines("maze", small.inputs[0], label))
@@ -271,13 +264,13 @@ def test_a_label_may_only_make_path_of_space(at: int, token: int) -> None:
 
 
 @pytest.mark.parametrize("token", [0, 5, 6, -1])
-def test_unknown_tokens_of_the_input_are_marked(token: int) -> None:
+def test_unknown_tokens_of_the_input_are_marked(token):
     both = maze().inputs[0].astype(int)
     both[3] = token
     assert _lines("maze", both, both)[1].endswith("?!")
 
 
-def test_a_sudoku_has_its_givens_in_their_cells() -> None:
+def test_a_sudoku_has_its_givens_in_their_cells():
     given = np.ones(81, dtype=int)
     given[[0, 8, 40]] = [2, 10, 6]
     svg = _svg("sudoku", given, given)
@@ -285,7 +278,7 @@ def test_a_sudoku_has_its_givens_in_their_cells() -> None:
     assert "<text x='0 8' y='0'>19</text><text x='4' y='4'>5</text>" in svg
 
 
-def test_a_sudoku_in_a_terminal_has_its_solution_and_what_is_wrong() -> None:
+def test_a_sudoku_in_a_terminal_has_its_solution_and_what_is_wrong():
     small = sudoku()
     lines = _lines("sudoku", small.inputs[0], small.labels[0])
     assert lines[0].startswith("30 givens") and "solution, givens bold" in lines[0]
@@ -302,7 +295,7 @@ def test_a_sudoku_in_a_terminal_has_its_solution_and_what_is_wrong() -> None:
 
 
 @pytest.mark.parametrize(("row", "column"), [(0, 8), (8, 0), (1, 1)])
-def test_a_digit_that_is_twice_in_a_row_column_or_box_is_marked(row: int, column: int) -> None:
+def test_a_digit_that_is_twice_in_a_row_column_or_box_is_marked(row, column):
     board = np.ones((9, 9), int)
     board[0, 0] = board[4, 5] = 6
     empty = np.ones(81, int)
@@ -311,7 +304,7 @@ def test_a_digit_that_is_twice_in_a_row_column_or_box_is_marked(row: int, column
     assert "".join(_lines("sudoku", board.ravel(), empty)).count("5!") == 2
 
 
-def test_grids_have_a_colour_for_each_token_and_its_character_in_a_terminal() -> None:
+def test_grids_have_a_colour_for_each_token_and_its_character_in_a_terminal():
     given, wanted = [1, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     svg = _svg("grid", given, wanted, "a <grid>")
     assert texts(svg) == ["a <grid>", "2 × 2 → 1 × 1"]
@@ -321,7 +314,7 @@ def test_grids_have_a_colour_for_each_token_and_its_character_in_a_terminal() ->
     assert _lines("grid", [3, *given[1:]], wanted)[1].startswith("? a")
 
 
-def test_a_hand_of_domino_says_the_move() -> None:
+def test_a_hand_of_domino_says_the_move():
     given, wanted = domino_tokens([(3, 6)], [(3, 4), (0, 6)], (3, 6), (3, 4, 1))
     svg = _svg("domino", given, wanted)
     assert texts(svg) == ["t", "ends 3 and 6 · play 3-4 left", "34", "06"]
@@ -340,12 +333,12 @@ def test_a_hand_of_domino_says_the_move() -> None:
         ((5, 8, 1), "play 5-? left"),
     ],
 )
-def test_the_move_is_said(played: tuple[int, int, int], words: str) -> None:
+def test_the_move_is_said(played, words):
     given, wanted = domino_tokens([(5, 5)], [(5, 6)], (5, 5), played)
     assert _lines("domino", given, wanted)[-1] == words
 
 
-def test_a_hand_shows_what_can_be_played_and_what_is() -> None:
+def test_a_hand_shows_what_can_be_played_and_what_is():
     small = SMALL["domino"]()
     assert _lines("domino", small.inputs[0], small.labels[0]) == [
         "table: [5|1][1|3][3|3]",
@@ -360,7 +353,7 @@ def test_a_hand_shows_what_can_be_played_and_what_is() -> None:
     assert _lines("domino", given, wanted)[0] == "table: [5|1][0|3]!", "it breaks the chain"
 
 
-def test_every_tile_can_be_played_on_an_empty_table() -> None:
+def test_every_tile_can_be_played_on_an_empty_table():
     given, wanted = domino_tokens([], [(0, 0), (1, 2)], (-1, -1), (1, 2, 3))
     assert _lines("domino", given, wanted) == [
         "table: empty",

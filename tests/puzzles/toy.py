@@ -1,7 +1,5 @@
 """A small kind of puzzle for tests of what all kinds share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ It runs in a browser: the files are those that a person picks, and npy headers a
 replacements of text. The rules are those of the specification's section 9.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import struct

@@ -1,7 +1,5 @@
 """Every reader of every family: one generation, plain data loaders, three levels."""
 
-from __future__ import annotations
-
 import ast
 import io
 import json

@@ -1,7 +1,5 @@
 """The numbers of samples: which values ask for which, and which ask for none."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Batches that torch's default collate takes at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Paths, keys, settings and published inputs, as assets ask the Lake for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

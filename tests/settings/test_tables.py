@@ -1,7 +1,5 @@
 """Files of settings: which tables and keys there may be, in the data root and in drops."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

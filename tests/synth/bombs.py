@@ -3,8 +3,6 @@
 They are written by hand, so that every number in them may be a lie.
 """
 
-from __future__ import annotations
-
 import struct as binary
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

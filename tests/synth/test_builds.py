@@ -1,7 +1,5 @@
 """What a person reads who builds SYNTH without a Dagster run, and what files give for a shard."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -35,9 +33,7 @@ def build_of(lake: Lake, number: str, **chosen: object) -> Build:
 
 
 @pytest.mark.parametrize("key", ["synth/harmony", "synth/kd_shards", "synth_smoke/kd_shards"])
-def test_another_partition_than_the_four_shards_is_refused_by_its_name(
-    lake: Lake, key: str
-) -> None:
+def test_another_partition_than_the_four_shards_is_refused_by_its_name(lake, key):
     write_samples(lake.inbox("synth") / "samples")
     asset = declared(key)
     for number in ("04", "", "../00"):
@@ -45,9 +41,7 @@ def test_another_partition_than_the_four_shards_is_refused_by_its_name(
             asset.build(Wanted(asset, lake, number))
 
 
-def test_shards_can_be_built_while_a_drop_is_in_use_and_datasets_of_those_that_stand(
-    lake: Lake,
-) -> None:
+def test_shards_can_be_built_while_a_drop_is_in_use_and_datasets_of_those_that_stand(lake):
     harmony, datasets = declared("synth/harmony"), declared("synth/kd_shards")
     assert [*available(harmony, lake), *available(datasets, lake)] == []
     write_drop(lake.inbox("synth") / "first", files=4, rows=3)
@@ -58,7 +52,7 @@ def test_shards_can_be_built_while_a_drop_is_in_use_and_datasets_of_those_that_s
     assert list(available(declared("synth/kd_manifest"), lake)) == [""]
 
 
-def test_a_value_of_a_run_comes_before_those_of_files(lake: Lake) -> None:
+def test_a_value_of_a_run_comes_before_those_of_files(lake):
     write_drop(lake.inbox("synth") / "first", files=4, rows=3)
     (lake.root / "gristmill.toml").write_text("[synth.harmony]\nrows_per_group = 7\n")
     configs = [build_of(lake, "00").config, build_of(lake, "00", developer="").config]
@@ -69,7 +63,7 @@ def test_a_value_of_a_run_comes_before_those_of_files(lake: Lake) -> None:
         build_of(lake, "00", num_shards=5)
 
 
-def test_files_give_for_a_shard_what_the_drop_says_that_it_was_built_from(lake: Lake) -> None:
+def test_files_give_for_a_shard_what_the_drop_says_that_it_was_built_from(lake):
     drop = lake.inbox("synth") / "first"
     write_drop(drop, files=4, rows=3)
     (lake.root / "gristmill.toml").write_text("[synth.harmony]\nrows_per_group = 7\n")
@@ -84,7 +78,7 @@ def test_files_give_for_a_shard_what_the_drop_says_that_it_was_built_from(lake: 
     assert (given, given.file) == ({"rows_per_group": 7}, lake.root / "gristmill.toml")
 
 
-def test_files_give_for_conversations_what_their_drop_says(lake: Lake) -> None:
+def test_files_give_for_conversations_what_their_drop_says(lake):
     drop = lake.inbox("chat") / "talks"
     drop.mkdir(parents=True)
     (lake.root / "gristmill.toml").write_text("[chat.kd_shards]\nbad_rows = 2\n")

@@ -1,7 +1,5 @@
 """Which artifact a folder without a record holds."""
 
-from pathlib import Path
-
 import pytest
 
 from gristmill.synth.family import asset_of
@@ -20,9 +18,7 @@ from gristmill.synth.family import asset_of
         ([], None),
     ],
 )
-def test_a_folder_is_known_by_the_names_of_its_files(
-    tmp_path: Path, files: list[str], asset: str | None
-) -> None:
+def test_a_folder_is_known_by_the_names_of_its_files(tmp_path, files, asset):
     for name in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()

@@ -1,7 +1,5 @@
 """Laws of Harmony shards, of Megatron datasets, and of their manifest over the published family."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter
@@ -43,9 +41,7 @@ from tests.synth.conversations import as_json, conversation
 from tests.synth.damage import broken_laws, set_value, train_tokens
 
 
-def test_a_built_shard_breaks_no_law_and_a_missing_one_is_named(
-    harmony: Path, tmp_path: Path
-) -> None:
+def test_a_built_shard_breaks_no_law_and_a_missing_one_is_named(harmony, tmp_path):
     for partition in ("00", None):
         assert list(harmony_law(Subject(harmony.parent, partition))) == []
     for subject, number in ((Subject(harmony.parent, "01"), "01"), (Subject(tmp_path), "XX")):
@@ -55,7 +51,7 @@ def test_a_built_shard_breaks_no_law_and_a_missing_one_is_named(
 
 
 @pytest.mark.slow
-def test_wrong_types_and_nulls_are_violations(tmp_path: Path) -> None:
+def test_wrong_types_and_nulls_are_violations(tmp_path):
     wrong = pa.table({"messages_json": pa.array([1]), "synth_id": pa.array([None], pa.string())})
     pq.write_table(wrong, tmp_path / "synth_harmony_shard_00.parquet")
     assert [v.law for v in harmony_law(Subject(tmp_path))] == ["columns", "no nulls"]
@@ -70,9 +66,7 @@ def test_wrong_types_and_nulls_are_violations(tmp_path: Path) -> None:
         (None, "null", ["manifest.json", "metadata.json"]),
     ],
 )
-def test_both_files_must_be_json_objects(
-    tmp_path: Path, manifest: str | None, metadata: str, files: list[str]
-) -> None:
+def test_both_files_must_be_json_objects(tmp_path, manifest, metadata, files):
     if manifest is not None:
         (tmp_path / "manifest.json").write_text(manifest)
     (tmp_path / "metadata.json").write_text(metadata)
@@ -81,9 +75,7 @@ def test_both_files_must_be_json_objects(
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 500, 1 << 20])
-def test_batches_are_whole_documents_and_cover_the_dataset(
-    kd_root: Path, monkeypatch: pytest.MonkeyPatch, batch_tokens: int
-) -> None:
+def test_batches_are_whole_documents_and_cover_the_dataset(kd_root, monkeypatch, batch_tokens):
     monkeypatch.setattr(laws, "_BATCH_TOKENS", batch_tokens)
     tokens = train_tokens(kd_root)
     edges = [edge for _, batch in laws._batches(tokens) for edge in batch[:-1].tolist()]
@@ -94,7 +86,7 @@ def test_batches_are_whole_documents_and_cover_the_dataset(
     assert broken_laws(kd_root) == set()
 
 
-def test_only_the_documented_control_tokens_follow_each_other() -> None:
+def test_only_the_documented_control_tokens_follow_each_other():
     """The table of `docs/formats/synth.md#value-laws`."""
     follows, closing = laws._tables()
     limit = harmony_tokens.BODY_LIMIT
@@ -130,14 +122,8 @@ def test_only_the_documented_control_tokens_follow_each_other() -> None:
 @pytest.mark.parametrize("rows", [1, 1024])
 @pytest.mark.parametrize("has_trace", [True, False])
 def test_a_wrong_token_breaks_its_law_once(
-    kd_copy: Path,
-    place: int,
-    token: int,
-    law: str,
-    rows: int,
-    has_trace: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    kd_copy, place, token, law, rows, has_trace, monkeypatch
+):
     monkeypatch.setattr(laws, "_BATCH_ROWS", rows)
     monkeypatch.setattr(laws, "_BATCH_TOKENS", 400 if rows == 1 else 1 << 20)
     if not has_trace:
@@ -150,7 +136,7 @@ def test_a_wrong_token_breaks_its_law_once(
     assert violations[0].where.startswith("train/shard_00_tokens: document 7, token ")
 
 
-def test_one_ordinary_token_after_a_terminator_is_a_violation(kd_copy: Path) -> None:
+def test_one_ordinary_token_after_a_terminator_is_a_violation(kd_copy):
     """The body loses its last token to the terminator, whose place gets an ordinary token."""
     tokens = train_tokens(kd_copy)
     end = int(np.flatnonzero(tokens.load(0, int(tokens.lengths[0])) == harmony_tokens.END)[0])
@@ -170,15 +156,13 @@ def test_one_ordinary_token_after_a_terminator_is_a_violation(kd_copy: Path) -> 
         ("lossmask", -2, 1, "EOD masked"),
     ],
 )
-def test_a_wrong_mask_or_span_breaks_its_law(
-    kd_copy: Path, name: str, place: int, value: int, law: str
-) -> None:
+def test_a_wrong_mask_or_span_breaks_its_law(kd_copy, name, place, value, law):
     where = place if place >= 0 else int(train_tokens(kd_copy).bounds(4, 4)[0]) + place
     set_value(kd_copy / f"train/shard_00_{name}.bin", "u1", where, value)
     assert law in broken_laws(kd_copy)
 
 
-def test_every_value_is_read_once(kd_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_value_is_read_once(kd_root, monkeypatch):
     read: Counter[tuple[Path, int]] = Counter()
     load = Indexed.load
 
@@ -193,7 +177,7 @@ def test_every_value_is_read_once(kd_root: Path, monkeypatch: pytest.MonkeyPatch
     assert len(read) == 3 * sum(sizes)
 
 
-def test_documents_behind_a_trace_that_ends_early_are_checked(kd_copy: Path) -> None:
+def test_documents_behind_a_trace_that_ends_early_are_checked(kd_copy):
     """The trace loses its last rows; the last document of train has a wrong value."""
     file = kd_copy / "trace/trace_00.parquet"
     rows = pq.read_table(file)
@@ -203,7 +187,7 @@ def test_documents_behind_a_trace_that_ends_early_are_checked(kd_copy: Path) -> 
     assert {"EOD at the end", "trace"} <= broken_laws(kd_copy)
 
 
-def test_values_of_unequal_boundaries_are_not_checked(kd_root: Path) -> None:
+def test_values_of_unequal_boundaries_are_not_checked(kd_root):
     prefix = kd_root / "train/shard_00_tokens"
     tokens = megatron.read(prefix)
     split = laws.Values("train", {"tokens": tokens}, checked=False)
@@ -214,13 +198,13 @@ def test_values_of_unequal_boundaries_are_not_checked(kd_root: Path) -> None:
 Change = Callable[[dict[str, list]], None]
 
 
-def test_built_datasets_break_no_law(kd_root: Path) -> None:
+def test_built_datasets_break_no_law(kd_root):
     assert list(kd_laws(kd_root, "00", 0.3)) == []
     assert list(kd_laws(kd_root)) == []
     assert list(kd_law(Subject(kd_root, "00", config={"valid_fraction": 0.3}))) == []
 
 
-def test_the_law_of_a_shard_takes_the_fraction_of_its_config(kd_root: Path) -> None:
+def test_the_law_of_a_shard_takes_the_fraction_of_its_config(kd_root):
     subject = Subject(kd_root, "00", config={"valid_fraction": 0.001})
     assert {violation.law for violation in kd_law(subject)} == {"split rule"}
 
@@ -228,9 +212,7 @@ def test_the_law_of_a_shard_takes_the_fraction_of_its_config(kd_root: Path) -> N
 @pytest.mark.parametrize(
     ("dtype", "moved", "law"), [("u1", 1, "equal boundaries"), ("<i4", 0, "dtypes")]
 )
-def test_a_sidecar_of_other_lengths_or_another_type_breaks_its_law(
-    kd_copy: Path, dtype: str, moved: int, law: str
-) -> None:
+def test_a_sidecar_of_other_lengths_or_another_type_breaks_its_law(kd_copy, dtype, moved, law):
     path = kd_copy / "train/shard_00_span"
     lengths = train_tokens(kd_copy).lengths.copy()
     lengths[:2] += [moved, -moved]
@@ -250,17 +232,17 @@ def test_a_sidecar_of_other_lengths_or_another_type_breaks_its_law(
         ("trace/trace_00.parquet", "trace"),
     ],
 )
-def test_a_missing_file_breaks_its_law(kd_copy: Path, path: str, law: str) -> None:
+def test_a_missing_file_breaks_its_law(kd_copy, path, law):
     (kd_copy / path).unlink()
     assert law in broken_laws(kd_copy)
 
 
-def test_an_empty_folder_has_no_shard_and_no_trace(tmp_path: Path) -> None:
+def test_an_empty_folder_has_no_shard_and_no_trace(tmp_path):
     assert broken_laws(tmp_path, None) == {"trace"}
     assert [v.law for v in kd_laws(tmp_path)] == ["shards"]
 
 
-def test_each_file_of_a_split_without_tokens_is_a_violation(kd_copy: Path) -> None:
+def test_each_file_of_a_split_without_tokens_is_a_violation(kd_copy):
     (kd_copy / "valid/shard_00_tokens.idx").unlink()
     names = ["lossmask.bin", "lossmask.idx", "span.bin", "span.idx", "tokens.bin"]
     assert list(kd_laws(kd_copy, "00"))[:5] == [
@@ -269,12 +251,12 @@ def test_each_file_of_a_split_without_tokens_is_a_violation(kd_copy: Path) -> No
     ]
 
 
-def test_a_missing_split_is_no_violation_but_for_its_trace(kd_copy: Path) -> None:
+def test_a_missing_split_is_no_violation_but_for_its_trace(kd_copy):
     shutil.rmtree(kd_copy / "valid")
     assert broken_laws(kd_copy) == {"trace"}
 
 
-def test_another_fraction_breaks_rule_and_share(kd_root: Path) -> None:
+def test_another_fraction_breaks_rule_and_share(kd_root):
     assert broken_laws(kd_root, 0.01) == {"split rule"}
 
 
@@ -313,7 +295,7 @@ def changed(name: str, row: int, change: Callable[[Any], Any]) -> Change:
         (unknown_split, "trace"),
     ],
 )
-def test_a_wrong_trace_breaks_its_law(kd_copy: Path, change: Change, law: str) -> None:
+def test_a_wrong_trace_breaks_its_law(kd_copy, change, law):
     path = kd_copy / trace.path("00")
     table = pq.read_table(path).to_pydict()
     change(table)
@@ -322,7 +304,7 @@ def test_a_wrong_trace_breaks_its_law(kd_copy: Path, change: Change, law: str) -
 
 
 @pytest.mark.parametrize("damage", ["cut", "pages", "columns", "nulls", "bytes"])
-def test_a_damaged_trace_breaks_the_law_and_cannot_be_read(kd_copy: Path, damage: str) -> None:
+def test_a_damaged_trace_breaks_the_law_and_cannot_be_read(kd_copy, damage):
     path = kd_copy / trace.path("00")
     table = pq.read_table(path)
     ids = table["synth_id"].to_pylist()
@@ -347,9 +329,7 @@ def test_a_damaged_trace_breaks_the_law_and_cannot_be_read(kd_copy: Path, damage
 
 
 @pytest.mark.parametrize("answers", [1, 60])
-def test_answers_of_one_prompt_have_one_id_and_one_split(
-    vocabulary: Path, tmp_path: Path, write_rows: Callable[..., Path], answers: int
-) -> None:
+def test_answers_of_one_prompt_have_one_id_and_one_split(vocabulary, tmp_path, write_rows, answers):
     """Three of six prompts are valid by the rule at 0.1: with 60 answers each, 180 of 360 rows."""
     ids = ["p11", "p15", "p31", "p0", "p1", "p2"]
     limit = division.threshold(0.1)
@@ -371,9 +351,7 @@ ids = st.lists(st.text("abc", min_size=1), unique=True, max_size=5)
 @example(["memorization_82_52457"], ["memorization_german_10_150696"], 0.3)
 @example([], ["memorization_german_10_150696"], 0.356852)
 @example(["a"], ["a"], 0.5)
-def test_a_threshold_divides_the_ids_that_the_rule_puts_on_its_sides(
-    valid: list[str], train: list[str], fraction: float
-) -> None:
+def test_a_threshold_divides_the_ids_that_the_rule_puts_on_its_sides(valid, train, fraction):
     bounds = HashBounds()
     for split, members in (("valid", valid), ("train", train)):
         for member in members:
@@ -400,7 +378,7 @@ def kd_dataset(sample_root: SampleRoot) -> Path:
     return sample_root.data / "megatron/synth_kd_v1"
 
 
-def test_a_published_manifest_has_the_files_and_sums_of_its_shards(kd_dataset: Path) -> None:
+def test_a_published_manifest_has_the_files_and_sums_of_its_shards(kd_dataset):
     root = kd_dataset.parents[1]
     manifest = json.loads((kd_dataset / "manifest.json").read_text())
     records = {record.partition: record for record in shard_records(kd_dataset, skip="manifest")}
@@ -418,7 +396,7 @@ def test_a_published_manifest_has_the_files_and_sums_of_its_shards(kd_dataset: P
     assert records["00"].libraries["openai-harmony"] == "0.0.8"
 
 
-def test_the_digest_of_a_shard_is_that_of_its_record_which_must_be_whole(dataset: Path) -> None:
+def test_the_digest_of_a_shard_is_that_of_its_record_which_must_be_whole(dataset):
     prefix, record = dataset / "train/shard_02_tokens", dataset / "provenance/02.json"
     assert megatron.digest(prefix) == read_record(record).data_version
     record.write_text(record.read_text()[:-9])
@@ -435,7 +413,7 @@ def violations(root: Path) -> list[tuple[str, str]]:
     return [(v.law, v.found) for v in kd_manifest_law(Subject(root, "manifest"))]
 
 
-def test_a_published_manifest_breaks_no_law(kd_dataset: Path, tmp_path: Path) -> None:
+def test_a_published_manifest_breaks_no_law(kd_dataset, tmp_path):
     assert violations(kd_dataset) == []
     shutil.copy(kd_dataset / "manifest.json", tmp_path)
     staged = Subject(tmp_path, "manifest", [kd_dataset, kd_dataset.parent])
@@ -456,9 +434,7 @@ def test_a_published_manifest_breaks_no_law(kd_dataset: Path, tmp_path: Path) ->
         ("[1]", "readable", "is not a JSON object"),
     ],
 )
-def test_another_file_is_a_violation_and_no_error(
-    dataset: Path, text: str, law: str, rule: str
-) -> None:
+def test_another_file_is_a_violation_and_no_error(dataset, text, law, rule):
     (dataset / "manifest.json").write_text(text)
     last_law, last_rule = violations(dataset)[-1]
     assert last_law == law
@@ -491,9 +467,7 @@ def shard_2(manifest: dict[str, Any]) -> dict[str, Any]:
         (lambda m: m["splits"].pop("valid"), "schema", "KeyError('valid')"),
     ],
 )  # fmt: skip
-def test_a_manifest_that_differs_from_the_records_is_a_violation(
-    dataset: Path, change: ManifestChange, law: str, rule: str
-) -> None:
+def test_a_manifest_that_differs_from_the_records_is_a_violation(dataset, change, law, rule):
     path = dataset / "manifest.json"
     manifest = json.loads(path.read_text())
     change(manifest)
@@ -501,7 +475,7 @@ def test_a_manifest_that_differs_from_the_records_is_a_violation(
     assert any(found == law and rule in text for found, text in violations(dataset))
 
 
-def test_shards_of_unequal_configs_are_a_violation(dataset: Path) -> None:
+def test_shards_of_unequal_configs_are_a_violation(dataset):
     record = dataset / "provenance/01.json"
     record.write_text(record.read_text().replace('"valid_fraction": 0.1', '"valid_fraction": 0.3'))
     ((law, rule),) = violations(dataset)
@@ -509,7 +483,7 @@ def test_shards_of_unequal_configs_are_a_violation(dataset: Path) -> None:
     assert "shards 00 and 01 were built from unequal configs: valid_fraction" in rule
 
 
-def test_an_id_in_train_of_one_shard_and_valid_of_another_is_a_violation(dataset: Path) -> None:
+def test_an_id_in_train_of_one_shard_and_valid_of_another_is_a_violation(dataset):
     tables = {
         number: pq.read_table(dataset / trace.path(number)).to_pylist() for number in ("00", "03")
     }
@@ -525,6 +499,6 @@ def test_an_id_in_train_of_one_shard_and_valid_of_another_is_a_violation(dataset
     ]
 
 
-def test_a_missing_trace_is_a_violation(dataset: Path) -> None:
+def test_a_missing_trace_is_a_violation(dataset):
     (dataset / trace.path("02")).unlink()
     assert [law for law, _ in violations(dataset)] == ["trace"]

@@ -1,7 +1,5 @@
 """What arrives: the files of a drop, what becomes of each, `[render]` of a recipe, and fetching."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator
@@ -36,7 +34,7 @@ from gristmill.untrusted.walk import Entry
 from tests.hub_server import COMMIT, Hub, server
 
 
-def test_a_drop_is_complete_at_its_count_or_with_done(tmp_path: Path) -> None:
+def test_a_drop_is_complete_at_its_count_or_with_done(tmp_path):
     paths = write_drop(tmp_path, files=3, rows=1, done=False)
     (tmp_path / "a.parquet").mkdir()
     (tmp_path / "notes.txt").touch()
@@ -52,7 +50,7 @@ def test_a_drop_is_complete_at_its_count_or_with_done(tmp_path: Path) -> None:
         complete_files(tmp_path)
 
 
-def test_only_regular_files_are_raw_files(tmp_path: Path) -> None:
+def test_only_regular_files_are_raw_files(tmp_path):
     drop, outside = tmp_path / "drop", tmp_path / "outside"
     for folder in (drop / "a folder.parquet", outside):
         folder.mkdir(parents=True)
@@ -72,9 +70,7 @@ def test_only_regular_files_are_raw_files(tmp_path: Path) -> None:
         files(drop)
 
 
-def test_a_drop_that_is_gone_or_cannot_be_read_has_no_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drop_that_is_gone_or_cannot_be_read_has_no_files(tmp_path, monkeypatch):
     assert files(tmp_path / "absent") == []
 
     def refuse(*_: object, **__: object) -> Iterator[Entry]:
@@ -110,7 +106,7 @@ def account(place: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILES) 
     return raw_account(place, links, expected)
 
 
-def test_every_file_of_a_raw_drop_has_an_account(tmp_path: Path) -> None:
+def test_every_file_of_a_raw_drop_has_an_account(tmp_path):
     others = ["README.md", "data/notes.txt", "synth.csv"]
     hidden = [
         ".done",
@@ -141,15 +137,13 @@ def test_every_file_of_a_raw_drop_has_an_account(tmp_path: Path) -> None:
         ([*RAW_NAMES, "1.PARQUET"], "a/1.PARQUET: rename it so that it ends in .parquet in lower"),
     ],
 )
-def test_files_that_are_not_clear_refuse_a_raw_drop(
-    tmp_path: Path, names: list[str], rule: str
-) -> None:
+def test_files_that_are_not_clear_refuse_a_raw_drop(tmp_path, names, rule):
     with pytest.raises(BadInput) as raised:
         account(drop(tmp_path / "a", *names, ".done"))
     assert str(raised.value).startswith(f"{tmp_path}/{rule}")
 
 
-def test_a_list_of_just_its_files_says_that_a_raw_drop_is_complete(tmp_path: Path) -> None:
+def test_a_list_of_just_its_files_says_that_a_raw_drop_is_complete(tmp_path):
     place = drop(tmp_path / "a", *RAW_NAMES, "README.md")
     sums = place / "SHA256SUMS"
 
@@ -175,7 +169,7 @@ def test_a_list_of_just_its_files_says_that_a_raw_drop_is_complete(tmp_path: Pat
         account(place)
 
 
-def test_a_finished_conversion_has_its_six_files_and_no_others(tmp_path: Path) -> None:
+def test_a_finished_conversion_has_its_six_files_and_no_others(tmp_path):
     assert (*(shard_name(number) for number in NUMBERS), MANIFEST, METADATA) == READY_FILES
     place = drop(tmp_path / "synth_harmony/a", *READY_FILES, "x.parquet", "old/manifest.json")
     found = account(place)
@@ -189,18 +183,14 @@ def test_a_finished_conversion_has_its_six_files_and_no_others(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("gone", READY_FILES)
-def test_a_finished_conversion_without_one_of_its_files_is_refused(
-    tmp_path: Path, gone: str
-) -> None:
+def test_a_finished_conversion_without_one_of_its_files_is_refused(tmp_path, gone):
     place = drop(tmp_path / "synth_harmony/a", *(set(READY_FILES) - {gone}))
     with pytest.raises(BadInput, match=f"a: there is no {gone}$"):
         account(place)
 
 
 @pytest.mark.parametrize(("inbox", "names"), [("synth", RAW_NAMES), ("synth_harmony", READY_FILES)])
-def test_two_files_with_equal_bytes_and_links_refuse_a_drop(
-    tmp_path: Path, inbox: str, names: list[str]
-) -> None:
+def test_two_files_with_equal_bytes_and_links_refuse_a_drop(tmp_path, inbox, names):
     place = drop(tmp_path / inbox / "a", *names, ".done")
     account(place)
     (place / names[3]).write_text(names[1])
@@ -220,7 +210,7 @@ def test_two_files_with_equal_bytes_and_links_refuse_a_drop(
     )
 
 
-def test_equal_files_that_hold_no_records_are_taken(tmp_path: Path) -> None:
+def test_equal_files_that_hold_no_records_are_taken(tmp_path):
     place = drop(tmp_path / "synth_harmony/a", *READY_FILES)
     for name in (MANIFEST, METADATA):
         (place / name).write_text("{}")
@@ -234,13 +224,13 @@ def render(folder: Path, text: str) -> Render:
     return read_render(folder)
 
 
-def test_without_a_table_conversations_are_rendered_in_harmony(tmp_path: Path) -> None:
+def test_without_a_table_conversations_are_rendered_in_harmony(tmp_path):
     (tmp_path / "corpus.toml").write_text('name = "mine"\n')
     assert read_render(tmp_path) == Render()
     assert Render().template == "harmony"
 
 
-def test_a_file_beside_the_recipe_is_read_and_decides_by_its_bytes(tmp_path: Path) -> None:
+def test_a_file_beside_the_recipe_is_read_and_decides_by_its_bytes(tmp_path):
     file = tmp_path / "t.jinja"
     file.write_text("é")
     text = 'template = "drop:t.jinja"\nkwargs = { b = 1, a = true }\ndate = 2026-02-03\n'
@@ -275,13 +265,13 @@ def test_a_file_beside_the_recipe_is_read_and_decides_by_its_bytes(tmp_path: Pat
         ('template = "chatgpt_plain"\ntokenizer = "qwen"', "take another template"),
     ],
 )
-def test_a_wrong_table_is_refused_with_key_and_cure(tmp_path: Path, text: str, rule: str) -> None:
+def test_a_wrong_table_is_refused_with_key_and_cure(tmp_path, text, rule):
     with pytest.raises(BadInput, match=rule) as raised:
         render(tmp_path, text)
     assert raised.value.file == str(tmp_path / "corpus.toml")
 
 
-def test_a_template_that_is_gone_a_link_no_text_or_too_large_is_refused(tmp_path: Path) -> None:
+def test_a_template_that_is_gone_a_link_no_text_or_too_large_is_refused(tmp_path):
     text, file = 'template = "drop:a.jinja"', tmp_path / "a.jinja"
     with pytest.raises(BadInput, match="there is no such file beside the recipe"):
         render(tmp_path, text)
@@ -315,9 +305,7 @@ def source(server: Hub) -> Source:
     return Source(REPO, COMMIT, server.address)
 
 
-def test_the_first_parquet_files_by_name_are_fetched(
-    parquets: dict[str, bytes], source: Source, tmp_path: Path
-) -> None:
+def test_the_first_parquet_files_by_name_are_fetched(parquets, source, tmp_path):
     names = [f"synth_00{n}.parquet" for n in (1, 2, 3)]
     assert list(raw.reached(source).files) == names
     assert raw.drop_name(source) == "SYNTH-01234567"
@@ -327,8 +315,8 @@ def test_the_first_parquet_files_by_name_are_fetched(
 
 
 def test_a_drop_is_incomplete_until_the_files_of_a_fetch_are_there_and_right(
-    server: Hub, parquets: dict[str, bytes], source: Source, tmp_path: Path
-) -> None:
+    server, parquets, source, tmp_path
+):
     raw.fetch(tmp_path, raw.reached(source, 1))
     for count, broken in ((3, "synth_002.parquet"), (1, "synth_001.parquet")):
         assert raw.is_complete(tmp_path)
@@ -343,7 +331,7 @@ def test_a_drop_is_incomplete_until_the_files_of_a_fetch_are_there_and_right(
 
 
 @pytest.mark.usefixtures("parquets")
-def test_an_unfinished_file_of_0_9_is_not_waited_for(source: Source, tmp_path: Path) -> None:
+def test_an_unfinished_file_of_0_9_is_not_waited_for(source, tmp_path):
     (tmp_path / ".synth_001.parquet.0123456789abcdef.partial").write_bytes(b"x")
     raw.fetch(tmp_path, raw.reached(source, 1))
     names = {path.name for path in tmp_path.iterdir()}
@@ -362,8 +350,8 @@ def test_an_unfinished_file_of_0_9_is_not_waited_for(source: Source, tmp_path: P
     ],
 )
 def test_files_that_cannot_be_checked_or_be_in_one_folder_are_refused(
-    parquets: dict[str, bytes], source: Source, more: dict[str, bytes], reason: str
-) -> None:
+    parquets, source, more, reason
+):
     parquets.update(more)
     with pytest.raises(HubError, match=reason):
         raw.reached(source)

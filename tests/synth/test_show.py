@@ -1,9 +1,6 @@
 """Shown tokens: their texts, spans and masks; the picture of a document."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,7 +16,6 @@ from gristmill.synth.format import megatron
 from gristmill.synth.show import Message
 from gristmill.untrusted import child
 from gristmill.vocabularies import encode
-from tests.synth.conftest import KDBuild
 from tests.synth.conversations import as_json, conversation, plain
 from tests.synth.damage import set_value
 
@@ -33,8 +29,8 @@ SHOWN = """\
 
 
 def test_tokens_have_the_text_span_and_mask_of_the_datasets(
-    write_rows: Callable[..., Path], kd_build: KDBuild, vocabulary: Path, tmp_path: Path
-) -> None:
+    write_rows, kd_build, vocabulary, tmp_path
+):
     shard = write_rows([("a", HI)])
     kd_build(shard, "out", 0.0)
     shown = show.document(tmp_path / "out", "07", "train", 0, vocabulary)
@@ -59,22 +55,20 @@ def test_tokens_have_the_text_span_and_mask_of_the_datasets(
         ("span", "u1", 3),
     ],
 )
-def test_a_damaged_document_is_not_shown(
-    kd_copy: Path, vocabulary: Path, name: str, dtype: str, value: int
-) -> None:
+def test_a_damaged_document_is_not_shown(kd_copy, vocabulary, name, dtype, value):
     set_value(kd_copy / f"train/shard_00_{name}.bin", dtype, 3, value)
     with pytest.raises(BadInput, match=rf"shard_00_{name}\.bin: document 0 is damaged"):
         show.document(kd_copy, "00", "train", 0, vocabulary)
 
 
 @pytest.mark.parametrize("kind", ["bin", "idx"])
-def test_the_error_names_a_missing_file(kd_copy: Path, vocabulary: Path, kind: str) -> None:
+def test_the_error_names_a_missing_file(kd_copy, vocabulary, kind):
     (kd_copy / f"train/shard_00_span.{kind}").unlink()
     with pytest.raises(BadInput, match=rf"shard_00_span\.{kind}: the file is missing"):
         show.document(kd_copy, "00", "train", 0, vocabulary)
 
 
-def test_a_picture_has_as_many_messages_as_a_page_shows_inline() -> None:
+def test_a_picture_has_as_many_messages_as_a_page_shows_inline():
     def drawn(body: str, count: int = 12) -> tuple[str, int]:
         line = Message("user", [Token(f"<|start|>user<|message|>{body}\n", span="reasoning")])
         svg = show.picture("<b>\x1b", [line] * count).svg
@@ -90,9 +84,7 @@ def test_a_picture_has_as_many_messages_as_a_page_shows_inline() -> None:
     assert drawn("a body", 2)[1] == 2
 
 
-def test_a_document_is_compared_with_its_own_place_in_the_three_indexes(
-    kd_copy: Path, vocabulary: Path
-) -> None:
+def test_a_document_is_compared_with_its_own_place_in_the_three_indexes(kd_copy, vocabulary):
     """Reading all entries of the indexes for each document would take seconds in a full shard."""
     count = len(megatron.read(kd_copy / "train/shard_00_tokens"))
     wanted = show.document(kd_copy, "00", "train", 0, vocabulary)
@@ -109,9 +101,7 @@ def test_a_document_is_compared_with_its_own_place_in_the_three_indexes(
         index.write_bytes(whole)
 
 
-def test_a_document_with_another_place_in_one_index_is_not_shown(
-    kd_copy: Path, vocabulary: Path
-) -> None:
+def test_a_document_with_another_place_in_one_index_is_not_shown(kd_copy, vocabulary):
     """Its length is right there, and its values are those of a label too far."""
     count = len(megatron.read(kd_copy / "train/shard_00_tokens"))
     index = kd_copy / "train/shard_00_span.idx"
@@ -122,9 +112,7 @@ def test_a_document_with_another_place_in_one_index_is_not_shown(
         show.document(kd_copy, "00", "train", 1, vocabulary)
 
 
-def test_a_document_behind_the_end_of_an_index_is_not_shown(
-    kd_copy: Path, vocabulary: Path
-) -> None:
+def test_a_document_behind_the_end_of_an_index_is_not_shown(kd_copy, vocabulary):
     for kind in ("idx", "bin"):
         shorter = (kd_copy / f"valid/shard_00_span.{kind}").read_bytes()
         (kd_copy / f"train/shard_00_span.{kind}").write_bytes(shorter)
@@ -146,9 +134,7 @@ def _shown(ids: list[int], vocabulary: Path, **changes: list[int]) -> list[str]:
 
 
 @pytest.mark.parametrize("text", SPLIT)
-def test_a_character_of_several_tokens_is_shown_as_one_marked_group(
-    text: str, vocabulary: Path
-) -> None:
+def test_a_character_of_several_tokens_is_shown_as_one_marked_group(text, vocabulary):
     ids = encode.encoding(vocabulary).encode_ordinary(text)
     *shown, last = _shown([*ids, 200_007], vocabulary)
     assert last == "<|end|>"
@@ -161,7 +147,7 @@ def test_a_character_of_several_tokens_is_shown_as_one_marked_group(
     assert GROUP.sub(r"\1", "".join(shown)) == visible
 
 
-def test_bytes_that_are_no_character_are_written_in_hexadecimal(vocabulary: Path) -> None:
+def test_bytes_that_are_no_character_are_written_in_hexadecimal(vocabulary):
     """A cut character, one that a control token divides, and bytes that no text has."""
     encoding = encode.encoding(vocabulary)
     ids = encoding.encode_ordinary("\U0001d11e")
@@ -173,7 +159,7 @@ def test_bytes_that_are_no_character_are_written_in_hexadecimal(vocabulary: Path
     assert _shown([ids[-1], *ids], vocabulary) == [last, f"‹\U0001d11e›{'₀₁₂₃₄'[len(ids)]}"]
 
 
-def test_tokens_of_another_span_or_mask_are_in_no_group(vocabulary: Path) -> None:
+def test_tokens_of_another_span_or_mask_are_in_no_group(vocabulary):
     """The two differ in a damaged dataset, which is shown as it is."""
     ids = encode.encoding(vocabulary).encode_ordinary("\U0001d11e")
     for name in ("mask", "span"):
@@ -190,9 +176,7 @@ def no_child(monkeypatch: pytest.MonkeyPatch, vocabulary: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_child")
-def test_rows_of_a_harmony_shard_are_drawn_from_the_page_that_was_read(
-    write_rows: Callable[..., Path],
-) -> None:
+def test_rows_of_a_harmony_shard_are_drawn_from_the_page_that_was_read(write_rows):
     texts = [conversation(f"ask {n}", "think", f"say {n}") for n in range(3)]
     shard = write_rows([(f"id {n}", as_json(text)) for n, text in enumerate(texts)])
     rows = open_table(shard.parent, "synth/harmony").rows(0, 25)
@@ -206,9 +190,7 @@ def test_rows_of_a_harmony_shard_are_drawn_from_the_page_that_was_read(
 
 
 @pytest.mark.usefixtures("no_child")
-def test_a_row_that_cannot_be_rendered_says_so_and_the_others_are_drawn(
-    write_rows: Callable[..., Path],
-) -> None:
+def test_a_row_that_cannot_be_rendered_says_so_and_the_others_are_drawn(write_rows):
     shard = write_rows([("a", "[]"), ("b", as_json(conversation("q", "r", "f")))])
     bad, good = open_table(shard.parent, "synth/harmony").rows(0, 25)
     with pytest.raises(GristmillError, match=f"{shard.name}:1: synth_id 'a'"):

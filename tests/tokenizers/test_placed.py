@@ -1,8 +1,5 @@
 """Tokenizers that people bring: from the drop to the published folder, and what is shown."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,7 +32,7 @@ def _published(root: Path, name: str = "tiny") -> Path:
     return publish(build).folder
 
 
-def test_a_drop_is_published_read_listed_and_shown(root: Path) -> None:
+def test_a_drop_is_published_read_listed_and_shown(root):
     assert DataRoot(root).taken("tokenizers") == ["tiny"]
     folder = _published(root)
     assert folder == root / "tokenizer"
@@ -50,7 +47,7 @@ def test_a_drop_is_published_read_listed_and_shown(root: Path) -> None:
     assert run.output.startswith("tiny: row 0 of 265\n"), run.output
 
 
-def test_another_name_than_the_folder_and_another_file_break_laws(root: Path) -> None:
+def test_another_name_than_the_folder_and_another_file_break_laws(root):
     folder = _published(root)
     subject = Subject(folder, "tiny")
     assert list(check(PLACED, subject)) == []
@@ -75,9 +72,7 @@ def _cut(drop: Path) -> None:
         (lambda drop: drop.rename(drop.with_name("gpt2")), "name of a built-in tokenizer"),
     ],
 )
-def test_a_drop_that_is_refused_says_why(
-    root: Path, change: Callable[[Path], object], error: str
-) -> None:
+def test_a_drop_that_is_refused_says_why(root, change, error):
     drop = root / "drops/tokenizers/tiny"
     change(drop)
     (found,) = (root / "drops/tokenizers").iterdir()
@@ -86,7 +81,7 @@ def test_a_drop_that_is_refused_says_why(
     assert DataRoot(root).taken("tokenizers") == []
 
 
-def test_a_file_that_no_key_names_is_left_out(root: Path) -> None:
+def test_a_file_that_no_key_names_is_left_out(root):
     drop = root / "drops/tokenizers/tiny"
     (drop / "README.md").write_text("from me")
     account = placed.account(drop, REFUSE_LINKS)
@@ -97,7 +92,7 @@ def test_a_file_that_no_key_names_is_left_out(root: Path) -> None:
     assert not (root / "tokenizer" / "tiny").exists()
 
 
-def test_the_command_makes_the_drop_of_a_file(root: Path) -> None:
+def test_the_command_makes_the_drop_of_a_file(root):
     file = root / "drops/tokenizers/tiny/tiny.tiktoken"
     given = ["tokenizers", str(file), "--data-root", str(root), "--name"]
     ranks = ["--pattern", "gpt2", "--special", f"{EOD}=264"]

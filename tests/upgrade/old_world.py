@@ -6,8 +6,6 @@ the batches that follow. With the code of now, `python old_world.py resume FOLDE
 these states, and prints the readers that give other batches.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

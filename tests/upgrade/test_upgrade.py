@@ -3,8 +3,6 @@
 The older code comes out of the history, and runs with the libraries of now.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -78,7 +76,7 @@ def reason(before: Record, after: Record) -> str:
     return ", ".join(found) or "code"
 
 
-def test_all_kinds_are_there_and_listed_and_verified(root: SampleRoot) -> None:
+def test_all_kinds_are_there_and_listed_and_verified(root):
     old = records(root)
     kinds = {kind.asset for catalog in families.catalogs() for kind in catalog.kinds}
     assert kinds <= {asset for asset, _ in old}
@@ -94,13 +92,11 @@ def test_all_kinds_are_there_and_listed_and_verified(root: SampleRoot) -> None:
     assert f"{len(old)} artifacts are as" in root.command("verify", str(root.data))
 
 
-def test_states_go_on_with_the_batches_of_the_older_code(world: Path) -> None:
+def test_states_go_on_with_the_batches_of_the_older_code(world):
     assert run(CHECKOUT, sys.executable, _SCRIPT, "resume", world) == ""
 
 
-def test_a_mirror_names_the_release_that_reads_it_and_takes_new_versions(
-    world: Path, root: SampleRoot, tmp_path: Path
-) -> None:
+def test_a_mirror_names_the_release_that_reads_it_and_takes_new_versions(world, root, tmp_path):
     mirror, target = str(world / "mirror"), ("--data-root", str(tmp_path))
     with pytest.raises(AssertionError, match=r"Gristmill 0\.9\.0, which alone reads"):
         root.command("pull", mirror, *target)
@@ -109,9 +105,7 @@ def test_a_mirror_names_the_release_that_reads_it_and_takes_new_versions(
     assert records(SampleRoot(tmp_path, root.home)) == records(root)
 
 
-def test_only_what_the_table_says_is_built_again(
-    root: SampleRoot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_the_table_says_is_built_again(root, monkeypatch):
     before = records(root)
     monkeypatch.setenv("DAGSTER_HOME", str(root.home))
     failures = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE])

@@ -199,10 +199,7 @@ class SplitTask(Generic[Config]):
 def _write_repeated(
     ranges: Sequence[RowRange], config: GameConfig | SpliceConfig, path: Path
 ) -> list[tuple[int, ...]]:
-    """Find the rows whose id an earlier row that is taken has, and list them in a file.
-
-    The ids of all games that are taken are in memory.
-    """
+    """Find the rows whose id an earlier row that is taken has, and list them in a file."""
     first: dict[str, int] = {}
     repeated: list[tuple[int, ...]] = []
     rows = 0
@@ -227,8 +224,6 @@ def split_tasks(
     valid: Path, out: Path, config: Config, drop_empty: bool, progress: Progress
 ) -> Iterator[list[tuple[str, SplitTask[Config]]]]:
     """Make the folder of a dataset, and yield the tasks that fill it, each with a name.
-
-    progress: with the shuffle, gets the stage `split`, in bytes.
 
     Raises BadInput for live bot games, before it makes the folder.
     """
@@ -278,10 +273,7 @@ class EqualGames:
 
 
 def find_equal_games(folder: Path) -> EqualGames:
-    """Find the valid games with the id of an earlier one.
-
-    Only rows of equal moves are looked at.
-    """
+    """Find the valid games with the id of an earlier one."""
     keys = repeated_keys(games_file(folder, "games"))
     found = Sidecar.open(folder, "games") if len(keys) else None
     if found is None:
@@ -306,8 +298,6 @@ _READ_GAMES = 512
 
 def strata_of(file: Path, config: SubsetConfig) -> Iterator[tuple[bytes, str]]:
     """Yield each row of a split and its stratum, in file order; memory does not grow with the file.
-
-    file: rows of a game dataset, or of the legacy form. config: what makes a stratum.
 
     Raises BadInput for a line that is no row, for a game without ratings where `by` has elo, and
     where ratings are asked of legacy rows.
@@ -386,8 +376,6 @@ def build_subset(
     source: Path, out: Path, config: SubsetConfig, *, progress: Progress = SILENT
 ) -> SubsetSummary:
     """Take a subset of a game dataset, or of legacy rows.
-
-    source: folder of the dataset. out: folder to make. config: how many rows, and of which strata.
 
     Memory grows by 16 bytes a row. Raises BadInput where a row cannot be read, or has no ratings
     that are asked for.

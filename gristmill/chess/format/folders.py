@@ -345,10 +345,7 @@ def repeated_keys(path: Path) -> NDArray[np.uint64]:
 
 
 def count_shared(files: Sequence[Path]) -> int:
-    """The number of move keys that are in more than one of these files: leakage.
-
-    files: `*.games.bin` files, one a split (docs/formats/chess.md#game-records).
-    """
+    """The number of move keys that are in more than one of these files: leakage."""
     passes, shared = _passes(files), 0
     for number in range(passes):
         by_file = [np.unique(_within(path, number, passes)) for path in files]

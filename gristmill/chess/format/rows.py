@@ -102,10 +102,7 @@ def is_miscounted(ply_count: str, plies: int) -> bool:
 
 
 def winner_side(result: str) -> str:
-    """The winner of a result: `W`, `B` or `D`; `?` for any other text.
-
-    result: the tag `Result`.
-    """
+    """The winner of a result: `W`, `B` or `D`; `?` for any other text."""
     return WINNERS.get(result, "?")
 
 
@@ -168,10 +165,7 @@ def content_id(headers: Mapping[str, str], moves: Sequence[str]) -> str:
 
 
 def move_key(moves: Sequence[str]) -> int:
-    """The move key of a game (docs/formats/chess.md#move-keys).
-
-    moves: all moves in UCI.
-    """
+    """The move key of a game (docs/formats/chess.md#move-keys)."""
     return int.from_bytes(hashlib.sha256(" ".join(moves).encode()).digest()[:8], "big")
 
 
@@ -193,10 +187,7 @@ def valid_row(
 
 
 def moves_of(row: Mapping[str, Any]) -> list[str]:
-    """The moves of a row (docs/formats/chess.md#accepted-rows).
-
-    row: a parsed row; `moves` counts if it is a list, else `moves_uci`, else there are none.
-    """
+    """The moves of a row (docs/formats/chess.md#accepted-rows)."""
     for name in ("moves", "moves_uci"):
         value = row.get(name)
         if isinstance(value, list):

@@ -358,10 +358,7 @@ def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int,
 def _keys_in(
     data: bytes, plies: int | None, k: int
 ) -> tuple[int, list[bytes], tuple[bytes, Exception] | None]:
-    """The rows of whole lines, the texts of their keys, and what cannot be read, where both end.
-
-    The kernel reads the rows of the builder's form, `_key_of` those of any other.
-    """
+    """The rows of whole lines, the texts of their keys, and what cannot be read, where both end."""
     from gristmill.chess.kernels.splicetext import LEAST_BYTES, PADDING, read_keys
 
     buf = np.zeros(len(data) + PADDING, np.uint8)

@@ -45,10 +45,7 @@ _MALFORMED = (
 
 
 def law(check: Law) -> Law:
-    """Decorate a law: its violations name paths relative to the artifact, and it raises nothing.
-
-    check: generator of violations; takes a subject, or the artifact's folder.
-    """
+    """Decorate a law: its violations name paths relative to the artifact, and it raises nothing."""
 
     @wraps(check)
     def without_errors(of: Subject | Path) -> Iterator[Violation]:
@@ -114,7 +111,6 @@ def check_rows(
     """Check a JSONL file against its sidecar, one byte range after the other.
 
     is_ours: its record has the hashes, so that no game is replayed.
-    has_sidecar: False where another program wrote the rows, and no sidecar (default True).
 
     Yields each batch of rows that could be read, and the violations `has_sidecar`,
     `moves_packed`, `phases_rederived`, `rows_counted` and `rows_as_sidecar`.
@@ -171,10 +167,7 @@ def _check_phases(batch: RowBatch, where: Path) -> Iterator[Violation]:
 
 @law
 def archive_laws(subject: Subject) -> Iterator[Violation]:
-    """Find what breaks the laws of the PGN of a month, or those of a collection.
-
-    Another program writes no source.json.
-    """
+    """Find what breaks the laws of the PGN of a month, or those of a collection."""
     path = subject.folder
     has_source = not subject.missing({SOURCE: "pgn_as_recorded"})
     source, faults = read_json(path / SOURCE) if has_source else ({}, [])
@@ -279,8 +272,6 @@ def event_line_laws(subject: Subject) -> Iterator[Violation]:
 
     subject: validated in the mode `current`; its input is the folder of the PGNs, which are not
         compared where they have other sizes than `sources.json` records.
-
-    Yields the violation `event_line_accounted` for the first 20 lines of a PGN without a game.
     """
     path, (pgn_folder,) = subject.folder, subject.inputs
     recorded, faults = read_json(folders.sources_file(path))
@@ -491,10 +482,7 @@ def validated_notes(path: Path) -> Iterator[Violation]:
 
 
 def of_month(record: Record, path: Path) -> Iterator[Violation]:
-    """Yield `no_valid_game`, and `drift` where a month differs from the month before.
-
-    record: of the artifact `chess/valid_games`. path: its folder, beside that of the month before.
-    """
+    """Yield `no_valid_game`, and `drift` where a month differs from the month before."""
     yield from no_valid_game(record)
     yield from _drift(path)
 
@@ -550,10 +538,7 @@ def _replaced(file: Path) -> Iterator[Violation]:
 
 
 def no_valid_game(record: Record) -> Iterator[Violation]:
-    """Yield `no_valid_game` where every game of the PGN is rejected, with reasons and settings.
-
-    record: of the artifact `chess/valid_games`.
-    """
+    """Yield `no_valid_game` where every game of the PGN is rejected, with reasons and settings."""
     counts, total = record.counts, record.counts.get("total_games", 0)
     if not total or counts.get("valid_games"):
         return
@@ -570,10 +555,7 @@ def no_valid_game(record: Record) -> Iterator[Violation]:
 
 
 def no_game(record: Record, _: Path) -> Iterator[Violation]:
-    """Yield `no_game` where no valid game of the month is in a split, with reasons and settings.
-
-    record: of the artifact `chess/game_dataset`.
-    """
+    """Yield `no_game` where no valid game of the month is in a split, with reasons and settings."""
     counts = record.counts
     total, taken = (counts.get(name, 0) for name in ("input_games", "eligible_games"))
     if counts.get("spliceable_games"):

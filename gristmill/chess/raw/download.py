@@ -262,12 +262,8 @@ def fetch(
 ) -> Fetched:
     """Download a file whole, and continue from the bytes of an earlier attempt.
 
-    url: an http or https address.
     part_file: where the bytes go; the server's validators go to the same name with the
         suffix .json.
-    config: timeouts and limits.
-    sleep: waits so many seconds; `time.sleep` by default.
-    progress: gets the stage "download", in bytes, and a line for each retry.
 
     Raises NotPublished for the status 404 and 410, DownloadError where the attempts or
     the time are used up and for every final answer of the server.

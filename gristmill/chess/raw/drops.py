@@ -251,7 +251,6 @@ def opened_pgn(
 ) -> Iterator[Packed]:
     """The text of a PGN as it is, or packed.
 
-    root, links: as for `open_file`; default: its folder, and links are refused.
     ending: what it is, of `ENDINGS`; default: by its name. read_bytes: of one read.
     """
     ending = ending or ending_of(path, ENDINGS)
@@ -293,8 +292,6 @@ def check_begin(
     path: Path, links: LinkRule = REFUSE_LINKS, *, root: Path | None = None, month: str = ""
 ) -> bytes:
     """Check that a file begins as a PGN, and return the first bytes of its text, one at least.
-
-    root, links: see `opened_pgn`. month: that its games are of; default: of none.
 
     Raises BadInput as `opened_pgn`, for a text without a tag or a move in its first `HEAD_BYTES`,
     and for the PGN of another month.
@@ -338,7 +335,6 @@ def unpack_pgn(
 ) -> int:
     """Write the text of a PGN, as it is or packed, to a file; returns its bytes as it was packed.
 
-    path, limits, root, links, ending: see `opened_pgn`. month: of its games, None for none.
     encoding: of its text: `utf-8` (default: its bytes stay), or one of one byte a character, which
         is written as UTF-8, with U+FFFD for a byte that it does not have.
     """
@@ -416,8 +412,6 @@ def pgn_of(file: str) -> str:
 def files_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> tuple[list[str], dict[str, str]]:
     """The files of a collection that are read, sorted, and why each other one is not.
 
-    drop: the folder. links: what happens to links; default: they are refused.
-
     Raises BadInput for a name that no collection may have, an archive that is not read, a link,
     two files with the PGN of one name, and a folder without a PGN; OSError where it cannot be
     read.
@@ -455,10 +449,7 @@ def files_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> tuple[list[str], dic
 
 
 def _of_collection(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """What becomes of each file of a collection, by its name and the beginning of its text.
-
-    Arguments and errors as `files_of`; BadInput also for a file that does not begin as a PGN.
-    """
+    """What becomes of each file of a collection, by its name and the beginning of its text."""
     found, left = files_of(drop, links)
     notes: list[str] = []
     for name in found:
@@ -478,9 +469,6 @@ def take_collection(
     progress: Progress = SILENT,
 ) -> CollectionSummary:
     """Unpack the PGNs of a collection.
-
-    drop: the folder. out: the folder to make. links: what happens to links; default: they are
-    refused. progress: gets a stage "unpack" for each file, in bytes.
 
     Raises BadInput as `files_of`, and for a file that is refused.
     """

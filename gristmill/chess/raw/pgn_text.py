@@ -289,10 +289,7 @@ def has_game_text(head: bytes) -> bool:
 
 
 def unread_tag(head: bytes) -> str:
-    """The first line of a usual tag in a form that is not read; empty where there is none.
-
-    head: the first bytes of a PGN; a line that they may cut does not count.
-    """
+    """The first line of a usual tag in a form that is not read; empty where there is none."""
     lines = head.replace(b"\r", b"\n").rpartition(b"\n")[0]
     for found in _USUAL_TAG.finditer(lines):
         if found[1] not in _USUAL or not _TAG_LINE.fullmatch(found[0]):
@@ -301,10 +298,7 @@ def unread_tag(head: bytes) -> str:
 
 
 def check_head(head: bytes, path: Path, *, whole: bool) -> None:
-    """Check that a text can be PGN.
-
-    head: its first bytes, up to `HEAD_BYTES`.
-    """
+    """Check that a text can be PGN."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise BadInput(path, "does not hold PGN text in UTF-8 but in UTF-16; save it as UTF-8")
     is_packed = b"\0" in head[:_BINARY_BYTES] and _packed_as(head) is not None
@@ -391,10 +385,7 @@ def read_words(movetext: str, tokens: re.Pattern[str]) -> Words:
 
 
 def result_of(text: str) -> str:
-    """A result in the form of PGN, as 1/2-1/2 for 1/2 and 1-0 for 1:0; another text as it is.
-
-    text: with the signs and dashes of ASCII.
-    """
+    """A result in the form of PGN, as 1/2-1/2 for 1/2 and 1-0 for 1:0; another text as it is."""
     plain = "".join(text.split()).replace(":", "-")
     plain = "1/2-1/2" if plain == "1/2" else plain
     return plain if plain in rows.RESULTS[1:] else text

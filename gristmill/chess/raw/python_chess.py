@@ -199,10 +199,7 @@ class PgnLines:
         return bool(number.match(self.data, at) or _MOVETEXT.match(self.data, at))
 
     def unclosed(self, in_variation: bool) -> str:
-        """`comment` or `variation` where the end of a game lies in one, else an empty text.
-
-        Only before the next game or the end of the text the variation counts as unclosed.
-        """
+        """`comment` or `variation` where the end of a game lies in one, else an empty text."""
         if self.in_comment:
             return "comment"
         if not (in_variation and self.current):
@@ -250,8 +247,6 @@ class ParsedGame:
 
     headers: tags, with `Result` filled from the movetext where it was absent or `*`.
     header_result: the tag `Result` before it was filled, `*` where there is none.
-    board: the position after the moves; None after an error.
-    unclosed: `comment` or `variation` where the game ends in one, else empty.
     said: what the words between the moves say; nothing in the mode `reference`.
     words: of the movetext, where the rules are another variant's and the moves are not read.
     """

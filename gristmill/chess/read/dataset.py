@@ -114,10 +114,7 @@ def check_cache(
 
 
 def check_sidecar(dataset: Path, split: str, sha256: str | None) -> None:
-    """Check that a sidecar was built from this split's rows; a dataset without one is right.
-
-    sha256: of the rows; None to compare only their size.
-    """
+    """Check that a sidecar was built from this split's rows; a dataset without one is right."""
     # The reader takes offsets and phases from the sidecar without parsing the rows,
     # so a changed row would give samples of no game.
     if folders.Sidecar.open(dataset, split) is None:
@@ -564,10 +561,7 @@ class SpliceSource:
         return hashlib.sha256("\n".join(self._data.vocabulary()).encode()).hexdigest()
 
     def read(self, numbers: Numbers) -> Columns:
-        """Context, target, their masks, phase, winner and side to move, as `collate`.
-
-        Contexts are as wide as the longest of the batch, targets as wide as the horizon.
-        """
+        """Context, target, their masks, phase, winner and side to move, as `collate`."""
         return self._data.batch(numbers)
 
     def shown(self, number: int) -> Iterator[Request]:

@@ -120,11 +120,7 @@ def _sidecar(path: Path, rows: str) -> folders.Sidecar:
 
 
 def find(path: Path, game_id: str, played: Sequence[str] = ()) -> list[tuple[str | None, int]]:
-    """The rows with a game id, each as (split, number of the row from 0).
-
-    path: a validated folder, where the split is None, or a dataset.
-    played: the moves that the game begins with; none by default.
-    """
+    """The rows with a game id, each as (split, number of the row from 0)."""
     needle = f'"game_id": {json.dumps(game_id)}'.encode()
     places: list[tuple[str | None, int]] = []
     for split in (None,) if (path / folders.VALID).exists() else SPLITS:
@@ -185,10 +181,7 @@ def cache_origins(request: Request) -> Iterator[contract.Trace]:
 def sample_origins(
     dataset: Path, split: str, sample: int, offset: int, index: int
 ) -> Iterator[contract.Trace]:
-    """Trace a sample of a game dataset to its game.
-
-    sample: its number, from 0, in the month and split. offset: byte of its row in the split.
-    """
+    """Trace a sample of a game dataset to its game."""
     yield _sample(sample, split, index)
     found = trace(dataset, row_at(dataset, split, offset), split)
     yield found

@@ -94,9 +94,6 @@ class Selection:
 def select(tasks: Sequence[ArcTask], config: ArcConfig) -> Selection:
     """Return the tasks that a dataset is made of.
 
-    tasks: of all sources, in any order.
-    config: `leaks` counts.
-
     Raises BadInput for an id that two files have, for a test pair that another task has for
     training, and for one that is a demonstration of its own task; with `leaks = "drop"` only for
     files of one id and one role that differ.
@@ -479,10 +476,7 @@ def _counts(out: Path, config: ArcConfig) -> tuple[int, int]:
 def write_trm(
     out: Path, selection: Selection, files: Mapping[str, FileNote]
 ) -> dict[str, FileNote]:
-    """Write `trm/` into a dataset that is staged.
-
-    selection: the tasks of the dataset. files: what is noted of its arrays.
-    """
+    """Write `trm/` into a dataset that is staged."""
     folder = out / names.TRM
     notes = {}
     for split in names.SPLITS:

@@ -421,11 +421,7 @@ class SudokuTask:
 
 @dataclass(frozen=True)
 class MakeSudokus:
-    """Makes the batch of a task: each puzzle and its augmentations as one group.
-
-    seed: of the draws. num_aug: of training puzzles. is_checked: whether puzzles with another
-        number of solutions than one are refused.
-    """
+    """Makes the batch of a task: each puzzle and its augmentations as one group."""
 
     seed: int
     num_aug: int

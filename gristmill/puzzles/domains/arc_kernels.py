@@ -33,10 +33,7 @@ def draw(state, key, number, colours):
 
 @njit
 def _sums(cells, starts, shapes, values):
-    """For each symmetry, pair and colour: the sum of random words of the cells of this colour.
-
-    With them the hash of a drawn puzzle costs ten products for each pair.
-    """
+    """For each symmetry, pair and colour: the sum of random words of the cells of this colour."""
     pairs = starts.shape[0] // 2
     sums = np.zeros((SYMMETRIES, pairs, COLOURS), np.uint64)
     for symmetry in range(SYMMETRIES):

@@ -62,10 +62,8 @@ class Change:
 def augmentation(seed: int, source: str, number: int, kind: str) -> Change:
     """The parameters of a draw; number 0 changes nothing.
 
-    seed: of the build.
     source: split and number of the game, as `train:17`.
     number: of the draw, from 1.
-    kind: `reversal` or `modular`.
     """
     if number == 0:
         return Change()
@@ -93,7 +91,6 @@ def augmented(
     keys: of the games, uint64 [games].
     num_aug: augmentations of each scenario, at most; draws whose input the group has already are
         left out, and five times as many draws are made, at most.
-    kind: `reversal` or `modular`.
 
     Returns inputs and labels, uint8 [rows, 72], the number of the draw of each row, int32 [rows],
     and the rows of each group, int32 [games].

@@ -150,11 +150,7 @@ def read_identifiers(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file that examples came from.
-
-    sha256: of the file's bytes, in hex.
-    facts: what the laws of the kind compare with, such as the hash of a task; may be empty.
-    """
+    """One file that examples came from."""
 
     path: str
     sha256: str

@@ -65,10 +65,7 @@ class Identifiers:
 
 
 def parsed(listed: Sequence[str], is_trm: bool = False) -> Identifiers:
-    """Take identifiers apart.
-
-    is_trm: whether `|||` separates their parts, as in datasets of TRM; default False: `_` does.
-    """
+    """Take identifiers apart."""
     numbers: dict[str, int] = {}
     task = np.full(len(listed), -1, np.int64)
     is_task = np.zeros(len(listed), np.bool_)

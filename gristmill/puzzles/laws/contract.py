@@ -425,10 +425,7 @@ def puzzle_notes(folder: Path) -> Iterator[Violation]:
 
 
 def equal_tasks(sources: Sources) -> list[tuple[str, str]]:
-    """The ARC tasks that have the pairs of an earlier one, and that one: paths of their files.
-
-    sources: of the dataset. None of another kind of puzzle is among them.
-    """
+    """The ARC tasks that have the pairs of an earlier one, and that one: paths of their files."""
     first_of: dict[str, str] = {}
     pairs = [
         (first_of.setdefault(str(file.facts["task_hash"]), _named(file)), _named(file))
@@ -444,10 +441,7 @@ def _named(file: SourceFile) -> str:
 
 
 def rows_left_out(record: Record, _: Path) -> Iterator[Violation]:
-    """Yield which rows of tables or banks are left out, with their number and the first lines.
-
-    ambiguous_puzzles: Sudokus with more than one solution, where `unique` is "drop".
-    """
+    """Yield which rows of tables or banks are left out, with their number and the first lines."""
     for law, first, count, said in (
         ("repeated_puzzles", "first_repeats/", "duplicates_removed", _REPEATED),
         ("ambiguous_puzzles", "first_ambiguous/", "ambiguous_dropped", _AMBIGUOUS),

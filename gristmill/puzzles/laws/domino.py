@@ -32,11 +32,7 @@ _PLAIN: Final = "reversal"
 
 @dataclass(frozen=True)
 class _Seen:
-    """What was seen of a set.
-
-    forms: the canonical forms of its rows, 0 where a row has findings.
-    sources: the first row of each group; None where the indices break the contract.
-    """
+    """What was seen of a set."""
 
     split: str
     set_name: str

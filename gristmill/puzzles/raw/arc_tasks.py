@@ -96,10 +96,7 @@ def subsets_of(source: Path, names: Iterable[str], wanted: Collection[str] = ())
 def read_subset(
     source: Path, subset: Subset, limits: Limits, links: LinkRule
 ) -> tuple[list[tuple[str, dict[str, Any]]], str]:
-    """The tasks of a subset: id and task, with the outputs of its test pairs; and a sha256.
-
-    limits: of one task. The sha256, in hex, is that of the file of challenges.
-    """
+    """The tasks of a subset: id and task, with the outputs of its test pairs; and a sha256."""
     solutions, _ = _members(source / subset.solutions, source, limits, links)
     tasks, sha256 = _members(source / subset.challenges, source, limits, links)
     path = source / subset.solutions

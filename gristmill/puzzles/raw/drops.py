@@ -44,8 +44,6 @@ def reached(
 ) -> Reached:
     """Look at a repository: its commit, and the files that a drop would get.
 
-    revision: branch, tag or commit; default "main".
-    endpoint: address of the hub; None (default) for the usual one.
     token: for repositories that need one; False (default) sends none.
 
     Raises HubError if the hub does not answer, has no such repository, or if the repository lacks
@@ -101,10 +99,7 @@ class Tasks(NamedTuple):
 
 
 def tasks_in(root: Path, sizes: Mapping[str, int], links: LinkRule) -> Tasks | None:
-    """Where the smallest JSON file has tasks of ARC, by its first MiB; None for another one.
-
-    root: the folder. sizes: of its files, by their names.
-    """
+    """Where the smallest JSON file has tasks of ARC, by its first MiB; None for another one."""
     names = [name for name in sizes if name.endswith((".json", *_LINES))]
     if not names:
         return None
@@ -150,9 +145,6 @@ def source_files(
 
     kind: of the recipe. ARC tasks are in folders one level below the source, all other puzzles in
         the source itself, as are the files of Kaggle.
-    folder: the source.
-    links: what happens to links; default: they are refused.
-    subsets: folders and subsets of ARC that are read; default: all.
 
     Raises BadInput for a link, pipe, socket or device with the name of such a file, and for a
     subset of ARC without solutions, OSError where a folder cannot be read.
@@ -280,8 +272,6 @@ def _is_for_tests(path: str) -> bool:
 def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
     """The recipe that would read a drop which no built-in one names, as TOML; a guess, or empty.
 
-    name: that the drop will have; default: that of its folder.
-
     Raises BadInput and OSError as `account`.
     """
     from gristmill.puzzles.raw.arc_tasks import subsets_of
@@ -358,10 +348,7 @@ def _named(drop: str, recipes: Collection[Recipe]) -> list[tuple[Recipe, str]]:
 
 
 def _guessed(names: Collection[str]) -> list[tuple[Recipe, str]]:
-    """Recipes without a name, and folders that they might name: tasks before tables.
-
-    A table may be beside `.json` files that are no tasks, so that each kind is one more guess.
-    """
+    """Recipes without a name, and folders that they might name: tasks before tables."""
     from gristmill.puzzles.raw.arc_tasks import is_collection
 
     sources: dict[tuple[str, str], None] = {}
@@ -419,10 +406,7 @@ def _read(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[st
 
 
 def _tasks(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[str]:
-    """Paths in a source of the files of ARC tasks; the first MiB of each folder is read.
-
-    A folder with a grid that is too large is left out where no recipe names the source.
-    """
+    """Paths in a source of the files of ARC tasks; the first MiB of each folder is read."""
     from gristmill.puzzles.raw.arc_tasks import Parts, TooLarge, read_task, task_files
 
     given = recipe.settings

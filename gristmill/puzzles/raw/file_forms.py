@@ -26,10 +26,7 @@ _TABLES: Final[Mapping[str, Split]] = {f"{split}.csv": split for split in SPLITS
 
 
 def check_encoding(head: bytes, path: Path) -> None:
-    """Refuse a file in UTF-16.
-
-    head: its first bytes, two at least. path: the file, for the error.
-    """
+    """Refuse a file in UTF-16."""
     if head.startswith(_UTF_16):
         raise BadInput(path, "is UTF-16: save it as UTF-8")
 
@@ -38,9 +35,6 @@ def text_lines(
     path: Path, limits: Limits, links: LinkRule, see: Callable[[bytes], None] | None
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file that are not blank, with their numbers from 1.
-
-    path: the file, in its drop. limits: `bytes`, `rows` and `line_bytes` count.
-    see: called with all bytes of the file in order, as a hash takes them; None for nothing.
 
     A byte order mark is left out. Raises BadInput for a file that breaks a limit or is UTF-16.
     """
@@ -65,8 +59,6 @@ def text_lines(
 
 def check_names(folder: Path, names: Iterable[str], counts: Callable[[str], bool]) -> None:
     """Refuse packed files that would count if they were unpacked.
-
-    names: paths of its files in it. Those that begin with a dot never count.
 
     A packed file beside the unpacked one is let be. Raises BadInput with what to do.
     """

@@ -88,9 +88,6 @@ def fitness(
     """How the rows of a drop fit the kind of puzzle that most of them are.
 
     drop: a folder, whose own files are looked at, or a file.
-    links: what happens to links; default: they are refused.
-    files: those of the drop to look at; default: all.
-    kind: of the recipe that reads them; default: any of `sudoku`, `maze` and `grid`.
     settings: of that recipe; default None: they are guessed by the values of the columns.
 
     Returns None for other rows, where no kind is given. Raises OSError and BadInput where a file

@@ -73,8 +73,6 @@ def is_grid_file(name: str) -> bool:
 def grid_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[GridFile]:
     """The files of a source, sorted by name: `train.jsonl` and `test.jsonl`, or else all `*.jsonl`.
 
-    links: what happens to links; default: they are refused.
-
     Raises BadInput where there is none, one of the two alone, or a packed one.
     """
     listed = list_files(folder, root=folder, links=links, deep=False)
@@ -104,8 +102,6 @@ def read_grids(
     """Yield the rows of a file.
 
     symbols: what cells may be; None: rows are looked at, and all cells are token 1.
-    links: what happens if the file is a link; default: it is refused.
-    see: called with all bytes of the file in order; default None.
 
     Blank lines are passed over. Raises BadInput with the line for a row that breaks a rule, and
     for a file without rows.
@@ -125,10 +121,7 @@ def read_grids(
 
 
 def each_grid(path: Path, head: bytes) -> Iterator[GridRow | BadInput]:
-    """Yield the rows at the beginning of a file; one that breaks a rule is its error.
-
-    head: whole lines. Cells are as of `read_grids` without symbols.
-    """
+    """Yield the rows at the beginning of a file; one that breaks a rule is its error."""
     for number, line in enumerate(head.split(b"\n"), 1):
         if line.strip():
             try:

@@ -101,9 +101,6 @@ _MOST_FOLDERS: Final = 16
 def read_recipe_file(path: Path, links: LinkRule = REFUSE_LINKS) -> Recipe:
     """Read and check a recipe file.
 
-    path: the file, in its inbox; its name without the ending is the name of the recipe.
-    links: what happens if it is a link; default: it is refused.
-
     Raises BadInput, naming file, field and rule, for a file that is gone, is not TOML or breaks a
     rule, and OSError where it cannot be read.
     """

@@ -18,10 +18,7 @@ _Rule = Callable[[_Grid], _Grid]
 
 
 def write_arc_sample(path: Path) -> None:
-    """Write the sample drop into a new folder: a source with `training` and `evaluation`.
-
-    path: the folder, which must not exist. The same bytes are written every time.
-    """
+    """Write the sample drop into a new folder: a source with `training` and `evaluation`."""
     path.mkdir(parents=True)
     for number, (name, (rule, most, pairs, tests)) in enumerate(_TASKS.items()):
         file = path / f"{name}.json"

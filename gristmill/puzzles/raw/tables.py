@@ -151,9 +151,6 @@ def read_rows(
 
     length: bytes of every question and answer; None (default): those of the first question.
     columns: names in the header of `question` and `answer`; default: those that are known.
-    links: what happens if the file is a link; default: it is refused.
-    limits: `bytes`, `rows`, `blank_lines` and `line_bytes` count.
-    see: called with all bytes of the file in order, as a hash takes them; default None.
 
     Blank lines are passed over. Raises BadInput with the line for a row that has not the columns of
     the header, or a question or answer of another length; for other names, a quoted field that
@@ -250,10 +247,7 @@ class _Reader:
             yield each
 
     def _usual(self, text: bytes) -> RatedRows | None:
-        """The rows of lines without quotes that all have the columns of the header; else None.
-
-        Other lines are read one by one, and refused in words.
-        """
+        """The rows of lines without quotes that all have the columns of the header; else None."""
         # Looking for two bytes takes longer than all else.
         if b'"' in text or (b"\r" in text and text.count(b"\r") != text.count(b"\r\n")):
             return None
@@ -384,8 +378,6 @@ def each_row(
 ) -> Iterator[Held | BadInput]:
     """Yield the rows at the beginning of a table or a bank; one that breaks a rule is its error.
 
-    head: whole lines. columns, length: as of `read_rows`.
-
     Raises BadInput as `check_header`.
     """
     reader, has_header = _ByRow(path, length, CSV_LIMITS, columns), is_table(path.name)
@@ -473,7 +465,6 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
 
     folder: with `train.csv` and `test.csv`, or else with banks, `*.txt`, or else with tables of
         other names, `*.csv`.
-    links: what happens to links; default: they are refused.
 
     Raises BadInput where there is none, one of the two CSV files alone, or a packed file that would
     count unpacked.
@@ -539,10 +530,6 @@ def read_bank(
     see: Callable[[bytes], None] | None = None,
 ) -> Iterator[RatedRows]:
     """Yield the rows of a bank, some thousands together.
-
-    links: what happens if the file is a link; default: it is refused.
-    limits: `bytes`, `rows` and `line_bytes` count.
-    see: called with all bytes of the file in order, as a hash takes them; default None.
 
     Blank lines and comments are passed over. Raises BadInput with the line for any other form of a
     line, and for a file without a puzzle.

@@ -52,11 +52,7 @@ def generator_of(seed: int) -> np.random.Generator:
 
 
 class TrainBatches:
-    """The batches of one iteration over a set, each of `size` examples.
-
-    The order of the groups and the draws of puzzles are those of the original reader with the same
-    version of NumPy. The examples of a puzzle that has several are in an order of our own.
-    """
+    """The batches of one iteration over a set, each of `size` examples."""
 
     def __init__(self, made: MappedSet, seed: int, iteration: int, epochs: int, size: int) -> None:
         from gristmill.puzzles.domains.randomness import source_key
@@ -113,10 +109,7 @@ class TrainBatches:
 
 
 def warn_of_no_batch(sets: Sequence[MappedSet], epochs: int, size: int) -> None:
-    """Warn the caller of a reader that a pass of training had no full batch.
-
-    The original reader is silent about it, and a training loop that never runs says nothing.
-    """
+    """Warn the caller of a reader that a pass of training had no full batch."""
     most = max((made.groups for made in sets), default=0) * epochs
     warnings.warn(
         f"no batch: a pass draws {most:,} puzzles of a set, one of each group in each epoch, which "
@@ -411,10 +404,7 @@ def _with_torch(kind: Any) -> type[Any]:
     from torch.utils.data import IterableDataset, get_worker_info
 
     class TorchForm(NumpyForm):
-        """Tensors, and numbers that the worker of a data loader shares.
-
-        So a loader whose worker ends after each pass reads the next pass with its next worker.
-        """
+        """Tensors, and numbers that the worker of a data loader shares."""
 
         def new_numbers(self, count: int) -> Any:
             return torch.zeros(count, dtype=torch.int64).share_memory_()

@@ -121,8 +121,6 @@ class MappedSplit:
 def open_split(folder: OpenFolder, split: str, check: bool = True) -> MappedSplit:
     """Open the files of a split.
 
-    check: look at all numbers of the index arrays, too; default True.
-
     Raises BadInput, naming the file and the rule, for a file that is missing or damaged.
     """
     name = names.metadata(split)
@@ -171,10 +169,7 @@ def _check_shapes(made: MappedSet, metadata: PuzzleDatasetMetadata) -> None:
 def index_faults(
     arrays: SetArrays, metadata: PuzzleDatasetMetadata
 ) -> Iterator[tuple[str, str, str]]:
-    """The law, the array, and what is wrong with the numbers of the index arrays of a set.
-
-    An index begins at 0, grows at every entry, and ends at the number of what it divides.
-    """
+    """The law, the array, and what is wrong with the numbers of the index arrays of a set."""
     for field, end, noun in (
         ("puzzle_indices", len(arrays.inputs), "examples"),
         ("group_indices", len(arrays.puzzle_identifiers), "puzzles"),

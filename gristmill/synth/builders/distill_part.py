@@ -90,10 +90,7 @@ def _clean(text: str) -> str:
 
 
 def rendered(texts: Texts, seed_text: str, level: str) -> list[Piece]:
-    """The pieces of a conversation of one question and its answer.
-
-    seed_text: what the question refers to; "" for nothing. level: of the reasoning.
-    """
+    """The pieces of a conversation of one question and its answer."""
     query, reasoning, answer, seed = map(
         _clean, (texts.query, texts.reasoning, texts.answer, seed_text)
     )
@@ -164,10 +161,7 @@ def fault(config: DistillConfig, constraints: str, answer: str) -> str:
 
 @dataclass(frozen=True)
 class Shares:
-    """The shares of rows that stay, so that memorization and other languages keep their bounds.
-
-    memorization: of the exercise of this name. other_languages: of all languages but English.
-    """
+    """The shares of rows that stay, so that memorization and other languages keep their bounds."""
 
     memorization: float = 1.0
     other_languages: float = 1.0

@@ -65,10 +65,6 @@ def build_distill(
 ) -> DistillSummary:
     """Write `dataset_dict.json`, `train/` and `validation/` of a shard, and its trace.
 
-    shard: of Harmony, or of conversations. out: folder to write, which must not exist.
-    tokenizer: of the texts. parts: as of `build_kd_shard`. dataset: what the rows are from.
-    render: how conversations are rendered; default None: it is a shard of Harmony.
-
     Raises BadInput as `build_kd_shard`, where no row stays, and for a shard without the column of
     a text that the template needs.
     """

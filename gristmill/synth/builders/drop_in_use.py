@@ -57,10 +57,7 @@ class Source:
 
 
 def raw_file_count(lake: DataRoot, folder: Path) -> int:
-    """Returns how many raw files make a drop complete.
-
-    folder: the drop; its own `gristmill.toml` comes before that of the data root.
-    """
+    """Returns how many raw files make a drop complete."""
     return int(lake.settings(_ASSETS[RAW], folder).get("files", raw.FILES))
 
 
@@ -133,8 +130,6 @@ def drop_of_shard(lake: DataRoot, number: str) -> Path | None:
 
 def refuse_samples(lake: DataRoot, source: Source) -> None:
     """Raise GristmillError if samples would take the place of what another drop was built into.
-
-    source: the drop to build from. The sample drop may be named in gristmill.toml.
 
     A drop that was moved away, or that a copy left incomplete, must not end the dataset. A shard
     whose record is damaged does not say what it was built from: `publish` replaces it if asked to.

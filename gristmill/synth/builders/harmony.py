@@ -39,10 +39,7 @@ _COMPILED_BYTES: Final = 1 << 30
 
 
 def system_message(config: HarmonyConfig) -> dict[str, Any]:
-    """Return the system message of every conversation.
-
-    The order of the keys is that of the rule.
-    """
+    """Return the system message of every conversation."""
     return {
         "role": "system",
         "content": [
@@ -62,10 +59,7 @@ def system_message(config: HarmonyConfig) -> dict[str, Any]:
 
 
 def developer_message(config: HarmonyConfig) -> dict[str, Any] | None:
-    """Return the developer message of every conversation, None if it has none.
-
-    The order of the keys is that of the rule.
-    """
+    """Return the developer message of every conversation, None if it has none."""
     if config.developer is None:
         return None
     return {
@@ -262,10 +256,7 @@ _BATCH_ROWS: Final = 1000
 
 @dataclass(frozen=True)
 class Task:
-    """One part to make.
-
-    rows: how many of its rows are read; None for all.
-    """
+    """One part to make."""
 
     path: Path
     rows: int | None

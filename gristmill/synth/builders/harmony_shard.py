@@ -33,18 +33,13 @@ def shard_name(number: str) -> str:
 
 
 def shards(folder: Path) -> dict[str, Path]:
-    """Return the Harmony shards of a folder by number ("00"), sorted.
-
-    folder: is not searched below.
-    """
+    """Return the Harmony shards of a folder by number ("00"), sorted."""
     paths = sorted(folder.glob(shard_name("*")))
     return {path.stem.removeprefix(_PREFIX): path for path in paths}
 
 
 def open_shard(shard: Path, links: LinkRule | None = None) -> UntrustedParquet:
     """Open a Harmony shard.
-
-    links: as for `UntrustedParquet`, default None.
 
     Raises BadInput if it is not readable Parquet, lacks a required column, or has
     a column that is read more than once.
@@ -61,7 +56,6 @@ def wrong_types(
 ) -> Iterator[str]:
     """Yield what is wrong with the types of the columns that are read, with the cure.
 
-    texts: columns that must be strings, default those of a shard.
     values: columns that must be strings or single values, default those of a shard. The column
         `synth_id` must be strings or integers.
     """
@@ -124,10 +118,7 @@ def columns_of(batch: pa.RecordBatch) -> tuple[dict[str, list[Any]], dict[int, s
 
 
 def shard_violations(path: Path, links: LinkRule | None = None) -> Iterator[Violation]:
-    """Yield the violations of one Harmony shard: columns, their types, nulls.
-
-    links: as for `UntrustedParquet`, default None.
-    """
+    """Yield the violations of one Harmony shard: columns, their types, nulls."""
     try:
         shard = open_shard(path, links)
     except GristmillError as error:

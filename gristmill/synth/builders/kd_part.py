@@ -64,11 +64,7 @@ class Task:
 
 
 def make_part(task: Task, path: Path) -> dict[str, Any]:
-    """Write the part of a task.
-
-    Returns the counts of its documents, tokens and texts, languages and exercises by name, and the
-    first bad rows in short form.
-    """
+    """Write the part of a task."""
     return written(Part(task), path)
 
 

@@ -41,11 +41,7 @@ class Batch:
 
 
 def write(file: HashedFile, batch: Batch) -> None:
-    """Append a batch to the file of a part.
-
-    A document takes half of the bytes that it takes in the datasets, since a killed
-    build keeps its parts beside them.
-    """
+    """Append a batch to the file of a part."""
     arrays: list[memoryview] = []
     for split in SPLITS:
         documents = batch.documents[split]

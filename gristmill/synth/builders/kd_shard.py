@@ -259,7 +259,6 @@ def build_shard(
 ) -> KDSummary:
     """As `build_kd_shard`, for rows that are rendered in another way.
 
-    tokenizer: of the texts; default None: the vocabulary of the config.
     make: writes the part of a task. task_of: takes a task for Harmony, and returns one for `make`.
     joiner_of: takes folder, number and config, and returns what joins the parts.
     """

@@ -66,9 +66,6 @@ def _content(value: object, roots: Sequence[str]) -> object:
 def read_json(path: Path, links: LinkRule | None = None) -> tuple[bytes, dict[str, Any]]:
     """Return the bytes of a file and the JSON object that they are.
 
-    links: what happens if it is a link, for a file of a drop; None (default) for another
-        file: a link is followed.
-
     Raises BadInput if it cannot be read, is not a JSON object or breaks a limit.
     """
     try:
@@ -95,10 +92,6 @@ def json_violations(path: Path, links: LinkRule | None = None) -> Iterator[Viola
 
 def check_equal_configs(records: Sequence[Mapping[str, Any]], config: type[Any]) -> dict[str, Any]:
     """Return the config and code version that all records share.
-
-    records: of each shard a mapping with `partition`, `config` and `code_version`.
-    config: the class of the configs. Its fields that change no byte may differ; they are left
-        out. A field that an older record does not have is at its default.
 
     Raises GristmillError if there are no records, or if two of them differ. It
     names both partitions and the keys.

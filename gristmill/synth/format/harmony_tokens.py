@@ -54,8 +54,5 @@ TEXT: Final = re.compile(
 
 
 def name(token: int) -> str:
-    """Return the text of a control token.
-
-    token: id from 199998 on.
-    """
+    """Return the text of a control token."""
     return NAMES.get(token, f"<|reserved_{token}|>")

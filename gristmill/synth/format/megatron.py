@@ -119,9 +119,6 @@ class Indexed:
     """An IndexedDataset with one sequence a document.
 
     dtype: of the values, int32 or uint8.
-
-    This object holds no array of all documents: a shard of the full run has
-    nineteen million of them.
     """
 
     path: Path
@@ -160,7 +157,6 @@ class Indexed:
     def bounds(self, first: int, last: int) -> npt.NDArray[np.int64]:
         """Return where documents begin: int64 [last - first + 1], in values.
 
-        first: number of the first document.
         last: number after the last document. The last bound is where document
             last - 1 ends.
 
@@ -408,11 +404,7 @@ class MappedValues:
 
 
 class UnmappedValues:
-    """The values of one dataset, read from the file each time; `file` is the `.bin` file.
-
-    A read that fails is repeated after each of `waits`, in seconds, as Megatron does: storage in a
-    network can be away for a while.
-    """
+    """The values of one dataset, read from the file each time; `file` is the `.bin` file."""
 
     waits = (10, 20, 40)
 

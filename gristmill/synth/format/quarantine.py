@@ -23,10 +23,7 @@ _NONE_GOOD: Final = "a shard without a good row is not built, whatever `bad_rows
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be rendered.
-
-    synth_id: of the row, or None.
-    """
+    """A row that cannot be rendered."""
 
     row: int
     synth_id: str | None
@@ -44,18 +41,12 @@ class BadRow(NamedTuple):
 
 
 def path(number: str) -> str:
-    """Return the path of a quarantine file, relative to the root of the dataset.
-
-    number: of the shard in two digits, as "00".
-    """
+    """Return the path of a quarantine file, relative to the root of the dataset."""
     return f"quarantine/quarantine_{number}.jsonl"
 
 
 def packed(rows: Iterable[BadRow]) -> bytes:
-    """Return bad rows as a part keeps them: a JSON array a line.
-
-    rows: in row order.
-    """
+    """Return bad rows as a part keeps them: a JSON array a line."""
     return "".join(json.dumps(row) + "\n" for row in rows).encode("ascii")
 
 
@@ -90,10 +81,7 @@ class QuarantineWriter:
 
 
 class BadRows:
-    """Counts the bad rows of a shard over its parts, and keeps the first of them for an error.
-
-    allowed: how many rows may be set aside. table: of `gristmill.toml`, which says it.
-    """
+    """Counts the bad rows of a shard over its parts, and keeps the first of them for an error."""
 
     def __init__(self, allowed: int, table: str = _TABLES) -> None:
         self.count = 0

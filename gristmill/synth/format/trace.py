@@ -120,8 +120,6 @@ _ROW_GROUP: Final = 1 << 14
 def path(number: str) -> str:
     """Return the path of a trace file, relative to the root of the dataset.
 
-    number: of the shard in two digits, as "00".
-
     The path does not contain `shard`, so a reader that globs for shards does not
     find it.
     """
@@ -129,10 +127,7 @@ def path(number: str) -> str:
 
 
 def schema() -> pa.Schema:
-    """Return the columns of a trace file.
-
-    The page of the format has the meaning of each column.
-    """
+    """Return the columns of a trace file."""
     import pyarrow as pa
 
     return pa.schema(
@@ -150,11 +145,7 @@ def schema() -> pa.Schema:
 
 
 class TraceWriter:
-    """Writes a trace file; the size of its row groups does not depend on the batches.
-
-    Use it as a context manager. The file is complete after an exit without an
-    error.
-    """
+    """Writes a trace file; the size of its row groups does not depend on the batches."""
 
     def __init__(self, file: Path) -> None:
         import pyarrow.parquet as pq

@@ -36,7 +36,6 @@ class UntrustedParquet:
 
     once: names of columns that the file may have at most once. Other columns may be there
         several times.
-    nulls: names of columns whose nulls `self.nulls` gives, default none.
     links: what happens if the file is a link, for a file of a drop; None (default) for a
         file that a person or our own code named: a link is followed.
     groups: the rows of each row group.

@@ -36,10 +36,7 @@ from gristmill.synth.read.shard_files import (
 
 
 class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]
-    """An IndexedDataset over held files, which a worker opens again in the same generation.
-
-    counts: numbers of sequences and documents that the job expects; None for any.
-    """
+    """An IndexedDataset over held files, which a worker opens again in the same generation."""
 
     def __init__(
         self,

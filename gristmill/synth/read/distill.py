@@ -208,10 +208,7 @@ def _required_schema() -> pa.Schema:
 
 
 def splits(asset: str, folder: Path) -> Iterator[Split]:
-    """Yield the shards of Harmony, or the splits of each shard of a dataset.
-
-    asset: its key. folder: its path.
-    """
+    """Yield the shards of Harmony, or the splits of each shard of a dataset."""
     if asset == "synth/harmony":
         for path in sorted(folder.glob("synth_harmony_shard_*.parquet")):
             yield _harmony(folder, path.name)

@@ -30,10 +30,7 @@ _LONGEST_GAP: Final = 64
 
 @dataclass(frozen=True)
 class Wanted:
-    """A row of a Harmony shard.
-
-    synth_id: its own; None where it has none.
-    """
+    """A row of a Harmony shard."""
 
     row: int
     before: Sequence[bytes | None]
@@ -42,13 +39,7 @@ class Wanted:
 
 
 def by_ids(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
-    """Return the number of the raw file of a Harmony row, and its row in it, both from 0.
-
-    files: the raw files of the shard, in order; those behind the row's are not asked for.
-
-    Reads the ids of few row groups, and no texts. Returns None where ids do not tell the row from
-    others; then `by_counting` does. The caller compares the texts.
-    """
+    """Return the number of the raw file of a Harmony row, and its row in it, both from 0."""
     # Rows that have all texts: exactly so many, while `exact`; else at most so many.
     most, exact = 0, True
     for number, file in enumerate(files):

@@ -64,10 +64,7 @@ HARMONY: Final = Own("o200k_harmony", ids.ENDOFTEXT, _USED, ids.BODY_LIMIT, ids.
 
 
 def contradiction(tokenizer: Any, pad: Any, own: Own = HARMONY) -> str | None:
-    """What a tokenizer says that the tokens of the documents contradict, with both numbers.
-
-    own: the tokenizer of the documents; default: that of SYNTH.
-    """
+    """What a tokenizer says that the tokens of the documents contradict, with both numbers."""
     cure = f"give the config a tokenizer with eod = {own.eod} and pad = -1, as docs/synth.md shows"
     try:
         eod = tokenizer.eod
@@ -102,8 +99,6 @@ class Misaligned(BadInput, RuntimeError):
 
 class ShardFiles(Reader[Mapping[str, HeldFile]]):
     """The six files of a shard and split: `.bin` and `.idx` of tokens, loss mask and span.
-
-    tokenizer: of the tokens, as the record says. words: its name and the sha256 of its file.
 
     Raises Misaligned where a file is missing or damaged, or the datasets do not fit together.
     """
@@ -186,8 +181,6 @@ INDEX_FILES: Final = (
 @contextmanager
 def index_folder(cache: Path, key: str, files: Sequence[str] = INDEX_FILES) -> Iterator[Path]:
     """Yield the cache where the index of a key is there, else an empty folder to make it in.
-
-    files: how their names end; default: those of a dataset.
 
     The second process waits for the first. Where the body ends without an error, the files that it
     made are flushed and renamed into the cache. On a file system without locks several processes

@@ -131,11 +131,7 @@ def _broadcast(
     group: distributed.ProcessGroup | None,
     device: torch.device,
 ) -> dict[str, torch.Tensor]:
-    """The same as `_read` on every rank of a group, whose first rank reads.
-
-    Sizes come first, or why there is no batch: a rank that waits for a batch which never comes
-    would wait until the time of the group is over.
-    """
+    """The same as `_read` on every rank of a group, whose first rank reads."""
     batch: dict[str, torch.Tensor] = {}
     error: BaseException | None = None
     header = [_READ, 0, 0, 0]

@@ -163,10 +163,7 @@ class Documents:
     by_tiktoken: encode.Tokens = field(default_factory=_none)
 
     def first(self, count: int) -> Documents:
-        """Return the first documents.
-
-        count: how many, at most D.
-        """
+        """Return the first documents."""
         tokens = int(self.lengths[:count].sum(dtype=np.int64))
         runs = int(self.run_counts[:count].sum(dtype=np.int64))
         return replace(
@@ -198,8 +195,6 @@ def assemble(
     conversations: Sequence[Conversation], vocabulary: Path, engine: str = AUTO
 ) -> Documents:
     """Encode the bodies of conversations and place them between their templates.
-
-    engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
 
     Raises ValueError if a body cannot be encoded, without naming the conversation.
     """

@@ -52,10 +52,7 @@ class Rendered:
 
 @lru_cache(maxsize=4)
 def encoding(vocabulary: Path) -> HarmonyEncoding:
-    """Return openai-harmony's encoding, loaded once in a process.
-
-    vocabulary: file of the o200k_base ranks; its sha256 is checked.
-    """
+    """Return openai-harmony's encoding, loaded once in a process."""
     from gristmill.vocabularies.pinned import load_harmony_file
 
     return load_harmony_file(vocabulary)
@@ -75,9 +72,6 @@ def parse(messages_json: str) -> list[Any]:
 
 def render(messages: Sequence[Any], harmony: HarmonyEncoding) -> Rendered:
     """Render a conversation for training; analysis messages are kept.
-
-    messages: of one conversation.
-    harmony: what `encoding` returns.
 
     If the last message is from the assistant on the channel `final`, its last
     token becomes <|return|>. Raises one of `CONVERSATION_ERRORS` for a

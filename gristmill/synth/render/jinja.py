@@ -45,7 +45,6 @@ def rendered(
 ) -> list[tuple[list[Piece], int] | str]:
     """Render conversations.
 
-    template: the file, for errors. source: its text. kwargs: variables for it, as JSON.
     thinking: "tags" puts thoughts into the content, "field" into `reasoning_content`.
     finish: divides texts of the template, and changes spans; it sees the others as empty texts.
         Conversations of one form share what it returns. Default: nothing.

@@ -30,10 +30,7 @@ class Piece(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What one speaker says at once.
-
-    span: code of the content. thought: of an assistant, before the content.
-    """
+    """What one speaker says at once."""
 
     role: str
     content: str
@@ -56,10 +53,7 @@ def turns_of(messages: Sequence[Mapping[str, str]], spans: str) -> list[Turn]:
 
 
 def by_turns(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
-    """Yield the beginning of a conversation up to each answer that is trained on.
-
-    Only the last turn of each is trained on.
-    """
+    """Yield the beginning of a conversation up to each answer that is trained on."""
     before: list[Turn] = []
     for turn in turns:
         if turn.role == "assistant" and (turn.span or turn.thought_span):

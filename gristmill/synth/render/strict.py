@@ -67,9 +67,6 @@ def suspects(texts: pa.Array, keys: Sequence[int]) -> list[int]:
     """Return which texts may have a key twice in one object; the others certainly do not.
 
     texts: of type string, large_string or null, each of them JSON or null.
-
-    A key ends in a quote that no backslash is before, and nothing of this form is in a text. Keys
-    that end otherwise, in a backslash or with a space before the colon, are suspected.
     """
     import pyarrow as pa
 
@@ -109,10 +106,7 @@ def column_rules(column: pa.Array, name: str, texts: Sequence[str | None]) -> di
 def json_rules(
     texts: Sequence[str | None], doubted: Iterable[int], name: str = ""
 ) -> dict[int, str]:
-    """Return the rules of strict JSON that texts break, by index.
-
-    texts: values of a column; None is none.
-    """
+    """Return the rules of strict JSON that texts break, by index."""
     rules = {}
     for index in doubted:
         try:

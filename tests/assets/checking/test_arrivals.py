@@ -1,7 +1,5 @@
 """The check `arrivals`: what is not in order in an inbox, said once by whoever looks."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

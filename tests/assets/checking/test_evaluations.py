@@ -65,7 +65,7 @@ def table_of(root: Path, verdicts: list[Verdict]) -> dg.TableMetadataValue:
     return found
 
 
-def test_the_table_has_the_partition_then_the_problem_then_the_cure(tmp_path: Path) -> None:
+def test_the_table_has_the_partition_then_the_problem_then_the_cure(tmp_path):
     found = table_of(tmp_path, [Verdict("a", "", "no game", "mend it")])
     assert [column.name for column in found.schema.columns] == ["partition", "problem", "cure"]
     assert [row.data for row in found.records] == [
@@ -74,13 +74,13 @@ def test_the_table_has_the_partition_then_the_problem_then_the_cure(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("each", "rows"), [(10, 200), (700, 57), (39_990, 1), (50_000, 0)])
-def test_the_table_is_bounded_in_rows_and_characters(tmp_path: Path, each: int, rows: int) -> None:
+def test_the_table_is_bounded_in_rows_and_characters(tmp_path, each, rows):
     found = table_of(tmp_path, [Verdict(f"{n:04}", "", "x" * (each - 4)) for n in range(300)])
     assert len(found.records) == rows
     assert sum(len(unbroken(text)) for row in found.records for text in row.data.values()) <= 40_000
 
 
-def test_an_asset_without_partitions_has_a_row_of_its_own(tmp_path: Path) -> None:
+def test_an_asset_without_partitions_has_a_row_of_its_own(tmp_path):
     found = table_of(tmp_path, [Verdict("", "", "no game", "mend it")])
     assert found.records[0].data["partition"] == "(the asset)"
     evaluation = dg.AssetCheckEvaluation(
@@ -89,9 +89,7 @@ def test_an_asset_without_partitions_has_a_row_of_its_own(tmp_path: Path) -> Non
     assert findings_in(evaluation) == {"": ("no game", "mend it")}
 
 
-def test_a_long_name_in_a_problem_can_be_broken_and_a_key_and_a_command_cannot(
-    tmp_path: Path,
-) -> None:
+def test_a_long_name_in_a_problem_can_be_broken_and_a_key_and_a_command_cannot(tmp_path):
     file = "drops/macroxue/broken/depth06_worker00_seed0000000090_game000000.jsonl.gz"
     key = "a_key_of_a_partition_that_is_long"
     cure = f"gristmill retire {key}"
@@ -106,14 +104,12 @@ def test_a_long_name_in_a_problem_can_be_broken_and_a_key_and_a_command_cannot(
 
 
 @pytest.mark.parametrize(("length", "breaks"), [(80, 0), (81, 1), (240, 2)])
-def test_the_description_keeps_a_path_whole_that_fits_one_line(
-    tmp_path: Path, length: int, breaks: int
-) -> None:
+def test_the_description_keeps_a_path_whole_that_fits_one_line(tmp_path, length, breaks):
     state = state_after(tmp_path, [Verdict("", "", "x" * length)])
     assert state.description.count("\N{ZERO WIDTH SPACE}") == breaks
 
 
-def test_only_two_numbers_are_plotted_and_a_run_has_one_row(tmp_path: Path) -> None:
+def test_only_two_numbers_are_plotted_and_a_run_has_one_row(tmp_path):
     state = state_after(tmp_path, [Verdict("", "", None)])
     assert state.metadata == {FALLING_SHORT: 0, "partitions": 1}
     looked = Looked({"a": "v", "b": "v"}, [("b", Violation("law", "b", "is odd"))])
@@ -675,9 +671,7 @@ def without_target(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluations, "HAS_TARGET", False)
 
 
-def test_dagster_does_not_keep_a_second_evaluation_of_a_partition_without_a_run(
-    instance: dg.DagsterInstance,
-) -> None:
+def test_dagster_does_not_keep_a_second_evaluation_of_a_partition_without_a_run(instance):
     """If this fails: Dagster's own partitioned checks may carry now. Try them in the UI: the
     badge, the lineage and a partition without a verdict, and the time of 12,000 pairs.
     """
@@ -689,7 +683,7 @@ def test_dagster_does_not_keep_a_second_evaluation_of_a_partition_without_a_run(
         instance.report_runless_asset_event(again)
 
 
-def test_this_release_of_dagster_has_targets_of_evaluations(instance: dg.DagsterInstance) -> None:
+def test_this_release_of_dagster_has_targets_of_evaluations(instance):
     """If this fails: find where the class went, and import it from there."""
     assert evaluations.HAS_TARGET
     assert evaluations.newest_target(instance, RAW.key) is None
@@ -706,9 +700,7 @@ def test_this_release_of_dagster_has_targets_of_evaluations(instance: dg.Dagster
 
 
 @pytest.mark.usefixtures("without_target")
-def test_without_targets_a_check_is_reported_without_one_and_once(
-    instance: dg.DagsterInstance,
-) -> None:
+def test_without_targets_a_check_is_reported_without_one_and_once(instance):
     assert not evaluations.HAS_TARGET
     instance.report_runless_asset_event(dg.AssetMaterialization(RAW.key, partition="d1"))
     assert evaluations.newest_target(instance, RAW.key) is None
@@ -720,7 +712,7 @@ def test_without_targets_a_check_is_reported_without_one_and_once(
 
 
 @pytest.mark.slow
-def test_without_targets_the_code_location_is_loaded() -> None:
+def test_without_targets_the_code_location_is_loaded():
     program = (
         f"import dagster, {PLACE} as place\n"
         "del place.AssetCheckEvaluationTargetMaterializationData\n"
@@ -735,7 +727,7 @@ def test_without_targets_the_code_location_is_loaded() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_what_dagster_does_not_export_is_imported_by_two_modules_alone() -> None:
+def test_what_dagster_does_not_export_is_imported_by_two_modules_alone():
     found = {
         name
         for name, forms in imports(CHECKOUT).items()

@@ -95,9 +95,7 @@ def rejected(lake: Lake) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_every_game_of_a_collection_is_the_one_that_python_chess_reads(
-    build: Any, lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_every_game_of_a_collection_is_the_one_that_python_chess_reads(build, lake, instance):
     drop = mine(lake)
     assert register(instance, lake, INBOX) == []
     assert build("mine").success
@@ -125,9 +123,7 @@ def test_every_game_of_a_collection_is_the_one_that_python_chess_reads(
     }  # fmt: skip
 
 
-def test_games_are_traced_to_their_file_of_the_drop(
-    build: Any, lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_games_are_traced_to_their_file_of_the_drop(build, lake, instance):
     drop = mine(lake)
     register(instance, lake, INBOX)
     assert build("mine").success
@@ -157,9 +153,7 @@ def test_games_are_traced_to_their_file_of_the_drop(
     assert str(raw.facts()["raw_file"]).startswith("drops/chess/mine/")
 
 
-def test_settings_of_a_collection_stand_in_its_drop_and_no_month_reads_them(
-    build: Any, lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_settings_of_a_collection_stand_in_its_drop_and_no_month_reads_them(build, lake, instance):
     drop = mine(lake, 'elo_floor = 2000\ntime_controls = ["rapid"]\n')
     write_month(lake.inbox("chess") / "a_2024-01.pgn", "2024-01", 20, 3)
     register(instance, lake, INBOX)
@@ -181,9 +175,7 @@ def test_settings_of_a_collection_stand_in_its_drop_and_no_month_reads_them(
     assert "unknown key" in failure(build("mine", [elite_pgn]))
 
 
-def test_one_name_for_several_files_is_refused(
-    build: Any, lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_one_name_for_several_files_is_refused(build, lake, instance):
     mine(lake)
     register(instance, lake, INBOX)
     assert build("mine", [elite_pgn]).success
@@ -192,9 +184,7 @@ def test_one_name_for_several_files_is_refused(
     )
 
 
-def test_a_collection_that_arrives_becomes_a_partition_with_a_run(
-    lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_a_collection_that_arrives_becomes_a_partition_with_a_run(lake, instance):
     mine(lake)
     tick = Ticks(INBOX, instance, lake)
     assert not tick().dynamic_partitions_requests
@@ -207,9 +197,7 @@ def test_a_collection_that_arrives_becomes_a_partition_with_a_run(
     assert tick().run_requests == []
 
 
-def test_a_collection_that_is_gone_is_named_and_its_artifacts_stay(
-    build: Any, lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_a_collection_that_is_gone_is_named_and_its_artifacts_stay(build, lake, instance):
     drop = mine(lake)
     write_month(lake.inbox("chess") / "a_2024-01.pgn", "2024-01", 20, 3)
     register(instance, lake, INBOX)
@@ -238,9 +226,7 @@ def raw_drop_before() -> None:
     """The drops with the partitions of the version before."""
 
 
-def test_months_of_the_version_before_stay_materialized_and_are_not_built_again(
-    lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_months_of_the_version_before_stay_materialized_and_are_not_built_again(lake, instance):
     for month in ("2024-01", "2024-03"):
         dg.materialize([valid_games_before], instance=instance, partition_key=month)
     dg.materialize([raw_drop_before], instance=instance, partition_key="2024-01")

@@ -1,7 +1,5 @@
 """The months of chess, and the schedule that downloads them."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Puzzles through Dagster: recipes to datasets, with their records and checks."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,7 +39,7 @@ def record(lake: Lake, name: str) -> provenance.Record:
     return provenance.read_record(lake.root / "puzzles" / name / provenance.RECORD)
 
 
-def test_equal_tasks_are_noteworthy_and_named_in_the_event(build: Build, lake: Lake) -> None:
+def test_equal_tasks_are_noteworthy_and_named_in_the_event(build, lake):
     folder = put_tasks(lake, "tasks")
     (task,) = (folder / "training").iterdir()
     shutil.copy(task, folder / "training" / "again.json")
@@ -55,9 +53,7 @@ def test_equal_tasks_are_noteworthy_and_named_in_the_event(build: Build, lake: L
     assert record(lake, "mine").counts["equal_tasks"] == 1
 
 
-def test_a_recipe_of_games_becomes_a_dataset_with_record_and_checks(
-    build: Build, lake: Lake
-) -> None:
+def test_a_recipe_of_games_becomes_a_dataset_with_record_and_checks(build, lake):
     put_recipe(lake, "games", "domino", num_games=20, num_aug=1)
     result = build("domino", "games")
     assert result.success, failure(result)
@@ -80,9 +76,7 @@ def test_a_recipe_of_games_becomes_a_dataset_with_record_and_checks(
 
 
 @pytest.mark.slow
-def test_a_dataset_of_before_with_a_report_is_intact_and_read(
-    build: Build, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dataset_of_before_with_a_report_is_intact_and_read(build, lake, monkeypatch):
     """Versions up to 0.9 wrote `report.html`, which is no payload."""
 
     def with_report(*args: Any) -> Summary:
@@ -104,8 +98,8 @@ def test_a_dataset_of_before_with_a_report_is_intact_and_read(
 
 
 def test_settings_of_the_launchpad_come_before_the_recipe_and_that_before_the_data_root(
-    build: Build, lake: Lake
-) -> None:
+    build, lake
+):
     put_recipe(lake, "games", "domino", num_games=20)
     (lake.root / "gristmill.toml").write_text(
         '[puzzles.domino]\nnum_games = 5\nnum_aug = 1\ndtype = "uint8"\n'
@@ -118,7 +112,7 @@ def test_settings_of_the_launchpad_come_before_the_recipe_and_that_before_the_da
     assert inputs.dtype == np.int32
 
 
-def test_the_files_of_all_sources_are_inputs_of_the_record(build: Build, lake: Lake) -> None:
+def test_the_files_of_all_sources_are_inputs_of_the_record(build, lake):
     put_tasks(lake, "one")
     put_tasks(lake, "two/corpus")
     (lake.inbox("puzzles") / "two/corpus/README.md").write_text("no task")
@@ -137,9 +131,7 @@ def test_the_files_of_all_sources_are_inputs_of_the_record(build: Build, lake: L
     assert record(lake, "both").data_version != first
 
 
-def test_a_task_that_comes_while_its_drop_is_read_is_not_built_unseen(
-    build: Build, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_that_comes_while_its_drop_is_read_is_not_built_unseen(build, lake, monkeypatch):
     put_tasks(lake, "tasks")
     put_recipe(lake, "mine", "arc", ["tasks"], num_aug=0)
     real = builds._make
@@ -153,12 +145,12 @@ def test_a_task_that_comes_while_its_drop_is_read_is_not_built_unseen(
     assert not (lake.root / "puzzles/mine").exists()
 
 
-def test_a_recipe_without_its_drop_is_not_built_and_does_not_fail(build: Build) -> None:
+def test_a_recipe_without_its_drop_is_not_built_and_does_not_fail(build):
     reason = not_built(build("arc", "arc-aug-1000"))
     assert "waits for drops/puzzles/arc_agi, drops/puzzles/concept_arc/corpus" in reason
 
 
-def test_a_published_name_is_not_given_to_another_kind(build: Build, lake: Lake) -> None:
+def test_a_published_name_is_not_given_to_another_kind(build, lake):
     put_tasks(lake, "tasks")
     put_recipe(lake, "mine", "domino", num_games=5)
     assert build("domino", "mine").success
@@ -168,7 +160,7 @@ def test_a_published_name_is_not_given_to_another_kind(build: Build, lake: Lake)
     assert record(lake, "mine") == before
 
 
-def test_a_damaged_dataset_fails_its_checks_and_no_other(build: Build, lake: Lake) -> None:
+def test_a_damaged_dataset_fails_its_checks_and_no_other(build, lake):
     for name in ("one", "two"):
         put_recipe(lake, name, "domino", num_games=5)
         assert build("domino", name).success
@@ -181,16 +173,14 @@ def test_a_damaged_dataset_fails_its_checks_and_no_other(build: Build, lake: Lak
     assert provenance.verify(lake.root / "puzzles/two") == []
 
 
-def test_names_of_built_in_recipes_are_partitions_of_their_kind_alone() -> None:
+def test_names_of_built_in_recipes_are_partitions_of_their_kind_alone():
     every = [name for names in BUILT_IN_KEYS.values() for name in names]
     assert len(every) == len(set(every))
     assert set(BUILT_IN_KEYS) == {each.partitions_def.name for each in built_by("puzzles").values()}
 
 
 @pytest.mark.slow
-def test_two_builds_of_the_samples_in_other_orders_have_equal_data_versions(
-    build: Build, lake: Lake
-) -> None:
+def test_two_builds_of_the_samples_in_other_orders_have_equal_data_versions(build, lake):
     write_samples(lake.root)
     names = {kind: f"{kind}-sample" for kind in ("arc", "sudoku", "maze", "domino", "grid")}
     versions = {}
@@ -216,13 +206,13 @@ def test_two_builds_of_the_samples_in_other_orders_have_equal_data_versions(
         assert record(lake, name).data_version == versions[kind]
 
 
-def test_a_build_without_its_source_says_so_at_once(lake: Lake) -> None:
+def test_a_build_without_its_source_says_so_at_once(lake):
     with pytest.raises(NothingToBuild, match="drops/puzzles/sudoku-extreme"):
         definitions.build_of("puzzles/sudoku", lake, "sudoku-extreme-full")
     assert drops.INBOX == "puzzles"
 
 
-def test_a_dataset_that_cannot_fit_on_the_disk_is_not_begun(build: Build, lake: Lake) -> None:
+def test_a_dataset_that_cannot_fit_on_the_disk_is_not_begun(build, lake):
     put_recipe(lake, "games", "domino", num_games=10**8, num_aug=10**6)
     assert "games: needs about" in failure(build("domino", "games"))
     assert not (lake.root / "puzzles/games").exists()

@@ -1,7 +1,5 @@
 """The inboxes of puzzles: which runs a raw drop and a recipe file start, tick by tick."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import dagster as dg
@@ -45,9 +43,7 @@ def keys(instance: dg.DagsterInstance, kind: str) -> set[str]:
     return set(instance.get_dynamic_partitions(f"puzzles_{kind}_recipes"))
 
 
-def test_a_drop_starts_the_recipes_whose_sources_are_then_all_there(
-    look: Tick, lake: Lake, instance
-) -> None:
+def test_a_drop_starts_the_recipes_whose_sources_are_then_all_there(look, lake, instance):
     put_tasks(lake, "arc_agi")
     put_recipe(lake, "alone", "arc", ["arc_agi"])
     look()
@@ -63,7 +59,7 @@ def test_a_drop_starts_the_recipes_whose_sources_are_then_all_there(
     assert list(instance.get_dynamic_partitions("puzzles_recipes")) == ["alone"]
 
 
-def test_a_recipe_that_comes_after_its_drop_starts(look: Tick, lake: Lake, instance) -> None:
+def test_a_recipe_that_comes_after_its_drop_starts(look, lake, instance):
     put_tasks(lake, "tasks")
     assert look() + look() == []
     assert list(instance.get_dynamic_partitions("puzzles_sources")) == []  # nothing reads it
@@ -75,13 +71,13 @@ def test_a_recipe_that_comes_after_its_drop_starts(look: Tick, lake: Lake, insta
     assert look() == [("puzzles/arc", "late")]
 
 
-def test_a_recipe_of_games_needs_no_drop(look: Tick, lake: Lake, instance) -> None:
+def test_a_recipe_of_games_needs_no_drop(look, lake, instance):
     put_recipe(lake, "games", "domino", num_games=5)
     look()
     assert look() == [("puzzles/domino", "games")]
 
 
-def test_a_drop_that_is_still_arriving_starts_nothing_by_another(look: Tick, lake: Lake) -> None:
+def test_a_drop_that_is_still_arriving_starts_nothing_by_another(look, lake):
     put_tasks(lake, "arc_agi")
     look()
     put_tasks(lake, "concept_arc/corpus")
@@ -90,7 +86,7 @@ def test_a_drop_that_is_still_arriving_starts_nothing_by_another(look: Tick, lak
     assert look() == [("puzzles/arc", "arc-aug-20")]
 
 
-def test_arc_alone_is_not_built_beside_the_dataset_that_takes_it_in(look: Tick, lake: Lake) -> None:
+def test_arc_alone_is_not_built_beside_the_dataset_that_takes_it_in(look, lake):
     for name in ("arc_agi", "concept_arc/corpus"):
         put_tasks(lake, name)
     look()
@@ -105,7 +101,7 @@ def test_arc_alone_is_not_built_beside_the_dataset_that_takes_it_in(look: Tick, 
     assert sorted(look()) == [("puzzles/arc", "arc-1-aug-20"), ("puzzles/arc", "arc-aug-20")]
 
 
-def test_a_thousand_augmentations_are_built_for_who_asks(look: Tick, lake: Lake) -> None:
+def test_a_thousand_augmentations_are_built_for_who_asks(look, lake):
     put_tasks(lake, "arc_agi")
     look()
     assert look() == [("puzzles/arc", "arc-1-aug-20")]
@@ -121,7 +117,7 @@ def test_a_thousand_augmentations_are_built_for_who_asks(look: Tick, lake: Lake)
     assert "arc-aug-1000" in wanted(lake)
 
 
-def test_a_replaced_drop_starts_its_recipes_again(look: Tick, lake: Lake) -> None:
+def test_a_replaced_drop_starts_its_recipes_again(look, lake):
     put_tasks(lake, "tasks")
     put_recipe(lake, "mine", "arc", ["tasks"])
     look(), look()
@@ -130,7 +126,7 @@ def test_a_replaced_drop_starts_its_recipes_again(look: Tick, lake: Lake) -> Non
     assert look() == [("puzzles/arc", "mine")]
 
 
-def test_the_command_registers_recipe_files_and_drops(lake: Lake, instance) -> None:
+def test_the_command_registers_recipe_files_and_drops(lake, instance):
     put_tasks(lake, "tasks")
     put_recipe(lake, "mine", "arc", ["tasks"])
     put_recipe(lake, "arc-aug-20", "sudoku", ["tasks"])
@@ -144,7 +140,7 @@ def test_the_command_registers_recipe_files_and_drops(lake: Lake, instance) -> N
     assert list(instance.get_dynamic_partitions("puzzles_sources")) == ["tasks"]
 
 
-def test_a_drop_with_a_table_of_settings_is_refused(lake: Lake) -> None:
+def test_a_drop_with_a_table_of_settings_is_refused(lake):
     folder = put_tasks(lake, "tasks")
     (folder / "gristmill.toml").write_text("[puzzles.arc]\nnum_aug = 3\n")
     found = lake.judged("puzzles", folder)

@@ -58,9 +58,7 @@ def instance(lake: Lake) -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.mark.parametrize(("kind", "name"), EXPECTED, ids=str)
-def test_real_puzzles_are_published_without_a_finding(
-    lake: Lake, instance: dg.DagsterInstance, kind: str, name: str
-) -> None:
+def test_real_puzzles_are_published_without_a_finding(lake, instance, kind, name):
     instance.add_dynamic_partitions(f"puzzles_{kind}_recipes", [name])
     assets = [*FAMILY.assets, *FAMILY.checks]
     result = materialized(built(f"puzzles/{kind}"), assets, lake, instance, name)

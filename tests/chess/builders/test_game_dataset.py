@@ -2,9 +2,8 @@
 
 import json
 import shutil
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ from tests.chess.builders.chain import digests, live_row, rows
 
 
 @pytest.mark.parametrize("field", ["moves", "moves_uci"])
-def test_rows_with_either_field_of_moves(valid: Path, tmp_path: Path, field: str) -> None:
+def test_rows_with_either_field_of_moves(valid, tmp_path, field):
     lines = []
     for row in rows(valid / "valid_games.jsonl"):
         del row["moves_uci" if field == "moves" else "moves"]
@@ -51,7 +50,7 @@ def test_rows_with_either_field_of_moves(valid: Path, tmp_path: Path, field: str
     assert digests(tmp_path / "bare_cache") == found
 
 
-def test_games_without_packed_moves_give_the_other_files_alone(valid: Path, tmp_path: Path) -> None:
+def test_games_without_packed_moves_give_the_other_files_alone(valid, tmp_path):
     """Months that were validated before keep their bytes."""
     shutil.copytree(valid, tmp_path / "before")
     (tmp_path / "before/sidecar/games.moves.u16.bin").unlink()
@@ -69,9 +68,7 @@ def test_games_without_packed_moves_give_the_other_files_alone(valid: Path, tmp_
 @pytest.mark.parametrize(
     ("kind", "taken"), [("decisive", "WB"), ("finished", "WDB"), ("all", "WDB?")]
 )
-def test_each_kind_of_games_takes_its_ends(
-    tmp_path: Path, kind: Literal["decisive", "finished", "all"], taken: str
-) -> None:
+def test_each_kind_of_games_takes_its_ends(tmp_path, kind, taken):
     path = tmp_path / "valid_games.jsonl"
     of_sides = [{**live_row(winner_side=side), "game_id": side} for side in "?WDB"]
     path.write_text("".join(json.dumps(row) + "\n" for row in of_sides))
@@ -103,8 +100,8 @@ def test_each_kind_of_games_takes_its_ends(
     ],
 )
 def test_unusual_fields_are_read_alike_in_every_form_of_row(
-    tmp_path: Path, separators: tuple[str, str], field: str, value: object, expected: object
-) -> None:
+    tmp_path, separators, field, value, expected
+):
     path = tmp_path / "valid_games.jsonl"
     moves = live_row()["moves_uci"]
     row = {"game_id": "x", "source_file": "s.pgn", "headers": {}, "result": "1-0"}
@@ -116,7 +113,7 @@ def test_unusual_fields_are_read_alike_in_every_form_of_row(
 
 
 @pytest.mark.parametrize("line", ["{nonsense", "[1]", '{"moves": ["é"]}', '{"moves": ["a b"]}'])
-def test_rows_that_cannot_be_read_are_named(tmp_path: Path, line: str) -> None:
+def test_rows_that_cannot_be_read_are_named(tmp_path, line):
     path = tmp_path / "valid_games.jsonl"
     path.write_text((json.dumps(live_row()) + "\n\n") * 30 + line + "\n")
     for share_bytes in (1, 1000, 1 << 20):
@@ -127,7 +124,7 @@ def test_rows_that_cannot_be_read_are_named(tmp_path: Path, line: str) -> None:
         assert "valid_games.jsonl:31: " in str(caught.value)
 
 
-def test_empty_input_and_empty_splits_give_empty_files(tmp_path: Path) -> None:
+def test_empty_input_and_empty_splits_give_empty_files(tmp_path):
     (tmp_path / "in").mkdir()
     path = tmp_path / "in" / "valid_games.jsonl"
     for name, text in (("none", ""), ("one", json.dumps(live_row()) + "\n")):
@@ -143,7 +140,7 @@ def test_empty_input_and_empty_splits_give_empty_files(tmp_path: Path) -> None:
         build_splice_dataset(path, tmp_path / f"{name}_splice")
 
 
-def test_a_dataset_that_changed_under_its_sidecar_is_refused(valid: Path, tmp_path: Path) -> None:
+def test_a_dataset_that_changed_under_its_sidecar_is_refused(valid, tmp_path):
     build_game_dataset(valid, tmp_path / "d")
     path = tmp_path / "d" / "train.jsonl"
     path.write_bytes(path.read_bytes().replace(b"1-0", b"0-1", 1))
@@ -151,7 +148,7 @@ def test_a_dataset_that_changed_under_its_sidecar_is_refused(valid: Path, tmp_pa
         build_splice_cache(tmp_path / "d", tmp_path / "c")
 
 
-def test_files_name_the_folder_where_they_are_published(valid: Path, tmp_path: Path) -> None:
+def test_files_name_the_folder_where_they_are_published(valid, tmp_path):
     home = tmp_path / "lake" / "elite_2024-01_game"
     build_game_dataset(valid, tmp_path / "staged", published=home)
     assert json.loads((tmp_path / "staged" / "stats.json").read_text())["output_dir"] == str(home)
@@ -165,9 +162,7 @@ def test_files_name_the_folder_where_they_are_published(valid: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(("cap", "k", "min_context", "min_target"), [(0, 4, 8, 1), (5, 3, 3, 2)])
-def test_legacy_rows_are_those_of_simple_loops(
-    valid: Path, tmp_path: Path, cap: int, k: int, min_context: int, min_target: int
-) -> None:
+def test_legacy_rows_are_those_of_simple_loops(valid, tmp_path, cap, k, min_context, min_target):
     config = SpliceConfig(
         k=k,
         min_context=min_context,
@@ -188,7 +183,7 @@ def test_legacy_rows_are_those_of_simple_loops(
         assert expected
 
 
-def test_samples_are_counted_by_the_moves_that_are_left_up_to_10_up_to_20_and_more() -> None:
+def test_samples_are_counted_by_the_moves_that_are_left_up_to_10_up_to_20_and_more():
     left = np.array([0, 10, 11, 20, 21, 60])
     samples: Any = SimpleNamespace(
         game=np.zeros(6, np.int64), indices=99 - left, plies=np.array([100]), starts=np.array([0])
@@ -199,9 +194,7 @@ def test_samples_are_counted_by_the_moves_that_are_left_up_to_10_up_to_20_and_mo
     assert counts["left"] == {"<=10": 2, "11-20": 2, ">20": 2}
 
 
-def test_every_builder_reports_its_bytes_or_games_up_to_the_total(
-    month: Path, tmp_path: Path
-) -> None:
+def test_every_builder_reports_its_bytes_or_games_up_to_the_total(month, tmp_path):
     stages: dict[str, list[Report]] = {}
     progress = Progress(lambda report: stages.setdefault(report.stage, []).append(report), 0.0)
     valid, game = tmp_path / "valid", tmp_path / "game"

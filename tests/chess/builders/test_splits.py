@@ -1,13 +1,10 @@
 """Splits of games, games that equal an earlier one, and subsets that keep their strata."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,7 +37,7 @@ from tests.chess.builders.chain import digests, live_row, rows
 
 
 @pytest.mark.real
-def test_no_leakage_between_real_files_that_share_games(real: Path, tmp_path: Path) -> None:
+def test_no_leakage_between_real_files_that_share_games(real, tmp_path):
     pgns = [real / "pgn" / f"pgnmentor_{name}.pgn" for name in ("Ding", "Caruana")]
     summary = validate(pgns, tmp_path / "v")
     assert summary.duplicate_games > 20
@@ -80,7 +77,7 @@ def _openings(out: Path, plies: int) -> list[set[tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("plies", [1, 16, 22])
-def test_no_opening_is_in_two_splits_where_it_decides(tmp_path: Path, plies: int) -> None:
+def test_no_opening_is_in_two_splits_where_it_decides(tmp_path, plies):
     path = tmp_path / "valid_games.jsonl"
     every = _with_twins(path, 60)
     build_game_dataset(path, tmp_path / "moves_game")
@@ -111,7 +108,7 @@ def test_no_opening_is_in_two_splits_where_it_decides(tmp_path: Path, plies: int
     assert params["seed"] == 7
 
 
-def test_a_game_shorter_than_the_opening_is_placed_by_all_its_moves(tmp_path: Path) -> None:
+def test_a_game_shorter_than_the_opening_is_placed_by_all_its_moves(tmp_path):
     path = tmp_path / "valid_games.jsonl"
     _with_twins(path, 60)
     build_game_dataset(path, tmp_path / "moves_game")
@@ -122,7 +119,7 @@ def test_a_game_shorter_than_the_opening_is_placed_by_all_its_moves(tmp_path: Pa
         assert placed == (tmp_path / "moves_game" / f"{split}.jsonl").read_bytes()
 
 
-def test_another_seed_gives_another_split(valid: Path, tmp_path: Path) -> None:
+def test_another_seed_gives_another_split(valid, tmp_path):
     build_game_dataset(valid, tmp_path / "a", GameConfig(seed=7))
     build_game_dataset(valid, tmp_path / "b", GameConfig(seed=8))
     assert (tmp_path / "a" / "val.jsonl").read_bytes() != (
@@ -138,7 +135,7 @@ def test_another_seed_gives_another_split(valid: Path, tmp_path: Path) -> None:
         live_row(headers={"Event": "Lichess Bot Live"}),
     ],
 )
-def test_live_bot_games_are_refused(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_live_bot_games_are_refused(tmp_path, row):
     path = tmp_path / "valid_games.jsonl"
     path.write_text(json.dumps(live_row(headers={"LichessGameId": ""})) + "\n" + json.dumps(row))
     for build, allow in (
@@ -154,7 +151,7 @@ def test_live_bot_games_are_refused(tmp_path: Path, row: dict[str, Any]) -> None
         assert made.count("e2e4") >= 2
 
 
-def test_an_archive_of_live_games_is_refused_by_its_path(tmp_path: Path) -> None:
+def test_an_archive_of_live_games_is_refused_by_its_path(tmp_path):
     home = tmp_path / "Lichess_Bot_Archive"
     home.mkdir()
     path = home / "valid_games.jsonl"
@@ -163,9 +160,7 @@ def test_an_archive_of_live_games_is_refused_by_its_path(tmp_path: Path) -> None
         build_game_dataset(path, tmp_path / "out")
 
 
-def test_a_split_that_leaks_is_not_built(
-    valid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_split_that_leaks_is_not_built(valid, tmp_path, monkeypatch):
     def by_place(batch: RowBatch, *_: object) -> NDArray[np.uint8]:
         return (np.arange(len(batch.columns)) % 2).astype(np.uint8)
 
@@ -201,7 +196,7 @@ def month(tmp_path: Path, text: str) -> tuple[Path, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("moves", FORMS)
-def test_valid_games_without_a_player_are_flagged_and_counted(tmp_path: Path, moves: str) -> None:
+def test_valid_games_without_a_player_are_flagged_and_counted(tmp_path, moves):
     missing: list[dict[str, str | None]] = [
         {"White": None, "Black": None}, {"White": "?", "Black": "?"}, {"White": ""},
         {"Black": None}, {"White": "?", "Event": "J\u00fcrgen"},
@@ -217,7 +212,7 @@ def test_valid_games_without_a_player_are_flagged_and_counted(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("moves", FORMS)
-def test_dates_outside_the_month_are_counted_and_noted(tmp_path: Path, moves: str) -> None:
+def test_dates_outside_the_month_are_counted_and_noted(tmp_path, moves):
     inside: list[dict[str, str | None]] = [
         {}, {"UTCDate": "2024.02.??"}, {"UTCDate": "????.??.??", "Date": "2024.02.29"},
         {"UTCDate": None}, {"UTCDate": None, "Date": "2023.??.??"}, {"Date": "2020.01.01"},
@@ -241,14 +236,14 @@ def test_dates_outside_the_month_are_counted_and_noted(tmp_path: Path, moves: st
     assert named.games_outside_month == 0
 
 
-def test_a_month_without_such_games_has_no_word_of_them(tmp_path: Path) -> None:
+def test_a_month_without_such_games_has_no_word_of_them(tmp_path):
     valid, summary = month(tmp_path, game() + game(White="C"))
     assert list(summary)[-3:] == ["compat", "flag_counts", "duplicate_games"]
     assert summary["duplicate_games"] == 1
     assert list(validated_notes(valid)) == []
 
 
-def test_equal_games_are_counted_noted_and_dropped_if_asked(tmp_path: Path) -> None:
+def test_equal_games_are_counted_noted_and_dropped_if_asked(tmp_path):
     """The first of the equal games that can be spliced is taken; a draw is none of them."""
     games = [game(result="1/2-1/2"), game(), game(White="C"), game(), game(White="C"), game()]
     valid, summary = month(tmp_path, "".join(games))
@@ -284,7 +279,7 @@ def test_equal_games_are_counted_noted_and_dropped_if_asked(tmp_path: Path) -> N
     assert listed == (tmp_path / "1_game/dropped_games.csv").read_bytes()
 
 
-def test_rows_without_an_id_are_all_taken(tmp_path: Path) -> None:
+def test_rows_without_an_id_are_all_taken(tmp_path):
     moves = ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6", "b5a4", "g8f6", "e1g1", "f8e7"]
     line = json.dumps({"game_id": "", "winner_side": "W", "moves": moves}) + "\n"
     (tmp_path / "valid_games.jsonl").write_text(line * 3)
@@ -294,7 +289,7 @@ def test_rows_without_an_id_are_all_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", ";c\n", "Some words\n\nof a person\n", "{c}\n\n*\n"])
-def test_a_file_without_a_game_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_game_is_refused(tmp_path, text):
     pgn = tmp_path / "x.pgn"
     pgn.write_text(text)
     with pytest.raises(BadInput, match=r"x\.pgn: holds no game: no tag and no move.*bring a PGN"):
@@ -359,9 +354,7 @@ CONFIGS = {
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_subset_has_the_shares_that_were_asked_for_and_rows_as_they_were(
-    home: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_subset_has_the_shares_that_were_asked_for_and_rows_as_they_were(home, tmp_path, name):
     config, source = CONFIGS[name], home / CONFIGS[name].of
     out = tmp_path / "out"
     summary = build_subset(source, out, config)
@@ -381,7 +374,7 @@ def test_a_subset_has_the_shares_that_were_asked_for_and_rows_as_they_were(
     assert list(subset_laws(Subject(out))) == []
 
 
-def test_the_vocabulary_is_a_table_of_the_moves_of_train(home: Path, tmp_path: Path) -> None:
+def test_the_vocabulary_is_a_table_of_the_moves_of_train(home, tmp_path):
     out = tmp_path / "out"
     build_subset(home / "games", out, CONFIGS["kept"])
     words = Counter(move for line in lines(out, "train") for move in json.loads(line)["moves"])
@@ -394,9 +387,7 @@ def test_the_vocabulary_is_a_table_of_the_moves_of_train(home: Path, tmp_path: P
     assert min(len(samples[n].context) for n in range(len(samples))) == 4
 
 
-def test_a_larger_subset_holds_a_smaller_one_and_a_seed_changes_it(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_larger_subset_holds_a_smaller_one_and_a_seed_changes_it(home, tmp_path):
     def taken(name: str, **config: Any) -> set[bytes]:
         build_subset(home / "games", tmp_path / name, SubsetConfig(by=("result",), **config))
         return set(lines(tmp_path / name, "train"))
@@ -418,11 +409,11 @@ def test_a_larger_subset_holds_a_smaller_one_and_a_seed_changes_it(
         ({}, 5, True, {}),
     ],
 )
-def test_shares(sizes: Any, most: int, is_equal: bool, expected: Any) -> None:
+def test_shares(sizes, most, is_equal, expected):
     assert shares(sizes, most, is_equal) == expected
 
 
-def test_bad_input_names_file_and_cure(home: Path, tmp_path: Path) -> None:
+def test_bad_input_names_file_and_cure(home, tmp_path):
     by_elo = SubsetConfig(of="rows", train=3, by=("elo",))
     with pytest.raises(BadInput, match=r"train.jsonl: has no ratings: take games, with keep_head"):
         build_subset(home / "rows", tmp_path / "a", by_elo)
@@ -458,9 +449,7 @@ def limit_raised(out: Path) -> None:
         (limit_raised, "subset_sized"),
     ],
 )
-def test_damage_breaks_a_law(
-    home: Path, tmp_path: Path, damage: Callable[[Path], None], law: str
-) -> None:
+def test_damage_breaks_a_law(home, tmp_path, damage, law):
     out = tmp_path / "out"
     build_subset(home / "games", out, SubsetConfig(train=40, by=("result",)))
     damage(out)

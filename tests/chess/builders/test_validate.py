@@ -2,8 +2,7 @@
 
 import csv
 import json
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -21,7 +20,7 @@ from tests.chess.generated_pgn import one_game
 
 
 @pytest.mark.slow
-def test_bytes_do_not_depend_on_workers_parts_or_ranges(month: Path, tmp_path: Path) -> None:
+def test_bytes_do_not_depend_on_workers_parts_or_ranges(month, tmp_path):
     one = chain([month], tmp_path / "one", 1, parts=False)
     assert chain([month], tmp_path / "kept", 2, parts=True) == one
     assert chain([month], tmp_path / "two", 2, parts=False) == one
@@ -33,9 +32,7 @@ def test_bytes_do_not_depend_on_workers_parts_or_ranges(month: Path, tmp_path: P
     assert not list((tmp_path / "two").rglob("*.part"))
 
 
-def test_a_killed_build_goes_on_with_its_parts(
-    month: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_build_goes_on_with_its_parts(month, tmp_path, monkeypatch):
     (tmp_path / "parts").mkdir()
     store = PartStore(tmp_path / "parts")
     config = ValidateConfig(share_bytes=12_000)
@@ -64,9 +61,7 @@ def test_a_killed_build_goes_on_with_its_parts(
     assert all(path.stat().st_mtime_ns == at for path, at in before.items())
 
 
-def test_ids_do_not_depend_on_the_file_and_games_keep_their_split(
-    month: Path, tmp_path: Path
-) -> None:
+def test_ids_do_not_depend_on_the_file_and_games_keep_their_split(month, tmp_path):
     elsewhere = tmp_path / "some where" / "other.pgn"
     elsewhere.parent.mkdir()
     # The same games in the reverse order, in another file, beside the first.
@@ -90,7 +85,7 @@ def test_ids_do_not_depend_on_the_file_and_games_keep_their_split(
         assert a
 
 
-def test_a_game_of_exactly_the_least_number_of_plies_is_valid(tmp_path: Path) -> None:
+def test_a_game_of_exactly_the_least_number_of_plies_is_valid(tmp_path):
     moves = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6"
     games = [moves, moves.removesuffix(" Nf6")]
     pgn = tmp_path / "two.pgn"
@@ -102,7 +97,7 @@ def test_a_game_of_exactly_the_least_number_of_plies_is_valid(tmp_path: Path) ->
     assert "too_short" in (tmp_path / "valid/invalid_games.csv").read_text()
 
 
-def test_unterminated_games_count_as_abandoned(tmp_path: Path) -> None:
+def test_unterminated_games_count_as_abandoned(tmp_path):
     pgn = tmp_path / "x.pgn"
     ends = ("Normal", "Time forfeit", "Unterminated", "Abandoned", "Rules infraction")
     tags = '[Result "1-0"]\n[Termination "{}"]\n'
@@ -126,7 +121,7 @@ def test_unterminated_games_count_as_abandoned(tmp_path: Path) -> None:
         ("3 min", "unknown"), ("\u0663", "unknown"), ("600\n", "unknown"),
     ],
 )  # fmt: skip
-def test_time_controls_of_lichess_and_chess_com_have_a_class(control: str, name: str) -> None:
+def test_time_controls_of_lichess_and_chess_com_have_a_class(control, name):
     assert time_class(control) == name
 
 
@@ -147,11 +142,11 @@ def test_time_controls_of_lichess_and_chess_com_have_a_class(control: str, name:
         ("A won by checkmate - game abandoned", "unknown"), ("A won on time\n", "unknown"),
     ],
 )  # fmt: skip
-def test_terminations_of_lichess_and_chess_com_have_a_class(termination: str, name: str) -> None:
+def test_terminations_of_lichess_and_chess_com_have_a_class(termination, name):
     assert end_class(termination) == name
 
 
-def test_an_archive_of_chess_com_is_filtered_as_one_of_lichess(tmp_path: Path) -> None:
+def test_an_archive_of_chess_com_is_filtered_as_one_of_lichess(tmp_path):
     pgn = tmp_path / "x.pgn"
     games = [
         ("600", "A won by resignation"), ("180+2", "B won on time"),
@@ -167,9 +162,7 @@ def test_an_archive_of_chess_com_is_filtered_as_one_of_lichess(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("compat", ["current", "reference"])
-def test_games_of_bots_are_rejected_if_asked(
-    tmp_path: Path, compat: Literal["current", "reference"]
-) -> None:
+def test_games_of_bots_are_rejected_if_asked(tmp_path, compat):
     """In the compiled reader's form and in that of the oracle; other reasons come first."""
     pgn = tmp_path / "x.pgn"
     titles = [("", "BOT"), ("GM", "IM"), ("bot", "GM"), ("BOT", ""), ("Bot X", ""), (" BOT", "")]
@@ -197,9 +190,7 @@ def test_games_of_bots_are_rejected_if_asked(
         ({"titles": ("GM",), "drop_bots": True}, "bot_player", set()),
     ],
 )
-def test_games_are_chosen_by_title_and_event(
-    tmp_path: Path, filters: dict[str, Any], reason: str, valid: set[int]
-) -> None:
+def test_games_are_chosen_by_title_and_event(tmp_path, filters, reason, valid):
     """In the compiled reader's form and in that of the oracle."""
     games = [
         ("BOT", "GM", "Rated blitz"),

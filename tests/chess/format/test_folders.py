@@ -21,8 +21,8 @@ def games_file(path: Path, keys: list[int]) -> Path:
 
 @pytest.mark.parametrize("keys_in_memory", [1, 2, 9, 1 << 20])
 def test_duplicates_and_shared_keys_are_counted_once_in_any_number_of_passes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys_in_memory: int
-) -> None:
+    tmp_path, monkeypatch, keys_in_memory
+):
     monkeypatch.setattr(folders, "_KEYS_IN_MEMORY", keys_in_memory)
     monkeypatch.setattr(folders, "_RECORDS_PER_READ", 2)
     files = [games_file(tmp_path / "a", FIRST), games_file(tmp_path / "b", SECOND)]
@@ -32,7 +32,7 @@ def test_duplicates_and_shared_keys_are_counted_once_in_any_number_of_passes(
     assert folders.count_shared([]) == 0
 
 
-def test_the_documented_split() -> None:  # docs/formats/chess.md#split-by-moves
+def test_the_documented_split():  # docs/formats/chess.md#split-by-moves
     keys = np.array([0xE72B54C42FF5CE1E], np.uint64)
     for train_ratio, val_ratio, split in ((0.8, 0.1, 0), (0.4572, 0.0001, 1), (0.4, 0.05, 2)):
         assert folders.split_of(keys, 7, train_ratio, val_ratio).tolist() == [split]

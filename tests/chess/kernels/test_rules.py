@@ -50,13 +50,13 @@ def perft(board: tuple[np.ndarray, ...], depth: int) -> int:
     return total
 
 
-def test_perft_of_the_start() -> None:
+def test_perft_of_the_start():
     board = new_board()[:4]
     reset(*board)
     assert [perft(board, depth) for depth in (1, 2, 3)] == [20, 400, 8902]
 
 
-def test_legal_moves_keys_and_phases_along_random_games() -> None:
+def test_legal_moves_keys_and_phases_along_random_games():
     dice = random.Random(4)
     found = np.empty(256, np.int64)
     same: dict[int, object] = {}
@@ -105,7 +105,7 @@ REPEATS = "Nf3 Nf6 Ng1 Ng8"
         ("e4 e5", ending.OPEN),
     ],
 )  # fmt: skip
-def test_endings(game: str, expected: int) -> None:
+def test_endings(game, expected):
     board = new_board()
     reset(*board[:4])
     board[4][0] = full_key(*board[:4])
@@ -126,7 +126,7 @@ def test_endings(game: str, expected: int) -> None:
     assert names[expected] == (plain, claimed)
 
 
-def test_moves_pack_and_unpack() -> None:
+def test_moves_pack_and_unpack():
     for origin in range(64):
         for target in range(64):
             for promotion in range(5):
@@ -137,7 +137,7 @@ def test_moves_pack_and_unpack() -> None:
         assert pack_move(text) == NO_MOVE
 
 
-def test_phases_stop_at_the_first_illegal_move() -> None:
+def test_phases_stop_at_the_first_illegal_move():
     start = ["e2e4", "e7e5", "g1f3"]
     for more in (["0000", "b8c6"], ["e5e4", "b8c6"], ["zz", "b8c6"], ["e8e7", "e2e3"]):
         codes = phase_codes([start + more])[0]
@@ -146,7 +146,7 @@ def test_phases_stop_at_the_first_illegal_move() -> None:
         assert codes[4] == 0
 
 
-def test_castling_spelled_as_the_king_taking_its_rook() -> None:
+def test_castling_spelled_as_the_king_taking_its_rook():
     game = ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6", "e1h1", "g8f6", "h1h2"]
     plain = [*game[:6], "e1g1", "g8f6", "g1h1"]
     assert phase_codes([plain, game, plain])[1] == python_chess.phase_codes(game)
@@ -191,9 +191,7 @@ def oracle_games(pgn: Path, text: str) -> int:
 
 
 @pytest.mark.parametrize(("seed", "count"), [(3, 15), pytest.param(4, 400, marks=pytest.mark.slow)])
-def test_positions_of_games_need_no_python_chess(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, count: int
-) -> None:
+def test_positions_of_games_need_no_python_chess(tmp_path, monkeypatch, seed, count):
     pgn, found = tmp_path / "x.pgn", positions(seed, count)
     text = "".join(game(fen, f"{moves} 1-0") for fen, moves in found)
     text += game(found[0][0], f"{found[0][1]} *", '[Site "J\u00fcrgen"]\n[Result "*"]\n')
@@ -204,7 +202,7 @@ def test_positions_of_games_need_no_python_chess(
     assert summary.reasons == {"fen_start": count + 2}
 
 
-def test_a_game_from_a_fen_is_rejected_by_the_tag_before_other_reasons(tmp_path: Path) -> None:
+def test_a_game_from_a_fen_is_rejected_by_the_tag_before_other_reasons(tmp_path):
     pgn = tmp_path / "x.pgn"
     mated = "1. f3 e5 2. g4 Qh4# 1-0"  # a result that the board contradicts, and few plies
     pgn.write_text(game(NO_LONG) + game(NO_LONG, mated) + game(NO_LONG, "1-0"))
@@ -263,7 +261,7 @@ def test_a_game_from_a_fen_is_rejected_by_the_tag_before_other_reasons(tmp_path:
         NO_LONG.replace("- 0 1", "- 00000 1"),
     ],
 )  # fmt: skip
-def test_python_chess_reads_a_fen_that_is_not_in_common_form(tmp_path: Path, fen: str) -> None:
+def test_python_chess_reads_a_fen_that_is_not_in_common_form(tmp_path, fen):
     assert oracle_games(tmp_path / "x.pgn", game(fen) + game(NO_LONG)) == 1
 
 
@@ -280,7 +278,7 @@ def test_python_chess_reads_a_fen_that_is_not_in_common_form(tmp_path: Path, fen
         ("7k/8/5K2/6Q1/8/8/8/8 w - - 0 1", "1. Qg7#"),
     ],
 )
-def test_rules_that_depend_on_the_fen(tmp_path: Path, fen: str, moves: str) -> None:
+def test_rules_that_depend_on_the_fen(tmp_path, fen, moves):
     assert oracle_games(tmp_path / "x.pgn", game(fen, f"{moves} 1/2-1/2")) == 0
 
 
@@ -294,15 +292,13 @@ def test_rules_that_depend_on_the_fen(tmp_path: Path, fen: str, moves: str) -> N
         ("7k/8/5K2/6Q1/8/8/8/8 w - - 0 1", "1. Qg7# Kh7"),
     ],
 )
-def test_the_tag_fen_comes_before_a_move_that_it_does_not_allow(
-    tmp_path: Path, fen: str, moves: str
-) -> None:
+def test_the_tag_fen_comes_before_a_move_that_it_does_not_allow(tmp_path, fen, moves):
     assert oracle_games(tmp_path / "x.pgn", game(fen, f"{moves} 1/2-1/2")) == 1
     lines = (tmp_path / "x.out" / "invalid_games.csv").read_text().splitlines()
     assert lines[1].startswith(f",x.pgn,fen_start,0,*,FEN {fen},")
 
 
-def test_changed_fens_are_read_alike(tmp_path: Path) -> None:
+def test_changed_fens_are_read_alike(tmp_path):
     dice, texts = random.Random(8), []
     for fen, moves in positions(9, 30):
         at = dice.randrange(len(fen))
@@ -326,7 +322,7 @@ def test_changed_fens_are_read_alike(tmp_path: Path) -> None:
         ('[Variant "Nonsense"]\n', 1),
     ],
 )
-def test_only_other_rules_need_python_chess(tmp_path: Path, tags: str, read: int) -> None:
+def test_only_other_rules_need_python_chess(tmp_path, tags, read):
     text = f'[Event "E"]\n{tags}[Result "1-0"]\n\n{MOVES}\n\n'
     assert oracle_games(tmp_path / "x.pgn", text) == read
 
@@ -335,9 +331,7 @@ def _variant(movetext: str, tags: str = "") -> str:
     return f'[Event "E"]\n[Variant "Atomic"]\n{tags}\n{movetext}\n\n'
 
 
-def test_the_moves_of_another_variant_are_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_moves_of_another_variant_are_not_read(tmp_path, monkeypatch):
     def no_move(*_: object, **__: object) -> object:
         raise AssertionError("a move was read")
 
@@ -358,7 +352,7 @@ def test_the_moves_of_another_variant_are_not_read(
         validate([pgn], tmp_path / "read")
 
 
-def test_the_words_of_the_movetext_are_in_the_id_of_another_variant(tmp_path: Path) -> None:
+def test_the_words_of_the_movetext_are_in_the_id_of_another_variant(tmp_path):
     pgn = tmp_path / "x.pgn"
     texts = (MOVES, MOVES.replace(" ", "\n"), f"{MOVES} {{ x }}")
     pgn.write_text("".join(_variant(text) for text in texts))
@@ -370,7 +364,7 @@ def test_the_words_of_the_movetext_are_in_the_id_of_another_variant(tmp_path: Pa
     assert wrapped == first != other
 
 
-def test_the_next_game_follows_one_of_another_variant(tmp_path: Path) -> None:
+def test_the_next_game_follows_one_of_another_variant(tmp_path):
     pgn, plain = tmp_path / "x.pgn", f'[Event "E"]\n[Result "1-0"]\n\n{MOVES}\n\n'
     parted = MOVES.replace(" 2.", "\n\n2.").replace("Nc6 3.", "Nc6\n \n3.")
     pgn.write_text(_variant(parted).rstrip() + "\n" + plain + _variant("") + plain)
@@ -398,9 +392,7 @@ def with_random(
     cap=st.integers(1, 40),
     seed=st.integers(0, 1 << 40),
 )
-def test_a_game_is_shuffled_as_python_does_it(
-    seed_of: Seed, games: list[tuple[int, str]], cap: int, seed: int
-) -> None:
+def test_a_game_is_shuffled_as_python_does_it(seed_of, games, cap, seed):
     samples, ids = [n for n, _ in games], [game_id for _, game_id in games]
     kept, indices = capped(np.array(samples), 8, cap, ids, seed, seed_of)
     assert kept.tolist() == [min(n, cap) for n in samples]
@@ -409,12 +401,12 @@ def test_a_game_is_shuffled_as_python_does_it(
 
 # A key of more words than the generator's state, one of no word, and the largest of one word.
 @pytest.mark.parametrize("number", [0, 1, (1 << 32) - 1, 1 << 32, 3 << (32 * 700)], ids=range(5))
-def test_seeds_of_any_size(number: int) -> None:
+def test_seeds_of_any_size(number):
     _, indices = capped(np.array([3000]), 8, 2999, ["a"], 0, lambda *_: number)
     assert indices.tolist() == with_random([3000], ["a"], 2999, 0, lambda *_: number)
 
 
-def test_the_seed_of_a_text_is_that_of_python() -> None:
+def test_the_seed_of_a_text_is_that_of_python():
     for game_id, text in (("g1", "7:g1"), ("", "7:unknown")):
         ours, theirs = random.Random(runtime_seed(7, game_id)), random.Random(text)
         assert ours.getstate() == theirs.getstate()

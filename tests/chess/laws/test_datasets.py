@@ -1,11 +1,8 @@
 """Laws of datasets, caches and legacy rows on damaged copies."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -174,16 +171,14 @@ LAWS = {"valid": validated_laws, "game": dataset_laws, CACHE: cache_laws, "splic
         ("splice", "phases_counted", stats(lambda s: s["split_phase_counts"].update(val={}))),
     ],
 )
-def test_damage_to_an_artifact_breaks_its_law(
-    copy: Path, folder: str, law: str, damage: Callable[[Path], object]
-) -> None:
+def test_damage_to_an_artifact_breaks_its_law(copy, folder, law, damage):
     damage(copy / folder)
     violations = list(LAWS[folder](Subject(copy / folder)))
     assert law in {violation.law for violation in violations}
     assert not any(f"{copy / folder}/" in violation.where for violation in violations)
 
 
-def test_a_dataset_of_finished_games_has_none_without_a_result(valid: Path, tmp_path: Path) -> None:
+def test_a_dataset_of_finished_games_has_none_without_a_result(valid, tmp_path):
     out = tmp_path / "finished"
     build_game_dataset(valid, out, GameConfig(games="finished"))
     assert list(dataset_laws(Subject(out))) == []
@@ -194,7 +189,7 @@ def test_a_dataset_of_finished_games_has_none_without_a_result(valid: Path, tmp_
     assert "games_decisive" not in {violation.law for violation in dataset_laws(Subject(out))}
 
 
-def test_a_game_in_the_split_of_another_opening_breaks_its_law(valid: Path, tmp_path: Path) -> None:
+def test_a_game_in_the_split_of_another_opening_breaks_its_law(valid, tmp_path):
     out = tmp_path / "opening"
     build_game_dataset(valid, out, GameConfig(split="opening", opening_plies=12))
     assert list(dataset_laws(Subject(out))) == []
@@ -205,15 +200,13 @@ def test_a_game_in_the_split_of_another_opening_breaks_its_law(valid: Path, tmp_
     assert {v.law for v in dataset_laws(Subject(out))} == {"split_of_opening", "no_leakage"}
 
 
-def test_a_shuffled_dataset_breaks_no_law(valid: Path, tmp_path: Path) -> None:
+def test_a_shuffled_dataset_breaks_no_law(valid, tmp_path):
     config = GameConfig(split="shuffle", games="all")
     build_game_dataset(valid, tmp_path / "shuffled", config)
     assert list(dataset_laws(Subject(tmp_path / "shuffled"))) == []
 
 
-def test_an_id_in_two_splits_of_a_shuffled_dataset_breaks_its_law(
-    valid: Path, tmp_path: Path
-) -> None:
+def test_an_id_in_two_splits_of_a_shuffled_dataset_breaks_its_law(valid, tmp_path):
     build_game_dataset(valid, tmp_path / "shuffled", GameConfig(split="shuffle"))
     copy_game_to_val(tmp_path / "shuffled")
     [violation] = dataset_laws(Subject(tmp_path / "shuffled"))
@@ -221,7 +214,7 @@ def test_an_id_in_two_splits_of_a_shuffled_dataset_breaks_its_law(
     assert f'"{violation.found}"' in (tmp_path / "shuffled" / "train.jsonl").read_text()
 
 
-def test_the_shortest_game_that_can_be_spliced_breaks_no_law(copy: Path) -> None:
+def test_the_shortest_game_that_can_be_spliced_breaks_no_law(copy):
     lines = (copy / "game" / "val.jsonl").read_text().splitlines()
     shortest = min(len(json.loads(line)["moves"]) for line in lines)
     for min_context, laws in ((shortest - 1, []), (shortest, ["games_spliceable"])):
@@ -233,7 +226,7 @@ def test_the_shortest_game_that_can_be_spliced_breaks_no_law(copy: Path) -> None
         assert broken == laws
 
 
-def test_a_dataset_of_another_program_needs_no_sidecar(copy: Path) -> None:
+def test_a_dataset_of_another_program_needs_no_sidecar(copy):
     shutil.rmtree(copy / "game" / "sidecar")
     assert {v.law for v in dataset_laws(Subject(copy / "game"))} == {"has_sidecar"}
     subject = Subject(copy / "game", has_record=False)
@@ -268,8 +261,8 @@ def add(path: Path, name: str, at: int, value: int, dtype: str) -> None:
     ],
 )
 def test_every_element_of_a_cache_without_a_record_is_compared_with_the_rows(
-    copy: Path, law: str, damage: Callable[[Path], object], has_sidecar: bool
-) -> None:
+    copy, law, damage, has_sidecar
+):
     path = copy / CACHE
     if not has_sidecar:
         shutil.rmtree(copy / "game" / "sidecar")
@@ -280,7 +273,7 @@ def test_every_element_of_a_cache_without_a_record_is_compared_with_the_rows(
     assert found == ({law} if has_sidecar or law != "games_of_samples" else set())
 
 
-def test_a_cache_from_a_sidecar_with_wrong_phases_breaks_a_law_without_a_record(copy: Path) -> None:
+def test_a_cache_from_a_sidecar_with_wrong_phases_breaks_a_law_without_a_record(copy):
     for split in ("train", "val", "test"):
         codes = copy / "game" / "sidecar" / f"{split}.phases.bin"
         codes.write_bytes(bytes(code ^ 3 for code in codes.read_bytes()))
@@ -291,9 +284,7 @@ def test_a_cache_from_a_sidecar_with_wrong_phases_breaks_a_law_without_a_record(
     assert {v.law for v in cache_laws(Subject(cache, has_record=False))} == {"phases_rederived"}
 
 
-def test_a_cache_outside_its_dataset_names_the_folder_of_its_rows(
-    valid: Path, tmp_path: Path
-) -> None:
+def test_a_cache_outside_its_dataset_names_the_folder_of_its_rows(valid, tmp_path):
     config = GameConfig(split="shuffle", games="all")
     build_game_dataset(valid, tmp_path / "shuffled", config)
     cache = tmp_path / "elsewhere"
@@ -304,7 +295,7 @@ def test_a_cache_outside_its_dataset_names_the_folder_of_its_rows(
     assert list(cache_laws(Subject(cache, inputs=[tmp_path / "moved"]))) == []
 
 
-def test_the_manifest_of_another_program_need_not_name_its_source(copy: Path) -> None:
+def test_the_manifest_of_another_program_need_not_name_its_source(copy):
     path = copy / CACHE
     edit_json(
         path / "manifest.json", lambda m: [entry.pop("source") for entry in m["splits"].values()]
@@ -315,7 +306,7 @@ def test_the_manifest_of_another_program_need_not_name_its_source(copy: Path) ->
     assert subject.left_out == ["source_unchanged: where the manifest does not name the source"]
 
 
-def test_samples_after_the_last_row_break_a_law(copy: Path) -> None:
+def test_samples_after_the_last_row_break_a_law(copy):
     path = copy / CACHE
     for name, dtype in LAYOUT.items():
         array = np.fromfile(path / "val" / name, dtype)
@@ -360,7 +351,7 @@ def copy_to_val(path: Path, new_id: str = "") -> None:
 
 
 @pytest.mark.parametrize("new_id", ["", "f" * 40])
-def test_the_same_moves_in_two_splits_of_splices(copy: Path, new_id: str) -> None:
+def test_the_same_moves_in_two_splits_of_splices(copy, new_id):
     copy_to_val(copy / "splice", new_id)
     violations = splice_laws(Subject(copy / "splice"))
     assert [(v.law, v.found) for v in violations] == [
@@ -369,9 +360,7 @@ def test_the_same_moves_in_two_splits_of_splices(copy: Path, new_id: str) -> Non
 
 
 @pytest.mark.parametrize("cap", [0, 1])
-def test_the_same_id_in_two_splits_of_shuffled_splices(
-    valid: Path, tmp_path: Path, cap: int
-) -> None:
+def test_the_same_id_in_two_splits_of_shuffled_splices(valid, tmp_path, cap):
     config = SpliceConfig(split="shuffle", max_samples_per_game=cap)
     build_splice_dataset(valid, tmp_path / "splice", config)
     assert list(splice_laws(Subject(tmp_path / "splice"))) == []
@@ -383,7 +372,7 @@ def test_the_same_id_in_two_splits_of_shuffled_splices(
     ]
 
 
-def test_reference_ids_that_collide_are_no_leak_where_moves_decide(tmp_path: Path) -> None:
+def test_reference_ids_that_collide_are_no_leak_where_moves_decide(tmp_path):
     """Games with the same first 16 plies share their id (docs/formats/chess.md#reference-ids)."""
     start = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O"
     pgn = tmp_path / "x.pgn"
@@ -401,9 +390,7 @@ def test_reference_ids_that_collide_are_no_leak_where_moves_decide(tmp_path: Pat
 
 @pytest.mark.parametrize("plies", [6, 12, 11])
 @pytest.mark.parametrize("cap", [0, 8])
-def test_an_opening_in_two_splits_of_splices_is_a_leak(
-    valid: Path, tmp_path: Path, plies: int, cap: int
-) -> None:
+def test_an_opening_in_two_splits_of_splices_is_a_leak(valid, tmp_path, plies, cap):
     """Also where only the target of a row reaches the end of the opening."""
     config = SpliceConfig(split="opening", opening_plies=plies, max_samples_per_game=cap)
     build_splice_dataset(valid, tmp_path / "splice", config)
@@ -431,9 +418,7 @@ def test_an_opening_in_two_splits_of_splices_is_a_leak(
 
 @pytest.mark.parametrize("plies", [None, 0, 6, 11, 24])
 @pytest.mark.parametrize("cap", [0, 8])
-def test_the_kernel_reads_the_keys_that_json_gives(
-    valid: Path, tmp_path: Path, plies: int | None, cap: int
-) -> None:
+def test_the_kernel_reads_the_keys_that_json_gives(valid, tmp_path, plies, cap):
     config = SpliceConfig(max_samples_per_game=cap, k=3)
     build_splice_dataset(valid, tmp_path / "splice", config)
     data = (tmp_path / "splice/train.jsonl").read_bytes()
@@ -459,9 +444,7 @@ def test_the_kernel_reads_the_keys_that_json_gives(
         (b"}", b""),
     ],
 )
-def test_a_row_that_is_no_json_ends_the_keys(
-    copy: Path, tmp_path: Path, change: tuple[bytes, bytes]
-) -> None:
+def test_a_row_that_is_no_json_ends_the_keys(copy, tmp_path, change):
     lines = (copy / "splice/val.jsonl").read_bytes().splitlines(keepends=True)
     last = next(i for i, line in enumerate(lines) if json.loads(line)["plies_remaining"] <= 4)
     lines[last] = lines[last].replace(*change)
@@ -494,15 +477,13 @@ PARAMS = {"k": 4, "min_context": 8, "min_target": 4}
         (12, 3, 0), (13, 3, 0), (0, 3, 0), (11, 3, 11),
     ],
 )  # fmt: skip
-def test_the_key_of_a_row_is_of_as_many_moves_as_the_rule_says(
-    plies: int, k: int, shown: int
-) -> None:
+def test_the_key_of_a_row_is_of_as_many_moves_as_the_rule_says(plies, k, shown):
     moves = [*ROW["context"], *ROW["target"]][:shown]
     line = json.dumps({"game_id": 'a "b"', "winner_side": "W", **ROW}).encode()
     assert _key_of(line, plies, k) == " ".join(moves).encode()
 
 
-def test_a_row_at_every_bound_has_no_fault() -> None:
+def test_a_row_at_every_bound_has_no_fault():
     assert _row_faults(ROW, PARAMS) == []
 
 
@@ -525,7 +506,5 @@ def test_a_row_at_every_bound_has_no_fault() -> None:
         ),
     ],
 )
-def test_a_rule_that_a_row_breaks_is_named(
-    change: dict[str, Any], params: dict[str, Any], fault: str
-) -> None:
+def test_a_rule_that_a_row_breaks_is_named(change, params, fault):
     assert _row_faults(ROW | change, PARAMS | params) == [fault]

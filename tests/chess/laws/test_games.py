@@ -1,12 +1,9 @@
 """Laws of PGNs and valid games on damaged copies, and notes."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +18,6 @@ from gristmill.chess.config import GameConfig
 from gristmill.chess.format import folders
 from gristmill.chess.laws.datasets import dataset_laws
 from gristmill.chess.laws.games import (
-    Law,
     archive_laws,
     event_line_laws,
     no_game,
@@ -43,12 +39,12 @@ FOLDERS = {
 
 
 @pytest.mark.parametrize(("asset", "folder"), FOLDERS.items())
-def test_a_good_artifact_breaks_no_law(built: Path, asset: str, folder: str) -> None:
+def test_a_good_artifact_breaks_no_law(built, asset, folder):
     assert list(check(asset, Subject(built / folder))) == []
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"[1]", b"\xff\x00{"])
-def test_no_damage_to_a_file_makes_a_law_raise(copy: Path, data: bytes | None) -> None:
+def test_no_damage_to_a_file_makes_a_law_raise(copy, data):
     silent = set()
     for asset, name in FOLDERS.items():
         folder = copy / name
@@ -73,9 +69,7 @@ def test_no_damage_to_a_file_makes_a_law_raise(copy: Path, data: bytes | None) -
     ("folder", "laws", "name", "ply", "by"),
     [("valid", validated_laws, "games", 40, 1), ("game", dataset_laws, "test", 9, 3)],
 )
-def test_a_folder_without_a_record_is_replayed(
-    copy: Path, folder: str, laws: Law, name: str, ply: int, by: int
-) -> None:
+def test_a_folder_without_a_record_is_replayed(copy, folder, laws, name, ply, by):
     assert list(laws(Subject(copy / folder, has_record=False))) == []
     flip(copy / folder / "sidecar" / f"{name}.phases.bin", ply, by)
     # A record has the hashes, and `gristmill verify --rebuild` makes the phases again.
@@ -87,7 +81,7 @@ def test_a_folder_without_a_record_is_replayed(
     assert violation.found == "1 codes differ from the replay"
 
 
-def test_a_game_record_without_a_row_breaks_a_law(copy: Path) -> None:
+def test_a_game_record_without_a_row_breaks_a_law(copy):
     file = copy / "valid" / "sidecar" / "games.games.bin"
     record = np.frombuffer(file.read_bytes(), folders.GAME)[-1:].copy()
     record["plies"] = 0
@@ -110,7 +104,7 @@ def archived(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_good_month_breaks_no_law(archived: Path) -> None:
+def test_a_good_month_breaks_no_law(archived):
     assert list(archive_laws(Subject(archived))) == []
 
 
@@ -126,16 +120,14 @@ def test_a_good_month_breaks_no_law(archived: Path) -> None:
         ("artifact_complete", "", lambda p: edit_json(p / "source.json", lambda s: s.pop("pgn"))),
     ],
 )
-def test_damage_to_a_month_breaks_one_law(
-    archived: Path, law: str, where: str, damage: Callable[[Path], object]
-) -> None:
+def test_damage_to_a_month_breaks_one_law(archived, law, where, damage):
     damage(archived)
     [violation] = archive_laws(Subject(archived))
     assert violation.law == law
     assert violation.where in (where, str(archived), archived.name)
 
 
-def test_a_month_of_another_program_needs_no_source_json(archived: Path) -> None:
+def test_a_month_of_another_program_needs_no_source_json(archived):
     (archived / "source.json").unlink()
     subject = Subject(archived, has_record=False)
     assert list(archive_laws(subject)) == []
@@ -144,7 +136,7 @@ def test_a_month_of_another_program_needs_no_source_json(archived: Path) -> None
 
 
 @pytest.mark.slow
-def test_an_error_text_may_be_longer_than_a_csv_field_is_by_default(copy: Path) -> None:
+def test_an_error_text_may_be_longer_than_a_csv_field_is_by_default(copy):
     path = copy / "valid"
     limit = csv.field_size_limit()
     with (path / "invalid_games.csv").open("a", newline="", encoding="utf-8") as file:
@@ -162,7 +154,7 @@ def test_an_error_text_may_be_longer_than_a_csv_field_is_by_default(copy: Path) 
     assert csv.field_size_limit() == limit
 
 
-def test_games_of_another_program_need_no_sidecar_and_no_profile(copy: Path) -> None:
+def test_games_of_another_program_need_no_sidecar_and_no_profile(copy):
     valid = copy / "valid"
     shutil.rmtree(valid / "sidecar")
     (valid / "profile.json").unlink()
@@ -211,9 +203,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("window", [64, 1_001, 4 << 20])
 @pytest.mark.parametrize("records", [1, 7, 1 << 16])
-def test_generated_games_obey_the_law(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int, records: int
-) -> None:
+def test_generated_games_obey_the_law(made, tmp_path, monkeypatch, window, records):
     """Its tags come in any order, so that most event lines start no game."""
     monkeypatch.setattr("gristmill.chess.laws.games._WINDOW", window)
     monkeypatch.setattr("gristmill.chess.laws.games._RECORDS", records)
@@ -238,14 +228,7 @@ def test_generated_games_obey_the_law(
     ],
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_game_that_is_passed_over_is_found(
-    tmp_path: Path,
-    games: list[str],
-    damage: Callable[[Path], None],
-    place: int,
-    found: str,
-    newline: str,
-) -> None:
+def test_a_game_that_is_passed_over_is_found(tmp_path, games, damage, place, found, newline):
     games = [text.replace("\n", newline) for text in games]
     valid, folder = validated(tmp_path, "".join(games))
     assert list(event_line_laws(Subject(valid, inputs=[folder]))) == []
@@ -257,7 +240,7 @@ def test_a_game_that_is_passed_over_is_found(
         assert found in violation.found
 
 
-def test_games_of_another_pgn_account_for_no_line(tmp_path: Path) -> None:
+def test_games_of_another_pgn_account_for_no_line(tmp_path):
     (tmp_path / "elite").mkdir()
     pgns = [tmp_path / f"elite/{name}.pgn" for name in "ab"]
     for pgn, player in zip(pgns, "XY", strict=True):
@@ -290,12 +273,12 @@ def test_games_of_another_pgn_account_for_no_line(tmp_path: Path) -> None:
         "",
     ],
 )
-def test_event_lines_that_belong_to_a_game(tmp_path: Path, text: str) -> None:
+def test_event_lines_that_belong_to_a_game(tmp_path, text):
     valid, folder = validated(tmp_path, GAME + text + GAME)
     assert list(event_line_laws(Subject(valid, inputs=[folder]))) == []
 
 
-def test_an_event_line_in_an_unclosed_comment_is_named(tmp_path: Path) -> None:
+def test_an_event_line_in_an_unclosed_comment_is_named(tmp_path):
     """It follows no blank line, so that no game begins there."""
     lead = GAME.replace("1-0\n\n", "{ x\n")
     valid, folder = validated(tmp_path, GAME + lead + GAME)
@@ -304,7 +287,7 @@ def test_an_event_line_in_an_unclosed_comment_is_named(tmp_path: Path) -> None:
     assert f"unclosed comment of the game at byte {len(GAME)}" in violation.found
 
 
-def test_a_comment_that_swallows_games_breaks_the_law(tmp_path: Path) -> None:
+def test_a_comment_that_swallows_games_breaks_the_law(tmp_path):
     """The rows of the original code, given out as those of the mode `current`."""
     folder = tmp_path / "elite"
     folder.mkdir()
@@ -319,7 +302,7 @@ def test_a_comment_that_swallows_games_breaks_the_law(tmp_path: Path) -> None:
     assert rest.found == "11 more lines belong to no game"
 
 
-def test_a_window_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_may_end_anywhere(tmp_path, monkeypatch):
     valid, folder = validated(tmp_path, GAME + "\ufeff" + GAME + GAME)
     for number in (2, 1):
         drop_record(valid, number)
@@ -328,14 +311,14 @@ def test_a_window_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             assert len(list(event_line_laws(Subject(valid, inputs=[folder])))) == 3 - number
 
 
-def test_a_pgn_of_another_size_is_not_compared(tmp_path: Path) -> None:
+def test_a_pgn_of_another_size_is_not_compared(tmp_path):
     valid, folder = validated(tmp_path, GAME)
     drop_record(valid, 0)
     edit_json(folders.sources_file(valid), lambda s: s["sources"][0].update(bytes=7))
     assert list(event_line_laws(Subject(valid, inputs=[folder]))) == []
 
 
-def test_damage_is_a_violation_and_no_error(tmp_path: Path) -> None:
+def test_damage_is_a_violation_and_no_error(tmp_path):
     valid, folder = validated(tmp_path, GAME + BAD)
     edit(valid / "invalid_games.csv", b"pgn_offset", b"pgn_offzet")
     (violation,) = event_line_laws(Subject(valid, inputs=[folder]))
@@ -346,7 +329,7 @@ def test_damage_is_a_violation_and_no_error(tmp_path: Path) -> None:
     }
 
 
-def test_the_law_is_asked_with_inputs_in_the_mode_current(tmp_path: Path) -> None:
+def test_the_law_is_asked_with_inputs_in_the_mode_current(tmp_path):
     valid, folder = validated(tmp_path, GAME * 2)
     drop_record(valid, 1)
 
@@ -386,13 +369,13 @@ def _notes(root: Path, text: str, **settings: Any) -> list[str]:
     return [str(note) for note in notes]
 
 
-def test_a_month_with_games_has_no_notes(built: Path, tmp_path: Path) -> None:
+def test_a_month_with_games_has_no_notes(built, tmp_path):
     # The sample month repeats games.
     assert [note.law for note in validated_notes(built / "valid")] == ["equal_games"]
     assert _notes(tmp_path, _game("1-0") + _game("1/2-1/2", f"{MOVES} 6. d3")) == []
 
 
-def test_a_month_of_rejected_games_is_noted_with_reasons_and_settings(tmp_path: Path) -> None:
+def test_a_month_of_rejected_games_is_noted_with_reasons_and_settings(tmp_path):
     text = "hello world\n\n" + _game("1-0", "1. e4 e5") * 2 + _game("1-0")
     valid, dataset = _notes(tmp_path, text, elo_floor=2000)
     assert valid == (
@@ -403,7 +386,7 @@ def test_a_month_of_rejected_games_is_noted_with_reasons_and_settings(tmp_path: 
     assert "there is no valid game" in dataset
 
 
-def test_tags_that_were_not_utf8_are_noted_wherever_they_stand(tmp_path: Path) -> None:
+def test_tags_that_were_not_utf8_are_noted_wherever_they_stand(tmp_path):
     games = [f'[White "W{k}"]\n' + _game("1-0", f"{MOVES} 6. {move}") for k, move in _SIXTH]
     pgn = "".join(games).replace('"W2"', '"M\N{LATIN SMALL LETTER U WITH DIAERESIS}ller"')
     (tmp_path / "x.pgn").write_text(pgn, encoding="latin-1")
@@ -425,7 +408,7 @@ def test_tags_that_were_not_utf8_are_noted_wherever_they_stand(tmp_path: Path) -
     assert list(validated_notes(tmp_path / "right")) == []
 
 
-def test_a_dataset_without_games_says_why(tmp_path: Path) -> None:
+def test_a_dataset_without_games_says_why(tmp_path):
     text = (
         _game("1/2-1/2") + _game("1/2-1/2", f"{MOVES} 6. d3") + _game("1-0", "1. e4 e5 2. Nf3 Nc6")
     )
@@ -437,13 +420,13 @@ def test_a_dataset_without_games_says_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", json.dumps({"equal_games": 1})])
-def test_a_damaged_report_is_noted(tmp_path: Path, text: str) -> None:
+def test_a_damaged_report_is_noted(tmp_path, text):
     (tmp_path / "summary.json").write_text(text)
     assert list(validated_notes(tmp_path))
 
 
 @pytest.mark.parametrize("games", [10_000, 9_999])
-def test_a_month_far_from_the_month_before_is_noted(tmp_path: Path, games: int) -> None:
+def test_a_month_far_from_the_month_before_is_noted(tmp_path, games):
     month, before = tmp_path / "elite_2024-01", tmp_path / "elite_2023-12"
     for folder, won, lost in ((month, 60, 40), (before, 54, 46)):
         folder.mkdir()

@@ -1,7 +1,5 @@
 """A month out of the archive or a drop: downloads from a scripted server, and its record."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading
@@ -72,7 +70,7 @@ def data(pgn: bytes) -> bytes:
     return zipped(("x.pgn", pgn))
 
 
-def test_a_cut_connection_is_resumed_where_it_broke(archive: Archive, data: bytes) -> None:
+def test_a_cut_connection_is_resumed_where_it_broke(archive, data):
     step = len(data) // 3 + 1
     summary = archive.month(archive.answers(lambda h: ranged(h, data, step)))
     assert archive.asked == ["", f"bytes={step}-", f"bytes={2 * step}-"]
@@ -80,7 +78,7 @@ def test_a_cut_connection_is_resumed_where_it_broke(archive: Archive, data: byte
     assert (summary.requests, summary.resumed_bytes) == (3, 2 * step)
 
 
-def test_a_later_run_goes_on_with_what_an_earlier_one_got(archive: Archive, data: bytes) -> None:
+def test_a_later_run_goes_on_with_what_an_earlier_one_got(archive, data):
     whole: Answer = lambda h: ranged(h, data, None)  # noqa: E731
     turns = [lambda h: ranged(h, data, 100 if not h.headers.get("Range") else 0)]
     broken = archive._serve(lambda s, h: turns[-1](h))
@@ -97,17 +95,13 @@ def test_a_later_run_goes_on_with_what_an_earlier_one_got(archive: Archive, data
     assert not list(archive.parts.folder.iterdir())
 
 
-def test_a_server_without_ranges_is_asked_for_the_whole_again(
-    archive: Archive, data: bytes
-) -> None:
+def test_a_server_without_ranges_is_asked_for_the_whole_again(archive, data):
     server = archive.answers(lambda h: reply(h, data, send=50), lambda h: reply(h, data))
     assert archive.month(server).resumed_bytes == 0
     assert archive.asked == ["", ""]
 
 
-def test_a_server_that_stalls_is_left_and_nothing_it_gave_is_lost(
-    archive: Archive, pgn: bytes, data: bytes
-) -> None:
+def test_a_server_that_stalls_is_left_and_nothing_it_gave_is_lost(archive, pgn, data):
     over = threading.Event()
 
     def stall(handler: BaseHTTPRequestHandler) -> None:
@@ -126,9 +120,7 @@ def test_a_server_that_stalls_is_left_and_nothing_it_gave_is_lost(
 
 
 @pytest.mark.parametrize("pause", [0.05, 60.0])
-def test_a_server_that_drips_or_stalls_is_held_to_the_deadline(
-    archive: Archive, data: bytes, pause: float
-) -> None:
+def test_a_server_that_drips_or_stalls_is_held_to_the_deadline(archive, data, pause):
     over = threading.Event()
 
     def drip(handler: BaseHTTPRequestHandler) -> None:
@@ -150,9 +142,7 @@ def test_a_server_that_drips_or_stalls_is_held_to_the_deadline(
     assert got and data.startswith(got)
 
 
-def test_a_download_that_was_killed_at_its_last_byte_is_whole(
-    archive: Archive, pgn: bytes, data: bytes
-) -> None:
+def test_a_download_that_was_killed_at_its_last_byte_is_whole(archive, pgn, data):
     size = len(data)
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -174,9 +164,7 @@ def test_a_download_that_was_killed_at_its_last_byte_is_whole(
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_a_server_that_promises_more_than_it_has(
-    archive: Archive, data: bytes, ranges: bool
-) -> None:
+def test_a_server_that_promises_more_than_it_has(archive, data, ranges):
     def answer(handler: BaseHTTPRequestHandler) -> None:
         if ranges and handler.headers.get("Range"):
             reply(handler, b"", 416)
@@ -204,16 +192,14 @@ PAGE = b"<!doctype html>\n<html><title>down for\n repairs</title>"
         (lambda h: reply(h, b"no", 410), NotPublished, "not published .HTTP 410"),
     ],
 )  # fmt: skip
-def test_an_answer_that_is_final_is_asked_for_once(
-    archive: Archive, answer: Answer, error: type[Exception], text: str
-) -> None:
+def test_an_answer_that_is_final_is_asked_for_once(archive, answer, error, text):
     with pytest.raises(error, match=text) as caught:
         archive.month(archive.answers(answer))
     assert len(archive.asked) == 1
     assert getattr(caught.value, "status", 404) in (404, 410)
 
 
-def test_busy_servers_are_asked_again(archive: Archive, data: bytes) -> None:
+def test_busy_servers_are_asked_again(archive, data):
     busy: Answer = lambda h: reply(h, b"", 503, Retry_After="7")  # noqa: E731
     reports: list[Report] = []
     server = archive.answers(busy, busy, lambda h: reply(h, data))
@@ -230,8 +216,8 @@ def test_busy_servers_are_asked_again(archive: Archive, data: bytes) -> None:
     [("180", 180), ("date", 3600), ("past", 0.5), ("soon", 0.5), ("-7", 0.5), ("1" * 500, None)],
 )
 def test_a_server_says_when_to_ask_again_within_the_time_of_the_download(
-    archive: Archive, data: bytes, after: str, waits: float | None
-) -> None:
+    archive, data, after, waits
+):
     seconds = {"date": 3600, "past": -3600}.get(after)
     if seconds is not None:
         after = formatdate(time.time() + seconds, usegmt=True)
@@ -250,9 +236,7 @@ def test_a_server_says_when_to_ask_again_within_the_time_of_the_download(
 OLD = zipped(("x.pgn", b'[Event "old"]\n' * 999))
 
 
-def test_a_file_that_changed_between_attempts_is_downloaded_again(
-    archive: Archive, pgn: bytes, data: bytes
-) -> None:
+def test_a_file_that_changed_between_attempts_is_downloaded_again(archive, pgn, data):
     first: Answer = lambda h: ranged(h, OLD, 60, '"1"')  # noqa: E731
     archive.month(archive.answers(first, lambda h: ranged(h, data, None, '"2"')))
     assert archive.pgn == pgn
@@ -263,8 +247,8 @@ def test_a_file_that_changed_between_attempts_is_downloaded_again(
     [("ETag", ('"1"', '"2"')), ("Last_Modified", ("Mon, 01 Jan 2024", "Tue, 02 Jan 2024"))],
 )
 def test_a_changed_file_is_noticed_where_the_server_knows_no_if_range(
-    archive: Archive, pgn: bytes, data: bytes, validator: str, values: tuple[str, str]
-) -> None:
+    archive, pgn, data, validator, values
+):
     def later(handler: BaseHTTPRequestHandler) -> None:
         asked, named = handler.headers.get("Range", ""), {validator: values[1]}
         start = int(asked[6:-1]) if asked else 0
@@ -279,9 +263,7 @@ def test_a_changed_file_is_noticed_where_the_server_knows_no_if_range(
     assert archive.pgn == pgn
 
 
-def test_new_validators_never_describe_old_bytes(
-    archive: Archive, pgn: bytes, data: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_validators_never_describe_old_bytes(archive, pgn, data, monkeypatch):
     server = archive.answers(lambda h: ranged(h, data, None, '"new"'))
     archive.leave(server, '"old"', b"of another file")
     plain, sizes = Path.write_text, []
@@ -297,7 +279,7 @@ def test_new_validators_never_describe_old_bytes(
     assert archive.pgn == pgn
 
 
-def test_a_month_is_fetched_checked_and_recorded(archive: Archive, pgn: bytes) -> None:
+def test_a_month_is_fetched_checked_and_recorded(archive, pgn):
     data = zipped((PGN, pgn), ("readme.txt", b"hello"))
     summary = archive.month(archive.answers(lambda h: ranged(h, data, None)))
     assert archive.pgn == pgn
@@ -313,7 +295,7 @@ def test_a_month_is_fetched_checked_and_recorded(archive: Archive, pgn: bytes) -
     assert [v.law for v in archive_laws(Subject(archive.out))] == ["pgn_as_recorded"]
 
 
-def test_only_http_is_fetched(tmp_path: Path) -> None:
+def test_only_http_is_fetched(tmp_path):
     config = ArchiveConfig(url_template=f"file://{tmp_path}/{{month}}.zip")
     with pytest.raises(DownloadError, match="only http"):
         fetch_month(MONTH, tmp_path / "out", config)
@@ -322,7 +304,7 @@ def test_only_http_is_fetched(tmp_path: Path) -> None:
             fetch_month(month, tmp_path / "out2")
 
 
-def test_drops_of_every_kind(tmp_path: Path, pgn: bytes) -> None:
+def test_drops_of_every_kind(tmp_path, pgn):
     import zstandard
 
     packer = zstandard.ZstdCompressor(write_checksum=True)
@@ -354,9 +336,7 @@ def test_drops_of_every_kind(tmp_path: Path, pgn: bytes) -> None:
         take_drop(tmp_path / "x.7z", tmp_path / "no", MONTH)
 
 
-def test_a_download_reports_its_bytes_also_where_it_goes_on(
-    archive: Archive, pgn: bytes, data: bytes
-) -> None:
+def test_a_download_reports_its_bytes_also_where_it_goes_on(archive, pgn, data):
     third, reports = len(data) // 3, list[Report]()
     server = archive.answers(lambda h: ranged(h, data, third), lambda h: ranged(h, data, None))
     archive.month(server, progress=Progress(reports.append, 0.0))

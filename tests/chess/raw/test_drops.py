@@ -1,7 +1,5 @@
 """Drops of chess and collections: what is taken, what is refused, and the PGNs out of them."""
 
-from __future__ import annotations
-
 import bz2
 import errno
 import gzip
@@ -16,7 +14,6 @@ import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import pytest
 import zstandard
@@ -73,9 +70,7 @@ def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
         ("a.pgn.ZST", ZST.compress(GAME)),
     ],
 )
-def test_a_drop_is_read_whatever_the_case_of_its_ending(
-    tmp_path: Path, name: str, data: bytes
-) -> None:
+def test_a_drop_is_read_whatever_the_case_of_its_ending(tmp_path, name, data):
     drop = tmp_path / name
     drop.write_bytes(data)
     assert account(drop) == Account({"": [name]})
@@ -83,7 +78,7 @@ def test_a_drop_is_read_whatever_the_case_of_its_ending(
     assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == GAME
 
 
-def test_members_beside_the_pgn_are_left_out_by_name(tmp_path: Path) -> None:
+def test_members_beside_the_pgn_are_left_out_by_name(tmp_path):
     drop = tmp_path / "a.zip"
     members = [("in/x.pgn", GAME), ("in/._x.pgn", APPLE), ("__MACOSX/in/._x.pgn", APPLE)]
     drop.write_bytes(zipped(("readme.txt", b"r"), *members, ("b/__MACOSX/y.pgn", APPLE)))
@@ -189,9 +184,7 @@ MISSING = [
 
 
 @pytest.mark.parametrize(("name", "data", "rule"), REFUSED)
-def test_what_is_no_pgn_is_refused_with_the_cure(
-    tmp_path: Path, name: str, data: bytes, rule: str
-) -> None:
+def test_what_is_no_pgn_is_refused_with_the_cure(tmp_path, name, data, rule):
     """The look says what the build would say."""
     drop = tmp_path / name
     drop.write_bytes(data)
@@ -203,7 +196,7 @@ def test_what_is_no_pgn_is_refused_with_the_cure(
     assert not (tmp_path / "evil.pgn").exists()
 
 
-def test_what_can_be_pgn_is_not_refused(tmp_path: Path) -> None:
+def test_what_can_be_pgn_is_not_refused(tmp_path):
     words = b"A header of a mail\n" * 40_000
     for number, text in enumerate(
         (words + GAME, b"1. e4 e5 *\n", b"e4 e5 *\n", b';c\n\xef\xbb\xbf [A "b"]\n', b"1.\ne4\n")
@@ -215,7 +208,7 @@ def test_what_can_be_pgn_is_not_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("window", [27, 28, 31])
-def test_a_long_window_is_read(tmp_path: Path, window: int) -> None:
+def test_a_long_window_is_read(tmp_path, window):
     parameters = zstandard.ZstdCompressionParameters.from_level(
         1, window_log=window, enable_ldm=True, write_content_size=False
     )
@@ -229,7 +222,7 @@ def test_a_long_window_is_read(tmp_path: Path, window: int) -> None:
     assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == GAME * 100
 
 
-def test_only_missing_bytes_are_to_be_downloaded_again(tmp_path: Path) -> None:
+def test_only_missing_bytes_are_to_be_downloaded_again(tmp_path):
     for name, data, rule in REFUSED:
         (tmp_path / name).write_bytes(data)
         again = "download it again" in str(refusal(tmp_path / name))
@@ -237,7 +230,7 @@ def test_only_missing_bytes_are_to_be_downloaded_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["zip", "pgn.zst"])
-def test_a_look_reads_the_beginning_alone(tmp_path: Path, ending: str) -> None:
+def test_a_look_reads_the_beginning_alone(tmp_path, ending):
     """The end of the text is damaged: a look does not unpack it."""
     text = GAME + b"".join(b"%d. e4 e5\n" % n for n in range(400_000))
     drop, data = tmp_path / f"a.{ending}", zstandard.ZstdCompressor(write_checksum=True)
@@ -251,9 +244,7 @@ def test_a_look_reads_the_beginning_alone(tmp_path: Path, ending: str) -> None:
         take_drop(drop, tmp_path / "out", MONTH)
 
 
-def test_a_month_whose_drop_is_refused_is_not_built(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_month_whose_drop_is_refused_is_not_built(tmp_path, monkeypatch):
     monkeypatch.undo()
     inbox = tmp_path / "drops/chess"
     inbox.mkdir(parents=True)
@@ -279,7 +270,7 @@ def collection(root: Path, files: dict[str, bytes], name: str = "mine") -> Path:
     return drop
 
 
-def test_every_packing_is_read_and_every_other_file_is_named(tmp_path: Path) -> None:
+def test_every_packing_is_read_and_every_other_file_is_named(tmp_path):
     files = {
         "a.PGN": GAME + b"1",
         "b.pgn.gz": gzip.compress(GAME) + gzip.compress(b"2"),
@@ -337,7 +328,7 @@ COLLECTIONS_REFUSED = {
 
 
 @pytest.mark.parametrize("what", COLLECTIONS_REFUSED)
-def test_a_refusal_names_the_file_and_the_cure(tmp_path: Path, what: str) -> None:
+def test_a_refusal_names_the_file_and_the_cure(tmp_path, what):
     files, rule = COLLECTIONS_REFUSED[what]
     drop = collection(tmp_path, files)
     with pytest.raises(BadInput, match=rule):
@@ -346,13 +337,13 @@ def test_a_refusal_names_the_file_and_the_cure(tmp_path: Path, what: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["2024-01", "elite_2024-01"])
-def test_a_folder_with_the_name_of_a_month_is_no_collection(tmp_path: Path, name: str) -> None:
+def test_a_folder_with_the_name_of_a_month_is_no_collection(tmp_path, name):
     with pytest.raises(BadInput, match="is the name of a month: name the folder after its games"):
         account(collection(tmp_path, {"a.pgn": GAME}, name))
     assert account(collection(tmp_path, {"a.pgn": GAME}, f"{name}_more")).taken
 
 
-def test_links_are_refused_or_followed_as_the_rule_says(tmp_path: Path) -> None:
+def test_links_are_refused_or_followed_as_the_rule_says(tmp_path):
     drop = collection(tmp_path, {"a.pgn": GAME})
     (tmp_path / "x").write_bytes(GAME)
     (drop / "b.pgn").symlink_to(tmp_path / "x")
@@ -369,8 +360,8 @@ def test_links_are_refused_or_followed_as_the_rule_says(tmp_path: Path) -> None:
     [("latin-1", "ü", 10), ("latin-1", "\x8aü", 200_000), ("cp1252", "Š€\ufffd", 200_000)],
 )
 def test_latin_1_is_rewritten_where_it_is_said_and_noted_where_it_is_not(
-    tmp_path: Path, encoding: Literal["latin-1", "cp1252"], letters: str, size: int
-) -> None:
+    tmp_path, encoding, letters, size
+):
     text = NAMED + "".join(f"\n{{{letters} {n}}}" for n in range(size))
     # A byte without a letter in cp1252.
     octets = b"\x81".join(part.encode(encoding) for part in text.split("\ufffd"))
@@ -387,7 +378,7 @@ def test_latin_1_is_rewritten_where_it_is_said_and_noted_where_it_is_not(
     assert account(utf8).notes == []
 
 
-def test_tags_that_are_not_read_are_noted_of_a_collection_and_of_a_month(tmp_path: Path) -> None:
+def test_tags_that_are_not_read_are_noted_of_a_collection_and_of_a_month(tmp_path):
     game = b"[White Ann]\n\n1. e4 *\n"
     said = "has tags that are not read, such as '[White Ann]': write each on a line of its own"
     found = account(collection(tmp_path, {"a.pgn": GAME, "b.pgn": game}))
@@ -397,7 +388,7 @@ def test_tags_that_are_not_read_are_noted_of_a_collection_and_of_a_month(tmp_pat
     assert account(month).notes[0].startswith(f"{month.name} {said}")
 
 
-def test_names_of_folders_and_files() -> None:
+def test_names_of_folders_and_files():
     assert (folder_of("2024-01"), folder_of("twic")) == ("elite_2024-01", "twic")
     assert (pgn_of("a.PGN.zst"), pgn_of("a/b.zip")) == ("a.pgn", "a__b.pgn")
 
@@ -411,7 +402,7 @@ METHODS = {
 
 
 @pytest.mark.parametrize("kind", [*METHODS, "zst"])
-def test_damaged_archives_are_bad_input_or_whole(tmp_path: Path, pgn: bytes, kind: str) -> None:
+def test_damaged_archives_are_bad_input_or_whole(tmp_path, pgn, kind):
     text = pgn[:6000]
     if kind == "zst":
         data, drop = zstandard.ZstdCompressor(write_checksum=True).compress(text), "a.pgn.zst"
@@ -445,9 +436,7 @@ def test_damaged_archives_are_bad_input_or_whole(tmp_path: Path, pgn: bytes, kin
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_not_blamed_on_the_archive(
-    tmp_path: Path, pgn: bytes, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+def test_a_full_disk_is_not_blamed_on_the_archive(tmp_path, pgn, monkeypatch, code):
     (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", pgn)))
 
     def full(*_: object) -> int:
@@ -460,7 +449,7 @@ def test_a_full_disk_is_not_blamed_on_the_archive(
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.pgn", "a.pgn.zst"])
-def test_a_link_pipe_or_device_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_a_link_pipe_or_device_is_refused_by_name(tmp_path, name):
     (tmp_path / "secret").write_bytes(zipped(("a.pgn", GAME)))
     drop = tmp_path / name
     makers = [
@@ -478,7 +467,7 @@ def test_a_link_pipe_or_device_is_refused_by_name(tmp_path: Path, name: str) -> 
         drop.rmdir() if kind == "a folder" else drop.unlink()
 
 
-def test_a_link_is_followed_where_a_person_allows_it(tmp_path: Path, pgn: bytes) -> None:
+def test_a_link_is_followed_where_a_person_allows_it(tmp_path, pgn):
     (tmp_path / "store").mkdir()
     (tmp_path / "inbox").mkdir()
     (tmp_path / "store" / "blob").write_bytes(zipped(("a.pgn", pgn)))
@@ -494,7 +483,7 @@ def test_a_link_is_followed_where_a_person_allows_it(tmp_path: Path, pgn: bytes)
     assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
 
 
-def test_a_long_line_is_refused_in_every_kind_of_drop(tmp_path: Path) -> None:
+def test_a_long_line_is_refused_in_every_kind_of_drop(tmp_path):
     text = GAME + b"{" + os.urandom(600_000).hex().encode() + b"}\n"
     drops = {
         "a.zip": zipped(("a.pgn", text)),
@@ -508,7 +497,7 @@ def test_a_long_line_is_refused_in_every_kind_of_drop(tmp_path: Path) -> None:
             take_drop(tmp_path / name, tmp_path / f"{name}_out", MONTH)
 
 
-def test_a_small_text_may_have_any_ratio_and_a_larger_one_not(tmp_path: Path) -> None:
+def test_a_small_text_may_have_any_ratio_and_a_larger_one_not(tmp_path):
     for size, refused in ((1 << 20, False), ((1 << 20) + 1, True)):
         (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", GAME.ljust(size, b"\n"))))
         if refused:
@@ -561,7 +550,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_takes_less_than_a_gigabyte(tmp_path: Path, name: str) -> None:
+def test_a_bomb_takes_less_than_a_gigabyte(tmp_path, name):
     drop, data, rule = BOMBS[name]
     (tmp_path / drop).write_bytes(data())
     call = "take_drop(file, file.parent / 'out', '2024-01')"
@@ -569,7 +558,7 @@ def test_a_bomb_takes_less_than_a_gigabyte(tmp_path: Path, name: str) -> None:
     assert f"{drop}: " in said and rule in said
 
 
-def test_limits_hold_whatever_the_directory_says(tmp_path: Path) -> None:
+def test_limits_hold_whatever_the_directory_says(tmp_path):
     (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", GAME * 1000)))
     with pytest.raises(BadInput, match="over the limit"):
         unpack_pgn(tmp_path / "a.zip", tmp_path / "x", Limits(pgn_bytes=1000))
@@ -584,7 +573,7 @@ def test_limits_hold_whatever_the_directory_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["pgn", "zip", "pgn.zst"])
-def test_the_tags_of_the_first_games_are_kept_in_headers(tmp_path: Path, ending: str) -> None:
+def test_the_tags_of_the_first_games_are_kept_in_headers(tmp_path, ending):
     text = b'[Event "A"]\n[Mood "so"]\n\n1. e4 *\n\n[Event "B"]\n[Odd "\xff"]\n\n1. d4 *\n'
     drop = tmp_path / f"2024-01.{ending}"
     packed = {"pgn": lambda: text, "zip": lambda: zipped(("a.pgn", text))}
@@ -595,7 +584,7 @@ def test_the_tags_of_the_first_games_are_kept_in_headers(tmp_path: Path, ending:
     ]
 
 
-def test_the_tags_of_a_collection_are_those_of_its_first_file(tmp_path: Path) -> None:
+def test_the_tags_of_a_collection_are_those_of_its_first_file(tmp_path):
     (tmp_path / "a.pgn").write_bytes(GAME)
     account = Account({"": ["a.pgn", "gone.pgn"]})
     assert drops.column_states(tmp_path, REFUSE_LINKS, account, {})

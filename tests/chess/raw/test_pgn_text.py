@@ -1,7 +1,5 @@
 """Names and texts of PGN: limits, first bytes, words between moves, and other spellings."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -38,9 +36,7 @@ ODD = b'[Event "b"]\n\n1. e2e4 '
 
 @pytest.mark.parametrize("newline", [b"\n", b"\r", b"\r\n"])
 @pytest.mark.parametrize("piece", [1, 3, 7, 8, 100])
-def test_a_line_may_have_so_many_bytes_and_no_more(
-    monkeypatch: pytest.MonkeyPatch, newline: bytes, piece: int
-) -> None:
+def test_a_line_may_have_so_many_bytes_and_no_more(monkeypatch, newline, piece):
     monkeypatch.setattr(pgn_text, "LINE_BYTES", 8)
     path = Path("x.pgn")
 
@@ -72,14 +68,7 @@ def test_a_line_may_have_so_many_bytes_and_no_more(
         ("COMMENT_WORK", 279, ODD + b"{}" * 10, "too many comments"),
     ],
 )
-def test_a_game_beyond_a_limit_is_named(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    limit: str,
-    value: int,
-    text: bytes,
-    rule: str,
-) -> None:
+def test_a_game_beyond_a_limit_is_named(tmp_path, monkeypatch, limit, value, text, rule):
     pgn = tmp_path / "x.pgn"
     pgn.write_bytes(GAME + text + b"\n\n")
     validate([pgn], tmp_path / "before")
@@ -94,7 +83,7 @@ def test_a_game_beyond_a_limit_is_named(
 
 
 @pytest.mark.parametrize("tags", [1000, 1001])
-def test_the_compiled_reader_takes_a_thousand_tags(tmp_path: Path, tags: int) -> None:
+def test_the_compiled_reader_takes_a_thousand_tags(tmp_path, tags):
     pgn = tmp_path / "x.pgn"
     game = b"".join(b'[T%d "a value"]\n' % n for n in range(tags)) + b"\n1. e4 *\n\n"
     pgn.write_bytes(GAME + game)
@@ -106,7 +95,7 @@ def test_the_compiled_reader_takes_a_thousand_tags(tmp_path: Path, tags: int) ->
             validate([pgn], tmp_path / "out")
 
 
-def test_empty_lines_are_searched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_lines_are_searched_once(tmp_path, monkeypatch):
     """The search for the start of a game reaches the end of the file once, not for each range."""
     pgn = tmp_path / "x.pgn"
     pgn.write_bytes(b"\n" * 3_000_000)
@@ -150,7 +139,7 @@ LONG = {
     "name",
     [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in HOSTILE],
 )
-def test_a_hostile_pgn_takes_less_than_a_gigabyte(tmp_path: Path, name: str) -> None:
+def test_a_hostile_pgn_takes_less_than_a_gigabyte(tmp_path, name):
     text, rule = HOSTILE[name]
     (tmp_path / "x.pgn").write_bytes(text())
     said = said_within_a_gigabyte("validate([file], file.parent / 'out')", tmp_path / "x.pgn")
@@ -176,7 +165,7 @@ def test_a_hostile_pgn_takes_less_than_a_gigabyte(tmp_path: Path, name: str) -> 
     ],
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_the_first_usual_tag_in_another_form_is_found(line: str, is_read: bool, end: str) -> None:
+def test_the_first_usual_tag_in_another_form_is_found(line, is_read, end):
     head = f'\ufeff[Event "E"]\n{line}\n[Site "cut'
     found = unread_tag(head.replace("\n", end).encode())
     assert found == ("" if is_read else line.strip())
@@ -221,9 +210,7 @@ def flags(folder: Path, movetext: str, tags: str = "", **settings: Any) -> list[
         ("1-0", "1-0 \0", "", ""),
     ],
 )
-def test_a_game_that_may_have_lost_moves_is_flagged(
-    old: str, new: str, flag: str, detail: str, tmp_path: Path
-) -> None:
+def test_a_game_that_may_have_lost_moves_is_flagged(old, new, flag, detail, tmp_path):
     found = flags(tmp_path, f"{MOVES} 1-0".replace(old, new, 1))
     for name, text in found:
         assert (name, text) == (flag, detail) or "&" in new
@@ -243,14 +230,14 @@ def test_a_game_that_may_have_lost_moves_is_flagged(
         ('[CurrentPosition "8/8 w"]', True),
     ],
 )
-def test_tags_of_the_end_are_those_of_the_moves(tag: str, is_flagged: bool, tmp_path: Path) -> None:
+def test_tags_of_the_end_are_those_of_the_moves(tag, is_flagged, tmp_path):
     for movetext in (f"{MOVES} 1-0", f"{MOVES.replace('Nf3', 'g1f3')} 1-0"):
         found = [name for name, _ in flags(tmp_path, movetext, f"{tag}\n")]
         assert found == (["ply_count"] if is_flagged else [])
 
 
 @pytest.mark.parametrize("setting", LOSSES.values())
-def test_each_flag_has_a_setting_that_drops_its_games(setting: str, tmp_path: Path) -> None:
+def test_each_flag_has_a_setting_that_drops_its_games(setting, tmp_path):
     movetext = f"{MOVES.replace('2.', '3. xyz')}"
     found = flags(tmp_path, movetext, '[PlyCount "8"]\n')
     assert [name for name, _ in found] == list(LOSSES.values())
@@ -261,7 +248,7 @@ def test_each_flag_has_a_setting_that_drops_its_games(setting: str, tmp_path: Pa
 
 @pytest.mark.parametrize("between", [" ", "\n", "\n\n", " {x} ", " $1 ", " (2. d4) ", " x ", "\0"])
 @pytest.mark.parametrize("piece", ["N", "Ng", "N1", "\u2658"])
-def test_a_piece_apart_from_its_square_is_no_pawn(piece: str, between: str, tmp_path: Path) -> None:
+def test_a_piece_apart_from_its_square_is_no_pawn(piece, between, tmp_path):
     said = piece.replace("\u2658", "N")
     error = [("pgn_errors", f"{said!r} and 'f3' are apart: write {said}f3")]
     assert read(tmp_path, MOVES.replace("Nf3", f"{piece}{between}f3")) == ([], error)
@@ -269,16 +256,14 @@ def test_a_piece_apart_from_its_square_is_no_pawn(piece: str, between: str, tmp_
 
 @pytest.mark.parametrize("cut", ["O-O\n-O", "O-O- O", "O-\nO-O", "O -O-O", "O-\nO"])
 @pytest.mark.parametrize("is_last", [False, True])
-def test_castling_that_is_cut_is_not_that_of_the_other_side(
-    cut: str, is_last: bool, tmp_path: Path
-) -> None:
+def test_castling_that_is_cut_is_not_that_of_the_other_side(cut, is_last, tmp_path):
     moves = "1. d4 d5 2. Nc3 Nc6 3. Bf4 Bf5 4. Qd2 Nf6 5. Nf3 e6 6. g3 Be7 7. Bg2 O-O 8. "
     error = [("pgn_errors", "castling is cut in two: write O-O or O-O-O as one word")]
     assert read(tmp_path, f"{moves}{cut} {'' if is_last else 'h6'}") == ([], error)
 
 
 @pytest.mark.parametrize("between", [" ", "\n", " {x} ", " 1. "])
-def test_moves_behind_a_result_are_no_moves_of_the_game(between: str, tmp_path: Path) -> None:
+def test_moves_behind_a_result_are_no_moves_of_the_game(between, tmp_path):
     error = "moves follow the result 1-0: the next game needs a new line"
     rows, bad = read(tmp_path, f"{MOVES} 1-0{between}{MOVES} 0-1", "1-0")
     assert (rows, bad) == ([], [("pgn_errors", error)])
@@ -287,7 +272,7 @@ def test_moves_behind_a_result_are_no_moves_of_the_game(between: str, tmp_path: 
 @pytest.mark.parametrize(
     "text", ["1/2", "\u00bd-\u00bd", "\u00bd", "1/2:1/2", "1:0", "0:1", "1 - 0"]
 )
-def test_results_in_other_forms_are_read(text: str, tmp_path: Path) -> None:
+def test_results_in_other_forms_are_read(text, tmp_path):
     result = {"1": "1-0", "0": "0-1"}.get(text[0] if text[1:2] in ": " else "", "1/2-1/2")
     (row,), _ = read(tmp_path, f"{MOVES} {result}", text)
     assert row["result"] == row["headers"]["Result"] == result
@@ -304,9 +289,7 @@ def test_results_in_other_forms_are_read(text: str, tmp_path: Path) -> None:
         '[White "Ann"]\t[Black "B]ob" ]\n',
     ],
 )
-def test_white_space_in_tags_and_several_on_a_line_are_those_of_pgn(
-    tags: str, tmp_path: Path
-) -> None:
+def test_white_space_in_tags_and_several_on_a_line_are_those_of_pgn(tags, tmp_path):
     """python-chess reads one tag on a line, in one form; the PGN standard 8.1.1 has both."""
     pgn = tmp_path / "x.pgn"
     for event in ('  [Event "E"]\n', ""):
@@ -339,9 +322,7 @@ def altered(dice: random.Random, game: str) -> str:
     ("seed", "games"), [(1, 60), pytest.param(2, 1_000, marks=pytest.mark.slow)]
 )
 @pytest.mark.real
-def test_altered_real_games_have_the_flags_of_the_rules(
-    real: Path, tmp_path: Path, seed: int, games: int
-) -> None:
+def test_altered_real_games_have_the_flags_of_the_rules(real, tmp_path, seed, games):
     dice, pgn = random.Random(seed), tmp_path / "x.pgn"
     text = (real / "pgn/pgnmentor_Ding.pgn").read_bytes().decode("latin-1").replace("\r", "")
     whole = text.split("\n\n[Event ")[1:]
@@ -395,15 +376,13 @@ def read(
         SPELLED.replace("a6", "a6 {Sf3 o-o} (3... Sf6 4. o-o) \u00bd"),
     ],
 )
-def test_figurines_dashes_and_castling_in_other_letters_are_moves(
-    moves: str, tmp_path: Path
-) -> None:
+def test_figurines_dashes_and_castling_in_other_letters_are_moves(moves, tmp_path):
     (row,), bad = read(tmp_path, moves)
     assert row["moves"] == SPELLED_UCI.split() and not bad
 
 
 @pytest.mark.parametrize("sign", ["\u2655", "\u265b"])
-def test_a_promotion_may_have_a_figurine(sign: str, tmp_path: Path) -> None:
+def test_a_promotion_may_have_a_figurine(sign, tmp_path):
     (row,), _ = read(tmp_path, PROMOTION.replace("Q", sign))
     assert row["moves"][-1] == "b7a8q"
 
@@ -418,9 +397,7 @@ def test_a_promotion_may_have_a_figurine(sign: str, tmp_path: Path) -> None:
         ("0\u22121", "0-1"),
     ],
 )
-def test_results_with_other_dashes_and_halves_are_results(
-    end: str, result: str, tmp_path: Path
-) -> None:
+def test_results_with_other_dashes_and_halves_are_results(end, result, tmp_path):
     (row,), _ = read(tmp_path, f"{SPELLED} {end}")
     assert row["result"] == result
 
@@ -439,9 +416,7 @@ def test_results_with_other_dashes_and_halves_are_results(
         ("1. e4 e5 2. Sf3 d6 3. Lf3 Df3", "Sf3"),
     ],
 )
-def test_a_piece_by_a_letter_of_another_language_rejects_the_game(
-    moves: str, named: str, tmp_path: Path
-) -> None:
+def test_a_piece_by_a_letter_of_another_language_rejects_the_game(moves, named, tmp_path):
     rows, bad = read(tmp_path, f"{moves} 1-0", "1-0")
     assert not rows
     assert bad == [("pgn_errors", f"{named!r} names no piece by K, Q, R, B or N")]
@@ -450,22 +425,22 @@ def test_a_piece_by_a_letter_of_another_language_rejects_the_game(
 @pytest.mark.parametrize(
     "moves", ["1. Pe4 pe5 2. Nf3 Nc6", "1. e4 e5 2. N1f3 TN Nc6 Z", "1.e4e.p."]
 )
-def test_what_was_read_before_is_read_as_before(moves: str, tmp_path: Path) -> None:
+def test_what_was_read_before_is_read_as_before(moves, tmp_path):
     (row,), bad = read(tmp_path, moves)
     assert row["moves"] == SPELLED_UCI.split()[: row["plies"]] and not bad
 
 
-def test_other_moves_that_are_none_keep_their_errors(tmp_path: Path) -> None:
+def test_other_moves_that_are_none_keep_their_errors(tmp_path):
     assert read(tmp_path, "1. e4 e5 2. 0-0")[1][0][1].startswith("illegal san: '0-0'")
     assert read(tmp_path, "1. e4 e5 2. @f6")[1] == [("pgn_errors", "invalid san: '@f6'")]
 
 
-def test_the_reference_reads_the_square_alone(tmp_path: Path) -> None:
+def test_the_reference_reads_the_square_alone(tmp_path):
     (row,), _ = read(tmp_path, "1. Sf3 d5 2. \u2659c4", compat="reference")
     assert row["moves"] == ["f2f3", "d7d5", "c2c4"]
 
 
-def test_month_lists() -> None:
+def test_month_lists():
     text = (
         "# elite\n\n2025-01\n https://x/lichess_elite_2025-02.zip?raw=1\n2025-01\n"
         "see lichess_elite_2024-12.zip\n"
@@ -478,12 +453,12 @@ def test_month_lists() -> None:
         parse_month_list("# nothing\n")
 
 
-def test_a_month_is_distinguished_from_the_name_of_a_collection() -> None:
+def test_a_month_is_distinguished_from_the_name_of_a_collection():
     assert is_month("2024-12")
     assert is_month("2024-13") and not is_month("elite_2024-01") and not is_month("2024-1")
 
 
-def test_due_months_of_a_tick() -> None:
+def test_due_months_of_a_tick():
     year = [f"2024-{m:02d}" for m in range(3, 13)] + ["2025-01", "2025-02"]
     tick = date(2025, 3, 5)
     assert due_months(tick, set(year)) == []
@@ -499,7 +474,7 @@ def test_due_months_of_a_tick() -> None:
     assert due_months(tick, set()) == due_months(tick, [])
 
 
-def test_the_month_of_a_name_and_the_month_before() -> None:
+def test_the_month_of_a_name_and_the_month_before():
     assert month_in("x_2024-01.pgn") == "2024-01"
     assert month_in("12024-01.pgn") is None
     assert month_in("2024-01_2024-02.pgn") is None

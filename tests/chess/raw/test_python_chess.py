@@ -5,7 +5,6 @@ import itertools
 import json
 import sys
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -22,12 +21,12 @@ from tests.chess.generated_pgn import one_game, write_games
 
 
 @pytest.mark.real
-def test_edge_cases_as_python_chess_reads_them(real: Path, tmp_path: Path) -> None:
+def test_edge_cases_as_python_chess_reads_them(real, tmp_path):
     same_as_reference(real / "edge" / "edge.pgn", tmp_path)
     both_ways(real / "edge" / "edge.pgn", ValidateConfig())
 
 
-def test_a_tag_may_have_any_character_of_one_byte(tmp_path: Path) -> None:
+def test_a_tag_may_have_any_character_of_one_byte(tmp_path):
     pgn = tmp_path / "x.pgn"
     moves = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 1-0"
     for number in range(1, 128):
@@ -46,14 +45,14 @@ def test_a_tag_may_have_any_character_of_one_byte(tmp_path: Path) -> None:
         "lichess_elite_2013-09_first10",
     ],
 )
-def test_annotated_real_games(real: Path, tmp_path: Path, name: str) -> None:
+def test_annotated_real_games(real, tmp_path, name):
     pgn = real / "pgn" / f"{name}.pgn"
     assert same_as_reference(pgn, tmp_path) < 30
     both_ways(pgn, ValidateConfig())
 
 
 @pytest.mark.real
-def test_a_slice_of_a_player_file(real: Path, tmp_path: Path) -> None:
+def test_a_slice_of_a_player_file(real, tmp_path):
     data = (real / "pgn" / "pgnmentor_Ding.pgn").read_bytes()
     pgn = tmp_path / "ding.pgn"
     pgn.write_bytes(data[-100_000:])
@@ -64,14 +63,14 @@ def test_a_slice_of_a_player_file(real: Path, tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.slow
 @pytest.mark.parametrize("name", budget.some(["Carlsen", "Caruana", "Ding"], each=30))
-def test_every_game_of_the_player_files(real: Path, tmp_path: Path, name: str) -> None:
+def test_every_game_of_the_player_files(real, tmp_path, name):
     pgn = real / "pgn" / f"pgnmentor_{name}.pgn"
     assert same_as_reference(pgn, tmp_path) <= 2
     both_ways(pgn, ValidateConfig())
 
 
 @pytest.mark.parametrize(("seed", "games"), [(1, 40), pytest.param(2, 500, marks=pytest.mark.slow)])
-def test_generated_and_mutated_games(tmp_path: Path, seed: int, games: int) -> None:
+def test_generated_and_mutated_games(tmp_path, seed, games):
     pgn = write_games(tmp_path / "made.pgn", seed, games, 0.5)
     same_as_reference(pgn, tmp_path)
     same_as_reference(pgn, tmp_path, share_bytes=3_001)
@@ -79,14 +78,14 @@ def test_generated_and_mutated_games(tmp_path: Path, seed: int, games: int) -> N
     both_ways(pgn, ValidateConfig(compat="reference"))
 
 
-def test_common_games_hardly_need_python_chess(tmp_path: Path) -> None:
+def test_common_games_hardly_need_python_chess(tmp_path):
     pgn = write_games(tmp_path / "made.pgn", 3, 100, 0.0)
     assert same_as_reference(pgn, tmp_path) < 30
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", budget.some(range(10, 22), each=10))
-def test_thousands_of_generated_and_mutated_games(tmp_path: Path, seed: int) -> None:
+def test_thousands_of_generated_and_mutated_games(tmp_path, seed):
     pgn = write_games(tmp_path / "made.pgn", seed, 1500, 0.7)
     same_as_reference(pgn, tmp_path, share_bytes=20_011)
     both_ways(pgn, ValidateConfig())
@@ -94,7 +93,7 @@ def test_thousands_of_generated_and_mutated_games(tmp_path: Path, seed: int) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", budget.some(range(40, 44), each=10))
-def test_filters_agree_too(tmp_path: Path, seed: int) -> None:
+def test_filters_agree_too(tmp_path, seed):
     pgn = write_games(tmp_path / "made.pgn", seed, 300, 0.2)
     for config in (
         ValidateConfig(elo_floor=2400),
@@ -104,9 +103,7 @@ def test_filters_agree_too(tmp_path: Path, seed: int) -> None:
         both_ways(pgn, config)
 
 
-def test_months_in_common_form_need_no_python_chess(
-    month: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_months_in_common_form_need_no_python_chess(month, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "chess", None)
     assert validate([month], tmp_path / "plain").oracle_games == 0
     pgn = tmp_path / "odd.pgn"
@@ -127,7 +124,7 @@ def test_months_in_common_form_need_no_python_chess(
         " \r \r\n1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. d3 d6 *",
     ],
 )
-def test_unusual_movetext_in_common_looks(tmp_path: Path, movetext: str) -> None:
+def test_unusual_movetext_in_common_looks(tmp_path, movetext):
     """Null moves in digits, a variation of no move, lines that end in a bare carriage return."""
     after = one_game('[Result "1-0"]\n', "1-0")
     for name, lead in (("first", ""), ("later", after)):
@@ -138,7 +135,7 @@ def test_unusual_movetext_in_common_looks(tmp_path: Path, movetext: str) -> None
         both_ways(pgn, ValidateConfig())
 
 
-def test_a_game_that_python_chess_fails_on_is_named(tmp_path: Path) -> None:
+def test_a_game_that_python_chess_fails_on_is_named(tmp_path):
     pgn = tmp_path / "x.pgn"
     first = one_game('[Result "1-0"]\n', "1-0")
     pgn.write_text(first + one_game("", "*").replace("1. e4", "1. e2e4 $" + "7" * 5000))
@@ -146,9 +143,7 @@ def test_a_game_that_python_chess_fails_on_is_named(tmp_path: Path) -> None:
         validate([pgn], tmp_path / "out")
 
 
-def test_the_standard_variant_is_standard_chess(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_standard_variant_is_standard_chess(tmp_path, monkeypatch):
     result = '[Result "1-0"]\n'
     pgn = tmp_path / "x.pgn"
     games = (result, f'{result}[Variant "Standard"]\n', f'{result}[Variant "standard"]\n')
@@ -166,7 +161,7 @@ def test_the_standard_variant_is_standard_chess(
     assert validate([pgn], tmp_path / "plain").oracle_games == 0
 
 
-def test_a_header_with_a_winner_over_open_movetext_is_a_conflict(tmp_path: Path) -> None:
+def test_a_header_with_a_winner_over_open_movetext_is_a_conflict(tmp_path):
     pgn = tmp_path / "x.pgn"
     cases = [
         ('[Result "1-0"]\n', "*", True),
@@ -244,9 +239,7 @@ VARIATION = ("unclosed_comment", "10", "a variation is not closed")
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("last", [False, True])
-def test_the_games_around_it_are_read(
-    tmp_path: Path, movetext: str, expected: tuple[str, str, str], newline: str, last: bool
-) -> None:
+def test_the_games_around_it_are_read(tmp_path, movetext, expected, newline, last):
     following = "" if last else game("c") + game("d", "1. d4 d5 {}")
     text = game("a") + game("b", movetext) + following
     pgn = tmp_path / "x.pgn"
@@ -269,7 +262,7 @@ def test_the_games_around_it_are_read(
 
 
 @pytest.mark.slow
-def test_a_comment_that_closes_many_games_later_costs_one_game(tmp_path: Path) -> None:
+def test_a_comment_that_closes_many_games_later_costs_one_game(tmp_path):
     pgn = tmp_path / "x.pgn"
     games = [game(str(n)) for n in range(300)]
     games[3] = game("3", f"{MOVES} {{ x")
@@ -296,9 +289,7 @@ def digests_of(pgn: Path, out: Path, workers: int, share_bytes: int) -> dict[str
 
 
 @pytest.mark.parametrize("opening", ["{", "("])
-def test_a_window_may_end_anywhere_in_such_a_game(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opening: str
-) -> None:
+def test_a_window_may_end_anywhere_in_such_a_game(tmp_path, monkeypatch, opening):
     pgn = tmp_path / "x.pgn"
     unclosed = game("b", f"{MOVES} {opening} 5... d6\n \n\n")
     pgn.write_text(game("a") + unclosed + game("c") + game("d"))
@@ -312,9 +303,7 @@ def test_a_window_may_end_anywhere_in_such_a_game(
         assert digests(out) == digests(tmp_path / "whole")
 
 
-def test_an_unclosed_variation_far_from_the_end_of_a_file_ends_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unclosed_variation_far_from_the_end_of_a_file_ends_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr("gristmill.chess.raw.pgn.GAME_BYTES", 3_000)
     monkeypatch.setattr("gristmill.chess.raw.pgn._WINDOW", 1_000)
     monkeypatch.setattr("gristmill.chess.raw.pgn._SLACK", 500)
@@ -325,7 +314,7 @@ def test_an_unclosed_variation_far_from_the_end_of_a_file_ends_at_once(
     same_as_reference(pgn, tmp_path)
 
 
-def test_a_byte_order_mark_before_the_next_game_is_passed_over(tmp_path: Path) -> None:
+def test_a_byte_order_mark_before_the_next_game_is_passed_over(tmp_path):
     pgn = tmp_path / "x.pgn"
     pgn.write_bytes((game("b", f"{MOVES} {{ x") + "\ufeff" + game("c") + game("d")).encode())
     assert read(pgn, tmp_path / "out") == (["c", "d"], [COMMENT])
@@ -337,9 +326,7 @@ def test_a_byte_order_mark_before_the_next_game_is_passed_over(tmp_path: Path) -
 
 @pytest.mark.parametrize("blank", ["", "\n", "\n \t\n\n"])
 @pytest.mark.parametrize("compat", ["current", "reference"])
-def test_a_byte_order_mark_at_the_start_of_a_game_is_passed_over(
-    tmp_path: Path, blank: str, compat: Literal["current", "reference"]
-) -> None:
+def test_a_byte_order_mark_at_the_start_of_a_game_is_passed_over(tmp_path, blank, compat):
     """Behind a blank line that ends no game python-chess alone would lose the tags."""
     pgn = tmp_path / "x.pgn"
     pgn.write_text(f"{blank}\ufeff{game('a')}{blank}\ufeff{game('b')}{game('c')}{blank}\ufeff")
@@ -347,7 +334,7 @@ def test_a_byte_order_mark_at_the_start_of_a_game_is_passed_over(
     both_ways(pgn, ValidateConfig(compat=compat))
 
 
-def test_a_comment_in_a_game_that_python_chess_skips(tmp_path: Path) -> None:
+def test_a_comment_in_a_game_that_python_chess_skips(tmp_path):
     """A bad FEN makes python-chess skip the game by other code."""
     bad = game("b", f"{MOVES} {{ x").replace('"1-0"]\n', '"1-0"]\n[FEN "bad"]\n')
     pgn = tmp_path / "x.pgn"
@@ -358,7 +345,7 @@ def test_a_comment_in_a_game_that_python_chess_skips(tmp_path: Path) -> None:
     assert read(pgn, tmp_path / "closed") == rejected
 
 
-def test_a_blank_line_may_hold_spaces_and_tabs(tmp_path: Path) -> None:
+def test_a_blank_line_may_hold_spaces_and_tabs(tmp_path):
     pgn = tmp_path / "x.pgn"
     for blank, names in ((" \t ", ["c", "d"]), (" . ", ["d"]), ("\x0c", ["d"])):
         unclosed = game("b", f"{MOVES} {{ x").rstrip("\n")
@@ -367,7 +354,7 @@ def test_a_blank_line_may_hold_spaces_and_tabs(tmp_path: Path) -> None:
         both_ways(pgn, ValidateConfig())
 
 
-def test_a_game_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_game_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("gristmill.chess.raw.pgn.GAME_BYTES", 100_000)
     monkeypatch.setattr("gristmill.chess.raw.pgn._WINDOW", 10_000)
     pgn = tmp_path / "open.pgn"
@@ -376,9 +363,7 @@ def test_a_game_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         validate([pgn], tmp_path / "out", ValidateConfig(share_bytes=1000))
 
 
-def test_games_are_read_by_windows_where_nothing_shows_their_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_games_are_read_by_windows_where_nothing_shows_their_start(tmp_path, monkeypatch):
     pgn = write_games(tmp_path / "made.pgn", 5, 60, 0.1)
     pgn.write_bytes(pgn.read_bytes().replace(b"[Event", b"[Evemt"))
     assert len(plan(pgn, 1000)) == 1
@@ -387,7 +372,7 @@ def test_games_are_read_by_windows_where_nothing_shows_their_start(
         same_as_reference(pgn, tmp_path, share_bytes=window)
 
 
-def test_a_comment_that_looks_like_the_start_of_a_game(tmp_path: Path) -> None:
+def test_a_comment_that_looks_like_the_start_of_a_game(tmp_path):
     game = '[Event "E"]\n[White "A"]\n[Result "1-0"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 '
     inside = "{ " + "x" * 300 + '\n\n[Event "inside"]\n\n1. d4 d5 1-0\n\n} 5. O-O Be7 1-0\n\n'
     pgn = tmp_path / "deceit.pgn"

@@ -88,7 +88,7 @@ def layouts() -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_game_stays_whole_in_every_layout(tmp_path: Path, newline: str) -> None:
+def test_a_game_stays_whole_in_every_layout(tmp_path, newline):
     """Each layout between two plain games; then all of them in one file, in small ranges."""
     plain = tags("{}", {}) + "\n" + movetext({})
     text = ""
@@ -108,7 +108,7 @@ def test_a_game_stays_whole_in_every_layout(tmp_path: Path, newline: str) -> Non
     assert digests(tmp_path / "ranges") == digests(tmp_path / "out")
 
 
-def test_random_layouts_are_read_as_the_oracle_reads_them(tmp_path: Path) -> None:
+def test_random_layouts_are_read_as_the_oracle_reads_them(tmp_path):
     dice, text = random.Random(29), ""
     for number in range(100):
         gaps = [*GAPS, *COMMENTS]
@@ -123,7 +123,7 @@ def test_random_layouts_are_read_as_the_oracle_reads_them(tmp_path: Path) -> Non
     both_ways(pgn, ValidateConfig())
 
 
-def test_files_that_were_joined_anywhere_between_lines(tmp_path: Path) -> None:
+def test_files_that_were_joined_anywhere_between_lines(tmp_path):
     """One file ends, another begins: with a blank line more, or a byte order mark."""
     lines = (tags("w", {}) + "\n" + movetext({4: "", 8: ""})).splitlines(keepends=True)
     whole = tags("z", {}) + "\n" + movetext({})
@@ -137,7 +137,7 @@ def test_files_that_were_joined_anywhere_between_lines(tmp_path: Path) -> None:
         both_ways(pgn, ValidateConfig())
 
 
-def test_a_file_without_a_blank_line_at_its_end_before_another(tmp_path: Path) -> None:
+def test_a_file_without_a_blank_line_at_its_end_before_another(tmp_path):
     """Tags end the game before them, also where the result is missing; not in a comment."""
     games = [tags(name, {}) + "\n" + movetext({}) for name in "abc"]
     lines = movetext({4: '{ x\n[Event "in"]\n[White "in"]\n} '})
@@ -169,7 +169,7 @@ def test_a_file_without_a_blank_line_at_its_end_before_another(tmp_path: Path) -
         ("\n1. e4 e5 (1... c5\n\n2. Nf3 d6\n\n", ["unclosed_comment"]),
     ],
 )
-def test_what_is_not_one_game_stays_apart(tmp_path: Path, between: str, named: list[str]) -> None:
+def test_what_is_not_one_game_stays_apart(tmp_path, between, named):
     text = tags("a", {}) + between + tags("b", {}) + "\n" + movetext({})
     pgn = tmp_path / "x.pgn"
     pgn.write_text(text)
@@ -180,9 +180,7 @@ def test_what_is_not_one_game_stays_apart(tmp_path: Path, between: str, named: l
     assert not list(event_line_laws(Subject(tmp_path / "out", inputs=[tmp_path])))
 
 
-def test_a_window_may_end_anywhere_between_tags_and_moves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_window_may_end_anywhere_between_tags_and_moves(tmp_path, monkeypatch):
     lead = tags("a", {}) + "\n" + movetext({})
     apart = tags("b", {"White": "\n"}) + "\n\n;c\n\n" + movetext({2: "\n", 99: "\n\n"})
     pgn = tmp_path / "x.pgn"
@@ -196,7 +194,7 @@ def test_a_window_may_end_anywhere_between_tags_and_moves(
         assert digests(tmp_path / str(window)) == digests(tmp_path / "whole"), window
 
 
-def test_many_blank_lines_and_comments_take_linear_time(tmp_path: Path) -> None:
+def test_many_blank_lines_and_comments_take_linear_time(tmp_path):
     """Each blank line asks what follows: the answer is found once."""
     pgn = tmp_path / "x.pgn"
     head = tags("a", {}) + "\n"

@@ -37,7 +37,7 @@ def expected_samples(folder: Path, split: str, horizon: int) -> list[tuple[objec
     return out
 
 
-def test_samples_with_and_without_a_cache(dataset: Path, cached: Path) -> None:
+def test_samples_with_and_without_a_cache(dataset, cached):
     with_cache = GameSpliceDataset(cached, "val", horizon=3)
     without = GameSpliceDataset(dataset, "val", horizon=3)
     assert (with_cache.cached, without.cached) == ([True], [False])
@@ -52,7 +52,7 @@ def test_samples_with_and_without_a_cache(dataset: Path, cached: Path) -> None:
         with_cache[len(with_cache)]
 
 
-def test_many_months_and_a_pickled_reader(dataset: Path, cached: Path) -> None:
+def test_many_months_and_a_pickled_reader(dataset, cached):
     both = GameSpliceDataset([cached, dataset], "test")
     n = len(GameSpliceDataset(cached, "test"))
     assert len(both) == 2 * n > 0
@@ -63,7 +63,7 @@ def test_many_months_and_a_pickled_reader(dataset: Path, cached: Path) -> None:
     assert both.vocabulary() == meta["vocab"]
 
 
-def test_a_cache_whose_source_changed_is_refused(cached: Path) -> None:
+def test_a_cache_whose_source_changed_is_refused(cached):
     path = cached / "val.jsonl"
     original = path.read_bytes()
     path.write_bytes(original.replace(b"1-0", b"0-1", 1))
@@ -77,7 +77,7 @@ def test_a_cache_whose_source_changed_is_refused(cached: Path) -> None:
     assert len(GameSpliceDataset(cached, "train")) > 0
 
 
-def test_rows_that_changed_under_their_sidecar_are_refused(dataset: Path, tmp_path: Path) -> None:
+def test_rows_that_changed_under_their_sidecar_are_refused(dataset, tmp_path):
     bare = tmp_path / "bare"
     shutil.copytree(dataset, bare)
     path = bare / "val.jsonl"
@@ -104,7 +104,7 @@ def test_rows_that_changed_under_their_sidecar_are_refused(dataset: Path, tmp_pa
     assert 0 < len(left) < len(samples)
 
 
-def test_the_config_is_that_of_the_months(valid: Path, dataset: Path, tmp_path: Path) -> None:
+def test_the_config_is_that_of_the_months(valid, dataset, tmp_path):
     late, other = tmp_path / "late", tmp_path / "other"
     build_game_dataset(valid, late, GameConfig(min_context=20))
     reader = GameSpliceDataset(late, "val")
@@ -126,7 +126,7 @@ def test_the_config_is_that_of_the_months(valid: Path, dataset: Path, tmp_path: 
         GameSpliceDataset(other, "val")
 
 
-def test_broken_caches_are_refused(cached: Path) -> None:
+def test_broken_caches_are_refused(cached):
     cache = cached / "runtime_splice_cache"
     array = cache / "test" / "offsets.u64.bin"
     array.write_bytes(array.read_bytes()[:-8])
@@ -137,7 +137,7 @@ def test_broken_caches_are_refused(cached: Path) -> None:
         GameSpliceDataset(cached, "train")
 
 
-def test_samples_of_another_config_are_made_unless_a_cache_is_required(cached: Path) -> None:
+def test_samples_of_another_config_are_made_unless_a_cache_is_required(cached):
     config = CacheConfig(min_context=20)
     uncached = GameSpliceDataset(cached, "val", config=config)
     assert uncached.cached == [False]
@@ -150,7 +150,7 @@ def test_samples_of_another_config_are_made_unless_a_cache_is_required(cached: P
         GameSpliceDataset(cached, "dev")
 
 
-def test_capped_caches(dataset: Path, cached: Path) -> None:
+def test_capped_caches(dataset, cached):
     config = CacheConfig(max_samples_per_game=4)
     shutil.rmtree(cached / "runtime_splice_cache")
     build_splice_cache(cached, cached / "runtime_splice_cache", config)
@@ -166,7 +166,7 @@ def test_capped_caches(dataset: Path, cached: Path) -> None:
         GameSpliceDataset([cached, dataset], "val")
 
 
-def test_tensors(cached: Path) -> None:
+def test_tensors(cached):
     reader = GameSpliceDataset(cached, "val", horizon=4)
     vocabulary = reader.vocabulary()
     last = reader.tensors(len(reader) - 1, vocabulary)
@@ -175,7 +175,7 @@ def test_tensors(cached: Path) -> None:
     assert last["context"].dtype == torch.int64
 
 
-def test_torch_views_and_batches_agree_with_tensors(cached: Path) -> None:
+def test_torch_views_and_batches_agree_with_tensors(cached):
     reader = GameSpliceDataset(cached, "val", horizon=2)
     words = {"<PAD>": 0, "<UNK>": 1, "e2e4": 2}
     view = reader.as_torch(words)
@@ -203,15 +203,13 @@ def test_torch_views_and_batches_agree_with_tensors(cached: Path) -> None:
         ({"<PAD>": 0, "e2e4": 1}, r"0 is \['<PAD>'\], <UNK> is None:"),
     ],
 )
-def test_a_vocabulary_in_which_padding_is_a_word_is_refused(
-    cached: Path, words: dict[str, int], found: str
-) -> None:
+def test_a_vocabulary_in_which_padding_is_a_word_is_refused(cached, words, found):
     pytest.importorskip("torch")
     with pytest.raises(ValueError, match=found):
         GameSpliceDataset(cached, "val").as_torch(words)
 
 
-def test_the_vocabulary_is_of_the_version_that_was_opened(cached: Path) -> None:
+def test_the_vocabulary_is_of_the_version_that_was_opened(cached):
     reader, late = GameSpliceDataset(cached, "val"), GameSpliceDataset(cached, "val")
     words = reader.vocabulary()
     (cached / "train.jsonl").unlink()
@@ -220,7 +218,7 @@ def test_the_vocabulary_is_of_the_version_that_was_opened(cached: Path) -> None:
         GameSpliceDataset(cached, "val").vocabulary()
 
 
-def test_a_sample_whose_row_is_not_there_is_named(cached: Path) -> None:
+def test_a_sample_whose_row_is_not_there_is_named(cached):
     offsets = cached / "runtime_splice_cache/val/offsets.u64.bin"
     octets = bytearray(offsets.read_bytes())
     octets[:8], octets[8:16] = (1 << 63).to_bytes(8, "little"), (3).to_bytes(8, "little")
@@ -244,7 +242,7 @@ def data(sample_root: SampleRoot) -> GameSpliceDataset:
     return GameSpliceDataset(folders, "train", horizon=3)
 
 
-def test_a_batch_has_the_columns_of_collate(data: GameSpliceDataset) -> None:
+def test_a_batch_has_the_columns_of_collate(data):
     batch = next(iter(Loader(Plan(data.source(), seed=5), 9)))
     assert len(set((batch["number"] < len(data) // 2).tolist())) == 2
     expected = data.collate([data[number] for number in batch["number"].tolist()])
@@ -252,7 +250,7 @@ def test_a_batch_has_the_columns_of_collate(data: GameSpliceDataset) -> None:
         assert torch.equal(batch[name], tensor), name
 
 
-def test_each_sample_leads_to_its_game(data: GameSpliceDataset, sample_root: SampleRoot) -> None:
+def test_each_sample_leads_to_its_game(data, sample_root):
     source = data.source()
     first = int(source.cuts[1])
     for number in (0, 17, first - 1, first, first + 40, len(data) - 1):
@@ -269,7 +267,7 @@ def test_each_sample_leads_to_its_game(data: GameSpliceDataset, sample_root: Sam
         assert _moves(text[begin : begin + int(str(game["bytes"]))]) >= len(sample.context)
 
 
-def test_the_cache_decides_no_order(data: GameSpliceDataset, tmp_path: Path) -> None:
+def test_the_cache_decides_no_order(data, tmp_path):
     assert data.source().identity.numbering == {"cache": data.config.contract()}
     assert len(data.source().identity.versions) == 2
     other = GameSpliceDataset(data.dataset_dirs[0], "val").source()

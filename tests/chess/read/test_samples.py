@@ -2,7 +2,6 @@
 
 import pickle
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,7 @@ def sample(context: list[str], target: list[str], phase: int = 1) -> Sample:
     return Sample("g", context, target[0], target, phase, 2, len(context) % 2)
 
 
-def test_padding_is_behind_the_moves_and_masked() -> None:
+def test_padding_is_behind_the_moves_and_masked():
     batch = collate(
         [sample(["e2e4"], ["e7e5", "a1a2"]), sample(["e2e4", "e7e5"], ["e2e4"], 3)], WORDS
     )
@@ -48,13 +47,13 @@ def test_padding_is_behind_the_moves_and_masked() -> None:
     assert {value.dtype for name, value in batch.items() if name not in masks} == {torch.int64}
 
 
-def test_targets_have_the_length_of_the_horizon() -> None:
+def test_targets_have_the_length_of_the_horizon():
     batch = collate([sample(["e2e4"], ["e7e5"])], WORDS, horizon=3)
     assert batch["target"].tolist() == [[3, 0, 0]]
     assert batch["target_mask"].tolist() == [[True, False, False]]
 
 
-def test_samples_from_the_start_of_their_games_have_a_context_without_columns() -> None:
+def test_samples_from_the_start_of_their_games_have_a_context_without_columns():
     batch = collate([sample([], ["e2e4"]), sample([], ["e7e5"])], WORDS)
     assert tuple(batch["context"].shape) == tuple(batch["context_mask"].shape) == (2, 0)
     assert batch["target"].tolist() == [[2], [3]]
@@ -78,7 +77,7 @@ def assert_equal(data: GameSpliceDataset, numbers: list[int]) -> None:
 
 
 @pytest.mark.parametrize("horizon", [1, 7])
-def test_a_batch_is_that_of_collate(dataset: Path, cached: Path, horizon: int) -> None:
+def test_a_batch_is_that_of_collate(dataset, cached, horizon):
     uncached = GameSpliceDataset(dataset, "val", horizon=horizon)
     data = GameSpliceDataset(cached, "val", horizon=horizon)
     random = np.random.default_rng(3)
@@ -89,7 +88,7 @@ def test_a_batch_is_that_of_collate(dataset: Path, cached: Path, horizon: int) -
     assert_equal(GameSpliceDataset(dataset, "val", horizon=horizon, config=capped), [4, 1, 2])
 
 
-def test_months_are_read_together(dataset: Path, cached: Path) -> None:
+def test_months_are_read_together(dataset, cached):
     data = GameSpliceDataset([cached, dataset, cached], "test", horizon=2)
     third = len(data) // 3
     assert_equal(data, [2 * third, 0, third, 2 * third - 1, 7, 3 * third - 1])
@@ -97,7 +96,7 @@ def test_months_are_read_together(dataset: Path, cached: Path) -> None:
     assert_equal(pickle.loads(pickle.dumps(data)), [third + 1, 4])
 
 
-def test_no_row_is_read(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_row_is_read(cached, monkeypatch):
     words = GameSpliceDataset(cached).vocabulary()
     data = GameSpliceDataset(cached, "val")
     monkeypatch.setattr(type(data.held[0]), "row", None)
@@ -108,7 +107,7 @@ def test_no_row_is_read(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert data.as_torch(words).__getitems__([3, 1]).collated()["phase"].shape == (2,)
 
 
-def test_months_without_packed_moves_are_read_by_rows(cached: Path) -> None:
+def test_months_without_packed_moves_are_read_by_rows(cached):
     expected = GameSpliceDataset(cached, "val").batch([4, 9, 2])
     (cached / MOVES).unlink()
     (cached / "sidecar/train.moves.u16.bin").unlink()
@@ -121,14 +120,14 @@ def test_months_without_packed_moves_are_read_by_rows(cached: Path) -> None:
     assert GameSpliceDataset(cached, "val").held[0].packed is None
 
 
-def test_moves_outside_the_vocabulary_are_unknown(cached: Path) -> None:
+def test_moves_outside_the_vocabulary_are_unknown(cached):
     data = GameSpliceDataset(cached, "val")
     found = data.batch([50], {"<PAD>": 0, "<UNK>": 9, data[50].context[0]: 4})
     assert found["context"][0, 0] == 4
     assert set(found["context"][0, 1:].tolist()) <= {4, 9}
 
 
-def test_a_data_loader_gets_the_same_tensors(cached: Path) -> None:
+def test_a_data_loader_gets_the_same_tensors(cached):
     data = GameSpliceDataset(cached, "val", horizon=2)
     [batch, *_] = torch_data.DataLoader(data, batch_size=6)
     expected = data.collate([data[number] for number in range(6)])
@@ -162,16 +161,14 @@ def _emptied(path: Path) -> None:
         (SPANS, _emptied, "has no move behind it"),
     ],
 )
-def test_damage_is_refused(
-    cached: Path, file: str, damage: Callable[[Path], None], rule: str
-) -> None:
+def test_damage_is_refused(cached, file, damage, rule):
     damage(cached / file)
     data = GameSpliceDataset(cached, "val")
     with pytest.raises(BadInput, match=rule):
         data.batch(range(len(data)))
 
 
-def test_words_of_a_file_with_what_is_no_move_are_not_known(tmp_path: Path) -> None:
+def test_words_of_a_file_with_what_is_no_move_are_not_known(tmp_path):
     file = tmp_path / "moves"
     np.array([pack_move(word) for word in ("e2e4", "a7a8r", "e2e4")], "<u2").tofile(file)
     assert packed_words(file) == {"e2e4", "a7a8r"}
@@ -179,7 +176,7 @@ def test_words_of_a_file_with_what_is_no_move_are_not_known(tmp_path: Path) -> N
     assert packed_words(file) is None
 
 
-def test_the_words_are_those_of_the_rows_with_packed_moves_and_without(cached: Path) -> None:
+def test_the_words_are_those_of_the_rows_with_packed_moves_and_without(cached):
     packed = words_of_train(cached)
     (cached / "sidecar/train.moves.u16.bin").unlink()
     assert packed == words_of_train(cached)
@@ -202,7 +199,7 @@ def batch_of(games: Path, *, by_keys: bool = False, alone: bool = False) -> RowB
     return read_batch(whole, by_keys=by_keys)
 
 
-def test_without_a_sidecar_the_keys_and_phases_are_those_that_it_had(games: Path) -> None:
+def test_without_a_sidecar_the_keys_and_phases_are_those_that_it_had(games):
     noted, alone = batch_of(games), batch_of(games, alone=True)
     for name in ("row", "plies", "move_key"):
         assert np.array_equal(noted.records[name], alone.records[name])
@@ -217,15 +214,13 @@ def test_without_a_sidecar_the_keys_and_phases_are_those_that_it_had(games: Path
         ("games.games.bin", KEY, True),
     ],
 )
-def test_a_sidecar_of_other_rows_is_refused(
-    games: Path, file: str, place: int, by_keys: bool
-) -> None:
+def test_a_sidecar_of_other_rows_is_refused(games, file, place, by_keys):
     flip(games / "sidecar" / file, place)
     with pytest.raises(BadInput, match="are not those of the sidecar"):
         batch_of(games, by_keys=by_keys)
 
 
-def test_the_proof_by_keys_reads_no_packed_moves_and_the_other_no_keys(games: Path) -> None:
+def test_the_proof_by_keys_reads_no_packed_moves_and_the_other_no_keys(games):
     keys = batch_of(games).records["move_key"].copy()
     flip(games / "sidecar" / "games.moves.u16.bin", 0)
     assert np.array_equal(batch_of(games, by_keys=True).records["move_key"], keys)
@@ -234,7 +229,7 @@ def test_the_proof_by_keys_reads_no_packed_moves_and_the_other_no_keys(games: Pa
     assert (batch_of(games).records["move_key"] != keys).sum() == 1
 
 
-def test_rows_with_a_text_that_is_no_move_are_proved_by_keys(games: Path) -> None:
+def test_rows_with_a_text_that_is_no_move_are_proved_by_keys(games):
     edit(games / "valid_games.jsonl", b'"e2e4"', b'"e9e4"')
     moves = batch_of(games, alone=True).moves
     moves.astype("<u2").tofile(games / "sidecar" / "games.moves.u16.bin")

@@ -121,9 +121,7 @@ CONFIG = {"min_context": 8, "min_target": 1, "max_samples_per_game": 0, "seed": 
 
 
 @pytest.mark.parametrize("split", ["train", "val"])
-def test_caches_of_two_months_load_and_say_what_splicing_says(
-    months: list[Path], split: str
-) -> None:
+def test_caches_of_two_months_load_and_say_what_splicing_says(months, split):
     inputs = [month / f"{split}.jsonl" for month in months]
     loaded = load_cache(inputs, split, CONFIG)
     assert not isinstance(loaded, str), loaded
@@ -144,7 +142,7 @@ def test_caches_of_two_months_load_and_say_what_splicing_says(
         assert phase == mine.phase
 
 
-def test_a_dataset_that_was_moved_is_found_by_its_alias(months: list[Path], tmp_path: Path) -> None:
+def test_a_dataset_that_was_moved_is_found_by_its_alias(months, tmp_path):
     home = tmp_path / "elsewhere" / months[0].name
     home.parent.mkdir()
     months[0].rename(home)
@@ -157,7 +155,7 @@ def test_a_dataset_that_was_moved_is_found_by_its_alias(months: list[Path], tmp_
     assert {sample[0] for sample in loaded[0]} == set(inputs)
 
 
-def test_the_vocabulary_sidecars_merge(months: list[Path]) -> None:
+def test_the_vocabulary_sidecars_merge(months):
     """In key order over the train files; every move of train has a number."""
     vocabulary: dict[str, int] = {}
     for month in months:

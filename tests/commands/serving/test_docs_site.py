@@ -97,7 +97,7 @@ def module(tmp_path: Path) -> griffe.Module:
     return loaded
 
 
-def test_each_argument_has_a_bullet(module: griffe.Module) -> None:
+def test_each_argument_has_a_bullet(module):
     shown = [module[name].docstring.value for name in ("read", "Config")]
     assert shown == [
         "Read a folder.\n\n- **folder**: of the artifact,\n    with its record.\n"
@@ -106,14 +106,12 @@ def test_each_argument_has_a_bullet(module: griffe.Module) -> None:
     ]
 
 
-def test_the_signature_of_a_config_has_types_without_rules_and_no_constants(
-    module: griffe.Module,
-) -> None:
+def test_the_signature_of_a_config_has_types_without_rules_and_no_constants(module):
     shown = [(each.name, str(each.annotation)) for each in module["Config"].parameters]
     assert shown == [("self", "None"), ("rows", "int")]
 
 
-def test_indented_code_is_fenced() -> None:
+def test_indented_code_is_fenced():
     text = "A.\n\n    for x in y:\n        x()\n\nEnd."
     assert as_markdown(text) == "A.\n\n```python\nfor x in y:\n    x()\n```\n\nEnd."
 
@@ -121,7 +119,7 @@ def test_indented_code_is_fenced() -> None:
 # --- the navigation ----------------------------------------------------------
 
 
-def test_every_page_is_in_a_section_of_the_index_once() -> None:
+def test_every_page_is_in_a_section_of_the_index_once():
     assert missing(DOCS) == [], "list them in docs/README.md"
     pages = listed(DOCS)
     assert len(pages) == len(set(pages)) > 25
@@ -138,11 +136,11 @@ def docs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_page_that_the_index_does_not_list_is_found(docs: Path) -> None:
+def test_a_page_that_the_index_does_not_list_is_found(docs):
     assert missing(docs) == ["other.md"]
 
 
-def test_a_section_begins_with_its_first_hour(docs: Path) -> None:
+def test_a_section_begins_with_its_first_hour(docs):
     expected = [
         {"Gristmill": "README.md"},
         {"Chess": [{"The first hour": "first-hour/chess.md"}, {"Games": "games.md"}]},
@@ -155,7 +153,7 @@ def test_a_section_begins_with_its_first_hour(docs: Path) -> None:
     assert navigation(docs) == expected
 
 
-def test_the_api_has_every_package_with_public_names() -> None:
+def test_the_api_has_every_package_with_public_names():
     assert set(PUBLIC) <= set(PACKAGES)
 
 
@@ -219,7 +217,7 @@ def dead_links(site: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_every_link_of_the_site_leads_to_a_place_in_it(site: Path) -> None:
+def test_every_link_of_the_site_leads_to_a_place_in_it(site):
     assert dead_links(site) == []
     page = site / "scale.html"
     page.with_name("copy.html").write_text('<a href="none.html">a</a> <a href="scale.html#none">b')
@@ -228,7 +226,7 @@ def test_every_link_of_the_site_leads_to_a_place_in_it(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_page_asks_another_host_for_anything(site: Path) -> None:
+def test_no_page_asks_another_host_for_anything(site):
     asked = {link for file in site.rglob("*.html") for link in ASKED_FOR.findall(text_of(file))}
     assert len(asked) > 20
     assert [link for link in asked if "//" in link] == []
@@ -237,7 +235,7 @@ def test_no_page_asks_another_host_for_anything(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_site_shows_what_a_page_shows_by_itself(site: Path) -> None:
+def test_the_site_shows_what_a_page_shows_by_itself(site):
     """Two readers of Markdown take the same lists, tables, blocks and anchors from it."""
     other = {}
     for page in listed(DOCS):
@@ -251,7 +249,7 @@ def test_the_site_shows_what_a_page_shows_by_itself(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_api_shows_every_public_name_with_what_it_says(site: Path) -> None:
+def test_the_api_shows_every_public_name_with_what_it_says(site):
     unseen = [
         f"{package}.{name}"
         for package, names in PUBLIC.items()
@@ -264,7 +262,7 @@ def test_the_api_shows_every_public_name_with_what_it_says(site: Path) -> None:
     assert "<strong>pack</strong>: " in text
 
 
-def test_a_search_shows_guides_before_formats_and_names(site: Path) -> None:
+def test_a_search_shows_guides_before_formats_and_names(site):
     entries = json.loads((site / "search/search_index.json").read_text())["docs"]
     last = {entry["location"].partition("/")[0] for entry in entries if entry.get("boost", 1) < 1}
     assert last == {"api", "formats"}
@@ -281,7 +279,7 @@ def application(site: Path, monkeypatch: pytest.MonkeyPatch) -> Starlette:
 
 
 @pytest.mark.slow
-def test_pages_of_assets_lead_into_the_site(application: Starlette) -> None:
+def test_pages_of_assets_lead_into_the_site(application):
     client = TestClient(application, base_url="http://127.0.0.1:3000")
     for group in GROUPS.values():
         answer = client.get(f"/docs/{group.page}")
@@ -303,7 +301,7 @@ def address(application: Starlette) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_person_finds_a_name_by_searching_in_a_browser(address: str, width: int) -> None:
+def test_a_person_finds_a_name_by_searching_in_a_browser(address, width):
     with opened(width) as context:
         context.set_default_timeout(90_000)
         page: Any = context.new_page()

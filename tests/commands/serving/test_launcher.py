@@ -38,7 +38,7 @@ def started(instance: dg.DagsterInstance, pids: tuple[int, ...] = (), tag: str =
     return str(instance.run_launcher.check_run_worker_health(run).status.value)
 
 
-def test_it_is_the_launcher_of_the_checkout() -> None:
+def test_it_is_the_launcher_of_the_checkout():
     config = yaml.safe_load((CHECKOUT / "dagster.yaml").read_text())
     named = config["run_launcher"]
     assert named["module"] == launcher.__name__
@@ -48,7 +48,7 @@ def test_it_is_the_launcher_of_the_checkout() -> None:
     assert monitoring["max_resume_run_attempts"] == 0
 
 
-def test_the_first_process_of_a_run_decides(instance: dg.DagsterInstance) -> None:
+def test_the_first_process_of_a_run_decides(instance):
     assert instance.run_launcher.supports_check_run_worker_health
     dead = dead_process()
     assert started(instance, (os.getpid(),)) == "RUNNING"
@@ -58,20 +58,18 @@ def test_the_first_process_of_a_run_decides(instance: dg.DagsterInstance) -> Non
     assert started(instance, (dead, os.getpid())) == "FAILED"
 
 
-def test_a_run_that_has_named_no_process_is_left_alone(instance: dg.DagsterInstance) -> None:
+def test_a_run_that_has_named_no_process_is_left_alone(instance):
     assert started(instance) == "RUNNING"
 
 
-def test_the_tag_comes_before_events(instance: dg.DagsterInstance) -> None:
+def test_the_tag_comes_before_events(instance):
     mine = str(worker.identity(os.getpid()))
     boot, process, _ = mine.split(":")
     assert started(instance, (dead_process(),), mine) == "RUNNING"
     assert started(instance, (os.getpid(),), f"{boot}:{process}:1") == "FAILED"
 
 
-def test_a_later_process_with_the_same_id_is_another_one(
-    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_later_process_with_the_same_id_is_another_one(instance, monkeypatch):
     run = instance.create_run_for_job(idle, status=dg.DagsterRunStatus.STARTED)
     instance.report_engine_event("started", run, EngineEventData.in_process(os.getpid()))
     (event,) = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
@@ -84,9 +82,7 @@ def test_a_later_process_with_the_same_id_is_another_one(
 
 
 @pytest.mark.parametrize("config", [{}, {"fork_runs": False}], ids=["none", "of 0.8.0"])
-def test_a_block_of_dagster_yaml_that_an_earlier_version_took_is_taken(
-    config: dict[str, bool],
-) -> None:
+def test_a_block_of_dagster_yaml_that_an_earlier_version_took_is_taken(config):
     with dg.instance_for_test(overrides={"run_launcher": BLOCK | {"config": config}}) as instance:
         assert type(instance.run_launcher) is launcher.LocalHealthLauncher
         assert started(instance, (dead_process(),)) == "FAILED"

@@ -1,7 +1,5 @@
 """The launcher for a Ray cluster: what it asks for, and which runs it takes for dead."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -110,9 +108,7 @@ def health(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
     return str(instance.run_launcher.check_run_worker_health(run).status.value)
 
 
-def test_a_run_asks_for_what_its_assets_need(
-    instance: dg.DagsterInstance, cluster: Cluster
-) -> None:
+def test_a_run_asks_for_what_its_assets_need(instance, cluster):
     """The most of all; what no asset names is the block's own."""
 
     def asked(*assets: dg.AssetKey, **tag: Any) -> tuple[Any, ...]:
@@ -127,9 +123,7 @@ def test_a_run_asks_for_what_its_assets_need(
     assert asked(PACK, num_cpus=2) == (2, 1000, {"disk": 1.0})
 
 
-def test_workers_of_gristmill_toml_are_asked_for(
-    instance: dg.DagsterInstance, cluster: Cluster, tmp_path: Path
-) -> None:
+def test_workers_of_gristmill_toml_are_asked_for(instance, cluster, tmp_path):
     text = "[macroxue.pool]\nworkers = 3\n[macroxue.pack]\nworkers = 2\n"
     (tmp_path / "gristmill.toml").write_text(text)
     launched(instance, dg.AssetKey(["macroxue", "pool"]))
@@ -143,9 +137,7 @@ def test_workers_of_gristmill_toml_are_asked_for(
         launched(instance, dg.AssetKey(["macroxue", "pool"]))
 
 
-def test_the_cluster_says_which_of_its_runs_are_dead(
-    instance: dg.DagsterInstance, cluster: Cluster
-) -> None:
+def test_the_cluster_says_which_of_its_runs_are_dead(instance, cluster):
     run = launched(instance, PACK)
     # The process of a run is on another machine: its signature fits nothing here.
     instance.add_run_tags(run.run_id, {worker.TAG: gone()})
@@ -165,9 +157,7 @@ def test_the_cluster_says_which_of_its_runs_are_dead(
     assert instance.get_run_by_id(run.run_id).status.value == "FAILURE"  # type: ignore[union-attr]
 
 
-def test_a_run_of_this_machine_is_no_ray_job(
-    instance: dg.DagsterInstance, cluster: Cluster
-) -> None:
+def test_a_run_of_this_machine_is_no_ray_job(instance, cluster):
     """As those of `gristmill materialize`, which the cluster does not know."""
     cluster.answer = RuntimeError("Request failed: Job x does not exist")
     mine = str(worker.identity(os.getpid()))
@@ -177,7 +167,7 @@ def test_a_run_of_this_machine_is_no_ray_job(
         assert health(instance, run) == answer
 
 
-def test_nothing_imports_ray_unless_dagster_yaml_names_it() -> None:
+def test_nothing_imports_ray_unless_dagster_yaml_names_it():
     code = (
         "import sys, definitions, commands.materialize, commands.ui, commands.prune\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('ray', 'dagster_ray')])"
@@ -188,7 +178,7 @@ def test_nothing_imports_ray_unless_dagster_yaml_names_it() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_documented_block_is_one_that_dagster_takes(tmp_path: Path) -> None:
+def test_the_documented_block_is_one_that_dagster_takes(tmp_path):
     need_ray()
     page = (CHECKOUT / "docs/clusters.md").read_text()
     (block,) = re.findall(r"```yaml\n(run_launcher:.*?)```", page, re.DOTALL)

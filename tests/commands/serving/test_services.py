@@ -1,7 +1,5 @@
 """The services of `gristmill ui`: they end together, and another daemon is noticed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -118,9 +116,7 @@ def until(holds: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def test_a_service_that_ends_ends_the_others_and_is_named(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_service_that_ends_ends_the_others_and_is_named(checkout, monkeypatch):
     note = checkout / "pids"
     first = Service("the first", python("import time; time.sleep(100)"))
     second = Service("the second", [*python(STUBBORN), str(note)])
@@ -142,18 +138,14 @@ def test_a_service_that_ends_ends_the_others_and_is_named(
     assert list((checkout / "temporary").iterdir()) == []
 
 
-def test_a_killed_service_is_named_by_its_signal(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_service_is_named_by_its_signal(checkout, monkeypatch):
     killed = Service("the daemon", python("import os; os.kill(os.getpid(), 9)"))
     with pytest.raises(click.ClickException, match=r"the daemon ended \(SIGKILL\)"):
         serve(checkout, monkeypatch, killed)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_all_and_is_no_error(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
+def test_a_signal_ends_all_and_is_no_error(checkout, monkeypatch, number):
     """The services are interrupted, so that they can end runs in order."""
     handler = signal.getsignal(number)
     note = checkout / "note"
@@ -171,9 +163,7 @@ def test_a_signal_ends_all_and_is_no_error(
     assert signal.getsignal(number) is handler
 
 
-def test_services_that_are_starting_end_without_a_stack_trace(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_services_that_are_starting_end_without_a_stack_trace(checkout, monkeypatch, capfd):
     note = checkout / "note"
     starting = (
         "import pathlib, signal, sys, time\n"
@@ -186,7 +176,7 @@ def test_services_that_are_starting_end_without_a_stack_trace(
 
 
 @pytest.mark.slow
-def test_a_kill_of_the_command_kills_all_that_it_started(checkout: Path) -> None:
+def test_a_kill_of_the_command_kills_all_that_it_started(checkout):
     with serving(checkout) as (command, processes):
         with pytest.raises(click.ClickException), services.instance_lock(checkout / "ui.lock"):
             pass
@@ -205,7 +195,7 @@ def test_a_kill_of_the_command_kills_all_that_it_started(checkout: Path) -> None
 
 
 @pytest.mark.slow
-def test_services_die_with_the_command_even_without_the_keeper(checkout: Path) -> None:
+def test_services_die_with_the_command_even_without_the_keeper(checkout):
     with serving(checkout) as (command, (service, child, keeper)):
         os.kill(keeper, signal.SIGKILL)
         command.kill()
@@ -213,7 +203,7 @@ def test_services_die_with_the_command_even_without_the_keeper(checkout: Path) -
     os.kill(child, signal.SIGKILL)
 
 
-def test_one_process_serves_an_instance(tmp_path: Path) -> None:
+def test_one_process_serves_an_instance(tmp_path):
     lock = tmp_path / "made" / "ui.lock"
     with services.instance_lock(lock):
         with pytest.raises(click.ClickException) as refused, services.instance_lock(lock):
@@ -224,7 +214,7 @@ def test_one_process_serves_an_instance(tmp_path: Path) -> None:
         assert not os.get_inheritable(descriptor)
 
 
-def test_a_lock_that_cannot_be_written_is_named_with_the_cure(tmp_path: Path) -> None:
+def test_a_lock_that_cannot_be_written_is_named_with_the_cure(tmp_path):
     (tmp_path / "file").touch()
     lock = tmp_path / "file" / "ui.lock"
     with pytest.raises(click.ClickException) as refused, services.instance_lock(lock):
@@ -233,7 +223,7 @@ def test_a_lock_that_cannot_be_written_is_named_with_the_cure(tmp_path: Path) ->
     assert refused.value.message.startswith(said)
 
 
-def test_each_python_file_of_the_workspace_gets_a_code_server(tmp_path: Path) -> None:
+def test_each_python_file_of_the_workspace_gets_a_code_server(tmp_path):
     file, folder = tmp_path / "workspace.yaml", tmp_path / "sockets"
     folder.mkdir()
     file.write_text(LOCATIONS)
@@ -259,9 +249,7 @@ def test_each_python_file_of_the_workspace_gets_a_code_server(tmp_path: Path) ->
     assert servers[1][0].name == "the code server of two"
 
 
-def test_it_says_when_the_port_answers_and_chooses_from_the_logs(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_when_the_port_answers_and_chooses_from_the_logs(checkout, monkeypatch, capfd):
     port = free_port()
     listening = (
         "import socket, sys, time\n"
@@ -317,7 +305,7 @@ def published(asset: str) -> str:
         ("RUN_CANCELED", "was stopped: synth/kd_manifest"),
     ],
 )
-def test_a_run_has_one_line_which_names_what_it_published(kind: str, said: str) -> None:
+def test_a_run_has_one_line_which_names_what_it_published(kind, said):
     lines = [
         event("STEP_START", 'Started execution of step "a".', step="a - "),
         published("synth__kd_manifest"),
@@ -327,7 +315,7 @@ def test_a_run_has_one_line_which_names_what_it_published(kind: str, said: str) 
     assert shown(*lines) == [f"01:44:28 run 9a4f7063 {said}"]
 
 
-def test_of_many_assets_three_are_named() -> None:
+def test_of_many_assets_three_are_named():
     lines = [published(f"a__{number}") for number in range(5)]
     end = event("RUN_SUCCESS", "Finished.")
     assert shown(*lines[:3], end) == ["01:44:28 run 9a4f7063 succeeded: a/0, a/1, a/2"]
@@ -335,12 +323,12 @@ def test_of_many_assets_three_are_named() -> None:
     assert shown(*lines, end, end)[1:] == ["01:44:28 run 9a4f7063 succeeded"]
 
 
-def test_the_stack_trace_of_a_step_is_left_to_its_page() -> None:
+def test_the_stack_trace_of_a_step_is_left_to_its_page():
     failure = event("STEP_FAILURE", 'Execution of step "a" failed.', step="a - ")
     assert shown(failure, "dagster.Failure: row 3", "  File x.py", event("STEP_START", "x")) == []
 
 
-def test_a_problem_is_shown_with_the_lines_below_it() -> None:
+def test_a_problem_is_shown_with_the_lines_below_it():
     problem = line("dagster.daemon", "ERROR", "Thread died")
     quiet = sensor("Checking for new runs for sensor: chess_drops")
     found = shown(quiet, "dropped", problem, "Traceback", "", quiet, "dropped")
@@ -355,7 +343,7 @@ def test_a_problem_is_shown_with_the_lines_below_it() -> None:
     assert shown(line("dagster.daemon.EventLogConsumerDaemon", "WARNING", expected)) == []
 
 
-def test_a_sensor_says_its_news_once() -> None:
+def test_a_sensor_says_its_news_once():
     arriving = sensor("Sensor chess_drops skipped: still arriving: 2024-01")
     nothing = sensor("Sensor chess_drops skipped: no new drop")
     assert (
@@ -366,7 +354,7 @@ def test_a_sensor_says_its_news_once() -> None:
     assert shown(sensor(added)) == ["01:44:28 chess_months: new a, b"]
 
 
-def test_what_is_no_line_of_dagster_is_shown_as_text_that_no_terminal_obeys() -> None:
+def test_what_is_no_line_of_dagster_is_shown_as_text_that_no_terminal_obeys():
     assert shown("a\x1b[31mb", "", "c\x07") == ["ab", "c\N{REPLACEMENT CHARACTER}"]
 
 
@@ -396,15 +384,13 @@ def waited(
     return sum(slept), said
 
 
-def test_an_instance_without_recent_heartbeats_is_served_at_once(
-    instance: dg.DagsterInstance,
-) -> None:
+def test_an_instance_without_recent_heartbeats_is_served_at_once(instance):
     assert waited(instance) == (0, [])
     beat(instance, 61)
     assert waited(instance) == (0, [])
 
 
-def test_recent_heartbeats_are_waited_for_with_a_reason(instance: dg.DagsterInstance) -> None:
+def test_recent_heartbeats_are_waited_for_with_a_reason(instance):
     beat(instance, 59, "SCHEDULER")
     beat(instance, 40)
     seconds, (line,) = waited(instance)
@@ -414,21 +400,19 @@ def test_recent_heartbeats_are_waited_for_with_a_reason(instance: dg.DagsterInst
 
 
 @pytest.mark.parametrize("who", ["a", "b"])
-def test_a_heartbeat_that_is_renewed_refuses_the_start(
-    instance: dg.DagsterInstance, who: str
-) -> None:
+def test_a_heartbeat_that_is_renewed_refuses_the_start(instance, who):
     beat(instance, 20)
     with pytest.raises(click.ClickException, match="another Dagster daemon works on this instance"):
         waited(instance, after=8, who=who)
 
 
-def test_what_ended_in_order_is_not_waited_for(instance: dg.DagsterInstance) -> None:
+def test_what_ended_in_order_is_not_waited_for(instance):
     beat(instance, 1)
     forget_heartbeats(instance)
     assert waited(instance) == (0, [])
 
 
-def test_processes_that_may_be_the_daemon_are_named(tmp_path: Path) -> None:
+def test_processes_that_may_be_the_daemon_are_named(tmp_path):
     for pid, line in {
         31: b"/x/bin/python\0/x/bin/dagster-daemon\0run\0",
         4: b"python\0-m\0dagster._daemon\0run\0",

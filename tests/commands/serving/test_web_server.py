@@ -14,9 +14,7 @@ from commands.serving import web_server
 from gristmill.browse.web.local_requests import LocalRequests
 
 
-def test_the_program_serves_docs_refuses_other_sites_and_keeps_databases_small(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_program_serves_docs_refuses_other_sites_and_keeps_databases_small(monkeypatch, capsys):
     installed = []
     monkeypatch.setattr(worker, "tune_databases", lambda: installed.append(True))
     server = dagster_webserver.app.DagsterWebserver  # type: ignore[attr-defined]
@@ -67,7 +65,7 @@ def site(tmp_path: Path) -> Path:
         ("a.png", "image/png", "png"),
     ],
 )
-def test_without_a_site_pages_are_text(client, name, kind, text) -> None:
+def test_without_a_site_pages_are_text(client, name, kind, text):
     answer = client.get(f"/docs/{name}")
     assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
     assert answer.text == text
@@ -83,7 +81,7 @@ def test_without_a_site_pages_are_text(client, name, kind, text) -> None:
     ],
 )
 @pytest.mark.parametrize("has_site", [False, True])
-def test_nothing_else_is_sent(client, request, name: str, has_site: bool) -> None:
+def test_nothing_else_is_sent(client, request, name, has_site):
     if has_site:
         request.getfixturevalue("site")
     answer = client.get(f"/docs/{name}")
@@ -95,7 +93,7 @@ def test_nothing_else_is_sent(client, request, name: str, has_site: bool) -> Non
     assert client.post("/docs/").status_code == 405
 
 
-def test_a_site_is_served_in_place_of_the_pages(client, site) -> None:
+def test_a_site_is_served_in_place_of_the_pages(client, site):
     for name, kind in (("", "text/html"), ("one.html", "text/html"), ("app.js", "text/javascript")):
         answer = client.get(f"/docs/{name}")
         assert answer.text == f"{name or 'index.html'} of the site"

@@ -17,10 +17,9 @@ from gristmill.exports.card import config_name
 from gristmill.exports.table import columns_of, fitted
 from gristmill.mirror import push
 from tests.consumers.datasets import DATASETS
-from tests.hub_server import TOKEN, Hub
+from tests.hub_server import TOKEN
 from tests.mirror.test_hub import URL, hub, repository
 from tests.requirements import cannot_run
-from tests.sample_root import SampleRoot
 
 __all__ = ["hub"]
 pytestmark = [
@@ -91,9 +90,7 @@ def expected(asset: str, place: Path, is_decoded: bool = True) -> Rows:
 
 @DATASETS.opens(*READ, how="the folder, with the README.md of `gristmill card`")
 @pytest.mark.parametrize("asset", READ)
-def test_a_folder_with_a_card_is_opened(
-    asset: str, sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_a_folder_with_a_card_is_opened(asset, sample_root, tmp_path):
     place, _ = sample_root.record(asset)
     copy = tmp_path / "copy"
     copy.mkdir()
@@ -105,14 +102,14 @@ def test_a_folder_with_a_card_is_opened(
 
 @DATASETS.opens(*PROJECTED, how="the folder that `gristmill project` writes")
 @pytest.mark.parametrize("asset", PROJECTED)
-def test_a_projection_is_opened(asset: str, sample_root: SampleRoot, tmp_path: Path) -> None:
+def test_a_projection_is_opened(asset, sample_root, tmp_path):
     place, _ = sample_root.record(asset)
     command("project", place, tmp_path / "out")
     assert opened(tmp_path / "out", tmp_path / "home") == expected(asset, place)
 
 
 @DATASETS.opens(*READ, *PROJECTED, how="the repository of `gristmill push hf://... --parquet`")
-def test_a_repository_is_opened(hub: Hub, sample_root: SampleRoot, tmp_path: Path) -> None:
+def test_a_repository_is_opened(hub, sample_root, tmp_path):
     rows = {}
     for asset in (*READ, *PROJECTED):
         place, record = sample_root.record(asset)

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from gristmill.vocabularies.pinned import O200K, find
 from tests.consumers.distillkit import DISTILLKIT
 from tests.consumers.distillkit.reader import load, sampled
 from tests.requirements import cannot_run
-from tests.sample_root import SampleRoot
 
 pytestmark = pytest.mark.slow
 ASSETS = ["synth/distill", "chat/distill"]
@@ -31,7 +29,7 @@ print(json.dumps({split: list(rows) for split, rows in loaded.items()}))
 
 @DISTILLKIT.opens(*ASSETS)
 @pytest.mark.parametrize("asset", ASSETS)
-def test_every_row_of_both_splits_keeps_the_rules(asset: str, sample_root: SampleRoot) -> None:
+def test_every_row_of_both_splits_keeps_the_rules(asset, sample_root):
     place, record = sample_root.record(asset)
     for split, counted in (("train", "train_rows"), ("validation", "valid_rows")):
         table = load(place, split)
@@ -44,9 +42,7 @@ def test_every_row_of_both_splits_keeps_the_rules(asset: str, sample_root: Sampl
 
 
 @DISTILLKIT.opens("synth/distill", how="the folder, opened by `datasets`")
-def test_the_library_reads_the_rows_that_were_written(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_the_library_reads_the_rows_that_were_written(sample_root, tmp_path):
     python = os.environ.get("GRISTMILL_DATASETS", sys.executable)
     if python == sys.executable and find_spec("datasets") is None:
         cannot_run(
@@ -67,7 +63,7 @@ def test_the_library_reads_the_rows_that_were_written(
     }
 
 
-def test_the_answer_of_a_row_is_decoded(sample_root: SampleRoot) -> None:
+def test_the_answer_of_a_row_is_decoded(sample_root):
     from gristmill.vocabularies.encode import encoding
 
     place, _ = sample_root.record("chat/distill")

@@ -16,7 +16,6 @@ from gristmill.cli import main
 from gristmill.families import splits_of
 from tests.consumers.litgpt import LITGPT
 from tests.requirements import cannot_run
-from tests.sample_root import SampleRoot
 
 pytestmark = pytest.mark.slow
 BLOCK = 65
@@ -54,9 +53,7 @@ def blocks(folder: Path) -> list[list[int]]:
     how="the folders of `gristmill project --to litdata`",
 )
 @pytest.mark.parametrize("asset", ["reasoning/gpt2_shards", "reasoning/tokens", "synth/kd_shards"])
-def test_blocks_are_cut_of_all_documents(
-    asset: str, sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_blocks_are_cut_of_all_documents(asset, sample_root, tmp_path):
     place, _ = sample_root.record(asset)
     out = tmp_path / "out"
     words = ["project", str(place), str(out), "--to", "litdata", "--tokens", "1500"]

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from gristmill.cli import main
 from gristmill.families import splits_of
 from tests.consumers.llm_c import LLM_C, NANOGPT
-from tests.sample_root import SampleRoot
 
 pytestmark = pytest.mark.slow
 HOW = "the files of `gristmill project --to llm.c`"
@@ -28,9 +27,7 @@ def tokens_of(path: Path, expected: tuple[int, int], dtype: str) -> list[int]:
 @LLM_C.opens("reasoning/gpt2_shards", "reasoning/tokens", "synth/kd_shards", how=HOW)
 @NANOGPT.opens("reasoning/gpt2_shards", how=HOW)
 @pytest.mark.parametrize("asset", ["reasoning/gpt2_shards", "reasoning/tokens", "synth/kd_shards"])
-def test_every_document_is_read_behind_its_separator(
-    asset: str, sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_every_document_is_read_behind_its_separator(asset, sample_root, tmp_path):
     place, _ = sample_root.record(asset)
     words = ["project", str(place), str(tmp_path / "out"), "--to", "llm.c", "--tokens", "1500"]
     done = CliRunner().invoke(main, words, catch_exceptions=False)

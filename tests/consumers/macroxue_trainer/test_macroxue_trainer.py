@@ -52,7 +52,7 @@ def _view(sources: Sources, source: str, out: Path, **settings: Any) -> Path:
 
 @FORMER.opens("macroxue/training_view", how="dataset: `train/` or `validation/`, or the folder")
 @pytest.mark.parametrize("source", ["pack", "pool"])
-def test_both_branches_open_a_view(sources: Sources, source: str, tmp_path: Path) -> None:
+def test_both_branches_open_a_view(sources, source, tmp_path):
     split = _view(sources, source, tmp_path / "split", validation_share=0.3, shard_rows=300)
     whole = _view(sources, source, tmp_path / "whole", symmetries="all")
     for folder in (split / "train", split / "validation", whole):
@@ -67,7 +67,7 @@ def test_both_branches_open_a_view(sources: Sources, source: str, tmp_path: Path
 
 
 @FORMER.opens("macroxue/training_view", how="`tokenizer.json`")
-def test_the_bins_are_those_that_the_tokenizer_fits(sources: Sources, tmp_path: Path) -> None:
+def test_the_bins_are_those_that_the_tokenizer_fits(sources, tmp_path):
     train = _view(sources, "pool", tmp_path / "view", validation_share=0.3) / "train"
     said = json.loads((train / "tokenizer.json").read_text())
     for kind in KINDS:
@@ -79,9 +79,7 @@ def test_the_bins_are_those_that_the_tokenizer_fits(sources: Sources, tmp_path: 
         assert said[kind]["bin_edges"] == edges.tolist()
 
 
-def test_no_validation_row_of_a_split_pool_is_of_a_training_game(
-    sources: Sources, tmp_path: Path
-) -> None:
+def test_no_validation_row_of_a_split_pool_is_of_a_training_game(sources, tmp_path):
     view = _view(sources, "pool", tmp_path / "view", validation_share=0.3)
     trained = np.unique(Folder(view / "train").steps["seed"])
     drawn = Folder(view / "validation").validation_rows(10_000, seed=1)
@@ -93,7 +91,7 @@ def test_no_validation_row_of_a_split_pool_is_of_a_training_game(
 
 
 @FORMER.opens("macroxue/training_view", how="annotations of a student: the folder")
-def test_annotations_are_read_beside_the_steps(sources: Sources, tmp_path: Path) -> None:
+def test_annotations_are_read_beside_the_steps(sources, tmp_path):
     pack, _ = sources["pack"]
     drop = write_annotations(tmp_path / "student", pack)
     training_view(

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from gristmill.cli import main
 from gristmill.reasoning.render.text import text_of
 from tests.consumers.nanochat import NANOCHAT
-from tests.sample_root import SampleRoot
 
 pytestmark = pytest.mark.slow
 
@@ -27,9 +26,7 @@ def texts(files: list[Path], rank: int, world: int) -> list[str]:
 
 
 @NANOCHAT.opens("reasoning/normalized", how="the files of `gristmill project --to nanochat`")
-def test_ranks_share_the_texts_and_validate_with_the_last_file(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_ranks_share_the_texts_and_validate_with_the_last_file(sample_root, tmp_path):
     place, _ = sample_root.record("reasoning/normalized")
     words = ["project", str(place), str(tmp_path / "out"), "--to", "nanochat"]
     done = CliRunner().invoke(main, words, catch_exceptions=False)

@@ -23,7 +23,7 @@ def answered(folder: Path, share: float = 0.0) -> Iterator[tuple[dict[str, Any],
 
 @TRM.opens(*(f"puzzles/{kind}" for kind in KINDS), how="`data_paths`: the folder")
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_reader_of_trm_opens_the_datasets(kind: str, tmp_path: Path) -> None:
+def test_the_reader_of_trm_opens_the_datasets(kind, tmp_path):
     folder = built(kind, tmp_path)
     reader = TrmReader([folder], "train", seed=0, size=2, test=False)
     puzzles = len(np.load(folder / "train/all__puzzle_identifiers.npy"))
@@ -33,14 +33,14 @@ def test_the_reader_of_trm_opens_the_datasets(kind: str, tmp_path: Path) -> None
 
 
 @TRM.opens("puzzles/arc", how="`data_paths_test` and the evaluator: `trm/` in the folder")
-def test_the_evaluator_of_trm_counts_every_vote(tmp_path: Path) -> None:
+def test_the_evaluator_of_trm_counts_every_vote(tmp_path):
     folder = arc(tmp_path, first_identifier=4) / "trm"
     assert score(folder, answered(folder)) == (1.0, AUGMENTATIONS + 1)
     assert score(folder, answered(folder, 0.3)) == (1.0, AUGMENTATIONS + 1)
     assert score(folder, answered(folder, 1.0))[0] == 0.0
 
 
-def test_the_evaluator_of_trm_misreads_the_names_of_hrm(tmp_path: Path) -> None:
+def test_the_evaluator_of_trm_misreads_the_names_of_hrm(tmp_path):
     folder = arc(tmp_path)
     for name in ("test_puzzles.json",):
         (folder / name).write_bytes((folder / "trm" / name).read_bytes())
@@ -48,9 +48,7 @@ def test_the_evaluator_of_trm_misreads_the_names_of_hrm(tmp_path: Path) -> None:
 
 
 @TRM.opens("puzzles/arc", how="`data_paths`: several folders")
-def test_datasets_open_together_where_they_state_one_number_of_identifiers(
-    tmp_path: Path,
-) -> None:
+def test_datasets_open_together_where_they_state_one_number_of_identifiers(tmp_path):
     one = arc(tmp_path / "one", num_puzzle_identifiers=60)
     two = arc(tmp_path / "two", 2, first_identifier=30, num_puzzle_identifiers=60)
     reader = TrmReader([one, two], "train", seed=0, size=2, test=False)
@@ -65,7 +63,7 @@ def test_datasets_open_together_where_they_state_one_number_of_identifiers(
         TrmReader([one, other], "train", seed=0, size=2, test=False)
 
 
-def test_a_dataset_without_the_key_of_trm_does_not_open(tmp_path: Path) -> None:
+def test_a_dataset_without_the_key_of_trm_does_not_open(tmp_path):
     folder = built("domino", tmp_path)
     path = folder / "train/dataset.json"
     described = json.loads(path.read_text())

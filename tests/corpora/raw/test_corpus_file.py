@@ -31,7 +31,7 @@ HEAD = 'schema = 1\nname = "mine"\n'
 PLAIN = HEAD + 'question = "q"\nanswer = "a"\n'
 
 
-def test_the_recipes_of_the_page_make_the_records_that_it_shows(tmp_path: Path) -> None:
+def test_the_recipes_of_the_page_make_the_records_that_it_shows(tmp_path):
     recipes = RECIPE.findall(PAGE)
     assert len(recipes) == 7
     for name, recipe, row, record in recipes:
@@ -48,7 +48,7 @@ def test_the_recipes_of_the_page_make_the_records_that_it_shows(tmp_path: Path) 
         assert list(normalized_laws(out, f"{name}__train", table=table)) == []
 
 
-def test_the_page_shows_the_file_of_gsm8k_and_names_the_others() -> None:
+def test_the_page_shows_the_file_of_gsm8k_and_names_the_others():
     folder = CHECKOUT / "gristmill/corpora"
     assert (folder / "gsm8k.toml").read_text() in PAGE
     for name in CORPORA:
@@ -105,9 +105,7 @@ def test_the_page_shows_the_file_of_gsm8k_and_names_the_others() -> None:
         (PLAIN + "#" * (256 << 10), "bytes"),
     ],
 )
-def test_a_wrong_file_is_refused_with_the_key_and_the_rule(
-    tmp_path: Path, text: str, rule: str
-) -> None:
+def test_a_wrong_file_is_refused_with_the_key_and_the_rule(tmp_path, text, rule):
     path = tmp_path / "corpus.toml"
     path.write_text(text)
     with pytest.raises(BadInput, match=rule) as raised:
@@ -116,14 +114,14 @@ def test_a_wrong_file_is_refused_with_the_key_and_the_rule(
 
 
 @pytest.mark.parametrize("name", ["origins", "My_Math", "a__b", "_a", "a" * 41])
-def test_a_reserved_name_or_one_with_other_letters_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_reserved_name_or_one_with_other_letters_is_refused(tmp_path, name):
     path = tmp_path / "corpus.toml"
     path.write_text(f'schema = 1\nname = "{name}"\nquestion = "q"\n')
     with pytest.raises(BadInput, match=r"a folder beside|lower-case letters"):
         read_corpus_file(path, name)
 
 
-def test_a_file_without_a_name_has_that_of_its_drop(tmp_path: Path) -> None:
+def test_a_file_without_a_name_has_that_of_its_drop(tmp_path):
     path = tmp_path / "corpus.toml"
     path.write_text('schema = 1\nquestion = "q"\n')
     without = read_corpus_file(path, "mine")
@@ -137,14 +135,14 @@ def test_a_file_without_a_name_has_that_of_its_drop(tmp_path: Path) -> None:
     assert talks == read_chat_file(path, "talks") and talks.corpus.name == "talks"
 
 
-def test_an_extra_may_have_the_name_of_a_key_of_the_file_below_a_form(tmp_path: Path) -> None:
+def test_an_extra_may_have_the_name_of_a_key_of_the_file_below_a_form(tmp_path):
     path = tmp_path / "corpus.toml"
     path.write_text(HEAD + 'extras = ["source"]\n[[form]]\nquestion = "q"\nsource = "s"\n')
     corpus = read_corpus_file(path, "mine")
     assert corpus.extra_columns == ("source",) and corpus.forms[0].values["source"] == "s"
 
 
-def test_a_data_file_is_in_one_split_or_left_out(tmp_path: Path) -> None:
+def test_a_data_file_is_in_one_split_or_left_out(tmp_path):
     folder = tmp_path / "mine"
     for name in ("SFT/math/a.jsonl", "SFT/code/a.jsonl", "Dev-1.jsonl"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -213,13 +211,13 @@ def built(folder: Path, text: str, rows: list[dict[str, Any]] | None = None) -> 
         ),
     ],
 )
-def test_a_column_that_no_row_has_is_refused(tmp_path: Path, text: str, rule: str) -> None:
+def test_a_column_that_no_row_has_is_refused(tmp_path, text, rule):
     with pytest.raises(BadInput, match=rule.replace("?", r"\?")) as error:
         built(tmp_path, text, [ROW] * 3)
     assert str(error.value).startswith(f"{tmp_path / 'mine' / 'corpus.toml'}: ")
 
 
-def test_a_column_that_some_row_has_or_that_may_be_absent_is_taken(tmp_path: Path) -> None:
+def test_a_column_that_some_row_has_or_that_may_be_absent_is_taken(tmp_path):
     text = PLAIN_ABSENT + (
         'id = "id"\nkeep = [{ column = "error", present = false }]\n'
         'cot = { first = ["answer", "more"] }\n'
@@ -232,7 +230,7 @@ def test_a_column_that_some_row_has_or_that_may_be_absent_is_taken(tmp_path: Pat
     assert built(tmp_path / "forms", forms, [ROW]).records == 1
 
 
-def test_columns_of_parquet_that_are_not_read_are_meant(tmp_path: Path) -> None:
+def test_columns_of_parquet_that_are_not_read_are_meant(tmp_path):
     (tmp_path / "mine").mkdir()
     pq.write_table(pa.Table.from_pylist([ROW]), tmp_path / "mine" / "train.parquet")
     with pytest.raises(BadInput, match='did you mean "generated_solution"'):

@@ -3,8 +3,6 @@
 Places of the corpora, and which files of a repository become a drop.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping
@@ -62,7 +60,7 @@ def _taken(root: Path, corpus: str, *names: str) -> Mapping[str, object]:
         ("json.test.csv", ["json", "test"]),
     ],
 )
-def test_the_words_of_a_name(name: str, words: list[str]) -> None:
+def test_the_words_of_a_name(name, words):
     assert drops.words(name) == words
 
 
@@ -87,7 +85,7 @@ def test_the_words_of_a_name(name: str, words: list[str]) -> None:
         ("gsm8k", "train.test.jsonl", ["train", "test"]),
     ],
 )
-def test_the_split_that_a_name_names(corpus: str, name: str, split: list[str]) -> None:
+def test_the_split_that_a_name_names(corpus, name, split):
     assert drops.named_splits(name, CORPORA[corpus]) == split
 
 
@@ -106,11 +104,11 @@ def test_the_split_that_a_name_names(corpus: str, name: str, split: list[str]) -
         ("README.md", None),
     ],
 )
-def test_the_kind_of_a_file(name: str, found: tuple[str, str] | None) -> None:
+def test_the_kind_of_a_file(name, found):
     assert drops.kind(name) == found
 
 
-def test_files_are_sorted_by_split_and_name(tmp_path: Path) -> None:
+def test_files_are_sorted_by_split_and_name(tmp_path):
     drop = _drop(
         tmp_path,
         "trip",
@@ -129,9 +127,7 @@ def test_files_are_sorted_by_split_and_name(tmp_path: Path) -> None:
         drops.split_files(drop, TRIP, "dev")
 
 
-def test_files_without_a_split_are_of_the_first_one_where_no_other_names_one(
-    tmp_path: Path,
-) -> None:
+def test_files_without_a_split_are_of_the_first_one_where_no_other_names_one(tmp_path):
     drop = _drop(tmp_path, "wiqa", "wiqa_hf_flat_1.jsonl", "a.jsonl")
     assert drops.splits_of(drop) == ["train"]
     assert len(drops.split_files(drop, WIQA, "train")) == 2
@@ -218,19 +214,17 @@ def test_files_without_a_split_are_of_the_first_one_where_no_other_names_one(
         ),
     ],
 )
-def test_a_drop_that_cannot_be_built_says_why(
-    tmp_path: Path, corpus: str, names: list[str], reason: str
-) -> None:
+def test_a_drop_that_cannot_be_built_says_why(tmp_path, corpus, names, reason):
     with pytest.raises(BadInput, match=reason):
         _taken(tmp_path, corpus, *names)
 
 
-def test_a_good_drop_is_not_refused(tmp_path: Path) -> None:
+def test_a_good_drop_is_not_refused(tmp_path):
     drops.account(_drop(tmp_path, "gsm8k", "train.jsonl", "train.txt"))
     drops.account(_drop(tmp_path / "2", "gsm8k", "train-1.json", "train-2.json.gz"))
 
 
-def test_dots_in_names_bring_no_record_of_a_test_split_to_training(tmp_path: Path) -> None:
+def test_dots_in_names_bring_no_record_of_a_test_split_to_training(tmp_path):
     drop = _drop(tmp_path, "gsm8k", "gsm8k.test.jsonl", "gsm8k.train.jsonl")
     assert drops.split_files(drop, GSM8K, "train") == [drop / "gsm8k.train.jsonl"]
     assert drops.split_files(drop, GSM8K, "test") == [drop / "gsm8k.test.jsonl"]
@@ -238,7 +232,7 @@ def test_dots_in_names_bring_no_record_of_a_test_split_to_training(tmp_path: Pat
     assert drops.splits_of(versions) == ["test"]
 
 
-def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
+def test_links_and_pipes_are_refused(tmp_path):
     drop = _drop(tmp_path, "gsm8k", "train.jsonl")
     (drop / "test.jsonl").symlink_to(drop / "train.jsonl")
     with pytest.raises(BadInput, match="is a link"):
@@ -249,11 +243,11 @@ def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
         drops.account(drop)
 
 
-def test_a_drop_that_is_gone_has_no_splits(tmp_path: Path) -> None:
+def test_a_drop_that_is_gone_has_no_splits(tmp_path):
     assert drops.splits(tmp_path / "gsm8k", GSM8K) == {}
 
 
-def test_every_file_of_a_drop_has_an_account(tmp_path: Path) -> None:
+def test_every_file_of_a_drop_has_an_account(tmp_path):
     hidden = (".source.json", ".cache/huggingface/x.json", ".gitattributes", ".done", "._test.json")
     drop = _drop(
         tmp_path,
@@ -295,14 +289,12 @@ def test_every_file_of_a_drop_has_an_account(tmp_path: Path) -> None:
         ("gsm8k", ["train_b/0.csv", "train/1.csv"], {"train": ["train/1.csv", "train_b/0.csv"]}),
     ],
 )
-def test_data_files_in_one_folder_or_in_one_for_each_split_are_read(
-    tmp_path: Path, corpus: str, names: list[str], taken: Mapping[str, object]
-) -> None:
+def test_data_files_in_one_folder_or_in_one_for_each_split_are_read(tmp_path, corpus, names, taken):
     assert _taken(tmp_path, corpus, *names) == taken
     assert list(_taken(tmp_path / "2", corpus, *reversed(names))) == list(taken)
 
 
-def test_one_configuration_alone_is_read(tmp_path: Path) -> None:
+def test_one_configuration_alone_is_read(tmp_path):
     names = ["test_socratic.jsonl", "train_socratic.jsonl"]
     assert _taken(tmp_path / "1", "gsm8k", *names) == {"train": names[1:], "test": names[:1]}
     apart = {"train": ["train.jsonl"], "test": ["test_socratic.jsonl"]}
@@ -315,7 +307,7 @@ def test_one_configuration_alone_is_read(tmp_path: Path) -> None:
     assert _taken(tmp_path / "5", "openr1_math_220k", *words) == {"train": words}
 
 
-def test_two_files_of_one_split_with_equal_bytes_are_refused(tmp_path: Path) -> None:
+def test_two_files_of_one_split_with_equal_bytes_are_refused(tmp_path):
     drop = _drop(tmp_path, "gsm8k", "train-0.jsonl", "train-1.jsonl", "test.jsonl")
     assert refusal(drop) is None  # empty files hold no record twice
     for name in ("train-0.jsonl", "test.jsonl"):
@@ -330,7 +322,7 @@ def test_two_files_of_one_split_with_equal_bytes_are_refused(tmp_path: Path) -> 
     )
 
 
-def test_two_splits_with_equal_bytes_are_a_note_of_the_account(tmp_path: Path) -> None:
+def test_two_splits_with_equal_bytes_are_a_note_of_the_account(tmp_path):
     drop = _drop(tmp_path, "gsm8k", "train-0.jsonl", "train-1.jsonl", "test.jsonl")
     for name in ("train-1.jsonl", "test.jsonl"):
         (drop / name).write_text('{"question": "a", "answer": "1"}\n')
@@ -340,7 +332,7 @@ def test_two_splits_with_equal_bytes_are_a_note_of_the_account(tmp_path: Path) -
     assert drops.account(drop).notes == []
 
 
-def test_the_tree_of_a_hub_cache_is_refused_or_read_as_links_are_allowed(tmp_path: Path) -> None:
+def test_the_tree_of_a_hub_cache_is_refused_or_read_as_links_are_allowed(tmp_path):
     drop, blobs = _drop(tmp_path, "gsm8k", "refs/x"), tmp_path / "blobs"
     folder = drop / "snapshots/abc/main"
     folder.mkdir(parents=True)
@@ -387,11 +379,11 @@ TWICE = "records may count twice"
         ),
     ],
 )
-def test_parts_that_are_not_there_and_copies_are_named(names: list[str], notes: list[str]) -> None:
+def test_parts_that_are_not_there_and_copies_are_named(names, notes):
     assert list(name_notes(names)) == notes
 
 
-def test_the_account_of_a_drop_has_them(tmp_path: Path) -> None:
+def test_the_account_of_a_drop_has_them(tmp_path):
     (drop := tmp_path / "gsm8k").mkdir()
     (drop / "train-00001-of-00002.jsonl").write_text('{"question": "q", "answer": "a"}\n')
     (note,) = drops.account(drop).notes
@@ -409,7 +401,7 @@ def _reached(server: Hub, corpus: str = "gsm8k", repo: str = "openai/gsm8k") -> 
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_every_corpus_has_the_seed_s_path_and_a_public_one(corpus: str) -> None:
+def test_every_corpus_has_the_seed_s_path_and_a_public_one(corpus):
     spec = CORPORA[corpus]
     assert [(place.kind, place.repo) for place in drops.places(spec)] == [
         ("public", spec.public_path),
@@ -429,17 +421,17 @@ def test_every_corpus_has_the_seed_s_path_and_a_public_one(corpus: str) -> None:
         ("http://localhost/me/x", Place("mirror", "me/x", "main", "main", "http://localhost")),
     ],
 )
-def test_a_mirror_comes_first(mirror: str, place: Place) -> None:
+def test_a_mirror_comes_first(mirror, place):
     assert drops.places(GSM8K_HUB, mirror)[0] == place
 
 
 @pytest.mark.parametrize("mirror", ["", "gsm8k", "a/b/c", "https://x/y", "a b/c", "ftp://h/a/b"])
-def test_a_mirror_of_another_form_is_refused(mirror: str) -> None:
+def test_a_mirror_of_another_form_is_refused(mirror):
     with pytest.raises(ValueError, match=r"gsm8k = .*: a mirror is owner/name"):
         drops.places(GSM8K_HUB, mirror)
 
 
-def test_the_files_of_the_subset_are_reached(server: Hub) -> None:
+def test_the_files_of_the_subset_are_reached(server):
     reached = _reached(server)
     assert [(file.path, name) for name, file in reached.files.items()] == [
         ("main/test.jsonl", "test.jsonl"),
@@ -458,9 +450,7 @@ def test_the_files_of_the_subset_are_reached(server: Hub) -> None:
         ("reasoning_traces", ["MetaMathQA-395K.json", ".gitattributes"], ["MetaMathQA-395K.json"]),
     ],
 )
-def test_folders_become_words_of_names(
-    server: Hub, corpus: str, paths: list[str], names: list[str]
-) -> None:
+def test_folders_become_words_of_names(server, corpus, paths, names):
     server.repositories["o/r"] = dict.fromkeys(paths, b"{}\n")
     assert list(_reached(server, corpus, "o/r").files) == names
 
@@ -552,12 +542,8 @@ def _serve_trees(server: Hub) -> None:
     ],
 )
 def test_the_tree_of_each_release_is_fetched_into_a_drop_that_is_taken(
-    server: Hub,
-    tmp_path: Path,
-    corpus: str,
-    fetched: dict[str, list[str]],
-    left_out: dict[str, str],
-) -> None:
+    server, tmp_path, corpus, fetched, left_out
+):
     _serve_trees(server)
     reached = drops.reached(CORPORA[corpus], drops.places(CORPORA[corpus])[0], server.address)
     assert reached.left_out == left_out
@@ -572,8 +558,8 @@ def test_the_tree_of_each_release_is_fetched_into_a_drop_that_is_taken(
 
 
 def test_a_repository_with_a_loading_script_is_read_at_the_branch_that_the_hub_converted(
-    server: Hub, tmp_path: Path
-) -> None:
+    server, tmp_path
+):
     _serve_trees(server)
     reached = _reached(server, "wiqa", "allenai/wiqa")
     assert reached.source.revision == CONVERTED
@@ -603,9 +589,7 @@ def test_a_repository_with_a_loading_script_is_read_at_the_branch_that_the_hub_c
         (["A.CSV", "A.json"], "A.CSV"),
     ],
 )
-def test_of_files_that_differ_in_their_endings_alone_one_is_fetched(
-    server: Hub, names: list[str], taken: str
-) -> None:
+def test_of_files_that_differ_in_their_endings_alone_one_is_fetched(server, names, taken):
     server.repositories["o/r"] = dict.fromkeys(names, b"{}\n")
     reached = _reached(server, repo="o/r")
     assert list(reached.files) == [taken]
@@ -624,15 +608,13 @@ def test_of_files_that_differ_in_their_endings_alone_one_is_fetched(
         ({"a/b.json": b"x", "a-b.json": b"x"}, "two files would have one name"),
     ],
 )
-def test_a_repository_of_another_form_is_refused(
-    server: Hub, files: dict[str, bytes], reason: str
-) -> None:
+def test_a_repository_of_another_form_is_refused(server, files, reason):
     server.repositories["o/r"] = files
     with pytest.raises(HubError, match=f"o/r at {COMMIT}: .*{reason}"):
         _reached(server, repo="o/r")
 
 
-def test_a_token_is_sent_to_no_hub_that_a_mirror_names(server: Hub) -> None:
+def test_a_token_is_sent_to_no_hub_that_a_mirror_names(server):
     place = Place("public", "openai/gsm8k", "main")
     drops.reached(GSM8K_HUB, place, server.address, "secret")
     assert set(server.tokens) == {"Bearer secret"}
@@ -643,7 +625,7 @@ def test_a_token_is_sent_to_no_hub_that_a_mirror_names(server: Hub) -> None:
     assert set(server.tokens) == {None}
 
 
-def test_a_drop_with_files_of_another_source_is_refused(server: Hub, tmp_path: Path) -> None:
+def test_a_drop_with_files_of_another_source_is_refused(server, tmp_path):
     drop = tmp_path / "gsm8k"
     drop.mkdir()
     (drop / "notes.txt").touch()
@@ -661,9 +643,7 @@ def test_a_drop_with_files_of_another_source_is_refused(server: Hub, tmp_path: P
         drops.fetch(drop, _reached(server))
 
 
-def test_the_paths_of_a_corpus_of_a_drop_keep_their_folders_and_lead_nowhere_else(
-    server: Hub,
-) -> None:
+def test_the_paths_of_a_corpus_of_a_drop_keep_their_folders_and_lead_nowhere_else(server):
     rows = b'{"question": "q", "answer": "a"}\n'
     paths = ("a/x.jsonl", "b/y.jsonl", "data/z.jsonl", "a/x.csv")
     server.repositories["o/r"] = dict.fromkeys(paths, rows)

@@ -48,7 +48,7 @@ def rows(count: int = 4, **more: Any) -> list[dict[str, Any]]:
     return [{"q": f"How many are {n}?", "a": f"It is {n}.", **more} for n in range(count)]
 
 
-def test_every_column_of_json_lines_and_tables_has_a_state(tmp_path: Path) -> None:
+def test_every_column_of_json_lines_and_tables_has_a_state(tmp_path):
     recipe = PLAIN + 'extras = ["kept"]\nkept = "b.c"\nignore = ["dull"]\n'
     recipe += 'keep = [{ column = "lang", in = ["en"] }]\nid = "key"\n'
     own = rows(b={"c": 1, "d": "so"}, lang="en", key="k", dull=1, other="x")
@@ -64,14 +64,14 @@ def test_every_column_of_json_lines_and_tables_has_a_state(tmp_path: Path) -> No
     }
 
 
-def test_the_names_that_a_build_counted_stand_beside_the_first_rows(tmp_path: Path) -> None:
+def test_the_names_that_a_build_counted_stand_beside_the_first_rows(tmp_path):
     made = drop(tmp_path, PLAIN, train=rows(2000) + rows(1, late="x"), test="q,a,n\n1,2,so\n")
     found = states(made, **{"unknown_keys/late": 1, "rejected_by/late2": 3})
     assert found["late"] == ("unread", "") and found["n"] == ("unread", 'as "so"')
     assert "late2" not in found and "late" not in states(made)
 
 
-def test_files_of_a_split_are_looked_at_evenly_and_damaged_ones_say_nothing(tmp_path: Path) -> None:
+def test_files_of_a_split_are_looked_at_evenly_and_damaged_ones_say_nothing(tmp_path):
     made = drop(tmp_path, PLAIN, **{f"train-{n:02}": rows(2, **{f"n{n}": "x"}) for n in range(20)})
     (made / "train-19.jsonl").write_text("{")
     found = states(made)
@@ -94,9 +94,7 @@ def table(tmp_path: Path) -> Path:
     return made
 
 
-def test_the_columns_of_parquet_are_those_of_its_schema_and_bytes_are_not_decoded(
-    table: Path,
-) -> None:
+def test_the_columns_of_parquet_are_those_of_its_schema_and_bytes_are_not_decoded(table):
     found = states(table, **{"unknown_keys/picture": 3000, "unknown_keys/late": 3000})
     assert found == {
         "q": ("read", "question"),
@@ -107,7 +105,7 @@ def test_the_columns_of_parquet_are_those_of_its_schema_and_bytes_are_not_decode
     }
 
 
-def test_a_column_that_is_there_twice_has_no_value(tmp_path: Path) -> None:
+def test_a_column_that_is_there_twice_has_no_value(tmp_path):
     made, words = drop(tmp_path, PLAIN), pa.array(["one", "two"])
     both = pa.Table.from_arrays([words, words, words, words], names=["q", "a", "x", "x"])
     pq.write_table(both, made / "train.parquet")
@@ -118,7 +116,7 @@ def test_a_column_that_is_there_twice_has_no_value(tmp_path: Path) -> None:
     }
 
 
-def test_parquet_that_is_damaged_or_no_parquet_says_nothing(table: Path) -> None:
+def test_parquet_that_is_damaged_or_no_parquet_says_nothing(table):
     account = drops.account(table)
     octets = (table / "train.parquet").read_bytes()
     for text in (
@@ -131,7 +129,7 @@ def test_parquet_that_is_damaged_or_no_parquet_says_nothing(table: Path) -> None
         assert corpus_columns(table, REFUSE_LINKS, account) == []
 
 
-def test_conversations_have_states_for_columns_and_for_keys_of_messages(tmp_path: Path) -> None:
+def test_conversations_have_states_for_columns_and_for_keys_of_messages(tmp_path):
     turn = [
         {"role": "user", "content": "How?", "id": "m1", "mood": "so"},
         {"role": "assistant", "content": "So.", "id": "m2", "w": 1, "tool_calls": None},
@@ -166,9 +164,7 @@ def test_conversations_have_states_for_columns_and_for_keys_of_messages(tmp_path
         ),
     ],
 )
-def test_each_form_of_conversations_says_what_it_reads(
-    recipe: str, row: dict[str, Any], read: str
-) -> None:
+def test_each_form_of_conversations_says_what_it_reads(recipe, row, read):
     raw = tomllib.loads(f'schema = 1\nkind = "chat"\nname = "mine"\n{recipe}')
     found = said(columns_of_recipe(raw, [Head("", [{**row, "z": "so"}])]))
     assert {name for name, (state, _) in found.items() if state == "read"} == {*read}
@@ -196,9 +192,7 @@ def test_each_form_of_conversations_says_what_it_reads(
         (CHAT + "ignore = [1]\n", "must be a list of texts"),
     ],
 )
-def test_a_column_that_is_read_or_named_twice_is_not_ignored(
-    tmp_path: Path, recipe: str, rule: str
-) -> None:
+def test_a_column_that_is_read_or_named_twice_is_not_ignored(tmp_path, recipe, rule):
     made = drop(tmp_path, recipe, train=rows())
     with pytest.raises(BadInput) as raised:
         (messages.chat_of if "chat" in recipe else drops.corpus_of)(made)

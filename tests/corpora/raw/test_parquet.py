@@ -33,7 +33,7 @@ def _in_this_process(path: Path) -> list[bytes | str]:
     return [row for batch in batches for row in batch]
 
 
-def test_values_of_all_kinds_arrive(tmp_path: Path) -> None:
+def test_values_of_all_kinds_arrive(tmp_path):
     rows: list[dict[str, Any]] = [
         {"a": "ä", "b": [1, None], "c": {"d": [True]}, "e": 1.5, "f": decimal.Decimal("1.50")},
         {"a": None, "b": None, "c": None, "e": None, "f": None},
@@ -45,7 +45,7 @@ def test_values_of_all_kinds_arrive(tmp_path: Path) -> None:
     assert found[-1][1] == rows[1]
 
 
-def test_dictionaries_and_times_are_texts(tmp_path: Path) -> None:
+def test_dictionaries_and_times_are_texts(tmp_path):
     table = pa.table(
         {
             "a": pa.array(["x", "y", "x"]).dictionary_encode(),
@@ -56,7 +56,7 @@ def test_dictionaries_and_times_are_texts(tmp_path: Path) -> None:
     assert _found(tmp_path / "x.parquet")[2] == (3, {"a": "x", "b": "2026-01-02"})
 
 
-def test_a_time_in_nanoseconds_is_a_text(tmp_path: Path) -> None:
+def test_a_time_in_nanoseconds_is_a_text(tmp_path):
     times = pa.array([1_500_000_000_000_000_001, 1_500_000_000_000_001_000, None], "timestamp[ns]")
     spans = pa.array([1, 1000, None], "time64[ns]")
     table = pa.table({"a": ["x", "y", "z"], "b": times, "c": spans, "b2": times})
@@ -76,7 +76,7 @@ def test_a_time_in_nanoseconds_is_a_text(tmp_path: Path) -> None:
     }
 
 
-def test_numbers_that_are_not_finite_arrive_as_they_are(tmp_path: Path) -> None:
+def test_numbers_that_are_not_finite_arrive_as_they_are(tmp_path):
     day = datetime.datetime(2026, 1, 2, 3)
     table = pa.table(
         {
@@ -112,13 +112,13 @@ def test_numbers_that_are_not_finite_arrive_as_they_are(tmp_path: Path) -> None:
     ],
     ids=lambda column: str(column.type),
 )
-def test_columns_of_every_kind_keep_infinities(tmp_path: Path, column: pa.Array) -> None:
+def test_columns_of_every_kind_keep_infinities(tmp_path, column):
     pq.write_table(pa.table({"a": column}), tmp_path / "x.parquet")
     (octets,) = _in_this_process(tmp_path / "x.parquet")
     assert isinstance(octets, bytes) and b"Infinity" in octets
 
 
-def test_a_row_that_json_cannot_hold_is_refused_alone(tmp_path: Path) -> None:
+def test_a_row_that_json_cannot_hold_is_refused_alone(tmp_path):
     valid, offsets, _ = pa.array(["ab", "cd", "ef"]).buffers()
     buffers = [valid, offsets, pa.py_buffer(b"ab\xff\xffef")]
     broken = pa.Array.from_buffers(pa.string(), 3, buffers)
@@ -128,7 +128,7 @@ def test_a_row_that_json_cannot_hold_is_refused_alone(tmp_path: Path) -> None:
     assert _found(tmp_path / "y.parquet") == [(1, "utf8"), (2, {"a": None})]
 
 
-def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_parquet_is_refused(tmp_path):
     pq.write_table(pa.table({"a": ["x" * 100] * 1000}), tmp_path / "x.parquet", compression="none")
     whole = (tmp_path / "x.parquet").read_bytes()
     for octets in (b"", b"PAR1", whole[:-20], whole[:300] + b"\0" * 300 + whole[600:]):
@@ -145,7 +145,7 @@ def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
             _found(tmp_path / "x.parquet")
 
 
-def test_columns_that_are_not_read_may_hold_anything(tmp_path: Path) -> None:
+def test_columns_that_are_not_read_may_hold_anything(tmp_path):
     table = pa.table(
         {
             "image": pa.array([b"\xff", None]),
@@ -179,9 +179,7 @@ def test_columns_that_are_not_read_may_hold_anything(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_column_of_bytes_that_is_read_refuses_the_file_by_its_name(
-    tmp_path: Path, kind: pa.DataType
-) -> None:
+def test_a_column_of_bytes_that_is_read_refuses_the_file_by_its_name(tmp_path, kind):
     pq.write_table(pa.table({"a": ["x"], "b": pa.array([b"x"]).cast(kind)}), tmp_path / "x.parquet")
     rule = (
         r"x\.parquet: has the column b, which is .*binary.* and not a string: write it as strings"
@@ -190,7 +188,7 @@ def test_a_column_of_bytes_that_is_read_refuses_the_file_by_its_name(
         _found(tmp_path / "x.parquet", {"a", "b"})
 
 
-def test_a_column_whose_name_is_not_utf8_is_named(tmp_path: Path) -> None:
+def test_a_column_whose_name_is_not_utf8_is_named(tmp_path):
     pq.write_table(pa.table({"query": ["x"]}, pa.schema([("query", pa.string())])), tmp_path / "x")
     octets = (tmp_path / "x").read_bytes().replace(b"query", b"qu\xffry")
     (tmp_path / "x.parquet").write_bytes(octets)
@@ -198,7 +196,7 @@ def test_a_column_whose_name_is_not_utf8_is_named(tmp_path: Path) -> None:
         _found(tmp_path / "x.parquet")
 
 
-def test_limits_of_a_file_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_of_a_file_hold(tmp_path, monkeypatch):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"a": ["x" * 1000] * 1000}), path)
     assert len(_in_this_process(path)) == 1000
@@ -216,7 +214,7 @@ def test_limits_of_a_file_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         _in_this_process(path)
 
 
-def test_columns_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_are_bounded(tmp_path, monkeypatch):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table([["a"], ["b"], ["c"]], names=["a", "a", "b"]), path)
     with pytest.raises(BadInput, match="has the column a 2 times: leave one of them"):
@@ -234,14 +232,14 @@ def test_columns_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         _in_this_process(path)
 
 
-def test_a_link_is_refused(tmp_path: Path) -> None:
+def test_a_link_is_refused(tmp_path):
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "x.parquet")
     (tmp_path / "y.parquet").symlink_to("x.parquet")
     with pytest.raises(BadInput, match="is a link"):
         _found(tmp_path / "y.parquet")
 
 
-def test_a_row_of_too_many_values_is_refused(tmp_path: Path) -> None:
+def test_a_row_of_too_many_values_is_refused(tmp_path):
     lists = pa.array([[[]], [[]] * (1 << 20)], pa.list_(pa.list_(pa.int8())))
     pq.write_table(pa.table({"question": lists}), tmp_path / "x.parquet")
     with pytest.raises(BadInput, match="a row of more than 1,048,576 values") as raised:
@@ -265,9 +263,7 @@ def test_a_row_of_too_many_values_is_refused(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_numbers_of_32_bits_have_their_own_shortest_form(
-    tmp_path: Path, kind: pa.DataType, value: Any, expected: Any
-) -> None:
+def test_numbers_of_32_bits_have_their_own_shortest_form(tmp_path, kind, value, expected):
     column = pa.array([value, None], kind)
     pq.write_table(pa.table({"a": column, "b": ["x", "y"]}), tmp_path / "x.parquet")
     found = [row for _, row in _found(tmp_path / "x.parquet")]
@@ -283,7 +279,7 @@ def _with_classes(path: Path, features: Any, **columns: Any) -> Path:
     return path
 
 
-def test_the_number_of_a_class_has_its_name(tmp_path: Path) -> None:
+def test_the_number_of_a_class_has_its_name(tmp_path):
     label = {"_type": "ClassLabel", "names": ["neg", "pos"]}
     features = {
         "label": label,
@@ -322,14 +318,12 @@ def test_the_number_of_a_class_has_its_name(tmp_path: Path) -> None:
         b"[" * 100_000,
     ],
 )
-def test_names_of_classes_that_are_none_are_numbers(tmp_path: Path, said: bytes) -> None:
+def test_names_of_classes_that_are_none_are_numbers(tmp_path, said):
     ((_, row),) = parquet.rows(_with_classes(tmp_path / "x.parquet", said, a=[1]))
     assert type(row["a"]) is int and row == {"a": 1}
 
 
-def test_what_pyarrow_cannot_decode_is_said_with_file_and_column(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_pyarrow_cannot_decode_is_said_with_file_and_column(tmp_path, monkeypatch):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"a": [1], "b": ["x"]}), path)
     whole = pq.ParquetFile.iter_batches

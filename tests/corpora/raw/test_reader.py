@@ -1,8 +1,5 @@
 """Which form a row has, and what a record takes from it."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +22,7 @@ def read(corpus: str, row: dict[str, Any]) -> Record:
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_the_seed_s_columns_of_every_corpus_are_read(corpus: str) -> None:
+def test_the_seed_s_columns_of_every_corpus_are_read(corpus):
     spec = CORPORA[corpus]
     row = {spec.question_column: "q", spec.answer_column: "a", "more": 1}
     if spec.cot_column is None:
@@ -62,7 +59,7 @@ class _Asked(dict[str, Any]):
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_the_columns_of_a_corpus_are_those_that_are_read(corpus: str, tmp_path: Path) -> None:
+def test_the_columns_of_a_corpus_are_those_that_are_read(corpus, tmp_path):
     write_drop(tmp_path / corpus, corpus)
     names: set[object] = set()
     for paths in splits(tmp_path / corpus, CORPORA[corpus]).values():
@@ -79,7 +76,7 @@ def test_the_columns_of_a_corpus_are_those_that_are_read(corpus: str, tmp_path: 
     assert names <= columns_of(CORPORA[corpus]) <= names | rest
 
 
-def test_a_row_that_nearly_has_a_form_names_what_it_lacks() -> None:
+def test_a_row_that_nearly_has_a_form_names_what_it_lacks():
     with pytest.raises(Unfit) as error:
         read("openr1_math_220k", {"problem": "p", "answer": "a", "solution": "s"})
     assert error.value.rule == (
@@ -131,7 +128,7 @@ def test_a_row_that_nearly_has_a_form_names_what_it_lacks() -> None:
         ),
     ],
 )
-def test_a_public_form_is_read(corpus: str, row: dict[str, Any], record: Record) -> None:
+def test_a_public_form_is_read(corpus, row, record):
     assert read(corpus, row) == record
 
 
@@ -150,7 +147,7 @@ def test_a_public_form_is_read(corpus: str, row: dict[str, Any], record: Record)
         ("wiqa", {"question": {"stem": "x"}, "metadata": {}}),
     ],
 )
-def test_the_seed_s_columns_win_over_a_public_form(corpus: str, public: dict[str, Any]) -> None:
+def test_the_seed_s_columns_win_over_a_public_form(corpus, public):
     spec = CORPORA[corpus]
     own = {spec.question_column: "q", spec.answer_column: "a", str(spec.cot_column): "c"}
     record = read(corpus, public | own)
@@ -158,19 +155,19 @@ def test_the_seed_s_columns_win_over_a_public_form(corpus: str, public: dict[str
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_an_unknown_form_is_refused_with_the_known_ones(corpus: str) -> None:
+def test_an_unknown_form_is_refused_with_the_known_ones(corpus):
     with unfit("shape", f"has the columns foo, bar; the known forms of {corpus} ") as refused:
         read(corpus, {"foo": 1, "bar": 2})
     assert f"seed ({CORPORA[corpus].question_column})" in refused.value.rule
 
 
-def test_a_nested_row_without_a_stem_is_refused() -> None:
+def test_a_nested_row_without_a_stem_is_refused():
     for question in ("q", {}, None):
         with pytest.raises(Unfit):
             read("wiqa", {"question": question, "metadata": {}})
 
 
-def test_keys_that_nothing_reads_are_counted_by_name_or_refused() -> None:
+def test_keys_that_nothing_reads_are_counted_by_name_or_refused():
     table = {
         "schema": 1,
         "name": "mine",
@@ -202,7 +199,7 @@ def own(**table: Any) -> Reader:
     return Reader(corpus_of_table({"schema": 1, "name": "mine", **table}))
 
 
-def test_a_column_with_dots_in_its_name_is_read_as_a_place_is() -> None:
+def test_a_column_with_dots_in_its_name_is_read_as_a_place_is():
     reader = own(question="a.b", answer="c.0")
     for row in ({"a.b": "Why?", "c.0": "so"}, {"a": {"b": "Why?"}, "c": ["so"]}):
         record = reader.read(row, (0, 1))
@@ -214,7 +211,7 @@ def test_a_column_with_dots_in_its_name_is_read_as_a_place_is() -> None:
     assert record is not None and (record.question, record.shape) == ("Who?", "other")
 
 
-def test_a_row_without_the_columns_of_a_corpus_of_a_drop_names_the_keys_to_write() -> None:
+def test_a_row_without_the_columns_of_a_corpus_of_a_drop_names_the_keys_to_write():
     reader = own(question="q", answer="a")
     with pytest.raises(Unfit, match=r'question = "column" with one of these.*`headerless`'):
         reader.read({"Why?": 1, "so": 2}, (0, 1))
@@ -241,15 +238,13 @@ NO_TEXTS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("recipe", "row", "rule"), NO_TEXTS.values(), ids=NO_TEXTS)
-def test_json_notation_is_no_text_until_the_recipe_says_so(
-    recipe: dict[str, Any], row: dict[str, Any], rule: str
-) -> None:
+def test_json_notation_is_no_text_until_the_recipe_says_so(recipe, row, rule):
     table = {"schema": 1, "name": "mine", "question": "q", "answer": "a", **recipe}
     with unfit("value", rule):
         Reader(corpus_of_table(table)).read({"q": "x", "a": "y", **row}, (0, 1))
 
 
-def test_json_lists_and_texts_in_objects_are_read_where_nothing_is_lost() -> None:
+def test_json_lists_and_texts_in_objects_are_read_where_nothing_is_lost():
     rows: list[tuple[dict[str, Any], Any, str]] = [
         ({"answer": {"json": "a"}}, OBJECT, '{"city":"Rome","year":1}'),
         ({"answer": {"json": "a"}}, ["x", "y"], '["x","y"]'),

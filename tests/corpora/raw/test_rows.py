@@ -3,8 +3,6 @@
 The rows of JSON files, and of every other format.
 """
 
-from __future__ import annotations
-
 import errno
 import gzip
 import json
@@ -14,7 +12,6 @@ import subprocess
 import sys
 import tracemalloc
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +54,7 @@ def _kind(value: bytes, limits: Limits = LIMITS) -> bool:
         ),
     ],
 )
-def test_splits_as_keys_are_named_with_what_to_write(
-    value: Any, named: str, command: str, indent: int | None
-) -> None:
+def test_splits_as_keys_are_named_with_what_to_write(value, named, command, indent):
     with pytest.raises(BadInput) as error:
         _kind(json.dumps(value, indent=indent).encode())
     assert str(error.value) == (
@@ -68,7 +63,7 @@ def test_splits_as_keys_are_named_with_what_to_write(
     )
 
 
-def test_of_several_lists_the_longest_has_the_rows() -> None:
+def test_of_several_lists_the_longest_has_the_rows():
     row = {"features": [{"name": "question"}], "rows": [{"row": each} for each in ROWS * 2]}
     assert "in a list under 'rows'" in (held_under(row, ("question",)) or "")
 
@@ -89,8 +84,8 @@ UNDER: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("begin", ["{\n", "{ "])
 @pytest.mark.parametrize(("value", "rule"), UNDER.values(), ids=UNDER)
 def test_rows_under_a_key_of_an_object_of_several_lines_are_named(
-    tmp_path: Path, value: Any, rule: str, begin: str, indent: int
-) -> None:
+    tmp_path, value, rule, begin, indent
+):
     text = begin + json.dumps(value, indent=indent)[1:].lstrip()
     for name, octets in (("x.json", text.encode()), ("x.json.gz", gzip.compress(text.encode()))):
         (tmp_path / name).write_bytes(octets)
@@ -98,7 +93,7 @@ def test_rows_under_a_key_of_an_object_of_several_lines_are_named(
             list(rows(tmp_path / name, CORPORA["gsm8k"]))
 
 
-def test_an_object_of_one_line_or_with_a_member_beyond_the_limit_is_one_too(tmp_path: Path) -> None:
+def test_an_object_of_one_line_or_with_a_member_beyond_the_limit_is_one_too(tmp_path):
     (path := tmp_path / "x.json").write_text(json.dumps({**HEAD, "examples": MANY}))
     limits = Limits(line_bytes=5100)
     with pytest.raises(BadInput, match="a list under 'examples'"):
@@ -110,12 +105,12 @@ def test_an_object_of_one_line_or_with_a_member_beyond_the_limit_is_one_too(tmp_
         list(rows(path, CORPORA["gsm8k"], limits=limits))
 
 
-def test_lines_with_a_damaged_first_one_stay_lines(tmp_path: Path) -> None:
+def test_lines_with_a_damaged_first_one_stay_lines(tmp_path):
     (path := tmp_path / "x.json").write_text('{"question": "a",\n{"question": "b"}\n')
     assert [isinstance(row, Unfit) for _, row in rows(path, CORPORA["gsm8k"])] == [True, False]
 
 
-def test_a_split_that_is_too_large_for_a_row_is_named_too() -> None:
+def test_a_split_that_is_too_large_for_a_row_is_named_too():
     text = json.dumps({"train": ROWS * 99, "test": ROWS}).encode()
     with pytest.raises(BadInput, match=r"holds splits under their names: .*train"):
         _kind(text, Limits(line_bytes=1000))
@@ -133,12 +128,12 @@ def test_a_split_that_is_too_large_for_a_row_is_named_too() -> None:
         b'{"questions": []}',
     ],
 )
-def test_rows_with_the_column_of_a_split_stay_lines(value: bytes) -> None:
+def test_rows_with_the_column_of_a_split_stay_lines(value):
     assert not _kind(value)
 
 
 @pytest.mark.parametrize("value", [b"[]", b' [{"train": []}]', b'{"0": {"train": []}}'])
-def test_one_value_is_no_lines(value: bytes) -> None:
+def test_one_value_is_no_lines(value):
     assert _kind(value)
 
 
@@ -149,9 +144,7 @@ def test_one_value_is_no_lines(value: bytes) -> None:
         ({f"id{n}": {"q": n} for n in range(3)}, "holds a row under each of its keys"),
     ],
 )
-def test_rows_below_the_keys_of_one_object_are_named(
-    tmp_path: Path, value: dict[str, Any], rule: str
-) -> None:
+def test_rows_below_the_keys_of_one_object_are_named(tmp_path, value, rule):
     table = {"schema": 1, "name": "mine", "question": "q", "answer": "a"}
     corpus, path = corpus_of_table(table), tmp_path / "x.json"
     path.write_text(json.dumps(value))
@@ -185,17 +178,17 @@ A, B = {"question": "a", "answer": "b"}, {"question": "c", "answer": [1, 2.5]}
         b"\xef\xbb\xbf" + json.dumps(A).encode() + b"\n" + json.dumps(B).encode(),
     ],
 )
-def test_every_form_of_json_has_the_same_rows(tmp_path: Path, name: str, octets: bytes) -> None:
+def test_every_form_of_json_has_the_same_rows(tmp_path, name, octets):
     assert rows_found(tmp_path / name, octets) == [(1, A), (2, B)]
 
 
 @pytest.mark.parametrize("octets", [b"", b"\n \n", b"[]", b"[ ]\n", b"\xef\xbb\xbf"])
-def test_a_file_may_hold_no_row(tmp_path: Path, octets: bytes) -> None:
+def test_a_file_may_hold_no_row(tmp_path, octets):
     assert rows_found(tmp_path / "x.json", octets) == []
 
 
 @pytest.mark.parametrize("first", [b"", b"\xef\xbb\xbf", b"\r"])
-def test_lines_may_end_in_cr_alone(tmp_path: Path, first: bytes) -> None:
+def test_lines_may_end_in_cr_alone(tmp_path, first):
     path, text = tmp_path / "x.jsonl", first + b"\r".join([json.dumps(A).encode()] * 3) + b"\r"
     begin = len(first) if first == b"\r" else 0
     assert rows_found(path, text) == [(number + begin, A) for number in (1, 2, 3)]
@@ -204,7 +197,7 @@ def test_lines_may_end_in_cr_alone(tmp_path: Path, first: bytes) -> None:
     assert json.loads(text[begin:end]) == A
 
 
-def test_cr_within_an_object_ends_no_line(tmp_path: Path) -> None:
+def test_cr_within_an_object_ends_no_line(tmp_path):
     text = b'{\r"question": "a",\r"answer": "b"\r}\r'
     assert rows_found(tmp_path / "x.jsonl", text) == [(1, A)]
     assert rows_found(tmp_path / "x.jsonl", b"[" + text + b",\r" + text + b"]") == [(1, A), (2, A)]
@@ -225,7 +218,7 @@ TWICE = (
 
 
 @pytest.mark.parametrize("row", TWICE)
-def test_a_row_with_a_key_twice_is_refused(tmp_path: Path, row: str) -> None:
+def test_a_row_with_a_key_twice_is_refused(tmp_path, row):
     path, good = tmp_path / "x.jsonl", json.dumps(A)
     path.write_text(f"{good}\n{row}\n{good}\n")
     found = list(rows(path, GSM8K))
@@ -240,14 +233,14 @@ def test_a_row_with_a_key_twice_is_refused(tmp_path: Path, row: str) -> None:
     ['"a": 1, "a": 2', '"a": "x", "a": "x"', '"n": {"a": 1, "a": 1}', '"n": NaN', '"n": 1e999'],
 )
 @pytest.mark.parametrize("text", ["b", ': \\": \\u003a', "ä:"])
-def test_columns_that_are_not_read_do_not_matter(tmp_path: Path, more: str, text: str) -> None:
+def test_columns_that_are_not_read_do_not_matter(tmp_path, more, text):
     row = f'{{"question": "{text}", {more}, "answer": "b"}}'
     for octets in (f"{row}\n", f"[{row}]"):
         ((_, value),) = rows_found(tmp_path / "x.jsonl", octets.encode())
         assert (value["question"], value["answer"]) == (json.loads(f'"{text}"'), "b")
 
 
-def test_blank_lines_count_as_rows_and_give_none(tmp_path: Path) -> None:
+def test_blank_lines_count_as_rows_and_give_none(tmp_path):
     found = rows_found(tmp_path / "x.jsonl", b"\n" + json.dumps(A).encode() + b"\n \r\n{}\n")
     assert found == [(2, A), (4, {})]
 
@@ -266,9 +259,7 @@ def test_blank_lines_count_as_rows_and_give_none(tmp_path: Path) -> None:
         (b'["a"]', "object"),
     ],
 )
-def test_a_line_that_cannot_be_read_is_refused_alone(
-    tmp_path: Path, line: bytes, reason: str
-) -> None:
+def test_a_line_that_cannot_be_read_is_refused_alone(tmp_path, line, reason):
     good = json.dumps(A).encode() + b"\n"
     assert rows_found(tmp_path / "x.jsonl", good + line + b"\n" + good) == [
         (1, A),
@@ -277,7 +268,7 @@ def test_a_line_that_cannot_be_read_is_refused_alone(
     ]
 
 
-def test_a_member_of_an_array_that_is_no_object_is_refused_alone(tmp_path: Path) -> None:
+def test_a_member_of_an_array_that_is_no_object_is_refused_alone(tmp_path):
     assert rows_found(tmp_path / "x.json", b'[{"a": 1}, 3, {"b": 2}]') == [
         (1, {"a": 1}),
         (2, "object"),
@@ -287,9 +278,7 @@ def test_a_member_of_an_array_that_is_no_object_is_refused_alone(tmp_path: Path)
 
 @pytest.mark.parametrize("first", [None, 5, "x{", [], [A, {"0": A}], "x" * 3000])
 @pytest.mark.parametrize("indent", [None, 1])
-def test_a_first_member_that_is_no_object_is_refused_alone(
-    tmp_path: Path, first: object, indent: int | None
-) -> None:
+def test_a_first_member_that_is_no_object_is_refused_alone(tmp_path, first, indent):
     members = {"0": first, "1": None, "2": A, "x": B}
     found = rows_found(tmp_path / "x.json", json.dumps(members, indent=indent).encode())
     assert found == [(1, "object"), (2, "object"), (3, A), (4, B)]
@@ -299,18 +288,18 @@ def test_a_first_member_that_is_no_object_is_refused_alone(
     "line",
     [{"0": None, **A}, {"0": 1, "1": "x"}, {"0": [A]}, {"0": 1, "\u0663": A}, {"0": 1, "x": A}],
 )
-def test_lines_may_have_numbers_as_columns(tmp_path: Path, line: dict[str, Any]) -> None:
+def test_lines_may_have_numbers_as_columns(tmp_path, line):
     octets = json.dumps(line).encode() + b"\n"
     assert rows_found(tmp_path / "x.json", octets) == [(1, line)]
     assert rows_found(tmp_path / "x.json", octets * 2 + b"x") == [(1, line), (2, line), (3, "json")]
 
 
-def test_a_first_object_is_looked_for_in_the_first_mebibyte(tmp_path: Path) -> None:
+def test_a_first_object_is_looked_for_in_the_first_mebibyte(tmp_path):
     members: dict[str, Any] = {"0": "x" * 3_000_000, "1": "y", "2": A}
     assert rows_found(tmp_path / "x.json", json.dumps(members).encode()) == [(1, members)]
 
 
-def test_numbers_are_those_of_the_standard_library(tmp_path: Path) -> None:
+def test_numbers_are_those_of_the_standard_library(tmp_path):
     line = b'{"a": 123456789012345678901234567890, "b": 1.0, "c": -0, "d": 1e5, "e": [0.1]}'
     ((_, found),) = rows_found(tmp_path / "x.jsonl", line)
     assert found == json.loads(line)
@@ -329,14 +318,12 @@ def test_numbers_are_those_of_the_standard_library(tmp_path: Path) -> None:
         (b" " * 300, "200 blank bytes"),
     ],
 )
-def test_a_file_that_is_damaged_or_too_large_fails(
-    tmp_path: Path, octets: bytes, rule: str
-) -> None:
+def test_a_file_that_is_damaged_or_too_large_fails(tmp_path, octets, rule):
     with pytest.raises(BadInput, match=rule):
         rows_found(tmp_path / "x.json", octets, limits=Limits(line_bytes=200))
 
 
-def test_a_long_array_takes_no_more_memory(tmp_path: Path) -> None:
+def test_a_long_array_takes_no_more_memory(tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(b"[" + b",".join([json.dumps({"a": "x" * 5000}).encode()] * 1500) + b"]")
     tracemalloc.start()
@@ -346,7 +333,7 @@ def test_a_long_array_takes_no_more_memory(tmp_path: Path) -> None:
     assert peak < path.stat().st_size / 2
 
 
-def test_a_line_of_too_many_values_is_refused_alone(tmp_path: Path) -> None:
+def test_a_line_of_too_many_values_is_refused_alone(tmp_path):
     good = json.dumps(A).encode() + b"\n"
     limits = Limits(values=100)
     line = b'{"answer": "b", "question": [' + b"{}," * 50 + b"{}]}\n"
@@ -359,7 +346,7 @@ def test_a_line_of_too_many_values_is_refused_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("octets", [b"[0, {}, %s]", b'{"0": {}, "1": {}, "2": %s}'])
-def test_a_member_of_too_many_values_fails_the_file(tmp_path: Path, octets: bytes) -> None:
+def test_a_member_of_too_many_values_fails_the_file(tmp_path, octets):
     value = b'{"question": [' + b"{}," * 100 + b"{}]}"
     with pytest.raises(BadInput, match="more than 100 values") as raised:
         rows_found(tmp_path / "x.json", octets % value, limits=Limits(values=100))
@@ -367,7 +354,7 @@ def test_a_member_of_too_many_values_fails_the_file(tmp_path: Path, octets: byte
 
 
 @pytest.mark.slow
-def test_small_files_of_many_values_are_read_in_bounded_memory(tmp_path: Path) -> None:
+def test_small_files_of_many_values_are_read_in_bounded_memory(tmp_path):
     bombs.write(tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "tests.corpora.bombs", str(tmp_path)],
@@ -415,7 +402,7 @@ def _bytes(path: Path, row: int, corpus: str = "gsm8k") -> bytes:
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.jsonl.gz"])
-def test_the_bytes_of_a_line_are_the_object(tmp_path: Path, name: str) -> None:
+def test_the_bytes_of_a_line_are_the_object(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(gzip.compress(LINES) if name.endswith(".gz") else LINES)
     found = dict(rows(path, GSM8K))
@@ -426,7 +413,7 @@ def test_the_bytes_of_a_line_are_the_object(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
-def test_the_bytes_of_a_record_of_a_table_may_be_several_lines(tmp_path: Path, name: str) -> None:
+def test_the_bytes_of_a_record_of_a_table_may_be_several_lines(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(gzip.compress(TABLE) if name.endswith(".gz") else TABLE)
     assert [number for number, _ in rows(path, GSM8K)] == [1, 2]
@@ -435,14 +422,14 @@ def test_the_bytes_of_a_record_of_a_table_may_be_several_lines(tmp_path: Path, n
     assert row_bytes(path, GSM8K, 3) == {}
 
 
-def test_the_bytes_of_a_table_without_a_header_are_lines(tmp_path: Path) -> None:
+def test_the_bytes_of_a_table_without_a_header_are_lines(tmp_path):
     path = tmp_path / "ecqa_train.tsv"
     path.write_bytes(b"a\tb\tc\n\nd\te\tf\r\n")
     assert [number for number, _ in rows(path, CORPORA["cot_collection"])] == [1, 3]
     assert _bytes(path, 3, "cot_collection") == b"d\te\tf"
 
 
-def test_members_of_an_array_have_no_bytes(tmp_path: Path) -> None:
+def test_members_of_an_array_have_no_bytes(tmp_path):
     path = tmp_path / "x.json"
     for mark in (b"", MARK):
         path.write_bytes(mark + b'[\n{"question":"a"},\n{"question":"b"}]')
@@ -455,16 +442,14 @@ def test_members_of_an_array_have_no_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl.gz"])
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("mark", ["\ufeff", ""])
-def test_a_text_in_utf_16_is_refused_by_its_name(
-    tmp_path: Path, name: str, encoding: str, mark: str
-) -> None:
+def test_a_text_in_utf_16_is_refused_by_its_name(tmp_path, name, encoding, mark):
     octets = f'{mark}{{"question": "Où?"}}\n'.encode(encoding)
     (tmp_path / name).write_bytes(gzip.compress(octets) if name.endswith(".gz") else octets)
     with pytest.raises(BadInput, match=f"{name}: is UTF-16: save it as UTF-8"):
         list(rows(tmp_path / name, GSM8K))
 
 
-def test_zero_bytes_at_the_end_are_no_utf_16(tmp_path: Path) -> None:
+def test_zero_bytes_at_the_end_are_no_utf_16(tmp_path):
     (tmp_path / "x.jsonl").write_bytes(b'{"question":"a","answer":"b"}\n' * 3 + b"\0" * 600)
     *good, (number, last) = rows(tmp_path / "x.jsonl", GSM8K)
     assert (len(good), number) == (3, 4)
@@ -473,13 +458,13 @@ def test_zero_bytes_at_the_end_are_no_utf_16(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inner", [gzip.compress, lambda octets: b"PAR1" + octets])
-def test_what_was_packed_twice_is_refused(tmp_path: Path, inner: Callable[[bytes], bytes]) -> None:
+def test_what_was_packed_twice_is_refused(tmp_path, inner):
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(inner(b'{"question":"a"}\n')))
     with pytest.raises(BadInput, match="is packed twice: unpack it once, and give it the ending"):
         list(rows(tmp_path / "x.jsonl.gz", GSM8K))
 
 
-def test_a_mark_before_the_names_of_columns_moves_no_row(tmp_path: Path) -> None:
+def test_a_mark_before_the_names_of_columns_moves_no_row(tmp_path):
     path = tmp_path / "x_train.tsv"
     path.write_bytes(MARK + b"source\ttarget\nq\ta\nr\tb\n")
     assert [number for number, _ in rows(path, CORPORA["cot_collection"])] == [1, 2]
@@ -499,7 +484,7 @@ def test_a_mark_before_the_names_of_columns_moves_no_row(tmp_path: Path) -> None
         (b'\xef\xbb\xbf{\r\n "question": "a"\r\n}\r\n', "its first object has several lines"),
     ],
 )
-def test_objects_that_are_no_rows_refuse_the_file(tmp_path: Path, text: bytes, reason: str) -> None:
+def test_objects_that_are_no_rows_refuse_the_file(tmp_path, text, reason):
     path = tmp_path / "x.json"
     path.write_bytes(text)
     with pytest.raises(BadInput, match=f"{reason}.*write an object a line .* or one array"):
@@ -518,7 +503,7 @@ def test_objects_that_are_no_rows_refuse_the_file(tmp_path: Path, text: bytes, r
         b'{"question": ["a", "b"]}',
     ],
 )
-def test_rows_of_lists_and_objects_are_read(tmp_path: Path, text: bytes) -> None:
+def test_rows_of_lists_and_objects_are_read(tmp_path, text):
     path = tmp_path / "x.jsonl"
     path.write_bytes(text)
     assert [value for _, value in rows(path, GSM8K)] == [
@@ -526,7 +511,7 @@ def test_rows_of_lists_and_objects_are_read(tmp_path: Path, text: bytes) -> None
     ]
 
 
-def test_a_link_is_read_under_its_own_name(tmp_path: Path) -> None:
+def test_a_link_is_read_under_its_own_name(tmp_path):
     (tmp_path / "store").mkdir()
     (tmp_path / "store/blob").write_bytes(gzip.compress(LINES))
     (tmp_path / "x.jsonl.gz").symlink_to(tmp_path / "store/blob")
@@ -541,19 +526,19 @@ def _text(path: Path, octets: bytes, limits: Limits = LIMITS) -> bytes:
 
 @pytest.mark.parametrize("packing", PACKINGS)
 @pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 20) + 1, 2_100_000])
-def test_a_text_comes_back_whole(tmp_path: Path, packing: str, size: int) -> None:
+def test_a_text_comes_back_whole(tmp_path, packing, size):
     text = random.Random(1).randbytes(size // 20) + bytes(size - size // 20)
     path = tmp_path / f"x.jsonl.{packing}"
     assert _text(path, packed(text, packing)) == text
     assert _text(path, packed(text[:9], packing) + packed(text, packing)) == text[:9] + text
 
 
-def test_a_plain_file_is_read_as_it_is(tmp_path: Path) -> None:
+def test_a_plain_file_is_read_as_it_is(tmp_path):
     assert _text(tmp_path / "x.jsonl", b"\x1f\x8a") == b"\x1f\x8a"
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_every_cut_and_every_empty_file_is_refused(tmp_path: Path, packing: str) -> None:
+def test_every_cut_and_every_empty_file_is_refused(tmp_path, packing):
     whole = packed(b"some text " * 20, packing)
     for length in range(len(whole)):
         with pytest.raises(BadInput, match="get it again"):
@@ -561,7 +546,7 @@ def test_every_cut_and_every_empty_file_is_refused(tmp_path: Path, packing: str)
 
 
 @pytest.mark.parametrize("packing", ["gz", "bz2", "xz"])
-def test_changed_bytes_arefound(tmp_path: Path, packing: str) -> None:
+def test_changed_bytes_arefound(tmp_path, packing):
     whole = bytearray(packed(random.Random(2).randbytes(500), packing))
     whole[len(whole) // 2] ^= 1
     with pytest.raises(BadInput, match="broken"):
@@ -569,7 +554,7 @@ def test_changed_bytes_arefound(tmp_path: Path, packing: str) -> None:
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_limits_hold(tmp_path: Path, packing: str) -> None:
+def test_limits_hold(tmp_path, packing):
     octets = packed(bytes(100_000), packing)
     path = tmp_path / f"x.jsonl.{packing}"
     assert len(_text(path, octets)) == 100_000
@@ -580,7 +565,7 @@ def test_limits_hold(tmp_path: Path, packing: str) -> None:
 
 
 @pytest.mark.parametrize("log", [28, 31])
-def test_a_long_window_of_zstd_is_read(tmp_path: Path, log: int) -> None:
+def test_a_long_window_of_zstd_is_read(tmp_path, log):
     parameters = zstandard.ZstdCompressionParameters(window_log=log, enable_ldm=True)
     packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     octets = packer.compress(b"some text " * 999) + packer.flush()
@@ -588,7 +573,7 @@ def test_a_long_window_of_zstd_is_read(tmp_path: Path, log: int) -> None:
     assert _text(tmp_path / "x.jsonl.zst", octets) == b"some text " * 999
 
 
-def test_a_packed_file_that_needs_too_much_memory_says_how_to_pack_it(tmp_path: Path) -> None:
+def test_a_packed_file_that_needs_too_much_memory_says_how_to_pack_it(tmp_path):
     # A frame that begins with a window of 4 GiB.
     with pytest.raises(BadInput, match=r"too much memory to unpack .*`zstd -d --long=31 \| zstd`"):
         _text(tmp_path / "x.jsonl.zst", b"\x28\xb5\x2f\xfd\x00\xb0" + bytes(20))
@@ -601,7 +586,7 @@ def test_a_packed_file_that_needs_too_much_memory_says_how_to_pack_it(tmp_path: 
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_what_is_not_packed_as_its_name_says_is_refused(tmp_path: Path, packing: str) -> None:
+def test_what_is_not_packed_as_its_name_says_is_refused(tmp_path, packing):
     path = tmp_path / f"x.jsonl.{packing}"
     with pytest.raises(BadInput, match=r"or none: give it the ending of what it is, or pack it"):
         _text(path, b'{"question": 1}')
@@ -611,13 +596,13 @@ def test_what_is_not_packed_as_its_name_says_is_refused(tmp_path: Path, packing:
         _text(path, b"version https://git-lfs.github.com/spec/v1\n")
 
 
-def test_frames_of_zstd_that_are_skipped_are_skipped(tmp_path: Path) -> None:
+def test_frames_of_zstd_that_are_skipped_are_skipped(tmp_path):
     skipped = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"
     octets = skipped + packed(b"a", "zst") + skipped + packed(b"b", "zst")
     assert _text(tmp_path / "x.jsonl.zst", octets) == b"ab"
 
 
-def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_members_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(walk, "_MEMBERS", 3)
     for packing in PACKINGS:
         path = tmp_path / f"x.jsonl.{packing}"
@@ -627,9 +612,7 @@ def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("packing", ["gz", "bz2", "xz"])
-def test_parts_are_short_and_padding_behind_members_is_no_text(
-    tmp_path: Path, packing: str
-) -> None:
+def test_parts_are_short_and_padding_behind_members_is_no_text(tmp_path, packing):
     path = tmp_path / f"x.jsonl.{packing}"
     path.write_bytes(packed(bytes(3 << 20), packing) + bytes(512) + packed(b"a", packing) + b"\0")
     with unpacked(path) as texts:
@@ -638,16 +621,14 @@ def test_parts_are_short_and_padding_behind_members_is_no_text(
     assert sum(sizes) == (3 << 20) + 1
 
 
-def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
+def test_links_and_pipes_are_refused(tmp_path):
     (tmp_path / "x.jsonl").symlink_to("/etc/passwd")
     with pytest.raises(BadInput, match="is a link"), unpacked(tmp_path / "x.jsonl"):
         pass
 
 
 @pytest.mark.parametrize("packing", ["gz", "bz2", "xz", "zst"])
-def test_an_error_of_the_disk_is_no_damage(
-    tmp_path: Path, packing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_the_disk_is_no_damage(tmp_path, packing, monkeypatch):
     path = tmp_path / f"a.jsonl.{packing}"
     path.write_bytes(packed(b"x" * 100, packing))
 

@@ -3,8 +3,6 @@
 Which records stay: rules that draw by hashes, the same on every machine.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -39,7 +37,7 @@ def _records(rows: list[dict[str, Any]]) -> list[tuple[tuple[int, int], Record]]
     return list(reader.rest())
 
 
-def test_rows_of_one_answer_may_be_apart_and_in_any_order() -> None:
+def test_rows_of_one_answer_may_be_apart_and_in_any_order():
     found = _records(
         [
             _row("a", "10", "last", "e9", http_link="u1"),
@@ -61,7 +59,7 @@ def test_rows_of_one_answer_may_be_apart_and_in_any_order() -> None:
     assert found[1][1] == Record("qb", "", "only", (None, None), ["only"], "public")
 
 
-def test_an_answer_and_a_citation_are_taken_where_they_are() -> None:
+def test_an_answer_and_a_citation_are_taken_where_they_are():
     ((_, record),) = _records([_row("a", 1.0, "x", answer="yes", citation="c", http_link="u")])
     assert (record.answer, record.extras) == ("yes", (None, "c"))
 
@@ -78,12 +76,12 @@ def test_an_answer_and_a_citation_are_taken_where_they_are() -> None:
         (_row("a", "1", " "), "step"),
     ],
 )
-def test_a_row_that_is_no_step_is_refused(row: dict[str, Any], reason: str) -> None:
+def test_a_row_that_is_no_step_is_refused(row, reason):
     with unfit(reason):
         _records([row])
 
 
-def test_the_rows_of_a_split_are_bounded() -> None:
+def test_the_rows_of_a_split_are_bounded():
     answers = Group(CORPORA["reveal"], CORPORA["reveal"].forms[0], Names(), most_bytes=3000)
     with pytest.raises(GristmillError, match="bytes of text: give one row a record"):
         for number in range(100):
@@ -107,11 +105,11 @@ def left(table: dict[str, Any], *rows: dict[str, Any], split: str = "train") -> 
     return found
 
 
-def test_numbers_are_drawn_as_elsewhere() -> None:
+def test_numbers_are_drawn_as_elsewhere():
     assert [round(drawn("abc", 1337, salt), 6) for salt in ("mem", "split")] == [0.753794, 0.8034]
 
 
-def test_rows_are_kept_by_their_columns() -> None:
+def test_rows_are_kept_by_their_columns():
     keep = [{"column": "l", "in": ["en", 1]}, {"column": "n.x", "at_least": 0.5}]
     rows = [
         {"l": "en", "n": {"x": 0.5}},
@@ -131,18 +129,18 @@ def test_rows_are_kept_by_their_columns() -> None:
     ("key", "hint"),
     [("min", ": did you mean at_least?"), ("most", ": did you mean at_most?"), ("zzz", "")],
 )
-def test_a_test_by_another_name_is_named(key: str, hint: str) -> None:
+def test_a_test_by_another_name_is_named(key, hint):
     rule = re.escape(f"keep: unknown key {key!r}{hint}; known: column, in,")
     with pytest.raises(ValueError, match=rule):
         left({"keep": [{"column": "q", key: 1}]})
 
 
-def test_the_first_of_equal_questions_stays() -> None:
+def test_the_first_of_equal_questions_stays():
     rows = [{"q": "x"}, {"q": "y"}, {"q": "x"}]
     assert left({"dedup": ["question"]}, *rows) == [None, None, "dedup:question"]
 
 
-def test_every_row_is_in_one_split_and_equal_keys_are_together() -> None:
+def test_every_row_is_in_one_split_and_equal_keys_are_together():
     rows = [{"q": str(number), "k": number // 2} for number in range(400)]
     rule = {"split": {"by": "k", "validation": 0.2, "test": 0.1}}
     found = {name: left(rule, *rows, split=name) for name in ("train", "validation", "test")}
@@ -153,7 +151,7 @@ def test_every_row_is_in_one_split_and_equal_keys_are_together() -> None:
     assert counts[0] > counts[1] > counts[2] > 0
 
 
-def test_a_sample_is_by_the_id_and_not_by_the_order() -> None:
+def test_a_sample_is_by_the_id_and_not_by_the_order():
     rows = [{"q": "q", "id": number} for number in range(1000)]
     rule = {"sample": {"share": 0.3}, "id": "id"}
     found = left(rule, *rows)
@@ -171,7 +169,7 @@ def test_a_sample_is_by_the_id_and_not_by_the_order() -> None:
         ({"in": ["en"]}, "a rule is a table as"),
     ],
 )
-def test_a_wrong_rule_says_what_it_must_be(rule: dict[str, Any], message: str) -> None:
+def test_a_wrong_rule_says_what_it_must_be(rule, message):
     with pytest.raises(ValueError, match=message):
         left({"keep": [rule]})
 
@@ -217,7 +215,7 @@ def built(folder: Path, table: dict[str, Any], rows: list[Any], out: str) -> Nor
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
-def test_counters_of_random_corpora_add_up(tmp_path: Path, count: int) -> None:
+def test_counters_of_random_corpora_add_up(tmp_path, count):
     random, reasons = Random(7), Counter[str]()
     cells = ["x", "", "1", 1, True, None, ["x", "y"], {"x": "y"}, "a\nb c", 2.5, "\ufeffx\r\n"]
     cells += ["<think>t</think>u", "<v>", [], ["A) p", 2]]
@@ -250,7 +248,7 @@ def test_counters_of_random_corpora_add_up(tmp_path: Path, count: int) -> None:
     assert kinds == {"keep", "dedup", "sample", "split", "cap"}
 
 
-def test_a_cap_keeps_the_records_with_the_least_numbers_of_all_files(tmp_path: Path) -> None:
+def test_a_cap_keeps_the_records_with_the_least_numbers_of_all_files(tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     questions = [f"q{number}" for number in range(40)] + ["q1", "q1"]
@@ -302,9 +300,7 @@ def test_a_cap_keeps_the_records_with_the_least_numbers_of_all_files(tmp_path: P
         ({"chars": [3, 3]}, [ClassName(0, "neg")], [ClassName(1, "positive")]),
     ],
 )
-def test_words_of_truth_and_names_and_numbers_of_classes_are_compared(
-    test: dict[str, Any], kept: list[Any], left: list[Any]
-) -> None:
+def test_words_of_truth_and_names_and_numbers_of_classes_are_compared(test, kept, left):
     table = {"schema": 1, "name": "mine", "question": "q", "answer": "a"}
     rules = Rules(corpus_of_table({**table, "keep": [{"column": "c", **test}]}), None)
     for value in kept:

@@ -1,7 +1,5 @@
 """The rows of CSV and TSV files."""
 
-from pathlib import Path
-
 import pytest
 
 from gristmill.contract import BadInput
@@ -12,7 +10,7 @@ from gristmill.untrusted.limits import LIMITS, Limits
 from tests.reasoning.drops import rows_found
 
 
-def test_the_first_row_names_the_columns(tmp_path: Path) -> None:
+def test_the_first_row_names_the_columns(tmp_path):
     text = b'\xef\xbb\xbfquestion,answer\r\n"a ""b""\r\nc",1\r\n\r\n,\xc3\xa4\r\n'
     assert rows_found(tmp_path / "x.csv", text) == [
         (1, {"question": 'a "b"\r\nc', "answer": "1"}),
@@ -20,7 +18,7 @@ def test_the_first_row_names_the_columns(tmp_path: Path) -> None:
     ]
 
 
-def test_a_tsv_may_have_names_of_columns(tmp_path: Path) -> None:
+def test_a_tsv_may_have_names_of_columns(tmp_path):
     text = b'question\tanswer\n"a\tb"\tc, d\n'
     expected = [(1, {"question": "a\tb", "answer": "c, d"})]
     assert rows_found(tmp_path / "x.tsv", text) == expected
@@ -31,7 +29,7 @@ def test_a_tsv_may_have_names_of_columns(tmp_path: Path) -> None:
     ]
 
 
-def test_blanks_around_names_of_columns_are_no_part_of_them(tmp_path: Path) -> None:
+def test_blanks_around_names_of_columns_are_no_part_of_them(tmp_path):
     text = b"question, answer ,\tmore\nq, #### 4 , \n"
     expected = [(1, {"question": "q", "answer": " #### 4 ", "more": " "})]
     assert rows_found(tmp_path / "x.csv", text) == expected
@@ -44,7 +42,7 @@ def test_blanks_around_names_of_columns_are_no_part_of_them(tmp_path: Path) -> N
     ]
 
 
-def test_lines_of_tables_may_end_in_cr_alone(tmp_path: Path) -> None:
+def test_lines_of_tables_may_end_in_cr_alone(tmp_path):
     text = b'question,answer\r"a\nb","c\rd"\re,f\r'
     assert rows_found(tmp_path / "x.csv", text.replace(b"\n", b" ")) == [
         (1, {"question": "a b", "answer": "c\nd"}),
@@ -61,7 +59,7 @@ def test_lines_of_tables_may_end_in_cr_alone(tmp_path: Path) -> None:
     ]
 
 
-def test_a_tsv_of_flan_has_none(tmp_path: Path) -> None:
+def test_a_tsv_of_flan_has_none(tmp_path):
     text = b'a\\nb\t"yes"\tc\\\\nd\\t\r\n\nx\ty\n\xff\ty\tz\nq\ta\tr'
     assert rows_found(tmp_path / "sums_train.tsv", text, "cot_collection") == [
         (1, {"flan_cot": "sums", "question": "a\nb", "answer": '"yes"', "rationale": "c\\\nd\\t"}),
@@ -72,11 +70,11 @@ def test_a_tsv_of_flan_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"a,b\n", b"a,b"])
-def test_a_table_may_have_no_row(tmp_path: Path, text: bytes) -> None:
+def test_a_table_may_have_no_row(tmp_path, text):
     assert rows_found(tmp_path / "x.csv", text) == []
 
 
-def test_a_row_with_another_number_of_cells_is_refused_alone(tmp_path: Path) -> None:
+def test_a_row_with_another_number_of_cells_is_refused_alone(tmp_path):
     assert rows_found(tmp_path / "x.csv", b"a,b\n1\n1,2,3\n\xff,2\n1,2\n") == [
         (1, "columns"),
         (2, "columns"),
@@ -96,7 +94,7 @@ def test_a_row_with_another_number_of_cells_is_refused_alone(tmp_path: Path) -> 
         (b'a,b\n1,2\n"' + b"x\n" * 300, r"x\.csv:2: a row of more than 200 bytes"),
     ],
 )
-def test_a_file_that_is_no_table_fails(tmp_path: Path, text: bytes, rule: str) -> None:
+def test_a_file_that_is_no_table_fails(tmp_path, text, rule):
     limits = Limits(line_bytes=200) if b"x\n" * 300 in text else LIMITS
     with pytest.raises(BadInput, match=rule):
         rows_found(tmp_path / "x.csv", text, limits=limits)
@@ -113,9 +111,7 @@ def _own(**more: object) -> Corpus:
 
 
 @pytest.mark.parametrize("text", SWALLOWED.values(), ids=SWALLOWED)
-def test_a_cell_that_may_hold_rows_is_named_until_the_recipe_says_what_quotes_are(
-    tmp_path: Path, text: bytes
-) -> None:
+def test_a_cell_that_may_hold_rows_is_named_until_the_recipe_says_what_quotes_are(tmp_path, text):
     path = tmp_path / ("x.tsv" if b"\t" in text else "x.csv")
     path.write_bytes(text)
     ((number, refused),) = rows(path, _own())
@@ -130,16 +126,14 @@ def test_a_cell_that_may_hold_rows_is_named_until_the_recipe_says_what_quotes_ar
     assert path.read_bytes()[begin:end].startswith((b'two"', b'three"'))
 
 
-def test_a_cell_may_have_lines_and_commas_of_text(tmp_path: Path) -> None:
+def test_a_cell_may_have_lines_and_commas_of_text(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('q,a,b\n"Oh, dear.\nThen, at last,\nshe said, no.",1,x\n"a\nb",2,y\n')
     assert [row["a"] for _, row in rows(path, _own()) if isinstance(row, dict)] == ["1", "2"]
 
 
 @pytest.mark.parametrize(("name", "mark"), [("x.csv", b","), ("x.tsv", b"\t")])
-def test_a_row_of_too_many_cells_is_refused_before_it_is_cut(
-    tmp_path: Path, name: str, mark: bytes
-) -> None:
+def test_a_row_of_too_many_cells_is_refused_before_it_is_cut(tmp_path, name, mark):
     limits = Limits(values=10)
     path = tmp_path / name
     path.write_bytes(mark.join([b"question", b"answer"]) + b"\n" + mark * 10 + b"\n" + mark * 11)
@@ -161,9 +155,7 @@ def test_a_row_of_too_many_cells_is_refused_before_it_is_cut(
         ",question,answer,\n0,Why?,a;b,\n",
     ],
 )
-def test_a_csv_may_have_other_delimiters_and_columns_without_a_name(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_csv_may_have_other_delimiters_and_columns_without_a_name(tmp_path, text):
     path = tmp_path / "x.csv"
     ((number, row),) = rows_found(path, b"\xef\xbb\xbf" + text.encode())
     assert (number, row["question"], row["answer"]) == (1, "Why?", "a;b")
@@ -174,7 +166,7 @@ def test_a_csv_may_have_other_delimiters_and_columns_without_a_name(
     )
 
 
-def test_a_csv_without_names_of_columns_has_those_of_its_rule(tmp_path: Path) -> None:
+def test_a_csv_without_names_of_columns_has_those_of_its_rule(tmp_path):
     rule = {"files": "*.csv", "columns": ["q", "a"]}
     table = {"schema": 1, "name": "mine", "question": "q", "answer": "a", "headerless": rule}
     corpus, path = corpus_of_table(table), tmp_path / "x.csv"

@@ -35,14 +35,14 @@ from tests.paths import CHECKOUT
         ("", (None, None)),
     ],
 )
-def test_a_pattern_divides_a_text(stem: str, expected: tuple[str | None, str | None]) -> None:
+def test_a_pattern_divides_a_text(stem, expected):
     pattern = Pattern("suppose {one} happens, how will it affect {two}", ".")
     found = pattern.divided(stem)
     assert (found.get("one"), found.get("two")) == expected
 
 
 @pytest.mark.parametrize("pattern", ["{a}{b}", "{a} {a}", "a", "{}"])
-def test_a_pattern_that_cannot_divide_is_refused(pattern: str) -> None:
+def test_a_pattern_that_cannot_divide_is_refused(pattern):
     with pytest.raises(ValueError, match=r"names|without a name"):
         Pattern(pattern)
 
@@ -58,7 +58,7 @@ def test_a_pattern_that_cannot_divide_is_refused(pattern: str) -> None:
         ("a\n\n{b}", "a\n\ny"),
     ],
 )
-def test_an_empty_column_takes_its_line_with_it(template: str, expected: str) -> None:
+def test_an_empty_column_takes_its_line_with_it(template, expected):
     fill = filled(template, lambda name: lambda row: text(row.get(name)))
     assert fill({"a": "x", "b": "y", "none": None}) == expected
 
@@ -100,9 +100,7 @@ def returning(what: str) -> str:
     )
 
 
-def test_the_transform_of_the_page_reads_the_rows_of_a_drop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_transform_of_the_page_reads_the_rows_of_a_drop(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch)
     folder = drop(
         tmp_path, {"parts": ["Why?", "first", "second", "So."], "other": 1}, {"parts": []}
@@ -129,25 +127,19 @@ def test_the_transform_of_the_page_reads_the_rows_of_a_drop(
         ("Record('q', 'a', None, (), 'steps')", "steps must be a list of texts"),
     ],
 )
-def test_what_a_transform_does_wrong_refuses_the_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, rule: str
-) -> None:
+def test_what_a_transform_does_wrong_refuses_the_row(tmp_path, monkeypatch, what, rule):
     install(tmp_path, monkeypatch, returning(what))
     with pytest.raises(Unfit, match=re.escape(rule)):
         transform("my_steps", 0).read({"parts": []}, "own")
 
 
-def test_an_extra_of_a_transform_is_a_value_that_json_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_extra_of_a_transform_is_a_value_that_json_has(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, returning("Record('q', 'a', None, (float('nan'),))"))
     with pytest.raises(Unfit, match="an extra must be"):
         transform("my_steps", 1).read({}, "own")
 
 
-def test_a_transform_that_is_not_installed_or_broken_or_there_twice_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_transform_that_is_not_installed_or_broken_or_there_twice_is_named(tmp_path, monkeypatch):
     folder = drop(tmp_path, {"parts": []})
     with pytest.raises(BadInput, match=r"corpus\.toml: python = 'my_steps': no such .*known: trip"):
         drops.account(folder)
@@ -162,9 +154,7 @@ def test_a_transform_that_is_not_installed_or_broken_or_there_twice_is_named(
         drops.account(folder)
 
 
-def test_the_version_names_the_distribution_and_changes_with_its_sources(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_version_names_the_distribution_and_changes_with_its_sources(tmp_path, monkeypatch):
     assert versions(CORPORA["trip"]) == CORPORA["trip"].version
     module = install(tmp_path, monkeypatch, version="2.5")
     corpus = drops.corpus_of(drop(tmp_path, {}))

@@ -41,7 +41,7 @@ def _cot(generations: Any, complete: Any, verified: Any, judged: Any, solution: 
         ("", None),
     ],
 )
-def test_the_thought_of_a_generation(generation: str, expected: str | None) -> None:
+def test_the_thought_of_a_generation(generation, expected):
     assert thought(generation) == expected
 
 
@@ -60,26 +60,24 @@ def test_the_thought_of_a_generation(generation: str, expected: str | None) -> N
         ([1, "true"], [True, True], None, "s"),
     ],
 )
-def test_the_first_verified_generation_is_taken(
-    complete: Any, verified: Any, judged: Any, expected: str
-) -> None:
+def test_the_first_verified_generation_is_taken(complete, verified, judged, expected):
     generations = [f"<think>{number}</think>" for number in range(2)]
     assert _cot(generations, complete, verified, judged) == expected
 
 
-def test_an_incomplete_thought_is_passed_over() -> None:
+def test_an_incomplete_thought_is_passed_over():
     yes = [True, True]
     assert _cot(["<think>0", "<think>1</think>"], yes, yes, yes) == "1"
     assert _cot(["<think>0", "<think>1"], yes, yes, yes) == "s"
 
 
 @pytest.mark.parametrize("solution", [None, "", " \n"])
-def test_without_generation_and_solution_there_is_no_chain(solution: Any) -> None:
+def test_without_generation_and_solution_there_is_no_chain(solution):
     assert _cot([], [], [], [], solution) is None
     assert _cot(None, None, None, None, solution) is None
 
 
-def test_generations_that_are_no_list_are_refused() -> None:
+def test_generations_that_are_no_list_are_refused():
     with pytest.raises(Unfit, match="generations"):
         _cot("text", [True], [True], [True])
 
@@ -97,7 +95,7 @@ def test_generations_that_are_no_list_are_refused() -> None:
         ("", ("", "")),
     ],
 )
-def test_the_last_line_with_a_mark_divides(response: str, expected: tuple[str, str]) -> None:
+def test_the_last_line_with_a_mark_divides(response, expected):
     cuts = [{"column": "a", key: "The answer is:"} for key in ("before_line", "after_line")]
     assert tuple(read_of(cut, Names())({"a": response}) for cut in cuts) == expected
 
@@ -114,14 +112,14 @@ def refused(spec: object, **row: object) -> str:
     return raised.value.rule
 
 
-def test_a_path_leads_into_objects_and_lists_and_a_column_of_that_name_wins() -> None:
+def test_a_path_leads_into_objects_and_lists_and_a_column_of_that_name_wins():
     row: dict[str, object] = {"a": {"b": ["x", "y"]}}
     assert read_of("a.b.1", Names())(row) == "y"
     assert read_of("a.b.2", Names())(row) is None and read_of("a.c.d", Names())(row) is None
     assert read_of("a.b", Names())({**row, "a.b": 3}) == 3
 
 
-def test_a_text_is_cut_at_its_first_or_last_mark() -> None:
+def test_a_text_is_cut_at_its_first_or_last_mark():
     cut = {"column": "a", "after": "|", "which": "last"}
     assert value(cut, a="x|y| z ") == "z" and value(cut, a="x") == ""
     assert value({"column": "a", "before": "|"}, a=" x |y|z") == "x"
@@ -131,7 +129,7 @@ def test_a_text_is_cut_at_its_first_or_last_mark() -> None:
     assert value({"think": "a"}, a="<think>t</think>s") == "t"
 
 
-def test_a_choice_is_known_by_the_labels_that_the_rows_or_the_file_give() -> None:
+def test_a_choice_is_known_by_the_labels_that_the_rows_or_the_file_give():
     rule = {"choice": "c", "of": "o", "labels": "l"}
     texts, numbers = ["2", "3", "4"], ["1", "2", "3"]
     assert value(rule, c="2", o=texts, l=numbers) == "3"
@@ -144,7 +142,7 @@ def test_a_choice_is_known_by_the_labels_that_the_rows_or_the_file_give() -> Non
         value({**rule, "labels": [1]}, c=1, o=texts)
 
 
-def test_an_empty_choice_keeps_its_place_and_is_none_itself() -> None:
+def test_an_empty_choice_keeps_its_place_and_is_none_itself():
     choices = ["A) x", "", None, "D) y"]
     for said in (3, "3", "D", "y"):
         assert value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices) == "D) y"
@@ -156,7 +154,7 @@ def test_an_empty_choice_keeps_its_place_and_is_none_itself() -> None:
             value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices)
 
 
-def test_choices_in_columns_of_their_own_keep_their_places() -> None:
+def test_choices_in_columns_of_their_own_keep_their_places():
     rule = {"choice": "c", "of": ["A", "B", "o.C"], "as": "both"}
     row = {"A": "ten", "B": None, "o": {"C": 12}}
     assert value(rule, c="C", **row) == "C) 12"
@@ -165,7 +163,7 @@ def test_choices_in_columns_of_their_own_keep_their_places() -> None:
         value({**rule, "of": []}, c="C", **row)
 
 
-def test_a_choice_is_a_number_a_letter_or_a_text_and_outside_is_refused() -> None:
+def test_a_choice_is_a_number_a_letter_or_a_text_and_outside_is_refused():
     choices = ["A)21", "B) 3"]
     for said in (1, "B", "3", "1"):
         assert value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices) == "B) 3"
@@ -176,7 +174,7 @@ def test_a_choice_is_a_number_a_letter_or_a_text_and_outside_is_refused() -> Non
 
 
 @pytest.mark.parametrize("said", ["(B)", "B.", "B)", "b", "(b)", "B) sea", "sea"])
-def test_a_choice_may_have_its_letter_with_marks_or_be_whole(said: str) -> None:
+def test_a_choice_may_have_its_letter_with_marks_or_be_whole(said):
     rule = {"choice": "c", "of": "o", "as": "both"}
     assert value(rule, c=said, o=["A) oak", "B) sea"]) == "B) sea"
     with pytest.raises(Unfit, match="none of 1 choices"):
@@ -195,8 +193,8 @@ TWO_READINGS: dict[str, tuple[Any, list[Any], dict[str, str]]] = {
 
 @pytest.mark.parametrize(("said", "of", "readings"), TWO_READINGS.values(), ids=TWO_READINGS)
 def test_a_value_that_names_two_choices_is_refused_until_the_recipe_says_by_what(
-    said: Any, of: list[Any], readings: dict[str, str]
-) -> None:
+    said, of, readings
+):
     for by in ("place", "letter", "text"):
         rule = {"choice": "c", "of": "o", "by": by}
         if by in readings:
@@ -209,7 +207,7 @@ def test_a_value_that_names_two_choices_is_refused_until_the_recipe_says_by_what
     assert f"the choice {named}: write {cure} beside choice = 'c'" in said_of
 
 
-def test_two_readings_of_one_choice_are_no_question() -> None:
+def test_two_readings_of_one_choice_are_no_question():
     for said in ("B", "1", 1):
         for choices in (["A", "B"], ["0", "1"]):
             if str(said) in choices:
@@ -226,9 +224,7 @@ def test_two_readings_of_one_choice_are_no_question() -> None:
         ("0", "1", ""),
     ],
 )
-def test_places_and_other_names_of_choices_are_no_one_column(
-    first: str, then: str, rule: str
-) -> None:
+def test_places_and_other_names_of_choices_are_no_one_column(first, then, rule):
     read, choices = read_of({"choice": "c", "of": "o"}, Names()), ["oak", "sea", "sky"]
     assert read({"c": first, "o": choices})
     if not rule:
@@ -240,7 +236,7 @@ def test_places_and_other_names_of_choices_are_no_one_column(
     assert read({"c": first, "o": choices})
 
 
-def test_labels_and_the_name_or_the_number_of_a_class_are_places() -> None:
+def test_labels_and_the_name_or_the_number_of_a_class_are_places():
     rule, pair = {"choice": "c", "of": "o", "labels": ["1", "2"], "by": "place"}, ["2", "1"]
     assert value(rule, c="1", o=pair) == "2" and value({**rule, "by": "text"}, c="1", o=pair) == "1"
     for names in (["1", "2"], ["x", "y"]):
@@ -253,14 +249,14 @@ def test_labels_and_the_name_or_the_number_of_a_class_are_places() -> None:
 
 
 @pytest.mark.parametrize("said", [3, "3"])
-def test_the_number_of_choices_is_refused_with_the_labels_to_write(said: Any) -> None:
+def test_the_number_of_choices_is_refused_with_the_labels_to_write(said):
     with pytest.raises(
         Unfit, match=r'none of 3 choices: where the first one is 1, say labels = \["1"'
     ):
         value({"choice": "c", "of": "o"}, c=said, o=["x", "y", "z"])
 
 
-def test_a_map_refuses_what_it_has_not() -> None:
+def test_a_map_refuses_what_it_has_not():
     spec = {"column": "a", "map": {"true": "yes", "0": "no"}}
     assert value(spec, a=True) == "yes" and value(spec, a=0) == "no" and value(spec) is None
     with pytest.raises(Unfit, match="a is '2', which `map` has not"):
@@ -269,7 +265,7 @@ def test_a_map_refuses_what_it_has_not() -> None:
 
 
 @pytest.mark.parametrize("said", ["True", "TRUE", "true", True])
-def test_a_truth_value_in_a_table_is_its_word(said: Any) -> None:
+def test_a_truth_value_in_a_table_is_its_word(said):
     spec = {"column": "a", "map": {"true": "yes", "false": "no"}}
     assert value(spec, a=said) == "yes" and value(spec, a="False") == "no"
     with pytest.raises(Unfit, match="a is 'tRUE', which"):
@@ -277,7 +273,7 @@ def test_a_truth_value_in_a_table_is_its_word(said: Any) -> None:
     assert value({**spec, "map": {"True": "1", "true": "2"}}, a="True") == "1"
 
 
-def test_a_class_is_its_name_or_its_number() -> None:
+def test_a_class_is_its_name_or_its_number():
     one, none = ClassName(1, "pos"), ClassName(-1, None)
     assert value({"template": "It is {a}."}, a=one) == "It is pos." and value("a", a=one) == 1
     for table in ({"pos": "yes"}, {"1": "yes"}, {"pos": "yes", "1": "yes"}):
@@ -290,7 +286,7 @@ def test_a_class_is_its_name_or_its_number() -> None:
             value(made, a=none)
 
 
-def test_a_list_is_joined_and_its_items_are_filled_in() -> None:
+def test_a_list_is_joined_and_its_items_are_filled_in():
     spec = {"join": "a", "item": "({letter}) {text}"}
     assert value(spec, a=["x", {"text": "y"}]) == ["(A) x", "(B) y"]
     assert value({"join": "a", "by": ", "}, a=["x", "", 3]) == "x, 3"
@@ -313,18 +309,18 @@ def test_a_list_is_joined_and_its_items_are_filled_in() -> None:
         (3, "must be the name of a column"),
     ],
 )
-def test_a_wrong_value_names_what_is_wrong(spec: object, rule: str) -> None:
+def test_a_wrong_value_names_what_is_wrong(spec, rule):
     with pytest.raises(ValueError, match=rule):
         value(spec)
 
 
-def test_a_part_that_names_itself_is_refused() -> None:
+def test_a_part_that_names_itself_is_refused():
     names = Names(parts={"a": {"template": "{b}"}, "b": {"template": "{a}"}})
     with pytest.raises(ValueError, match="the part 'a' names itself"):
         read_of({"template": "{a}"}, names)
 
 
-def test_parts_that_double_the_text_are_refused() -> None:
+def test_parts_that_double_the_text_are_refused():
     parts = {f"p{n}": {"template": f"{{p{n + 1}}}{{p{n + 1}}}"} for n in range(60)}
     with pytest.raises(ValueError, match="name parts more than 200 times"):
         read_of({"template": "{p0}"}, Names(parts))
@@ -342,7 +338,5 @@ def test_parts_that_double_the_text_are_refused() -> None:
         ([], None),
     ],
 )
-def test_the_way_of_a_column_fits_every_value_and_is_said_where_one_has_two(
-    values: list[str], expected: str | None
-) -> None:
+def test_the_way_of_a_column_fits_every_value_and_is_said_where_one_has_two(values, expected):
     assert way_of((said, ["4", "2", "1", "7"]) for said in values) == expected

@@ -1,7 +1,5 @@
 """What an address of `/browse` asks for: searches, filters, sorts and tokens of any text."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

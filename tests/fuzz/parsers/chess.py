@@ -1,7 +1,5 @@
 """The parsers of the chess family."""
 
-from __future__ import annotations
-
 from gristmill.contract import BadInput
 from tests.fuzz.parser import (
     HUNDRED_THOUSAND,

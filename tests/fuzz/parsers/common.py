@@ -1,7 +1,5 @@
 """Parsers that every family uses: records, settings, keys, inboxes, Markdown."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from functools import cache

@@ -1,7 +1,5 @@
 """The parsers of what Gristmill notes for itself, which a crash or a hand may have changed."""
 
-from __future__ import annotations
-
 from tests.fuzz.parser import JSON, Parsers, file
 
 PARSERS = Parsers()

@@ -1,7 +1,5 @@
 """States of a loader: what a file of one may have become, and what the loader then gives."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from functools import cache

@@ -1,7 +1,5 @@
 """The parsers of the 2048 family."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import os

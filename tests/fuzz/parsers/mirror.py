@@ -1,7 +1,5 @@
 """The parsers of what lies in a mirror, which others write to."""
 
-from __future__ import annotations
-
 from tests.fuzz.parser import JSON, Parsers
 
 PARSERS = Parsers()

@@ -1,7 +1,5 @@
 """The parsers of puzzles: drops of each kind, recipes, datasets as training reads them, traces."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The parsers of the reasoning family."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

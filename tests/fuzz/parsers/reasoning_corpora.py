@@ -1,7 +1,5 @@
 """Corpus files and looks: what a person writes of files, and files that nobody described."""
 
-from __future__ import annotations
-
 import json
 
 from tests.fuzz.parser import TEN_THOUSAND, Parsers, file, folder, split

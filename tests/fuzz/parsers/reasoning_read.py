@@ -1,7 +1,5 @@
 """The parsers of what training reads of the reasoning family beside tokens."""
 
-from __future__ import annotations
-
 from tests.fuzz.parser import JSON, Parsers, file, folder
 
 PARSERS = Parsers()

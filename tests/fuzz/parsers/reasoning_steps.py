@@ -1,7 +1,5 @@
 """The parsers of the reasoning family's alignments, audits and reports, and its rules of steps."""
 
-from __future__ import annotations
-
 from tests.fuzz.parser import JSON, Parsers, file, folder
 
 PARSERS = Parsers()

@@ -1,7 +1,5 @@
 """The parsers of the SYNTH family."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Notes what a process executes of a package: see `tests/goldens/traced.py`."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys

@@ -1,7 +1,5 @@
 """Packing whole drops: goldens, parts, workers, resumption, quarantine, warnings, tables."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import hashlib
@@ -54,7 +52,7 @@ def packed_rows(path: Path) -> np.ndarray[Any, Any]:
         (".", PackConfig("packed46", 40_000), "both_sharded"),
     ],
 )
-def test_goldens(tmp_path: Path, drop: str, config: PackConfig, prefix: str) -> None:
+def test_goldens(tmp_path, drop, config, prefix):
     golden = json.loads((REAL / "golden.json").read_text())
     summary = pack(REAL / drop, tmp_path / "p", config)
     files = {name: entry for name, entry in golden["files"].items() if name.startswith(prefix)}
@@ -82,9 +80,7 @@ def test_goldens(tmp_path: Path, drop: str, config: PackConfig, prefix: str) -> 
 @pytest.mark.real
 @needs_real
 @pytest.mark.parametrize("drop", ["d6_v1", "d7_v1"])
-def test_strict_parser_gives_the_same_pack(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str
-) -> None:
+def test_strict_parser_gives_the_same_pack(tmp_path, monkeypatch, drop):
     pack(REAL / drop, tmp_path / "scanned", PackConfig())
     assert "gristmill.macroxue.raw.fast_scanner" in sys.modules
     monkeypatch.delitem(sys.modules, "gristmill.macroxue.raw.fast_scanner")
@@ -133,12 +129,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("bad", [False, True])
-def test_bytes_do_not_depend_on_workers_parts_or_scanner(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    bad: bool,
-    request: pytest.FixtureRequest,
-) -> None:
+def test_bytes_do_not_depend_on_workers_parts_or_scanner(tmp_path, monkeypatch, bad, request):
     mixed_drop(tmp_path / "drop", bad=bad)
     if bad:  # processes are started for the other
         request.getfixturevalue("worker_threads")
@@ -174,7 +165,7 @@ def test_bytes_do_not_depend_on_workers_parts_or_scanner(
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_a_killed_pack_goes_on_from_its_parts(tmp_path: Path) -> None:
+def test_a_killed_pack_goes_on_from_its_parts(tmp_path):
     mixed_drop(tmp_path / "drop", bad=False)
     config = PackConfig(shard_rows=64)
     pack(tmp_path / "drop", tmp_path / "whole", config)
@@ -208,7 +199,7 @@ def test_a_killed_pack_goes_on_from_its_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_an_error_in_a_worker_is_the_error_of_the_pack(tmp_path: Path) -> None:
+def test_an_error_in_a_worker_is_the_error_of_the_pack(tmp_path):
     mixed_drop(tmp_path / "drop", bad=True)
     for workers in (1, 2):
         with pytest.raises(BadInput, match="move must be") as caught:
@@ -243,7 +234,7 @@ BAD: dict[str, tuple[dict[str, Any], int | None, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_strict_refuses_and_quarantine_sets_aside(tmp_path: Path, case: str) -> None:
+def test_strict_refuses_and_quarantine_sets_aside(tmp_path, case):
     drop, (files, row, rule) = tmp_path / "drop", BAD[case]
     write_run(drop, "a", [step()] * 2)
     write_run(drop, "b", **{key: value for key, value in files.items() if key != "zip_lie"})
@@ -267,7 +258,7 @@ def test_strict_refuses_and_quarantine_sets_aside(tmp_path: Path, case: str) -> 
         pack(drop, tmp_path / "refused", PackConfig(on_error="quarantine", quarantine_share=0.33))
 
 
-def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
+def test_warnings_trace_session_and_summary(tmp_path):
     drop = tmp_path / "d9"
     write_run(drop, "a", [step()], meta={"num_moves": 5, "seconds": 0.1, "depth": 9})
     write_run(drop, "b", [], meta={"num_moves": 0, "seconds": 0.2})
@@ -322,7 +313,7 @@ def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
         pack(drop, tmp_path / "q", PackConfig(), session={"seconds": "1"})
 
 
-def test_a_drop_without_one_good_game_fails_though_the_share_allows_it(tmp_path: Path) -> None:
+def test_a_drop_without_one_good_game_fails_though_the_share_allows_it(tmp_path):
     for name in "ab":
         write_run(tmp_path / "drop", name, [step(), b"{}"])
     config = PackConfig(on_error="quarantine", quarantine_share=1.0)
@@ -331,7 +322,7 @@ def test_a_drop_without_one_good_game_fails_though_the_share_allows_it(tmp_path:
         pack(tmp_path / "drop", tmp_path / "p", config)
 
 
-def test_rules_of_a_quarantine_beyond_twenty_count_together(tmp_path: Path) -> None:
+def test_rules_of_a_quarantine_beyond_twenty_count_together(tmp_path):
     write_run(tmp_path / "drop", "good", [step()])
     for number in (0, *range(23)):
         bad = step(branch_evs={f"x{number}\n": ""})
@@ -342,7 +333,7 @@ def test_rules_of_a_quarantine_beyond_twenty_count_together(tmp_path: Path) -> N
     assert next(iter(counted.items())) == (r"branch_evs['x0\n'] must be a number or null", 2)
 
 
-def test_seconds_beyond_all_floats_stop_no_pack(tmp_path: Path) -> None:
+def test_seconds_beyond_all_floats_stop_no_pack(tmp_path):
     for name in "abc":
         write_run(tmp_path / "drop", name, [step()], meta={"seconds": 1.5e308})
     summary = pack(tmp_path / "drop", tmp_path / "p", PackConfig())
@@ -350,7 +341,7 @@ def test_seconds_beyond_all_floats_stop_no_pack(tmp_path: Path) -> None:
     assert read_session(tmp_path / "p" / "metadata.db")["seconds"] == repr(sys.float_info.max)
 
 
-def test_a_drop_without_runs_or_steps_is_refused(tmp_path: Path) -> None:
+def test_a_drop_without_runs_or_steps_is_refused(tmp_path):
     (tmp_path / "drop").mkdir()
     with pytest.raises(BadInput, match="no run found"):
         pack(tmp_path / "drop", tmp_path / "a", PackConfig())
@@ -360,7 +351,7 @@ def test_a_drop_without_runs_or_steps_is_refused(tmp_path: Path) -> None:
         pack(tmp_path / "drop", tmp_path / "b", PackConfig())
 
 
-def test_at_most_255_names(tmp_path: Path) -> None:
+def test_at_most_255_names(tmp_path):
     drop = tmp_path / "drop"
     lines = [step(valuation_type=f"n{i}") for i in range(252)]
     write_run(drop, "a", lines)
@@ -372,9 +363,7 @@ def test_at_most_255_names(tmp_path: Path) -> None:
             pack(drop, tmp_path / on_error, PackConfig(on_error=on_error, quarantine_share=1))
 
 
-def test_long_lines_are_taken_up_to_the_cap(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_lines_are_taken_up_to_the_cap(tmp_path, monkeypatch):
     monkeypatch.setattr(read_run, "BATCH_BYTES", 300)
     monkeypatch.setattr(read_run, "MAX_LINE_BYTES", 4000)
     drop = tmp_path / "drop"
@@ -389,7 +378,7 @@ def test_long_lines_are_taken_up_to_the_cap(
         pack(drop, tmp_path / "q", PackConfig())
 
 
-def test_running_index_defaults_and_row_bytes(tmp_path: Path) -> None:
+def test_running_index_defaults_and_row_bytes(tmp_path):
     drop = tmp_path / "drop"
     late = {"seed": 2**33 + 5, "max_rank": 11}
     lines = [
@@ -410,7 +399,7 @@ def test_running_index_defaults_and_row_bytes(tmp_path: Path) -> None:
     assert rows["board_eval"][3] == -10092544
 
 
-def test_import_stays_cheap() -> None:
+def test_import_stays_cheap():
     code = (
         "import sys, gristmill.macroxue as m;"
         "assert not {'numpy', 'numba', 'isal'} & set(sys.modules);"
@@ -421,7 +410,7 @@ def test_import_stays_cheap() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=CHECKOUT)
 
 
-def test_scores_and_tiles_are_counted_over_runs(tmp_path: Path) -> None:
+def test_scores_and_tiles_are_counted_over_runs(tmp_path):
     for name, score in (("a", 12), ("b", 4), ("c", 8)):
         write_run(tmp_path / "drop", name, [step()], meta={"score": score, "max_tile": score})
     summary = pack(tmp_path / "drop", tmp_path / "p", PackConfig())
@@ -429,7 +418,7 @@ def test_scores_and_tiles_are_counted_over_runs(tmp_path: Path) -> None:
     assert list(summary.runs_by_highest_tile.items()) == [("4", 1), ("8", 1), ("12", 1)]
 
 
-def test_the_share_of_a_quarantine_is_not_rounded_down_twice(tmp_path: Path) -> None:
+def test_the_share_of_a_quarantine_is_not_rounded_down_twice(tmp_path):
     # 0.58 * 50 is below 29 in binary fractions.
     for number in range(50):
         lines = [step(move="UP" if number < 29 else "up")]
@@ -450,12 +439,7 @@ def runs(tmp_path: Path) -> tuple[RunFiles, ...]:
     ("part_bytes", "counts"),
     [(1, [1] * 5), (30, [1] * 5), (31, [2, 2, 1]), (60, [2, 2, 1]), (150, [5]), (151, [5])],
 )
-def test_a_part_is_full_at_its_bytes(
-    runs: tuple[RunFiles, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    part_bytes: int,
-    counts: list[int],
-) -> None:
+def test_a_part_is_full_at_its_bytes(runs, monkeypatch, part_bytes, counts):
     monkeypatch.setattr(pack_parts, "PART_BYTES", part_bytes)
     parts = cut_parts(runs, "aligned48", "strict", scanner=False)
     assert [len(part.runs) for part in parts] == counts
@@ -464,9 +448,7 @@ def test_a_part_is_full_at_its_bytes(
     assert tuple(run for part in parts for run in part.runs) == runs
 
 
-def test_the_name_of_a_part_depends_on_the_names_and_sizes_of_its_runs(
-    runs: tuple[RunFiles, ...],
-) -> None:
+def test_the_name_of_a_part_depends_on_the_names_and_sizes_of_its_runs(runs):
     others = [
         runs,
         runs[:4],
@@ -480,9 +462,7 @@ def test_the_name_of_a_part_depends_on_the_names_and_sizes_of_its_runs(
 
 
 @pytest.mark.parametrize("scanner", [False, True])
-def test_rows_of_a_run_that_is_set_aside_do_not_stay_in_the_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scanner: bool
-) -> None:
+def test_rows_of_a_run_that_is_set_aside_do_not_stay_in_the_part(tmp_path, monkeypatch, scanner):
     monkeypatch.setattr(read_run, "BATCH_ROWS", 4)
     write_run(tmp_path / "drop", "a", [step()] * 6)
     write_run(tmp_path / "drop", "b", [*[step()] * 9, step(move="UP")])
@@ -506,9 +486,7 @@ def test_rows_of_a_run_that_is_set_aside_do_not_stay_in_the_part(
         (gzip.compress(step(move="UP")), ""),
     ],
 )
-def test_a_refusal_says_what_is_likely_and_what_to_do(
-    tmp_path: Path, steps: bytes, likely: str
-) -> None:
+def test_a_refusal_says_what_is_likely_and_what_to_do(tmp_path, steps, likely):
     write_run(tmp_path / "drop", "a", steps=steps)
     (part,) = cut_parts(find_runs(tmp_path / "drop").runs, "aligned48", "strict", scanner=False)
     with pytest.raises(BadInput) as caught:

@@ -1,7 +1,5 @@
 """Merge: every row and table of the pool against the packs; refusals; bytes the same anyhow."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess
@@ -92,9 +90,7 @@ def _session_of(pool: Path, name: str) -> dict[str, str]:
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("layout", ["aligned48", "packed46"])
 @pytest.mark.parametrize("shard_rows", [0, 64, 100])
-def test_rows_change_in_run_id_and_valuation_type_alone(
-    tmp_path: Path, three: list[Path], layout: rows.Layout, shard_rows: int
-) -> None:
+def test_rows_change_in_run_id_and_valuation_type_alone(tmp_path, three, layout, shard_rows):
     before = {pack: digests(pack) for pack in three}
     summary = merge(three, tmp_path / "pool", MergeConfig(layout, shard_rows))
     assert {pack: digests(pack) for pack in three} == before
@@ -123,9 +119,7 @@ def test_rows_change_in_run_id_and_valuation_type_alone(
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_runs_session_trace_and_warnings_tell_where_all_came_from(
-    tmp_path: Path, three: list[Path]
-) -> None:
+def test_runs_session_trace_and_warnings_tell_where_all_came_from(tmp_path, three):
     traced = {"rows": 0, "first_row": 0, "drop": "d|6"}
     lines = [json.dumps({"run_id": i, **traced, "meta": f"{i}.json"}) + "\n" for i in range(2)]
     (three[1] / "trace.jsonl").write_text("".join(lines))
@@ -154,7 +148,7 @@ def test_runs_session_trace_and_warnings_tell_where_all_came_from(
     assert (summary.warnings, summary.untraced_runs, summary.repeated_runs) == (4, 7, 0)
 
 
-def test_a_pool_can_be_merged_again(tmp_path: Path, three: list[Path]) -> None:
+def test_a_pool_can_be_merged_again(tmp_path, three):
     merge(three[:2], tmp_path / "p", MergeConfig())
     merge([three[2], tmp_path / "p"], tmp_path / "q", MergeConfig(layout="packed46", shard_rows=99))
     assert list(pool_laws(tmp_path / "q")) == []
@@ -168,7 +162,7 @@ def test_a_pool_can_be_merged_again(tmp_path: Path, three: list[Path]) -> None:
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_bytes_do_not_depend_on_workers_or_process(tmp_path: Path, three: list[Path]) -> None:
+def test_bytes_do_not_depend_on_workers_or_process(tmp_path, three):
     merge(three, tmp_path / "one", MergeConfig(shard_rows=100))
     merge(three, tmp_path / "many", MergeConfig(shard_rows=100, workers=3))
     code = (
@@ -182,12 +176,12 @@ def test_bytes_do_not_depend_on_workers_or_process(tmp_path: Path, three: list[P
     assert digests(tmp_path / "one") == digests(tmp_path / "many") == digests(tmp_path / "else")
 
 
-def test_the_same_game_twice_is_kept_and_counted(tmp_path: Path, two: list[Path]) -> None:
+def test_the_same_game_twice_is_kept_and_counted(tmp_path, two):
     more = write_pack(tmp_path / "b", GAMES[1:3])
     assert merge([two[1], more], tmp_path / "pool", MergeConfig()).repeated_runs == 1
 
 
-def test_packs_of_one_folder_name_need_names(tmp_path: Path) -> None:
+def test_packs_of_one_folder_name_need_names(tmp_path):
     packs = [write_pack(tmp_path / name / "same", GAMES[:1]) for name in "xy"]
     with pytest.raises(BadInput, match="called 'same' too"):
         merge(packs, tmp_path / "pool", MergeConfig())
@@ -196,7 +190,7 @@ def test_packs_of_one_folder_name_need_names(tmp_path: Path) -> None:
     assert member_names(tmp_path / "pool") == ["x", "y"]
 
 
-def test_members_in_the_link_form_are_called_by_their_artifact(tmp_path: Path) -> None:
+def test_members_in_the_link_form_are_called_by_their_artifact(tmp_path):
     packs = [tmp_path / name for name in ("d6", "d7")]
     for path in packs:
         version = write_pack(tmp_path / ".gristmill/versions" / path.name / ("a" * 32), GAMES[:1])
@@ -205,7 +199,7 @@ def test_members_in_the_link_form_are_called_by_their_artifact(tmp_path: Path) -
     assert member_names(tmp_path / "pool") == ["d6", "d7"]
 
 
-def test_a_run_without_steps_keeps_its_place(tmp_path: Path, two: list[Path]) -> None:
+def test_a_run_without_steps_keeps_its_place(tmp_path, two):
     runs = [Run(0, 1, 0, 0, 2), Run(7, 2, 60, 5, 2), Run(9, 3, 0, 1, 2)]
     steps = step_rows([play(1, 60)])
     steps["run_id"] = 7
@@ -241,9 +235,7 @@ def _swapped(steps: rows.Rows) -> rows.Rows:
         (_put("valuation_type", 100, 3), "row 100 has valuation_type 3, but .*json names 3"),
     ],
 )
-def test_rows_that_disagree_with_the_tables_are_refused(
-    tmp_path: Path, two: list[Path], change: Callable[[rows.Rows], rows.Rows], rule: str
-) -> None:
+def test_rows_that_disagree_with_the_tables_are_refused(tmp_path, two, change, rule):
     steps = change(step_rows(GAMES[:3]))
     bad = write_pack(tmp_path / "bad", [], steps=steps, runs=run_table(GAMES[:3]))
     with pytest.raises(BadInput, match=rule) as caught:
@@ -251,7 +243,7 @@ def test_rows_that_disagree_with_the_tables_are_refused(
     assert caught.value.file == str(bad)
 
 
-def test_what_is_no_pack_with_rows_is_refused(tmp_path: Path, two: list[Path]) -> None:
+def test_what_is_no_pack_with_rows_is_refused(tmp_path, two):
     good, other = two
     (tmp_path / "nothing").mkdir()
     for packs, rule in (
@@ -269,7 +261,7 @@ def test_what_is_no_pack_with_rows_is_refused(tmp_path: Path, two: list[Path]) -
     assert not (tmp_path / "pool").exists()
 
 
-def test_at_most_255_names_fit(tmp_path: Path) -> None:
+def test_at_most_255_names_fit(tmp_path):
     a, b, c = (
         write_pack(tmp_path / name, GAMES[:1], names=[f"{name}{i}" for i in range(count)])
         for name, count in (("a", 200), ("b", 55), ("c", 56))
@@ -279,7 +271,7 @@ def test_at_most_255_names_fit(tmp_path: Path) -> None:
         merge([a, c], tmp_path / "more", MergeConfig())
 
 
-def test_mixed_layouts_in_one_pack_are_read(tmp_path: Path, two: list[Path]) -> None:
+def test_mixed_layouts_in_one_pack_are_read(tmp_path, two):
     pack = write_pack(tmp_path / "a", GAMES[:3], shard_rows=70)
     whole = all_rows(pack)
     second = pack / "steps-00001.npy"
@@ -291,7 +283,7 @@ def test_mixed_layouts_in_one_pack_are_read(tmp_path: Path, two: list[Path]) -> 
     assert all_rows(tmp_path / "pool")[: len(whole)].tobytes() == whole.tobytes()
 
 
-def test_padding_becomes_0(tmp_path: Path, two: list[Path]) -> None:
+def test_padding_becomes_0(tmp_path, two):
     steps = step_rows(GAMES[:1])
     rows.as_bytes(steps)[:, 26:28] = 7
     a = write_pack(tmp_path / "a", GAMES[:1], steps=steps)
@@ -299,7 +291,7 @@ def test_padding_becomes_0(tmp_path: Path, two: list[Path]) -> None:
     assert not rows.as_bytes(all_rows(tmp_path / "pool"))[:, 26:28].any()
 
 
-def test_names_and_further_session_keys_are_checked(tmp_path: Path, two: list[Path]) -> None:
+def test_names_and_further_session_keys_are_checked(tmp_path, two):
     with pytest.raises(ValueError, match="3 names for 2 packs"):
         merge(two, tmp_path / "pool", MergeConfig(names=("x", "y", "z")))
     for key in ("packs", "two/k"):
@@ -319,7 +311,7 @@ def test_names_and_further_session_keys_are_checked(tmp_path: Path, two: list[Pa
         (["a", "b"], "b/../link/pool"),
     ],
 )
-def test_merge_refuses_folders_in_one_another(tmp_path: Path, packs: list[str], out: str) -> None:
+def test_merge_refuses_folders_in_one_another(tmp_path, packs, out):
     """The original deletes its own output, or an input before it is read."""
     for number, name in enumerate(("a", "b", "a/inner")):
         write_pack(tmp_path / name, GAMES[number : number + 1])
@@ -339,9 +331,7 @@ def peak_of(build: object, *arguments: object) -> int:
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
     """Merge and values hold batches and runs, not packs."""
     games = [play(seed, 100) for seed in range(6)]
     few = [write_pack(tmp_path / f"few{i}", games, shard_rows=5000) for i in range(2)]
@@ -364,7 +354,7 @@ def test_memory_does_not_grow_with_the_rows(
     assert both < one * 1.15 + 200_000
 
 
-def test_what_stands_is_not_overwritten(tmp_path: Path) -> None:
+def test_what_stands_is_not_overwritten(tmp_path):
     """Builders make a new folder or nothing: no mix of generations, no late conflict."""
     packs = [write_pack(tmp_path / name, GAMES[:1]) for name in "ab"]
     (tmp_path / "out").mkdir()
@@ -376,7 +366,7 @@ def test_what_stands_is_not_overwritten(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == {"steps.npy": b"precious"}
 
 
-def test_values_and_pools_report_rows(tmp_path: Path, two: list[Path]) -> None:
+def test_values_and_pools_report_rows(tmp_path, two):
     counts = [len(all_rows(each)) for each in two]
     reports: list[Report] = []
     progress = Progress(reports.append, 0.0)

@@ -27,7 +27,6 @@ from gristmill.macroxue.format.rows import (
     ROWS,
     STUDENT,
     VALUE_BINS,
-    Layout,
     Rows,
     copied,
     decode_boards,
@@ -79,7 +78,7 @@ def _pack(folder: Path, games: Sequence[Game] = GAMES, **form: Any) -> tuple[Pat
     return pack, values
 
 
-def test_a_view_without_a_split_is_links_that_nobody_may_write_to(tmp_path: Path) -> None:
+def test_a_view_without_a_split_is_links_that_nobody_may_write_to(tmp_path):
     pack, values = _pack(tmp_path)
     summary = training_view(pack, [values], tmp_path / "view", ViewConfig(num_bins=0))
     assert summary.linked == 2
@@ -90,7 +89,7 @@ def test_a_view_without_a_split_is_links_that_nobody_may_write_to(tmp_path: Path
     assert list(view_law(Subject(tmp_path / "view"))) == []
 
 
-def test_sides_have_the_games_of_the_split_by_hash(tmp_path: Path) -> None:
+def test_sides_have_the_games_of_the_split_by_hash(tmp_path):
     pack, values = _pack(tmp_path)
     config = ViewConfig(num_bins=0, validation_share=0.3)
     training_view(pack, [values], tmp_path / "view", config)
@@ -101,7 +100,7 @@ def test_sides_have_the_games_of_the_split_by_hash(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", ["aligned48", "packed46"])
-def test_a_run_is_that_of_its_source_under_its_symmetry(tmp_path: Path, layout: Layout) -> None:
+def test_a_run_is_that_of_its_source_under_its_symmetry(tmp_path, layout):
     games = [*GAMES[:9], play(5, 30, start=[19, 18, 0, 0, *[0] * 10, 1, 1])]
     steps = step_rows(games)
     values = np.random.default_rng(1).random(steps["branch_evs"].shape, np.float32)
@@ -121,7 +120,7 @@ def test_a_run_is_that_of_its_source_under_its_symmetry(tmp_path: Path, layout: 
     assert {side for side, *_ in seen} == {"train", "validation"}
 
 
-def test_a_run_with_a_missing_step_is_marked_or_refused(tmp_path: Path) -> None:
+def test_a_run_with_a_missing_step_is_marked_or_refused(tmp_path):
     runs, view = run_table(GAMES), tmp_path / "view"
     runs[1] = replace(runs[1], steps=59)
     steps = copied(step_rows(GAMES), np.arange(720) != 70)
@@ -135,7 +134,7 @@ def test_a_run_with_a_missing_step_is_marked_or_refused(tmp_path: Path) -> None:
         training_view(pack, [values], tmp_path / "w", ViewConfig(num_bins=0, gaps="refuse"))
 
 
-def test_edges_are_the_quantiles_of_all_differences() -> None:
+def test_edges_are_the_quantiles_of_all_differences():
     numbers = -np.random.default_rng(1).random(5000).round(3) - 0.001
     found = Differences()
     for part in np.split(numbers, 5):
@@ -144,7 +143,7 @@ def test_edges_are_the_quantiles_of_all_differences() -> None:
     assert found.edges(32)[:-1] == wanted[:-1].tolist()
 
 
-def test_annotations_go_along_with_games_and_turn_with_their_boards(tmp_path: Path) -> None:
+def test_annotations_go_along_with_games_and_turn_with_their_boards(tmp_path):
     pack, values = _pack(tmp_path)
     drop = write_annotations(tmp_path / "student", pack, keep=slice(30, None), files=2)
     config = ViewConfig(num_bins=0, validation_share=0.3, symmetries="all", shard_rows=1000)
@@ -181,7 +180,7 @@ def test_annotations_go_along_with_games_and_turn_with_their_boards(tmp_path: Pa
     assert list(view_law(Subject(view))) == []
 
 
-def test_a_pool_has_the_values_of_its_members(tmp_path: Path) -> None:
+def test_a_pool_has_the_values_of_its_members(tmp_path):
     others = [play(1, 40), play(2, 50)]
     made = [_pack(tmp_path / "a", GAMES[:5]), _pack(tmp_path / "b", others)]
     pool = tmp_path / "pool"
@@ -210,16 +209,14 @@ def test_a_pool_has_the_values_of_its_members(tmp_path: Path) -> None:
         ("SELECT id FROM runs WHERE id = 2", "SELECT id FROM runs WHERE 0", "in validation/"),
     ],
 )
-def test_a_query_that_does_not_split_is_refused(
-    tmp_path: Path, train: str, held: str, rule: str
-) -> None:
+def test_a_query_that_does_not_split_is_refused(tmp_path, train, held, rule):
     pack, values = _pack(tmp_path)
     config = ViewConfig(num_bins=0, train_query=train, validation_query=held)
     with pytest.raises(GristmillError, match=rule):
         training_view(pack, [values], tmp_path / "view", config)
 
 
-def test_a_game_of_unknown_or_very_high_ranks_has_no_images(tmp_path: Path) -> None:
+def test_a_game_of_unknown_or_very_high_ranks_has_no_images(tmp_path):
     config = ViewConfig(num_bins=0, symmetries="all")
     for top, without, count in ((19, 0, 16), (20, 1, 9)):
         games = [GAMES[0], play(5, 30, start=[top, 18, 0, 0, *[0] * 10, 1, 1])]
@@ -229,13 +226,13 @@ def test_a_game_of_unknown_or_very_high_ranks_has_no_images(tmp_path: Path) -> N
         assert (summary.games_without_images, runs) == (without, [*range(count)])
 
 
-def test_bins_that_cannot_be_filled_are_refused(tmp_path: Path) -> None:
+def test_bins_that_cannot_be_filled_are_refused(tmp_path):
     pack, values = _pack(tmp_path)
     with pytest.raises(GristmillError, match="tuple11 rows: 0 negative differences do not fill"):
         training_view(pack, [values], tmp_path / "view", ViewConfig())
 
 
-def test_a_run_without_rows_goes_along(tmp_path: Path) -> None:
+def test_a_run_without_rows_goes_along(tmp_path):
     runs = run_table(GAMES)
     empty = [*runs[:3], Run(3, 99, 0, 0, 0), *(replace(run, id=run.id + 1) for run in runs[3:])]
     steps = step_rows(GAMES)

@@ -1,7 +1,5 @@
 """The value sidecar against the rule in pure Python, its laws, and the score of real games."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
@@ -45,12 +43,7 @@ def expected_values(boards: list[list[int]], moves: list[int], config: ValueConf
 
 @pytest.mark.parametrize("config", [ValueConfig(), ValueConfig(0.5, 0.01, 0.1), ValueConfig(0.0)])
 @pytest.mark.parametrize(("layout", "shard_rows"), [("aligned48", 0), ("packed46", 100)])
-def test_every_bit_is_what_the_rule_gives(
-    tmp_path: Path,
-    config: ValueConfig,
-    layout: str,
-    shard_rows: int,
-) -> None:
+def test_every_bit_is_what_the_rule_gives(tmp_path, config, layout, shard_rows):
     pack = write_pack(tmp_path / "p", GAMES, layout=layout, shard_rows=shard_rows)  # type: ignore[arg-type]
     summary = value_sidecar(pack, tmp_path / "v", config)
     recorded = all_values(tmp_path / "v")
@@ -70,7 +63,7 @@ def test_every_bit_is_what_the_rule_gives(
     assert list(value_laws(tmp_path / "v", pack)) == []
 
 
-def test_files_follow_the_steps(tmp_path: Path) -> None:
+def test_files_follow_the_steps(tmp_path):
     single = write_pack(tmp_path / "a", GAMES[:1])
     sharded = write_pack(tmp_path / "b", GAMES, shard_rows=[100, 1, 50, 284])
     one_shard = write_pack(tmp_path / "c", GAMES[:1], shard_rows=1000)
@@ -92,7 +85,7 @@ def test_files_follow_the_steps(tmp_path: Path) -> None:
     assert settings == {**dataclasses.asdict(ValueConfig()), "rows": 90, "runs": 1}
 
 
-def test_the_published_example() -> None:
+def test_the_published_example():
     # docs/formats/macroxue.md#returns: rewards 4, 8, 16 with gamma .5; h at 12 and 16 with eps .1.
     rewards = np.array([4, 8, 16, 4], np.float32)
     returns = discounted(rewards, np.array([3, 0, 1]), 0.5)
@@ -104,9 +97,7 @@ def test_the_published_example() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 50, 1000])
-def test_bytes_do_not_depend_on_how_runs_are_grouped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
+def test_bytes_do_not_depend_on_how_runs_are_grouped(tmp_path, monkeypatch, most):
     pack = write_pack(tmp_path / "p", [*GAMES, play(9, 80, [17, 16, *[0] * 13, 1])], shard_rows=64)
     value_sidecar(pack, tmp_path / "v", ValueConfig())
     batches = step_stream.StepStream.batches
@@ -119,7 +110,7 @@ def test_bytes_do_not_depend_on_how_runs_are_grouped(
     assert all_values(tmp_path / "v").tobytes() == all_values(tmp_path / "w").tobytes()
 
 
-def test_a_move_that_changes_nothing_earns_nothing(tmp_path: Path) -> None:
+def test_a_move_that_changes_nothing_earns_nothing(tmp_path):
     board = np.zeros((1, 16), np.uint8)
     board[0, [0, 1]] = [1, 2]
     one = Game(1, board, np.array([LEFT], np.uint8), 0, 4)
@@ -129,7 +120,7 @@ def test_a_move_that_changes_nothing_earns_nothing(tmp_path: Path) -> None:
     assert all_values(tmp_path / "v")["reward"].tolist() == [0]
 
 
-def test_high_tiles_truly_and_as_the_reference_does(tmp_path: Path) -> None:
+def test_high_tiles_truly_and_as_the_reference_does(tmp_path):
     board = [17, 16, *[0] * 13, 1]
     moves = np.array([LEFT], np.uint8)
     # 17 and 16 side by side move nothing on the left, but the 1 slides.
@@ -152,9 +143,7 @@ def test_high_tiles_truly_and_as_the_reference_does(tmp_path: Path) -> None:
         ("run_id", 172, 0, "run 0 has 90 steps by metadata.db, but 91 rows"),
     ],
 )
-def test_rows_without_a_return_are_refused(
-    tmp_path: Path, column: str, row: int, value: int, rule: str
-) -> None:
+def test_rows_without_a_return_are_refused(tmp_path, column, row, value, rule):
     steps = step_rows(GAMES[:2])
     steps[column][row] = value
     pack = write_pack(tmp_path / "p", GAMES[:2], steps=steps)
@@ -162,7 +151,7 @@ def test_rows_without_a_return_are_refused(
         value_sidecar(pack, tmp_path / "v", ValueConfig())
 
 
-def test_an_empty_shard_is_refused(tmp_path: Path) -> None:
+def test_an_empty_shard_is_refused(tmp_path):
     pack = write_pack(tmp_path / "p", GAMES, shard_rows=500)
     (pack / "steps-00001.npy").write_bytes(STEP_FORMATS["aligned48"].header(0))
     with pytest.raises(BadInput, match="holds no rows"):
@@ -170,7 +159,7 @@ def test_an_empty_shard_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_real_games_earn_their_score(tmp_path: Path, real_packs: dict[str, Path]) -> None:
+def test_real_games_earn_their_score(tmp_path, real_packs):
     # The original invents merges in two games, worth 12.2 and 9.7 million points
     # (docs/formats/macroxue.md#true-ranks).
     for name, above, invented in (("d6_v1", 0, 0), ("d7_v1", 642, 21_889_024)):
@@ -188,7 +177,7 @@ def test_real_games_earn_their_score(tmp_path: Path, real_packs: dict[str, Path]
             assert same[0] == same[1]
 
 
-def test_equal_steps_are_taken_and_runs_without_steps_are_not_compared(tmp_path: Path) -> None:
+def test_equal_steps_are_taken_and_runs_without_steps_are_not_compared(tmp_path):
     steps = step_rows(GAMES[:1])
     steps["step_index"][3] = 2
     runs = [*run_table(GAMES[:1]), Run(1, 1, 0, 0, 2)]

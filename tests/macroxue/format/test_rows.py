@@ -1,14 +1,11 @@
 """Rows and side files of packs, the kinds of folders, and what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +40,7 @@ PEER_STEPS = (
 )
 
 
-def test_dtypes_have_the_documented_sizes_and_offsets() -> None:
+def test_dtypes_have_the_documented_sizes_and_offsets():
     assert rows.STEP_ROW_DTYPE.itemsize == 48
     assert rows.STEP_ROW_DTYPE.isalignedstruct
     assert rows.PACKED46.itemsize == 46
@@ -53,7 +50,7 @@ def test_dtypes_have_the_documented_sizes_and_offsets() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 7, 58306, 10**18])
-def test_packed_header_is_the_peers(count: int) -> None:
+def test_packed_header_is_the_peers(count):
     header = rows.STEP_FORMATS["packed46"].header(count)
     assert len(header) == 384
     assert header[:10] == b"\x93NUMPY\x01\x00\x76\x01"
@@ -66,14 +63,14 @@ def test_packed_header_is_the_peers(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 3, 1000])
-def test_aligned_header_is_what_np_save_writes(count: int) -> None:
+def test_aligned_header_is_what_np_save_writes(count):
     buffer = io.BytesIO()
     np.save(buffer, np.zeros(count, rows.STEP_ROW_DTYPE))
     saved = buffer.getvalue()
     assert saved[: len(saved) - 48 * count] == rows.STEP_FORMATS["aligned48"].header(count)
 
 
-def test_layouts_convert_both_ways_field_by_field() -> None:
+def test_layouts_convert_both_ways_field_by_field():
     random = np.random.default_rng(5)
     packed = random.integers(0, 256, 46 * 1000, dtype=np.uint8).view(rows.PACKED46)
     aligned = rows.to_aligned(packed)
@@ -92,12 +89,12 @@ def test_layouts_convert_both_ways_field_by_field() -> None:
         ([17, 16, 15] + [0] * 12 + [16], 0xFFF000000000000F, 0x8003),
     ],
 )
-def test_board_vectors(ranks: list[int], board: int, mask: int) -> None:
+def test_board_vectors(ranks, board, mask):
     packed, bits = rows.pack_boards(np.array([ranks]))
     assert (int(packed[0]), int(bits[0])) == (board, mask)
 
 
-def test_a_whole_packed_row_is_byte_exact() -> None:
+def test_a_whole_packed_row_is_byte_exact():
     row = np.zeros(1, rows.STEP_ROW_DTYPE)
     board, mask = rows.pack_boards(np.array([[17, 16, 15] + [0] * 12 + [16]]))
     row["board"], row["tile_65536_mask"], row["board_eval"] = board, mask, -10092544
@@ -111,7 +108,7 @@ def test_a_whole_packed_row_is_byte_exact() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 31), min_size=16, max_size=16), min_size=1, max_size=5))
-def test_boards_decode_to_ranks_capped_at_16(boards: list[list[int]]) -> None:
+def test_boards_decode_to_ranks_capped_at_16(boards):
     ranks = np.array(boards)
     assert (rows.decode_boards(*rows.pack_boards(ranks)) == np.minimum(ranks, 16)).all()
 
@@ -132,9 +129,7 @@ def some_rows(count: int, layout: rows.Layout) -> rows.Rows:
         ([3, 7], [("steps-00000.npy", 3), ("steps-00001.npy", 7)]),
     ],
 )
-def test_rows_are_cut_exactly(
-    tmp_path: Path, layout: rows.Layout, cut: int | list[int], expected: list[tuple[str, int]]
-) -> None:
+def test_rows_are_cut_exactly(tmp_path, layout, cut, expected):
     data = some_rows(10, layout)
     form = rows.STEP_FORMATS[layout]
     with rows.ShardWriter(tmp_path, form, cut) as writer:
@@ -151,7 +146,7 @@ def test_rows_are_cut_exactly(
         assert (tmp_path / "again.npy").read_bytes() == files[0].read_bytes()
 
 
-def test_planned_shards_must_be_filled(tmp_path: Path) -> None:
+def test_planned_shards_must_be_filled(tmp_path):
     with (
         pytest.raises(ValueError, match="1 shards written, 2 were planned"),
         rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], [2, 3]) as writer,
@@ -159,14 +154,14 @@ def test_planned_shards_must_be_filled(tmp_path: Path) -> None:
         writer.write(some_rows(4, "packed46")[:2])
 
 
-def test_no_rows_make_an_empty_single_file(tmp_path: Path) -> None:
+def test_no_rows_make_an_empty_single_file(tmp_path):
     with rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], 0) as writer:
         pass
     assert writer.written == [("steps.npy", 0)]
     assert len(rows.open_steps(tmp_path / "steps.npy")) == 0
 
 
-def test_both_forms_side_by_side_are_refused(tmp_path: Path) -> None:
+def test_both_forms_side_by_side_are_refused(tmp_path):
     (tmp_path / "steps.npy").touch()
     (tmp_path / "steps-00000.npy").touch()
     with pytest.raises(BadInput, match="both"):
@@ -175,7 +170,7 @@ def test_both_forms_side_by_side_are_refused(tmp_path: Path) -> None:
         rows.step_files(tmp_path / "nowhere")
 
 
-def test_files_are_checked_before_they_are_mapped(tmp_path: Path) -> None:
+def test_files_are_checked_before_they_are_mapped(tmp_path):
     path = tmp_path / "steps.npy"
     good = rows.STEP_FORMATS["packed46"].header(2) + bytes(92)
     for bad, rule in [
@@ -207,7 +202,7 @@ def test_files_are_checked_before_they_are_mapped(tmp_path: Path) -> None:
         lambda head: head.replace(b"\x01\x00", b"\x03\x00", 1),
     ],
 )
-def test_a_broken_header_is_named(tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+def test_a_broken_header_is_named(tmp_path, damage):
     head = rows.STEP_FORMATS["aligned48"].header(3)
     broken = damage(head)
     assert broken != head
@@ -219,9 +214,7 @@ def test_a_broken_header_is_named(tmp_path: Path, damage) -> None:  # type: igno
     assert caught.value.file == str(path)
 
 
-def test_more_shards_than_sort_by_name_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_shards_than_sort_by_name_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "_MAX_SHARDS", 2)
     with rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], 1) as writer:
         writer.write(some_rows(2, "packed46"))
@@ -237,7 +230,7 @@ def pack(tmp_path: Path) -> Path:
     return write_pack(tmp_path / "pack", GAMES)
 
 
-def test_packs_pools_and_values_are_known_by_their_files(pack: Path, tmp_path: Path) -> None:
+def test_packs_pools_and_values_are_known_by_their_files(pack, tmp_path):
     shards = write_pack(tmp_path / "shards", GAMES, shard_rows=7, layout="packed46")
     merge([pack, shards], tmp_path / "pool", MergeConfig())
     value_sidecar(pack, tmp_path / "values", ValueConfig())
@@ -247,7 +240,7 @@ def test_packs_pools_and_values_are_known_by_their_files(pack: Path, tmp_path: P
     assert found == [f"macroxue/{name}" for name in ("pack", "pack", "pool", "values", "values")]
 
 
-def test_other_folders_are_of_no_asset(tmp_path: Path) -> None:
+def test_other_folders_are_of_no_asset(tmp_path):
     assert asset_of(tmp_path) is asset_of(tmp_path / "absent") is None
     for name in ("metadata.db", "values.json", "steps.txt"):
         (tmp_path / name).touch()
@@ -255,7 +248,7 @@ def test_other_folders_are_of_no_asset(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["steps.npy", "valuation_types.json", "metadata.db"])
-def test_a_pack_that_lacks_a_file_is_still_a_pack(pack: Path, name: str) -> None:
+def test_a_pack_that_lacks_a_file_is_still_a_pack(pack, name):
     (pack / name).write_bytes(b"damaged")
     assert asset_of(pack) == "macroxue/pack"
     (pack / name).unlink()
@@ -264,12 +257,12 @@ def test_a_pack_that_lacks_a_file_is_still_a_pack(pack: Path, name: str) -> None
 
 @pytest.mark.parametrize("dtype", [SELF_PLAY, LEGACY])
 @pytest.mark.parametrize("name", ["steps.npy", "steps-000001.npy"])
-def test_foreign_rows_are_judged_as_a_pack(tmp_path: Path, dtype: np.dtype[Any], name: str) -> None:
+def test_foreign_rows_are_judged_as_a_pack(tmp_path, dtype, name):
     np.save(tmp_path / name, np.zeros(5, dtype))
     assert asset_of(tmp_path) == "macroxue/pack"
 
 
-def test_lines_are_compact_utf_8_and_read_back(tmp_path: Path) -> None:
+def test_lines_are_compact_utf_8_and_read_back(tmp_path):
     path = tmp_path / "x.jsonl"
     lines = [{"a": [1, 2.5, None], "ü": "é\n"}, {}]
     write_lines(path, lines)
@@ -280,7 +273,7 @@ def test_lines_are_compact_utf_8_and_read_back(tmp_path: Path) -> None:
         write_lines(path, [])
 
 
-def test_lines_before_a_bad_one_are_read(tmp_path: Path) -> None:
+def test_lines_before_a_bad_one_are_read(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a":1}\r\n{"a":2}\n{"a":')
     lines = iter_lines(path)
@@ -299,7 +292,7 @@ def test_lines_before_a_bad_one_are_read(tmp_path: Path) -> None:
         (b"1" * 5000, "not JSON"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, text: bytes, rule: str) -> None:
+def test_a_bad_line_is_named(tmp_path, text, rule):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"{}\n" + text + b"\n{}\n")
     with pytest.raises(BadInput, match=rule) as caught:
@@ -307,7 +300,7 @@ def test_a_bad_line_is_named(tmp_path: Path, text: bytes, rule: str) -> None:
     assert (caught.value.file, caught.value.row) == (str(path), 2)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(BadInput, match=r"x\.jsonl: cannot be read: No such file"):
         read_lines(tmp_path / "x.jsonl")
 
@@ -318,7 +311,7 @@ RUNS = [
 ]
 
 
-def test_schema_values_and_no_side_files(tmp_path: Path) -> None:
+def test_schema_values_and_no_side_files(tmp_path):
     path = tmp_path / "metadata.db"
     write_metadata(path, RUNS, {"source": "x", "drops": '["a"]'})
     assert [file.name for file in tmp_path.iterdir()] == ["metadata.db"]
@@ -347,7 +340,7 @@ def test_schema_values_and_no_side_files(tmp_path: Path) -> None:
         write_metadata(path, RUNS, {})
 
 
-def test_digest_is_of_contents_not_of_bytes(tmp_path: Path) -> None:
+def test_digest_is_of_contents_not_of_bytes(tmp_path):
     first, second, third = (tmp_path / name for name in ("a.db", "b.db", "c.db"))
     write_metadata(first, RUNS, {"k": "v"})
     write_metadata(second, reversed(RUNS), {"k": "v"})
@@ -360,7 +353,7 @@ def test_digest_is_of_contents_not_of_bytes(tmp_path: Path) -> None:
     assert content_sha256(first) != content_sha256(third)
 
 
-def test_old_and_broken_databases(tmp_path: Path) -> None:
+def test_old_and_broken_databases(tmp_path):
     path = tmp_path / "metadata.db"
     with pytest.raises(BadInput, match="no such file"):
         read_runs(path)
@@ -383,7 +376,7 @@ def test_old_and_broken_databases(tmp_path: Path) -> None:
         read_runs(path)
 
 
-def test_the_digest_is_that_of_one_json_line_a_row(tmp_path: Path) -> None:
+def test_the_digest_is_that_of_one_json_line_a_row(tmp_path):
     runs = [Run(0, -(2**63), 5, 2**63 - 1, 4), Run(1, 7, 0, 0, 2**32)]
     write_metadata(tmp_path / "metadata.db", runs, {"b": "ü", "a": '"'})
     lines: list[list[object]] = [
@@ -394,7 +387,7 @@ def test_the_digest_is_that_of_one_json_line_a_row(tmp_path: Path) -> None:
     assert content_sha256(tmp_path / "metadata.db") == hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_a_run_has_no_negative_number_of_steps(tmp_path: Path) -> None:
+def test_a_run_has_no_negative_number_of_steps(tmp_path):
     write_metadata(tmp_path / "metadata.db", [Run(0, 1, -1, 2, 4)], {})
     with pytest.raises(BadInput, match="run 0 holds"):
         read_runs(tmp_path / "metadata.db")
@@ -403,7 +396,7 @@ def test_a_run_has_no_negative_number_of_steps(tmp_path: Path) -> None:
 NAMES = ("search", "tuple11", "tuple10", "line_plan", "")
 
 
-def test_written_forms(tmp_path: Path) -> None:
+def test_written_forms(tmp_path):
     path = tmp_path / "valuation_types.json"
     write_valuation_types(path, NAMES[:3])
     assert path.read_bytes() == b'[\n  "search",\n  "tuple11",\n  "tuple10"\n]\n'
@@ -419,7 +412,7 @@ def test_written_forms(tmp_path: Path) -> None:
         '{"1": "tuple11", "0": "search", "2": "tuple10", "4": "", "3": "line_plan"}',
     ],
 )
-def test_every_form_is_read(tmp_path: Path, text: str) -> None:
+def test_every_form_is_read(tmp_path, text):
     path = tmp_path / "valuation_types.json"
     path.write_text(text)
     assert read_valuation_types(path) == NAMES
@@ -440,7 +433,7 @@ def test_every_form_is_read(tmp_path: Path, text: str) -> None:
         "[" + ",".join(f'"{i}"' for i in range(256)) + "]",
     ],
 )
-def test_broken_enums_are_named(tmp_path: Path, text: str) -> None:
+def test_broken_enums_are_named(tmp_path, text):
     path = tmp_path / "valuation_types.json"
     path.write_text(text)
     with pytest.raises(BadInput, match=r"valuation_types\.json"):

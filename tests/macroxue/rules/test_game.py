@@ -1,7 +1,5 @@
 """Moves, true ranks, missing steps and symmetries; board_eval in each implementation."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -68,7 +66,7 @@ def move_one_board(board: list[int], direction: int) -> tuple[list[int], int]:
     return after, points
 
 
-def test_every_line_of_small_ranks_in_every_direction() -> None:
+def test_every_line_of_small_ranks_in_every_direction():
     lines = list(product(range(6), repeat=4))
     boards = np.array(lines, np.uint8).reshape(-1, 16)
     for direction in range(4):
@@ -82,7 +80,7 @@ def test_every_line_of_small_ranks_in_every_direction() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 31), min_size=16, max_size=16), min_size=1, max_size=5))
 @settings(max_examples=50, deadline=None)
-def test_any_board_follows_the_rule(boards: list[list[int]]) -> None:
+def test_any_board_follows_the_rule(boards):
     array = np.array(boards, np.uint8)
     directions = (np.arange(len(boards)) % 4).astype(np.uint8)
     after, reward, changed = moves.move(array, directions)
@@ -98,7 +96,7 @@ def test_any_board_follows_the_rule(boards: list[list[int]]) -> None:
             )
 
 
-def test_any_number_of_boards_gives_the_same_moves() -> None:
+def test_any_number_of_boards_gives_the_same_moves():
     boards = np.random.default_rng(7).integers(0, 4, (20_001, 16), dtype=np.uint8)
     directions = np.random.default_rng(8).integers(0, 4, 20_001, dtype=np.uint8)
     whole = moves.move(boards, directions)
@@ -118,19 +116,19 @@ def test_any_number_of_boards_gives_the_same_moves() -> None:
         np.full((1, 16), 32, np.uint8),
     ],
 )
-def test_arrays_that_are_no_boards_are_refused(boards: np.ndarray) -> None:
+def test_arrays_that_are_no_boards_are_refused(boards):
     with pytest.raises(ValueError, match=r"boards must be|above 31"):
         moves.legal_moves(boards)
 
 
-def test_moves_must_fit_the_boards() -> None:
+def test_moves_must_fit_the_boards():
     boards = np.zeros((2, 16), np.uint8)
     for directions in (np.zeros(3, np.uint8), np.array([0, 4], np.uint8)):
         with pytest.raises(ValueError, match=r"0\.\.3"):
             moves.move(boards, directions)
 
 
-def test_a_new_tile_is_one_of_rank_1_or_2_in_one_empty_cell() -> None:
+def test_a_new_tile_is_one_of_rank_1_or_2_in_one_empty_cell():
     after = np.zeros((5, 16), np.uint8)
     after[:, 0] = 3
     boards = after.copy()
@@ -156,7 +154,7 @@ def starts_of(played: list[Game]) -> np.ndarray:
     return np.cumsum([0, *lengths[:-1]])
 
 
-def test_ranks_of_games_with_high_tiles_are_found_exactly() -> None:
+def test_ranks_of_games_with_high_tiles_are_found_exactly():
     played = games()
     steps = step_rows(played)
     truth = np.concatenate([one.boards for one in played])
@@ -173,7 +171,7 @@ def test_ranks_of_games_with_high_tiles_are_found_exactly() -> None:
     assert known.unknown_rows == 0
 
 
-def test_the_row_behind_a_gap_is_solved() -> None:
+def test_the_row_behind_a_gap_is_solved():
     one = play(50, 120, HIGH[0])
     keep = np.r_[0:30, 45 : len(one.boards)]
     steps = step_rows([one])[keep]
@@ -182,7 +180,7 @@ def test_the_row_behind_a_gap_is_solved() -> None:
     assert known.solved == 2
 
 
-def test_the_row_behind_a_tie_decides_it() -> None:
+def test_the_row_behind_a_tie_decides_it():
     # Mirrored about the diagonal, so that board_eval is the same either way round.
     first = [0, 16, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
     other = [0, 17, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
@@ -196,7 +194,7 @@ def test_the_row_behind_a_tie_decides_it() -> None:
     assert (known.solved, known.followed, known.unknown_rows) == (2, 0, 0)
 
 
-def test_unknown_ranks_are_counted_and_never_merge() -> None:
+def test_unknown_ranks_are_counted_and_never_merge():
     tie = [0, 16, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
     pair = [16, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
     one = Game(1, np.array([tie], np.uint8), np.array([2], np.uint8), 0, 1 << 17)
@@ -214,7 +212,7 @@ def test_unknown_ranks_are_counted_and_never_merge() -> None:
     assert moves.move(known.ranks, two.moves)[1].tolist() == [1 << 17]
 
 
-def test_max_rank_decides_where_board_eval_does_not() -> None:
+def test_max_rank_decides_where_board_eval_does_not():
     board = np.zeros((1, 16), np.uint8)
     board[0, [0, 5]] = [17, 16]
     steps = step_rows([Game(1, board, np.array([2], np.uint8), 0, 1 << 17)])
@@ -233,7 +231,7 @@ def test_max_rank_decides_where_board_eval_does_not() -> None:
         assert (ranks == board).all()
 
 
-def test_too_many_masked_tiles_are_unknown() -> None:
+def test_too_many_masked_tiles_are_unknown():
     one = Game(1, np.full((1, 16), 16, np.uint8), np.array([2], np.uint8), 0, 1 << 17)
     steps = step_rows([one])
     steps["max_rank"] = 0
@@ -250,9 +248,7 @@ def test_too_many_masked_tiles_are_unknown() -> None:
     st.integers(0, 255),
 )
 @settings(max_examples=60, deadline=None)
-def test_any_row_is_taken_and_agrees_with_its_mask(
-    boards: list[list[int]], move: int, top: int
-) -> None:
+def test_any_row_is_taken_and_agrees_with_its_mask(boards, move, top):
     ranks = np.array(boards, np.uint8)
     steps = np.zeros(len(ranks), step_rows([]).dtype)
     steps["board"], steps["tile_65536_mask"] = pack_boards(ranks)
@@ -263,7 +259,7 @@ def test_any_row_is_taken_and_agrees_with_its_mask(
     assert known.ranks.max() <= 31
 
 
-def test_scores_from_packed_boards_equal_the_formula() -> None:
+def test_scores_from_packed_boards_equal_the_formula():
     boards = np.random.default_rng(3).integers(0, 16, (5000, 16))
     scores = packed_scores(pack_boards(boards)[0], line_table())
     assert (scores == board_scores(boards)).all()
@@ -273,7 +269,7 @@ def test_scores_from_packed_boards_equal_the_formula() -> None:
     ("tiles", "new"),
     [([1, 1], True), ([1, 2], True), ([2, 3], False), ([1], False), ([1] * 3, False)],
 )
-def test_a_new_game_has_two_tiles_of_rank_1_or_2(tiles: list[int], new: bool) -> None:
+def test_a_new_game_has_two_tiles_of_rank_1_or_2(tiles, new):
     assert fresh(np.array(tiles + [0] * (16 - len(tiles)), np.uint8)) == new
 
 
@@ -290,9 +286,7 @@ def test_a_new_game_has_two_tiles_of_rank_1_or_2(tiles: list[int], new: bool) ->
         ([3, 1, 1], 100, 99, True),
     ],
 )
-def test_a_late_start_has_earned_what_its_tiles_can_be_worth(
-    tiles: list[int], points: int, score: int, lacks: bool
-) -> None:
+def test_a_late_start_has_earned_what_its_tiles_can_be_worth(tiles, points, score, lacks):
     first = np.array(tiles + [0] * (16 - len(tiles)), np.uint8)
     assert lacks_points(first, points, score) == lacks
 
@@ -300,7 +294,7 @@ def test_a_late_start_has_earned_what_its_tiles_can_be_worth(
 ROWS = step_rows([play(3, 60)])
 
 
-def test_the_symmetries_are_a_group_on_cells_and_moves_alike() -> None:
+def test_the_symmetries_are_a_group_on_cells_and_moves_alike():
     cells = {tuple(each): k for k, each in enumerate(CELLS.tolist())}
     assert len(cells) == COUNT
     for one in range(COUNT):
@@ -312,13 +306,13 @@ def test_the_symmetries_are_a_group_on_cells_and_moves_alike() -> None:
         assert products == set(range(COUNT))
 
 
-def test_turns_take_the_moves_that_the_trainer_takes() -> None:
+def test_turns_take_the_moves_that_the_trainer_takes():
     assert BRANCHES[:5].tolist() == [
         [0, 1, 2, 3], [2, 3, 1, 0], [1, 0, 3, 2], [3, 2, 0, 1], [0, 1, 3, 2],
     ]  # fmt: skip
 
 
-def test_a_move_of_an_image_is_the_image_of_the_move() -> None:
+def test_a_move_of_an_image_is_the_image_of_the_move():
     boards = decode_boards(ROWS["board"], ROWS["tile_65536_mask"])
     after, points, _ = move(boards, ROWS["move_dir"].copy())
     for symmetry in range(COUNT):
@@ -383,14 +377,14 @@ BOARDS = [
 
 
 @pytest.mark.parametrize(("line", "score"), LINES.items())
-def test_line_vectors(line: tuple[int, int, int, int], score: int) -> None:
+def test_line_vectors(line, score):
     assert line_score(line) == score
     if max(line) < 16:
         assert line_table()[line[0] << 12 | line[1] << 8 | line[2] << 4 | line[3]] == score
 
 
 @pytest.mark.parametrize(("board", "score"), BOARDS)
-def test_board_vectors_in_every_form(board: list[int], score: int) -> None:
+def test_board_vectors_in_every_form(board, score):
     from gristmill.macroxue.raw.fast_scanner import END, PAD, scan
 
     assert board_score(board) == score
@@ -403,12 +397,12 @@ def test_board_vectors_in_every_form(board: list[int], score: int) -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 19), min_size=16, max_size=16), min_size=1, max_size=4))
-def test_forms_agree_and_ranks_up_to_19_fit(boards: list[list[int]]) -> None:
+def test_forms_agree_and_ranks_up_to_19_fit(boards):
     expected = [board_score(board) for board in boards]
     assert board_eval(np.array(boards)).tolist() == expected
 
 
-def test_overflow_and_ranks_out_of_range_are_errors() -> None:
+def test_overflow_and_ranks_out_of_range_are_errors():
     high = checker(0, 21)
     assert board_score(high) < INT32_MIN
     with pytest.raises(OverflowError, match="board 1"):

@@ -1,7 +1,5 @@
 """ARC datasets, against the oracle; the same bytes however they are built."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path
@@ -49,7 +47,7 @@ def arrays(out: Path, split: str) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("num_aug", [0, 12])
-def test_a_dataset_is_that_of_the_oracle(tmp_path: Path, source: Path, num_aug: int) -> None:
+def test_a_dataset_is_that_of_the_oracle(tmp_path, source, num_aug):
     summary = build_arc(source, tmp_path / "out", config(num_aug))
     expected = arc_oracle.built([source], 3, num_aug)
     identifiers = json.loads((tmp_path / "out" / "identifiers.json").read_text())
@@ -73,7 +71,7 @@ def test_a_dataset_is_that_of_the_oracle(tmp_path: Path, source: Path, num_aug: 
     assert summary.known_leaks == summary.leaks_dropped == summary.files_dropped == 0
 
 
-def test_the_trace_names_the_file_of_every_example(tmp_path: Path, source: Path) -> None:
+def test_the_trace_names_the_file_of_every_example(tmp_path, source):
     build_arc(source, tmp_path / "out", config(3))
     listed = read_sources(tmp_path / "out" / "trace" / "sources.json")
     assert listed.kind == "arc" and listed.config["seed"] == 3
@@ -94,14 +92,14 @@ def test_the_trace_names_the_file_of_every_example(tmp_path: Path, source: Path)
     assert set(origins[:, 0].tolist()) == {1, 2, 4}
 
 
-def test_the_progress_counts_the_files_of_all_sources(tmp_path: Path, source: Path) -> None:
+def test_the_progress_counts_the_files_of_all_sources(tmp_path, source):
     other = arc_tasks.write(tmp_path / "other", {"training/x": arc_tasks.task(9)})
     reports: list[Report] = []
     build_arc([source, other], tmp_path / "out", config(1), None, Progress(reports.append))
     assert [report.done for report in reports if report.stage == "read"][-1] == 6
 
 
-def test_draws_that_repeat_are_counted(tmp_path: Path, source: Path) -> None:
+def test_draws_that_repeat_are_counted(tmp_path, source):
     summary = build_arc(source, tmp_path / "out", config(100))
     groups = np.diff(np.load(tmp_path / "out" / "train" / "all__group_indices.npy"))
     origins = np.load(tmp_path / "out" / "trace" / "train" / "all.npy")
@@ -116,9 +114,7 @@ def test_draws_that_repeat_are_counted(tmp_path: Path, source: Path) -> None:
     assert summary.not_full == np.count_nonzero(groups < 101) == 1
 
 
-def test_a_task_is_augmented_alike_whatever_is_built_beside_it(
-    tmp_path: Path, source: Path
-) -> None:
+def test_a_task_is_augmented_alike_whatever_is_built_beside_it(tmp_path, source):
     alone = arc_tasks.write(
         tmp_path / "alone",
         {"evaluation/bb": json.loads((source / "evaluation" / "bb.json").read_text())},
@@ -139,7 +135,7 @@ def built(tmp_path: Path, *sources: dict[str, Any], **options: Any) -> ArcSummar
     return build_arc(folders, tmp_path / "out", config(2, **options))
 
 
-def test_an_evaluation_task_that_another_source_trains_is_refused(tmp_path: Path) -> None:
+def test_an_evaluation_task_that_another_source_trains_is_refused(tmp_path):
     mixed = {f"training/m{k:02d}": arc_tasks.task(k) for k in range(12)}
     other = {f"evaluation/m{k:02d}": arc_tasks.task(30 + k) for k in range(12)}
     with pytest.raises(BadInput, match=r"12 ids in all: m00, m01, .*m09, ") as refused:
@@ -148,7 +144,7 @@ def test_an_evaluation_task_that_another_source_trains_is_refused(tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
-def test_an_id_that_two_files_have_is_refused(tmp_path: Path) -> None:
+def test_an_id_that_two_files_have_is_refused(tmp_path):
     for number, advice in ((2, "and other pairs: rename one of them"), (1, "or set leaks")):
         second = {**arc_tasks.task(number), "name": "a"}
         with pytest.raises(BadInput, match=rf"b\.json: has the id a of .*/a\.json.*{advice}"):
@@ -160,7 +156,7 @@ def _turned(pair: dict[str, Any]) -> dict[str, Any]:
     return {key: np.rot90(table[np.array(grid)]).tolist() for key, grid in pair.items()}
 
 
-def test_a_pair_like_one_of_its_task_or_of_another_test_is_no_leak(tmp_path: Path) -> None:
+def test_a_pair_like_one_of_its_task_or_of_another_test_is_no_leak(tmp_path):
     """A demonstration in other colours, or turned, does not show the test pair."""
     first, second = arc_tasks.task(1), arc_tasks.task(2)
     first["test"] = [_turned(first["train"][0])]
@@ -184,9 +180,7 @@ def _with_own_repeat() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", [None, "input", "output"])
-def test_a_test_pair_that_is_a_demonstration_of_its_task_is_refused(
-    tmp_path: Path, key: str | None
-) -> None:
+def test_a_test_pair_that_is_a_demonstration_of_its_task_is_refused(tmp_path, key):
     tasks = _with_own_repeat()
     if key:  # one of the two grids differs: no repeat
         changed = [[cell ^ 1 for cell in line] for line in tasks["evaluation/b"]["test"][1][key]]
@@ -199,13 +193,13 @@ def test_a_test_pair_that_is_a_demonstration_of_its_task_is_refused(
     assert refused.value.file.endswith("evaluation/b.json")
 
 
-def test_a_repeat_of_a_training_task_is_none_since_all_of_it_trains(tmp_path: Path) -> None:
+def test_a_repeat_of_a_training_task_is_none_since_all_of_it_trains(tmp_path):
     tasks = _with_own_repeat()
     tasks = {"training/b": tasks["evaluation/b"], "evaluation/a": tasks["training/a"]}
     assert built(tmp_path, tasks).examples == {"train": 12 + 6, "test": 3}
 
 
-def test_the_trace_says_what_was_left_out_of_a_task(tmp_path: Path) -> None:
+def test_the_trace_says_what_was_left_out_of_a_task(tmp_path):
     (tasks,) = _leak_of("demonstration of a training task")[0]
     built(tmp_path, tasks, leaks="drop")
     kept = [
@@ -216,7 +210,7 @@ def test_the_trace_says_what_was_left_out_of_a_task(tmp_path: Path) -> None:
     assert files[1].facts == {"task_hash": arc_oracle.hashed(kept), "left_out": 1}
 
 
-def test_of_files_with_one_id_the_training_one_stays(tmp_path: Path) -> None:
+def test_of_files_with_one_id_the_training_one_stays(tmp_path):
     task = arc_tasks.task(1, test=3)
     summary = built(
         tmp_path,
@@ -236,9 +230,7 @@ def test_of_files_with_one_id_the_training_one_stays(tmp_path: Path) -> None:
         ("subsets", ("trainig", "evaluation"), "trainig"),
     ],
 )
-def test_a_folder_that_settings_name_and_no_source_has_is_refused(
-    tmp_path: Path, field: str, given: tuple[str, ...], wrong: str
-) -> None:
+def test_a_folder_that_settings_name_and_no_source_has_is_refused(tmp_path, field, given, wrong):
     # Tasks that are meant for the test split would be for training, or be left out.
     names = ("training/a", "evaluation2/b", "evaluation/d")
     tasks = {name: arc_tasks.task(number) for number, name in enumerate(names)}
@@ -250,14 +242,14 @@ def test_a_folder_that_settings_name_and_no_source_has_is_refused(
     assert summary.training_tasks == {"source0": 1, "source1": 0}
 
 
-def test_sources_without_an_evaluation_task_are_refused(tmp_path: Path) -> None:
+def test_sources_without_an_evaluation_task_are_refused(tmp_path):
     with pytest.raises(BadInput, match="in a folder or subset `evaluation`") as refused:
         built(tmp_path, {"training/a": arc_tasks.task(1)}, {"Count/b": arc_tasks.task(2)})
     assert refused.value.file.endswith("source0")
     assert not (tmp_path / "out").exists()
 
 
-def test_the_counts_say_which_sources_have_one_split_alone(tmp_path: Path) -> None:
+def test_the_counts_say_which_sources_have_one_split_alone(tmp_path):
     summary = built(
         tmp_path,
         {"training/a": arc_tasks.task(1), "evaluation/b": arc_tasks.task(2)},
@@ -323,7 +315,7 @@ LEAKS = [
 
 
 @pytest.mark.parametrize("kind", LEAKS)
-def test_a_leak_of_every_kind_is_refused_or_dropped_and_counted(kind: str, tmp_path: Path) -> None:
+def test_a_leak_of_every_kind_is_refused_or_dropped_and_counted(kind, tmp_path):
     sources, named, kept, pairs, files = _leak_of(kind)
     with pytest.raises(BadInput) as refused:
         built(tmp_path / "refused", *sources)
@@ -363,8 +355,8 @@ DIVIDED = {"train": [*SAME["train"], SAME["test"][0]], "test": SAME["test"][1:]}
 )
 @pytest.mark.parametrize("trained", [False, True])
 def test_files_of_one_id_and_role_are_dropped_where_their_pairs_are_equal_alone(
-    first: str, others: list[Any], differs: bool, trained: bool, tmp_path: Path
-) -> None:
+    first, others, differs, trained, tmp_path
+):
     sources = [{f"{first}/a": task} for task in (SAME, *others)]
     sources.append({"evaluation/z": arc_tasks.task(9)})
     if trained:  # the one that stays, or one more of the same
@@ -381,7 +373,7 @@ def test_files_of_one_id_and_role_are_dropped_where_their_pairs_are_equal_alone(
     assert summary.tasks == 2
 
 
-def test_a_task_of_100_pairs_is_built_and_traced(tmp_path: Path) -> None:
+def test_a_task_of_100_pairs_is_built_and_traced(tmp_path):
     large = arc_tasks.task(1, train=50, test=50)
     summary = built(tmp_path, {"evaluation/a": large, "training/b": arc_tasks.task(2)})
     assert summary.examples == {"train": 3 * 50 + 3 * 3, "test": 3 * 50}
@@ -404,7 +396,7 @@ def of_kaggle(tmp_path: Path, **settings: Any) -> Path:
     return tmp_path / "out"
 
 
-def test_the_arrays_are_links_and_the_names_are_those_of_the_source(tmp_path: Path) -> None:
+def test_the_arrays_are_links_and_the_names_are_those_of_the_source(tmp_path):
     out = of_kaggle(tmp_path)
     for split in ("train", "test"):
         names = sorted(path.name for path in (out / split).iterdir())
@@ -419,13 +411,13 @@ def test_the_arrays_are_links_and_the_names_are_those_of_the_source(tmp_path: Pa
     assert sum(name.startswith("ev_2|||t") for name in other) == 3
 
 
-def test_the_tasks_have_the_pairs_of_the_source(tmp_path: Path) -> None:
+def test_the_tasks_have_the_pairs_of_the_source(tmp_path):
     out = of_kaggle(tmp_path)
     found = json.loads((out / "trm/test_puzzles.json").read_text())
     assert found == {"ev_2": tasks()["ev_2"]}
 
 
-def test_a_test_pair_that_is_left_out_is_no_task_to_score(tmp_path: Path) -> None:
+def test_a_test_pair_that_is_left_out_is_no_task_to_score(tmp_path):
     trained, tested = tasks()["tr_1"], tasks()["ev_2"]
     tested["test"][0] = trained["train"][0]
     source = arc_tasks.write(tmp_path / "a", {"training/t": trained, "evaluation/e": tested})
@@ -434,16 +426,14 @@ def test_a_test_pair_that_is_left_out_is_no_task_to_score(tmp_path: Path) -> Non
     assert found["e"] == {"train": tested["train"], "test": tested["test"][1:]}
 
 
-def test_a_trace_leads_to_the_task_of_the_source(tmp_path: Path) -> None:
+def test_a_trace_leads_to_the_task_of_the_source(tmp_path):
     facts = trace(of_kaggle(tmp_path), 0, "test").facts()
     assert facts["task"] == "ev_2" and facts["identifier"] == "1 ev-2"
     assert facts["source"] == "kaggle/arc-agi_evaluation_challenges.json"
     assert facts["sha256"] == sha256_file(tmp_path / str(facts["source"]))
 
 
-def test_copies_take_the_place_of_links_where_there_are_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copies_take_the_place_of_links_where_there_are_none(tmp_path, monkeypatch):
     def refuses(*_: object) -> None:
         raise OSError(1, "not permitted")
 
@@ -453,9 +443,7 @@ def test_copies_take_the_place_of_links_where_there_are_none(
     assert one.read_bytes() == other.read_bytes() and not one.samefile(other)
 
 
-def test_identifiers_begin_at_the_one_that_is_set_and_the_list_is_filled_with_blanks(
-    tmp_path: Path,
-) -> None:
+def test_identifiers_begin_at_the_one_that_is_set_and_the_list_is_filled_with_blanks(tmp_path):
     out = of_kaggle(tmp_path, first_identifier=10, num_puzzle_identifiers=30)
     listed = json.loads((out / "identifiers.json").read_text())
     assert len(listed) == 30 and listed[:10] == ["<blank>"] * 10 and listed[10] == "ev-2"
@@ -487,7 +475,7 @@ def mean(out: Path, split: str) -> float:
 
 
 @pytest.mark.slow
-def test_arc_1_has_the_groups_and_examples_of_the_original(tmp_path: Path) -> None:
+def test_arc_1_has_the_groups_and_examples_of_the_original(tmp_path):
     summary = of_real(tmp_path / "out", 0, "arc")
     assert summary.groups == summary.puzzles == {"train": 800, "test": 400}
     assert summary.examples == {"train": 3081, "test": 419}
@@ -498,7 +486,7 @@ def test_arc_1_has_the_groups_and_examples_of_the_original(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_arc_1_with_concept_arc_is_not_refused(tmp_path: Path) -> None:
+def test_arc_1_with_concept_arc_is_not_refused(tmp_path):
     summary = of_real(tmp_path / "out", 2, "arc", "concept_arc/corpus")
     assert summary.groups == {"train": 960, "test": 400}
     # Two tests of ARC-1 repeat a pair of its training; nothing of ConceptARC does.
@@ -506,13 +494,13 @@ def test_arc_1_with_concept_arc_is_not_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_tests_that_arc_1_trains_are_dropped_where_the_config_says_so(tmp_path: Path) -> None:
+def test_the_tests_that_arc_1_trains_are_dropped_where_the_config_says_so(tmp_path):
     summary = of_real(tmp_path / "out", 0, "arc", leaks="drop")
     assert summary.leaks_dropped == 2 and summary.known_leaks == 0
     assert summary.examples["test"] == 417
 
 
-def test_the_files_have_what_the_rules_speak_of() -> None:
+def test_the_files_have_what_the_rules_speak_of():
     tasks = read_tasks(REAL / "arc")
     keys = Counter(tuple(json.loads(task.path.read_text())) for task in tasks)
     assert sum(count for order, count in keys.items() if order[0] == "test") == 81
@@ -521,7 +509,7 @@ def test_the_files_have_what_the_rules_speak_of() -> None:
 
 
 @pytest.mark.slow
-def test_a_task_with_few_symmetries_is_not_full(tmp_path: Path) -> None:
+def test_a_task_with_few_symmetries_is_not_full(tmp_path):
     summary = of_real(tmp_path / "out", 100, "arc")
     assert 10 < summary.not_full < 30
     listed = json.loads((tmp_path / "out" / "identifiers.json").read_text())

@@ -1,12 +1,9 @@
 """The base of the builders: the files of the contract, the same ones however they are built."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ from tests.publish.tiny import snapshot
 from tests.puzzles.toy import ToyConfig, ToyTask, make, plan
 
 
-def test_a_dataset_is_the_batches_in_order(tmp_path: Path) -> None:
+def test_a_dataset_is_the_batches_in_order(tmp_path):
     out = tmp_path / "out"
     summary = build_dataset(plan(), out)
     assert list(contract_laws(out)) == []
@@ -61,7 +58,7 @@ def test_a_dataset_is_the_batches_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_bytes_are_equal_at_any_worker_count_and_after_an_interruption(tmp_path: Path) -> None:
+def test_the_bytes_are_equal_at_any_worker_count_and_after_an_interruption(tmp_path):
     build_dataset(plan(), tmp_path / "one")
     config = ToyConfig(workers=2)
     (tmp_path / "parts").mkdir()
@@ -76,7 +73,7 @@ def test_the_bytes_are_equal_at_any_worker_count_and_after_an_interruption(tmp_p
     assert one == two
 
 
-def test_tokens_of_uint8_are_the_same_numbers(tmp_path: Path) -> None:
+def test_tokens_of_uint8_are_the_same_numbers(tmp_path):
     build_dataset(plan(), tmp_path / "wide")
     build_dataset(plan(ToyConfig(dtype="uint8")), tmp_path / "narrow")
     assert list(contract_laws(tmp_path / "narrow")) == []
@@ -87,7 +84,7 @@ def test_tokens_of_uint8_are_the_same_numbers(tmp_path: Path) -> None:
         assert np.array_equal(wide, narrow)
 
 
-def test_several_sets_no_ignored_label_and_puzzles_without_names(tmp_path: Path) -> None:
+def test_several_sets_no_ignored_label_and_puzzles_without_names(tmp_path):
     sets = {"train": ("easy", "hard"), "test": ("all",)}
     out = tmp_path / "out"
     summary = build_dataset(plan(sets=sets, ignored=None, named=False), out)
@@ -100,7 +97,7 @@ def test_several_sets_no_ignored_label_and_puzzles_without_names(tmp_path: Path)
     assert not np.load(out / "train/hard__puzzle_identifiers.npy").any()
 
 
-def test_a_split_without_an_example_is_refused(tmp_path: Path) -> None:
+def test_a_split_without_an_example_is_refused(tmp_path):
     whole = plan()
     with pytest.raises(BadInput, match="the split test would have no example"):
         build_dataset(replace(whole, tasks=whole.tasks[:2]), tmp_path / "out")
@@ -126,14 +123,12 @@ def test_a_split_without_an_example_is_refused(tmp_path: Path) -> None:
         ({"encoding": Encoding(5, 9, ignore_label_id=8)}, "inputs have tokens outside of 0 to 8"),
     ],
 )
-def test_a_plan_that_breaks_its_encoding_is_refused(
-    change: dict[str, object], rule: str, tmp_path: Path
-) -> None:
+def test_a_plan_that_breaks_its_encoding_is_refused(change, rule, tmp_path):
     with pytest.raises(ValueError, match=rule):
         build_dataset(replace(plan(), **change), tmp_path / "out")  # type: ignore[arg-type]
 
 
-def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_tasks_of_one_name_are_refused(tmp_path):
     whole: Plan[ToyTask] = plan()
     with pytest.raises(ValueError, match="same name"):
         build_dataset(replace(whole, tasks=[whole.tasks[0]] * 2), tmp_path / "out")
@@ -151,7 +146,7 @@ def _relabelled(token: int, task: ToyTask) -> Mapping[Sets, Batch]:
 
 
 @pytest.mark.parametrize("ignored", [-100, 300])
-def test_an_ignored_label_may_be_outside_of_the_vocabulary(ignored: int, tmp_path: Path) -> None:
+def test_an_ignored_label_may_be_outside_of_the_vocabulary(ignored, tmp_path):
     whole = replace(
         plan(),
         encoding=Encoding(5, 10, ignore_label_id=ignored),
@@ -169,13 +164,13 @@ def test_an_ignored_label_may_be_outside_of_the_vocabulary(ignored: int, tmp_pat
         build_dataset(replace(whole, make=partial(_relabelled, token)), tmp_path / f"out{token}")
 
 
-def test_a_token_below_0_is_refused(tmp_path: Path) -> None:
+def test_a_token_below_0_is_refused(tmp_path):
     other = replace(plan(ignored=None), make=partial(_relabelled, -1))
     with pytest.raises(ValueError, match="labels have tokens outside of 0 to 9"):
         build_dataset(other, tmp_path / "out")
 
 
-def test_a_batch_without_a_row_adds_nothing(tmp_path: Path) -> None:
+def test_a_batch_without_a_row_adds_nothing(tmp_path):
     whole = plan()
     empty = ToyTask(("train", "all"), 99, 0)
     build_dataset(replace(whole, tasks=[*whole.tasks, ("empty", empty)]), tmp_path / "out")

@@ -1,7 +1,5 @@
 """Datasets of Domino games."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Datasets of grids: their rows, groups, splits and sets; the same bytes after a kill."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -45,7 +43,7 @@ def tokens(grid: list[list[int]], side: int = 3) -> list[int]:
     return list(map(int, cells.reshape(-1)))
 
 
-def test_rows_become_examples_at_the_upper_left_in_groups_and_sets(tmp_path: Path) -> None:
+def test_rows_become_examples_at_the_upper_left_in_groups_and_sets(tmp_path):
     out = tmp_path / "out"
     summary = build(drop(tmp_path / "mine"), out)
     assert load(out, "train/all__inputs").tolist() == [tokens(row["input"]) for row in TRAIN]
@@ -60,7 +58,7 @@ def test_rows_become_examples_at_the_upper_left_in_groups_and_sets(tmp_path: Pat
     assert (summary.rows_read, summary.groups) == (9, {"train": 3, "test": 3})
 
 
-def test_rows_of_one_puzzle_are_its_examples_and_give_it_an_identifier(tmp_path: Path) -> None:
+def test_rows_of_one_puzzle_are_its_examples_and_give_it_an_identifier(tmp_path):
     named = [grids.row(k, puzzle=f"p{k // 2}", group="g") for k in range(4)]
     source = grids.write(tmp_path / "mine/train.jsonl", [*named, grids.row(9, puzzle="alone")])
     grids.write(source / "test.jsonl", [grids.row(10, puzzle="p1", group="g")])
@@ -73,7 +71,7 @@ def test_rows_of_one_puzzle_are_its_examples_and_give_it_an_identifier(tmp_path:
     assert load(out, "test/all__puzzle_identifiers").tolist() == [6]
 
 
-def test_symmetries_follow_each_training_puzzle_and_a_trace_names_them(tmp_path: Path) -> None:
+def test_symmetries_follow_each_training_puzzle_and_a_trace_names_them(tmp_path):
     out = tmp_path / "out"
     summary = build(drop(tmp_path / "mine"), out, dihedral=True)
     found = load(out, "train/all__inputs")
@@ -88,7 +86,7 @@ def test_symmetries_follow_each_training_puzzle_and_a_trace_names_them(tmp_path:
     assert facts["symmetry"] == "3: rotated by 270° counter-clockwise"
 
 
-def test_a_file_without_a_split_is_divided_by_groups(tmp_path: Path) -> None:
+def test_a_file_without_a_split_is_divided_by_groups(tmp_path):
     rows = [grids.row(k, 3, 3, 9, group=f"g{k // 4}") for k in range(80)]
     source = grids.write(tmp_path / "mine/all.jsonl", rows)
     out = tmp_path / "out"
@@ -104,9 +102,7 @@ def test_a_file_without_a_split_is_divided_by_groups(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dihedral", [False, True])
-def test_test_examples_that_training_has_are_refused_or_left_out(
-    tmp_path: Path, dihedral: bool
-) -> None:
+def test_test_examples_that_training_has_are_refused_or_left_out(tmp_path, dihedral):
     leak = {
         key: transform(np.array(TRAIN[1][key]), 1 if dihedral else 0).tolist()
         for key in ("input", "output")
@@ -130,9 +126,7 @@ def test_test_examples_that_training_has_are_refused_or_left_out(
         ({"values": 300, "dtype": "uint8"}, "301 tokens do not fit into uint8"),
     ],
 )
-def test_what_a_config_does_not_allow_is_refused(
-    tmp_path: Path, config: dict[str, Any], rule: str
-) -> None:
+def test_what_a_config_does_not_allow_is_refused(tmp_path, config, rule):
     with pytest.raises(BadInput) as refused:
         build(drop(tmp_path / "mine"), tmp_path / "out", **config)
     assert rule in str(refused.value)
@@ -140,7 +134,7 @@ def test_what_a_config_does_not_allow_is_refused(
 
 
 @pytest.mark.parametrize("name", ["a/b", "p_t3"])
-def test_names_that_would_be_those_of_two_puzzles_are_refused(tmp_path: Path, name: str) -> None:
+def test_names_that_would_be_those_of_two_puzzles_are_refused(tmp_path, name):
     source = grids.write(tmp_path / "mine/a.jsonl", [grids.row(1, puzzle=name)])
     with pytest.raises(BadInput, match="rename"):
         build(source, tmp_path / "out", identifiers=True, dihedral=True)
@@ -158,6 +152,6 @@ def test_names_that_would_be_those_of_two_puzzles_are_refused(tmp_path: Path, na
         ({"values": 3, "dihedral": True, "height": 2, "width": 3}, "height and width are equal"),
     ],
 )
-def test_settings_that_exclude_each_other_are_refused(config: dict[str, Any], rule: str) -> None:
+def test_settings_that_exclude_each_other_are_refused(config, rule):
     with pytest.raises(ValueError, match=rule):
         GridConfig(**config)

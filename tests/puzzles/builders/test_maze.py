@@ -1,7 +1,5 @@
 """Datasets of mazes, the real one byte for byte."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path
@@ -65,7 +63,7 @@ def tokens(*texts: str) -> list[list[int]]:
     return [["?# SGo".index(character) for character in text] for text in texts]
 
 
-def test_the_real_dataset_is_reproduced_but_for_the_key_of_trm(tmp_path: Path) -> None:
+def test_the_real_dataset_is_reproduced_but_for_the_key_of_trm(tmp_path):
     source = write_drop(tmp_path / "drop")
     summary = build(source, tmp_path / "out", dtype="uint8")
     assert (summary.duplicates_removed, summary.leaks_dropped) == (0, 0)
@@ -86,7 +84,7 @@ def test_the_real_dataset_is_reproduced_but_for_the_key_of_trm(tmp_path: Path) -
     assert [*contract_laws(tmp_path / "out"), *maze_laws(tmp_path / "out")] == []
 
 
-def test_the_real_mazes_have_the_augmentations_of_the_original(tmp_path: Path) -> None:
+def test_the_real_mazes_have_the_augmentations_of_the_original(tmp_path):
     source = write_drop(tmp_path / "drop")
     summary = build(source, tmp_path / "out", dtype="uint8", aug=True)
     assert summary.augmented == 7000
@@ -103,7 +101,7 @@ def _digest(values: np.ndarray) -> str:
 
 
 @pytest.mark.parametrize("aug", [False, True])
-def test_every_row_is_that_of_plain_python(tmp_path: Path, aug: bool) -> None:
+def test_every_row_is_that_of_plain_python(tmp_path, aug):
     train, test = mazes(7, 1), mazes(3, 2)
     summary = build(drop(tmp_path / "drop", train, test), tmp_path / "out", aug=aug)
     per_maze = 8 if aug else 1
@@ -131,7 +129,7 @@ def test_every_row_is_that_of_plain_python(tmp_path: Path, aug: bool) -> None:
         assert file.sha256 == sha256_file(tmp_path / file.path)
 
 
-def test_duplicates_up_to_symmetry_are_removed_and_counted(tmp_path: Path) -> None:
+def test_duplicates_up_to_symmetry_are_removed_and_counted(tmp_path):
     train, test = mazes(4, 1), mazes(3, 2)
     twin = (symmetries(train[1][0])[3], symmetries(train[1][1])[3])
     source = drop(tmp_path / "drop", [*train, train[0], twin, train[2]], [*test, test[0]])
@@ -142,7 +140,7 @@ def test_duplicates_up_to_symmetry_are_removed_and_counted(tmp_path: Path) -> No
     assert np.load(tmp_path / "out/trace/train/all.npy")[:, 1].tolist() == [2, 3, 4, 5]
 
 
-def test_test_mazes_that_training_has_are_refused_or_dropped(tmp_path: Path) -> None:
+def test_test_mazes_that_training_has_are_refused_or_dropped(tmp_path):
     train, test = mazes(14, 1), mazes(3, 2)
     twins = [tuple(symmetries(text)[5] for text in pair) for pair in train[:12]]
     source = drop(tmp_path / "drop", train, [test[0], *twins, *test[1:]])  # type: ignore[list-item]
@@ -158,7 +156,7 @@ def test_test_mazes_that_training_has_are_refused_or_dropped(tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["drop", "out"]
 
 
-def test_a_subsample_is_that_of_the_smallest_keys_in_their_order(tmp_path: Path) -> None:
+def test_a_subsample_is_that_of_the_smallest_keys_in_their_order(tmp_path):
     train, test = mazes(12, 1), mazes(3, 2)
     source = drop(tmp_path / "drop", train, test)
     build(source, tmp_path / "out", subsample_size=5, seed=7)
@@ -171,7 +169,7 @@ def test_a_subsample_is_that_of_the_smallest_keys_in_their_order(tmp_path: Path)
         assert array(out, "train", "labels").tolist() == tokens(*[answer for _, answer in train])
 
 
-def test_a_test_maze_that_the_subsample_left_out_is_no_leak(tmp_path: Path) -> None:
+def test_a_test_maze_that_the_subsample_left_out_is_no_leak(tmp_path):
     train = mazes(6, 1)
     ordered = sorted(train, key=lambda pair: source_key(42, "maze:subsample", pair[0]))
     source = drop(tmp_path / "drop", train, [ordered[-1]])
@@ -181,7 +179,7 @@ def test_a_test_maze_that_the_subsample_left_out_is_no_leak(tmp_path: Path) -> N
         build(source, tmp_path / "refused", subsample_size=6)
 
 
-def test_several_folders_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_several_folders_are_read_in_the_order_of_their_names(tmp_path):
     pairs = mazes(8, 1)
     one = drop(tmp_path / "one", pairs[:2], pairs[2:3])
     two = drop(tmp_path / "two", pairs[3:6], pairs[6:])
@@ -199,9 +197,7 @@ def test_several_folders_are_read_in_the_order_of_their_names(tmp_path: Path) ->
 
 @pytest.mark.parametrize("gone", [["train.csv"], ["test.csv"], ["train.csv", "test.csv"]])
 @pytest.mark.parametrize("which", ["one", "two"])
-def test_a_source_that_lacks_a_table_is_refused_by_name(
-    tmp_path: Path, which: str, gone: list[str]
-) -> None:
+def test_a_source_that_lacks_a_table_is_refused_by_name(tmp_path, which, gone):
     one = drop(tmp_path / "one", mazes(2, 1), mazes(1, 2))
     two = drop(tmp_path / "two", mazes(2, 3), mazes(1, 4))
     for name in gone:
@@ -211,7 +207,7 @@ def test_a_source_that_lacks_a_table_is_refused_by_name(
     assert not (tmp_path / "out").exists()
 
 
-def test_one_real_table_beside_one_of_a_sample_is_refused(tmp_path: Path) -> None:
+def test_one_real_table_beside_one_of_a_sample_is_refused(tmp_path):
     drop = tmp_path / "mazes"
     drop.mkdir()
     for name in ("train.csv", "test.csv"):
@@ -225,7 +221,7 @@ def test_one_real_table_beside_one_of_a_sample_is_refused(tmp_path: Path) -> Non
     assert error.value.rule == "is of a sample, and the other file is real: bring the real one"
 
 
-def test_mazes_of_another_size_and_an_empty_table_are_refused(tmp_path: Path) -> None:
+def test_mazes_of_another_size_and_an_empty_table_are_refused(tmp_path):
     source = drop(tmp_path / "drop", mazes(2, 1), mazes(2, 2, side=5))
     with pytest.raises(BadInput, match=r"test\.csv:2: .*25.*36"):
         build(source, tmp_path / "out")
@@ -238,7 +234,7 @@ def test_mazes_of_another_size_and_an_empty_table_are_refused(tmp_path: Path) ->
     ("name", "rule"),
     [("test.csv.gz", "unpack it"), ("TEST.csv.gz", "unpack it")],
 )
-def test_a_table_that_would_be_passed_over_is_refused(name: str, rule: str, tmp_path: Path) -> None:
+def test_a_table_that_would_be_passed_over_is_refused(name, rule, tmp_path):
     one = drop(tmp_path / "one", mazes(2, 1), mazes(2, 2))
     two = drop(tmp_path / "two", mazes(2, 3), mazes(2, 4))
     (two / "test.csv").rename(two / name)
@@ -250,7 +246,7 @@ def test_a_table_that_would_be_passed_over_is_refused(name: str, rule: str, tmp_
     build_maze([one, two], tmp_path / "out", MazeConfig())
 
 
-def test_tables_in_capitals_make_the_same_dataset(tmp_path: Path) -> None:
+def test_tables_in_capitals_make_the_same_dataset(tmp_path):
     plain = drop(tmp_path / "a" / "drop", mazes(2, 1), mazes(2, 2))
     capitals = drop(tmp_path / "b" / "drop", mazes(2, 1), mazes(2, 2))
     (capitals / "train.csv").rename(capitals / "Train.CSV")
@@ -266,7 +262,7 @@ def test_tables_in_capitals_make_the_same_dataset(tmp_path: Path) -> None:
         build(capitals, tmp_path / "no")
 
 
-def test_links_are_refused_unless_they_may_be_followed(tmp_path: Path) -> None:
+def test_links_are_refused_unless_they_may_be_followed(tmp_path):
     source = drop(tmp_path / "drop", mazes(2, 1), mazes(2, 2))
     (tmp_path / "linked").mkdir()
     for name in ("train.csv", "test.csv"):

@@ -1,7 +1,5 @@
 """Two builds in different processes give the same bytes, whatever differs around them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -82,9 +80,7 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], di
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_builds_of_two_processes_have_equal_digests(
-    builds: tuple[dict[str, str], dict[str, str]], kind: str
-) -> None:
+def test_builds_of_two_processes_have_equal_digests(builds, kind):
     first, second = (
         {path: digest for path, digest in each.items() if path.startswith(f"{kind}/")}
         for each in builds

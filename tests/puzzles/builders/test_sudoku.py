@@ -1,7 +1,5 @@
 """Sudoku datasets: the bytes of the page, at any worker count and order, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +48,7 @@ def _questions(out: Path, split: str) -> list[str]:
     return [text_of(row - 1) for row in inputs[draws == 0]]
 
 
-def test_a_dataset_is_the_one_of_the_page(tmp_path: Path) -> None:
+def test_a_dataset_is_the_one_of_the_page(tmp_path):
     out = tmp_path / "out"
     summary = _build(_drop(tmp_path), out, num_aug=3, seed=5)
     rows = [
@@ -84,7 +82,7 @@ def test_a_dataset_is_the_one_of_the_page(tmp_path: Path) -> None:
     assert (summary.augmented, summary.augmentations_missing, summary.sources_read) == (36, 0, 16)
 
 
-def test_a_subsample_is_drawn_by_the_seed_and_its_puzzles_alone(tmp_path: Path) -> None:
+def test_a_subsample_is_drawn_by_the_seed_and_its_puzzles_alone(tmp_path):
     drop = _drop(tmp_path)
     keys = [source_key(9, "sudoku:subsample", question) for question, _ in TRAIN]
     drawn = [TRAIN[k][0] for k in np.argsort(np.array(keys, np.uint64)).tolist()]
@@ -100,7 +98,7 @@ def test_a_subsample_is_drawn_by_the_seed_and_its_puzzles_alone(tmp_path: Path) 
     assert (small == large[:15]).all()
 
 
-def test_the_least_rating_holds_for_both_splits(tmp_path: Path) -> None:
+def test_the_least_rating_holds_for_both_splits(tmp_path):
     sudoku.write_csv(tmp_path / "drop/train.csv", TRAIN, [*range(12)])
     sudoku.write_csv(tmp_path / "drop/test.csv", TEST, [7, -1, 6, 100])
     summary = _build(tmp_path / "drop", tmp_path / "out", min_difficulty=7)
@@ -114,7 +112,7 @@ def test_the_least_rating_holds_for_both_splits(tmp_path: Path) -> None:
     assert (caught.value.file, caught.value.row) == (str(tmp_path / "drop/test.csv"), 3)
 
 
-def test_repeated_questions_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_repeated_questions_are_left_out_and_counted(tmp_path):
     repeated = [TRAIN[0], TRAIN[1], TRAIN[0], TRAIN[2], TRAIN[1], TRAIN[0]]
     summary = _build(_drop(tmp_path, repeated), tmp_path / "out")
     assert _questions(tmp_path / "out", "train") == [question for question, _ in TRAIN[:3]]
@@ -127,7 +125,7 @@ def _twin(pair: tuple[str, str], number: int = 1) -> tuple[str, str]:
     return question, answer
 
 
-def test_twins_of_training_puzzles_are_leaks(tmp_path: Path) -> None:
+def test_twins_of_training_puzzles_are_leaks(tmp_path):
     test = [TEST[0], _twin(TRAIN[3]), TEST[1], TRAIN[7]]
     drop = _drop(tmp_path, TRAIN, test)
     with pytest.raises(BadInput) as caught:
@@ -141,7 +139,7 @@ def test_twins_of_training_puzzles_are_leaks(tmp_path: Path) -> None:
     assert summary.leaks_dropped == 2
 
 
-def test_leaks_are_those_of_the_subsample(tmp_path: Path) -> None:
+def test_leaks_are_those_of_the_subsample(tmp_path):
     keys = [source_key(42, "sudoku:subsample", question) for question, _ in TRAIN]
     last = TRAIN[int(np.argmax(np.array(keys, np.uint64)))]
     drop = _drop(tmp_path, TRAIN, [*TEST, _twin(last)])
@@ -162,7 +160,7 @@ def _ambiguous() -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_a_puzzle_with_two_solutions_is_refused_dropped_or_kept(tmp_path: Path, split: str) -> None:
+def test_a_puzzle_with_two_solutions_is_refused_dropped_or_kept(tmp_path, split):
     train, test = [*TRAIN[:3]], [*TEST]
     (train if split == "train" else test).insert(1, _ambiguous())
     drop = _drop(tmp_path, train, test)
@@ -179,7 +177,7 @@ def test_a_puzzle_with_two_solutions_is_refused_dropped_or_kept(tmp_path: Path, 
     assert kept[1] == _ambiguous()[0]
 
 
-def test_a_subsample_of_unique_puzzles_has_its_size(tmp_path: Path) -> None:
+def test_a_subsample_of_unique_puzzles_has_its_size(tmp_path):
     keys = [source_key(42, "sudoku:subsample", question) for question, _ in [*TRAIN, _ambiguous()]]
     order = np.argsort(np.array(keys, np.uint64)).tolist()
     drawn = [TRAIN[k][0] for k in order if k < 12]
@@ -208,9 +206,7 @@ def test_a_subsample_of_unique_puzzles_has_its_size(tmp_path: Path) -> None:
         (TRAIN[0][0], TRAIN[0][1] + "1", "the answer has 82 characters, must have 81"),
     ],
 )
-def test_a_wrong_row_is_refused_by_file_and_line(
-    tmp_path: Path, question: str, answer: str, rule: str
-) -> None:
+def test_a_wrong_row_is_refused_by_file_and_line(tmp_path, question, answer, rule):
     drop = _drop(tmp_path, [*TRAIN[:2], (question, answer), TRAIN[2]])
     with pytest.raises(BadInput) as caught:
         build_sudoku(drop, tmp_path / "no", SudokuConfig())
@@ -218,7 +214,7 @@ def test_a_wrong_row_is_refused_by_file_and_line(
     assert (caught.value.file, caught.value.row) == (str(drop / "train.csv"), 4)
 
 
-def test_a_bank_is_solved_and_split_so_that_twins_stay_together(tmp_path: Path) -> None:
+def test_a_bank_is_solved_and_split_so_that_twins_stay_together(tmp_path):
     twins = [_twin(pair, number) for pair in PAIRS for number in (1, 2)]
     lines = [question for question, _ in PAIRS]
     lines += [f"{question} {answer}" for question, answer in twins[::2]]
@@ -243,7 +239,7 @@ def test_a_bank_is_solved_and_split_so_that_twins_stay_together(tmp_path: Path) 
     assert 1 <= len(found["test"]) // 3 <= 6
 
 
-def test_a_bank_compares_decimal_ratings(tmp_path: Path) -> None:
+def test_a_bank_compares_decimal_ratings(tmp_path):
     (tmp_path / "bank").mkdir()
     lines = [f"id {question} {k / 2}\n" for k, (question, _) in enumerate(PAIRS)]
     (tmp_path / "bank/all.txt").write_text("".join(lines))
@@ -258,9 +254,7 @@ def test_a_bank_compares_decimal_ratings(tmp_path: Path) -> None:
         (_ambiguous()[0], "more than one solution"),
     ],
 )
-def test_a_puzzle_of_a_bank_that_cannot_be_solved_is_refused(
-    tmp_path: Path, line: str, rule: str
-) -> None:
+def test_a_puzzle_of_a_bank_that_cannot_be_solved_is_refused(tmp_path, line, rule):
     (tmp_path / "bank").mkdir()
     lines = [question for question, _ in PAIRS]
     (tmp_path / "bank/all.txt").write_text("\n".join([*lines[:4], line, *lines[4:]]))
@@ -274,14 +268,14 @@ def test_a_puzzle_of_a_bank_that_cannot_be_solved_is_refused(
     assert sorted(kept) == sorted(lines)
 
 
-def test_a_split_without_puzzles_and_a_source_named_twice_are_refused(tmp_path: Path) -> None:
+def test_a_split_without_puzzles_and_a_source_named_twice_are_refused(tmp_path):
     with pytest.raises(BadInput, match=r"test\.csv: has no row below its header"):
         build_sudoku(_drop(tmp_path, TRAIN, []), tmp_path / "no", SudokuConfig())
     with pytest.raises(BadInput, match="drop: is named twice"):
         build_sudoku([tmp_path / "drop"] * 2, tmp_path / "no", SudokuConfig())
 
 
-def test_every_field_that_changes_the_output_is_in_the_sources(tmp_path: Path) -> None:
+def test_every_field_that_changes_the_output_is_in_the_sources(tmp_path):
     _build(_drop(tmp_path), tmp_path / "out", seed=3)
     config = json.loads((tmp_path / "out/trace/sources.json").read_text())["config"]
     assert SudokuConfig(**config) == replace(SudokuConfig(), seed=3)
@@ -289,7 +283,7 @@ def test_every_field_that_changes_the_output_is_in_the_sources(tmp_path: Path) -
 
 @pytest.mark.real
 @pytest.mark.skipif(not REAL.is_dir(), reason="needs the real Sudoku bank")
-def test_the_real_bank_is_built_without_findings(tmp_path: Path) -> None:
+def test_the_real_bank_is_built_without_findings(tmp_path):
     summary = _build(REAL, tmp_path / "out", num_aug=4, workers=1)
     lines = [
         line.split()
@@ -306,7 +300,7 @@ def test_the_real_bank_is_built_without_findings(tmp_path: Path) -> None:
     assert [text_of(row - 1) for row in labels] == [answers[q] for q in found["test"]]
 
 
-def test_a_table_of_kaggle_is_a_bank_with_solutions(tmp_path: Path) -> None:
+def test_a_table_of_kaggle_is_a_bank_with_solutions(tmp_path):
     rows = [f"{q.replace('.', '0')},{a}\n" for q, a in (*TRAIN, *TEST)]
     kaggle, bank = tmp_path / "kaggle/sudoku.csv", tmp_path / "bank/sudoku.txt"
     for path, text in (
@@ -322,7 +316,7 @@ def test_a_table_of_kaggle_is_a_bank_with_solutions(tmp_path: Path) -> None:
             assert len(one) and (one == other).all()
 
 
-def test_another_sign_of_a_blank_and_other_columns_are_settings(tmp_path: Path) -> None:
+def test_another_sign_of_a_blank_and_other_columns_are_settings(tmp_path):
     rows = [f"{k},{q.replace('0', '_')},{a}\n" for k, (q, a) in enumerate((*TRAIN, *TEST))]
     for name, header in (("own", "quiz,grid,key\n"), ("known", "id,puzzle,solution\n")):
         (tmp_path / name).mkdir()
@@ -336,7 +330,7 @@ def test_another_sign_of_a_blank_and_other_columns_are_settings(tmp_path: Path) 
     assert (one == other).all() and one.min() == 1
 
 
-def test_a_table_that_is_too_small_for_two_splits_is_named(tmp_path: Path) -> None:
+def test_a_table_that_is_too_small_for_two_splits_is_named(tmp_path):
     (tmp_path / "s.csv").write_text("quizzes,solutions\n" + ",".join(PAIRS[0]) + "\n")
     with pytest.raises(BadInput, match=r"s\.csv: of 1 puzzles of the sources none is for the"):
         build_sudoku(tmp_path, tmp_path / "out", SudokuConfig())
@@ -344,6 +338,6 @@ def test_a_table_that_is_too_small_for_two_splits_is_named(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("blank", ["7", "", "xx", "é", " "])
-def test_a_sign_that_cannot_be_a_blank_is_refused(blank: str) -> None:
+def test_a_sign_that_cannot_be_a_blank_is_refused(blank):
     with pytest.raises(ValueError, match="must be one character of ASCII, and no digit"):
         SudokuConfig(blank=blank)

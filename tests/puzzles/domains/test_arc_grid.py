@@ -1,7 +1,5 @@
 """ARC grids as tokens and back, against a cell by cell oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

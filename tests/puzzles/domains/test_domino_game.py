@@ -1,7 +1,5 @@
 """Domino games beside the same game in plain Python."""
 
-from __future__ import annotations
-
 from collections import Counter
 from math import factorial
 
@@ -65,7 +63,7 @@ def game(key: int) -> Scenario:
     return scenario
 
 
-def test_games_are_those_of_plain_python() -> None:
+def test_games_are_those_of_plain_python():
     keys = game_keys(42, "test", np.arange(400))
     inputs, labels = games(keys)
     for row, key in enumerate(keys.tolist()):
@@ -74,14 +72,14 @@ def test_games_are_those_of_plain_python() -> None:
         assert labels[row].tolist() == expected[1].tolist()
 
 
-def test_a_key_is_the_state_of_a_draw_of_the_split() -> None:
+def test_a_key_is_the_state_of_a_draw_of_the_split():
     keys = game_keys(7, "train", np.array([5, 0, 7]))
     assert keys.dtype == np.uint64
     split = source_key(7, "domino", "train")
     assert keys.tolist() == [Stream(split, number).state for number in (5, 0, 7)]
 
 
-def test_many_games_break_no_rule_and_have_the_mix_of_the_original() -> None:
+def test_many_games_break_no_rule_and_have_the_mix_of_the_original():
     """The original has 3771 moves on the left, 3993 on the right, 2236 first, of 10,000."""
     inputs, labels = games(game_keys(3, "test", np.arange(10_000)))
     assert not findings(inputs, labels).any()
@@ -127,27 +125,25 @@ def changed(scenario: Scenario = GOOD, **fields: object) -> set[str]:
         ({"hand": (*HAND[:4], (1, 2))}, {"tile_twice"}),
     ],
 )
-def test_a_changed_row_breaks_the_rules_that_it_should(
-    fields: dict[str, object], rules: set[str]
-) -> None:
+def test_a_changed_row_breaks_the_rules_that_it_should(fields, rules):
     assert changed(**fields) == rules
 
 
-def test_the_single_tile_of_a_table_may_lie_either_way() -> None:
+def test_the_single_tile_of_a_table_may_lie_either_way():
     hand = ((0, 0), (0, 1), (1, 1), (2, 2), (3, 4), (5, 5))
     for ends in ((2, 6), (6, 2)):
         position = 1 + ends.index(2)
         assert names(*encoded(Scenario(((2, 6),), hand, ends, (2, 2), position))) == set()
 
 
-def test_ends_without_a_table_are_found() -> None:
+def test_ends_without_a_table_are_found():
     hand = (*HAND, (5, 5), (6, 6))
     good = Scenario((), hand, None, (6, 6), 3)
     assert changed(good) == set()
     assert changed(good, ends=(6, 5)) == {"ends_not_of_table"}
 
 
-def test_tokens_outside_the_vocabulary_and_in_the_tail_are_found() -> None:
+def test_tokens_outside_the_vocabulary_and_in_the_tail_are_found():
     inputs, labels = (array.astype(np.int32) for array in encoded(GOOD))
     for value in (8, -1, 300, 256, 1 << 30):
         wrong = inputs.copy()
@@ -160,7 +156,7 @@ def test_tokens_outside_the_vocabulary_and_in_the_tail_are_found() -> None:
     assert names(inputs, labels) == {"label_tail_not_zero"}
 
 
-def test_half_a_tile_and_a_gap_are_found() -> None:
+def test_half_a_tile_and_a_gap_are_found():
     inputs, labels = encoded(GOOD)
     half = inputs.copy()
     half[1] = 0
@@ -174,12 +170,12 @@ def test_half_a_tile_and_a_gap_are_found() -> None:
     assert names(gap, labels) == {"gap_between_tiles"}
 
 
-def test_rows_of_another_length_break_that_rule_alone() -> None:
+def test_rows_of_another_length_break_that_rule_alone():
     found = findings(np.zeros((2, 71), np.uint8), np.zeros((2, 71), np.uint8))
     assert [rule_names(int(each)) for each in found] == [["seq_len_mismatch"]] * 2
 
 
-def test_findings_are_those_of_plain_python() -> None:
+def test_findings_are_those_of_plain_python():
     """Rows with up to three changed tokens: every rule is broken somewhere."""
     generator = np.random.default_rng(5)
     inputs, labels = games(game_keys(1, "train", np.arange(1500)))
@@ -198,7 +194,7 @@ def test_findings_are_those_of_plain_python() -> None:
     assert set().union(*found) == set(RULES) - {"seq_len_mismatch"}
 
 
-def test_a_mask_has_the_bits_of_its_rules() -> None:
+def test_a_mask_has_the_bits_of_its_rules():
     assert rule_names(mask(("tile_twice", "position_invalid"))) == [
         "position_invalid",
         "tile_twice",
@@ -210,7 +206,7 @@ CHAIN = Scenario(
 )
 
 
-def test_each_position_of_a_row_holds_what_the_format_says() -> None:
+def test_each_position_of_a_row_holds_what_the_format_says():
     inputs, labels = encoded(CHAIN)
     assert inputs.tolist() == [3, 4, 1, 3, *[0] * 52, 1, 1, 6, 7, *[0] * 10, 4, 1]
     assert labels.tolist() == [1, 1, 2, *[0] * 69]
@@ -228,11 +224,11 @@ def test_each_position_of_a_row_holds_what_the_format_says() -> None:
         Scenario(tuple((k % 7, 6) for k in range(28)), ((1, 2),) * 7, (0, 1), (1, 2), 1),
     ],
 )
-def test_a_scenario_comes_back_from_its_row(scenario: Scenario) -> None:
+def test_a_scenario_comes_back_from_its_row(scenario):
     assert decoded(*encoded(scenario)) == scenario
 
 
-def test_a_pair_with_an_empty_half_is_no_tile() -> None:
+def test_a_pair_with_an_empty_half_is_no_tile():
     inputs, labels = encoded(CHAIN)
     inputs[2], inputs[71], labels[0] = 0, 0, 0
     found = decoded(inputs, labels)
@@ -241,7 +237,7 @@ def test_a_pair_with_an_empty_half_is_no_tile() -> None:
     assert found.move is None
 
 
-def test_a_row_of_another_length_is_refused() -> None:
+def test_a_row_of_another_length_is_refused():
     with pytest.raises(ValueError, match=r"\(72,\)"):
         decoded(np.zeros(71, np.uint8), np.zeros(72, np.uint8))
 
@@ -294,7 +290,7 @@ def group(scenario: Scenario, key: int, num_aug: int, kind: str) -> list[tuple[i
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("num_aug", [1, 4, 60])
-def test_augmentations_are_those_of_plain_python(kind: str, num_aug: int) -> None:
+def test_augmentations_are_those_of_plain_python(kind, num_aug):
     keys = game_keys(2, "train", np.arange(60))
     sources = games(keys)
     inputs, labels, draws, counts = augmented(*sources, keys, num_aug, kind)
@@ -310,7 +306,7 @@ def test_augmentations_are_those_of_plain_python(kind: str, num_aug: int) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_parameters_of_a_draw_can_be_read_again(kind: str) -> None:
+def test_the_parameters_of_a_draw_can_be_read_again(kind):
     (key,) = game_keys(9, "train", np.array([4])).tolist()
     for number in (1, 2, 77):
         assert augmentation(9, "train:4", number, kind) == drawn(key, number, kind)
@@ -321,15 +317,13 @@ def test_the_parameters_of_a_draw_can_be_read_again(kind: str) -> None:
     ("kind", "expected"),
     [("reversal", []), ("modular", ["label_not_heaviest", "tile_not_low_high"])],
 )
-def test_an_augmentation_breaks_the_rules_that_its_help_names_alone(
-    kind: str, expected: list[str]
-) -> None:
+def test_an_augmentation_breaks_the_rules_that_its_help_names_alone(kind, expected):
     keys = game_keys(5, "train", np.arange(500))
     inputs, labels, *_ = augmented(*games(keys), keys, 5, kind)
     assert rule_names(int(np.bitwise_or.reduce(findings(inputs, labels)))) == expected
 
 
-def test_every_form_of_a_small_hand_is_found_and_no_more() -> None:
+def test_every_form_of_a_small_hand_is_found_and_no_more():
     """Three tiles in the hand have six orders; the chain has two directions."""
     scenario = Scenario(
         ((1, 2), (2, 3), (3, 5), (5, 6)), ((0, 1), (4, 6), (0, 0)), (1, 6), (4, 6), 2
@@ -345,9 +339,7 @@ def test_every_form_of_a_small_hand_is_found_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("table", "ends", "forms"), [((), None, 2), (((3, 3),), (3, 3), 2), (((3, 4),), (3, 4), 4)]
 )
-def test_a_chain_that_is_the_same_from_both_sides_has_no_second_direction(
-    table: tuple[tuple[int, int], ...], ends: tuple[int, int] | None, forms: int
-) -> None:
+def test_a_chain_that_is_the_same_from_both_sides_has_no_second_direction(table, ends, forms):
     scenario = Scenario(table, ((3, 6), (3, 5)), ends, (3, 6), 1 if table else 3)
     inputs, labels = (array[None] for array in encoded(scenario))
     for key in range(9):
@@ -361,7 +353,7 @@ def test_a_chain_that_is_the_same_from_both_sides_has_no_second_direction(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_situation_has_one_label_in_whatever_order_its_hand_is(kind: str) -> None:
+def test_a_situation_has_one_label_in_whatever_order_its_hand_is(kind):
     keys = game_keys(5, "train", np.arange(3000))
     inputs, labels = games(keys)
     chosen = (inputs[:, 2] == 0) & (inputs[:, 0] == inputs[:, 1]) & (inputs[:, 0] > 0)
@@ -370,7 +362,7 @@ def test_a_situation_has_one_label_in_whatever_order_its_hand_is(kind: str) -> N
     assert set(made[1][:, 2].tolist()) == {1}
 
 
-def test_scenarios_have_one_canonical_form_if_and_only_if_they_are_the_same() -> None:
+def test_scenarios_have_one_canonical_form_if_and_only_if_they_are_the_same():
     keys = game_keys(8, "train", np.arange(300))
     inputs, _ = games(keys)
     short = (inputs[:, 56:70] > 0).sum(1) <= 8
@@ -391,7 +383,7 @@ def test_scenarios_have_one_canonical_form_if_and_only_if_they_are_the_same() ->
     assert 0 not in by_form
 
 
-def test_an_offset_leaves_the_modular_form_alone_and_changes_the_other() -> None:
+def test_an_offset_leaves_the_modular_form_alone_and_changes_the_other():
     keys = game_keys(8, "train", np.arange(200))
     inputs, labels = games(keys)
     made, _, _, counts = augmented(inputs, labels, keys, 6, "modular")
@@ -402,7 +394,7 @@ def test_an_offset_leaves_the_modular_form_alone_and_changes_the_other() -> None
     )
 
 
-def test_a_table_of_seven_tiles_has_no_canonical_form() -> None:
+def test_a_table_of_seven_tiles_has_no_canonical_form():
     table = tuple((k, k + 1) for k in range(6))
     tokens = encoded(Scenario((*table, (6, 6)), (), (0, 6), None, 0))[0]
     assert canonical(tokens[None], "reversal").tolist() == [0]

@@ -1,7 +1,5 @@
 """Where the cells of grids stand in rows of tokens, and which token a cell has."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -21,9 +19,7 @@ from gristmill.puzzles.domains.grid import (
 
 @pytest.mark.parametrize("symmetry", range(8))
 @pytest.mark.parametrize("sides", [(4, 4), (3, 5), (5, 3)])
-def test_a_turned_grid_is_at_the_upper_left_of_its_row(
-    symmetry: int, sides: tuple[int, int]
-) -> None:
+def test_a_turned_grid_is_at_the_upper_left_of_its_row(symmetry, sides):
     grid = np.arange(1, 7).reshape(2, 3)
     row = np.zeros(sides, int)
     row[:2, :3] = grid
@@ -34,14 +30,14 @@ def test_a_turned_grid_is_at_the_upper_left_of_its_row(
     assert np.where(cells < 0, 0, row.reshape(-1)[cells]).tolist() == expected.reshape(-1).tolist()
 
 
-def test_a_grid_ends_at_its_last_cell_that_is_no_padding() -> None:
+def test_a_grid_ends_at_its_last_cell_that_is_no_padding():
     grids = np.zeros((3, 2, 4), np.uint16)
     grids[0, 0, 2] = grids[1, 1, 0] = 1
     assert extents(grids).tolist() == [[1, 3], [2, 1], [0, 0]]
     assert trimmed(grids[0]).tolist() == [[0, 0, 1]] and trimmed(grids[2]).size == 0
 
 
-def test_tokens_follow_the_order_of_the_cells_with_padding_first() -> None:
+def test_tokens_follow_the_order_of_the_cells_with_padding_first():
     assert Symbols.of(".#S", None, None).token_of == {".": 1, "#": 2, "S": 3}
     assert Symbols.of(".#S", None, "S").texts == ("S", ".", "#")
     plain = Symbols.of(None, 3, None)
@@ -63,7 +59,7 @@ BY_NUMPY = {
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1), (3, 4), (4, 4)])
 @pytest.mark.parametrize("symmetry", range(8))
-def test_a_symmetry_is_what_numpy_makes(symmetry: int, shape: tuple[int, int]) -> None:
+def test_a_symmetry_is_what_numpy_makes(symmetry, shape):
     grid = np.arange(shape[0] * shape[1], dtype=np.uint8).reshape(shape)
     expected = BY_NUMPY[symmetry](grid)
     after = transform(grid, symmetry)
@@ -74,13 +70,13 @@ def test_a_symmetry_is_what_numpy_makes(symmetry: int, shape: tuple[int, int]) -
 
 
 @pytest.mark.parametrize("symmetry", range(8))
-def test_the_inverse_undoes_a_symmetry(symmetry: int) -> None:
+def test_the_inverse_undoes_a_symmetry(symmetry):
     grid = np.arange(12).reshape(3, 4)
     after = transform(transform(grid, symmetry), INVERSE[symmetry])
     np.testing.assert_array_equal(after, grid)
 
 
-def test_the_maps_of_a_square_are_eight_permutations() -> None:
+def test_the_maps_of_a_square_are_eight_permutations():
     maps = index_maps(3)
     assert maps.shape == (8, 9) and maps.dtype == np.int32
     assert len({tuple(each) for each in maps.tolist()}) == 8
@@ -88,23 +84,23 @@ def test_the_maps_of_a_square_are_eight_permutations() -> None:
 
 
 @pytest.mark.parametrize("symmetry", [-1, 8])
-def test_another_number_is_no_symmetry(symmetry: int) -> None:
+def test_another_number_is_no_symmetry(symmetry):
     with pytest.raises(ValueError, match="not a symmetry"):
         transform(np.zeros((2, 2)), symmetry)
 
 
-def test_each_character_has_the_token_of_the_original() -> None:
+def test_each_character_has_the_token_of_the_original():
     tokens = encoded(np.frombuffer(b"# SGo", np.uint8))
     assert tokens.tolist() == [1, 2, 3, 4, 5]
     assert tokens.dtype == np.uint8
 
 
-def test_every_other_byte_is_no_cell() -> None:
+def test_every_other_byte_is_no_cell():
     tokens = encoded(np.arange(256, dtype=np.uint8))
     assert {chr(byte) for byte in np.flatnonzero(tokens)} == set("# SGo")
 
 
-def test_a_maze_comes_back_as_lines() -> None:
+def test_a_maze_comes_back_as_lines():
     text = b"# SGo  #o"
     assert decoded(encoded(np.frombuffer(text, np.uint8))) == ["# S", "Go ", " #o"]
     assert decoded(np.array([0, 1, 6, -1])) == ["?#", "??"]
@@ -115,10 +111,10 @@ def test_a_maze_comes_back_as_lines() -> None:
 @pytest.mark.parametrize(
     ("length", "side"), [(900, 30), (1, 1), (0, None), (2, None), (899, None), (-4, None)]
 )
-def test_a_square_has_a_side(length: int, side: int | None) -> None:
+def test_a_square_has_a_side(length, side):
     assert side_of(length) == side
 
 
-def test_the_encoding_is_that_of_the_original() -> None:
+def test_the_encoding_is_that_of_the_original():
     made = maze_encoding(30)
     assert (made.seq_len, made.vocab_size, made.pad_id, made.ignore_label_id) == (900, 6, 0, 0)

@@ -1,7 +1,5 @@
 """Findings of mazes beside plain Python, and which mazes are the same."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np
@@ -45,19 +43,17 @@ def found(question: str, answer: str) -> set[str]:
         ("S", "S", {"one_goal"}),
     ],
 )
-def test_a_maze_breaks_the_rules_that_it_should(
-    question: str, answer: str, rules: set[str]
-) -> None:
+def test_a_maze_breaks_the_rules_that_it_should(question, answer, rules):
     assert found(question, answer) == rules
     assert broken(question.replace("x", "?"), answer) == rules
 
 
-def test_the_other_side_of_a_line_is_no_neighbour() -> None:
+def test_the_other_side_of_a_line_is_no_neighbour():
     """The last cell of a line and the first of the next share no side."""
     assert found("##SG#####", "##SG#####") == {"goal_not_reachable"}
 
 
-def test_findings_are_those_of_plain_python() -> None:
+def test_findings_are_those_of_plain_python():
     """Mazes of several sizes with up to three changed cells: every rule is broken somewhere."""
     random = Random(3)
     seen: set[str] = set()
@@ -85,21 +81,21 @@ def _changed(random: Random, pair: tuple[str, str]) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("value", [0, 6, -1, 257, 1 << 30])
-def test_tokens_of_no_cell_are_found_in_either_array(value: int) -> None:
+def test_tokens_of_no_cell_are_found_in_either_array(value):
     for side in (0, 1):
         rows = [tokens(text).astype(np.int32) for text in GOOD]
         rows[side][0, 8] = value
         assert [rule_names(int(each)) for each in findings(*rows)] == [["token_of_no_cell"]]
 
 
-def test_rows_of_no_square_break_that_rule_alone() -> None:
+def test_rows_of_no_square_break_that_rule_alone():
     found = findings(np.ones((2, 8), np.uint8), np.ones((2, 8), np.uint8))
     assert [rule_names(int(each)) for each in found] == [["not_square"]] * 2
     with pytest.raises(ValueError, match="8 tokens"):
         canonical(np.ones((2, 8), np.uint8))
 
 
-def test_mazes_have_one_key_if_and_only_if_a_symmetry_makes_them_equal() -> None:
+def test_mazes_have_one_key_if_and_only_if_a_symmetry_makes_them_equal():
     random = Random(4)
     mazes = [maze(random, 3)[0] for _ in range(80)]
     forms: dict[str, bytes] = {}

@@ -1,7 +1,5 @@
 """Seeded draws: the algorithm of the docs, equal chances, and independence of the streams."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Findings of examples: the compiled check agrees with the named ones, and both with the oracle."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

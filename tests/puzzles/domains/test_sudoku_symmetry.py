@@ -1,7 +1,5 @@
 """Symmetries: drawn as the page says, and applied alike one by one and by the kernel."""
 
-from __future__ import annotations
-
 import random
 from itertools import permutations
 

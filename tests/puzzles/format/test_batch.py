@@ -1,10 +1,7 @@
 """A batch: shapes that do not fit together are refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +26,7 @@ WHOLE: dict[str, Any] = {
 }
 
 
-def test_a_batch_may_be_empty_or_without_names() -> None:
+def test_a_batch_may_be_empty_or_without_names():
     Batch(**{**WHOLE, "names": None})
     none = {name: array[:0] for name, array in WHOLE.items()}
     assert len(Batch(**none).inputs) == 0
@@ -50,16 +47,14 @@ def test_a_batch_may_be_empty_or_without_names() -> None:
         ({"names": ("a",)}, "one entry for each puzzle"),
     ],
 )
-def test_shapes_that_do_not_fit_are_refused(change: dict[str, Any], rule: str) -> None:
+def test_shapes_that_do_not_fit_are_refused(change, rule):
     with pytest.raises(ValueError, match=rule):
         Batch(**{**WHOLE, **change})
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int32"])
 @pytest.mark.parametrize(("kind", "side"), [("arc", 30), ("sudoku", 9), ("maze", 10)])
-def test_the_viewer_of_the_original_shows_every_puzzle_of_a_folder(
-    kind: str, side: int, dtype: str, tmp_path: Path
-) -> None:
+def test_the_viewer_of_the_original_shows_every_puzzle_of_a_folder(kind, side, dtype, tmp_path):
     dataset = Dataset(built(kind, tmp_path, dtype=dtype))
     for split in ("train", "test"):
         arrays = dataset.arrays(split, "all")
@@ -79,7 +74,7 @@ def test_the_viewer_of_the_original_shows_every_puzzle_of_a_folder(
             assert set(names) == {"<blank>"}
 
 
-def test_the_viewer_reads_domino_and_cannot_draw_it(tmp_path: Path) -> None:
+def test_the_viewer_reads_domino_and_cannot_draw_it(tmp_path):
     built("domino", tmp_path)
     tokens = viewer.read_npy((tmp_path / "out/train/all__inputs.npy").read_bytes())
     assert tokens.shape[1] == 72
@@ -88,7 +83,7 @@ def test_the_viewer_reads_domino_and_cannot_draw_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32])
-def test_the_largest_header_has_a_length_of_one_byte(dtype: type) -> None:
+def test_the_largest_header_has_a_length_of_one_byte(dtype):
     for shape in ((2**31 - 1, 2**31 - 1), (2**31,), (0, 900), (1,)):
         header = npy_header(dtype, shape)
         assert viewer.header_fits(header)
@@ -104,18 +99,18 @@ TEXT = (
 )
 
 
-def test_the_text_is_that_of_the_original() -> None:
+def test_the_text_is_that_of_the_original():
     assert METADATA.text() == TEXT
 
 
-def test_the_puzzles_stand_behind_the_keys_of_the_original(tmp_path: Path) -> None:
+def test_the_puzzles_stand_behind_the_keys_of_the_original(tmp_path):
     path = tmp_path / "dataset.json"
     path.write_text(replace(METADATA, total_puzzles=4000).text())
     assert path.read_text() == TEXT[:-1] + ', "total_puzzles": 4000}'
     assert read_metadata(path).total_puzzles == 4000
 
 
-def test_what_was_written_is_read_again_and_unknown_keys_are_ignored(tmp_path: Path) -> None:
+def test_what_was_written_is_read_again_and_unknown_keys_are_ignored(tmp_path):
     path = tmp_path / "dataset.json"
     path.write_text(json.dumps({**json.loads(TEXT), "ignore_label_id": None, "extra": 1}))
     assert read_metadata(path) == PuzzleDatasetMetadata(0, None, 0, 6, 900, 1, 1000, 1.0, ("all",))
@@ -142,16 +137,14 @@ def test_what_was_written_is_read_again_and_unknown_keys_are_ignored(tmp_path: P
         ({"sets": [["a"]]}, "sets"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused(
-    change: dict[str, Any], rule: str, tmp_path: Path
-) -> None:
+def test_a_value_that_cannot_be_is_refused(change, rule, tmp_path):
     path = tmp_path / "dataset.json"
     path.write_text(json.dumps({**json.loads(TEXT), **change}))
     with pytest.raises(BadInput, match=rule):
         read_metadata(path)
 
 
-def test_a_missing_key_and_text_that_is_no_object_are_refused(tmp_path: Path) -> None:
+def test_a_missing_key_and_text_that_is_no_object_are_refused(tmp_path):
     path = tmp_path / "dataset.json"
     for text, rule in (("{}", "lacks the keys pad_id"), ("[]", "object"), ("{", "not JSON")):
         path.write_text(text)

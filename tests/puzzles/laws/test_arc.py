@@ -1,7 +1,5 @@
 """Every law of ARC datasets finds what breaks it, and nothing in what the builder writes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -50,15 +48,13 @@ def laws(folder: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("num_aug", [0, 8])
 @pytest.mark.parametrize("dtype", ["uint8", "int32"])
-def test_a_dataset_of_the_builder_breaks_no_law(tmp_path: Path, dtype: str, num_aug: int) -> None:
+def test_a_dataset_of_the_builder_breaks_no_law(tmp_path, dtype, num_aug):
     config = ArcConfig(num_aug=num_aug, dtype=dtype)
     build_arc(arc_tasks.source(tmp_path / "arc"), tmp_path / "out", config)
     assert [*arc_laws(tmp_path / "out"), *contract_laws(tmp_path / "out")] == []
 
 
-def test_a_test_pair_that_is_a_demonstration_of_its_task_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_test_pair_that_is_a_demonstration_of_its_task_is_found(tmp_path, monkeypatch):
     source = arc_tasks.source(tmp_path / "arc")
     task = json.loads((source / "evaluation" / "bb.json").read_text())
     task["test"][1] = task["train"][0]
@@ -76,9 +72,7 @@ def row_with(array: np.ndarray, token: int) -> int:
 
 @pytest.mark.parametrize("field", ["inputs", "labels"])
 @pytest.mark.parametrize(("before", "after"), [(1, 0), (0, 1), (1, 4), (0, 5), (2, 0), (3, 1)])
-def test_a_row_that_is_no_grid_with_its_border_is_found(
-    dataset: Path, field: str, before: int, after: int
-) -> None:
+def test_a_row_that_is_no_grid_with_its_border_is_found(dataset, field, before, after):
     row = -1
 
     def change(array: np.ndarray) -> None:
@@ -192,23 +186,19 @@ AMONG_OTHERS: list[tuple[Callable[[Path], None], str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("change", "law", "places"), ONLY)
-def test_what_breaks_one_law_is_found_by_it_alone(
-    dataset: Path, change: Callable[[Path], None], law: str, places: list[str]
-) -> None:
+def test_what_breaks_one_law_is_found_by_it_alone(dataset, change, law, places):
     change(dataset)
     assert laws(dataset) == {law: places}
 
 
 @pytest.mark.parametrize(("change", "law", "places"), AMONG_OTHERS)
-def test_what_breaks_several_laws_is_found_by_each(
-    dataset: Path, change: Callable[[Path], None], law: str, places: list[str]
-) -> None:
+def test_what_breaks_several_laws_is_found_by_each(dataset, change, law, places):
     change(dataset)
     found = laws(dataset)
     assert found[law] and all(any(place in each for each in found[law]) for place in places), found
 
 
-def test_a_changed_original_breaks_each_row_of_its_group(dataset: Path) -> None:
+def test_a_changed_original_breaks_each_row_of_its_group(dataset):
     _put("train/all__inputs", 0, _other_colour(0))(dataset)
     found = laws(dataset)
     assert {law: len(places) for law, places in found.items()} == {"inverse": 8, "source": 1}
@@ -224,7 +214,7 @@ def test_a_changed_original_breaks_each_row_of_its_group(dataset: Path) -> None:
         *("aa_t1_023456789\u00df", "aa_t/_0123456789", "<aa>", "a\na", "x" * 256),
     ],
 )
-def test_an_identifier_that_is_no_id_is_found(dataset: Path, text: str) -> None:
+def test_an_identifier_that_is_no_id_is_found(dataset, text):
     identifiers(dataset, lambda listed: listed.__setitem__(3, text))
     found = laws(dataset)
     assert found["identifier"] == ["identifiers.json 3"]
@@ -232,7 +222,7 @@ def test_an_identifier_that_is_no_id_is_found(dataset: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("column", [0, 1, 2])
-def test_an_origin_that_is_not_that_of_its_puzzle_is_found(dataset: Path, column: int) -> None:
+def test_an_origin_that_is_not_that_of_its_puzzle_is_found(dataset, column):
     def change(array: np.ndarray) -> None:
         array[8, column] += 1
 
@@ -240,7 +230,7 @@ def test_an_origin_that_is_not_that_of_its_puzzle_is_found(dataset: Path, column
     assert "trace/train/all.npy row 8" in {each.where for each in trace_laws(dataset)}
 
 
-def test_a_source_with_another_hash_or_without_a_file_is_found(dataset: Path) -> None:
+def test_a_source_with_another_hash_or_without_a_file_is_found(dataset):
     path = dataset / "trace" / "sources.json"
     held = json.loads(path.read_text())
     held["files"][1]["task_hash"] = "0" * 64
@@ -263,13 +253,13 @@ def copy(traced: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(traced, tmp_path / "copy"))
 
 
-def test_a_built_folder_breaks_nothing_and_is_a_dataset_of_trm(traced: Path) -> None:
+def test_a_built_folder_breaks_nothing_and_is_a_dataset_of_trm(traced):
     assert list(trm_laws(traced)) == []
     trm = traced / "trm"
     assert list(contract_laws(trm)) == [] and list(arc_laws(trm)) == []
 
 
-def test_a_dataset_of_before_has_no_such_folder(copy: Path) -> None:
+def test_a_dataset_of_before_has_no_such_folder(copy):
     shutil.rmtree(copy / "trm")
     assert list(trm_laws(copy)) == []
 
@@ -317,9 +307,7 @@ def _recoloured(split: str) -> Callable[[Any], Any]:
         (lambda trm: (trm / "identifiers.json").unlink(), "is missing"),
     ],
 )
-def test_what_breaks_the_folder_is_found(
-    copy: Path, change: Callable[[Path], object], found: str
-) -> None:
+def test_what_breaks_the_folder_is_found(copy, change, found):
     change(copy / "trm")
     violations = [str(violation) for violation in trm_laws(copy)]
     assert any(found in violation for violation in violations), violations

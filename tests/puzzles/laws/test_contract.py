@@ -1,7 +1,5 @@
 """The contract, and what augmentation may not change: what breaks them is found, nothing else."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -118,9 +116,7 @@ NAMES = ["<blank>", *(f"p{k}" for k in range(12))]
         (lambda folder: (folder / "train/all__inputs.npy").unlink(), "readable", "missing"),
     ],
 )
-def test_what_breaks_the_contract_is_found(
-    change: Callable[[Path], None], law: str, found: str, dataset: Path
-) -> None:
+def test_what_breaks_the_contract_is_found(change, law, found, dataset):
     assert list(contract_laws(dataset)) == []
     change(dataset)
     violations = list(contract_laws(dataset))
@@ -128,7 +124,7 @@ def test_what_breaks_the_contract_is_found(
     assert any(found in str(violation) for violation in violations if violation.law == law)
 
 
-def test_a_cut_or_damaged_file_is_found(dataset: Path) -> None:
+def test_a_cut_or_damaged_file_is_found(dataset):
     path = dataset / "train/all__inputs.npy"
     whole = path.read_bytes()
     broken = (
@@ -155,8 +151,8 @@ def _ignore(dataset: Path, value: int | None) -> None:
 
 
 def test_the_first_rows_without_loss_of_each_set_are_named_and_the_others_counted(
-    dataset: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    dataset, monkeypatch
+):
     monkeypatch.setattr(rows, "_BATCH_BYTES", 2 * 5 * 4)  # two rows
     monkeypatch.setattr(laws, "MOST", 2)
     monkeypatch.setattr(contract, "MOST", 2)
@@ -173,7 +169,7 @@ def test_the_first_rows_without_loss_of_each_set_are_named_and_the_others_counte
     ]
 
 
-def test_one_label_with_loss_is_enough_and_without_an_ignored_one_all_have(dataset: Path) -> None:
+def test_one_label_with_loss_is_enough_and_without_an_ignored_one_all_have(dataset):
     _set("train/all__labels.npy", (3, slice(0, 4)), 0)(dataset)
     assert _laws(dataset) == []
     _set("train/all__labels.npy", (3, slice(None)), 0)(dataset)
@@ -185,9 +181,7 @@ def test_one_label_with_loss_is_enough_and_without_an_ignored_one_all_have(datas
 
 
 @pytest.mark.parametrize("ignored", [-100, 200])
-def test_a_label_outside_of_the_vocabulary_may_be_the_ignored_one_alone(
-    dataset: Path, ignored: int
-) -> None:
+def test_a_label_outside_of_the_vocabulary_may_be_the_ignored_one_alone(dataset, ignored):
     _ignore(dataset, ignored)
     assert _laws(dataset) == []
     _set("train/all__labels.npy", (3, slice(0, 2)), ignored)(dataset)
@@ -200,7 +194,7 @@ def test_a_label_outside_of_the_vocabulary_may_be_the_ignored_one_alone(
     assert _laws(dataset) == ["tokens"], "an input is never ignored"
 
 
-def test_a_set_without_an_example_is_found(dataset: Path) -> None:
+def test_a_set_without_an_example_is_found(dataset):
     for field in ("inputs", "labels"):
         _array(f"train/all__{field}.npy", lambda a: a[:0])(dataset)
     _array("trace/train/all.npy", lambda a: a[:0])(dataset)
@@ -214,7 +208,7 @@ def test_a_set_without_an_example_is_found(dataset: Path) -> None:
     assert not [violation for violation in trace_laws(dataset) if "train" in violation.where]
 
 
-def test_what_trm_writes_is_accepted_without_a_trace(dataset: Path) -> None:
+def test_what_trm_writes_is_accepted_without_a_trace(dataset):
     shutil.rmtree(dataset / "trace")
     _array("train/all__inputs.npy", lambda a: a.astype(np.int64))(dataset)
     _metadata("train", total_puzzles=6)(dataset)  # its groups
@@ -228,7 +222,7 @@ def test_what_trm_writes_is_accepted_without_a_trace(dataset: Path) -> None:
     assert "int16, expected uint8 or int32 or int64" in str(list(contract_laws(dataset)))
 
 
-def test_a_dataset_of_hrm_need_not_say_its_puzzles(dataset: Path) -> None:
+def test_a_dataset_of_hrm_need_not_say_its_puzzles(dataset):
     path = dataset / "train/dataset.json"
     described = json.loads(path.read_text())
     assert list(described)[-1] == "total_puzzles" and described.pop("total_puzzles") == 12
@@ -236,9 +230,7 @@ def test_a_dataset_of_hrm_need_not_say_its_puzzles(dataset: Path) -> None:
     assert list(contract_laws(dataset)) == []
 
 
-def test_the_name_of_the_original_domino_builder_is_accepted_without_a_trace(
-    tmp_path: Path,
-) -> None:
+def test_the_name_of_the_original_domino_builder_is_accepted_without_a_trace(tmp_path):
     out = tmp_path / "games"
     build_domino(out, DominoConfig(num_games=20))
     _identifiers("<domino_game>")(out)
@@ -262,9 +254,7 @@ def dominoes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [("ignore_label_id", 3), ("ignore_label_id", None), ("pad_id", 1), ("vocab_size", 13)],
 )
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_a_number_of_another_kind_is_found(
-    split: str, key: str, value: int | None, dominoes: Path
-) -> None:
+def test_a_number_of_another_kind_is_found(split, key, value, dominoes):
     assert list(domino_laws(dominoes)) == []
     path = dominoes / split / "dataset.json"
     whole = path.read_text()
@@ -278,7 +268,7 @@ def test_a_number_of_another_kind_is_found(
 
 
 @pytest.mark.parametrize("value", [1, -1])
-def test_a_named_puzzle_is_found(value: int, dominoes: Path) -> None:
+def test_a_named_puzzle_is_found(value, dominoes):
     path = dominoes / "test/all__puzzle_identifiers.npy"
     whole = np.load(path)
     named = whole.copy()
@@ -347,9 +337,7 @@ def traced_dataset(tmp_path: Path) -> Path:
         (7, 2, 0, "has a later one"),
     ],
 )
-def test_a_wrong_origin_is_found(
-    row: int, column: int, value: int, found: str, traced_dataset: Path
-) -> None:
+def test_a_wrong_origin_is_found(row, column, value, found, traced_dataset):
     assert list(trace_laws(traced_dataset)) == []
     path = traced_dataset / "trace/train/all.npy"
     origins = np.load(path)
@@ -360,14 +348,14 @@ def test_a_wrong_origin_is_found(
     assert all(violation.where.startswith("trace/train/all.npy row ") for violation in violations)
 
 
-def test_puzzles_of_other_sizes_in_a_group_are_found(traced_dataset: Path) -> None:
+def test_puzzles_of_other_sizes_in_a_group_are_found(traced_dataset):
     np.save(
         traced_dataset / "train/all__puzzle_indices.npy", np.array([0, 2, 3, 6, 7, 8], np.int32)
     )
     assert any("other sizes" in violation.found for violation in trace_laws(traced_dataset))
 
 
-def test_a_missing_trace_is_found(traced_dataset: Path) -> None:
+def test_a_missing_trace_is_found(traced_dataset):
     (traced_dataset / "trace/train/all.npy").unlink()
     assert [violation.found for violation in trace_laws(traced_dataset)] == ["is missing"]
     (traced_dataset / "trace/sources.json").unlink()
@@ -383,7 +371,7 @@ def noted(out: Path, summary: Summary) -> list[Violation]:
     return [*puzzle_notes(out), *rows_left_out(cast(Any, record), out)]
 
 
-def test_equal_tasks_are_counted_and_named(tmp_path: Path) -> None:
+def test_equal_tasks_are_counted_and_named(tmp_path):
     task = arc_tasks.task(3)
     turned = {"test": task["test"], "train": task["train"][::-1]}
     other = {"test": task["test"], "train": task["train"][:1]}
@@ -395,7 +383,7 @@ def test_equal_tasks_are_counted_and_named(tmp_path: Path) -> None:
     assert noted(tmp_path / "out", summary) == [Violation("equal_tasks", SOURCES, found)]
 
 
-def test_without_equal_tasks_nothing_is_noted(tmp_path: Path) -> None:
+def test_without_equal_tasks_nothing_is_noted(tmp_path):
     source = arc_tasks.source(tmp_path / "arc")
     summary = build_arc(source, tmp_path / "out", ArcConfig(num_aug=2))
     assert summary.equal_tasks == 0 and summary.duplicates_removed >= 0
@@ -404,7 +392,7 @@ def test_without_equal_tasks_nothing_is_noted(tmp_path: Path) -> None:
     assert [note.law for note in puzzle_notes(tmp_path / "out")] == ["sources"]
 
 
-def test_the_one_equal_task_of_the_real_arc_is_named(tmp_path: Path) -> None:
+def test_the_one_equal_task_of_the_real_arc_is_named(tmp_path):
     source = tmp_path / "arc_agi"
     for name in ("training/40853293.json", "evaluation/070dd51e.json"):
         real = REAL_DATA / "puzzles" / "arc" / name
@@ -418,7 +406,7 @@ def test_the_one_equal_task_of_the_real_arc_is_named(tmp_path: Path) -> None:
     assert "training/40853293.json = arc_agi/evaluation/070dd51e.json" in note.found
 
 
-def test_repeated_rows_are_counted_and_the_first_of_each_file_is_named(tmp_path: Path) -> None:
+def test_repeated_rows_are_counted_and_the_first_of_each_file_is_named(tmp_path):
     pairs = sudokus.pairs(0, 6)
     train, test = pairs[:3], pairs[3:]
     source = sudokus.write_drop(
@@ -434,7 +422,7 @@ def test_repeated_rows_are_counted_and_the_first_of_each_file_is_named(tmp_path:
     assert noted(tmp_path / "out", summary) == [Violation("repeated_puzzles", SOURCES, found)]
 
 
-def test_ambiguous_rows_that_are_dropped_are_counted_and_named() -> None:
+def test_ambiguous_rows_that_are_dropped_are_counted_and_named():
     counts = {"ambiguous_dropped": 1, "first_ambiguous/drop/train.csv": 5}
     (note,) = rows_left_out(cast(Any, SimpleNamespace(counts=counts)), Path())
     assert note.law == "ambiguous_puzzles" and note.where == SOURCES
@@ -444,7 +432,7 @@ def test_ambiguous_rows_that_are_dropped_are_counted_and_named() -> None:
     )
 
 
-def test_the_first_repeat_of_a_bank_is_that_of_both_splits(tmp_path: Path) -> None:
+def test_the_first_repeat_of_a_bank_is_that_of_both_splits(tmp_path):
     lines = [question for question, _ in sudokus.pairs(0, 12)]
     (tmp_path / "bank").mkdir()
     for shift in range(6):  # the first repeat is one of either split
@@ -499,9 +487,7 @@ GROUPS = [3, 1, 4, 2]
 
 
 @pytest.mark.parametrize("rows_at_once", [1, 2, 3, 5, 100])
-def test_a_row_is_compared_with_the_first_of_its_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
-) -> None:
+def test_a_row_is_compared_with_the_first_of_its_group(tmp_path, monkeypatch, rows_at_once):
     monkeypatch.setattr(rows, "_BATCH_BYTES", rows_at_once * 6)
     folder = write(tmp_path, GROUPS)
     assert found(folder) == []
@@ -527,9 +513,7 @@ def test_a_row_is_compared_with_the_first_of_its_group(
         ("labels", 5, 1, "a label without loss"),
     ],
 )
-def test_each_rule_is_checked_in_every_row_of_a_group(
-    tmp_path: Path, field: str, column: int, token: int, what: str
-) -> None:
+def test_each_rule_is_checked_in_every_row_of_a_group(tmp_path, field, column, token, what):
     folder = write(tmp_path, GROUPS)
     for row in (2, 6, 9):
         change(folder, field, row, column, token)
@@ -538,7 +522,7 @@ def test_each_rule_is_checked_in_every_row_of_a_group(
     assert all(what in text for text in listed)
 
 
-def test_other_tokens_may_change(tmp_path: Path) -> None:
+def test_other_tokens_may_change(tmp_path):
     folder = write(tmp_path, GROUPS)
     change(folder, "labels", 2, 2, 5)
     change(folder, "inputs", 2, 2, 5)
@@ -547,13 +531,13 @@ def test_other_tokens_may_change(tmp_path: Path) -> None:
     assert found(folder, fixed=[0, 1])[0].count("a control field of the labels") == 1
 
 
-def test_no_label_is_without_loss_where_none_is_ignored(tmp_path: Path) -> None:
+def test_no_label_is_without_loss_where_none_is_ignored(tmp_path):
     folder = write(tmp_path, GROUPS, ignored=None)
     change(folder, "labels", 2, 3, 0)
     assert found(folder) == []
 
 
-def test_the_test_split_is_checked_too(tmp_path: Path) -> None:
+def test_the_test_split_is_checked_too(tmp_path):
     folder = write(tmp_path, GROUPS)
     (folder / "train/all__inputs.npy").replace(folder / "kept.npy")
     np.save(folder / "train/all__inputs.npy", np.load(folder / "kept.npy"))
@@ -564,7 +548,7 @@ def test_the_test_split_is_checked_too(tmp_path: Path) -> None:
     assert found(folder)[0].startswith("test/all__inputs.npy row 1: augmentation")
 
 
-def test_a_mask_is_the_same_as_its_positions(tmp_path: Path) -> None:
+def test_a_mask_is_the_same_as_its_positions(tmp_path):
     folder = write(tmp_path, GROUPS)
     change(folder, "inputs", 2, 0, 6)
     mask = np.array([True, False, False, False, False, False])
@@ -574,14 +558,14 @@ def test_a_mask_is_the_same_as_its_positions(tmp_path: Path) -> None:
             found(folder, fixed=wrong)
 
 
-def test_twenty_rows_are_named_and_the_rest_is_counted(tmp_path: Path) -> None:
+def test_twenty_rows_are_named_and_the_rest_is_counted(tmp_path):
     folder = write(tmp_path, [30])
     change(folder, "inputs", slice(3, 30), 0, 6)
     listed = found(folder)
     assert len(listed) == 21 and listed[-1].endswith("7 more rows like these")
 
 
-def test_a_dataset_that_cannot_be_read_is_one_violation(tmp_path: Path) -> None:
+def test_a_dataset_that_cannot_be_read_is_one_violation(tmp_path):
     folder = write(tmp_path, GROUPS)
     (folder / "train/all__inputs.npy").unlink()
     (listed,) = found(folder)

@@ -1,12 +1,9 @@
 """The laws of Domino name what was changed in a dataset."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -36,9 +33,7 @@ def found(folder: Path) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("augmentation", ["modular", "reversal"])
 @pytest.mark.parametrize("num_aug", [0, 2])
-def test_a_dataset_without_a_trace_may_have_modular_augmentations(
-    tmp_path: Path, augmentation: Literal["modular", "reversal"], num_aug: int
-) -> None:
+def test_a_dataset_without_a_trace_may_have_modular_augmentations(tmp_path, augmentation, num_aug):
     config = DominoConfig(num_games=60, num_aug=num_aug, augmentation=augmentation)
     build_domino(tmp_path / "out", config)
     shutil.rmtree(tmp_path / "out/trace")
@@ -52,7 +47,7 @@ def test_a_dataset_without_a_trace_may_have_modular_augmentations(
     assert found(tmp_path / "out") == [expected]
 
 
-def test_without_a_trace_a_source_may_be_another_one_but_for_an_offset(tmp_path: Path) -> None:
+def test_without_a_trace_a_source_may_be_another_one_but_for_an_offset(tmp_path):
     out = tmp_path / "out"
     build_domino(out, DominoConfig(num_games=60, num_aug=2, augmentation="modular"))
     shutil.rmtree(out / "trace")
@@ -65,12 +60,12 @@ def test_without_a_trace_a_source_may_be_another_one_but_for_an_offset(tmp_path:
     assert {law for law, _ in found(out)} <= {"left_before_right"}
 
 
-def test_a_broken_row_is_named_with_split_set_and_rule(copy: Path) -> None:
+def test_a_broken_row_is_named_with_split_set_and_rule(copy):
     change(copy, "test/all__labels.npy", lambda labels: labels.__setitem__((7, 30), 1))
     assert found(copy) == [("label_tail_not_zero", "test/all row 7")]
 
 
-def test_a_scenario_that_is_there_twice_is_named(copy: Path) -> None:
+def test_a_scenario_that_is_there_twice_is_named(copy):
     def double(values: np.ndarray) -> None:
         values[5] = values[3]
 
@@ -79,7 +74,7 @@ def test_a_scenario_that_is_there_twice_is_named(copy: Path) -> None:
     assert found(copy) == [("distinct", "test/all row 5")]
 
 
-def test_a_test_scenario_that_training_has_is_named(copy: Path) -> None:
+def test_a_test_scenario_that_training_has_is_named(copy):
     for field in ("inputs", "labels"):
         train = np.load(copy / f"train/all__{field}.npy")
 
@@ -92,7 +87,7 @@ def test_a_test_scenario_that_training_has_is_named(copy: Path) -> None:
     assert {law for law, _ in listed} <= {"leak", "left_before_right"}
 
 
-def test_an_augmentation_of_another_scenario_is_named(copy: Path) -> None:
+def test_an_augmentation_of_another_scenario_is_named(copy):
     for field in ("inputs", "labels"):
         test = np.load(copy / f"test/all__{field}.npy")
 
@@ -103,7 +98,7 @@ def test_an_augmentation_of_another_scenario_is_named(copy: Path) -> None:
     assert found(copy) == [("group", "train/all row 1")]
 
 
-def test_a_source_that_plays_on_the_right_what_fits_on_the_left_is_named(copy: Path) -> None:
+def test_a_source_that_plays_on_the_right_what_fits_on_the_left_is_named(copy):
     """Ends 1 and 2, and the heaviest tile of the hand has both."""
 
     def write_inputs(values: np.ndarray) -> None:
@@ -125,7 +120,7 @@ def test_a_source_that_plays_on_the_right_what_fits_on_the_left_is_named(copy: P
     assert found(copy) == []
 
 
-def test_a_double_alone_has_its_label_on_the_left_in_augmentations_too(tmp_path: Path) -> None:
+def test_a_double_alone_has_its_label_on_the_left_in_augmentations_too(tmp_path):
     out = tmp_path / "out"
     build_domino(out, DominoConfig(num_games=400, num_aug=3))
     assert found(out) == []
@@ -137,7 +132,7 @@ def test_a_double_alone_has_its_label_on_the_left_in_augmentations_too(tmp_path:
     assert found(out) == [("left_before_right", f"train/all row {double}")]
 
 
-def test_a_tile_that_fits_both_ends_may_be_on_the_right_after_a_turn(tmp_path: Path) -> None:
+def test_a_tile_that_fits_both_ends_may_be_on_the_right_after_a_turn(tmp_path):
     out = tmp_path / "out"
     build_domino(out, DominoConfig(num_games=2000, num_aug=3))
     assert found(out) == []
@@ -148,9 +143,7 @@ def test_a_tile_that_fits_both_ends_may_be_on_the_right_after_a_turn(tmp_path: P
     assert turned.any() and not (turned & ~is_added).any()
 
 
-def test_rules_that_an_offset_breaks_hold_for_the_sources_of_a_modular_dataset(
-    tmp_path: Path,
-) -> None:
+def test_rules_that_an_offset_breaks_hold_for_the_sources_of_a_modular_dataset(tmp_path):
     out = tmp_path / "out"
     build_domino(out, DominoConfig(num_games=60, num_aug=3, augmentation="modular"))
     assert found(out) == []
@@ -164,7 +157,7 @@ def test_rules_that_an_offset_breaks_hold_for_the_sources_of_a_modular_dataset(
     assert {law for law, _ in found(out)} >= {"tile_not_low_high", "label_not_heaviest"}
 
 
-def test_rows_of_another_length_and_missing_files_are_named(copy: Path) -> None:
+def test_rows_of_another_length_and_missing_files_are_named(copy):
     for field in ("inputs", "labels"):
         path = copy / f"test/all__{field}.npy"
         np.save(path, np.load(path)[:2, :70])
@@ -178,7 +171,7 @@ def test_rows_of_another_length_and_missing_files_are_named(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [-5, 10**6])
-def test_damaged_indices_are_left_to_the_contract(copy: Path, value: int) -> None:
+def test_damaged_indices_are_left_to_the_contract(copy, value):
     change(copy, "train/all__group_indices.npy", lambda index: index.__setitem__(3, value))
     change(copy, "train/all__puzzle_indices.npy", lambda index: index.__setitem__(5, value))
     assert found(copy) == []

@@ -1,7 +1,5 @@
 """What breaks the rules of grids and of mazes is found, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -92,16 +90,14 @@ def _renamed(folder: Path) -> None:
         (_json("trace/sources.json", identifiers=False), "identifier", "must hold <blank> alone"),
     ],
 )
-def test_what_breaks_a_rule_is_found(
-    copy: Path, change: Callable[[Path], object], law: str, place: str
-) -> None:
+def test_what_breaks_a_rule_is_found(copy, change, law, place):
     assert list(grid_laws(copy)) == []
     change(copy)
     found = list(grid_laws(copy))
     assert any(each.law == law and place in str(each) for each in found), list(map(str, found))
 
 
-def test_padding_within_a_grid_is_no_finding_where_a_cell_may_be_padding(tmp_path: Path) -> None:
+def test_padding_within_a_grid_is_no_finding_where_a_cell_may_be_padding(tmp_path):
     row = {"input": ["a.b", "..a"], "output": [".b"]}
     source = grids.write(tmp_path / "mine/train.jsonl", [row])
     grids.write(source / "test.jsonl", [{"input": ["ab"], "output": ["b"]}])
@@ -109,13 +105,13 @@ def test_padding_within_a_grid_is_no_finding_where_a_cell_may_be_padding(tmp_pat
     assert list(grid_laws(tmp_path / "out")) == []
 
 
-def test_the_laws_of_the_trace_know_groups_of_several_sources(copy: Path) -> None:
+def test_the_laws_of_the_trace_know_groups_of_several_sources(copy):
     assert list(trace_laws(copy)) == []
     _set("trace/train/all", (9, 1), 7)(copy)  # a symmetry of the second puzzle of its group
     assert "row 9" in str(next(iter(trace_laws(copy))))
 
 
-def test_a_group_of_another_kind_has_one_source(copy: Path) -> None:
+def test_a_group_of_another_kind_has_one_source(copy):
     path = copy / "trace/sources.json"
     path.write_text(path.read_text().replace('"kind": "grid"', '"kind": "maze"'))
     assert "begins with draw 0" in " ".join(map(str, trace_laws(copy)))
@@ -140,7 +136,7 @@ def found(folder: Path) -> list[tuple[str, str]]:
     return [(violation.law, violation.where) for violation in maze_laws(folder)]
 
 
-def test_a_broken_row_is_named_with_split_set_and_rule(maze_copy: Path) -> None:
+def test_a_broken_row_is_named_with_split_set_and_rule(maze_copy):
     def add_start(inputs: np.ndarray) -> None:
         inputs[4, np.flatnonzero(inputs[4] == 1)[0]] = 3
 
@@ -153,9 +149,7 @@ def test_a_broken_row_is_named_with_split_set_and_rule(maze_copy: Path) -> None:
 
 @pytest.mark.parametrize("field", ["inputs", "labels"])
 @pytest.mark.parametrize("symmetry", [1, 7])
-def test_a_symmetry_that_differs_in_one_token_is_named(
-    maze_copy: Path, field: str, symmetry: int
-) -> None:
+def test_a_symmetry_that_differs_in_one_token_is_named(maze_copy, field, symmetry):
     row = 3 * 8 + symmetry
 
     def differ(tokens: np.ndarray) -> None:
@@ -165,7 +159,7 @@ def test_a_symmetry_that_differs_in_one_token_is_named(
     assert found(maze_copy) == [("group", f"train/all row {row}")]
 
 
-def test_symmetries_in_another_order_are_named(maze_copy: Path) -> None:
+def test_symmetries_in_another_order_are_named(maze_copy):
     def exchange(values: np.ndarray) -> None:
         values[[1, 3]] = values[[3, 1]]
 
@@ -174,7 +168,7 @@ def test_symmetries_in_another_order_are_named(maze_copy: Path) -> None:
     assert found(maze_copy) == [("group", "train/all row 1"), ("group", "train/all row 3")]
 
 
-def test_a_maze_that_is_there_twice_or_in_both_splits_is_named(maze_copy: Path) -> None:
+def test_a_maze_that_is_there_twice_or_in_both_splits_is_named(maze_copy):
     for field in ("inputs", "labels"):
         turned = np.load(maze_copy / f"train/all__{field}.npy")[8 + 5]
 
@@ -186,14 +180,14 @@ def test_a_maze_that_is_there_twice_or_in_both_splits_is_named(maze_copy: Path) 
     assert found(maze_copy) == [("distinct", "test/all row 9"), ("leak", "test/all row 20")]
 
 
-def test_groups_of_another_size_and_other_draws_are_named(maze_copy: Path) -> None:
+def test_groups_of_another_size_and_other_draws_are_named(maze_copy):
     change(maze_copy, "trace/train/all.npy", lambda origins: origins.__setitem__((9, 2), 0))
     assert found(maze_copy) == [("group", "trace/train/all.npy")]
     change(maze_copy, "train/all__group_indices.npy", lambda index: index.__setitem__(1, 7))
     assert found(maze_copy) == [("group", "train/all__group_indices.npy")]
 
 
-def test_rows_of_no_square_and_missing_files_are_named(maze_copy: Path) -> None:
+def test_rows_of_no_square_and_missing_files_are_named(maze_copy):
     for field in ("inputs", "labels"):
         path = maze_copy / f"test/all__{field}.npy"
         np.save(path, np.load(path)[:, :48])
@@ -202,7 +196,7 @@ def test_rows_of_no_square_and_missing_files_are_named(maze_copy: Path) -> None:
     assert [law for law, _ in found(maze_copy)] == ["readable"]
 
 
-def test_no_groups_of_eight_are_asked_for_without_augmentation(mazes: Path, tmp_path: Path) -> None:
+def test_no_groups_of_eight_are_asked_for_without_augmentation(mazes, tmp_path):
     out = tmp_path / "out"
     build_maze(mazes.parent / "drop", out, MazeConfig(dtype="uint8"))
     assert found(out) == []

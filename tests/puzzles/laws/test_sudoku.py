@@ -1,7 +1,5 @@
 """Laws of Sudoku datasets: each finds the damage that it is for, in the row where it is."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -62,9 +60,7 @@ def _clue(name: str, row: int, blank: bool = False) -> Callable[[Arrays], int]:
 
 @pytest.mark.parametrize("token", [0, 11, -1])
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_tokens_outside_of_the_vocabulary_are_found(
-    built: Path, tmp_path: Path, token: int, dtype: str
-) -> None:
+def test_tokens_outside_of_the_vocabulary_are_found(built, tmp_path, token, dtype):
     def damage(arrays: Arrays) -> None:
         for name, row, cell in (("test/labels", 2, 40), ("train/inputs", 39, 80)):
             arrays[name] = arrays[name].astype(dtype)
@@ -110,13 +106,11 @@ def _shorter(arrays: Arrays) -> None:
         (_shorter, {("seq_len_mismatch", "test/all")}),
     ],
 )
-def test_damage_is_found_by_its_law_alone(
-    built: Path, tmp_path: Path, damage: Callable[[Arrays], None], expected: set[tuple[str, str]]
-) -> None:
+def test_damage_is_found_by_its_law_alone(built, tmp_path, damage, expected):
     assert _found(_copy(built, tmp_path, damage)) == expected
 
 
-def test_a_repeated_digit_is_found_in_row_column_and_box(built: Path, tmp_path: Path) -> None:
+def test_a_repeated_digit_is_found_in_row_column_and_box(built, tmp_path):
     def damage(arrays: Arrays) -> None:
         labels, inputs = arrays["train/labels"][6], arrays["train/inputs"][6]
         cell = next(k for k in range(27, 81) if inputs[k] == 1)
@@ -133,7 +127,7 @@ def test_a_repeated_digit_is_found_in_row_column_and_box(built: Path, tmp_path: 
     }
 
 
-def test_exchanged_rows_are_found_in_columns_and_boxes_alone(built: Path, tmp_path: Path) -> None:
+def test_exchanged_rows_are_found_in_columns_and_boxes_alone(built, tmp_path):
     def damage(arrays: Arrays) -> None:
         grid = arrays["test/labels"][1].reshape(9, 9)
         grid[[2, 3]] = grid[[3, 2]]
@@ -145,7 +139,7 @@ def test_exchanged_rows_are_found_in_columns_and_boxes_alone(built: Path, tmp_pa
     }
 
 
-def test_a_source_with_two_solutions_is_found(built: Path, tmp_path: Path) -> None:
+def test_a_source_with_two_solutions_is_found(built, tmp_path):
     def damage(arrays: Arrays) -> None:
         arrays["test/inputs"][3] = 1
 
@@ -157,7 +151,7 @@ def test_a_source_with_two_solutions_is_found(built: Path, tmp_path: Path) -> No
     assert _found(out) == set()
 
 
-def test_the_origins_are_left_to_the_law_of_the_trace(built: Path, tmp_path: Path) -> None:
+def test_the_origins_are_left_to_the_law_of_the_trace(built, tmp_path):
     def damage(arrays: Arrays) -> None:
         arrays["train/origins"][4, 2] = 1
         arrays["train/origins"][5, 1] += 1
@@ -173,9 +167,7 @@ def test_the_origins_are_left_to_the_law_of_the_trace(built: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("together", [1, 4, 4096])
-def test_rows_are_compared_with_a_source_in_an_earlier_batch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
-) -> None:
+def test_rows_are_compared_with_a_source_in_an_earlier_batch(tmp_path, monkeypatch, together):
     drop = sudoku.write_drop(tmp_path / "drop", PAIRS[:3], PAIRS[10:])
     build_sudoku(drop, tmp_path / "out", SudokuConfig(num_aug=9))
     monkeypatch.setattr("gristmill.puzzles.laws.sudoku._TOGETHER", together)
@@ -185,7 +177,7 @@ def test_rows_are_compared_with_a_source_in_an_earlier_batch(
     }
 
 
-def test_another_encoding_and_names_are_found(built: Path, tmp_path: Path) -> None:
+def test_another_encoding_and_names_are_found(built, tmp_path):
     out = _copy(built, tmp_path)
     metadata = json.loads((out / "train/dataset.json").read_text())
     metadata |= {"ignore_label_id": 3, "vocab_size": 16}
@@ -203,7 +195,7 @@ def test_another_encoding_and_names_are_found(built: Path, tmp_path: Path) -> No
     }
 
 
-def test_a_damaged_file_is_found(built: Path, tmp_path: Path) -> None:
+def test_a_damaged_file_is_found(built, tmp_path):
     out = _copy(built, tmp_path)
     (out / "trace/sources.json").write_text("x")
     assert {law for law, _ in _found(out)} == {"readable"}

@@ -1,7 +1,5 @@
 """Laws in threads: the findings, their texts and their order are those of one thread."""
 
-from __future__ import annotations
-
 import os
 import re
 import threading
@@ -66,9 +64,7 @@ def _damage(out: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_bytes_and_findings_are_equal_at_any_number_of_workers(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes_and_findings_are_equal_at_any_number_of_workers(kind, tmp_path, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     expected = _built(kind, tmp_path / "w1", 1)
     for workers in (0, 3):
@@ -84,9 +80,7 @@ def test_bytes_and_findings_are_equal_at_any_number_of_workers(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(kind, tmp_path, monkeypatch):
     store = PartStore(tmp_path / "parts")
     small = [_built(kind, tmp_path / name, 1, store) for name in ("stored", "again")]
     assert len(list(store.folder.glob("*.part"))) > 2
@@ -96,9 +90,7 @@ def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(
 
 @pytest.mark.parametrize("split", ["train", "test"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_split_without_an_example_is_a_finding_and_no_crash(
-    kind: str, split: str, tmp_path: Path
-) -> None:
+def test_a_split_without_an_example_is_a_finding_and_no_crash(kind, split, tmp_path):
     _built(kind, tmp_path / "built", 1)
     folder = tmp_path / "built/out"
     for field, kept in (
@@ -115,9 +107,7 @@ def test_a_split_without_an_example_is_a_finding_and_no_crash(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_findings_of_a_law_are_counted_and_what_cannot_be_read_is_one(
-    kind: str, tmp_path: Path
-) -> None:
+def test_many_findings_of_a_law_are_counted_and_what_cannot_be_read_is_one(kind, tmp_path):
     _built(kind, tmp_path / "built", 1)
     folder = tmp_path / "built/out"
     of_asset = families.kind_of_asset(f"puzzles/{kind}")
@@ -136,7 +126,7 @@ def test_many_findings_of_a_law_are_counted_and_what_cannot_be_read_is_one(
     assert [each.law for each in law.check(Subject(folder))][-1:] == ["readable"]
 
 
-def test_batches_are_looked_at_by_as_many_threads_in_order(tmp_path: Path) -> None:
+def test_batches_are_looked_at_by_as_many_threads_in_order(tmp_path):
     _built("domino", tmp_path / "games", 1)
     names: set[str] = set()
     together = threading.Barrier(3, timeout=60)
@@ -153,7 +143,7 @@ def test_batches_are_looked_at_by_as_many_threads_in_order(tmp_path: Path) -> No
     assert len(names) == 3
 
 
-def test_an_error_in_a_thread_is_the_error_of_the_law(tmp_path: Path) -> None:
+def test_an_error_in_a_thread_is_the_error_of_the_law(tmp_path):
     _built("domino", tmp_path / "games", 1)
 
     def look(rows: Rows) -> int:
@@ -168,7 +158,7 @@ def test_an_error_in_a_thread_is_the_error_of_the_law(tmp_path: Path) -> None:
         next(found)
 
 
-def test_a_file_that_becomes_shorter_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_becomes_shorter_is_refused(tmp_path):
     tokens = np.arange(400, dtype=np.int32).reshape(40, 10)
     path = tmp_path / "tokens.npy"
     np.save(path, tokens)
@@ -183,9 +173,7 @@ def test_a_file_that_becomes_shorter_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "expected"), [(0, 0), (1, 1), (3, 3), (500, 4), (None, 1), ("2", 1), (True, 1)]
 )
-def test_the_workers_of_the_config_are_those_of_the_laws(
-    asked: object, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_workers_of_the_config_are_those_of_the_laws(asked, expected, tmp_path, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     subject = Subject(tmp_path, config={"workers": asked})
     assert _dataset(subject).workers == expected

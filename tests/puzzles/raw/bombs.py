@@ -1,7 +1,5 @@
 """Reads hostile puzzle files in a process with 1 GB of address space."""
 
-from __future__ import annotations
-
 import resource
 import sys
 import time

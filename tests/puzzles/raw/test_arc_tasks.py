@@ -1,7 +1,5 @@
 """ARC tasks: which files, and what a file must hold."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess
@@ -36,7 +34,7 @@ def parsed(value: Any, name: str = "training/x.json") -> Any:
     return parse_task(text.encode(), Path("drop"), name)
 
 
-def test_a_task_is_read_in_the_order_of_its_keys() -> None:
+def test_a_task_is_read_in_the_order_of_its_keys():
     other = {"input": [[5]], "output": [[6, 7]]}
     task = parsed({"test": [other], "train": [PAIR, PAIR]}, "evaluation/ab.c.json")
     assert task.base == "ab.c" and task.path == Path("drop/evaluation/ab.c.json")
@@ -49,13 +47,13 @@ def test_a_task_is_read_in_the_order_of_its_keys() -> None:
     assert task.sha256 == hashlib.sha256(text).hexdigest()
 
 
-def test_only_evaluation_has_pairs_of_the_test_split() -> None:
+def test_only_evaluation_has_pairs_of_the_test_split():
     task = parsed(TASK, "evaluations/x.json")
     assert not task.is_evaluation
     assert task.numbers("train") == (0, 1) and task.numbers("test") == ()
 
 
-def test_a_byte_order_mark_and_an_ending_in_capitals_change_no_task() -> None:
+def test_a_byte_order_mark_and_an_ending_in_capitals_change_no_task():
     octets = json.dumps(TASK, indent=1).replace("\n", "\r").encode()
     plain, marked = (
         parse_task(text, Path("drop"), "training/x.JSON")
@@ -68,17 +66,17 @@ def test_a_byte_order_mark_and_an_ending_in_capitals_change_no_task() -> None:
         parse_task(json.dumps(TASK).encode("utf-16"), Path("drop"), "training/x.json")
 
 
-def test_a_name_takes_the_place_of_the_stem() -> None:
+def test_a_name_takes_the_place_of_the_stem():
     assert parsed({**TASK, "name": "other"}).base == "other"
 
 
-def test_an_id_of_the_source_may_have_what_ids_of_augmentations_are_made_with() -> None:
+def test_an_id_of_the_source_may_have_what_ids_of_augmentations_are_made_with():
     task = parsed(TASK, "training/1d_fill_0.json")
     assert (task.base, task.task) == ("1d-fill-0", "1d_fill_0")
     assert parsed({**TASK, "name": "00d62c1b"}).task == "00d62c1b"
 
 
-def test_other_folders_may_have_the_test_split_or_be_left_out(tmp_path: Path) -> None:
+def test_other_folders_may_have_the_test_split_or_be_left_out(tmp_path):
     for name in ("training/a.json", "evaluation/b.json", "evaluation2/c.json"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(json.dumps(TASK))
@@ -149,13 +147,13 @@ def _with(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         ({**TASK, "name": 7}, "name 7"),
     ],
 )
-def test_what_is_no_task_is_refused(value: Any, rule: str) -> None:
+def test_what_is_no_task_is_refused(value, rule):
     with pytest.raises(BadInput, match=r"drop/training/x\.json: ") as refused:
         parsed(value)
     assert rule in str(refused.value)
 
 
-def test_the_tasks_of_a_source_come_in_the_order_of_their_paths(tmp_path: Path) -> None:
+def test_the_tasks_of_a_source_come_in_the_order_of_their_paths(tmp_path):
     source = arc_tasks.source(tmp_path / "arc")
     (source / "LICENSE").write_text("free")
     (source / "training" / "notes.txt").write_text("no task")
@@ -170,7 +168,7 @@ def test_the_tasks_of_a_source_come_in_the_order_of_their_paths(tmp_path: Path) 
     assert [task.base for task in tasks] == ["bb", "named-cc", "wide", "aa", "one"]
 
 
-def test_a_real_task_takes_the_place_of_all_tasks_of_a_sample(tmp_path: Path) -> None:
+def test_a_real_task_takes_the_place_of_all_tasks_of_a_sample(tmp_path):
     for name in ("training/a.json", "evaluation/b.json"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(json.dumps(TASK))
@@ -180,7 +178,7 @@ def test_a_real_task_takes_the_place_of_all_tasks_of_a_sample(tmp_path: Path) ->
     assert [task.base for task in read_tasks(tmp_path)] == ["c"]
 
 
-def test_links_are_followed_where_they_are_allowed_only(tmp_path: Path) -> None:
+def test_links_are_followed_where_they_are_allowed_only(tmp_path):
     source = tmp_path / "arc"
     arc_tasks.write(source, {"training/a": TASK})
     arc_tasks.write(tmp_path, {"kept/b": TASK})
@@ -191,7 +189,7 @@ def test_links_are_followed_where_they_are_allowed_only(tmp_path: Path) -> None:
     assert [task.base for task in read_tasks(source, links)] == ["a", "b"]
 
 
-def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_is_refused(tmp_path):
     arc_tasks.write(tmp_path, {"training/a": TASK})
     with (tmp_path / "training" / "a.json").open("ab") as file:
         file.truncate((16 << 20) + 1)
@@ -210,7 +208,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
         '"[' * 20,
     ],
 )
-def test_a_text_that_is_nested_too_deep_is_refused(text: str) -> None:
+def test_a_text_that_is_nested_too_deep_is_refused(text):
     with pytest.raises(BadInput, match=r"nested deeper than 8|not JSON|must hold an object"):
         parsed(text)
     if text.endswith("]") or text.endswith("}"):
@@ -218,12 +216,12 @@ def test_a_text_that_is_nested_too_deep_is_refused(text: str) -> None:
             parsed(text)
 
 
-def test_brackets_and_backslashes_in_a_name_do_not_count_as_nesting() -> None:
+def test_brackets_and_backslashes_in_a_name_do_not_count_as_nesting():
     assert parsed({**TASK, "name": "[[[[[[[[[[{"}).base == "[[[[[[[[[[{"
     assert parsed({**TASK, "name": 'a"]\\'}).base == 'a"]\\'
 
 
-def test_a_linked_folder_of_tasks_is_refused(tmp_path: Path) -> None:
+def test_a_linked_folder_of_tasks_is_refused(tmp_path):
     source = tmp_path / "source"
     (source / "training").mkdir(parents=True)
     elsewhere = tmp_path / "elsewhere"
@@ -233,7 +231,7 @@ def test_a_linked_folder_of_tasks_is_refused(tmp_path: Path) -> None:
         read_tasks(source)
 
 
-def test_a_task_has_up_to_100_pairs_in_both_lists_together() -> None:
+def test_a_task_has_up_to_100_pairs_in_both_lists_together():
     assert MOST_PAIRS == 100
     task = parsed({"train": [PAIR] * 99, "test": [PAIR]})
     assert len(task.pairs) == 100 and task.numbers("train") == tuple(range(100))
@@ -256,8 +254,8 @@ def test_a_task_has_up_to_100_pairs_in_both_lists_together() -> None:
     ],
 )
 def test_a_source_with_a_file_that_would_be_passed_over_or_without_tasks_is_refused(
-    tmp_path: Path, tasks: list[str], name: str, rule: str
-) -> None:
+    tmp_path, tasks, name, rule
+):
     arc_tasks.write(tmp_path, dict.fromkeys(tasks, TASK))
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("{}")
@@ -266,7 +264,7 @@ def test_a_source_with_a_file_that_would_be_passed_over_or_without_tasks_is_refu
 
 
 @pytest.mark.parametrize("folder", ["Evaluation", "EVALUATION"])
-def test_a_folder_that_is_nearly_named_evaluation_is_refused(folder: str, tmp_path: Path) -> None:
+def test_a_folder_that_is_nearly_named_evaluation_is_refused(folder, tmp_path):
     arc_tasks.write(tmp_path, {"evaluation/a": TASK, "evaluations/b": TASK})
     assert [task.is_evaluation for task in read_tasks(tmp_path)] == [True, False]
     arc_tasks.write(tmp_path, {f"{folder}/c": TASK})
@@ -274,7 +272,7 @@ def test_a_folder_that_is_nearly_named_evaluation_is_refused(folder: str, tmp_pa
         read_tasks(tmp_path)
 
 
-def test_a_task_of_too_many_values_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+def test_a_task_of_too_many_values_is_refused_before_it_is_parsed(tmp_path):
     octets = b'{"train":[' + b"{}," * (1 << 17) + b"{}]}"
     with pytest.raises(BadInput, match="more than 262,144 values"):
         parse_task(octets, tmp_path, "training/t.json")
@@ -284,7 +282,7 @@ def test_a_task_of_too_many_values_is_refused_before_it_is_parsed(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_hostile_puzzle_files_are_refused_in_bounded_memory(tmp_path: Path) -> None:
+def test_hostile_puzzle_files_are_refused_in_bounded_memory(tmp_path):
     bombs.write(tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "tests.puzzles.raw.bombs", str(tmp_path)],
@@ -323,7 +321,7 @@ def plain(task: ArcTask) -> list[Any]:
     return [[before.tolist(), after.tolist()] for before, after in task.pairs]
 
 
-def test_the_tasks_of_two_files_are_those_of_a_file_each(tmp_path: Path) -> None:
+def test_the_tasks_of_two_files_are_those_of_a_file_each(tmp_path):
     source = write(write(tmp_path, "training", TASKS), "evaluation", {"bb": arc_tasks.task(3)})
     (source / "sample_submission.json").write_text('{"bb": [{"attempt_1": [[0]]}]}')
     found = {task.base: task for task in read_tasks(source)}
@@ -341,7 +339,7 @@ def test_the_tasks_of_two_files_are_those_of_a_file_each(tmp_path: Path) -> None
     assert found["bb"].is_evaluation and found["bb"].numbers("test") == (2,)
 
 
-def test_a_byte_order_mark_is_skipped_and_utf_16_is_refused(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped_and_utf_16_is_refused(tmp_path):
     source = write(tmp_path, "evaluation", TASKS)
     plainly = [plain(task) for task in read_tasks(source)]
     paths = sorted(source.glob("*.json"))
@@ -356,7 +354,7 @@ def test_a_byte_order_mark_is_skipped_and_utf_16_is_refused(tmp_path: Path) -> N
         read_tasks(source)
 
 
-def test_subsets_are_chosen_and_the_hidden_one_is_left_out(tmp_path: Path) -> None:
+def test_subsets_are_chosen_and_the_hidden_one_is_left_out(tmp_path):
     write(write(tmp_path, "training2", TASKS, ""), "evaluation2", {"bb": arc_tasks.task(3)}, "x-")
     (tmp_path / "arc-agi_test_challenges.json").write_text("{}")
     names = [path.name for path in tmp_path.iterdir()]
@@ -398,8 +396,8 @@ ONE = {"train": [{"input": GRID, "output": GRID}], "test": [{"input": GRID}]}
     ],
 )
 def test_a_task_without_its_outputs_never_becomes_a_grid(
-    tmp_path: Path, challenges: Any, solutions: Any, file: str, rule: str
-) -> None:
+    tmp_path, challenges, solutions, file, rule
+):
     for role, value in (("challenges", challenges), ("solutions", solutions)):
         text = value if isinstance(value, str) else json.dumps(value)
         (tmp_path / f"arc_training_{role}.json").write_text(text)

@@ -1,7 +1,5 @@
 """Which files of a repository of puzzles become a drop."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -18,7 +16,7 @@ from gristmill.puzzles.raw.arc_tasks import read_tasks
 from gristmill.puzzles.raw.drops import account, proposal, source_files, tasks_in
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from tests.hub_server import COMMIT, Hub, server
+from tests.hub_server import COMMIT, server
 from tests.paths import REAL_DATA
 from tests.puzzles import arc_tasks
 from tests.puzzles.raw.test_arc_tasks import TASKS, plain
@@ -30,7 +28,7 @@ __all__ = ["server"]  # a fixture
 MAZES = "sapientinc/maze-30x30-hard-1k"
 
 
-def test_the_two_tables_are_reached_and_a_repository_without_one_is_refused(server: Hub) -> None:
+def test_the_two_tables_are_reached_and_a_repository_without_one_is_refused(server):
     tables = {"train.csv": b"x" * 3000, "test.csv": b"x", "data/train.csv": b"x", "a.md": b"x"}
     server.repositories[MAZES] = tables
     place = hub.reached(MAZES, endpoint=server.address)
@@ -41,7 +39,7 @@ def test_the_two_tables_are_reached_and_a_repository_without_one_is_refused(serv
         hub.reached(MAZES, endpoint=server.address)
 
 
-def test_every_drop_that_can_be_fetched_has_a_recipe() -> None:
+def test_every_drop_that_can_be_fetched_has_a_recipe():
     sources = {source for recipe in BUILT_IN.values() for source in recipe.sources}
     assert set(hub.SOURCES) <= sources
 
@@ -68,7 +66,7 @@ FORMS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_the_cure_makes_the_tasks(name: str, tmp_path: Path) -> None:
+def test_the_cure_makes_the_tasks(name, tmp_path):
     drop = tmp_path / "own"
     drop.mkdir()
     (drop / name).write_text(FORMS[name])
@@ -96,7 +94,7 @@ def test_the_cure_makes_the_tasks(name: str, tmp_path: Path) -> None:
         {"input_ids": [[1, 5]], "image": [[[1, 2, 3]]]},
     ],
 )
-def test_other_grids_are_no_tasks(value: Any, tmp_path: Path) -> None:
+def test_other_grids_are_no_tasks(value, tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps(value))
     assert tasks_in(tmp_path, {"a.jsonl": 1}, REFUSE_LINKS) is None
 
@@ -118,7 +116,7 @@ def names_of(kind: str, folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in source_files(kind, folder)]
 
 
-def test_tasks_are_in_folders_one_level_below_a_source(tmp_path: Path) -> None:
+def test_tasks_are_in_folders_one_level_below_a_source(tmp_path):
     folder = laid(
         tmp_path / "arc",
         "training/b.json",
@@ -136,12 +134,12 @@ def test_tasks_are_in_folders_one_level_below_a_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sudoku", "maze"])
-def test_puzzles_are_in_tables_in_the_source_itself(kind: str, tmp_path: Path) -> None:
+def test_puzzles_are_in_tables_in_the_source_itself(kind, tmp_path):
     folder = laid(tmp_path / "bank", "train.csv", "easy.txt", "LICENSE", "more/test.csv", ".s.csv")
     assert names_of(kind, folder) == ["easy.txt", "train.csv"]
 
 
-def test_a_link_with_the_name_of_a_task_is_refused_or_followed(tmp_path: Path) -> None:
+def test_a_link_with_the_name_of_a_task_is_refused_or_followed(tmp_path):
     folder = laid(tmp_path / "arc", "training/a.json")
     other = laid(tmp_path / "other", "b.json") / "b.json"
     (folder / "training" / "b.json").symlink_to(other)
@@ -151,7 +149,7 @@ def test_a_link_with_the_name_of_a_task_is_refused_or_followed(tmp_path: Path) -
     assert len(source_files("arc", folder, links)) == 2
 
 
-def test_the_account_of_tasks_names_every_file(tmp_path: Path) -> None:
+def test_the_account_of_tasks_names_every_file(tmp_path):
     drop = tmp_path / "mine"
     arc_tasks.write(drop, {"training/a": TASK, "evaluation/b": TASK})
     (drop / "evaluation" / "b.json").rename(drop / "evaluation" / "b.JSON")
@@ -169,7 +167,7 @@ def test_the_account_of_tasks_names_every_file(tmp_path: Path) -> None:
     assert refusal(account, drop) is None
 
 
-def test_a_recipe_says_which_folders_of_a_drop_are_read(tmp_path: Path) -> None:
+def test_a_recipe_says_which_folders_of_a_drop_are_read(tmp_path):
     drop = tmp_path / "concept_arc"
     arc_tasks.write(drop, {"corpus/Center/a": TASK, "MinimalTasks/b": TASK})
     found = account(drop)  # the built-in recipe reads concept_arc/corpus
@@ -189,7 +187,7 @@ def test_a_recipe_says_which_folders_of_a_drop_are_read(tmp_path: Path) -> None:
         account(tmp_path / "arc_agi_2")
 
 
-def test_the_account_of_tables_names_what_is_read_in_their_place(tmp_path: Path) -> None:
+def test_the_account_of_tables_names_what_is_read_in_their_place(tmp_path):
     drop = laid(tmp_path / "mine", "bank.txt", "README.txt", "valid.csv", "more/train.csv")
     for name in ("TRAIN.csv", "test.CSV"):
         (drop / name).write_text(TABLE + "x\n")
@@ -207,7 +205,7 @@ def test_the_account_of_tables_names_what_is_read_in_their_place(tmp_path: Path)
     assert maze.left_out["more/"] == "no recipe reads this folder"
 
 
-def test_the_account_of_banks_takes_capitals_and_a_byte_order_mark(tmp_path: Path) -> None:
+def test_the_account_of_banks_takes_capitals_and_a_byte_order_mark(tmp_path):
     drop = laid(tmp_path / "mine", "LICENSE.TXT")
     (drop / "easy.TXT").write_bytes(b"\xef\xbb\xbf" + BOARD.encode() + b"\r\n")
     assert account(drop).taken == {"": ["easy.TXT"]}
@@ -238,9 +236,7 @@ def test_the_account_of_banks_takes_capitals_and_a_byte_order_mark(tmp_path: Pat
         ("bank.txt", f"{BOARD}\r{BOARD}\r", "bank.txt:1: has line ends of one carriage return"),
     ],
 )
-def test_what_no_recipe_can_read_is_refused_by_the_name_of_its_form(
-    tmp_path: Path, name: str, text: str, said: str
-) -> None:
+def test_what_no_recipe_can_read_is_refused_by_the_name_of_its_form(tmp_path, name, text, said):
     drop = laid(tmp_path / "mine", name)
     (drop / name).write_text(json.dumps(TASK) if text == "TASK" else text, newline="")
     with pytest.raises(BadInput) as raised:
@@ -249,7 +245,7 @@ def test_what_no_recipe_can_read_is_refused_by_the_name_of_its_form(
     assert refusal(account, drop) == str(raised.value)
 
 
-def test_an_empty_task_beside_others_refuses_the_drop(tmp_path: Path) -> None:
+def test_an_empty_task_beside_others_refuses_the_drop(tmp_path):
     drop = tmp_path / "mine"
     arc_tasks.write(drop, {"training/a": TASK, "training/b": TASK})
     (drop / "training" / "b.json").write_bytes(b"")
@@ -257,7 +253,7 @@ def test_an_empty_task_beside_others_refuses_the_drop(tmp_path: Path) -> None:
         account(drop)
 
 
-def test_a_link_anywhere_in_a_drop_refuses_it(tmp_path: Path) -> None:
+def test_a_link_anywhere_in_a_drop_refuses_it(tmp_path):
     drop = tmp_path / "mine"
     arc_tasks.write(drop, {"training/a": TASK})
     (drop / "LICENSE").symlink_to(drop / "training" / "a.json")
@@ -266,7 +262,7 @@ def test_a_link_anywhere_in_a_drop_refuses_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not REAL_DATA.exists(), reason="needs the real drops")
-def test_the_real_drops_are_taken_or_named() -> None:
+def test_the_real_drops_are_taken_or_named():
     taken = {
         name: len(account(REAL_DATA / "puzzles" / name).taken[""])
         for name in (
@@ -279,7 +275,7 @@ def test_the_real_drops_are_taken_or_named() -> None:
     assert "is built already" in str(refusal(account, REAL_DATA / "puzzles" / "maze_hrm_built"))
 
 
-def test_keys_of_a_task_that_nothing_reads_are_named(tmp_path: Path) -> None:
+def test_keys_of_a_task_that_nothing_reads_are_named(tmp_path):
     drop = tmp_path / "own"
     for name, more in (("training/a", {"uuid": "7"}), ("evaluation/b", {"level": 3})):
         (drop / name).parent.mkdir(parents=True)
@@ -298,9 +294,7 @@ def test_keys_of_a_task_that_nothing_reads_are_named(tmp_path: Path) -> None:
         (("train.csv", "test.csv"), ""),
     ],
 )
-def test_files_that_are_named_as_tests_and_divided_are_noted(
-    names: tuple[str, ...], noted: str, tmp_path: Path
-) -> None:
+def test_files_that_are_named_as_tests_and_divided_are_noted(names, noted, tmp_path):
     for name in names:
         (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "own" / name).write_text(f"question,answer\n{'.' * 81},{'1' * 81}\n")
@@ -308,9 +302,7 @@ def test_files_that_are_named_as_tests_and_divided_are_noted(
     assert account(tmp_path / "own").notes == ([f"{rule} in one folder are splits"] * bool(noted))
 
 
-def test_a_source_that_is_a_file_and_a_folder_without_the_subsets_are_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_source_that_is_a_file_and_a_folder_without_the_subsets_are_refused(tmp_path):
     path = tmp_path / "own/training/a.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(TASK))
@@ -322,7 +314,7 @@ def test_a_source_that_is_a_file_and_a_folder_without_the_subsets_are_refused(
         account(tmp_path / "own", recipes=[recipe])
 
 
-def test_tables_beside_json_that_is_no_task_are_guessed(tmp_path: Path) -> None:
+def test_tables_beside_json_that_is_no_task_are_guessed(tmp_path):
     drop = tmp_path / "own"
     (drop / "meta").mkdir(parents=True)
     for name in ("dataset_infos.json", "meta/info.json"):
@@ -335,7 +327,7 @@ def test_tables_beside_json_that_is_no_task_are_guessed(tmp_path: Path) -> None:
     assert proposal(drop) == 'kind = "sudoku"\nsources = ["own"]\n'
 
 
-def test_a_guess_names_sources_that_are_read_and_folders_that_test(tmp_path: Path) -> None:
+def test_a_guess_names_sources_that_are_read_and_folders_that_test(tmp_path):
     drop = tmp_path / "own"
     for name in ("corpus/Copy/a", "corpus/Count/b", "few/c"):
         (drop / name).parent.mkdir(parents=True)
@@ -349,7 +341,7 @@ def test_a_guess_names_sources_that_are_read_and_folders_that_test(tmp_path: Pat
     assert proposal(drop) == made
 
 
-def test_folders_that_do_not_fit_are_left_out_and_the_setting_is_named(tmp_path: Path) -> None:
+def test_folders_that_do_not_fit_are_left_out_and_the_setting_is_named(tmp_path):
     wide = {"input": [[0] * 31], "output": [[1] * 31]}
     tasks = {
         "a/x": TASK,
@@ -386,9 +378,7 @@ def test_folders_that_do_not_fit_are_left_out_and_the_setting_is_named(tmp_path:
         ),
     ],
 )
-def test_of_several_versions_of_a_collection_the_last_one_is_proposed(
-    tmp_path: Path, subsets: str, settings: str
-) -> None:
+def test_of_several_versions_of_a_collection_the_last_one_is_proposed(tmp_path, subsets, settings):
     for name in subsets.split():
         write_subset(tmp_path / "own", name, {"t": TASK})
     assert (

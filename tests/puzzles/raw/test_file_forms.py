@@ -1,7 +1,5 @@
 """Packed files that would be passed over in silence."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -30,14 +28,14 @@ def counts(name: str) -> bool:
     "name",
     ["train.csv.gz", "a/x.json.zip", "train.csv.ZST", "x.JSON.xz", "Train.CSV.bz2", "x.json.7z"],
 )
-def test_a_packed_file_that_would_count_is_refused(name: str) -> None:
+def test_a_packed_file_that_would_count_is_refused(name):
     with pytest.raises(BadInput, match=f"drop/{name}: is packed, .*: unpack it"):
         check_names(
             Path("drop"), ["x.json", name] if "x.json" not in name.lower() else [name], counts
         )
 
 
-def test_other_names_are_let_be() -> None:
+def test_other_names_are_let_be():
     listed = [
         *(
             "x.json",
@@ -54,7 +52,7 @@ def test_other_names_are_let_be() -> None:
     check_names(Path("drop"), [], counts)
 
 
-def test_the_first_packed_file_is_named() -> None:
+def test_the_first_packed_file_is_named():
     assert unpack_hint(["b.tar.GZ", "a/x.zip", "c.json"]) == "; unpack a/x.zip"
     assert unpack_hint(["c.json", "gzip", "a.gz.txt"]) == ""
 
@@ -67,7 +65,7 @@ BUILDS: dict[str, Callable[[list[Path], Path], object]] = {
 
 
 @pytest.mark.parametrize("kind", BUILDS)
-def test_a_source_that_is_a_file_or_missing_is_refused(kind: str, tmp_path: Path) -> None:
+def test_a_source_that_is_a_file_or_missing_is_refused(kind, tmp_path):
     (tmp_path / "train.csv").write_text("x")
     (tmp_path / "empty").mkdir()
     for name, words in (("train.csv", "is not a folder"), ("nowhere", "is missing")):
@@ -77,9 +75,7 @@ def test_a_source_that_is_a_file_or_missing_is_refused(kind: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", BUILDS)
-def test_sources_of_one_name_have_longer_labels_in_any_order(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sources_of_one_name_have_longer_labels_in_any_order(kind, tmp_path, monkeypatch):
     sources = [tmp_path / name / "data" for name in "xy"]
     for number, source in enumerate(sources):
         if kind == "arc":
@@ -102,7 +98,7 @@ def test_sources_of_one_name_have_longer_labels_in_any_order(
     assert source_labels([Path()]) == {Path(): "data"}
 
 
-def test_the_folder_of_parts_is_made(tmp_path: Path) -> None:
+def test_the_folder_of_parts_is_made(tmp_path):
     write_maze_sample(tmp_path / "drop")
     for name, build in (
         ("maze", lambda out, parts: build_maze(tmp_path / "drop", out, parts=parts)),

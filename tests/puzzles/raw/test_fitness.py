@@ -1,7 +1,5 @@
 """How many rows are puzzles, what is wrong with the others, and what a recipe must say."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -47,7 +45,7 @@ BANK = [row.partition(",")[0] for row in ROWS]
         ("own.jsonl", [*[GRID] * 30, GRID[:-1]], "grid", "own.jsonl:31: "),
     ],
 )  # fmt: skip
-def test_a_bank_with_a_bad_row_is_a_bank_and_says_which(tmp_path, name, rows, kind, wrong) -> None:
+def test_a_bank_with_a_bad_row_is_a_bank_and_says_which(tmp_path, name, rows, kind, wrong):
     drop = put(tmp_path / "own", rows, name)
     if kind == "maze":
         put(drop, rows, "train.csv"), put(drop, rows, "test.csv"), (drop / name).unlink()
@@ -71,12 +69,12 @@ def test_a_bank_with_a_bad_row_is_a_bank_and_says_which(tmp_path, name, rows, ki
         ("own.csv", []),
     ],
 )
-def test_other_rows_are_no_puzzles(tmp_path, name, rows) -> None:
+def test_other_rows_are_no_puzzles(tmp_path, name, rows):
     assert fitness(put(tmp_path, rows, name)) is None
     assert fitness(tmp_path / name) is None
 
 
-def test_below_95_percent_the_rows_are_not_of_the_kind(tmp_path) -> None:
+def test_below_95_percent_the_rows_are_not_of_the_kind(tmp_path):
     put(tmp_path, [*ROWS[:19], "1,2"])
     assert fitness(tmp_path).wins
     put(tmp_path, [*ROWS[:18], "1,2"])
@@ -96,9 +94,7 @@ def test_below_95_percent_the_rows_are_not_of_the_kind(tmp_path) -> None:
         ("puzzle,solution", "*", 'blank = "*"\n'),
     ],
 )
-def test_a_recipe_names_the_columns_and_the_blank_of_a_table(
-    tmp_path: Path, head: str, sign: str, settings: str
-) -> None:
+def test_a_recipe_names_the_columns_and_the_blank_of_a_table(tmp_path, head, sign, settings):
     drop = put(
         tmp_path / "own", [row.replace("0", sign) for row in [ROWS[0][1:], *ROWS]], head=head
     )
@@ -107,7 +103,7 @@ def test_a_recipe_names_the_columns_and_the_blank_of_a_table(
     assert account(drop, recipes=()).taken == {"": ["own.csv"]}
 
 
-def test_a_recipe_says_how_its_rows_are_read(tmp_path) -> None:
+def test_a_recipe_says_how_its_rows_are_read(tmp_path):
     drop = put(tmp_path / "drops/puzzles/own", [row.replace("0", "_") for row in ROWS])
     for settings, wrong in (
         ({"blank": "_"}, 0),
@@ -121,7 +117,7 @@ def test_a_recipe_says_how_its_rows_are_read(tmp_path) -> None:
     assert drop_account(drop).notes == []
 
 
-def test_the_first_mebibyte_of_a_file_is_looked_at(tmp_path) -> None:
+def test_the_first_mebibyte_of_a_file_is_looked_at(tmp_path):
     rows = [*ROWS * 170, "1,2"]
     found = fitness(put(tmp_path, rows))
     assert found.rows == found.fit == ((1 << 20) - 16) // len(ROWS[0] + "\n")

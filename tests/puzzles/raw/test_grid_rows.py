@@ -1,7 +1,5 @@
 """Rows of grids: what a row is, which files are read, and what is refused with its line."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path
@@ -24,7 +22,7 @@ def read(path: Path, value: Any, symbols: Symbols = NUMBERS) -> list[GridRow]:
     return list(read_grids(path, symbols))
 
 
-def test_cells_become_tokens_behind_padding(tmp_path: Path) -> None:
+def test_cells_become_tokens_behind_padding(tmp_path):
     value = {"input": [[0, 3], [1, 2]], "output": [[2]], "group": 7, "puzzle": "p", "set": "easy"}
     (row,) = read(tmp_path / "a.jsonl", value)
     assert (row.line, row.group, row.puzzle, row.set_name) == (1, "7", "p", "easy")
@@ -35,9 +33,7 @@ def test_cells_become_tokens_behind_padding(tmp_path: Path) -> None:
     assert (row.group, row.puzzle, row.set_name) == ("", "", "all")
 
 
-def test_a_cell_of_padding_is_token_0_and_is_cut_off_below_and_to_the_right(
-    tmp_path: Path,
-) -> None:
+def test_a_cell_of_padding_is_token_0_and_is_cut_off_below_and_to_the_right(tmp_path):
     symbols = Symbols.of(None, 4, "1")
     assert symbols.token_of == {1: 0, 0: 1, 2: 2, 3: 3} and len(symbols.texts) == 4
     value = {"input": [[1, 0, 1], [2, 1, 1], [1, 1, 1]], "output": [[3]]}
@@ -47,9 +43,7 @@ def test_a_cell_of_padding_is_token_0_and_is_cut_off_below_and_to_the_right(
         read(tmp_path / "a.jsonl", {**value, "output": [[1, 1]]}, symbols)
 
 
-def test_blank_lines_and_a_byte_order_mark_are_passed_over_and_all_bytes_seen(
-    tmp_path: Path,
-) -> None:
+def test_blank_lines_and_a_byte_order_mark_are_passed_over_and_all_bytes_seen(tmp_path):
     line = json.dumps({"input": [[0]], "output": [[1]]})
     octets = b"\xef\xbb\xbf" + f"{line}\n\n{line}".encode()
     (tmp_path / "a.jsonl").write_bytes(octets)
@@ -62,7 +56,7 @@ def test_blank_lines_and_a_byte_order_mark_are_passed_over_and_all_bytes_seen(
 ROW = {"input": [[0]], "output": [[1]]}
 
 
-def test_a_key_that_is_null_is_none(tmp_path: Path) -> None:
+def test_a_key_that_is_null_is_none(tmp_path):
     (row,) = read(
         tmp_path / "a.jsonl", json.dumps({**ROW, "group": None, "puzzle": None, "set": None})
     )
@@ -98,19 +92,19 @@ def test_a_key_that_is_null_is_none(tmp_path: Path) -> None:
         ("[" * 9 + "]" * 9, "nested deeper than 4 levels"),
     ],
 )
-def test_a_row_that_is_none_is_refused_with_its_line(tmp_path: Path, value: Any, rule: str) -> None:
+def test_a_row_that_is_none_is_refused_with_its_line(tmp_path, value, rule):
     text = value if isinstance(value, str) else json.dumps(value)
     with pytest.raises(BadInput) as refused:
         read(tmp_path / "a.jsonl", json.dumps(ROW) + "\n" + text)
     assert refused.value.row == 2 and rule in refused.value.rule
 
 
-def test_a_file_without_a_row_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_a_row_is_refused(tmp_path):
     with pytest.raises(BadInput, match="holds no row"):
         read(tmp_path / "a.jsonl", "\n")
 
 
-def test_the_files_of_both_splits_come_before_all_others(tmp_path: Path) -> None:
+def test_the_files_of_both_splits_come_before_all_others(tmp_path):
     for name in ("b.jsonl", "a.JSONL", ".hidden.jsonl", "notes.txt"):
         grids.write(tmp_path / name, [ROW])
     assert [file.path.name for file in grid_files(tmp_path)] == ["a.JSONL", "b.jsonl"]
@@ -126,7 +120,7 @@ def test_the_files_of_both_splits_come_before_all_others(tmp_path: Path) -> None
     assert found == {"Train.jsonl": "train", "test.jsonl": "test"}
 
 
-def test_a_source_without_grids_and_a_packed_file_are_refused(tmp_path: Path) -> None:
+def test_a_source_without_grids_and_a_packed_file_are_refused(tmp_path):
     with pytest.raises(BadInput, match=r"holds no grids, which are rows of `\*\.jsonl`"):
         grid_files(tmp_path)
     (tmp_path / "a.jsonl.zst").write_bytes(b"")

@@ -1,7 +1,5 @@
 """Built-in recipes: each is one that a file could say."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,9 +28,7 @@ def shown(value: object) -> str:
 
 
 @pytest.mark.parametrize("recipe", BUILT_IN.values(), ids=lambda recipe: str(recipe.name))
-def test_a_built_in_recipe_is_one_that_a_file_of_its_name_could_say(
-    recipe: Recipe, tmp_path: Path
-) -> None:
+def test_a_built_in_recipe_is_one_that_a_file_of_its_name_could_say(recipe, tmp_path):
     lines = [f'kind = "{recipe.kind}"', f"sources = {shown(list(recipe.sources))}", "[settings]"]
     lines += [f"{name} = {shown(value)}" for name, value in recipe.settings.items()]
     path = tmp_path / f"{recipe.name}.toml"
@@ -40,11 +36,11 @@ def test_a_built_in_recipe_is_one_that_a_file_of_its_name_could_say(
     assert read_recipe_file(path) == recipe
 
 
-def test_every_kind_has_a_config_and_a_recipe() -> None:
+def test_every_kind_has_a_config_and_a_recipe():
     assert set(KINDS) == set(CONFIGS) == {recipe.kind for recipe in BUILT_IN.values()}
 
 
-def test_the_recipes_of_the_original_have_its_settings() -> None:
+def test_the_recipes_of_the_original_have_its_settings():
     assert BUILT_IN["arc-aug-1000"].settings == {"num_aug": 1000, "dtype": "uint8"}
     assert BUILT_IN["arc-aug-1000"].sources == ("arc_agi", "concept_arc/corpus")
     assert BUILT_IN["arc-1-aug-1000"].settings == BUILT_IN["arc-aug-1000"].settings
@@ -60,7 +56,7 @@ def test_the_recipes_of_the_original_have_its_settings() -> None:
     assert BUILT_IN["maze-30x30-hard-1k"].settings == {}
 
 
-def test_of_built_in_recipes_arc_alone_is_part_of_another_one() -> None:
+def test_of_built_in_recipes_arc_alone_is_part_of_another_one():
     pairs = {
         (one.name, two.name)
         for one in BUILT_IN.values()
@@ -85,7 +81,7 @@ def refusal(path: Path) -> str:
     return error.value.rule
 
 
-def test_a_recipe_has_a_kind_sources_and_settings(tmp_path: Path) -> None:
+def test_a_recipe_has_a_kind_sources_and_settings(tmp_path):
     path = written(
         tmp_path,
         'kind = "arc"\nsources = ["arc_agi", "concept_arc/corpus", "concept_arc/more"]\n'
@@ -102,11 +98,11 @@ def test_a_recipe_has_a_kind_sources_and_settings(tmp_path: Path) -> None:
     assert recipe.asset == "puzzles/arc"
 
 
-def test_domino_needs_no_source(tmp_path: Path) -> None:
+def test_domino_needs_no_source(tmp_path):
     assert read_recipe_file(written(tmp_path, 'kind = "domino"')) == Recipe("mine", "domino")
 
 
-def test_a_file_takes_the_place_of_a_built_in_recipe_of_the_same_kind(tmp_path: Path) -> None:
+def test_a_file_takes_the_place_of_a_built_in_recipe_of_the_same_kind(tmp_path):
     path = written(tmp_path, 'kind = "domino"\nsettings.num_games = 3', "domino-sample")
     assert read_recipe_file(path).settings == {"num_games": 3}
 
@@ -143,13 +139,11 @@ ARC = 'kind = "arc"\nsources = ["a"]\n'
         ("[[", "not TOML"),
     ],
 )
-def test_a_file_that_breaks_a_rule_is_refused_by_field_and_rule(
-    tmp_path: Path, text: str, rule: str
-) -> None:
+def test_a_file_that_breaks_a_rule_is_refused_by_field_and_rule(tmp_path, text, rule):
     assert rule in refusal(written(tmp_path, text))
 
 
-def test_a_name_of_a_built_in_recipe_of_another_kind_is_refused(tmp_path: Path) -> None:
+def test_a_name_of_a_built_in_recipe_of_another_kind_is_refused(tmp_path):
     path = written(tmp_path, 'kind = "sudoku"\nsources = ["a"]', "arc-aug-1000")
     assert refusal(path) == (
         'kind = "sudoku": the built-in recipe arc-aug-1000 has the kind arc, and a name has one '
@@ -157,17 +151,17 @@ def test_a_name_of_a_built_in_recipe_of_another_kind_is_refused(tmp_path: Path) 
     )
 
 
-def test_a_name_that_is_no_partition_key_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_is_no_partition_key_is_refused(tmp_path):
     assert "may hold only" in refusal(written(tmp_path, ARC, "two words"))
 
 
-def test_a_file_that_is_gone_says_how_to_forget_it(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_says_how_to_forget_it(tmp_path):
     rule = refusal(tmp_path / "mine.toml")
     assert "is gone: bring it back, or retire its partition with `gristmill retire mine`" in rule
     assert "`gristmill retire -- -a.b`" in refusal(tmp_path / "-a.b.toml")
 
 
-def test_a_link_is_refused_unless_links_are_followed(tmp_path: Path) -> None:
+def test_a_link_is_refused_unless_links_are_followed(tmp_path):
     real = written(tmp_path, 'kind = "domino"', "real")
     (tmp_path / "inbox").mkdir()
     link = tmp_path / "inbox" / "mine.toml"
@@ -191,7 +185,7 @@ def put(lake: DataRoot, name: str, text: str) -> Path:
     return path
 
 
-def test_a_file_adds_a_recipe_or_takes_the_place_of_a_built_in_one(lake: DataRoot) -> None:
+def test_a_file_adds_a_recipe_or_takes_the_place_of_a_built_in_one(lake):
     assert known.recipes(lake) == dict(BUILT_IN)
     put(lake, "mine", TWO_SOURCES)
     put(lake, "domino-sample", 'kind = "domino"\nsettings.num_games = 7\n')
@@ -212,7 +206,7 @@ def put_tasks(lake: DataRoot, source: str) -> Path:
     return lake.inbox("puzzles") / source.partition("/")[0]
 
 
-def test_a_recipe_waits_until_all_its_sources_are_there(lake: DataRoot) -> None:
+def test_a_recipe_waits_until_all_its_sources_are_there(lake):
     path = put(lake, "mine", TWO_SOURCES)
     mine = known.recipes(lake)["mine"]
     assert known.missing_sources(lake, mine) == ["tasks", "more/corpus"]
@@ -241,7 +235,7 @@ def test_a_recipe_waits_until_all_its_sources_are_there(lake: DataRoot) -> None:
     assert known.missing_sources(lake, mine, lambda _, name: name == "more") == ["tasks"]
 
 
-def test_a_drop_that_no_recipe_reads_says_which_one_to_write(lake: DataRoot) -> None:
+def test_a_drop_that_no_recipe_reads_says_which_one_to_write(lake):
     drop = put_tasks(lake, "tasks")
     found = lake.judged("puzzles", drop)
     assert found.state == UNREAD
@@ -260,7 +254,7 @@ def test_a_drop_that_no_recipe_reads_says_which_one_to_write(lake: DataRoot) -> 
     assert lake.judged("puzzles", drop).line == "ready"
 
 
-def test_a_drop_is_read_with_the_settings_of_its_builds(lake: DataRoot) -> None:
+def test_a_drop_is_read_with_the_settings_of_its_builds(lake):
     drop = put_tasks(lake, "tasks")
     (drop / "training").rename(drop / "Evaluation")
     put(lake, "alone", 'kind = "arc"\nsources = ["tasks"]\n')
@@ -284,9 +278,7 @@ def test_a_drop_is_read_with_the_settings_of_its_builds(lake: DataRoot) -> None:
         ("arc", ["sub/a.json", "x_training_challenges.json", "sub/training/b.json"]),
     ],
 )
-def test_a_source_in_another_one_is_no_change_of_the_sources(
-    lake: DataRoot, kind: str, read: list[str]
-) -> None:
+def test_a_source_in_another_one_is_no_change_of_the_sources(lake, kind, read):
     path = put(lake, "mine", f'kind = "{kind}"\nsources = ["own", "own/sub"]\n')
     raw = [f"drops/puzzles/own/{name}" for name in read]
     assert known.recipe_change(path, lake.root, {}, raw) == ""
@@ -294,15 +286,13 @@ def test_a_source_in_another_one_is_no_change_of_the_sources(
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_a_folder_near_the_root_of_the_disk_is_no_drop_of_a_data_root(depth: int) -> None:
+def test_a_folder_near_the_root_of_the_disk_is_no_drop_of_a_data_root(depth):
     folder = Path("/", *(f"no-such-{number}" for number in range(depth)))
     with pytest.raises(FileNotFoundError):
         known.drop_account(folder)
 
 
-def test_a_recipe_is_wanted_by_a_drop_a_file_or_a_dataset_and_not_for_being_built_in(
-    lake: DataRoot,
-) -> None:
+def test_a_recipe_is_wanted_by_a_drop_a_file_or_a_dataset_and_not_for_being_built_in(lake):
     assert known.wanted(lake) == set()
     (lake.inbox("puzzles") / "arc_agi").mkdir(parents=True)
     known_of = {name: each for name, each in BUILT_IN.items() if "arc_agi" in each.drops}
@@ -316,7 +306,7 @@ def test_a_recipe_is_wanted_by_a_drop_a_file_or_a_dataset_and_not_for_being_buil
     assert known.wanted(lake) == {*wanted, "mine", "domino-sample"}
 
 
-def test_a_partition_of_the_wrong_kind_names_the_right_asset(lake: DataRoot) -> None:
+def test_a_partition_of_the_wrong_kind_names_the_right_asset(lake):
     put(lake, "mine", TWO_SOURCES)
     assert known.recipe_of(lake, "arc", "mine").kind == "arc"
     with pytest.raises(BadInput, match="mine is a recipe of the kind arc: build puzzles/arc, not"):
@@ -325,7 +315,7 @@ def test_a_partition_of_the_wrong_kind_names_the_right_asset(lake: DataRoot) -> 
         known.recipe_of(lake, "arc", "never")
 
 
-def test_a_partition_that_is_no_key_names_no_file(lake: DataRoot) -> None:
+def test_a_partition_that_is_no_key_names_no_file(lake):
     with pytest.raises(
         BadKey, match=r"^the name '\.\./\.\./x' may hold only ASCII letters"
     ) as caught:
@@ -333,9 +323,7 @@ def test_a_partition_that_is_no_key_names_no_file(lake: DataRoot) -> None:
     assert "retire" not in str(caught.value)
 
 
-def test_a_name_that_a_dataset_of_another_kind_has_is_refused(
-    lake: DataRoot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_a_dataset_of_another_kind_has_is_refused(lake, monkeypatch):
     path = put(lake, "mine", TWO_SOURCES)
     record = lake.root / "puzzles/mine/provenance.json"
     record.parent.mkdir(parents=True)
@@ -352,7 +340,7 @@ def test_a_name_that_a_dataset_of_another_kind_has_is_refused(
     assert lake.judged("puzzles/recipes", path).line.startswith("ready: ")
 
 
-def test_a_drop_without_a_recipe_gets_the_lines_that_fit_it(lake: DataRoot) -> None:
+def test_a_drop_without_a_recipe_gets_the_lines_that_fit_it(lake):
     board = "1" * 81
     for name, text, made in (
         ("mine/sudoku.csv", f"quizzes,solutions\n{board},{board}\n", '`kind = "sudoku"`'),

@@ -1,11 +1,8 @@
 """The sample drops: the same bytes on every machine, and puzzles that builders take."""
 
-from __future__ import annotations
-
 import csv
 import json
 from hashlib import sha256
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,7 +37,7 @@ SAMPLES = [
 """The bytes of samples decide fingerprints: another version of Python must write the same."""
 
 
-def test_every_sudoku_of_the_sample_has_one_solution(tmp_path: Path) -> None:
+def test_every_sudoku_of_the_sample_has_one_solution(tmp_path):
     write_sudoku_sample(tmp_path / "drop")
     rows = []
     for split in ("train", "test"):
@@ -55,8 +52,8 @@ def test_every_sudoku_of_the_sample_has_one_solution(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "digest", "examples"), SAMPLES)
 def test_a_sample_is_the_same_on_every_machine_and_its_dataset_breaks_no_law(
-    tmp_path: Path, kind: str, digest: str, examples: int
-) -> None:
+    tmp_path, kind, digest, examples
+):
     out, drop = built(kind, tmp_path), tmp_path / "drop"
     files = "".join(
         f"{path.relative_to(drop)} {sha256_file(path)}\n" for path in sorted(drop.rglob("*.*"))
@@ -66,7 +63,7 @@ def test_a_sample_is_the_same_on_every_machine_and_its_dataset_breaks_no_law(
     assert list(families.check(f"puzzles/{kind}", Subject(out))) == []
 
 
-def test_the_sample_has_good_mazes_of_several_lengths(tmp_path: Path) -> None:
+def test_the_sample_has_good_mazes_of_several_lengths(tmp_path):
     write_maze_sample(tmp_path / "drop")
     for split, count in MAZES.items():
         rows = list(csv.DictReader((tmp_path / "drop" / f"{split}.csv").open()))
@@ -78,7 +75,7 @@ def test_the_sample_has_good_mazes_of_several_lengths(tmp_path: Path) -> None:
         assert len({row["rating"] for row in rows}) > 3
 
 
-def test_the_sample_has_grids_that_are_filled(tmp_path: Path) -> None:
+def test_the_sample_has_grids_that_are_filled(tmp_path):
     write_grid_sample(tmp_path / "drop")
     for split, count in GRIDS.items():
         text = (tmp_path / "drop" / f"{split}.jsonl").read_text()
@@ -89,7 +86,7 @@ def test_the_sample_has_grids_that_are_filled(tmp_path: Path) -> None:
             assert [line.replace("o", ".") for line in row["output"]] == row["input"]
 
 
-def test_the_sample_has_what_is_unusual_in_real_tasks(tmp_path: Path) -> None:
+def test_the_sample_has_what_is_unusual_in_real_tasks(tmp_path):
     write_arc_sample(tmp_path / "drop")
     tasks = {task.base: task for task in read_tasks(tmp_path / "drop")}
     assert tasks["gravity"].is_test == (True, True, False, False, False)

@@ -1,7 +1,5 @@
 """Tables and banks: their rows are those of Python's csv, and what is wrong has its line."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io
@@ -62,14 +60,12 @@ def _by_csv(text: bytes) -> list[tuple[bytes, bytes, str]]:
         b'"source",Question, answer ,RATING\ns,12,34,5\n',
     ],
 )
-def test_rows_are_those_of_the_csv_module(tmp_path: Path, text: bytes) -> None:
+def test_rows_are_those_of_the_csv_module(tmp_path, text):
     rows = _rows(_file(tmp_path, text))
     assert [row[1:] for row in rows] == _by_csv(text.removeprefix(b"\xef\xbb\xbf"))
 
 
-def test_rows_that_span_the_parts_of_a_long_file_are_all_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_span_the_parts_of_a_long_file_are_all_there(tmp_path, monkeypatch):
     lines = [b"source%d,%081d,%081d,%d\n" % (k, k, 3 * k, k % 7) for k in range(9000)]
     lines[4000] = b'"a,b",%081d,%081d,1\n' % (4000, 12000)
     text = HEADER + b"".join(lines)
@@ -91,26 +87,24 @@ def test_rows_that_span_the_parts_of_a_long_file_are_all_there(
         (b"puzzle,rating,solution\n12,5,34\n", [(2, b"12", b"34")]),
     ],
 )
-def test_columns_are_found_by_their_names(
-    tmp_path: Path, text: bytes, rows: list[tuple[int, bytes, bytes]]
-) -> None:
+def test_columns_are_found_by_their_names(tmp_path, text, rows):
     assert [row[:3] for row in _rows(_file(tmp_path, text))] == rows
 
 
-def test_a_setting_names_a_column(tmp_path: Path) -> None:
+def test_a_setting_names_a_column(tmp_path):
     path = _file(tmp_path, b"grid,puzzle,solution\n12,99,34\n")
     (block,) = read_rows(path, columns={"question": "Grid"})
     assert block.questions.tobytes() == b"12"
 
 
-def test_one_column_is_not_question_and_answer(tmp_path: Path) -> None:
+def test_one_column_is_not_question_and_answer(tmp_path):
     path = _file(tmp_path, b"puzzle,solution\n12,34\n")
     for given in ({"question": "Solution"}, {"answer": "puzzle"}):
         with pytest.raises(BadInput, match="is that of questions and of answers: name two col"):
             list(read_rows(path, columns=given))
 
 
-def test_ratings_are_read_from_their_column_alone(tmp_path: Path) -> None:
+def test_ratings_are_read_from_their_column_alone(tmp_path):
     (block,) = read_rows(_file(tmp_path, b"difficulty,puzzle,solution\n7,12,34\n-2,12,34\n"))
     assert block.whole_ratings().tolist() == [7, -2]
     (block,) = read_rows(_file(tmp_path, b"puzzle,solution\n12,34\n"))
@@ -118,7 +112,7 @@ def test_ratings_are_read_from_their_column_alone(tmp_path: Path) -> None:
         block.whole_ratings()
 
 
-def test_all_bytes_are_seen_in_order(tmp_path: Path) -> None:
+def test_all_bytes_are_seen_in_order(tmp_path):
     text = HEADER + b"s,12,34,5\n" * 5
     digest = hashlib.sha256()
     list(read_rows(_file(tmp_path, text), see=digest.update))
@@ -156,9 +150,7 @@ def test_all_bytes_are_seen_in_order(tmp_path: Path) -> None:
         (HEADER + b"s" * 2000 + b",12,34,5\n", 2, "a line of more than 1,000 bytes"),
     ],
 )
-def test_a_broken_row_is_named_by_its_line(
-    tmp_path: Path, text: bytes, row: int | None, rule: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_row_is_named_by_its_line(tmp_path, text, row, rule, monkeypatch):
     monkeypatch.setattr(tables, "reads", lambda file: iter(lambda: file.read(1500), b""))
     path = _file(tmp_path, text)
     with pytest.raises(BadInput) as caught:
@@ -167,13 +159,13 @@ def test_a_broken_row_is_named_by_its_line(
     assert rule in caught.value.rule
 
 
-def test_a_length_that_is_asked_for_holds_from_the_first_row(tmp_path: Path) -> None:
+def test_a_length_that_is_asked_for_holds_from_the_first_row(tmp_path):
     with pytest.raises(BadInput, match="must have 81") as caught:
         _rows(_file(tmp_path, HEADER + b"s,12,34,5\n"), length=81)
     assert caught.value.row == 2
 
 
-def test_too_many_lines_and_bytes_are_refused(tmp_path: Path) -> None:
+def test_too_many_lines_and_bytes_are_refused(tmp_path):
     path = _file(tmp_path, HEADER + b"s,12,34,5\n" * 9)
     with pytest.raises(BadInput, match="more than 5 lines"):
         _rows(path, limits=replace(CSV_LIMITS, rows=5))
@@ -181,20 +173,20 @@ def test_too_many_lines_and_bytes_are_refused(tmp_path: Path) -> None:
         _rows(path, limits=replace(CSV_LIMITS, bytes=50))
 
 
-def test_a_link_is_refused(tmp_path: Path) -> None:
+def test_a_link_is_refused(tmp_path):
     path = _file(tmp_path, HEADER)
     (tmp_path / "test.csv").symlink_to(path)
     with pytest.raises(BadInput, match="is a link"):
         _rows(tmp_path / "test.csv")
 
 
-def test_a_rating_that_is_too_large_is_refused(tmp_path: Path) -> None:
+def test_a_rating_that_is_too_large_is_refused(tmp_path):
     (block,) = read_rows(_file(tmp_path, HEADER + b"s,12,34,9999999999999999999\n"))
     with pytest.raises(BadInput, match="does not fit into 64 bits"):
         block.whole_ratings()
 
 
-def test_whole_ratings_are_those_of_int(tmp_path: Path) -> None:
+def test_whole_ratings_are_those_of_int(tmp_path):
     texts = ["0", "7", "-3", "+12", " 8", "1_0", "123456789012345678", '"44"']
     lines = "".join(f"s,12,34,{text}\n" for text in texts)
     (*blocks,) = read_rows(_file(tmp_path, HEADER + lines.encode()))
@@ -203,16 +195,14 @@ def test_whole_ratings_are_those_of_int(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["7.2", "", "x", "--1", "-"])
-def test_a_rating_that_is_no_whole_number_is_refused_with_the_cure(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_rating_that_is_no_whole_number_is_refused_with_the_cure(tmp_path, text):
     (block,) = read_rows(_file(tmp_path, HEADER + f"s,12,34,5\ns,12,34,{text}\n".encode()))
     with pytest.raises(BadInput, match=r"convert the ratings \(as 7.2 to 72\)") as caught:
         block.whole_ratings()
     assert caught.value.row == 3
 
 
-def test_blank_lines_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blank_lines_have_a_bound(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "reads", lambda file: iter(lambda: file.read(7), b""))
     limits = replace(CSV_LIMITS, blank_lines=3)
     text = HEADER + b"\n\r\n \t\n\ns,12,34,5\n" + b"\n" * 7
@@ -234,7 +224,7 @@ def read(tmp_path: Path, text: str, length: int | None = None) -> list[tuple[str
     ]
 
 
-def test_the_mazes_of_a_file_come_with_their_lines(tmp_path: Path) -> None:
+def test_the_mazes_of_a_file_come_with_their_lines(tmp_path):
     text = MAZE_HEADER + 'a,S  G,So G,2\n\na,"SG##",SG##,1\nb,  SG,  SG,1'
     assert read(tmp_path, text) == [
         ("3224", "3524", 2),
@@ -260,20 +250,20 @@ def test_the_mazes_of_a_file_come_with_their_lines(tmp_path: Path) -> None:
         ("a,S  G,So G", "3 columns"),
     ],
 )
-def test_a_bad_maze_is_refused_with_its_file_and_line(tmp_path: Path, row: str, rule: str) -> None:
+def test_a_bad_maze_is_refused_with_its_file_and_line(tmp_path, row, rule):
     with pytest.raises(BadInput, match=rule) as caught:
         read(tmp_path, f"{MAZE_HEADER}a,S  G,So G,1\n{row}\n")
     assert caught.value.row == 3
     assert caught.value.file.endswith("train.csv")
 
 
-def test_a_maze_that_is_not_square_is_refused(tmp_path: Path) -> None:
+def test_a_maze_that_is_not_square_is_refused(tmp_path):
     with pytest.raises(BadInput, match="6 cells is not square") as caught:
         read(tmp_path, MAZE_HEADER + "a,S  G##,So G##,1\n")
     assert caught.value.row == 2
 
 
-def test_the_length_of_the_other_split_is_kept(tmp_path: Path) -> None:
+def test_the_length_of_the_other_split_is_kept(tmp_path):
     with pytest.raises(BadInput, match="must have 9"):
         read(tmp_path, MAZE_HEADER + "a,S  G,So G,1\n", length=9)
 
@@ -292,7 +282,7 @@ def _bank_rows(path: Path) -> RatedRows:
     return rows
 
 
-def test_the_three_forms_of_a_line_are_read(tmp_path: Path) -> None:
+def test_the_three_forms_of_a_line_are_read(tmp_path):
     text = f"\ufeff{QUESTION}\n\n{QUESTION} {ANSWER}\r\n  0000183b305c\t{QUESTION}  1.2"
     rows = _bank_rows(_bank(tmp_path, text))
     assert rows.lines.tolist() == [1, 3, 4]
@@ -301,7 +291,7 @@ def test_the_three_forms_of_a_line_are_read(tmp_path: Path) -> None:
     assert [rows.rating(k) for k in range(3) if rows.rating] == [None, None, b"1.2"]
 
 
-def test_long_banks_come_in_batches_and_all_bytes_are_seen(tmp_path: Path) -> None:
+def test_long_banks_come_in_batches_and_all_bytes_are_seen(tmp_path):
     path = _bank(tmp_path, f"{QUESTION}\n" * 9000)
     digest = hashlib.sha256()
     batches = [*read_bank(path, see=digest.update)]
@@ -317,32 +307,32 @@ def test_long_banks_come_in_batches_and_all_bytes_are_seen(tmp_path: Path) -> No
         *(f"{QUESTION} {QUESTION} {QUESTION}", f"a {QUESTION} {QUESTION}"),
     ],
 )
-def test_another_form_of_a_line_is_refused(tmp_path: Path, line: str) -> None:
+def test_another_form_of_a_line_is_refused(tmp_path, line):
     with pytest.raises(BadInput, match="a line is `puzzle`") as caught:
         _bank_rows(_bank(tmp_path, f"{QUESTION}\n{line}\n"))
     assert caught.value.row == 2
 
 
-def test_ratings_are_numbers(tmp_path: Path) -> None:
+def test_ratings_are_numbers(tmp_path):
     rows = _bank_rows(_bank(tmp_path, f"a {QUESTION} 1.2\nb {QUESTION} 7\n"))
     assert rows.rating_numbers().tolist() == [1.2, 7.0]
 
 
 @pytest.mark.parametrize("line", [QUESTION, f"a {QUESTION} x", f"a {QUESTION} nan"])
-def test_a_row_without_a_rating_cannot_be_compared(tmp_path: Path, line: str) -> None:
+def test_a_row_without_a_rating_cannot_be_compared(tmp_path, line):
     with pytest.raises(BadInput, match="min_difficulty needs a number") as caught:
         _bank_rows(_bank(tmp_path, f"a {QUESTION} 1.2\n{line}\n")).rating_numbers()
     assert caught.value.row == 2
 
 
-def test_limits_hold(tmp_path: Path) -> None:
+def test_limits_hold(tmp_path):
     path = _bank(tmp_path, f"{QUESTION}\n" * 9)
     for limits in ({"bytes": 50}, {"rows": 5}, {"line_bytes": 60}):
         with pytest.raises(BadInput):
             list(read_bank(path, limits=replace(BANK_LIMITS, **limits)))
 
 
-def test_csv_files_come_before_banks(tmp_path: Path) -> None:
+def test_csv_files_come_before_banks(tmp_path):
     for name in ("b.txt", "a.txt", "README.txt", "License.txt", ".c.txt", "notes.md", "README.TXT"):
         (tmp_path / name).touch()
     assert [(file.path.name, file.split) for file in sudoku_files(tmp_path)] == [
@@ -357,7 +347,7 @@ def test_csv_files_come_before_banks(tmp_path: Path) -> None:
     ]
 
 
-def test_real_files_take_the_place_of_a_sample(tmp_path: Path) -> None:
+def test_real_files_take_the_place_of_a_sample(tmp_path):
     for name in ("train.csv", "test.csv"):
         (tmp_path / name).write_text("invented")
     mark(tmp_path)
@@ -372,7 +362,7 @@ def test_real_files_take_the_place_of_a_sample(tmp_path: Path) -> None:
     assert names == ["test.csv", "train.csv"]
 
 
-def test_a_file_that_is_no_bank_takes_no_place_of_a_sample(tmp_path: Path) -> None:
+def test_a_file_that_is_no_bank_takes_no_place_of_a_sample(tmp_path):
     for name in ("train.csv", "test.csv"):
         (tmp_path / name).write_text("invented")
     mark(tmp_path)
@@ -380,7 +370,7 @@ def test_a_file_that_is_no_bank_takes_no_place_of_a_sample(tmp_path: Path) -> No
     assert [file.path.name for file in sudoku_files(tmp_path)] == ["test.csv", "train.csv"]
 
 
-def test_a_folder_without_a_whole_source_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_whole_source_is_refused(tmp_path):
     with pytest.raises(BadInput, match="neither"):
         sudoku_files(tmp_path)
     with pytest.raises(BadInput, match="cannot be read"):
@@ -390,7 +380,7 @@ def test_a_folder_without_a_whole_source_is_refused(tmp_path: Path) -> None:
         sudoku_files(tmp_path)
 
 
-def test_a_bank_that_is_a_link_is_refused(tmp_path: Path) -> None:
+def test_a_bank_that_is_a_link_is_refused(tmp_path):
     (tmp_path / "outside").touch()
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop/a.txt").symlink_to(tmp_path / "outside")
@@ -408,18 +398,14 @@ def test_a_bank_that_is_a_link_is_refused(tmp_path: Path) -> None:
         (("a.txt",), "train.csv.gz", "unpack it"),
     ],
 )
-def test_a_file_that_would_be_passed_over_is_refused(
-    there: tuple[str, ...], name: str, rule: str, tmp_path: Path
-) -> None:
+def test_a_file_that_would_be_passed_over_is_refused(there, name, rule, tmp_path):
     for each in (*there, name):
         (tmp_path / each).touch()
     with pytest.raises(BadInput, match=f"(?i:{name}): .*({rule})"):
         sudoku_files(tmp_path)
 
 
-def test_packed_banks_beside_tables_do_not_count_and_other_packed_files_are_named(
-    tmp_path: Path,
-) -> None:
+def test_packed_banks_beside_tables_do_not_count_and_other_packed_files_are_named(tmp_path):
     (tmp_path / "all.zip").touch()
     with pytest.raises(BadInput, match=r"nor a bank, `\*\.txt`; unpack all\.zip"):
         sudoku_files(tmp_path)
@@ -429,9 +415,7 @@ def test_packed_banks_beside_tables_do_not_count_and_other_packed_files_are_name
     assert found == [("Test.csv", "test"), ("train.CSV", "train")]
 
 
-def test_capitals_and_a_byte_order_mark_change_no_bank_and_other_ends_are_refused(
-    tmp_path: Path,
-) -> None:
+def test_capitals_and_a_byte_order_mark_change_no_bank_and_other_ends_are_refused(tmp_path):
     path = tmp_path / "bank.TXT"
     line = b"." * 80 + b"1"
     path.write_bytes(b"\xef\xbb\xbf" + line + b"\r\n" + line)
@@ -451,7 +435,7 @@ def test_capitals_and_a_byte_order_mark_change_no_bank_and_other_ends_are_refuse
             list(read_bank(path))
 
 
-def test_comments_of_a_bank_are_passed_over_and_a_blank_sign_is_none(tmp_path: Path) -> None:
+def test_comments_of_a_bank_are_passed_over_and_a_blank_sign_is_none(tmp_path):
     path = tmp_path / "bank.txt"
     line = "#" * 80 + "1"
     path.write_text(f"# 17 clues\n#\n{line}\n\t# {line}\n#a {line} 1.5\n")
@@ -463,7 +447,7 @@ def test_comments_of_a_bank_are_passed_over_and_a_blank_sign_is_none(tmp_path: P
         list(read_bank(path))
 
 
-def test_a_folder_of_other_endings_is_refused_with_a_file_to_rename(tmp_path: Path) -> None:
+def test_a_folder_of_other_endings_is_refused_with_a_file_to_rename(tmp_path):
     for name in (".hidden", "SHA256SUMS", "b.sdm", "c.sdm"):
         (tmp_path / name).touch()
     with pytest.raises(

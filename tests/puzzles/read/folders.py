@@ -1,7 +1,5 @@
 """Dataset folders for tests of the reader, written by NumPy alone."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ It reads with `np.load`, draws one puzzle at a time, and chooses among the examp
 NumPy's global generator, as the original does.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

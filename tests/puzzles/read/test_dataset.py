@@ -1,7 +1,5 @@
 """The training reader: its face, passes, states, data loaders, damaged files."""
 
-from __future__ import annotations
-
 import json
 import mmap
 import pickle
@@ -55,7 +53,7 @@ def root(tmp_path: Path) -> Path:
     return write_split(tmp_path / "data" / "train", sets=("all", "more"), most_examples=5)
 
 
-def test_it_is_a_torch_dataset_of_tensors(root: Path) -> None:
+def test_it_is_a_torch_dataset_of_tensors(root):
     data = PuzzleDataset(config(root))
     assert isinstance(data, torch_data.IterableDataset) and isinstance(data, PuzzleDataset)
     name, batch, size = next(iter(data))
@@ -69,13 +67,11 @@ def test_it_is_a_torch_dataset_of_tensors(root: Path) -> None:
     assert data.metadata.vocab_size == 8
 
 
-def test_the_fields_of_the_config_have_the_order_of_the_original(root: Path) -> None:
+def test_the_fields_of_the_config_have_the_order_of_the_original(root):
     assert PuzzleDatasetConfig(5, root, 8, False, 1, 0, 1) == config(root)
 
 
-def test_without_torch_the_batches_are_numpy_arrays(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_torch_the_batches_are_numpy_arrays(root, monkeypatch):
     expected = taken(PuzzleDataset(config(root)))
     monkeypatch.setattr(dataset, "find_spec", lambda name: None)
     data = PuzzleDataset(config(root))
@@ -88,7 +84,7 @@ def test_without_torch_the_batches_are_numpy_arrays(
 
 
 @pytest.mark.slow
-def test_it_reads_where_torch_cannot_be_imported(root: Path) -> None:
+def test_it_reads_where_torch_cannot_be_imported(root):
     code = (
         "import sys\n"
         "class No:\n"
@@ -107,7 +103,7 @@ def test_it_reads_where_torch_cannot_be_imported(root: Path) -> None:
     assert int(done.stdout) == total
 
 
-def test_the_module_does_not_import_torch_or_numba() -> None:
+def test_the_module_does_not_import_torch_or_numba():
     code = (
         "import sys, gristmill.puzzles.read.dataset as d\n"
         "print({'torch', 'numba'} & set(sys.modules))"
@@ -116,7 +112,7 @@ def test_the_module_does_not_import_torch_or_numba() -> None:
     assert done.stdout == "set()\n"
 
 
-def test_a_pass_of_training_without_a_full_batch_is_a_warning(tmp_path: Path) -> None:
+def test_a_pass_of_training_without_a_full_batch_is_a_warning(tmp_path):
     root = write_split(tmp_path / "data" / "train", groups=20)
     data = PuzzleDataset(config(root, global_batch_size=48, epochs_per_iter=2))
     message = "a pass draws 40 puzzles of a set, .* do not fill a batch of 48 examples"
@@ -149,12 +145,12 @@ def test_a_pass_of_training_without_a_full_batch_is_a_warning(tmp_path: Path) ->
         ("test_set_mode", 1, "test_set_mode = 1: must be True or False"),
     ],
 )
-def test_a_config_refuses_wrong_values(field: str, value: Any, message: str) -> None:
+def test_a_config_refuses_wrong_values(field, value, message):
     with pytest.raises(ValueError, match=message):
         config(Path("x"), **{field: value})
 
 
-def test_another_split_or_level_is_refused(root: Path) -> None:
+def test_another_split_or_level_is_refused(root):
     with pytest.raises(ValueError, match="must be one of train, test"):
         PuzzleDataset(config(root), "val")
     with pytest.raises(ValueError, match="verify must be one of"):
@@ -172,7 +168,7 @@ def _memory(array: object) -> object:
     return array.obj if isinstance(array, memoryview) else array
 
 
-def test_arrays_are_mapped(root: Path) -> None:
+def test_arrays_are_mapped(root):
     data = PuzzleDataset(config(root))
     for made in data.held.sets:
         for array in (made.inputs, made.labels, made.puzzle_identifiers, made.puzzle_indices):
@@ -182,7 +178,7 @@ def test_arrays_are_mapped(root: Path) -> None:
 # Data loaders
 
 
-def test_a_data_loader_gives_the_batches_of_a_pass_with_no_worker_and_with_one(root: Path) -> None:
+def test_a_data_loader_gives_the_batches_of_a_pass_with_no_worker_and_with_one(root):
     expected = [taken(data) for data in [PuzzleDataset(config(root))] for _ in range(2)]
     alone = torch_data.DataLoader(PuzzleDataset(config(root)), batch_size=None)
     assert [taken(alone) for _ in range(2)] == expected
@@ -192,7 +188,7 @@ def test_a_data_loader_gives_the_batches_of_a_pass_with_no_worker_and_with_one(r
 
 @pytest.mark.slow
 @pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_a_worker_that_stays_reads_pass_after_pass(root: Path, context: str) -> None:
+def test_a_worker_that_stays_reads_pass_after_pass(root, context):
     data = PuzzleDataset(config(root))
     expected = [taken(data) for _ in range(3)]
     loader = torch_data.DataLoader(
@@ -210,14 +206,14 @@ class Named(PuzzleDataset):
     """A reader that a user derives."""
 
 
-def test_a_derived_class_is_a_torch_dataset_and_can_be_pickled(root: Path) -> None:
+def test_a_derived_class_is_a_torch_dataset_and_can_be_pickled(root):
     data = pickle.loads(pickle.dumps(Named(config(root))))
     assert isinstance(data, torch_data.IterableDataset) and isinstance(data, Named)
     assert taken(data) == taken(PuzzleDataset(config(root)))
     assert type(PuzzleDataset(config(root))).__name__ == "PuzzleDataset"
 
 
-def test_several_workers_are_refused(root: Path) -> None:
+def test_several_workers_are_refused(root):
     loader = torch_data.DataLoader(PuzzleDataset(config(root)), batch_size=None, num_workers=2)
     with pytest.raises(GristmillError, match="num_workers=1 or 0") as caught:
         next(iter(loader))
@@ -225,7 +221,7 @@ def test_several_workers_are_refused(root: Path) -> None:
     traceback.clear_frames(caught.tb)
 
 
-def test_a_worker_needs_the_number_of_batches_for_a_state(root: Path) -> None:
+def test_a_worker_needs_the_number_of_batches_for_a_state(root):
     plain = PuzzleDataset(config(root))
     whole = [*taken(plain), *taken(plain)]
     data = PuzzleDataset(config(root))
@@ -245,9 +241,7 @@ def test_a_worker_needs_the_number_of_batches_for_a_state(root: Path) -> None:
 
 
 @pytest.mark.parametrize(("folder", "test"), [("root", False), ("root", True), ("sets", False)])
-def test_a_state_after_any_batch_continues_with_the_next(
-    request: pytest.FixtureRequest, folder: str, test: bool
-) -> None:
+def test_a_state_after_any_batch_continues_with_the_next(request, folder, test):
     root = request.getfixturevalue(folder)
     data = PuzzleDataset(config(root, test_set_mode=test, epochs_per_iter=2))
     count = len(data.metadata.sets)
@@ -273,7 +267,7 @@ def test_a_state_after_any_batch_continues_with_the_next(
         assert rest == whole[used:]
 
 
-def test_batches_since_a_loaded_state_are_counted_from_it(root: Path) -> None:
+def test_batches_since_a_loaded_state_are_counted_from_it(root):
     data = PuzzleDataset(config(root))
     batches = iter(data)
     for _ in range(2):
@@ -285,7 +279,7 @@ def test_batches_since_a_loaded_state_are_counted_from_it(root: Path) -> None:
     assert other.state_dict(1) == other.state_dict() == data.state_dict() == data.state_dict(3)
 
 
-def test_a_pass_that_is_left_early_is_followed_by_the_next(root: Path) -> None:
+def test_a_pass_that_is_left_early_is_followed_by_the_next(root):
     data, other = PuzzleDataset(config(root)), PuzzleDataset(config(root))
     next(iter(data))
     list(other)
@@ -295,7 +289,7 @@ def test_a_pass_that_is_left_early_is_followed_by_the_next(root: Path) -> None:
     assert taken(data) == taken(PuzzleDataset(config(root, seed=6)))
 
 
-def test_a_state_continues_at_another_number_of_replicas(root: Path) -> None:
+def test_a_state_continues_at_another_number_of_replicas(root):
     data = PuzzleDataset(config(root))
     whole = [np.asarray(batch["inputs"]).tolist() for _, batch, _ in data]
     halves = [PuzzleDataset(config(root, rank=rank, num_replicas=2)) for rank in range(2)]
@@ -332,7 +326,7 @@ OTHER: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("message", OTHER)
-def test_a_state_of_something_else_is_refused(root: Path, message: str) -> None:
+def test_a_state_of_something_else_is_refused(root, message):
     data = PuzzleDataset(config(root))
     next(iter(data))
     before = data.state_dict()
@@ -341,7 +335,7 @@ def test_a_state_of_something_else_is_refused(root: Path, message: str) -> None:
     assert data.state_dict() == before
 
 
-def test_an_order_that_is_drawn_has_digits_and_a_state_without_them_is_taken(root: Path) -> None:
+def test_an_order_that_is_drawn_has_digits_and_a_state_without_them_is_taken(root):
     data = PuzzleDataset(config(root))
     state = data.state_dict()
     assert len(state.pop("stream")) == 8
@@ -352,9 +346,7 @@ def test_an_order_that_is_drawn_has_digits_and_a_state_without_them_is_taken(roo
     in_order.load_state_dict(in_order.state_dict() | {"stream": "of no use here"})
 
 
-def test_a_state_of_another_folder_is_refused_and_one_of_a_copy_is_not(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_state_of_another_folder_is_refused_and_one_of_a_copy_is_not(root, tmp_path):
     import shutil
 
     data = PuzzleDataset(config(root))
@@ -372,7 +364,7 @@ def test_a_state_of_another_folder_is_refused_and_one_of_a_copy_is_not(
         PuzzleDataset(config(copy)).load_state_dict(data.state_dict())
 
 
-def test_a_pickle_continues_where_its_reader_was(root: Path) -> None:
+def test_a_pickle_continues_where_its_reader_was(root):
     data = PuzzleDataset(config(root))
     list(data)
     other = pickle.loads(pickle.dumps(data))
@@ -430,7 +422,7 @@ DAMAGED: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize("message", DAMAGED)
-def test_a_damaged_array_is_refused_by_name_and_rule(root: Path, message: str) -> None:
+def test_a_damaged_array_is_refused_by_name_and_rule(root, message):
     field, change = DAMAGED[message]
     path = root / "train" / f"more__{field}.npy"
     change(path)
@@ -452,14 +444,14 @@ def test_a_damaged_array_is_refused_by_name_and_rule(root: Path, message: str) -
         ({"num_puzzle_identifiers": 1}, r"all__puzzle_identifiers.npy: puzzle \d+ has"),
     ],
 )
-def test_damaged_metadata_is_refused(root: Path, change: dict[str, Any], message: str) -> None:
+def test_damaged_metadata_is_refused(root, change, message):
     path = root / "train/dataset.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(BadInput, match=message):
         PuzzleDataset(config(root))
 
 
-def test_an_empty_set_gives_no_batch(root: Path) -> None:
+def test_an_empty_set_gives_no_batch(root):
     for field in ("inputs", "labels"):
         np.save(root / f"train/all__{field}.npy", np.zeros((0, 6), np.uint8))
     np.save(root / "train/all__puzzle_identifiers.npy", np.zeros(0, np.int32))
@@ -483,7 +475,7 @@ def sets(tmp_path: Path) -> Path:
     return sets
 
 
-def test_a_set_without_a_full_batch_counts_as_an_iteration(sets: Path) -> None:
+def test_a_set_without_a_full_batch_counts_as_an_iteration(sets):
     data = reader(sets)
     plain = PlainReader(sets, "train", seed=5, size=8, test=False)
     for number in range(1, 4):
@@ -493,7 +485,7 @@ def test_a_set_without_a_full_batch_counts_as_an_iteration(sets: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:no batch")
-def test_a_pass_without_any_batch_is_followed_by_another_order(tmp_path: Path) -> None:
+def test_a_pass_without_any_batch_is_followed_by_another_order(tmp_path):
     sets = write_split(tmp_path / "train", groups=3, most_puzzles=2)
     # Puzzles of one and of seven examples: whether a batch of 8 is full, the draws decide.
     write_set(sets / "train", "all", seed=0, puzzles=[2, 2], examples=[1, 7, 1, 7])
@@ -504,14 +496,14 @@ def test_a_pass_without_any_batch_is_followed_by_another_order(tmp_path: Path) -
     assert data.state_dict()["iteration"] == 12
 
 
-def test_testing_counts_no_iteration(sets: Path) -> None:
+def test_testing_counts_no_iteration(sets):
     data = reader(sets, test=True)
     for _ in range(2):
         assert {name for name, _, _ in data} == {"a", "b", "c", "d"}
         assert data.state_dict()["iteration"] == 0
 
 
-def test_after_the_last_batch_the_rest_of_the_pass_is_empty(sets: Path) -> None:
+def test_after_the_last_batch_the_rest_of_the_pass_is_empty(sets):
     data = reader(sets)
     batches = iter(data)
     for _ in range(len(taken(reader(sets)))):
@@ -523,7 +515,7 @@ def test_after_the_last_batch_the_rest_of_the_pass_is_empty(sets: Path) -> None:
     assert taken(other) == taken(data) != []
 
 
-def test_an_older_iterator_does_not_move_the_state_of_the_newest_pass(sets: Path) -> None:
+def test_an_older_iterator_does_not_move_the_state_of_the_newest_pass(sets):
     data, plain = reader(sets), reader(sets)
     first, second, third = ([*taken(plain)] for _ in range(3))
     # A pass of four sets that was begun alone counts one iteration until its second set.
@@ -544,7 +536,7 @@ def test_an_older_iterator_does_not_move_the_state_of_the_newest_pass(sets: Path
     assert following != taken(held) and following not in (first, second, third)
 
 
-def test_an_iterator_that_is_in_use_does_not_move_a_loaded_state(sets: Path) -> None:
+def test_an_iterator_that_is_in_use_does_not_move_a_loaded_state(sets):
     data = reader(sets)
     batches = iter(data)
     next(batches)
@@ -562,9 +554,7 @@ def test_an_iterator_that_is_in_use_does_not_move_a_loaded_state(sets: Path) -> 
 
 
 @pytest.mark.parametrize("change", [{"iteration": 0}, {"set": 2, "iteration": 2}])
-def test_a_counter_below_the_sets_of_the_pass_is_refused(
-    sets: Path, change: dict[str, int]
-) -> None:
+def test_a_counter_below_the_sets_of_the_pass_is_refused(sets, change):
     data = reader(sets)
     next(iter(data))
     with pytest.raises(GristmillError, match="damaged: there is no Position"):
@@ -572,12 +562,12 @@ def test_a_counter_below_the_sets_of_the_pass_is_refused(
     data.load_state_dict({**data.state_dict(), "set": 2, "iteration": 3})
 
 
-def test_less_than_no_batch_is_refused(sets: Path) -> None:
+def test_less_than_no_batch_is_refused(sets):
     with pytest.raises(ValueError, match="batches -1: must be 0 or more"):
         reader(sets).state_dict(-1)
 
 
-def test_states_of_all_ranks_are_equal_after_every_batch(sets: Path) -> None:
+def test_states_of_all_ranks_are_equal_after_every_batch(sets):
     ranks = [reader(sets, rank=rank, ranks=4) for rank in range(4)]
     for _ in range(2):
         for _ in zip(*ranks, strict=True):
@@ -598,7 +588,7 @@ def progress() -> Progress:
 
 
 @pytest.mark.parametrize("read", [0, 1, 2])
-def test_a_pass_of_a_worker_that_is_left_counts_whole_however_far_it_read(read: int) -> None:
+def test_a_pass_of_a_worker_that_is_left_counts_whole_however_far_it_read(read):
     shared = progress()
     number, begin = shared.begun(True, ends_at)
     assert begin == Position()
@@ -608,7 +598,7 @@ def test_a_pass_of_a_worker_that_is_left_counts_whole_however_far_it_read(read: 
     assert shared.now == shared.begin == Position(3) and shared.ahead
 
 
-def test_a_pass_that_ended_or_was_read_without_a_worker_counts_what_it_began() -> None:
+def test_a_pass_that_ended_or_was_read_without_a_worker_counts_what_it_began():
     shared = progress()
     number, _ = shared.begun(True, ends_at)
     shared.move(number, Position(1, 0, 7))
@@ -620,7 +610,7 @@ def test_a_pass_that_ended_or_was_read_without_a_worker_counts_what_it_began() -
     assert shared.begun(False, ends_at)[1] == Position(4)
 
 
-def test_only_the_pass_that_was_begun_last_moves() -> None:
+def test_only_the_pass_that_was_begun_last_moves():
     shared = progress()
     first, _ = shared.begun(False, ends_at)
     second, _ = shared.begun(False, ends_at)
@@ -633,7 +623,7 @@ def test_only_the_pass_that_was_begun_last_moves() -> None:
     assert shared.now == Position(1)
 
 
-def test_a_loaded_position_stays_whatever_a_worker_still_writes() -> None:
+def test_a_loaded_position_stays_whatever_a_worker_still_writes():
     shared = progress()
     number, _ = shared.begun(True, ends_at)
     shared.load(Position(5, 1, 2))
@@ -676,9 +666,7 @@ def both(
 
 
 @pytest.mark.parametrize("ignored", [0, 3, None])
-def test_training_batches_are_those_of_the_plain_reader(
-    tmp_path: Path, ignored: int | None
-) -> None:
+def test_training_batches_are_those_of_the_plain_reader(tmp_path, ignored):
     root = write_split(
         tmp_path / "train", groups=50, most_puzzles=7, sets=("a", "b"), ignore_label_id=ignored
     )
@@ -687,9 +675,7 @@ def test_training_batches_are_those_of_the_plain_reader(
         same(ours, plain)
 
 
-def test_draws_beyond_one_window_are_those_of_the_plain_reader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_draws_beyond_one_window_are_those_of_the_plain_reader(tmp_path, monkeypatch):
     monkeypatch.setattr(dataset, "_DRAWN_AT_ONCE", 7)
     root = write_split(tmp_path / "train", groups=40, most_puzzles=300)
     same(*both(root, "train", 16, False, epochs=2))
@@ -697,16 +683,14 @@ def test_draws_beyond_one_window_are_those_of_the_plain_reader(
 
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", ">i4", "int16"])
 @pytest.mark.parametrize("test", [False, True])
-def test_tokens_of_any_integer_type_are_read_as_int32(
-    tmp_path: Path, dtype: str, test: bool
-) -> None:
+def test_tokens_of_any_integer_type_are_read_as_int32(tmp_path, dtype, test):
     index = {"uint8": "int32", ">i4": ">i4"}.get(dtype, "int64")
     root = write_split(tmp_path / "train", dtype=dtype, index_dtype=index)
     same(*both(root, "train", 8, test))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_each_rank_reads_its_part_of_every_batch(tmp_path: Path, ranks: int) -> None:
+def test_each_rank_reads_its_part_of_every_batch(tmp_path, ranks):
     root = write_split(tmp_path / "train", sets=("all", "more"))
     for rank in range(ranks):
         same(*both(root, "train", 8, False, rank=rank, ranks=ranks))
@@ -714,9 +698,7 @@ def test_each_rank_reads_its_part_of_every_batch(tmp_path: Path, ranks: int) -> 
 
 @pytest.mark.parametrize("ranks", [1, 2, 5])
 @pytest.mark.parametrize("size", [10, 20, 1000])
-def test_testing_gives_every_example_once_and_pads_the_last_batch(
-    tmp_path: Path, ranks: int, size: int
-) -> None:
+def test_testing_gives_every_example_once_and_pads_the_last_batch(tmp_path, ranks, size):
     root = write_split(
         tmp_path / "test",
         sets=("all", "more"),
@@ -753,7 +735,7 @@ def _examples(root: Path, size: int, seed: int = 11, epochs: int = 1) -> Iterato
         yield np.asarray(batch["inputs"])[:, 0].tolist()
 
 
-def test_all_examples_of_a_puzzle_that_fits_are_taken_together(tmp_path: Path) -> None:
+def test_all_examples_of_a_puzzle_that_fits_are_taken_together(tmp_path):
     root = _numbered(tmp_path, puzzles=30, examples=4)
     shuffled = 0
     for rows in _examples(root, 12):
@@ -765,7 +747,7 @@ def test_all_examples_of_a_puzzle_that_fits_are_taken_together(tmp_path: Path) -
     assert shuffled > 15
 
 
-def test_a_puzzle_is_cut_at_the_end_of_a_batch_and_its_rest_is_dropped(tmp_path: Path) -> None:
+def test_a_puzzle_is_cut_at_the_end_of_a_batch_and_its_rest_is_dropped(tmp_path):
     root = _numbered(tmp_path, puzzles=40, examples=4)
     cut = [0] * 4
     seen: set[int] = set()
@@ -780,7 +762,7 @@ def test_a_puzzle_is_cut_at_the_end_of_a_batch_and_its_rest_is_dropped(tmp_path:
     assert min(cut) >= 2, "the examples of a cut puzzle are drawn from all of its examples"
 
 
-def test_every_order_of_the_examples_of_a_puzzle_is_equally_likely(tmp_path: Path) -> None:
+def test_every_order_of_the_examples_of_a_puzzle_is_equally_likely(tmp_path):
     root = _numbered(tmp_path, puzzles=60, examples=3)
     counts: dict[tuple[int, ...], int] = {}
     for rows in _examples(root, 3, epochs=100):
@@ -790,9 +772,7 @@ def test_every_order_of_the_examples_of_a_puzzle_is_equally_likely(tmp_path: Pat
     assert all(abs(count - 1000) < 150 for count in counts.values())
 
 
-def test_examples_are_in_another_order_in_every_pass_and_the_same_for_every_reader(
-    tmp_path: Path,
-) -> None:
+def test_examples_are_in_another_order_in_every_pass_and_the_same_for_every_reader(tmp_path):
     root = _numbered(tmp_path, puzzles=9, examples=5)
     data, other = (
         PuzzleDataset(PuzzleDatasetConfig(0, root, 15, False, 1, 0, 1)) for _ in range(2)
@@ -805,7 +785,7 @@ def test_examples_are_in_another_order_in_every_pass_and_the_same_for_every_read
     assert first == again != second
 
 
-def test_ranks_read_the_same_examples_of_puzzles_with_several(tmp_path: Path) -> None:
+def test_ranks_read_the_same_examples_of_puzzles_with_several(tmp_path):
     root = _numbered(tmp_path, puzzles=20, examples=5)
     whole = list(_examples(root, 12))
     ranks = [
@@ -828,9 +808,7 @@ def _set(tmp_path: Path, **indices: list[int]) -> MappedSet:
 
 
 @pytest.mark.parametrize("values", [[0, 0, 0, 0], [1, 2, 3, 3], [9, 9, 9, 9]])
-def test_indices_that_are_overwritten_while_rows_are_read_in_order_are_no_crash(
-    tmp_path: Path, values: list[int]
-) -> None:
+def test_indices_that_are_overwritten_while_rows_are_read_in_order_are_no_crash(tmp_path, values):
     made = _set(tmp_path, puzzle_indices=values, group_indices=[0, 1, 2, 3])
     (chosen,) = dataset.batches_in_order(made, 3, 0, 1, 0)
     with pytest.raises(BadInput, match=r"puzzle_indices.npy: was changed after it was opened"):
@@ -849,9 +827,7 @@ def test_indices_that_are_overwritten_while_rows_are_read_in_order_are_no_crash(
         ("group_indices", [-9, -8, -7, -6]),
     ],
 )
-def test_indices_that_are_overwritten_while_training_reads_are_no_crash(
-    tmp_path: Path, field: str, values: list[int]
-) -> None:
+def test_indices_that_are_overwritten_while_training_reads_are_no_crash(tmp_path, field, values):
     right = {"puzzle_indices": [0, 1, 2, 3], "group_indices": [0, 1, 2, 3]}
     made = _set(tmp_path, **{**right, field: values})
     with pytest.raises(BadInput, match=r"_indices.npy: was changed after it was opened"):
@@ -860,6 +836,6 @@ def test_indices_that_are_overwritten_while_training_reads_are_no_crash(
 
 @pytest.mark.real
 @pytest.mark.skipif(not REAL.is_dir(), reason=f"no real data at {REAL}")
-def test_a_dataset_of_the_original_builder_is_read_as_the_original_reads_it() -> None:
+def test_a_dataset_of_the_original_builder_is_read_as_the_original_reads_it():
     same(*both(REAL, "train", 96, False, epochs=2))
     same(*both(REAL, "test", 96, True, rank=1, ranks=2))

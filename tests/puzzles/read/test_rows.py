@@ -1,8 +1,5 @@
 """Rows of a dataset: in batches, whatever their size."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,7 @@ from tests.puzzles.toy import plan
 
 
 @pytest.mark.parametrize("step", [1, 5, 18, 100, None])
-def test_batches_are_the_whole_set_in_order(step: int | None, tmp_path: Path) -> None:
+def test_batches_are_the_whole_set_in_order(step, tmp_path):
     build_dataset(plan(), tmp_path / "out")
     dataset = Dataset(tmp_path / "out")
     batches = list(dataset.rows("train", "all", step))
@@ -31,7 +28,7 @@ def test_batches_are_the_whole_set_in_order(step: int | None, tmp_path: Path) ->
     assert arrays.origins[4].tolist() == [0, 4, 1]
 
 
-def test_a_dataset_without_a_trace_has_no_kind(tmp_path: Path) -> None:
+def test_a_dataset_without_a_trace_has_no_kind(tmp_path):
     build_dataset(plan(), tmp_path / "out")
     assert Dataset(tmp_path / "out").kind == "toy"
     assert list(Dataset(tmp_path / "out").sets()) == [("train", "all"), ("test", "all")]
@@ -63,9 +60,7 @@ def _as_a_folder(path: Path) -> None:
         ("train/all__inputs.npy", _as_a_folder, "cannot be read"),
     ],
 )
-def test_an_array_of_another_form_is_refused(
-    tmp_path: Path, name: str, change: Callable[[Path], object], rule: str
-) -> None:
+def test_an_array_of_another_form_is_refused(tmp_path, name, change, rule):
     build_dataset(plan(), tmp_path / "out")
     change(tmp_path / "out" / name)
     with pytest.raises(BadInput, match=rule):
@@ -97,9 +92,7 @@ def changed(root: Path, field: str, place: int, value: int) -> None:
 
 
 @pytest.mark.parametrize(("field", "step"), [("puzzle_indices", 2), ("group_indices", 1)])
-def test_an_entry_that_does_not_grow_is_found_at_every_place(
-    root: Path, field: str, step: int
-) -> None:
+def test_an_entry_that_does_not_grow_is_found_at_every_place(root, field, step):
     opened(root)
     for place in range(1, COUNT):
         changed(root, field, place, step * (place - 1))
@@ -115,7 +108,7 @@ def test_an_entry_that_does_not_grow_is_found_at_every_place(
 
 
 @pytest.mark.parametrize("value", [-1, 5])
-def test_an_identifier_that_is_none_is_found_at_every_place(root: Path, value: int) -> None:
+def test_an_identifier_that_is_none_is_found_at_every_place(root, value):
     for place in range(COUNT):
         before = int(np.load(root / "train/all__puzzle_identifiers.npy")[place])
         changed(root, "puzzle_identifiers", place, value)
@@ -127,7 +120,7 @@ def test_an_identifier_that_is_none_is_found_at_every_place(root: Path, value: i
 
 
 @pytest.mark.parametrize("value", [0, 4])
-def test_the_first_and_the_last_identifier_may_be_anywhere(root: Path, value: int) -> None:
+def test_the_first_and_the_last_identifier_may_be_anywhere(root, value):
     for place in range(COUNT):
         changed(root, "puzzle_identifiers", place, value)
     batches: list[Any] = [batch for _, batch, _ in opened(root)]
@@ -139,9 +132,7 @@ CURE = "build the dataset again, or copy it again"
 
 @pytest.mark.parametrize("shape", [(2, 3), (1, 1), (0, 3)])
 @pytest.mark.parametrize("dtype", ["u1", "<i4"])
-def test_integers_are_as_they_were_written_and_cannot_be_changed(
-    tmp_path: Path, shape: tuple[int, int], dtype: str
-) -> None:
+def test_integers_are_as_they_were_written_and_cannot_be_changed(tmp_path, shape, dtype):
     file = tmp_path / "a.npy"
     written = np.arange(shape[0] * shape[1], dtype=dtype).reshape(shape)
     np.save(file, written)
@@ -153,9 +144,7 @@ def test_integers_are_as_they_were_written_and_cannot_be_changed(
 
 
 @pytest.mark.parametrize("change", [-1, 1])
-def test_a_file_that_is_cut_or_too_long_is_refused_with_both_sizes(
-    tmp_path: Path, change: int
-) -> None:
+def test_a_file_that_is_cut_or_too_long_is_refused_with_both_sizes(tmp_path, change):
     file = tmp_path / "a.npy"
     np.save(file, np.zeros((2, 3), "<i4"))
     size = file.stat().st_size

@@ -1,7 +1,5 @@
 """A toy model is trained for some steps on each kind, through a data loader of torch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

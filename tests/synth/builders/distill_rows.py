@@ -1,7 +1,5 @@
 """Harmony rows of tests, and what the rules of DistillKit make of them, by openai-harmony."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -65,9 +65,7 @@ def build(
 
 
 @pytest.mark.parametrize("render", RENDERS, ids=lambda render: render.template)
-def test_conversations_become_datasets_by_every_template(
-    render: Render, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_conversations_become_datasets_by_every_template(render, vocabulary, tmp_path):
     rows = [row(number) for number in range(12)]
     rows[3]["split"] = rows[7]["split"] = "validation"
     made, out = build(tmp_path / "a", vocabulary, rows, render)
@@ -81,9 +79,7 @@ def test_conversations_become_datasets_by_every_template(
 
 
 @pytest.mark.parametrize("render", RENDERS[:3], ids=lambda render: render.template)
-def test_what_is_not_trained_on_is_masked_and_nothing_else_changes(
-    render: Render, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_what_is_not_trained_on_is_masked_and_nothing_else_changes(render, vocabulary, tmp_path):
     _, whole = build(tmp_path / "a", vocabulary, [row(1)], render)
     made, out = build(tmp_path / "b", vocabulary, [row(1, "00002")], render)
     assert made.spans["reasoning"] == 0 < made.spans["final"]
@@ -97,9 +93,7 @@ def test_what_is_not_trained_on_is_masked_and_nothing_else_changes(
     assert megatron.read(out / f"{name}lossmask")[0].tolist() == [int(code > 0) for code in span]
 
 
-def test_each_answer_gets_a_document_where_turns_are_expanded(
-    vocabulary: Path, tmp_path: Path
-) -> None:
+def test_each_answer_gets_a_document_where_turns_are_expanded(vocabulary, tmp_path):
     render = Render(OWN.template, OWN.path, OWN.source, expand="turns")
     made, out = build(tmp_path / "a", vocabulary, [row(1), row(2, "00002")], render)
     assert (made.rows, made.dropped_thoughts) == (3, 0)
@@ -107,9 +101,7 @@ def test_each_answer_gets_a_document_where_turns_are_expanded(
     assert [trace(out, "02", "train", at).row for at in range(3)] == [1, 1, 2]
 
 
-def test_rows_that_a_template_refuses_are_set_aside_with_its_words(
-    vocabulary: Path, tmp_path: Path
-) -> None:
+def test_rows_that_a_template_refuses_are_set_aside_with_its_words(vocabulary, tmp_path):
     source = (
         "{% if 'question 2' in messages[0].content %}{{ raise_exception('no twos') }}{% endif %}"
         + TEMPLATES["chatml"]
@@ -127,12 +119,8 @@ def test_rows_that_a_template_refuses_are_set_aside_with_its_words(
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("render", [PLAIN, OWN], ids=lambda render: render.template)
 def test_the_bytes_do_not_depend_on_parts_and_workers_and_a_killed_build_goes_on(
-    render: Render,
-    workers: int,
-    vocabulary: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    render, workers, vocabulary, tmp_path, monkeypatch
+):
     rows = [row(number) for number in range(23)]
     _, whole = build(tmp_path / "a", vocabulary, rows, render)
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 5)
@@ -156,7 +144,7 @@ def test_the_bytes_do_not_depend_on_parts_and_workers_and_a_killed_build_goes_on
     assert len(made) == 1
 
 
-def test_a_damaged_dataset_of_conversations_breaks_a_law(vocabulary: Path, tmp_path: Path) -> None:
+def test_a_damaged_dataset_of_conversations_breaks_a_law(vocabulary, tmp_path):
     _, out = build(tmp_path / "a", vocabulary, [row(1), row(2)], Render("chatml"))
     config = {"render": Render("chatml").recorded, "eod": 199_999, "ids": 201_088}
     for name, offset, law in (

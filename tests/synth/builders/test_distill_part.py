@@ -1,7 +1,5 @@
 """Which rows stay, by the values of the project's rules."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path
@@ -18,12 +16,12 @@ from tests.synth.builders.distill_rows import message
 CONFIG = DistillConfig(Path())
 
 
-def test_draws_have_the_check_values() -> None:
+def test_draws_have_the_check_values():
     drawn = [distill_part.draw(1337, salt, "abc") for salt in ("mem", "lang", "global", "split")]
     assert [round(each, 6) for each in drawn] == [0.753794, 0.634166, 0.625753, 0.8034]
 
 
-def test_the_split_is_the_draw_below_its_share() -> None:
+def test_the_split_is_the_draw_below_its_share():
     name, drawn = "abc", distill_part.draw(1337, "split", "abc")
     assert not distill_part.is_valid(DistillConfig(Path(), drawn - 1e-9), name)
     assert distill_part.is_valid(DistillConfig(Path(), drawn + 1e-9), name)
@@ -52,11 +50,11 @@ def test_the_split_is_the_draw_below_its_share() -> None:
         ("forty words", "7", False),
     ],
 )
-def test_an_answer_is_compared_with_the_result(constraints: str, answer: str, wrong: bool) -> None:
+def test_an_answer_is_compared_with_the_result(constraints, answer, wrong):
     assert distill_part.is_wrong(constraints, answer) == wrong
 
 
-def test_faults_are_named_in_their_order() -> None:
+def test_faults_are_named_in_their_order():
     failed = "result: 3, Failed after maximum ATTEMPTS"
     assert distill_part.fault(CONFIG, failed, " \n") == "empty_answer"
     assert distill_part.fault(CONFIG, failed, "4") == "failed"
@@ -66,7 +64,7 @@ def test_faults_are_named_in_their_order() -> None:
     assert distill_part.fault(lax, failed, "4") == ""
 
 
-def test_shares_keep_memorization_below_its_cap_and_english_above_its_share() -> None:
+def test_shares_keep_memorization_below_its_cap_and_english_above_its_share():
     counts = Counter({("memorization", "en"): 900, ("math", "en"): 60, ("math", "fr"): 40})
     assert distill_part.shares(CONFIG, counts).memorization == pytest.approx(0.7 * 100 / 0.3 / 900)
     assert distill_part.shares(CONFIG, counts).other_languages == 1
@@ -78,7 +76,7 @@ def test_shares_keep_memorization_below_its_cap_and_english_above_its_share() ->
     assert distill_part.shares(free, counts) == Shares()
 
 
-def test_a_row_above_a_share_is_left_out_by_the_first_draw() -> None:
+def test_a_row_above_a_share_is_left_out_by_the_first_draw():
     few = Shares(0.7, 0.6)
 
     def out(kind: str, language: str, keep: float = 1.0) -> str:
@@ -94,7 +92,7 @@ def test_a_row_above_a_share_is_left_out_by_the_first_draw() -> None:
     )
 
 
-def test_labels_are_compared_in_lower_case() -> None:
+def test_labels_are_compared_in_lower_case():
     assert [distill_part.label(each) for each in (" EN ", "", None, 3)] == [
         "en",
         "unknown",
@@ -118,9 +116,7 @@ TALKS: list[tuple[list[dict[str, Any]], Texts]] = [
 
 
 @pytest.mark.parametrize(("messages", "texts"), TALKS)
-def test_the_texts_are_those_of_the_messages(
-    messages: list[dict[str, Any]], texts: Texts, vocabulary: Path
-) -> None:
+def test_the_texts_are_those_of_the_messages(messages, texts, vocabulary):
     text = json.dumps({"messages": messages})
     assert texts_of(text) == texts
     assert texts_in(Renderer(vocabulary).read(text), text) == texts
@@ -133,7 +129,7 @@ def test_the_texts_are_those_of_the_messages(
         *(("\x0b", False), ("\xa0", False), ("\\", False), ('"', False), ("\t  ", False)),
     ],
 )
-def test_an_answer_is_surely_not_blank_or_is_parsed(answer: str, is_sure: bool) -> None:
+def test_an_answer_is_surely_not_blank_or_is_parsed(answer, is_sure):
     text = json.dumps({"messages": [ASKED, message("assistant", answer, "final")]})
     assert ends_in_answer(text) == is_sure
     assert not ends_in_answer(text + " ")

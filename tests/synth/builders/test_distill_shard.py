@@ -1,7 +1,5 @@
 """Rows of Harmony to a dataset: ids, labels, spans, what is left out, and files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -41,9 +39,7 @@ def violations(folder: Path, **config: Any) -> list[str]:
 
 
 @pytest.mark.slow
-def test_rows_in_harmony_are_those_of_the_project_s_rules(
-    real: Path, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_rows_in_harmony_are_those_of_the_project_s_rules(real, vocabulary, tmp_path):
     shard = real / "synth_harmony" / "synth_harmony_shard_00.parquet"
     summary = build(shard, tmp_path / "out", vocabulary, valid_fraction=0.2)
     found = {split: rows_of(tmp_path / "out", split) for split in distill.SPLITS}
@@ -59,9 +55,7 @@ def test_rows_in_harmony_are_those_of_the_project_s_rules(
     assert set(violations(tmp_path / "out", max_length=300)) == {"max_length"}
 
 
-def test_rows_in_the_plain_template_are_those_of_the_project_s_rules(
-    vocabulary: Path, tmp_path: Path
-) -> None:
+def test_rows_in_the_plain_template_are_those_of_the_project_s_rules(vocabulary, tmp_path):
     texts = [
         (
             "a",
@@ -96,7 +90,7 @@ def test_rows_in_the_plain_template_are_those_of_the_project_s_rules(
     assert violations(tmp_path / "out") == []
 
 
-def test_rows_that_are_left_out_are_counted_by_reason(vocabulary: Path, tmp_path: Path) -> None:
+def test_rows_that_are_left_out_are_counted_by_reason(vocabulary, tmp_path):
     rows = [
         harmony_row("a", "q", "t", " \n"),
         harmony_row("b", "q", "t", "7", constraints="x failed after maximum attempts"),
@@ -132,7 +126,7 @@ def test_rows_that_are_left_out_are_counted_by_reason(vocabulary: Path, tmp_path
 
 
 @pytest.mark.slow
-def test_bytes_do_not_depend_on_workers(real: Path, vocabulary: Path, tmp_path: Path) -> None:
+def test_bytes_do_not_depend_on_workers(real, vocabulary, tmp_path):
     shard = real / "synth_harmony" / "synth_harmony_shard_01.parquet"
     for workers in (1, 2):
         build(shard, tmp_path / str(workers), vocabulary, workers=workers)
@@ -145,9 +139,7 @@ def test_bytes_do_not_depend_on_workers(real: Path, vocabulary: Path, tmp_path: 
     ]
 
 
-def test_a_shard_without_the_text_of_the_template_is_refused(
-    vocabulary: Path, tmp_path: Path
-) -> None:
+def test_a_shard_without_the_text_of_the_template_is_refused(vocabulary, tmp_path):
     row = harmony_row("a", "q", "t", "7")
     del row["query_seed_text"]
     shard = write([row], tmp_path)
@@ -156,7 +148,7 @@ def test_a_shard_without_the_text_of_the_template_is_refused(
     build(shard, tmp_path / "out", vocabulary, template="chatgpt_plain", reference=False)
 
 
-def test_a_row_that_is_not_utf8_is_set_aside(vocabulary: Path, tmp_path: Path) -> None:
+def test_a_row_that_is_not_utf8_is_set_aside(vocabulary, tmp_path):
     shard = write([harmony_row(name, "q", "t", "7", constraints="x") for name in "ab"], tmp_path)
     table, broken = pq.read_table(shard), pa.array([b"x", b"\xff"], pa.binary()).view(pa.string())
     at = table.schema.get_field_index("constraints")
@@ -167,15 +159,13 @@ def test_a_row_that_is_not_utf8_is_set_aside(vocabulary: Path, tmp_path: Path) -
     assert (summary.rows, summary.bad_rows) == (1, 1)
 
 
-def test_a_shard_of_which_no_row_stays_is_refused(vocabulary: Path, tmp_path: Path) -> None:
+def test_a_shard_of_which_no_row_stays_is_refused(vocabulary, tmp_path):
     shard = write([harmony_row("a", "q", "t", " ")], tmp_path)
     with pytest.raises(BadInput, match=r"all rows are left out .empty_answer 1."):
         build(shard, tmp_path / "out", vocabulary)
 
 
-def test_several_questions_are_set_aside_by_the_plain_template(
-    vocabulary: Path, tmp_path: Path
-) -> None:
+def test_several_questions_are_set_aside_by_the_plain_template(vocabulary, tmp_path):
     several = harmony_row("b", "q", "t", "7")
     messages = json.loads(several["messages_json"])["messages"]
     several["messages_json"] = json.dumps({"messages": messages * 2})
@@ -194,7 +184,7 @@ def test_several_questions_are_set_aside_by_the_plain_template(
 
 
 @pytest.mark.parametrize("column", ["labels", "attention_mask", "input_ids", "spans"])
-def test_a_damaged_column_breaks_a_law(column: str, vocabulary: Path, tmp_path: Path) -> None:
+def test_a_damaged_column_breaks_a_law(column, vocabulary, tmp_path):
     shard = write([harmony_row(str(at), "q", "t", "7") for at in range(9)], tmp_path)
     build(shard, tmp_path / "out", vocabulary, valid_fraction=0.0, **FREE)
     (path,) = distill.files_of(tmp_path / "out", "train")
@@ -209,7 +199,7 @@ def test_a_damaged_column_breaks_a_law(column: str, vocabulary: Path, tmp_path: 
     assert set(violations(tmp_path / "out")) == broken.get(column, {column})
 
 
-def test_ids_that_the_trace_has_not_break_a_law(vocabulary: Path, tmp_path: Path) -> None:
+def test_ids_that_the_trace_has_not_break_a_law(vocabulary, tmp_path):
     shards = [write([harmony_row(name, "q", "t", "7")], tmp_path / name) for name in "ab"]
     for name, shard in zip("ab", shards, strict=True):
         build(shard, tmp_path / f"out{name}", vocabulary, valid_fraction=0.0, **FREE)

@@ -1,7 +1,5 @@
 """Which drop the Harmony dataset is built from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -34,7 +32,7 @@ def chosen(drops: Path, name: str | None = None) -> str:
     return drop_in_use.source_of(Lake(data_root=str(drops.parent))).name
 
 
-def test_the_one_complete_drop_is_chosen_and_of_several_the_one_that_is_named(drops: Path) -> None:
+def test_the_one_complete_drop_is_chosen_and_of_several_the_one_that_is_named(drops):
     with pytest.raises(
         NotReady, match="there is no drop: put raw files into synth/<name>/"
     ) as none:
@@ -55,7 +53,7 @@ def test_the_one_complete_drop_is_chosen_and_of_several_the_one_that_is_named(dr
 
 
 @pytest.mark.parametrize(("name", "marked"), [("samples", False), ("a", True), ("samples", True)])
-def test_samples_are_used_only_without_another_drop(drops: Path, name: str, marked: bool) -> None:
+def test_samples_are_used_only_without_another_drop(drops, name, marked):
     folder = write_drop(drops / "synth" / name, files=4, rows=1)[0].parent
     if marked:
         mark(folder)
@@ -68,7 +66,7 @@ def test_samples_are_used_only_without_another_drop(drops: Path, name: str, mark
             chosen(drops)
 
 
-def test_hidden_folders_are_not_drops(tmp_path: Path) -> None:
+def test_hidden_folders_are_not_drops(tmp_path):
     for name in ("synth/.x", "synth/b", "synth_harmony/a"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "synth/file").touch()
@@ -76,7 +74,7 @@ def test_hidden_folders_are_not_drops(tmp_path: Path) -> None:
     assert names == ["synth/b", "synth_harmony/a"]
 
 
-def test_what_a_finished_conversion_holds_is_looked_at_after_its_names(tmp_path: Path) -> None:
+def test_what_a_finished_conversion_holds_is_looked_at_after_its_names(tmp_path):
     for name in READY_FILES:
         (tmp_path / name).write_text(name)
     with pytest.raises(BadInput, match=r"manifest\.json: manifest: cannot be read") as raised:
@@ -84,7 +82,7 @@ def test_what_a_finished_conversion_holds_is_looked_at_after_its_names(tmp_path:
     assert str(raised.value).startswith(f"{tmp_path}: ")
 
 
-def test_wrong_settings_of_one_drop_do_not_hide_another(drops: Path) -> None:
+def test_wrong_settings_of_one_drop_do_not_hide_another(drops):
     for seed, name in enumerate("ab"):
         write_drop(drops / "synth" / name, files=4, rows=1, seed=seed)
     (drops / "synth/a/gristmill.toml").write_text("[")
@@ -93,7 +91,7 @@ def test_wrong_settings_of_one_drop_do_not_hide_another(drops: Path) -> None:
         chosen(drops, "synth/a")
 
 
-def test_a_drop_with_a_link_is_refused_unless_links_are_allowed(drops: Path) -> None:
+def test_a_drop_with_a_link_is_refused_unless_links_are_allowed(drops):
     paths = write_drop(drops / "synth/a", files=4, rows=1)
     paths[2].symlink_to(paths[2].rename(drops.parent / "elsewhere.parquet"))
     with pytest.raises(GristmillError, match=r"synth_003\.parquet: is a link"):
@@ -102,9 +100,7 @@ def test_a_drop_with_a_link_is_refused_unless_links_are_allowed(drops: Path) -> 
     assert drop_in_use.account(RAW, drops / "synth/a", rule).taken["02"] == ["synth_003.parquet"]
 
 
-def test_a_folder_that_gristmill_drop_brought_is_complete_without_a_mark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_gristmill_drop_brought_is_complete_without_a_mark(tmp_path, monkeypatch):
     (tmp_path / "data/drops").mkdir(parents=True)
     monkeypatch.setenv("GRISTMILL_DATA", str(tmp_path / "data"))
     paths = write_drop(tmp_path / "mine", files=4, rows=1, done=False)
@@ -120,9 +116,7 @@ def test_a_folder_that_gristmill_drop_brought_is_complete_without_a_mark(
     assert "3 Parquet files of 500" in Lake().judged("synth", place).reason
 
 
-def test_raw_files_with_equal_sums_are_refused_where_a_look_did_not_compare_them(
-    tmp_path: Path,
-) -> None:
+def test_raw_files_with_equal_sums_are_refused_where_a_look_did_not_compare_them(tmp_path):
     lake = Lake(data_root=str(tmp_path))
     for inbox in (RAW, READY):
         folder = lake.inbox(inbox) / "a"
@@ -137,12 +131,12 @@ def test_raw_files_with_equal_sums_are_refused_where_a_look_did_not_compare_them
 
 
 @pytest.mark.parametrize("drop", ["/mine", "/drops/mine"])
-def test_a_folder_near_the_root_of_the_disk_is_looked_at_like_any_other(drop: str) -> None:
+def test_a_folder_near_the_root_of_the_disk_is_looked_at_like_any_other(drop):
     with pytest.raises(BadInput, match="0 Parquet files of 500"):
         drop_in_use.account(RAW, Path(drop), REFUSE_LINKS)
 
 
-def test_columns_that_neither_messages_nor_metadata_take_are_named(drops: Path) -> None:
+def test_columns_that_neither_messages_nor_metadata_take_are_named(drops):
     drop = drops / "synth/a"
     write_drop(drop, files=4, rows=3)
 

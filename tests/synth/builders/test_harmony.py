@@ -1,7 +1,5 @@
 """Raw rows to Harmony rows: what is kept, how it is written, which files a shard takes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -80,9 +78,7 @@ def expected(files: list[Path], config: HarmonyConfig) -> list[dict[str, str | N
         HarmonyConfig(metadata_fields=("words", "synth_id")),
     ],
 )
-def test_rows_are_those_of_the_contract(
-    raw_files: list[Path], tmp_path: Path, config: HarmonyConfig
-) -> None:
+def test_rows_are_those_of_the_contract(raw_files, tmp_path, config):
     for shard, run in enumerate((raw_files[0:3], raw_files[3:6], raw_files[6:8], raw_files[8:10])):
         out = tmp_path / str(shard)
         summary = to_harmony(raw_files, out, shard, config)
@@ -101,7 +97,7 @@ def test_rows_are_those_of_the_contract(
 
 
 @pytest.mark.real
-def test_the_messages_around_the_texts_are_the_references(real: Path) -> None:
+def test_the_messages_around_the_texts_are_the_references(real):
     metadata = json.loads((real / "synth_harmony/metadata.json").read_text())
     assert system_message(REFERENCE) == metadata["system_message"]
     assert developer_message(REFERENCE) == metadata["developer_message"]
@@ -112,7 +108,7 @@ def test_the_messages_around_the_texts_are_the_references(real: Path) -> None:
     assert list(REFERENCE.metadata_fields) == shard.schema.names[2:]
 
 
-def test_no_default_names_a_person() -> None:
+def test_no_default_names_a_person():
     assert "vpMoE" not in json.dumps([system_message(HarmonyConfig())])
     assert "trained by" not in json.dumps([system_message(HarmonyConfig())])
 
@@ -124,9 +120,7 @@ def _raw(path: Path, **columns: Any) -> Path:
 
 
 @pytest.mark.parametrize(("synth_id", "compiled"), [(None, 1), (None, 500), ("", 1), (" \n", 500)])
-def test_a_kept_row_without_an_id_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: int, synth_id: str | None
-) -> None:
+def test_a_kept_row_without_an_id_is_refused(tmp_path, monkeypatch, compiled, synth_id):
     monkeypatch.setattr(harmony, "_COMPILED_ROWS", compiled)
     config = HarmonyConfig(num_shards=1)
     path = _raw(tmp_path / "synth_001.parquet", synth_id=["x", synth_id, "z"])
@@ -141,9 +135,7 @@ def test_a_kept_row_without_an_id_is_refused(
 
 
 @pytest.mark.parametrize("compiled", [1, 500])
-def test_an_id_may_be_any_integer_and_be_there_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: int
-) -> None:
+def test_an_id_may_be_any_integer_and_be_there_twice(tmp_path, monkeypatch, compiled):
     monkeypatch.setattr(harmony, "_COMPILED_ROWS", compiled)
     path = _raw(tmp_path / "synth_001.parquet", synth_id=[0, -1, 0])
     assert to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1)).rows == 3
@@ -166,9 +158,7 @@ def test_an_id_may_be_any_integer_and_be_there_twice(
         ),
     ],
 )
-def test_a_column_of_a_wrong_type_is_named_with_its_type(
-    tmp_path: Path, columns: dict[str, Any], rule: str
-) -> None:
+def test_a_column_of_a_wrong_type_is_named_with_its_type(tmp_path, columns, rule):
     path = _raw(tmp_path / "synth_001.parquet", **columns)
     with pytest.raises(BadInput) as caught:
         to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
@@ -178,9 +168,7 @@ def test_a_column_of_a_wrong_type_is_named_with_its_type(
 
 @pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_file_without_a_good_row_is_refused_and_an_empty_one_is_not(
-    tmp_path: Path, workers: int
-) -> None:
+def test_a_file_without_a_good_row_is_refused_and_an_empty_one_is_not(tmp_path, workers):
     good, other = _raw(tmp_path / "a.parquet"), tmp_path / "b.parquet"
     pq.write_table(pq.read_table(good).slice(0, 0), other)
     config = HarmonyConfig(num_shards=1, workers=workers)
@@ -197,7 +185,7 @@ def test_a_file_without_a_good_row_is_refused_and_an_empty_one_is_not(
     assert to_harmony([good, other, good], tmp_path / "capped", 0, capped).rows == 3
 
 
-def test_a_shard_without_raw_files_is_an_error(raw_files: list[Path], tmp_path: Path) -> None:
+def test_a_shard_without_raw_files_is_an_error(raw_files, tmp_path):
     with pytest.raises(GristmillError, match="shard 0 of 4 gets none of 0 raw files: add files"):
         to_harmony([], tmp_path / "out", 0, HarmonyConfig())
     with pytest.raises(GristmillError, match="shard 3 of 4 gets none of 3 raw files"):
@@ -215,7 +203,7 @@ def test_a_shard_without_raw_files_is_an_error(raw_files: list[Path], tmp_path: 
     ],
     ids=["time", "zone", "date"],
 )
-def test_metadata_that_python_cannot_hold_is_bad_input(tmp_path: Path, column: pa.Array) -> None:
+def test_metadata_that_python_cannot_hold_is_bad_input(tmp_path, column):
     names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
     path = tmp_path / "synth_001.parquet"
     pq.write_table(pa.table({name: ["a", "b"] for name in names} | {"model": column}), path)
@@ -223,7 +211,7 @@ def test_metadata_that_python_cannot_hold_is_bad_input(tmp_path: Path, column: p
         to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
 
 
-def test_a_raw_row_may_take_four_mebibytes(tmp_path: Path) -> None:
+def test_a_raw_row_may_take_four_mebibytes(tmp_path):
     names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
     path = tmp_path / "synth_001.parquet"
     for size, fits in ((4 << 20, False), ((4 << 20) - 100, True)):
@@ -237,12 +225,7 @@ def test_a_raw_row_may_take_four_mebibytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("absent", [(), ("model",), ("model", "constraints")])
-def test_compiled_code_makes_the_same_rows(
-    raw_files: list[Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    absent: tuple[str, ...],
-) -> None:
+def test_compiled_code_makes_the_same_rows(raw_files, tmp_path, monkeypatch, absent):
     table = pq.read_table(raw_files[0]).drop_columns(list(absent))
     path = tmp_path / "synth_001.parquet"
     pq.write_table(table, path)
@@ -268,9 +251,7 @@ def test_compiled_code_makes_the_same_rows(
 
 
 @pytest.mark.parametrize("name", ["query", "model", "synth_id"])
-def test_compiled_code_leaves_wrong_texts_to_the_errors(
-    raw_files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_compiled_code_leaves_wrong_texts_to_the_errors(raw_files, tmp_path, monkeypatch, name):
     monkeypatch.setattr(harmony, "_COMPILED_ROWS", 1)
     table = pq.read_table(raw_files[0])
     values = pa.array([b"a"] * 7 + [b"\xed\xa0\x80"] + [b"a"] * (len(table) - 8))
@@ -338,9 +319,7 @@ def _of_one_writer(paths: list[Path], out: Path, group: int, most: int) -> tuple
     ("group", "most"),
     [(1, -1), (7, -1), (55, -1), (100, -1), (5000, -1), (7, 119), (7, 120), (50, 250), (7, 9999)],
 )
-def test_a_shard_has_the_bytes_that_one_writer_would_write(
-    drop: list[Path], tmp_path: Path, group: int, most: int
-) -> None:
+def test_a_shard_has_the_bytes_that_one_writer_would_write(drop, tmp_path, group, most):
     file, digest = _of_one_writer(drop, tmp_path / "whole", group, most)
     summary = to_harmony(
         drop, tmp_path / "out", 0, _config(rows_per_group=group, max_rows=most, workers=0)
@@ -357,9 +336,7 @@ def test_a_shard_has_the_bytes_that_one_writer_would_write(
 @pytest.mark.parametrize(
     ("group", "most"), [(7, -1), pytest.param(100, 250, marks=pytest.mark.slow)]
 )
-def test_the_bytes_do_not_depend_on_workers(
-    drop: list[Path], tmp_path: Path, group: int, most: int
-) -> None:
+def test_the_bytes_do_not_depend_on_workers(drop, tmp_path, group, most):
     built = {}
     for workers in (0, 1, 2, 3):
         config = _config(rows_per_group=group, max_rows=most, workers=workers)
@@ -371,7 +348,7 @@ def test_the_bytes_do_not_depend_on_workers(
 
 @pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_cap_of_no_rows_reads_the_first_file_that_has_some(tmp_path: Path, workers: int) -> None:
+def test_a_cap_of_no_rows_reads_the_first_file_that_has_some(tmp_path, workers):
     paths = write_drop(tmp_path / "drop", files=3, rows=4)
     pq.write_table(pq.read_table(paths[0]).slice(0, 0), paths[0])
     pq.write_table(pa.table({"query": ["q"]}), paths[2])
@@ -388,7 +365,7 @@ def test_a_cap_of_no_rows_reads_the_first_file_that_has_some(tmp_path: Path, wor
 
 @pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_row_beyond_the_cap_is_not_converted(tmp_path: Path, workers: int) -> None:
+def test_a_row_beyond_the_cap_is_not_converted(tmp_path, workers):
     paths = write_drop(tmp_path / "drop", files=2, rows=4)
     names = (*raw.TEXTS, "synth_id")
     broken = pa.array([b"a", b"b", b"c", b"\xff"]).cast(pa.string(), safe=False)
@@ -419,7 +396,7 @@ def _damaged(path: Path) -> None:
 
 @pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_first_bad_row_in_file_order_is_named(tmp_path: Path, workers: int) -> None:
+def test_the_first_bad_row_in_file_order_is_named(tmp_path, workers):
     paths = write_drop(tmp_path / "drop", files=8, rows=20)
     index = next(
         at
@@ -450,9 +427,7 @@ def _same_rows(path: Path, rows: int, broken: int | None = None) -> Path:
 
 @pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_row_group_of_several_files_may_take_so_many_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+def test_a_row_group_of_several_files_may_take_so_many_bytes(tmp_path, monkeypatch, workers):
     paths = [_same_rows(tmp_path / f"synth_{number}.parquet", 10) for number in range(3)]
     config = _config(rows_per_group=25, workers=workers)
     monkeypatch.setattr(harmony, "_BATCH_ROWS", 2)
@@ -470,9 +445,7 @@ def test_a_row_group_of_several_files_may_take_so_many_bytes(
 
 @pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize(("workers", "most"), [(1, 200), (2, 200), (1, -1)])
-def test_progress_counts_the_raw_rows_of_each_file(
-    drop: list[Path], tmp_path: Path, workers: int, most: int
-) -> None:
+def test_progress_counts_the_raw_rows_of_each_file(drop, tmp_path, workers, most):
     reports: list[Report] = []
     config = _config(rows_per_group=9, workers=workers, max_rows=most)
     to_harmony(drop, tmp_path / "out", 0, config, progress=Progress(reports.append, 0.0))
@@ -498,9 +471,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_finished_files_are_not_converted_again(
-    drop: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finished_files_are_not_converted_again(drop, tmp_path, monkeypatch):
     names, store = _counted(monkeypatch), PartStore(tmp_path / "parts")
     store.folder.mkdir()
     builds: list[HarmonySummary] = []

@@ -16,7 +16,7 @@ from gristmill.untrusted.files import LinkRule
 
 
 @pytest.mark.real
-def test_a_finished_conversion_is_copied_byte_for_byte(real: Path, tmp_path: Path) -> None:
+def test_a_finished_conversion_is_copied_byte_for_byte(real, tmp_path):
     """The reference's manifest claims millions of rows, because it describes the full run."""
     source = real / "synth_harmony"
     assert list(import_harmony.folder_violations(source)) == []
@@ -34,7 +34,7 @@ def test_a_finished_conversion_is_copied_byte_for_byte(real: Path, tmp_path: Pat
         assert (tmp_path / "manifest" / name).read_bytes() == (source / name).read_bytes()
 
 
-def test_an_incomplete_folder_is_refused(harmony: Path, tmp_path: Path) -> None:
+def test_an_incomplete_folder_is_refused(harmony, tmp_path):
     folder = tmp_path / "drop"
     folder.mkdir()
     assert {v.law for v in import_harmony.folder_violations(folder)} == {
@@ -64,7 +64,7 @@ def conversion(harmony: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_shard_without_rows_is_refused(conversion: Path, harmony: Path, tmp_path: Path) -> None:
+def test_a_shard_without_rows_is_refused(conversion, harmony, tmp_path):
     pq.write_table(pq.read_table(harmony).slice(0, 0), conversion / harmony.name)
     (violation,) = import_harmony.folder_violations(conversion)
     rule = f"{harmony.name}: rows: has no rows, and a dataset needs all shards: give it a row"
@@ -102,9 +102,7 @@ _NO_NUMBER = "storage.total_rows is not a number of rows"
         ("metadata.json", "null", "is not a JSON object"),
     ],
 )
-def test_both_json_files_are_objects_within_limits(
-    conversion: Path, tmp_path: Path, name: str, text: str, rule: str | None
-) -> None:
+def test_both_json_files_are_objects_within_limits(conversion, tmp_path, name, text, rule):
     (conversion / name).write_text(text)
     found = [(each.where, each.found) for each in import_harmony.folder_violations(conversion)]
     if rule is None:
@@ -121,9 +119,7 @@ def test_both_json_files_are_objects_within_limits(
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "metadata.json"])
-def test_a_json_file_may_be_so_large(
-    conversion: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_json_file_may_be_so_large(conversion, name, monkeypatch):
     path = conversion / name
     text = json.dumps(json.loads(path.read_text()) | {"x": "y" * 100})
     path.write_text(text)
@@ -139,9 +135,7 @@ def test_a_json_file_may_be_so_large(
 @pytest.mark.parametrize(
     "name", ["manifest.json", "metadata.json", "synth_harmony_shard_00.parquet"]
 )
-def test_files_that_are_links_are_refused_unless_links_are_allowed(
-    conversion: Path, tmp_path: Path, name: str
-) -> None:
+def test_files_that_are_links_are_refused_unless_links_are_allowed(conversion, tmp_path, name):
     target = (conversion / name).rename(tmp_path / "elsewhere")
     (conversion / name).symlink_to(target)
     (violation,) = import_harmony.folder_violations(conversion)
@@ -161,7 +155,7 @@ def test_files_that_are_links_are_refused_unless_links_are_allowed(
         assert summary.rows > 0
 
 
-def test_an_imported_shard_reports_its_rows(harmony: Path, tmp_path: Path) -> None:
+def test_an_imported_shard_reports_its_rows(harmony, tmp_path):
     reports: list[Report] = []
     import_shard(harmony.parent, tmp_path / "out", "00", progress=Progress(reports.append, 0.0))
     rows = pq.read_metadata(harmony).num_rows

@@ -1,7 +1,5 @@
 """A batch of rows that passes a cap on tokens, and wrong answers of the fast engine in a part."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +23,6 @@ from gristmill.synth.render.documents import Documents
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.encode import EnginesDiffer
 from gristmill.vocabularies.engine import TIKTOKEN, Gigatoken
-from tests.synth.conftest import KDBuild
 from tests.synth.conversations import as_json, conversation, hashes
 
 Write = Callable[..., Path]
@@ -60,9 +57,7 @@ def _documents(places: list[int]) -> Documents:
         (141, [0, 2, 3, 5], [1, 4, 6]),
     ],
 )
-def test_documents_up_to_the_one_that_reaches_the_cap_are_kept(
-    tokens: int, kept: list[int], refused: list[int]
-) -> None:
+def test_documents_up_to_the_one_that_reaches_the_cap_are_kept(tokens, kept, refused):
     """Rows 0, 2, 3 and 5 have 10, 30, 40 and 60 tokens; 1, 4 and 6 are refused."""
     places = {"train": [0, 3], "valid": [2, 5]}
     rows = Sorted(list("abcdefg"), {1: "bad", 4: "bad", 6: "bad"})
@@ -78,7 +73,7 @@ def test_documents_up_to_the_one_that_reaches_the_cap_are_kept(
             assert getattr(documents, name).tolist() == getattr(expected, name).tolist(), name
 
 
-def test_a_batch_without_documents_keeps_its_refused_rows() -> None:
+def test_a_batch_without_documents_keeps_its_refused_rows():
     rows = Sorted(["a"], {0: "bad"})
     made = _up_to_cap(rows, {split: _documents([]) for split in kd_part.SPLITS}, 5)
     assert rows.refused == {0: "bad"}
@@ -135,13 +130,8 @@ def _sampled_row(shard: Path, rows: int) -> int:
     ids=["one token less", "reversed", "one token more"],
 )
 def test_the_first_row_of_a_part_fails_the_build_and_nothing_is_published(
-    write_rows: Write,
-    vocabulary: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    wrong: Callable[[Ids], Ids],
-    bad_rows: int,
-) -> None:
+    write_rows, vocabulary, tmp_path, monkeypatch, wrong, bad_rows
+):
     shard, root = write_rows(_rows(5)), tmp_path / "root"
     config = KDConfig(vocabulary, 0.5, bad_rows=bad_rows)
     with monkeypatch.context() as patched:
@@ -155,9 +145,7 @@ def test_the_first_row_of_a_part_fails_the_build_and_nothing_is_published(
     assert not list(root.rglob("*.json"))
 
 
-def test_a_sampled_row_fails_the_build(
-    write_rows: Write, kd_build: KDBuild, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sampled_row_fails_the_build(write_rows, kd_build, monkeypatch):
     rows = 3 * encode.SHARE
     shard = write_rows(_rows(rows), row_group_size=100)
     row = _sampled_row(shard, rows)
@@ -171,8 +159,8 @@ def test_a_sampled_row_fails_the_build(
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_sample_is_the_same_at_any_number_of_workers(
-    write_rows: Write, kd_build: KDBuild, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+    write_rows, kd_build, monkeypatch, workers
+):
     rows = 3 * encode.SHARE
     shard = write_rows(_rows(rows), row_group_size=100)
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 100)
@@ -182,8 +170,8 @@ def test_the_sample_is_the_same_at_any_number_of_workers(
 
 
 def test_a_control_id_from_the_fast_engine_breaks_the_laws(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    write_rows, vocabulary, tmp_path, monkeypatch
+):
     """Rows outside the sample are left to the laws: no control id may be in a body."""
     shard, root = write_rows(_rows(5)), tmp_path / "root"
     assert not len(encode.sampled(shard.name, 1, 4))
@@ -193,13 +181,7 @@ def test_a_control_id_from_the_fast_engine_breaks_the_laws(
     assert not list(root.rglob("*.bin"))
 
 
-def test_the_cure_makes_every_part_again(
-    write_rows: Write,
-    kd_build: KDBuild,
-    vocabulary: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_cure_makes_every_part_again(write_rows, kd_build, vocabulary, tmp_path, monkeypatch):
     """Parts that gigatoken made before the difference was seen are not used."""
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 2)
     shard = write_rows(_rows(6), row_group_size=2)
@@ -218,9 +200,7 @@ def test_the_cure_makes_every_part_again(
     assert not record.rebuilt, "the engine is not in the fingerprint"
 
 
-def test_tiktoken_alone_compares_nothing(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_tiktoken_alone_compares_nothing(write_rows, vocabulary, tmp_path):
     shard = write_rows(_rows(5))
     config = KDConfig(vocabulary, 0.5, engine=TIKTOKEN)
     summary = build_kd_shard(shard, tmp_path / "out", config)
@@ -251,7 +231,7 @@ EDGES = documents([0, 1, 65_535, 65_536, 199_999, 201_087, (1 << 24) - 1], [0] *
         documents([5, 6, 7, 8], [0, 0, 0, 1], [4]),
     ],
 )
-def test_batches_come_back(tmp_path: Path, train: Documents) -> None:
+def test_batches_come_back(tmp_path, train):
     path = tmp_path / "part"
     batches = [
         kd_part_file.Batch({"train": train, "valid": EDGES}, b"trace", b"refused"),
@@ -269,7 +249,7 @@ def test_batches_come_back(tmp_path: Path, train: Documents) -> None:
                 assert found.tolist() == expected.tolist()
 
 
-def test_a_part_takes_half_of_the_bytes_of_the_datasets(tmp_path: Path) -> None:
+def test_a_part_takes_half_of_the_bytes_of_the_datasets(tmp_path):
     count = 100_000
     span = np.repeat([0, 1, 2, 0], count // 4).tolist()
     batch = kd_part_file.Batch(

@@ -23,7 +23,6 @@ from gristmill.synth.format import megatron, quarantine, trace
 from gristmill.synth.format.trace import trace as trace_document
 from gristmill.synth.laws import kd_laws
 from gristmill.synth.render import documents
-from tests.synth.conftest import KDBuild
 from tests.synth.conversations import as_json, conversation, hashes, message
 
 Write = Callable[..., Path]
@@ -35,9 +34,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 20)
 
 
-def test_documents_keep_their_order_and_split(
-    harmony: Path, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_documents_keep_their_order_and_split(harmony, vocabulary, tmp_path):
     out = tmp_path / "out"
     summary = build_kd_shard(harmony, out, KDConfig(vocabulary, 0.3))
     ids = pq.read_table(harmony)["synth_id"].to_pylist()
@@ -70,13 +67,8 @@ def test_documents_keep_their_order_and_split(
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("several", [3, 2])
 def test_the_bytes_do_not_depend_on_workers_or_parts(
-    harmony: Path,
-    kd_build: KDBuild,
-    vocabulary: Path,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-    several: int,
-) -> None:
+    harmony, kd_build, vocabulary, tmp_path, request, several
+):
     if several == 3:
         request.getfixturevalue("worker_threads")
     digests = {}
@@ -91,9 +83,7 @@ def test_the_bytes_do_not_depend_on_workers_or_parts(
 
 
 @pytest.mark.parametrize("fraction", [0, 1])
-def test_a_split_without_documents_has_no_files(
-    harmony: Path, kd_build: KDBuild, tmp_path: Path, fraction: float
-) -> None:
+def test_a_split_without_documents_has_no_files(harmony, kd_build, tmp_path, fraction):
     kd_build(harmony, "out", fraction)
     present, absent = ("valid", "train") if fraction else ("train", "valid")
     assert not (tmp_path / "out" / absent).exists()
@@ -101,16 +91,14 @@ def test_a_split_without_documents_has_no_files(
     assert list(kd_laws(tmp_path / "out", "00", fraction)) == []
 
 
-def test_a_shard_without_rows_is_refused(write_rows: Write, kd_build: KDBuild) -> None:
+def test_a_shard_without_rows_is_refused(write_rows, kd_build):
     with pytest.raises(BadInput, match=r"shard_07\.parquet: has no rows: give the shard a row"):
         kd_build(write_rows([]), "out")
 
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("rows", [0, 1, 20, 21, 39, 10_000])
-def test_a_cap_on_rows_takes_the_first_rows(
-    harmony: Path, vocabulary: Path, tmp_path: Path, rows: int
-) -> None:
+def test_a_cap_on_rows_takes_the_first_rows(harmony, vocabulary, tmp_path, rows):
     config = KDConfig(vocabulary, 0.2, max_rows=rows, workers=4)
     summary = build_kd_shard(harmony, tmp_path / "out", config)
     there = pq.ParquetFile(harmony).metadata.num_rows
@@ -153,13 +141,8 @@ def lengths(harmony: Path, vocabulary: Path, tmp_path_factory: Any) -> list[int]
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("cap", [0, 1, 109, 5000, 9_999, 10**9])
 def test_a_cap_on_tokens_stops_before_the_row_after_it(
-    harmony: Path,
-    vocabulary: Path,
-    tmp_path: Path,
-    cap: int,
-    lengths: list[int],
-    rendered: list[int],
-) -> None:
+    harmony, vocabulary, tmp_path, cap, lengths, rendered
+):
     before = np.concatenate([[0], np.cumsum(lengths)])[:-1]
     for fraction in (0.0, 0.5):
         out = tmp_path / f"out_{fraction}"
@@ -176,8 +159,8 @@ def test_a_cap_on_tokens_stops_before_the_row_after_it(
 
 
 def test_a_capped_build_renders_few_batches_and_twice_its_tokens_at_most(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, rendered: list[int]
-) -> None:
+    write_rows, vocabulary, tmp_path, rendered
+):
     """Also where rows after the first ones are longer, or have a token for each byte."""
     texts = ["a b" * 20] * 200 + ["a b" * 400] * 100 + ["%$" * 200] * 100 + ["x"] * 400
     rows = [(f"id{n}", as_json(conversation(text, "b", "c"))) for n, text in enumerate(texts)]
@@ -192,9 +175,7 @@ def test_a_capped_build_renders_few_batches_and_twice_its_tokens_at_most(
         assert len(rendered) / 2 <= 12 + summary.rows / 100
 
 
-def test_refused_rows_after_a_cap_on_tokens_are_not_read(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_refused_rows_after_a_cap_on_tokens_are_not_read(write_rows, vocabulary, tmp_path):
     rows = [(name, "{" if name in "bdg" else GOOD) for name in "abcdefg"]
     shard = write_rows(rows)
     lengths, places = _documents_of_one_split(
@@ -213,9 +194,7 @@ def test_refused_rows_after_a_cap_on_tokens_are_not_read(
         build_kd_shard(shard, tmp_path / "more", config)
 
 
-def test_rows_set_aside_do_not_count_towards_a_cap(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_rows_set_aside_do_not_count_towards_a_cap(write_rows, vocabulary, tmp_path):
     rows = [(name, "{" if name in "bc" else GOOD) for name in "abcdef"] + [("g", "{")]
     config = KDConfig(vocabulary, max_rows=4, bad_rows=2)
     summary = build_kd_shard(write_rows(rows), tmp_path / "out", config)
@@ -226,13 +205,7 @@ def test_rows_set_aside_do_not_count_towards_a_cap(
 
 @pytest.mark.parametrize(("caps", "batches"), [({"max_rows": 33}, 2), ({"max_tokens": 1}, 1)])
 @pytest.mark.usefixtures("small_parts")
-def test_a_cap_on_rows_is_reached_in_batches(
-    harmony: Path,
-    kd_build: KDBuild,
-    caps: dict[str, int],
-    batches: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_cap_on_rows_is_reached_in_batches(harmony, kd_build, caps, batches, monkeypatch):
     made: list[int] = []
     plain = kd_part.Part._batch
 
@@ -248,8 +221,8 @@ def test_a_cap_on_rows_is_reached_in_batches(
 
 @pytest.mark.parametrize(("bad_rows", "caps"), [(0, {}), (3, {"max_rows": 1}), (99, {})])
 def test_a_shard_without_a_good_row_fails_whatever_the_bound_is(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, bad_rows: int, caps: dict[str, int]
-) -> None:
+    write_rows, vocabulary, tmp_path, bad_rows, caps
+):
     shard = write_rows([(name, "{") for name in "abc"])
     config = KDConfig(vocabulary, bad_rows=bad_rows, **caps)
     with pytest.raises(BadInput, match=r"07\.parquet:1: none of 3 rows can be rendered: "):
@@ -264,9 +237,7 @@ CALL = as_json([*conversation("q", "a", "f"), message("user", "x", tool_calls=[{
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_keys_that_are_not_rendered_are_counted_by_name(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
-) -> None:
+def test_keys_that_are_not_rendered_are_counted_by_name(write_rows, vocabulary, tmp_path, workers):
     texts = {1: THOUGHT, 22: THOUGHT, 23: CALL, 45: CALL, 46: THOUGHT}
     shard = write_rows([(f"id{n}", texts.get(n, GOOD)) for n in range(50)], row_group_size=10)
     config = KDConfig(vocabulary, 0.5, workers=workers)
@@ -283,8 +254,8 @@ def test_keys_that_are_not_rendered_are_counted_by_name(
 
 
 def test_rows_with_keys_that_are_not_rendered_are_refused_by_the_setting(
-    write_rows: Write, vocabulary: Path, tmp_path: Path
-) -> None:
+    write_rows, vocabulary, tmp_path
+):
     shard = write_rows([("a", GOOD), ("b", THOUGHT), ("c", CALL)])
     config = KDConfig(vocabulary, unknown_keys="refuse")
     rule = (
@@ -321,9 +292,7 @@ TWICE = GOOD.replace('{"role": "user"', '{"role": "system", "role": "user"')
         (GOOD, None, None),
     ],
 )
-def test_a_row_that_is_not_strict_json_is_refused(
-    tmp_path: Path, kd_build: KDBuild, text: str, metadata: str | None, rule: str | None
-) -> None:
+def test_a_row_that_is_not_strict_json_is_refused(tmp_path, kd_build, text, metadata, rule):
     texts = [GOOD, GOOD, text, GOOD]
     columns = {
         "messages_json": pa.array(texts, pa.large_string()),
@@ -342,14 +311,14 @@ def test_a_row_that_is_not_strict_json_is_refused(
         assert table["row"].to_pylist() == [1, 2, 4]
 
 
-def test_metadata_that_nothing_can_read_does_not_matter(tmp_path: Path, kd_build: KDBuild) -> None:
+def test_metadata_that_nothing_can_read_does_not_matter(tmp_path, kd_build):
     columns = {"messages_json": [GOOD], "metadata_json": [b"\xff"], "synth_id": ["a"]}
     shard = tmp_path / "synth_harmony_shard_07.parquet"
     pq.write_table(pa.table(columns), shard)
     assert kd_build(shard, "out").rows == 1
 
 
-def test_a_row_that_the_build_refuses_is_not_shown(write_rows: Write, vocabulary: Path) -> None:
+def test_a_row_that_the_build_refuses_is_not_shown(write_rows, vocabulary):
     shard = write_rows([("a", TWICE)])
     with pytest.raises(BadInput, match=r"07\.parquet:1: synth_id 'a': the key 'role' is twice"):
         show.harmony_row(shard, 0, {"messages_json": TWICE, "synth_id": "a"}, vocabulary)
@@ -366,9 +335,7 @@ def test_a_row_that_the_build_refuses_is_not_shown(write_rows: Write, vocabulary
         (" \t", GOOD, "Missing synth_id or messages_json in input row."),
     ],
 )
-def test_the_first_bad_row_fails_the_build(
-    write_rows: Write, kd_build: KDBuild, synth_id: str, text: str, rule: str
-) -> None:
+def test_the_first_bad_row_fails_the_build(write_rows, kd_build, synth_id, text, rule):
     shard = write_rows([("a", GOOD), (synth_id, text)])
     with pytest.raises(BadInput) as caught:
         kd_build(shard, "out")
@@ -379,9 +346,7 @@ def test_the_first_bad_row_fails_the_build(
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_bad_rows_are_set_aside_within_their_bound(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
-) -> None:
+def test_bad_rows_are_set_aside_within_their_bound(write_rows, vocabulary, tmp_path, workers):
     rows = [(f"id{n}", "{" if n in (3, 25) else GOOD) for n in range(50)]
     shard = write_rows(rows, row_group_size=10)
     config = KDConfig(vocabulary, 0.5, bad_rows=2, workers=workers)
@@ -407,8 +372,8 @@ def _with_bad_rows(write_rows: Write, count: int, good: int = 60) -> Path:
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
-    write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
-) -> None:
+    write_rows, vocabulary, tmp_path, workers
+):
     shard, folder = _with_bad_rows(write_rows, 23), tmp_path / "parts"
     folder.mkdir()
     with pytest.raises(BadInput) as caught:
@@ -435,9 +400,7 @@ def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_parts_are_only_counted_once_there_are_too_many_bad_rows(
-    write_rows: Write, kd_build: KDBuild, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_are_only_counted_once_there_are_too_many_bad_rows(write_rows, kd_build, monkeypatch):
     """Bad rows are in the third part and in the fifth one."""
     read: list[str] = []
     real = kd_part_file.read
@@ -456,8 +419,8 @@ def test_parts_are_only_counted_once_there_are_too_many_bad_rows(
 
 @pytest.mark.usefixtures("small_parts")
 def test_the_error_counts_the_bad_rows_before_a_cap_exactly(
-    write_rows: Write, kd_build: KDBuild, vocabulary: Path, tmp_path: Path
-) -> None:
+    write_rows, kd_build, vocabulary, tmp_path
+):
     lengths, _ = _documents_of_one_split(write_rows([("a", GOOD)]), vocabulary, tmp_path / "one")
     rows = [(f"id{n}", GOOD if n % 3 == 0 else "{") for n in range(90)]
     shard = write_rows(rows, row_group_size=10)
@@ -470,8 +433,8 @@ def test_the_error_counts_the_bad_rows_before_a_cap_exactly(
 
 
 def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
-    write_rows: Write, kd_build: KDBuild, vocabulary: Path, tmp_path: Path
-) -> None:
+    write_rows, kd_build, vocabulary, tmp_path
+):
     role = as_json([message("x" * 5000, "y")])
     shard = write_rows([("n" * 5000, role)] * 100 + [("good", GOOD)])
     task = next(kd_shard._tasks(shard, KDConfig(vocabulary)))
@@ -491,15 +454,13 @@ def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
     assert entry["rule"].endswith(f"Unsupported role: {'x' * 5000}")
 
 
-def test_shard_numbers() -> None:
+def test_shard_numbers():
     assert shard_number(Path("synth_harmony_shard_3.parquet")) == "03"
     with pytest.raises(BadInput, match="shard_<number>"):
         shard_number(Path("part-0.parquet"))
 
 
-def test_a_text_that_cannot_be_encoded_is_a_bad_row(
-    write_rows: Write, kd_build: KDBuild, tmp_path: Path
-) -> None:
+def test_a_text_that_cannot_be_encoded_is_a_bad_row(write_rows, kd_build, tmp_path):
     """A million spaces: no engine takes them, openai-harmony panics, neither names the row."""
     spaces = " " * 1_000_000 + "x"
     by_harmony = [message("user", spaces, name="bob"), *conversation("q", "a", "f")]
@@ -521,7 +482,7 @@ def test_a_text_that_cannot_be_encoded_is_a_bad_row(
     assert table["row"].to_pylist() == [1, 3, 6]
 
 
-def test_without_its_vocabulary_a_build_writes_nothing(harmony: Path, tmp_path: Path) -> None:
+def test_without_its_vocabulary_a_build_writes_nothing(harmony, tmp_path):
     absent, other = tmp_path / "absent", tmp_path / "other"
     other.write_bytes(b"IQ== 0\n")
     with pytest.raises(BadInput, match=r"absent: the vocabulary cannot be read \(No such file"):
@@ -531,9 +492,7 @@ def test_without_its_vocabulary_a_build_writes_nothing(harmony: Path, tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_value_that_has_no_text_form_is_bad_input(
-    harmony: Path, kd_build: KDBuild, tmp_path: Path
-) -> None:
+def test_a_value_that_has_no_text_form_is_bad_input(harmony, kd_build, tmp_path):
     table = pq.read_table(harmony, columns=["messages_json", "synth_id"]).slice(0, 5)
     path = tmp_path / "synth_harmony_shard_07.parquet"
     times = pa.array([1] * 5, pa.timestamp("us", "Nowhere/City"))
@@ -548,12 +507,8 @@ def test_a_value_that_has_no_text_form_is_bad_input(
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_kd_shard_reports_harmony_rows_part_by_part(
-    harmony: Path,
-    vocabulary: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: int,
-) -> None:
+    harmony, vocabulary, tmp_path, monkeypatch, workers
+):
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 20)
     reports: list[Report] = []
     config = KDConfig(vocabulary, 0.2, workers=workers)
@@ -564,9 +519,7 @@ def test_a_kd_shard_reports_harmony_rows_part_by_part(
     assert reports[-1] == Report("render", rows, rows, "rows")
 
 
-def test_a_capped_kd_shard_does_not_know_how_many_rows_it_takes(
-    harmony: Path, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_a_capped_kd_shard_does_not_know_how_many_rows_it_takes(harmony, vocabulary, tmp_path):
     reports: list[Report] = []
     config = KDConfig(vocabulary, 0.2, max_rows=7)
     build_kd_shard(harmony, tmp_path / "out", config, progress=Progress(reports.append, 0.0))

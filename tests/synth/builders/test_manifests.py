@@ -1,7 +1,5 @@
 """The manifests of Harmony and Megatron datasets."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable
@@ -61,7 +59,7 @@ def _manifest(root: str = "data/x", **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def test_the_digest_is_of_json_without_times_and_places() -> None:
+def test_the_digest_is_of_json_without_times_and_places():
     text = (
         '{"about":"data/xylophone","input":{"glob":"*"},"schema_version":"v1",'
         '"shards":[{"bytes":3,"path":"/a"}],"tokenizer":{"vocab_size":5}}'
@@ -86,15 +84,13 @@ def test_the_digest_is_of_json_without_times_and_places() -> None:
         ({"about": "data/x/ylophone"}, False),
     ],
 )
-def test_contents_decide_the_data_version_and_times_and_places_do_not(
-    other: dict[str, Any], is_same: bool
-) -> None:
+def test_contents_decide_the_data_version_and_times_and_places_do_not(other, is_same):
     note = content_note(_manifest(), ["data/x"])
     assert (content_note(_manifest(**other), ["data/x"]) == note) == is_same
     assert content_note(_manifest("lake/x"), ["lake/x"]) == note
 
 
-def test_both_files_have_the_values_of_the_records(raw_files: list[Path], tmp_path: Path) -> None:
+def test_both_files_have_the_values_of_the_records(raw_files, tmp_path):
     config = HarmonyConfig(developer=None, max_rows=100)
     records = []
     for shard in (1, 0):
@@ -161,9 +157,7 @@ def test_both_files_have_the_values_of_the_records(raw_files: list[Path], tmp_pa
 
 
 @pytest.mark.real
-def test_harmony_manifests_have_the_references_keys(
-    raw_files: list[Path], real: Path, tmp_path: Path
-) -> None:
+def test_harmony_manifests_have_the_references_keys(raw_files, real, tmp_path):
     config = HarmonyConfig()
     records = []
     for shard in (1, 0):
@@ -213,7 +207,7 @@ def without_additions(ours: Any, theirs: Any) -> Any:
 
 
 @pytest.mark.real
-def test_the_kd_manifest_is_the_references(real: Path, vocabulary: Path, tmp_path: Path) -> None:
+def test_the_kd_manifest_is_the_references(real, vocabulary, tmp_path):
     """Equal in every key, value and order, but for what follows at the end."""
     config, records = KDConfig(vocabulary, 0.1), []
     for number in ("02", "00", "03", "01"):
@@ -236,7 +230,7 @@ def test_the_kd_manifest_is_the_references(real: Path, vocabulary: Path, tmp_pat
     assert shard_0["sha256"]["span_idx"] == hashes(tmp_path / "00")["train/shard_00_span.idx"]
 
 
-def test_config_hashes() -> None:
+def test_config_hashes():
     """The two examples of `docs/formats/synth.md#config-hash`."""
     for fraction, expected in (
         (0.1, "faa2ee2ea0adc1b2dc2f171d31e4ab4d6b6a3a320d09a35776cceb34c006ecdc"),
@@ -276,9 +270,7 @@ Change = Callable[[dict[str, Any]], object]
         (lambda r: r["outputs"].pop(), r"shard 01: .*not among the outputs"),
     ],
 )
-def test_shards_of_unequal_config_are_refused(
-    records: list[dict[str, Any]], harmony: Path, tmp_path: Path, change: Change, rule: str
-) -> None:
+def test_shards_of_unequal_config_are_refused(records, harmony, tmp_path, change, rule):
     change(records[1])
     with pytest.raises(GristmillError, match=rule):
         write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
@@ -287,9 +279,7 @@ def test_shards_of_unequal_config_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_settings_that_change_no_byte_do_not_make_configs_unequal(
-    records: list[dict[str, Any]], harmony: Path, tmp_path: Path
-) -> None:
+def test_settings_that_change_no_byte_do_not_make_configs_unequal(records, harmony, tmp_path):
     other = {"workers": 7, "bad_rows": 3, "vocabulary": "elsewhere", "engine": "tiktoken"}
     records[1]["config"] |= other
     write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
@@ -302,9 +292,7 @@ def test_settings_that_change_no_byte_do_not_make_configs_unequal(
     assert manifest["input"]["manifest_sha256"] == hashlib.sha256(harmony.read_bytes()).hexdigest()
 
 
-def test_a_record_from_before_a_setting_has_its_default(
-    records: list[dict[str, Any]], harmony: Path, tmp_path: Path
-) -> None:
+def test_a_record_from_before_a_setting_has_its_default(records, harmony, tmp_path):
     assert records[1]["config"].pop("unknown_keys") == "count"
     write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
     records[0]["config"]["unknown_keys"] = "refuse"
@@ -313,9 +301,7 @@ def test_a_record_from_before_a_setting_has_its_default(
         write_kd_manifest(records, tmp_path / "other", **kd_arguments(harmony))
 
 
-def test_the_renderer_and_the_vocabulary_are_those_of_the_records(
-    records: list[dict[str, Any]], harmony: Path, tmp_path: Path
-) -> None:
+def test_the_renderer_and_the_vocabulary_are_those_of_the_records(records, harmony, tmp_path):
     """Not what is installed when the manifest is written."""
     for one in records:
         one["libraries"]["openai-harmony"] = "0.0.7"

@@ -34,7 +34,7 @@ def _expected(
     ]
 
 
-def test_every_character_has_the_escape_of_json() -> None:
+def test_every_character_has_the_escape_of_json():
     # Of those with a surrogate pair, which differ in their number alone, some of each plane.
     codes = [*range(0xD800), *range(0xE000, 0x10100), *range(0x10100, 0x110000, 97), 0x10FFFF]
     characters = list(map(chr, codes))
@@ -43,7 +43,7 @@ def test_every_character_has_the_escape_of_json() -> None:
 
 
 @pytest.mark.parametrize("character", ['"', "\\", "\n", "\x7f", "\x1f", "é", "€", "\U0001f600"])
-def test_an_escape_at_every_place_of_a_word(character: str) -> None:
+def test_an_escape_at_every_place_of_a_word(character):
     texts = ["a" * before + character + "b" * (40 - before) for before in range(40)]
     texts += ["~ !" * before + character for before in range(40)]
     texts += [character * count for count in range(40)]
@@ -56,9 +56,7 @@ def test_an_escape_at_every_place_of_a_word(character: str) -> None:
     st.lists(st.text(st.characters(max_codepoint=127), max_size=9), min_size=4, max_size=4),
     st.data(),
 )
-def test_rows_are_the_json_of_their_values_between_texts(
-    rows: list[tuple[str | None, str, str | None]], between: list[str], data: st.DataObject
-) -> None:
+def test_rows_are_the_json_of_their_values_between_texts(rows, between, data):
     columns = [[row[at] for row in rows] for at in range(3)]
     arrays = [pa.array(column, pa.string()) for column in columns]
     wanted = data.draw(st.lists(st.sampled_from(range(len(rows))))) if rows else []
@@ -69,18 +67,18 @@ def test_rows_are_the_json_of_their_values_between_texts(
     assert _joined(sliced, between, rest) == _expected([c[first:] for c in columns], between, rest)
 
 
-def test_columns_of_nulls_and_of_no_text() -> None:
+def test_columns_of_nulls_and_of_no_text():
     nulls, empty = pa.nulls(3, pa.string()), pa.array([""] * 3)
     assert _joined([nulls, empty], ["a", "b", "c"], [0, 2]) == ['anullb""c'] * 2
     assert _joined([nulls], ["a", "c"], []) == []
 
 
-def test_a_text_beside_the_end_of_memory_stays_whole() -> None:
+def test_a_text_beside_the_end_of_memory_stays_whole():
     texts = ["\x00" * size + "x" * (size % 9) for size in range(200)]
     assert _joined([pa.array(texts)], ["", ""], range(200)) == list(map(json.dumps, texts))
 
 
-def test_an_array_that_is_used_again_is_large_enough() -> None:
+def test_an_array_that_is_used_again_is_large_enough():
     for kept, size in ((10, 11), (10, 10), (11, 10)):
         json_strings._spare[:] = [np.empty(kept, np.uint8)]
         assert len(_space(size)) >= size
@@ -89,7 +87,7 @@ def test_an_array_that_is_used_again_is_large_enough() -> None:
 
 
 @pytest.mark.parametrize("last", [0, 1, 55, 56, 57, 63, 64, 65])
-def test_columns_of_one_message_are_read_where_they_are(last: int) -> None:
+def test_columns_of_one_message_are_read_where_they_are(last):
     """The last buffer of a message may have no word behind it; then the columns are copied."""
     columns = [["é" * 9, "", "\n" * 5], ["x" * (last // 2), None, "y" * (last - last // 2)]]
     batch = pa.record_batch([pa.array(each) for each in columns], names=["a", "b"])

@@ -1,7 +1,5 @@
 """Megatron's files: their bytes, their alignment and digest, and what Megatron asks them for."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess
@@ -32,9 +30,7 @@ def write(prefix: Path, lengths: list[int], dtype: str, batches: int = 1) -> np.
 
 @pytest.mark.parametrize("dtype", ["<i4", "u1"])
 @pytest.mark.parametrize("lengths", [[5], [3, 1, 4, 1, 5, 9, 2, 6]])
-def test_the_files_have_the_bytes_of_megatrons_builder(
-    tmp_path: Path, dtype: str, lengths: list[int]
-) -> None:
+def test_the_files_have_the_bytes_of_megatrons_builder(tmp_path, dtype, lengths):
     core = pytest.importorskip("megatron.core.datasets.indexed_dataset")
     values = write(tmp_path / "ours", lengths, dtype, batches=3)
     builder = core.IndexedDatasetBuilder(str(tmp_path / "theirs.bin"), dtype=np.dtype(dtype).type)
@@ -49,9 +45,7 @@ def test_the_files_have_the_bytes_of_megatrons_builder(
         ).read_bytes()
 
 
-def test_an_index_of_many_batches_has_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_of_many_batches_has_the_same_bytes(tmp_path, monkeypatch):
     lengths = [1 + n % 7 for n in range(100)]
     write(tmp_path / "whole", lengths, "<i4")
     monkeypatch.setattr(megatron, "_BATCH", 9)
@@ -90,9 +84,7 @@ def test_an_index_of_many_batches_has_the_same_bytes(
     ],
 )
 @pytest.mark.parametrize("batch", [2, 1 << 16])
-def test_a_damaged_index_is_refused(
-    tmp_path: Path, place: int, value: bytes, rule: str, batch: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_index_is_refused(tmp_path, place, value, rule, batch, monkeypatch):
     monkeypatch.setattr(megatron, "_BATCH", batch)
     write(tmp_path / "d", [2, 3, 4], "<i4")
     data = bytearray((tmp_path / "d.idx").read_bytes())
@@ -102,7 +94,7 @@ def test_a_damaged_index_is_refused(
         megatron.read(tmp_path / "d")
 
 
-def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_file_is_refused(tmp_path):
     write(tmp_path / "d", [2, 3, 4], "<i4")
     with (tmp_path / "d.bin").open("r+b") as file:
         file.truncate(35)
@@ -136,7 +128,7 @@ for root in map(Path, sys.argv[1:]):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no peak memory in /proc")
-def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_documents(tmp_path):
     """A million documents: one int64 for each would be 8 MB."""
     document = np.array([200006, 200008, 200007, 199999], dtype="<i4")
     rows = 1 << 17
@@ -161,7 +153,7 @@ def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
     assert many - some < 6_000_000
 
 
-def test_values_of_another_dtype_or_length_are_refused(tmp_path: Path) -> None:
+def test_values_of_another_dtype_or_length_are_refused(tmp_path):
     with megatron.IndexedWriter(tmp_path / "d", "u1") as writer:
         with pytest.raises(ValueError, match="does not fit"):
             writer.add(np.zeros(3, dtype=np.uint8), np.array([2], dtype=np.int32))
@@ -169,7 +161,7 @@ def test_values_of_another_dtype_or_length_are_refused(tmp_path: Path) -> None:
             writer.add(np.zeros(2, dtype=np.int32), np.array([2], dtype=np.int32))
 
 
-def test_a_dataset_without_documents_is_readable(tmp_path: Path) -> None:
+def test_a_dataset_without_documents_is_readable(tmp_path):
     write(tmp_path / "d", [], "<i4", batches=1)
     dataset = megatron.read(tmp_path / "d")
     assert (len(dataset), dataset.size) == (0, 0)
@@ -178,13 +170,13 @@ def test_a_dataset_without_documents_is_readable(tmp_path: Path) -> None:
     assert (tmp_path / "d.idx").stat().st_size == 42
 
 
-def test_an_empty_document_is_refused(tmp_path: Path) -> None:
+def test_an_empty_document_is_refused(tmp_path):
     write(tmp_path / "d", [2, 0, 3], "<i4")
     with pytest.raises(BadInput, match="a document is empty"):
         megatron.read(tmp_path / "d")
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path):
     write(tmp_path / "d", [1], "u1")
     (tmp_path / "d.bin").unlink()
     with pytest.raises(BadInput, match=r"d\.bin: the file is missing"):
@@ -192,19 +184,19 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 1), (2, 1), (0, 4)])
-def test_bounds_of_missing_documents_are_refused(tmp_path: Path, first: int, last: int) -> None:
+def test_bounds_of_missing_documents_are_refused(tmp_path, first, last):
     write(tmp_path / "d", [2, 3, 4], "<i4")
     with pytest.raises(IndexError, match=f"documents {first} to {last} of 3"):
         megatron.read(tmp_path / "d").bounds(first, last)
 
 
-def test_a_copy_of_values_has_its_begin_and_not_its_stop(tmp_path: Path) -> None:
+def test_a_copy_of_values_has_its_begin_and_not_its_stop(tmp_path):
     values = write(tmp_path / "d", [2, 3, 4], "<i4")
     dataset = megatron.read(tmp_path / "d")
     assert dataset.load(2, 5).tolist() == values[2:5].tolist() == dataset[1].tolist()
 
 
-def test_an_error_leaves_no_index(tmp_path: Path) -> None:
+def test_an_error_leaves_no_index(tmp_path):
     with pytest.raises(RuntimeError), megatron.IndexedWriter(tmp_path / "d", "u1") as writer:
         writer.add(np.zeros(2, dtype=np.uint8), np.array([2], dtype=np.int32))
         raise RuntimeError
@@ -212,7 +204,7 @@ def test_an_error_leaves_no_index(tmp_path: Path) -> None:
         megatron.read(tmp_path / "d")
 
 
-def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_replaced(tmp_path):
     (tmp_path / "d.bin").touch()
     with pytest.raises(FileExistsError):
         megatron.IndexedWriter(tmp_path / "d", "u1")
@@ -224,7 +216,7 @@ def write_datasets(tokens: Path, lengths: list[int]) -> None:
             writer.add(np.zeros(sum(lengths), dtype=dtype), np.array(lengths, dtype=np.int32))
 
 
-def test_without_a_record_the_digest_is_that_of_the_three_index_files(tmp_path: Path) -> None:
+def test_without_a_record_the_digest_is_that_of_the_three_index_files(tmp_path):
     tokens = tmp_path / "kd/train/shard_00_tokens"
     write_datasets(tokens, [3, 2])
     joined = ""
@@ -235,12 +227,12 @@ def test_without_a_record_the_digest_is_that_of_the_three_index_files(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["shard_00_tokens", "part_tokens", "shard_00_tokens_tokens"])
-def test_without_a_record_the_cache_is_beside_the_dataset(tmp_path: Path, name: str) -> None:
+def test_without_a_record_the_cache_is_beside_the_dataset(tmp_path, name):
     tokens = tmp_path / "kd/train" / name
     assert megatron.cache_folder(tokens) == tmp_path / "cache/synth/kd/train" / name
 
 
-def test_a_missing_dataset_is_refused_with_its_prefix(tmp_path: Path) -> None:
+def test_a_missing_dataset_is_refused_with_its_prefix(tmp_path):
     tokens = tmp_path / "kd/train/shard_00_tokens"
     with pytest.raises(RuntimeError, match=r"shard_00_tokens: the dataset is not complete"):
         megatron.digest(tokens)
@@ -255,9 +247,7 @@ def held(path: Path) -> Any:
 
 @pytest.mark.parametrize("name", sorted(megatron.DTYPES))
 @pytest.mark.parametrize("split", ["train", "valid"])
-def test_index_and_values_are_those_that_megatron_reads(
-    kd_root: Path, split: str, name: str
-) -> None:
+def test_index_and_values_are_those_that_megatron_reads(kd_root, split, name):
     core = pytest.importorskip("megatron.core.datasets.indexed_dataset")
     prefix = megatron.sibling(kd_root / split / "shard_00_tokens", name)
     index = Index(prefix.with_name(f"{prefix.name}.idx"), megatron.DTYPES[name])
@@ -280,7 +270,7 @@ def test_index_and_values_are_those_that_megatron_reads(
             assert np.array_equal(values, theirs[document])
 
 
-def test_values_that_end_before_their_index_are_refused(kd_copy: Path) -> None:
+def test_values_that_end_before_their_index_are_refused(kd_copy):
     file = kd_copy / "train/shard_00_span.bin"
     size = file.stat().st_size
     unmapped = UnmappedValues(held(file))
@@ -289,9 +279,7 @@ def test_values_that_end_before_their_index_are_refused(kd_copy: Path) -> None:
         unmapped.read(np.uint8, 5, size - 4)
 
 
-def test_a_read_that_fails_is_repeated(
-    kd_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_that_fails_is_repeated(kd_copy, tmp_path, monkeypatch):
     """Storage in a network can be away for a while."""
     file = kd_copy / "train/shard_00_span.bin"
     moved = Path(shutil.move(file, tmp_path / "away"))

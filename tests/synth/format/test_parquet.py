@@ -15,7 +15,6 @@ from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import parquet
 from gristmill.synth.laws import kd_laws
-from tests.synth.conftest import KDBuild
 from tests.synth.conversations import as_json, conversation, hashes
 
 GOOD = [as_json(conversation(f"question {n}", "a thought", "an answer")) for n in range(5)]
@@ -67,9 +66,7 @@ def of_strings(vocabulary: Path, tmp_path_factory: pytest.TempPathFactory) -> di
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_strings_gives_the_same_shard(
-    vocabulary: Path, tmp_path: Path, form: str, of_strings: dict[str, str]
-) -> None:
+def test_every_form_of_strings_gives_the_same_shard(vocabulary, tmp_path, form, of_strings):
     config = KDConfig(vocabulary, 0.5)
     columns = {
         # The columns are in another order, with one more.
@@ -94,7 +91,7 @@ def _renumbered(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_strings_is_converted(tmp_path: Path, form: str) -> None:
+def test_every_form_of_strings_is_converted(tmp_path, form):
     config = HarmonyConfig(num_shards=1)
     values = ["q", None, "", " ", "😀\0"]
     digests = set()
@@ -107,7 +104,7 @@ def test_every_form_of_strings_is_converted(tmp_path: Path, form: str) -> None:
     assert len(digests) == 1
 
 
-def test_a_column_of_nulls_alone_skips_its_rows(tmp_path: Path) -> None:
+def test_a_column_of_nulls_alone_skips_its_rows(tmp_path):
     path = raw_file(tmp_path, synthetic_reasoning=pa.nulls(5), language=pa.nulls(5))
     with pytest.raises(BadInput, match=r"synth_001\.parquet: none of its 5 rows has a query,"):
         to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
@@ -126,9 +123,7 @@ def test_a_column_of_nulls_alone_skips_its_rows(tmp_path: Path) -> None:
         ({"exercise": [b"x"] * 5}, "exercise is binary"),
     ],
 )
-def test_columns_of_another_type_are_refused(
-    kd_build: KDBuild, tmp_path: Path, columns: dict[str, Any], rule: str
-) -> None:
+def test_columns_of_another_type_are_refused(kd_build, tmp_path, columns, rule):
     path = shard(tmp_path, **columns)
     with pytest.raises(BadInput, match=f"{SHARD}: {rule}"):
         kd_build(path, "out")
@@ -136,9 +131,7 @@ def test_columns_of_another_type_are_refused(
 
 
 @pytest.mark.parametrize("name", ["messages_json", "synth_id", "language"])
-def test_a_row_that_is_not_utf8_is_a_bad_row(
-    kd_build: KDBuild, vocabulary: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_row_that_is_not_utf8_is_a_bad_row(kd_build, vocabulary, tmp_path, name):
     values = [text.encode() for text in (GOOD if name == "messages_json" else IDS)]
     values[3] = values[3].replace(b"question", SURROGATE) if b"q" in values[3] else SURROGATE
     path = shard(tmp_path, **{name: not_utf8(values)})
@@ -151,7 +144,7 @@ def test_a_row_that_is_not_utf8_is_a_bad_row(
     assert list(kd_laws(tmp_path / "out", "07")) == []
 
 
-def test_a_column_that_is_there_twice_is_refused(kd_build: KDBuild, tmp_path: Path) -> None:
+def test_a_column_that_is_there_twice_is_refused(kd_build, tmp_path):
     table = pa.table({"messages_json": GOOD, "synth_id": IDS})
     for name in ("synth_id", "language"):
         repeated = table
@@ -168,9 +161,7 @@ def test_a_column_that_is_there_twice_is_refused(kd_build: KDBuild, tmp_path: Pa
 
 
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
-def test_a_damaged_page_names_file_and_row(
-    vocabulary: Path, tmp_path: Path, compression: str
-) -> None:
+def test_a_damaged_page_names_file_and_row(vocabulary, tmp_path, compression):
     """The footer is not damaged, so opening the file finds nothing."""
     names = {"synth_id": [f"id{n}" for n in range(2000)]}
     texts = [str(n) * 5 for n in range(2000)]
@@ -201,9 +192,7 @@ def test_a_damaged_page_names_file_and_row(
             build(tmp_path / f"out{place}")
 
 
-def test_a_file_with_fewer_rows_than_its_footer_says_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_with_fewer_rows_than_its_footer_says_is_refused(tmp_path, monkeypatch):
     path = shard(tmp_path)
     with parquet.opened(path, []) as file:
         monkeypatch.setattr(type(file), "iter_batches", lambda *_, **__: iter([]))
@@ -212,7 +201,7 @@ def test_a_file_with_fewer_rows_than_its_footer_says_is_refused(
 
 
 @pytest.mark.slow
-def test_a_null_id_after_a_struct_column_is_found(tmp_path: Path) -> None:
+def test_a_null_id_after_a_struct_column_is_found(tmp_path):
     """In the file a struct column takes one column for each field."""
     table = pa.table({"s": [{"a": 1, "b": None}] * 5, "messages_json": GOOD, "synth_id": IDS})
     pq.write_table(table, tmp_path / SHARD)

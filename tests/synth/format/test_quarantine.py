@@ -18,7 +18,7 @@ from gristmill.synth.format.quarantine import (
 ROWS = [BadRow(3, "a\udcffb\n", "ValueError: two\nlines"), BadRow(9, None, "Missing synth_id")]
 
 
-def test_the_file_has_each_row_as_it_was_packed(tmp_path: Path) -> None:
+def test_the_file_has_each_row_as_it_was_packed(tmp_path):
     with QuarantineWriter(tmp_path, "07") as writer:
         writer.add(b"")
         assert not (tmp_path / path("07")).parent.exists()
@@ -64,9 +64,7 @@ ALL_BAD = f"none of 2 rows can be rendered: correct them, or get the file again:
         (ROWS[1:], 9, 0, [f"synth_id None: Missing synth_id (correct the row: {NONE_GOOD})"]),
     ],
 )
-def test_too_many_bad_rows_or_no_good_one_are_an_error_that_names_them(
-    rows: list[BadRow], allowed: int, good: int, lines: list[str]
-) -> None:
+def test_too_many_bad_rows_or_no_good_one_are_an_error_that_names_them(rows, allowed, good, lines):
     bad = BadRows(allowed)
     bad.check(Path("shard"), good)
     bad.add(len(rows), [list(row) for row in rows])
@@ -76,7 +74,7 @@ def test_too_many_bad_rows_or_no_good_one_are_an_error_that_names_them(
     assert caught.value.rule.splitlines() == lines
 
 
-def test_a_long_list_is_cut_and_its_count_is_exact() -> None:
+def test_a_long_list_is_cut_and_its_count_is_exact():
     bad = BadRows(4)
     rows = [BadRow(n, "i" * 500, "r\x1b" * 500) for n in range(1, 18)]
     for _ in range(3):
@@ -93,7 +91,7 @@ def test_a_long_list_is_cut_and_its_count_is_exact() -> None:
     assert all(char.isprintable() for line in lines for char in line)
 
 
-def test_rows_within_the_bound_are_no_error() -> None:
+def test_rows_within_the_bound_are_no_error():
     bad = BadRows(2)
     bad.check(Path("shard"), good=1)
     bad.add(2, ROWS)
@@ -103,7 +101,7 @@ def test_rows_within_the_bound_are_no_error() -> None:
     assert bad.too_many
 
 
-def test_the_short_form_keeps_short_texts_whole() -> None:
+def test_the_short_form_keeps_short_texts_whole():
     assert ROWS[0].short() == ROWS[0]
     long = BadRow(1, "i" * 61, "r" * 1001).short()
     assert (long.synth_id, long.rule) == (

@@ -1,7 +1,5 @@
 """The trace of a shard, of a document, and the row digest."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from datetime import datetime

@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def test_row_groups_and_columns_are_chosen(path: Path) -> None:
+def test_row_groups_and_columns_are_chosen(path):
     with UntrustedParquet(path, ["x"], ["x"]) as file:
         assert (file.names, file.rows, file.groups) == (["x", "y"], 10, [3, 3, 3, 1])
         assert file.nulls == {"x": [0, 0, 0, 0]}
@@ -49,21 +49,21 @@ def test_row_groups_and_columns_are_chosen(path: Path) -> None:
         assert list(file.batches(100, ["x"], [])) == []
 
 
-def test_the_row_of_an_error_counts_the_row_groups_before(path: Path) -> None:
+def test_the_row_of_an_error_counts_the_row_groups_before(path):
     with UntrustedParquet(path, []) as file:
         with pytest.raises(BadInput) as error:
             list(file.batches(2, ["y"], [2, 3], row_bytes=5))
         assert (error.value.row, error.value.file) == (7, str(path))
 
 
-def test_rows_after_an_early_end_are_read_from_the_beginning(path: Path) -> None:
+def test_rows_after_an_early_end_are_read_from_the_beginning(path):
     with UntrustedParquet(path, []) as file:
         for _ in range(3):
             assert next(iter(file.batches(4, ["x"]))).to_pydict() == {"x": [0, 1, 2, 3]}
         assert sum(map(len, file.batches(4))) == 10
 
 
-def test_a_column_that_is_there_twice_is_refused(path: Path) -> None:
+def test_a_column_that_is_there_twice_is_refused(path):
     table = pq.read_table(path).append_column("x", pa.array(range(10)))
     pq.write_table(table, path)
     with pytest.raises(BadInput, match=r"has the column x 2 times: leave one of them"):
@@ -72,7 +72,7 @@ def test_a_column_that_is_there_twice_is_refused(path: Path) -> None:
         assert file.rows == 10
 
 
-def test_only_regular_files_are_read(path: Path) -> None:
+def test_only_regular_files_are_read(path):
     link, pipe = path.with_name("link"), path.with_name("pipe")
     link.symlink_to(path)
     os.mkfifo(pipe)
@@ -93,7 +93,7 @@ def test_only_regular_files_are_read(path: Path) -> None:
         UntrustedParquet(Path("/dev/zero"), [])
 
 
-def test_a_file_that_is_replaced_while_it_is_open_stays_the_same(path: Path) -> None:
+def test_a_file_that_is_replaced_while_it_is_open_stays_the_same(path):
     with UntrustedParquet(path, []) as file:
         other = path.with_name("other")
         pq.write_table(pa.table({"x": [7]}), other)
@@ -103,7 +103,7 @@ def test_a_file_that_is_replaced_while_it_is_open_stays_the_same(path: Path) -> 
     assert pq.read_table(path.with_name("copy")).num_rows == 10
 
 
-def test_a_refused_file_is_closed(path: Path) -> None:
+def test_a_refused_file_is_closed(path):
     path.write_bytes(b"nothing")
     for _ in range(5):
         with pytest.raises(BadInput, match="is not a readable Parquet file"):
@@ -155,7 +155,7 @@ def batches(path: Path, row_bytes: int = 1 << 20) -> list[pa.RecordBatch]:
 
 
 @pytest.mark.slow
-def test_every_hostile_file_is_read_or_refused_within_a_gibibyte(tmp_path: Path) -> None:
+def test_every_hostile_file_is_read_or_refused_within_a_gibibyte(tmp_path):
     files = dict(write_all(tmp_path))
     assert max(path.stat().st_size for path in files.values()) < 3_000_000
     done = subprocess.run(
@@ -179,13 +179,13 @@ def test_every_hostile_file_is_read_or_refused_within_a_gibibyte(tmp_path: Path)
         assert rule in answers[name]["read"][0]
 
 
-def test_a_damaged_file_is_read_or_refused(tmp_path: Path) -> None:
+def test_a_damaged_file_is_read_or_refused(tmp_path):
     """A sample of what `make fuzz` does more of."""
     _mutate(write_drop(tmp_path, files=1, rows=5)[0], 150)
 
 
 @pytest.mark.slow
-def test_ten_thousand_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
+def test_ten_thousand_damaged_files_are_read_or_refused(tmp_path):
     _mutate(write_drop(tmp_path, files=1, rows=5)[0], 10_000)
 
 
@@ -215,7 +215,7 @@ def _mutate(path: Path, count: int) -> None:
     assert refused > count // 3
 
 
-def test_a_file_may_have_many_rows_for_its_bytes_up_to_a_limit(tmp_path: Path) -> None:
+def test_a_file_may_have_many_rows_for_its_bytes_up_to_a_limit(tmp_path):
     path = tmp_path / "x.parquet"
     size = len(nulls(limits.ANY_ROWS).octets())
     most = limits.ANY_ROWS + size
@@ -224,7 +224,7 @@ def test_a_file_may_have_many_rows_for_its_bytes_up_to_a_limit(tmp_path: Path) -
         batches(nulls(most + 1).write(path))
 
 
-def test_columns_may_be_nested_up_to_a_limit(tmp_path: Path) -> None:
+def test_columns_may_be_nested_up_to_a_limit(tmp_path):
     path = tmp_path / "x.parquet"
 
     def depth(levels: int) -> int:
@@ -241,7 +241,7 @@ def test_columns_may_be_nested_up_to_a_limit(tmp_path: Path) -> None:
         batches(nested(10_000).write(path))
 
 
-def test_a_file_may_have_many_columns_up_to_a_limit(tmp_path: Path) -> None:
+def test_a_file_may_have_many_columns_up_to_a_limit(tmp_path):
     path = tmp_path / "x.parquet"
 
     def columns(count: int) -> int:
@@ -254,7 +254,7 @@ def test_a_file_may_have_many_columns_up_to_a_limit(tmp_path: Path) -> None:
         columns(limits.COLUMNS + 1)
 
 
-def test_a_row_may_take_so_many_bytes(tmp_path: Path) -> None:
+def test_a_row_may_take_so_many_bytes(tmp_path):
     path = tmp_path / "x.parquet"
     texts = ["a", "b" * 1000, "c" * 500]
     pq.write_table(pa.table({"x": texts, "y": texts}), path)
@@ -267,9 +267,7 @@ def test_a_row_may_take_so_many_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["dictionary", "view", "string"])
-def test_a_batch_that_is_too_large_is_divided_in_order(
-    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_is_too_large_is_divided_in_order(tmp_path, form, monkeypatch):
     monkeypatch.setattr(untrusted_parquet, "_BATCH_BYTES", 5000)
     texts: list[Any] = [f"{number:03d}" * (100 if number % 7 else 1) for number in range(100)]
     texts[50] = None
@@ -283,9 +281,7 @@ def test_a_batch_that_is_too_large_is_divided_in_order(
     assert {str(batch.schema.field("x").type) for batch in divided} == {"string"}
 
 
-def test_rows_may_take_many_times_the_bytes_of_the_file_up_to_a_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_may_take_many_times_the_bytes_of_the_file_up_to_a_limit(tmp_path, monkeypatch):
     path = dictionary_of_one(100, 2000).write(tmp_path / "x.parquet")
     size = path.stat().st_size
     taken = 2 * 5 * (1000 * 100 + 1000 * 4)  # a string has an offset of four bytes
@@ -299,7 +295,7 @@ def test_rows_may_take_many_times_the_bytes_of_the_file_up_to_a_limit(
     assert sum(map(len, batches(path))) == 2000
 
 
-def test_the_number_of_nulls_is_that_of_the_footer(tmp_path: Path) -> None:
+def test_the_number_of_nulls_is_that_of_the_footer(tmp_path):
     path = tmp_path / "x.parquet"
     table = pa.table({"s": [{"a": 1}] * 4, "x": [1, None, None, 4], "y": ["a", None, "b", "c"]})
     pq.write_table(table, path, row_group_size=2)
@@ -311,7 +307,7 @@ def test_the_number_of_nulls_is_that_of_the_footer(tmp_path: Path) -> None:
         assert _describe(descriptor, path, ["x"])[2] == {"x": [None]}
 
 
-def test_a_file_that_was_replaced_is_opened_again(tmp_path: Path) -> None:
+def test_a_file_that_was_replaced_is_opened_again(tmp_path):
     path = tmp_path / "x.parquet"
     for number in range(1, 4):
         pq.write_table(pa.table({f"x{number}": [number] * number}), path)

@@ -3,8 +3,6 @@
 Each rank writes what it got to a file. `test_batch.py` and `test_training.py` compare.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

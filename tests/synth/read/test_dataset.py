@@ -99,9 +99,7 @@ def streams(prefix: Path, made: Any) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("samples", [None, 0, 500])
-def test_samples_are_megatrons_with_aligned_sidecars(
-    root: Path, tmp_path: Path, samples: int | None
-) -> None:
+def test_samples_are_megatrons_with_aligned_sidecars(root, tmp_path, samples):
     prefix = root / "train/shard_00_tokens"
     made = dataset(prefix, config(tmp_path), samples=samples)
     theirs = dataset(prefix, config(tmp_path), gpt.GPTDataset, samples or None)
@@ -127,9 +125,7 @@ def test_samples_are_megatrons_with_aligned_sidecars(
 
 @pytest.mark.parametrize("extra", [True, False])
 @pytest.mark.parametrize("split", ["train", "valid"])
-def test_the_pieces_of_a_sample_are_the_tokens_that_megatron_reads(
-    root: Path, tmp_path: Path, split: str, extra: bool
-) -> None:
+def test_the_pieces_of_a_sample_are_the_tokens_that_megatron_reads(root, tmp_path, split, extra):
     prefix = root / split / "shard_00_tokens"
     settings = config(
         tmp_path,
@@ -155,7 +151,7 @@ def test_the_pieces_of_a_sample_are_the_tokens_that_megatron_reads(
         made.pieces(len(made))
 
 
-def test_pieces_map_an_index_that_is_not_yet_mapped(root: Path, tmp_path: Path) -> None:
+def test_pieces_map_an_index_that_is_not_yet_mapped(root, tmp_path):
     prefix = root / "train/shard_00_tokens"
     made = dataset(prefix, config(tmp_path))
     again = dataset(prefix, config(tmp_path, fast_cache_load=True, defer_npy_index_mmap=True))
@@ -164,7 +160,7 @@ def test_pieces_map_an_index_that_is_not_yet_mapped(root: Path, tmp_path: Path) 
     assert torch.equal(again[3]["tokens"], made[3]["tokens"])
 
 
-def test_short_samples_are_padded_and_masked(root: Path, tmp_path: Path) -> None:
+def test_short_samples_are_padded_and_masked(root, tmp_path):
     prefix = root / "valid/shard_00_tokens"
     settings = config(tmp_path, drop_last_partial_validation_sequence=False)
     made = dataset(prefix, settings)
@@ -178,7 +174,7 @@ def test_short_samples_are_padded_and_masked(root: Path, tmp_path: Path) -> None
         assert not sample[key][left:].any()
 
 
-def test_without_the_extra_token_the_last_label_is_padding(root: Path, tmp_path: Path) -> None:
+def test_without_the_extra_token_the_last_label_is_padding(root, tmp_path):
     prefix = root / "train/shard_00_tokens"
     made = dataset(prefix, config(tmp_path, add_extra_token_to_sequence=False))
     flat = streams(prefix, made)
@@ -191,7 +187,7 @@ def test_without_the_extra_token_the_last_label_is_padding(root: Path, tmp_path:
         assert sample["loss_mask"][-1] == 0
 
 
-def test_flags_of_the_config(root: Path, tmp_path: Path) -> None:
+def test_flags_of_the_config(root, tmp_path):
     prefix = root / "train/shard_00_tokens"
     default = dataset(prefix, config(tmp_path))
     (ordinary, *_) = default[3]["tokens"][default[3]["loss_mask"] != 0].tolist()
@@ -222,7 +218,7 @@ def process_group(tmp_path: Path) -> Iterator[None]:
     torch.distributed.destroy_process_group()
 
 
-def test_a_prefix_that_does_not_end_in_tokens_is_refused(root: Path, tmp_path: Path) -> None:
+def test_a_prefix_that_does_not_end_in_tokens_is_refused(root, tmp_path):
     for path in (str(root / "train/shard_00_span"), None):
         with pytest.raises(ValueError, match="_tokens"):
             reader.SynthKDDataset.build_low_level_dataset(path, config(tmp_path))
@@ -238,7 +234,7 @@ def rewrite(prefix: Path, lengths: np.ndarray, dtype: str = "u1") -> None:
 
 @pytest.mark.parametrize("name", ["lossmask", "span"])
 @pytest.mark.parametrize("change", ["lengths", "count", "dtype", "truncated", "missing"])
-def test_any_misalignment_is_refused(copied: Path, tmp_path: Path, name: str, change: str) -> None:
+def test_any_misalignment_is_refused(copied, tmp_path, name, change):
     """Also if counts and last document index agree, which is all that the reference compares."""
     prefix = copied / "train/shard_00_tokens"
     sidecar = megatron.sibling(prefix, name)
@@ -260,7 +256,7 @@ def test_any_misalignment_is_refused(copied: Path, tmp_path: Path, name: str, ch
         dataset(prefix, config(tmp_path))
 
 
-def test_a_mask_that_differs_from_the_span_is_refused(copied: Path, tmp_path: Path) -> None:
+def test_a_mask_that_differs_from_the_span_is_refused(copied, tmp_path):
     prefix = copied / "train/shard_00_tokens"
     path = prefix.with_name("shard_00_span.bin")
     path.write_bytes(bytes(path.stat().st_size))
@@ -269,9 +265,7 @@ def test_a_mask_that_differs_from_the_span_is_refused(copied: Path, tmp_path: Pa
         [made[index] for index in range(len(made))]
 
 
-def test_a_rebuilt_shard_does_not_read_an_old_cache(
-    root: Path, harmony: Path, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_a_rebuilt_shard_does_not_read_an_old_cache(root, harmony, vocabulary, tmp_path):
     """Same path, seed and length, other data: see `docs/formats/synth.md#index-cache`."""
     place, cache = tmp_path / "data/kd", tmp_path / "cache"
     shutil.copytree(root, place)
@@ -289,7 +283,7 @@ def test_a_rebuilt_shard_does_not_read_an_old_cache(
     assert len(second) != len(first)
 
 
-def test_the_cache_is_outside_of_the_published_folder(copied: Path) -> None:
+def test_the_cache_is_outside_of_the_published_folder(copied):
     listed = sorted(copied.rglob("*"))
     made = dataset(copied / "train/shard_00_tokens", config())
     assert sorted(copied.rglob("*")) == listed
@@ -298,9 +292,7 @@ def test_the_cache_is_outside_of_the_published_folder(copied: Path) -> None:
     assert made.config.path_to_cache is None
 
 
-def test_an_index_appears_in_the_cache_once_all_its_files_are_written(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_appears_in_the_cache_once_all_its_files_are_written(root, tmp_path, monkeypatch):
     """A second process without torch.distributed would read what stands there."""
     save, seen = np.save, []
 
@@ -342,9 +334,7 @@ def published(harmony: Path, root: Path, settings: KDConfig) -> Any:
     )
 
 
-def test_a_split_without_documents_is_not_one_whose_files_are_gone(
-    harmony: Path, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_a_split_without_documents_is_not_one_whose_files_are_gone(harmony, vocabulary, tmp_path):
     """To build such a shard again, as for files that are gone, would change nothing."""
     published(harmony, tmp_path, KDConfig(vocabulary, 0))
     prefix = tmp_path / "megatron/synth_kd_v1/valid/shard_00_tokens"
@@ -357,9 +347,7 @@ def test_a_split_without_documents_is_not_one_whose_files_are_gone(
         reader.SynthKDDataset.build_low_level_dataset(str(train), config())
 
 
-def test_a_published_shard_is_compared_with_its_record(
-    harmony: Path, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_a_published_shard_is_compared_with_its_record(harmony, vocabulary, tmp_path):
     done = published(harmony, tmp_path, KDConfig(vocabulary, 0.3))
     prefix = tmp_path / "megatron/synth_kd_v1/train/shard_00_tokens"
     assert megatron.digest(prefix) == done.record.data_version
@@ -380,7 +368,7 @@ def test_a_published_shard_is_compared_with_its_record(
 
 
 @pytest.mark.real
-def test_the_shards_blend_by_their_samples(real: Path, vocabulary: Path, tmp_path: Path) -> None:
+def test_the_shards_blend_by_their_samples(real, vocabulary, tmp_path):
     """Samples at length 1024, as in `docs/formats/synth.md#reference-totals`."""
     sizes = []
     for number in ("00", "01", "02", "03"):
@@ -397,14 +385,14 @@ def test_the_shards_blend_by_their_samples(real: Path, vocabulary: Path, tmp_pat
     "module",
     ["gristmill.synth", "gristmill.synth.builders.kd_shard", "gristmill.synth.laws"],
 )
-def test_importing_the_library_imports_neither_torch_nor_megatron(module: str) -> None:
+def test_importing_the_library_imports_neither_torch_nor_megatron(module):
     heavy = {"torch", "megatron", "pyarrow", "tiktoken", "openai_harmony", "huggingface_hub"}
     code = f"import sys, {module}; print(sorted({heavy!r} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
 
-def test_a_remote_dataset_is_compared_by_its_indices(copied: Path) -> None:
+def test_a_remote_dataset_is_compared_by_its_indices(copied):
     def opened(name: str) -> Any:
         return reader.IndexedDataset(str(copied / f"train/shard_00_{name}"))
 
@@ -421,7 +409,7 @@ def test_a_remote_dataset_is_compared_by_its_indices(copied: Path) -> None:
         compare("s3://b/shard_00_tokens", opened("tokens"), {"span": opened("span")})
 
 
-def test_training_steps_from_the_dataset(root: Path, tmp_path: Path) -> None:
+def test_training_steps_from_the_dataset(root, tmp_path):
     """A torch model, batches of a data loader, the span-normalised loss."""
     made = dataset(root / "train/shard_00_tokens", config(tmp_path))
     batches = [b for _, b in zip(range(6), torch.utils.data.DataLoader(made, 4), strict=False)]
@@ -450,9 +438,7 @@ def test_training_steps_from_the_dataset(root: Path, tmp_path: Path) -> None:
     assert combined[-1] < 0.8 * combined[0]
 
 
-def test_expected_counts_that_differ_are_refused(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expected_counts_that_differ_are_refused(root, tmp_path, monkeypatch):
     monkeypatch.chdir(root)
     prefix = root / "train/shard_00_tokens"
     count = len(megatron.read(prefix))
@@ -464,9 +450,7 @@ def test_expected_counts_that_differ_are_refused(
         dataset(prefix, settings)
 
 
-def test_the_padding_of_the_first_sample_is_not_that_of_the_others(
-    root: Path, tmp_path: Path
-) -> None:
+def test_the_padding_of_the_first_sample_is_not_that_of_the_others(root, tmp_path):
     """Megatron's cached mask keeps it."""
     prefix = root / "valid/shard_00_tokens"
     settings = config(tmp_path, drop_last_partial_validation_sequence=False)
@@ -487,8 +471,8 @@ def test_the_padding_of_the_first_sample_is_not_that_of_the_others(
     ],
 )
 def test_a_tokenizer_of_other_tokens_is_refused_before_an_index_is_built(
-    root: Path, tmp_path: Path, changed: dict[str, Any], rule: str
-) -> None:
+    root, tmp_path, changed, rule
+):
     prefix = root / "train/shard_00_tokens"
     with pytest.raises(shard.Misaligned, match=rf"train/shard_00_tokens: {rule}"):
         dataset(prefix, config(tmp_path, tokenizer=tokenizer(**changed)))
@@ -506,7 +490,7 @@ PRIVATE = {"_build_document_sample_shuffle_indices", "_build_indices"}
 """Names of Megatron that no public name replaces: what breaks is in the test of each."""
 
 
-def test_no_other_private_name_of_megatron_is_used() -> None:
+def test_no_other_private_name_of_megatron_is_used():
     """Imported names, and attributes of Megatron's classes and of `super()`."""
     used, files = set(), 0
     for file in sorted((CHECKOUT / "gristmill").rglob("*.py")):
@@ -530,9 +514,7 @@ def test_no_other_private_name_of_megatron_is_used() -> None:
     assert used == PRIVATE
 
 
-def test_megatron_builds_its_indices_in_the_method_that_is_extended(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_megatron_builds_its_indices_in_the_method_that_is_extended(root, tmp_path, monkeypatch):
     """`_build_document_sample_shuffle_indices` puts the digest of the data into the cache's key.
 
     Where Megatron no longer calls it, or takes the key from elsewhere, a rebuilt shard would meet
@@ -557,7 +539,7 @@ def test_megatron_builds_its_indices_in_the_method_that_is_extended(
         )
 
 
-def test_megatron_reads_index_and_values_through_two_attributes(root: Path) -> None:
+def test_megatron_reads_index_and_values_through_two_attributes(root):
     """HeldIndexedDataset sets `index` and `bin_reader` to objects of our own.
 
     Where IndexedDataset reads otherwise, it would not read the files of one generation.

@@ -1,7 +1,5 @@
 """Documents by number: tokens, mask and span of Megatron's files, and the raw row of each."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil
@@ -33,7 +31,7 @@ def prefixes(sample_root: SampleRoot) -> list[Path]:
     return [folder / f"shard_{shard:02d}_tokens" for shard in (0, 2)]
 
 
-def test_documents_of_a_batch_are_those_of_megatron(prefixes: list[Path]) -> None:
+def test_documents_of_a_batch_are_those_of_megatron(prefixes):
     source = SynthKDDocuments(prefixes)
     batch = next(iter(Loader(Plan(source, seed=5), 12, form="numpy")))
     shards = np.searchsorted(source.cuts, batch["number"], "right") - 1
@@ -47,9 +45,7 @@ def test_documents_of_a_batch_are_those_of_megatron(prefixes: list[Path]) -> Non
             assert not batch[column][row, length:].any()
 
 
-def test_packed_rows_have_the_tokens_masks_and_spans_of_their_documents(
-    prefixes: list[Path], sample_root: SampleRoot
-) -> None:
+def test_packed_rows_have_the_tokens_masks_and_spans_of_their_documents(prefixes, sample_root):
     documents = SynthKDDocuments(prefixes)
     rows = Packed(documents, 1024)
     assert rows.lengths().sum() == documents.lengths().sum()
@@ -74,7 +70,7 @@ def test_packed_rows_have_the_tokens_masks_and_spans_of_their_documents(
     assert opened.identity.numbering["packed"] == {"rule": 1, "seq_len": 512}
 
 
-def test_documents_lead_to_their_raw_rows(prefixes: list[Path], sample_root: SampleRoot) -> None:
+def test_documents_lead_to_their_raw_rows(prefixes, sample_root):
     source = SynthKDDocuments(prefixes)
     for number in (0, int(source.cuts[1]) - 1, int(source.cuts[1]), len(source) - 1):
         document, *_, raw = (step.facts() for step in source.origin(number))
@@ -87,7 +83,7 @@ def test_documents_lead_to_their_raw_rows(prefixes: list[Path], sample_root: Sam
         assert shown.number == number - (number >= source.cuts[1]) * source.cuts[1]
 
 
-def test_documents_are_mixed_by_tokens(prefixes: list[Path]) -> None:
+def test_documents_are_mixed_by_tokens(prefixes):
     sources = {prefix.name: SynthKDDocuments([prefix]) for prefix in prefixes}
     lengths = {name: source.lengths() for name, source in sources.items()}
     wanted = {name: int(each.sum()) // 2 for name, each in lengths.items()}
@@ -96,23 +92,21 @@ def test_documents_are_mixed_by_tokens(prefixes: list[Path]) -> None:
         assert each[: quota - 1].sum() < wanted[name] <= each[:quota].sum()
 
 
-def test_a_source_that_was_pickled_reads_the_same(prefixes: list[Path]) -> None:
+def test_a_source_that_was_pickled_reads_the_same(prefixes):
     source = SynthKDDocuments(prefixes)
     again = pickle.loads(pickle.dumps(source))
     for name, column in source.read(np.array([3, 0])).items():
         assert np.array_equal(again.read(np.array([3, 0]))[name], column)
 
 
-def test_documents_of_two_splits_or_none_are_refused(prefixes: list[Path]) -> None:
+def test_documents_of_two_splits_or_none_are_refused(prefixes):
     valid = prefixes[0].parent.parent / "valid" / prefixes[0].name
     for wrong in ([prefixes[0], valid], []):
         with pytest.raises(BadInput, match="of one split are read together"):
             SynthKDDocuments(wrong)
 
 
-def test_documents_of_another_tokenizer_are_refused_by_both_names(
-    prefixes: list[Path], sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_documents_of_another_tokenizer_are_refused_by_both_names(prefixes, sample_root, tmp_path):
     name = "train/shard_00_tokens"
     talks = SynthKDDocuments([sample_root.data / "megatron/chat/talks__00" / name])
     own = SynthKDDocuments(prefixes[:1])
@@ -139,7 +133,7 @@ def folders(sample_root: SampleRoot) -> list[Path]:
 
 
 @pytest.mark.parametrize("split", ["train", "valid"])
-def test_rows_of_a_batch_are_those_of_the_files(folders: list[Path], split: str) -> None:
+def test_rows_of_a_batch_are_those_of_the_files(folders, split):
     source = DistilledRows(folders, split)
     rows = [
         row
@@ -163,7 +157,7 @@ def test_rows_of_a_batch_are_those_of_the_files(folders: list[Path], split: str)
     assert source.read(np.empty(0, np.int64))["labels"].shape == (0, 0)
 
 
-def test_it_can_be_pickled_until_it_is_rebuilt(folders: list[Path], tmp_path: Path) -> None:
+def test_it_can_be_pickled_until_it_is_rebuilt(folders, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(folders[0], copy)
     source = DistilledRows([copy])
@@ -179,9 +173,7 @@ def test_it_can_be_pickled_until_it_is_rebuilt(folders: list[Path], tmp_path: Pa
     assert np.array_equal(source.read(np.array([3, 0]))["labels"], expected["labels"])
 
 
-def test_it_is_mixed_by_tokens_with_its_like_and_not_with_documents(
-    folders: list[Path], sample_root: SampleRoot
-) -> None:
+def test_it_is_mixed_by_tokens_with_its_like_and_not_with_documents(folders, sample_root):
     one, other = (DistilledRows([folder]) for folder in folders)
     lengths = one.lengths()
     mixed = mixture({"a": one, "b": other}, tokens={"a": int(lengths[:3].sum()), "b": 1})
@@ -193,7 +185,7 @@ def test_it_is_mixed_by_tokens_with_its_like_and_not_with_documents(
 
 
 @pytest.mark.parametrize("name", ["train/state.json", "train/data-00000-of-00001.arrow"])
-def test_a_missing_or_damaged_file_is_named(folders: list[Path], tmp_path: Path, name: str) -> None:
+def test_a_missing_or_damaged_file_is_named(folders, tmp_path, name):
     copy = tmp_path / "copy"
     shutil.copytree(folders[0], copy)
     size = (copy / name).stat().st_size
@@ -210,7 +202,7 @@ def test_a_missing_or_damaged_file_is_named(folders: list[Path], tmp_path: Path,
         DistilledRows([copy])
 
 
-def test_a_folder_without_a_record_is_refused(folders: list[Path], tmp_path: Path) -> None:
+def test_a_folder_without_a_record_is_refused(folders, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(folders[0], copy)
     (copy / "provenance.json").unlink()

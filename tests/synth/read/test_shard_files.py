@@ -1,7 +1,5 @@
 """An index is made once, apart, and appears whole, whoever else looks or dies."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os
@@ -29,7 +27,7 @@ def found(cache: Path) -> dict[str, str]:
     return {file.name: file.read_text() for file in cache.iterdir() if file.is_file()}
 
 
-def test_the_files_appear_when_all_are_made_and_nothing_else_stays(tmp_path: Path) -> None:
+def test_the_files_appear_when_all_are_made_and_nothing_else_stays(tmp_path):
     cache = tmp_path / "a/cache"
     with index_folder(cache, "k") as folder:
         assert folder.parent == cache
@@ -46,7 +44,7 @@ def test_the_files_appear_when_all_are_made_and_nothing_else_stays(tmp_path: Pat
             (folder / f"other-{name}").touch()
 
 
-def test_a_second_process_waits_and_finds_the_index(tmp_path: Path) -> None:
+def test_a_second_process_waits_and_finds_the_index(tmp_path):
     begun, go = Event(), Event()
 
     def first() -> None:
@@ -72,7 +70,7 @@ def test_a_second_process_waits_and_finds_the_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", INDEX_FILES)
-def test_a_part_of_an_index_is_made_again(tmp_path: Path, missing: str) -> None:
+def test_a_part_of_an_index_is_made_again(tmp_path, missing):
     make(tmp_path, "a killed process")
     (tmp_path / f"k-{missing}").unlink()
     with index_folder(tmp_path, "k") as folder:
@@ -81,7 +79,7 @@ def test_a_part_of_an_index_is_made_again(tmp_path: Path, missing: str) -> None:
     assert found(tmp_path) == WHOLE
 
 
-def test_what_failed_or_is_not_complete_leaves_nothing(tmp_path: Path) -> None:
+def test_what_failed_or_is_not_complete_leaves_nothing(tmp_path):
     with pytest.raises(ZeroDivisionError), index_folder(tmp_path, "k") as folder:
         make(folder)
         raise ZeroDivisionError
@@ -90,9 +88,7 @@ def test_what_failed_or_is_not_complete_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folders_that_a_killed_process_left_go_and_those_of_other_hosts_stay(
-    tmp_path: Path,
-) -> None:
+def test_folders_that_a_killed_process_left_go_and_those_of_other_hosts_stay(tmp_path):
     (tmp_path / f".k-{socket.gethostname()}-x").mkdir()
     (tmp_path / f".k-{socket.gethostname()}-x/half").touch()
     (tmp_path / ".k.lock").touch()
@@ -102,9 +98,7 @@ def test_folders_that_a_killed_process_left_go_and_those_of_other_hosts_stay(
     assert {file.name for file in tmp_path.iterdir()} == {*WHOLE, ".k-else-x"}
 
 
-def test_without_locks_each_makes_it_and_both_find_it_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_locks_each_makes_it_and_both_find_it_whole(tmp_path, monkeypatch):
     def refused(*_: Any) -> None:
         raise OSError(errno.ENOLCK, "no locks")
 
@@ -118,9 +112,7 @@ def test_without_locks_each_makes_it_and_both_find_it_whole(
     assert {file.name for file in tmp_path.iterdir()} == WHOLE.keys()
 
 
-def test_a_lock_file_that_its_holder_removed_is_not_taken_for_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_file_that_its_holder_removed_is_not_taken_for_the_lock(tmp_path, monkeypatch):
     flock, taken = fcntl.flock, []
 
     def late(descriptor: int, kind: int) -> None:
@@ -144,7 +136,7 @@ def said(pad: Any = -1, **changed: Any) -> str | None:
     return contradiction(SimpleNamespace(**{"vocab_size": 201_088, "eod": 199_999} | changed), pad)
 
 
-def test_the_rule_has_both_numbers_and_the_cure() -> None:
+def test_the_rule_has_both_numbers_and_the_cure():
     assert said(199_999, eod=200_002) == (
         "tokenizer.eod is 200002, and the EOD of its documents (o200k_harmony) is 199999;"
         f" tokenizer.pad is 199999: {CURE}"
@@ -160,16 +152,16 @@ def test_the_rule_has_both_numbers_and_the_cure() -> None:
 
 
 @pytest.mark.parametrize("pad", [0, 1, 199_997, 199_999, 200_002, 200_003, 200_005, 200_008])
-def test_an_id_of_documents_is_no_padding(pad: int) -> None:
+def test_an_id_of_documents_is_no_padding(pad):
     assert f"tokenizer.pad is {pad}, " in str(said(pad))
 
 
 @pytest.mark.parametrize("pad", [-1, None, 199_998, 200_000, 200_018, 201_087, 201_088])
-def test_an_id_that_no_document_has_may_be_padding(pad: int | None) -> None:
+def test_an_id_that_no_document_has_may_be_padding(pad):
     assert said(pad) is None
 
 
-def test_a_tokenizer_without_an_eod_is_refused_and_one_without_a_size_is_not() -> None:
+def test_a_tokenizer_without_an_eod_is_refused_and_one_without_a_size_is_not():
     assert "tokenizer.eod is None, " in str(contradiction(SimpleNamespace(vocab_size=None), -1))
     assert said(vocab_size=None) is None
     assert said(vocab_size=200_013) is None

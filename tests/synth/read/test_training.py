@@ -26,11 +26,11 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.mark.parametrize("per_token", [False, True])
-def test_losses_over_micro_batches_are_those_of_the_formula(per_token: bool) -> None:
+def test_losses_over_micro_batches_are_those_of_the_formula(per_token):
     ranks.check_training([ranks.train(None, None, True, per_token)], per_token)
 
 
-def test_the_step_gives_the_types_that_megatron_adds_up() -> None:
+def test_the_step_gives_the_types_that_megatron_adds_up():
     model = ranks.LossOfLabels(per_token=True)
     output, loss_func = synth.KDTraining(*ranks.WEIGHTS).forward_step(
         iter([ranks.samples(0)]), model
@@ -92,9 +92,7 @@ def pipeline(parts: dict[str, bool]) -> tuple[Any, Any]:
         ({}, True, True),
     ],
 )
-def test_a_stage_of_a_pipeline_is_called_with_what_it_needs(
-    parts: dict[str, bool], inputs: bool, labels: bool
-) -> None:
+def test_a_stage_of_a_pipeline_is_called_with_what_it_needs(parts, inputs, labels):
     stage, wrapped = pipeline(parts)
     _, loss_func = synth.KDTraining().forward_step(iter([ranks.samples(0)]), wrapped)
     assert [value is not None for value in stage.inputs] == [inputs, inputs, False]
@@ -107,7 +105,7 @@ def test_a_stage_of_a_pipeline_is_called_with_what_it_needs(
             loss_func(torch.zeros(1))
 
 
-def test_a_batch_without_spans_is_refused() -> None:
+def test_a_batch_without_spans_is_refused():
     samples = {k: v for k, v in ranks.samples(0).items() if k != "span_id"}
     with pytest.raises(RuntimeError, match="span_id is missing: take the batches from"):
         synth.KDTraining().forward_step(iter([samples]), ranks.LossOfLabels(per_token=False))
@@ -117,12 +115,12 @@ def test_a_batch_without_spans_is_refused() -> None:
 
 
 @pytest.mark.parametrize("weights", [(-1.0, 1.0), (1.0, math.nan), (math.inf, 1.0)])
-def test_a_wrong_weight_is_refused(weights: tuple[float, float]) -> None:
+def test_a_wrong_weight_is_refused(weights):
     with pytest.raises(ValueError, match="finite and not negative"):
         synth.KDTraining(*weights)
 
 
-def test_flags_become_weights() -> None:
+def test_flags_become_weights():
     parser = synth.add_kd_arguments(argparse.ArgumentParser())
     args = parser.parse_args(["--synth-kd-data", "--kd-span-weight-final", "2.5"])
     training = synth.KDTraining.from_args(args)
@@ -134,9 +132,7 @@ def test_flags_become_weights() -> None:
 
 @pytest.mark.parametrize("weight", ["-1", "nan", "inf", "much"])
 @pytest.mark.parametrize("span", ["reasoning", "final"])
-def test_a_wrong_flag_is_refused(
-    weight: str, span: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_flag_is_refused(weight, span, capsys):
     parser = synth.add_kd_arguments(argparse.ArgumentParser())
     with pytest.raises(SystemExit):
         parser.parse_args([f"--kd-span-weight-{span}={weight}"])
@@ -144,7 +140,7 @@ def test_a_wrong_flag_is_refused(
 
 
 @pytest.mark.parametrize("name", ["mock_data", "sft", "fim_data", "legacy_tokenizer"])
-def test_other_data_is_refused(name: str) -> None:
+def test_other_data_is_refused(name):
     args = synth.add_kd_arguments(argparse.ArgumentParser()).parse_args([])
     setattr(args, name, True)
     with pytest.raises(RuntimeError, match=f"does not allow {name}"):
@@ -180,9 +176,7 @@ def expected() -> list[str]:
 
 
 @pytest.mark.usefixtures("process_group")
-def test_with_torch_distributed_a_blend_has_the_samples_of_megatrons_own(
-    kd_root: Path, tmp_path: Path
-) -> None:
+def test_with_torch_distributed_a_blend_has_the_samples_of_megatrons_own(kd_root, tmp_path):
     own = samples(blend(kd_root, tmp_path / "own", builders.BlendedMegatronDatasetBuilder))
     made = blend(kd_root, tmp_path / "ours")
     assert made.config.path_to_cache == str(tmp_path / "ours")
@@ -191,7 +185,7 @@ def test_with_torch_distributed_a_blend_has_the_samples_of_megatrons_own(
     assert samples(blend(kd_root, tmp_path / "ours")) == own
 
 
-def test_a_process_alone_keeps_the_index_and_reads_it_again(kd_root: Path, tmp_path: Path) -> None:
+def test_a_process_alone_keeps_the_index_and_reads_it_again(kd_root, tmp_path):
     first = samples(blend(kd_root, tmp_path))
     assert {number for number, _ in first} == {0, 1}
     assert named(tmp_path) == expected()
@@ -203,9 +197,7 @@ def test_a_process_alone_keeps_the_index_and_reads_it_again(kd_root: Path, tmp_p
     assert samples(blend(kd_root, None)) == first
 
 
-def test_a_second_opener_waits_for_an_index_that_is_half_written(
-    kd_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_opener_waits_for_an_index_that_is_half_written(kd_root, tmp_path, monkeypatch):
     half, go, save = Event(), Event(), np.save
 
     def slow(path: Any, array: Any, **options: Any) -> None:
@@ -241,14 +233,14 @@ def group_of(size: int) -> object:
     return SimpleNamespace(size=lambda: size, rank=lambda: 0)
 
 
-def test_one_process_has_the_whole_batch() -> None:
+def test_one_process_has_the_whole_batch():
     steps = iter([ranks.samples(0, masked=True)])
     ranks.check_slices(ranks.as_arrays(batches.get_batch(steps)), "all", True, 0, 1)
     assert ranks.outcomes(True, None, None)[3].startswith("RuntimeError: this rank has no data")
     ranks.check_outcomes(ranks.outcomes(True, None, None), reads=True)
 
 
-def test_a_stage_gets_what_it_needs() -> None:
+def test_a_stage_gets_what_it_needs():
     for name, (inputs, labels) in {"first": (True, False), "last": (False, True)}.items():
         batch = batches.get_batch(iter([ranks.samples(0)]), inputs=inputs, labels=labels)
         ranks.check_slices(ranks.as_arrays(batch), name, False, 0, 1)
@@ -258,12 +250,12 @@ def test_a_stage_gets_what_it_needs() -> None:
     assert len(list(steps)) == 1
 
 
-def test_a_stage_without_losses_needs_no_span() -> None:
+def test_a_stage_without_losses_needs_no_span():
     samples = {k: v for k, v in ranks.samples(0).items() if k != "span_id"}
     assert batches.get_batch(iter([samples]), labels=False).tokens is not None
 
 
-def test_fields_have_the_types_of_the_format() -> None:
+def test_fields_have_the_types_of_the_format():
     samples = {k: v.to(torch.int32) for k, v in ranks.samples(0).items()}
     batch = batches.get_batch(iter([samples]))
     assert {batch.tokens.dtype, batch.labels.dtype, batch.span_id.dtype} == {torch.int64}
@@ -272,21 +264,19 @@ def test_fields_have_the_types_of_the_format() -> None:
 
 
 @pytest.mark.parametrize("size", [3, 16])
-def test_a_length_that_context_parallel_ranks_cannot_divide_is_refused(
-    size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_length_that_context_parallel_ranks_cannot_divide_is_refused(size, monkeypatch):
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     with pytest.raises(ValueError, match=f"sequence length 16 cannot be divided by {2 * size},"):
         batches.get_batch(iter([ranks.samples(0)]), cp_group=group_of(size))
 
 
 @pytest.mark.slow
-def test_two_ranks_have_their_slices_and_add_up_to_the_whole(tmp_path: Path) -> None:
+def test_two_ranks_have_their_slices_and_add_up_to_the_whole(tmp_path):
     """Both tensor parallel, then both context parallel."""
     ranks.run(2, [2, 1], tmp_path)
 
 
 @pytest.mark.slow
-def test_four_ranks_have_their_slices_and_add_up_to_the_whole(tmp_path: Path) -> None:
+def test_four_ranks_have_their_slices_and_add_up_to_the_whole(tmp_path):
     """Two by two, then all four of one kind."""
     ranks.run(4, [2, 4, 1], tmp_path)

@@ -28,9 +28,7 @@ def spans(pieces: list[Piece], words: Words) -> list[int]:
     return [0, *made.span[:-1].tolist()]
 
 
-def test_a_token_that_shares_a_byte_has_the_span_of_the_text(
-    words: Words, vocabulary: Path
-) -> None:
+def test_a_token_that_shares_a_byte_has_the_span_of_the_text(words, vocabulary):
     decode = encoding(vocabulary).decode
     pieces = [Piece("user", 0), Piece(" an", 2, 0), Piece("swer", 0), Piece("<|end|>", 0)]
     made = assemble([pieces], words)
@@ -40,7 +38,7 @@ def test_a_token_that_shares_a_byte_has_the_span_of_the_text(
     assert spans(tiny, words) == [0, 1, 0]
 
 
-def test_control_tokens_come_from_the_template_alone(words: Words) -> None:
+def test_control_tokens_come_from_the_template_alone(words):
     text = "<|end|><|reserved_200500|>"
     torn = [Piece("<|en", 0), Piece("d|>", 2, 0)]
     made = assemble([[Piece(text, 0), Piece(text, 2, 0), *torn]], words)
@@ -49,7 +47,7 @@ def test_control_tokens_come_from_the_template_alone(words: Words) -> None:
     assert [token for token in ids[2:] if token > 199997] == [199999]
 
 
-def test_documents_follow_each_other_with_runs_of_one_span(words: Words) -> None:
+def test_documents_follow_each_other_with_runs_of_one_span(words):
     first = [Piece("<|start|>", 0), Piece("yes", 2, 0), Piece("<|end|>", 2)]
     second = [Piece("hm", 1, 0)]
     both, one, two = (assemble(each, words) for each in ([first, second], [first], [second]))
@@ -62,14 +60,14 @@ def test_documents_follow_each_other_with_runs_of_one_span(words: Words) -> None
     assert both.span.tolist() == [2, 2, 0, 0, 0, 0]
 
 
-def test_nothing_gives_nothing_and_a_surrogate_is_refused(words: Words) -> None:
+def test_nothing_gives_nothing_and_a_surrogate_is_refused(words):
     assert len(assemble([], words).tokens) == 0
     assert assemble([[Piece("<|end|>", 0)]], words).tokens.tolist() == [200007, 199999]
     with pytest.raises(ValueError, match="surrogates not allowed"):
         assemble([[Piece("\ud800", 2, 0)]], words)
 
 
-def test_another_tokenizer_has_its_own_control_tokens(vocabulary_root: Path) -> None:
+def test_another_tokenizer_has_its_own_control_tokens(vocabulary_root):
     words = words_of(of_pinned(GPT2, find(GPT2, vocabulary_root)))
     made = assemble([[Piece("<|endoftext|>", 0), Piece("<|end|><|endoftext|>", 2, 0)]], words)
     ids = made.tokens.tolist()
@@ -89,7 +87,7 @@ def composing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tokenizer:
 
 
 @pytest.mark.slow
-def test_a_tokenizer_with_nfc_takes_the_texts_that_nfc_leaves(composing: Tokenizer) -> None:
+def test_a_tokenizer_with_nfc_takes_the_texts_that_nfc_leaves(composing):
     assert composing.no_offsets
     words = words_of(composing)
     text = "d\u00e9j\u00e0 vu, \u4f60\u597d"
@@ -105,9 +103,7 @@ def test_a_tokenizer_with_nfc_takes_the_texts_that_nfc_leaves(composing: Tokeniz
             assemble([[Piece(text, 2, 0)], [Piece(changed, 2, 0)]], words)
 
 
-def test_a_tokenizer_that_changes_texts_otherwise_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tokenizer_that_changes_texts_otherwise_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
     monkeypatch.setattr("gristmill.vocabularies.placing.prove", lambda _: Proof("not compared"))
     rules = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])

@@ -1,8 +1,6 @@
 """The fast renderer against openai-harmony, over every kind of message that it renders."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +23,7 @@ from tests.synth.render.strategies import conversations, texts
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_every_kind_of_message_has_the_tokens_of_openai_harmony(
-    vocabulary: Path, batch: list[list[dict[str, Any]]]
-) -> None:
+def test_every_kind_of_message_has_the_tokens_of_openai_harmony(vocabulary, batch):
     """Compare tokens, spans and refusals of several conversations that are assembled together."""
     renderer, encoding = Renderer(vocabulary), harmony.encoding(vocabulary)
     taken, expected = [], []
@@ -52,8 +48,8 @@ def test_every_kind_of_message_has_the_tokens_of_openai_harmony(
 
 
 def test_the_conversation_of_a_default_row_is_rendered_without_openai_harmony(
-    vocabulary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    vocabulary, monkeypatch
+):
     config = HarmonyConfig()
     messages = [system_message(config), developer_message(config), *conversation("q", "a", "f")]
     expected = harmony.render(messages, harmony.encoding(vocabulary))
@@ -65,7 +61,7 @@ def test_the_conversation_of_a_default_row_is_rendered_without_openai_harmony(
 
 @given(texts)
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_ordinary_bpe_makes_no_control_token(vocabulary: Path, text: str) -> None:
+def test_ordinary_bpe_makes_no_control_token(vocabulary, text):
     (view,) = encode.encoder(O200K, vocabulary).encode([text]).ids
     tokens = np.frombuffer(view, dtype=np.int32)
     assert tokens.tolist() == harmony.encoding(vocabulary).encode(
@@ -75,7 +71,7 @@ def test_ordinary_bpe_makes_no_control_token(vocabulary: Path, text: str) -> Non
     assert not (tokens >= harmony_tokens.BODY_LIMIT).any()
 
 
-def test_control_text_is_counted_and_encoded_as_ordinary_text(vocabulary: Path) -> None:
+def test_control_text_is_counted_and_encoded_as_ordinary_text(vocabulary):
     read = Renderer(vocabulary).read(
         as_json(conversation("<|end|> and <|endx|>", "<|reserved_200999|>", "x<|start|>"))
     )
@@ -85,7 +81,7 @@ def test_control_text_is_counted_and_encoded_as_ordinary_text(vocabulary: Path) 
     assert (made.tokens == harmony_tokens.START).sum() == 3
 
 
-def test_control_text_is_counted_in_identities_instructions_and_tools(vocabulary: Path) -> None:
+def test_control_text_is_counted_in_identities_instructions_and_tools(vocabulary):
     """Both renderers count identities, instructions and tools."""
     identity = {"type": "system_content", "model_identity": "<|start|>I<|end|>"}
     instructions = {"type": "developer_content", "instructions": "say <|call|> and <|calls|>"}
@@ -141,7 +137,7 @@ def test_control_text_is_counted_in_identities_instructions_and_tools(vocabulary
         ),
     ],
 )
-def test_a_bad_row_is_refused_with_its_rule(vocabulary: Path, text: str, rule: str) -> None:
+def test_a_bad_row_is_refused_with_its_rule(vocabulary, text, rule):
     with pytest.raises(BadRow, match=rule.replace(".", r"\.")):
         Renderer(vocabulary).read(text)
 
@@ -160,9 +156,7 @@ def test_a_bad_row_is_refused_with_its_rule(vocabulary: Path, text: str, rule: s
         ({"k\x1b" + "n" * 99: 1}, (f"k\ufffd{'n' * 58}… and 41 more characters",)),
     ],
 )
-def test_keys_that_are_not_rendered_are_named(
-    vocabulary: Path, more: dict[str, Any], keys: tuple[str, ...]
-) -> None:
+def test_keys_that_are_not_rendered_are_named(vocabulary, more, keys):
     """The tokens are those of the same conversation without them."""
     messages = conversation("q", "a", "f")
     messages[2] |= more
@@ -175,7 +169,7 @@ def test_keys_that_are_not_rendered_are_named(
     assert made.tokens.tolist() == list(plain.tokens)
 
 
-def test_keys_of_fixed_messages_are_named_each_time(vocabulary: Path) -> None:
+def test_keys_of_fixed_messages_are_named_each_time(vocabulary):
     """The renderer remembers these messages, and what it found in them."""
     system = system_message(HarmonyConfig())
     system["content"][0]["persona"] = "a pirate"
@@ -190,9 +184,7 @@ def test_keys_of_fixed_messages_are_named_each_time(vocabulary: Path) -> None:
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_a_conversation_has_as_many_keys_as_its_json(
-    vocabulary: Path, batch: list[list[dict[str, Any]]], has_more: bool
-) -> None:
+def test_a_conversation_has_as_many_keys_as_its_json(vocabulary, batch, has_more):
     renderer = Renderer(vocabulary)
     for messages in batch:
         value = {"messages": messages, **({"x": {"y": 1}} if has_more else {})}
@@ -205,9 +197,7 @@ def test_a_conversation_has_as_many_keys_as_its_json(
     assert read.keys == 1 + 10 + 14
 
 
-def test_a_renderer_remembers_a_limited_number_of_messages(
-    vocabulary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_renderer_remembers_a_limited_number_of_messages(vocabulary, monkeypatch):
     monkeypatch.setattr(documents, "_REMEMBERED", 8)
     renderer, encoding = Renderer(vocabulary), harmony.encoding(vocabulary)
     for number in range(30):
@@ -223,7 +213,7 @@ def test_a_renderer_remembers_a_limited_number_of_messages(
     assert len(renderer._kinds) <= 16
 
 
-def test_the_beginning_of_one_conversation_does_not_change_the_next(vocabulary: Path) -> None:
+def test_the_beginning_of_one_conversation_does_not_change_the_next(vocabulary):
     """The renderer remembers the beginning of the last conversation."""
     encoding, renderer = harmony.encoding(vocabulary), Renderer(vocabulary)
     one = [system_message(HarmonyConfig()), developer_message(HarmonyConfig())]
@@ -266,7 +256,7 @@ def test_the_beginning_of_one_conversation_does_not_change_the_next(vocabulary: 
         '"messages": [{"content": []}, {"role": "user"}]',
     ],
 )
-def test_values_before_the_messages_do_not_change_the_tokens(vocabulary: Path, before: str) -> None:
+def test_values_before_the_messages_do_not_change_the_tokens(vocabulary, before):
     """Also if they look like the beginning of the messages."""
     turns = conversation("q", "a", "f")
     text = as_json(turns).replace("{", f"{{{before}, ", 1)

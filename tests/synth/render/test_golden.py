@@ -49,7 +49,7 @@ def built(
     return root
 
 
-def test_shards_00_and_01_have_the_bytes_of_the_reference(real: Path, built: Path) -> None:
+def test_shards_00_and_01_have_the_bytes_of_the_reference(real, built):
     built_hashes = hashes(built / "00") | hashes(built / "01")
     golden = [line.split() for line in (real / "golden_sha256.txt").read_text().splitlines()]
     assert len(golden) == 24
@@ -60,8 +60,8 @@ def test_shards_00_and_01_have_the_bytes_of_the_reference(real: Path, built: Pat
 
 @pytest.mark.parametrize("number", TOTALS)
 def test_both_engines_give_the_same_bytes_at_the_fraction_of_the_full_run(
-    real: Path, vocabulary: Path, tmp_path: Path, number: str
-) -> None:
+    real, vocabulary, tmp_path, number
+):
     shard = real / f"synth_harmony/synth_harmony_shard_{number}.parquet"
     for engine in ENGINES:
         build_kd_shard(shard, tmp_path / engine, KDConfig(vocabulary, 0.001, engine=engine))
@@ -69,12 +69,12 @@ def test_both_engines_give_the_same_bytes_at_the_fraction_of_the_full_run(
 
 
 @pytest.mark.parametrize("number", TOTALS)
-def test_the_laws_hold_for_every_shard(built: Path, number: str) -> None:
+def test_the_laws_hold_for_every_shard(built, number):
     assert list(kd_laws(built / number, number, 0.1)) == []
 
 
 @pytest.mark.parametrize("number", TOTALS)
-def test_megatron_reads_every_shard(built: Path, number: str) -> None:
+def test_megatron_reads_every_shard(built, number):
     indexed_dataset = pytest.importorskip("megatron.core.datasets.indexed_dataset")
     for split, rows in (("train", TOTALS[number][0]), ("valid", TOTALS[number][2])):
         for suffix, dtype in (("tokens", np.int32), ("lossmask", np.uint8), ("span", np.uint8)):
@@ -88,9 +88,7 @@ def test_megatron_reads_every_shard(built: Path, number: str) -> None:
             )
 
 
-def test_both_renderers_give_the_tokens_or_the_error_of_every_edge_case(
-    real: Path, vocabulary: Path
-) -> None:
+def test_both_renderers_give_the_tokens_or_the_error_of_every_edge_case(real, vocabulary):
     """Compare tokens, mask and span, or the type and text of the error."""
     encoding, renderer = harmony.encoding(vocabulary), Renderer(vocabulary)
     cases = json.loads((real / "edge_cases.json").read_text())

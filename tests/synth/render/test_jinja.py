@@ -1,6 +1,5 @@
 """A person's template: exact spans and ids over six templates, hostile files, what is refused."""
 
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -84,7 +83,7 @@ def check(name: str, count: int, vocabulary: Path, control: bool) -> int:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_spans_and_ids_are_exact_over_random_conversations(name: str, vocabulary: Path) -> None:
+def test_spans_and_ids_are_exact_over_random_conversations(name, vocabulary):
     dropped = check(name, 40, vocabulary, control=False)
     check(name, 12, vocabulary, control=True)
     assert (dropped > 0) == (name in ("qwen", "r1"))
@@ -92,15 +91,13 @@ def test_spans_and_ids_are_exact_over_random_conversations(name: str, vocabulary
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_spans_and_ids_are_exact_over_ten_thousand_conversations(
-    name: str, vocabulary: Path
-) -> None:
+def test_spans_and_ids_are_exact_over_ten_thousand_conversations(name, vocabulary):
     for _ in range(10):
         check(name, 900, vocabulary, control=False)
         check(name, 100, vocabulary, control=True)
 
 
-def test_the_end_of_a_turn_and_the_marks_of_a_thought_are_trained_on(vocabulary: Path) -> None:
+def test_the_end_of_a_turn_and_the_marks_of_a_thought_are_trained_on(vocabulary):
     words = words_of(of_pinned(O200K, vocabulary))
     ((pieces, lost),) = render(TEMPLATES["qwen"], [*HI[:1], HI[1]._replace(content="hello")])
     spans = [(piece.text, piece.span) for piece in with_turn_ends(pieces, words.control)]
@@ -115,7 +112,7 @@ def test_the_end_of_a_turn_and_the_marks_of_a_thought_are_trained_on(vocabulary:
     ]
 
 
-def test_a_template_sees_what_templates_expect(vocabulary: Path) -> None:
+def test_a_template_sees_what_templates_expect(vocabulary):
     source = (
         "{{ strftime_now('%d %b %Y') }}|{{ ['é'] | tojson }}|{{ bos_token }}|{{ tools is none }}|"
         "{{ add_generation_prompt }}|{% for m in messages %}{{ m.reasoning_content }}"
@@ -141,7 +138,7 @@ def test_a_template_sees_what_templates_expect(vocabulary: Path) -> None:
         (SIMPLE.replace("role", "content | length"), "changes its texts"),
     ],
 )
-def test_a_conversation_is_refused_with_what_the_template_does(source: str, rule: str) -> None:
+def test_a_conversation_is_refused_with_what_the_template_does(source, rule):
     ((found),) = render(source, HI)
     assert isinstance(found, str)
     assert rule in found
@@ -149,7 +146,7 @@ def test_a_conversation_is_refused_with_what_the_template_does(source: str, rule
     assert joined(pieces).startswith("<|start|>user hi<|end|>")
 
 
-def test_a_file_that_is_no_template_is_refused_with_its_line() -> None:
+def test_a_file_that_is_no_template_is_refused_with_its_line():
     with pytest.raises(BadInput, match=r"is no Jinja template: .*endfor") as raised:
         render("\n{% for m in messages %}", HI)
     assert (raised.value.file, raised.value.row) == (str(FILE), 2)
@@ -168,9 +165,7 @@ def test_a_file_that_is_no_template_is_refused_with_its_line() -> None:
         ("{{ 'x' * (10 ** 10) }}", "memory"),
     ],
 )
-def test_a_hostile_template_ends_in_its_child(
-    monkeypatch: pytest.MonkeyPatch, source: str, rule: str
-) -> None:
+def test_a_hostile_template_ends_in_its_child(monkeypatch, source, rule):
     monkeypatch.setattr(jinja, "_SECONDS", 1)
     with pytest.raises(BadInput, match=rule) as raised:
         render(source, HI)
@@ -179,7 +174,7 @@ def test_a_hostile_template_ends_in_its_child(
     assert len(pieces) == 7
 
 
-def test_a_child_that_has_read_parquet_has_memory_left(write_rows: Callable[..., Path]) -> None:
+def test_a_child_that_has_read_parquet_has_memory_left(write_rows):
     """Its libraries have taken address space, which counts."""
     with open_shard(write_rows([("a", "{}")])) as shard:
         assert len(list(shard.batches(1, ["synth_id"], [0]))) == 1
@@ -187,7 +182,7 @@ def test_a_child_that_has_read_parquet_has_memory_left(write_rows: Callable[...,
     assert "RecursionError" in found
 
 
-def test_a_marker_in_a_text_is_a_text_as_any_other() -> None:
+def test_a_marker_in_a_text_is_a_text_as_any_other():
     odd = [Turn("user", "\ue0001\ue001", 0), Turn("assistant", "b", 2)]
     ((pieces, _),) = render(SIMPLE, odd)
     assert [piece.text for piece in pieces if piece.message != OUTSIDE] == ["\ue0001\ue001", "b"]

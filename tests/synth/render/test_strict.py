@@ -53,9 +53,7 @@ def repeats(text: str) -> bool:
 
 @given(st.lists(st.tuples(VALUES, st.integers(0, 4)), min_size=1, max_size=5), st.booleans())
 @settings(deadline=None)
-def test_every_text_that_repeats_a_key_is_suspected_and_refused(
-    drawn: list[tuple[Any, int]], is_large: bool
-) -> None:
+def test_every_text_that_repeats_a_key_is_suspected_and_refused(drawn, is_large):
     texts = [written(value, style) for value, style in drawn]
     kind = pa.large_string() if is_large else pa.string()
     # A slice, as a batch that a cap divides.
@@ -70,12 +68,12 @@ def test_every_text_that_repeats_a_key_is_suspected_and_refused(
             assert strict.parse(text) == json.loads(text)
 
 
-def test_a_key_that_ends_in_a_backslash_does_not_hide_one_that_is_twice() -> None:
+def test_a_key_that_ends_in_a_backslash_does_not_hide_one_that_is_twice():
     text = r'{"\\\\":1,"a":2,"a":3}'
     assert strict.suspects(pa.array([text]), [strict.count_keys(orjson.loads(text))]) == [0]
 
 
-def test_ordinary_texts_are_not_suspected() -> None:
+def test_ordinary_texts_are_not_suspected():
     values = [{"a": 'a ": b', "b": [{"a": "x : "}]}, {"a": "x\\"}, None]
     texts = [json.dumps(values[0]), json.dumps(values[1], separators=(",", ":")), None]
     keys = [strict.count_keys(value) for value in values]
@@ -95,6 +93,6 @@ def test_ordinary_texts_are_not_suspected() -> None:
         ('{"a": 1,}', "double quotes"),
     ],
 )
-def test_what_is_not_strict_json_is_refused_with_its_rule(text: str, rule: str) -> None:
+def test_what_is_not_strict_json_is_refused_with_its_rule(text, rule):
     with pytest.raises(ValueError, match=re.escape(rule)):
         strict.parse(text)

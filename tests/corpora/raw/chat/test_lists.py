@@ -70,7 +70,7 @@ def tools(what: str) -> Unfit:
         ),
     ],
 )
-def test_a_content_is_its_texts_and_its_thoughts(value: Any, expected: Content) -> None:
+def test_a_content_is_its_texts_and_its_thoughts(value, expected):
     assert content_of(value, tools) == expected
 
 
@@ -95,14 +95,12 @@ def test_a_content_is_its_texts_and_its_thoughts(value: Any, expected: Content) 
         ([{"text": "", "functionResponse": {"name": "f"}}], "tools", "functionResponse"),
     ],
 )
-def test_a_part_that_is_no_text_is_refused_by_what_it_is(
-    value: Any, reason: str, rule: str
-) -> None:
+def test_a_part_that_is_no_text_is_refused_by_what_it_is(value, reason, rule):
     with unfit(reason, rule):
         content_of(value, tools)
 
 
-def test_an_item_without_a_role_may_be_a_call() -> None:
+def test_an_item_without_a_role_may_be_a_call():
     assert call_of({"type": "function_call", "name": "f"}) == "function_call"
     assert [call_of(each) for each in ({"type": "text"}, {"type": 3}, "a")] == [""] * 3
 
@@ -137,7 +135,7 @@ def read(row: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
 HI = [("user", "hi", None), ("assistant", "hello", "final")]
 
 
-def test_the_branch_that_is_named_is_read_and_no_other() -> None:
+def test_the_branch_that_is_named_is_read_and_no_other():
     row = tree(said("user", "hi"), said("assistant", "hello"))
     row["mapping"]["n9"] = {"parent": "n0", "message": said("assistant", "another")}
     assert read(row) == HI
@@ -157,11 +155,11 @@ def test_the_branch_that_is_named_is_read_and_no_other() -> None:
         {**said("assistant"), **content("model_editable_context", model_set_context="")},
     ],
 )
-def test_what_nobody_says_is_no_message(unsaid: dict[str, Any]) -> None:
+def test_what_nobody_says_is_no_message(unsaid):
     assert read(tree(unsaid, said("user", "hi"), said("assistant", "hello"))) == HI
 
 
-def test_a_system_that_says_something_and_thoughts_are_messages() -> None:
+def test_a_system_that_says_something_and_thoughts_are_messages():
     thoughts = [{"summary": "s", "content": "First."}, {"summary": "t", "content": "Then."}]
     row = tree(
         said("system", "Be kind."),
@@ -191,9 +189,7 @@ def test_a_system_that_says_something_and_thoughts_are_messages() -> None:
         ({"author": {"role": "user"}, "content": "x"}, "messages", "lacks `author` or `content`"),
     ],
 )
-def test_a_message_that_cannot_be_read_refuses_the_row(
-    message: Any, reason: str, rule: str
-) -> None:
+def test_a_message_that_cannot_be_read_refuses_the_row(message, reason, rule):
     with unfit(reason, rule):
         read(tree(said("user", "hi"), message, said("assistant", "hello")))
 
@@ -210,12 +206,12 @@ def test_a_message_that_cannot_be_read_refuses_the_row(
         ({"a": {"parent": "z", "message": None}}, "a", "a parent on the way, is 'z'"),
     ],
 )
-def test_a_branch_that_is_not_there_refuses_the_row(nodes: Any, last: Any, rule: str) -> None:
+def test_a_branch_that_is_not_there_refuses_the_row(nodes, last, rule):
     with unfit("messages", rule):
         branch_of(nodes, last, NAMES)
 
 
-def test_nodes_without_the_key_name_it() -> None:
+def test_nodes_without_the_key_name_it():
     row = tree(said("user", "hi"), said("assistant", "hello"))
     assert is_nodes(row["mapping"])
     with pytest.raises(Unfit, match="messages") as raised:
@@ -223,12 +219,12 @@ def test_nodes_without_the_key_name_it() -> None:
     assert 'branch = "current_node"' in raised.value.rule
 
 
-def test_an_empty_branch_has_no_turns() -> None:
+def test_an_empty_branch_has_no_turns():
     with unfit("turns"):
         read({**tree(), "current_node": None})
 
 
-def test_branch_stands_beside_messages_alone(tmp_path: Any) -> None:
+def test_branch_stands_beside_messages_alone(tmp_path):
     from gristmill.corpora.raw.chat.recipe import read_chat_file
 
     file = tmp_path / "corpus.toml"
@@ -255,9 +251,7 @@ ROLES = ("user", "assistant", "system", "human")
         ([["user", {"a": 1}]], None),
     ],
 )
-def test_texts_in_turn_and_pairs_of_roles_are_known(
-    found: list[Any], expected: list[tuple[str, str]] | None
-) -> None:
+def test_texts_in_turn_and_pairs_of_roles_are_known(found, expected):
     assert named_pairs(found, ROLES) == expected
 
 
@@ -278,9 +272,7 @@ def test_texts_in_turn_and_pairs_of_roles_are_known(
         ({"role": "user", "content": "a"}, {"user": "human", "assistant": "bot"}, None),
     ],
 )
-def test_a_pair_and_an_object_with_the_named_keys_are_whole_turns(
-    item: Any, keys: dict[str, str], expected: dict[str, str] | None
-) -> None:
+def test_a_pair_and_an_object_with_the_named_keys_are_whole_turns(item, keys, expected):
     assert whole_turn(item, keys) == expected
 
 
@@ -296,13 +288,13 @@ def test_a_pair_and_an_object_with_the_named_keys_are_whole_turns(
         ("[", "its m is a text that is no JSON list: write `marks` of a conversation in one text"),
     ],
 )
-def test_a_column_without_a_list_is_refused_with_what_it_has(value: Any, rule: str) -> None:
+def test_a_column_without_a_list_is_refused_with_what_it_has(value, rule):
     with pytest.raises(Unfit) as raised:
         filled_list(value, "m", "mend it")
     assert rule in raised.value.rule
 
 
-def test_values_have_a_name() -> None:
+def test_values_have_a_name():
     values: list[Any] = [None, "a", [], {}, True, 1]
     said = [kind_of(value) for value in values]
     assert said == ["null", "a text", "a list", "an object", "a bool", "a number"]
@@ -318,9 +310,7 @@ def test_values_have_a_name() -> None:
         ({"turn": {"a": 1}}, None),
     ],
 )
-def test_turns_under_numbers_are_a_list_in_their_order(
-    value: Any, expected: list[str] | None
-) -> None:
+def test_turns_under_numbers_are_a_list_in_their_order(value, expected):
     found = message_list(value)
     assert (None if found is None else [next(iter(each)) for each in found]) == expected
 
@@ -347,7 +337,7 @@ def thought(said: str) -> dict[str, str]:
         ([thought("x"), SUMMARY], [thought("x"), thought("Short.")]),
     ],
 )
-def test_items_of_reasoning_are_thoughts(found: list[Any], expected: list[Any]) -> None:
+def test_items_of_reasoning_are_thoughts(found, expected):
     assert with_thoughts(found) == expected
 
 
@@ -361,11 +351,11 @@ def test_items_of_reasoning_are_thoughts(found: list[Any], expected: list[Any]) 
         (['{"role": "user", "content": "a"', "{}"], False),
     ],
 )
-def test_messages_that_are_written_as_json_are_messages(found: list[str], is_read: bool) -> None:
+def test_messages_that_are_written_as_json_are_messages(found, is_read):
     made = with_thoughts(found)
     assert made == ([json.loads(each) for each in found] if is_read else found)
 
 
-def test_a_thought_with_a_part_that_is_no_text_is_refused() -> None:
+def test_a_thought_with_a_part_that_is_no_text_is_refused():
     with pytest.raises(Unfit, match="messages"):
         with_thoughts([{"type": "reasoning", "summary": [{"image_url": "x"}]}])

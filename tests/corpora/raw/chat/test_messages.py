@@ -77,11 +77,11 @@ PAIR = [("user", "hi", "0"), ("final", "hello", "2")]
         ({"u": "hi", "a": "hello"}, {"turns": TURNS}),
     ],
 )
-def test_every_form_gives_the_same_conversation(row: dict[str, Any], recipe: Any) -> None:
+def test_every_form_gives_the_same_conversation(row, recipe):
     assert said(read(row, **recipe)) == PAIR
 
 
-def test_a_conversation_is_written_with_roles_and_channels() -> None:
+def test_a_conversation_is_written_with_roles_and_channels():
     talk = read({"m": [HI[0], {"role": "assistant", "content": "<think> a\n</think>\n b"}]})
     assert talk.json == (
         '{"messages":[{"role":"user","content":"hi"},'
@@ -91,7 +91,7 @@ def test_a_conversation_is_written_with_roles_and_channels() -> None:
     assert talk.spans == "012"
 
 
-def test_thoughts_come_from_tags_or_a_key_or_stay_text() -> None:
+def test_thoughts_come_from_tags_or_a_key_or_stay_text():
     tagged = {"m": [HI[0], {"role": "assistant", "content": "<think>a</think>b"}]}
     assert said(read(tagged, thinking="none"))[1:] == [("final", "<think>a</think>b", "2")]
     keyed = {"m": [HI[0], {**HI[1], "why": "a"}]}
@@ -105,7 +105,7 @@ def test_thoughts_come_from_tags_or_a_key_or_stay_text() -> None:
     assert len(read(inside).messages) == 2
 
 
-def test_an_answer_with_the_closing_tag_alone_begins_with_its_thought() -> None:
+def test_an_answer_with_the_closing_tag_alone_begins_with_its_thought():
     closed = {"m": [HI[0], {"role": "assistant", "content": "a\n</think>\n\nb"}]}
     assert said(read(closed))[1:] == [("analysis", "a", "1"), ("final", "b", "2")]
     assert said(read(closed, thinking="none"))[1:] == [("final", "a\n</think>\n\nb", "2")]
@@ -137,14 +137,12 @@ def test_an_answer_with_the_closing_tag_alone_begins_with_its_thought() -> None:
         ),
     ],
 )
-def test_a_recipe_names_the_tags_around_thought_and_answer(
-    tags: list[str], text: str, expected: list[tuple[str, str, str]]
-) -> None:
+def test_a_recipe_names_the_tags_around_thought_and_answer(tags, text, expected):
     row = {"m": [HI[0], {"role": "assistant", "content": text}]}
     assert said(read(row, thinking=tags))[1:] == expected
 
 
-def test_an_answer_whose_named_tag_does_not_close_is_refused() -> None:
+def test_an_answer_whose_named_tag_does_not_close_is_refused():
     row = {"m": [HI[0], {"role": "assistant", "content": "<r>a"}]}
     with pytest.raises(Unfit, match="an answer has <r> without </r>"):
         read(row, thinking=["<r>", "</r>"])
@@ -162,7 +160,7 @@ def test_an_answer_whose_named_tag_does_not_close_is_refused() -> None:
         (None, "messages"),
     ],
 )
-def test_broken_conversations_are_refused_or_left_out(messages: Any, reason: str) -> None:
+def test_broken_conversations_are_refused_or_left_out(messages, reason):
     with unfit(reason):
         read({"m": messages})
     with unfit(f"drop:{reason}"):
@@ -173,14 +171,12 @@ def test_broken_conversations_are_refused_or_left_out(messages: Any, reason: str
     ("messages", "reason"),
     [([3], "messages"), (4, "messages"), ([{"role": "x", "content": "a"}], "role")],
 )
-def test_what_is_no_conversation_stays_refused_where_broken_ones_are_left_out(
-    messages: Any, reason: str
-) -> None:
+def test_what_is_no_conversation_stays_refused_where_broken_ones_are_left_out(messages, reason):
     with unfit(reason):
         read({"m": messages}, broken="drop")
 
 
-def test_a_list_of_messages_may_be_an_object_with_a_list_for_each_key() -> None:
+def test_a_list_of_messages_may_be_an_object_with_a_list_for_each_key():
     row = {"m": {"from": ["human", "gpt"], "value": ["hi", "hello"]}}
     assert said(read(row)) == PAIR
     for held in ({"from": ["human"], "value": ["hi", "hello"]}, {"from": "human"}, {}):
@@ -189,13 +185,13 @@ def test_a_list_of_messages_may_be_an_object_with_a_list_for_each_key() -> None:
 
 
 @pytest.mark.parametrize("empty", ["[]", " {} ", "", "null", [], None])
-def test_tools_that_are_empty_are_none(empty: Any) -> None:
+def test_tools_that_are_empty_are_none(empty):
     assert said(read({"m": [HI[0], {**HI[1], "tool_calls": empty}], "tools": empty})) == PAIR
     strict = read({"m": [HI[0], {**HI[1], "tool_calls": empty}]}, unknown_keys="refuse")
     assert not strict.ignored
 
 
-def test_what_is_trained_on_is_chosen_and_a_weight_of_0_masks_a_message() -> None:
+def test_what_is_trained_on_is_chosen_and_a_weight_of_0_masks_a_message():
     two = {"m": [*HI, HI[0], {**HI[1], "content": "<think>a</think>b"}]}
     assert read(two).spans == "02012"
     assert read(two, train="last").spans == "00012"
@@ -204,7 +200,7 @@ def test_what_is_trained_on_is_chosen_and_a_weight_of_0_masks_a_message() -> Non
     assert read(weighted, keys={"weight": "w"}).spans == "0002"
 
 
-def test_a_system_message_comes_from_a_column_or_is_the_recipe_s() -> None:
+def test_a_system_message_comes_from_a_column_or_is_the_recipe_s():
     row = {"m": HI, "s": "be kind"}
     assert said(read(row, system="s"))[0] == ("system", "be kind", "0")
     assert said(read(row, system={"constant": "be brief"}))[0][1] == "be brief"
@@ -213,7 +209,7 @@ def test_a_system_message_comes_from_a_column_or_is_the_recipe_s() -> None:
         read({"m": [{"role": "system", "content": "x"}, *HI], "s": "y"}, system="s")
 
 
-def test_a_turn_may_have_messages_of_system_and_developer() -> None:
+def test_a_turn_may_have_messages_of_system_and_developer():
     turns = {"user": "u", "assistant": "a", "system": "s", "developer": {"constant": "do"}}
     row = {"u": "hi", "a": "hello", "s": "be kind"}
     heads = [("system", "be kind", "0"), ("developer", "do", "0")]
@@ -221,7 +217,7 @@ def test_a_turn_may_have_messages_of_system_and_developer() -> None:
     assert said(read({**row, "s": " "}, turns={**turns, "developer": "none"})) == PAIR
 
 
-def test_keys_that_nothing_reads_are_counted_or_refused() -> None:
+def test_keys_that_nothing_reads_are_counted_or_refused():
     row = {"m": [{**HI[0], "lang": "en", "name": None}, {**HI[1], "lang": "en"}]}
     assert read(row).ignored == ["lang", "lang"]
     with pytest.raises(Unfit, match="which nothing reads: name it in `keys`"):
@@ -236,7 +232,7 @@ def test_keys_that_nothing_reads_are_counted_or_refused() -> None:
         {"m": HI, "tools": [{"name": "f"}]},
     ],
 )
-def test_tools_are_refused_or_left_out(row: dict[str, Any]) -> None:
+def test_tools_are_refused_or_left_out(row):
     with unfit("tools", 'set tools = "drop"'):
         read(row)
     with unfit("drop:tools"):
@@ -276,14 +272,12 @@ def test_tools_are_refused_or_left_out(row: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_a_damaged_conversation_is_refused_with_its_rule(
-    messages: Any, reason: str, rule: str
-) -> None:
+def test_a_damaged_conversation_is_refused_with_its_rule(messages, reason, rule):
     with unfit(reason, rule):
         read({"m": messages}, keys={"thinking": "t", "weight": "w"})
 
 
-def test_a_lone_surrogate_is_refused() -> None:
+def test_a_lone_surrogate_is_refused():
     with pytest.raises(Unfit, match="surrogate"):
         _ = read({"m": [HI[0], {**HI[1], "content": "\ud800"}]}).json
 
@@ -320,11 +314,11 @@ def spoken(found: Trees) -> list[tuple[int, str]]:
     ]
 
 
-def test_every_path_to_a_last_answer_is_a_conversation() -> None:
+def test_every_path_to_a_last_answer_is_a_conversation():
     assert spoken(trees(None, ROWS)) == [(2, "q1 a1"), (5, "q1 a2 q2 a3")]
 
 
-def test_the_best_answer_is_taken_each_time() -> None:
+def test_the_best_answer_is_taken_each_time():
     assert spoken(trees("r", ROWS)) == [(5, "q1 a2 q2 a3")]
     worse = [(n, p, role, {"a2": 2}.get(n, rank)) for n, p, role, rank in ROWS]
     assert spoken(trees("r", worse)) == [(2, "q1 a1")]
@@ -332,19 +326,19 @@ def test_the_best_answer_is_taken_each_time() -> None:
     assert spoken(trees("r", unranked)) == [(2, "q1 a1")]
 
 
-def test_messages_that_no_root_leads_to_are_named() -> None:
+def test_messages_that_no_root_leads_to_are_named():
     assert trees(None, ROWS).lost() == [(0, 7), (0, 8), (0, 9)]
 
 
 @pytest.mark.parametrize(
     ("row", "rule"), [((None, None, "x", 0), "its i is empty"), (ROWS[0], "that of a row before")]
 )
-def test_a_message_without_an_id_of_its_own_is_refused(row: tuple[Any, ...], rule: str) -> None:
+def test_a_message_without_an_id_of_its_own_is_refused(row, rule):
     with pytest.raises(Unfit, match=rule):
         trees(None, [ROWS[0], row])
 
 
-def test_trees_that_are_too_large_or_too_deep_end_the_build() -> None:
+def test_trees_that_are_too_large_or_too_deep_end_the_build():
     with pytest.raises(GristmillError, match="divide the drop by trees"):
         trees(None, ROWS, most_bytes=2000)
     deep = [(str(at), None if at == 0 else str(at - 1), "prompter", 0) for at in range(1001)]
@@ -352,7 +346,7 @@ def test_trees_that_are_too_large_or_too_deep_end_the_build() -> None:
         spoken(trees(None, deep))
 
 
-def test_turns_before_stand_behind_the_system_and_before_the_question() -> None:
+def test_turns_before_stand_behind_the_system_and_before_the_question():
     row = {"s": "Be kind.", "h": [["hi", "hello"]], "u": "a", "a": "b"}
     expected = [("system", "Be kind.", "0"), *PAIR, ("user", "a", "0"), ("final", "b", "2")]
     for history in (row["h"], '[["hi", "hello"]]', HI, ["hi", "hello"]):
@@ -364,7 +358,7 @@ def test_turns_before_stand_behind_the_system_and_before_the_question() -> None:
         read({**row, "h": ["x"]}, turns=TURNS)
 
 
-def test_a_whole_turn_has_a_system_and_a_thought() -> None:
+def test_a_whole_turn_has_a_system_and_a_thought():
     keys = {"system": "s", "user": "q", "assistant": "a", "thinking": "t"}
     first = {"s": "Be kind.", "q": "hi", "a": "hello", "t": "hm", "n": 1}
     talk = read({"m": [first, {"s": "", "q": "a", "a": "b"}]}, keys=keys)
@@ -376,7 +370,7 @@ def test_a_whole_turn_has_a_system_and_a_thought() -> None:
         read({"m": [{"q": "", "a": "hello"}]}, keys=keys)
 
 
-def test_a_whole_turn_has_a_weight_and_texts_in_parts() -> None:
+def test_a_whole_turn_has_a_weight_and_texts_in_parts():
     keys = {"user": "q", "assistant": "a", "weight": "w"}
     parts: list[dict[str, Any]] = [{"text": "h"}, {"text": "i"}]
     talk = read({"m": [{"q": parts, "a": "hello", "w": 0}, ["a", "b"]]}, keys=keys)
@@ -390,7 +384,7 @@ def test_a_whole_turn_has_a_weight_and_texts_in_parts() -> None:
             read({"m": [turn]}, keys=keys)
 
 
-def test_a_single_message_as_completion_speaks_in_its_own_role() -> None:
+def test_a_single_message_as_completion_speaks_in_its_own_role():
     given = {"prompt": "p", "completion": "c", "keys": {"role": "who", "content": "said"}}
     row = {"p": [{"who": "user", "said": "hi"}], "c": {"who": "assistant", "said": "hello"}}
     assert said(read(row, **given)) == PAIR
@@ -405,7 +399,7 @@ def test_a_single_message_as_completion_speaks_in_its_own_role() -> None:
         {"parts": [{"text": "hm", "thought": True}, {"text": "hello"}]},
     ],
 )
-def test_a_part_that_is_a_thought_is_one(answer: dict[str, Any]) -> None:
+def test_a_part_that_is_a_thought_is_one(answer):
     talk = read({"m": [HI[0], {"role": "assistant", **answer}]})
     assert said(talk) == [PAIR[0], ("analysis", "hm", "1"), PAIR[1]]
     twice = {"role": "assistant", **answer, "t": "hm"}
@@ -415,7 +409,7 @@ def test_a_part_that_is_a_thought_is_one(answer: dict[str, Any]) -> None:
         read({"m": [{"role": "user", **answer}, HI[1]]})
 
 
-def test_channels_of_harmony_are_thought_and_answer() -> None:
+def test_channels_of_harmony_are_thought_and_answer():
     thought = {"role": "assistant", "channel": "analysis", "content": "hm"}
     final = {"role": "assistant", "channel": "final", "content": "hello"}
     talk = read({"m": [HI[0], thought, final]})
@@ -442,7 +436,7 @@ def test_channels_of_harmony_are_thought_and_answer() -> None:
         read({"m": [HI[0], thought, said_before, thought, final]})
 
 
-def test_tags_around_an_answer_go_where_its_thought_is_in_a_key_or_nowhere() -> None:
+def test_tags_around_an_answer_go_where_its_thought_is_in_a_key_or_nowhere():
     tags = ["<think>", "</think>", "<answer>", "</answer>"]
     for more, spans in (({"t": "hm"}, "012"), ({}, "02")):
         row = {"m": [HI[0], {**HI[1], "content": " <answer> hello </answer>\n", **more}]}
@@ -452,7 +446,7 @@ def test_tags_around_an_answer_go_where_its_thought_is_in_a_key_or_nowhere() -> 
     assert said(read(kept, thinking=tags))[-1][1] == "see <answer>x</answer>"
 
 
-def test_tools_of_parts_pairs_and_texts_are_tools() -> None:
+def test_tools_of_parts_pairs_and_texts_are_tools():
     marks = {"user": "Q:", "assistant": "A:", "tool": "T:"}
     rows: list[tuple[Any, dict[str, Any]]] = [
         ([HI[0], {"role": "assistant", "content": [{"type": "tool_use"}]}], {}),
@@ -467,7 +461,7 @@ def test_tools_of_parts_pairs_and_texts_are_tools() -> None:
             read({"m": value}, tools="drop", **recipe)
 
 
-def test_a_system_may_be_in_parts() -> None:
+def test_a_system_may_be_in_parts():
     row = {"m": HI, "s": {"role": "system", "parts": [{"text": "Be "}, {"text": "kind."}]}}
     assert said(read(row, system="s"))[0] == ("system", "Be kind.", "0")
     assert said(read({**row, "s": {"text": "Be kind."}}, system="s"))[0][1] == "Be kind."
@@ -488,7 +482,7 @@ def test_a_system_may_be_in_parts() -> None:
         {"m": ["<|a|>hi", "hello<e>"]},
     ],
 )
-def test_control_alone_stands_around_the_texts_of_a_list(row: dict[str, Any]) -> None:
+def test_control_alone_stands_around_the_texts_of_a_list(row):
     keys = {"user": "q", "assistant": "a"}
     found = read(row, marks={"control": ["<|a|>", "<e>"]}, keys=keys)
     assert said(found) == said(read({"m": HI}))
@@ -496,12 +490,12 @@ def test_control_alone_stands_around_the_texts_of_a_list(row: dict[str, Any]) ->
         read({"m": [["hi", "<e>"]]}, marks={"control": ["<e>"]})
 
 
-def test_a_list_beside_marks_is_refused_with_the_key() -> None:
+def test_a_list_beside_marks_is_refused_with_the_key():
     with pytest.raises(Unfit, match="its m is a list, not a text: leave `marks` out"):
         read({"m": HI}, marks={"user": "Q:", "assistant": "A:"})
 
 
-def test_of_an_empty_text_with_marks_the_row_is_refused_or_left_out() -> None:
+def test_of_an_empty_text_with_marks_the_row_is_refused_or_left_out():
     marks = {"marks": {"user": "Q:", "assistant": "A:"}}
     for value in ("", None):
         with pytest.raises(Unfit, match="has none of the marks"):
@@ -510,7 +504,7 @@ def test_of_an_empty_text_with_marks_the_row_is_refused_or_left_out() -> None:
             read({"m": value}, broken="drop", **marks)
 
 
-def test_a_message_without_a_role_is_a_call_or_refused() -> None:
+def test_a_message_without_a_role_is_a_call_or_refused():
     call = {"role": None, "content": None, "type": "function_call"}
     with pytest.raises(Unfit, match="tools"):
         read({"m": [HI[0], call, HI[1]]})
@@ -532,9 +526,7 @@ def test_a_message_without_a_role_is_a_call_or_refused() -> None:
         ("", ".. }, one of system"),
     ],
 )
-def test_a_role_that_is_misspelt_gets_the_nearest_one_and_another_none(
-    role: str, meant: str
-) -> None:
+def test_a_role_that_is_misspelt_gets_the_nearest_one_and_another_none(role, meant):
     with pytest.raises(Unfit) as raised:
         read({"m": [HI[0], {**HI[1], "role": role}]})
     assert f'write roles = {{ "{role}" = {meant}' in raised.value.rule
@@ -543,7 +535,7 @@ def test_a_role_that_is_misspelt_gets_the_nearest_one_and_another_none(
         assert read({"m": [HI[0], {**HI[1], "role": role}]}, **line) if "assis" in meant else line
 
 
-def test_a_column_of_weights_says_what_is_trained_on() -> None:
+def test_a_column_of_weights_says_what_is_trained_on():
     row = {"m": [HI[0], HI[1], HI[0], {**HI[1], "content": "<think>a</think>b"}]}
     for mask in ([0, 0, 0, 1], "[0, 0, 0, 1]", [1, False, 1.0, True]):
         assert read(row | {"w": mask}, weights="w").spans == "00012"
@@ -565,7 +557,7 @@ def test_a_column_of_weights_says_what_is_trained_on() -> None:
         ({"a": 1}, "its w is null, not a list"),
     ],
 )
-def test_weights_that_do_not_fit_the_messages_are_refused(mask: Any, rule: str) -> None:
+def test_weights_that_do_not_fit_the_messages_are_refused(mask, rule):
     with unfit("weight", rule):
         read({"m": HI, "w": mask}, weights="w")
 
@@ -584,15 +576,13 @@ OBJECT = {"city": "Rome", "year": 1}
         ({"m": [HI[0], {**HI[1], "t": OBJECT}]}, {"keys": {"thinking": "t"}}, "t"),
     ],
 )
-def test_an_object_is_the_text_of_no_message_until_the_recipe_says_json(
-    row: dict[str, Any], recipe: dict[str, Any], of: str
-) -> None:
+def test_an_object_is_the_text_of_no_message_until_the_recipe_says_json(row, recipe, of):
     with pytest.raises(Unfit) as raised:
         read(row, **recipe)
     rule = f"its {of} is an object with the keys city, year, and no text: read its JSON by"
     assert (raised.value.reason, rule in raised.value.rule) == ("value", True)
 
 
-def test_the_json_of_an_object_is_a_text_where_the_recipe_says_so() -> None:
+def test_the_json_of_an_object_is_a_text_where_the_recipe_says_so():
     turns = {"user": {"json": "u"}, "assistant": "a"}
     assert said(read({"u": OBJECT, "a": "x"}, turns=turns))[0][1] == '{"city":"Rome","year":1}'

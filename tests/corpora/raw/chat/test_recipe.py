@@ -5,7 +5,6 @@ Recipes of conversations: what is refused, and what stays the same for rows.
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -84,9 +83,7 @@ PAIR = [("user", "hi"), ("assistant", "hello")]
         ),
     ],
 )
-def test_marks_divide_a_text(
-    marks: dict[str, Any], text: str, expected: list[tuple[str, str]]
-) -> None:
+def test_marks_divide_a_text(marks, text, expected):
     assert [*Transcripts(marks).divided(text)] == expected
 
 
@@ -98,12 +95,12 @@ def test_marks_divide_a_text(
         ("A talk.\n\nHuman: hi", "before the first mark, 'A talk.': name it in `marks.control`"),
     ],
 )
-def test_a_text_that_is_no_transcript_is_refused(text: str, rule: str) -> None:
+def test_a_text_that_is_no_transcript_is_refused(text, rule):
     with unfit("messages", rule):
         _ = [*Transcripts(LINES).divided(text)]
 
 
-def test_what_stands_before_the_first_mark_is_found() -> None:
+def test_what_stands_before_the_first_mark_is_found():
     reader = Transcripts({**LINES, "control": ["A talk."]})
     assert reader.head("x\n\nHuman: hi") == "\n\nx"
     assert reader.head("x") is None
@@ -193,22 +190,20 @@ def recipe(folder: Path, text: str) -> Chat:
         (SYNTH + 'broken = "drop"', "broken: recipe = .synth. says how rows are read"),
     ],
 )
-def test_a_wrong_recipe_is_refused_with_the_key_and_the_rule(
-    tmp_path: Path, text: str, rule: str
-) -> None:
+def test_a_wrong_recipe_is_refused_with_the_key_and_the_rule(tmp_path, text, rule):
     with pytest.raises(BadInput, match=rule) as raised:
         recipe(tmp_path, text)
     assert raised.value.file == str(tmp_path / "mine/corpus.toml")
 
 
-def test_rows_do_not_depend_on_comments_notes_and_rendering(tmp_path: Path) -> None:
+def test_rows_do_not_depend_on_comments_notes_and_rendering(tmp_path):
     plain = recipe(tmp_path, PLAIN)
     more = PLAIN + '# why\nnotes = "n"\n[render]\ntemplate = "chatml"\n'
     assert recipe(tmp_path, more).table == plain.table
     assert recipe(tmp_path, PLAIN + 'train = "last"').table != plain.table
 
 
-def test_a_built_in_recipe_gives_the_keys_that_a_recipe_has_not(tmp_path: Path) -> None:
+def test_a_built_in_recipe_gives_the_keys_that_a_recipe_has_not(tmp_path):
     plain = recipe(tmp_path, SYNTH)
     assert (plain.recipe, plain.shards, plain.corpus.id) == ("synth", 4, "synth_id")
     assert plain.corpus.split == {"validation": 0.001}
@@ -224,13 +219,13 @@ def test_a_built_in_recipe_gives_the_keys_that_a_recipe_has_not(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("text", [SYNTH, f'{SYNTH}files = {{ train = "a*" }}\n', PLAIN])
-def test_a_record_has_all_keys_of_a_recipe(tmp_path: Path, text: str) -> None:
+def test_a_record_has_all_keys_of_a_recipe(tmp_path, text):
     chat = recipe(tmp_path, text)
     assert chat_of_table(json.loads(chat.table)) == chat
     assert ("synthetic_answer" in chat.table) == ("recipe" in text)
 
 
-def test_by_the_recipe_of_synth_a_shard_reads_files_and_else_all_do(tmp_path: Path) -> None:
+def test_by_the_recipe_of_synth_a_shard_reads_files_and_else_all_do(tmp_path):
     paths = [Path(str(number)) for number in range(6)]
     by_synth, other = recipe(tmp_path, SYNTH), recipe(tmp_path, PLAIN)
     assert [len(by_synth.read_by(shard, paths)) for shard in range(4)] == [2, 2, 1, 1]
@@ -239,9 +234,7 @@ def test_by_the_recipe_of_synth_a_shard_reads_files_and_else_all_do(tmp_path: Pa
 
 
 @pytest.mark.parametrize("more", ["", "split = { validation = 0.5 }\n"])
-def test_a_drop_has_a_partition_a_shard_and_its_template_is_no_data(
-    tmp_path: Path, more: str
-) -> None:
+def test_a_drop_has_a_partition_a_shard_and_its_template_is_no_data(tmp_path, more):
     folder = tmp_path / "drops/chat"
     folder.mkdir(parents=True)
     recipe(folder, PLAIN + more + "shards = 3")
@@ -265,7 +258,7 @@ def test_a_drop_has_a_partition_a_shard_and_its_template_is_no_data(
         account(drop)
 
 
-def test_a_recipe_of_conversations_is_no_corpus(tmp_path: Path) -> None:
+def test_a_recipe_of_conversations_is_no_corpus(tmp_path):
     (tmp_path / "corpus.toml").write_text(PLAIN)
     with pytest.raises(BadInput, match="is read from drops/chat/: move the folder there"):
         read_corpus_file(tmp_path / "corpus.toml", "mine")

@@ -99,7 +99,7 @@ def built(root: DataRoot, asset: str, key: str = "mine__01", **chosen: Any) -> A
 
 
 @pytest.mark.slow
-def test_a_drop_is_published_and_each_document_leads_back_to_its_row(root: DataRoot) -> None:
+def test_a_drop_is_published_and_each_document_leads_back_to_its_row(root):
     built(root, "chat/conversations")
     built(root, "chat/kd_shards")
     folder = root.root / "megatron/chat/mine__01"
@@ -119,9 +119,7 @@ def test_a_drop_is_published_and_each_document_leads_back_to_its_row(root: DataR
 
 
 @pytest.mark.parametrize("template", [RENDER, ""])
-def test_rows_of_a_distill_dataset_lead_back_to_those_of_the_drop(
-    root: DataRoot, template: str
-) -> None:
+def test_rows_of_a_distill_dataset_lead_back_to_those_of_the_drop(root, template):
     recipe = root.root / "drops/chat/mine/corpus.toml"
     recipe.write_text(recipe.read_text().replace(RENDER, template))
     built(root, "chat/conversations")
@@ -143,7 +141,7 @@ def test_rows_of_a_distill_dataset_lead_back_to_those_of_the_drop(
             assert f": row {request.number} of" in str(next(show(request)).plain)
 
 
-def test_a_change_of_the_template_builds_tokens_and_no_conversations(root: DataRoot) -> None:
+def test_a_change_of_the_template_builds_tokens_and_no_conversations(root):
     for asset in ("chat/conversations", "chat/kd_shards"):
         built(root, asset)
         assert not built(root, asset).rebuilt
@@ -155,7 +153,7 @@ def test_a_change_of_the_template_builds_tokens_and_no_conversations(root: DataR
     assert built(root, "chat/conversations").rebuilt
 
 
-def test_a_placed_tokenizer_encodes_its_conversations(root: DataRoot) -> None:
+def test_a_placed_tokenizer_encodes_its_conversations(root):
     file = put_tiny(root.root) / ".done"
     file.touch()
     built(root, PLACED, "tiny")
@@ -180,7 +178,7 @@ def test_a_placed_tokenizer_encodes_its_conversations(root: DataRoot) -> None:
     assert tokens[-1] == tokens.max() == 264
 
 
-def test_what_cannot_be_built_says_why(root: DataRoot) -> None:
+def test_what_cannot_be_built_says_why(root):
     with pytest.raises(GristmillError, match="mine__01"):
         built(root, "chat/kd_shards")
     with pytest.raises(ValueError, match="has shards = 2"):
@@ -204,7 +202,7 @@ def test_what_cannot_be_built_says_why(root: DataRoot) -> None:
         built(root, "chat/kd_shards")
 
 
-def test_a_training_job_with_another_tokenizer_is_refused() -> None:
+def test_a_training_job_with_another_tokenizer_is_refused():
     own = Own.of({"render": '{"tokenizer": "qwen"}', "eod": 151_643, "ids": 151_936})
     assert (own.name, own.eod) == ("qwen", 151_643)
     assert Own.of({}) == HARMONY
@@ -221,7 +219,7 @@ def test_a_training_job_with_another_tokenizer_is_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_the_reader_gives_batches_with_mask_and_span(root: DataRoot, tmp_path: Path) -> None:
+def test_the_reader_gives_batches_with_mask_and_span(root, tmp_path):
     built(root, "chat/conversations", "mine__00")
     built(root, "chat/kd_shards", "mine__00")
     prefix = root.root / "megatron/chat/mine__00/train/shard_00_tokens"
@@ -232,9 +230,7 @@ def test_the_reader_gives_batches_with_mask_and_span(root: DataRoot, tmp_path: P
     assert made._own == HARMONY
 
 
-def test_a_shard_by_the_recipe_of_synth_is_made_from_its_files_and_leads_back_to_their_rows(
-    root: DataRoot,
-) -> None:
+def test_a_shard_by_the_recipe_of_synth_is_made_from_its_files_and_leads_back_to_their_rows(root):
     drop = root.root / "drops/chat/own"
     files = write_drop(drop, files=6)
     recipe = 'schema = 1\nkind = "chat"\nname = "own"\nrecipe = "synth"\n'

@@ -1,7 +1,5 @@
 """The built-in recipe of SYNTH gives the bytes of `synth/kd_shards` of the same files."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -115,9 +113,7 @@ def rewritten(
 
 
 @pytest.mark.parametrize(("count", "shards"), [(4, 4), (9, 4), (5, 2), (1, 1)])
-def test_the_word_gives_the_bytes_of_synth_s_shards(
-    tmp_path: Path, vocabulary: Path, count: int, shards: int
-) -> None:
+def test_the_word_gives_the_bytes_of_synth_s_shards(tmp_path, vocabulary, count, shards):
     more = "" if shards == 4 else f"shards = {shards}\n"
     files = drop_of(tmp_path, f"{more}split = {{ validation = 0.3 }}\n", files=count)
     found = by_chat(files[0].parent, tmp_path, vocabulary)
@@ -129,9 +125,7 @@ def test_the_word_gives_the_bytes_of_synth_s_shards(
 
 @pytest.mark.real
 @pytest.mark.parametrize("each", [1, 2])
-def test_real_rows_give_the_bytes_of_the_reference(
-    tmp_path: Path, real: Path, vocabulary: Path, each: int
-) -> None:
+def test_real_rows_give_the_bytes_of_the_reference(tmp_path, real, vocabulary, each):
     identity = "You are vpMoE, a large language model trained by Veer Pareek."
     files = drop_of(tmp_path, files=4 * each, rows=1)
     for number in range(4):
@@ -176,9 +170,7 @@ def unusual(random: Random) -> str | None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rows_with_unusual_texts_give_the_same_bytes(
-    tmp_path: Path, vocabulary: Path, seed: int
-) -> None:
+def test_rows_with_unusual_texts_give_the_same_bytes(tmp_path, vocabulary, seed):
     random = Random(seed)
     files = drop_of(tmp_path, "split = { validation = 0.4 }\n", files=6, rows=80)
 
@@ -208,8 +200,8 @@ def test_rows_with_unusual_texts_give_the_same_bytes(
     ids=str,
 )
 def test_columns_of_any_legal_type_and_columns_that_nothing_reads_give_the_same_bytes(
-    tmp_path: Path, vocabulary: Path, kind: pa.DataType
-) -> None:
+    tmp_path, vocabulary, kind
+):
     files = drop_of(tmp_path, "split = { validation = 0.4 }\n", files=4)
     for file in files:
         table = pq.read_table(file)
@@ -230,9 +222,7 @@ def test_columns_of_any_legal_type_and_columns_that_nothing_reads_give_the_same_
     assert_equal(found, by_synth(files, tmp_path, vocabulary, 0.4))
 
 
-def test_a_file_without_rows_and_a_column_of_nulls_are_read(
-    tmp_path: Path, vocabulary: Path
-) -> None:
+def test_a_file_without_rows_and_a_column_of_nulls_are_read(tmp_path, vocabulary):
     files = drop_of(tmp_path, files=8)
     rewritten(files[1], lambda number, row: None)
     pq.write_table(pq.read_table(files[1]).slice(0, 0), files[1])
@@ -245,9 +235,7 @@ def test_a_file_without_rows_and_a_column_of_nulls_are_read(
     assert_equal(found, by_synth(files, tmp_path, vocabulary))
 
 
-def test_another_developer_message_or_none_is_a_text_of_turns(
-    tmp_path: Path, vocabulary: Path
-) -> None:
+def test_another_developer_message_or_none_is_a_text_of_turns(tmp_path, vocabulary):
     for number, (said, text) in enumerate(
         [("Be\r\nbrief. ", "# Instructions\n\nBe\r\nbrief. "), (None, "")]
     ):
@@ -268,8 +256,8 @@ def test_another_developer_message_or_none_is_a_text_of_turns(
     ],
 )
 def test_a_row_that_synth_refuses_is_refused_with_file_row_and_rule(
-    tmp_path: Path, vocabulary: Path, changed: dict[str, Any], row: int, rule: str
-) -> None:
+    tmp_path, vocabulary, changed, row, rule
+):
     files = drop_of(tmp_path, files=4)
     good = dict.fromkeys(TEXTS, "a text")
     rewritten(files[1], lambda number, each: each.update(good | changed if number == 3 else {}))
@@ -281,9 +269,7 @@ def test_a_row_that_synth_refuses_is_refused_with_file_row_and_rule(
     assert len(by_chat(files[0].parent, tmp_path / "again", vocabulary, bad_rows=1)) == 4
 
 
-def test_a_file_of_few_rows_of_which_none_is_good_is_refused(
-    tmp_path: Path, vocabulary: Path
-) -> None:
+def test_a_file_of_few_rows_of_which_none_is_good_is_refused(tmp_path, vocabulary):
     files = drop_of(tmp_path, files=8, rows=2)
     rewritten(files[1], lambda number, row: row.update(dict.fromkeys(TEXTS, "a"), synth_id=None))
     with pytest.raises(BadInput, match="no row of the file is good") as refused:
@@ -291,9 +277,7 @@ def test_a_file_of_few_rows_of_which_none_is_good_is_refused(
     assert refused.value.file == str(files[1])
 
 
-def test_too_few_files_and_a_shard_of_rows_that_are_left_out_are_refused(
-    tmp_path: Path, vocabulary: Path
-) -> None:
+def test_too_few_files_and_a_shard_of_rows_that_are_left_out_are_refused(tmp_path, vocabulary):
     files = drop_of(tmp_path, files=3)
     drop = files[0].parent
     rule = "3 files: 4 shards need a file each: write shards = 3 into corpus.toml, or divide"
