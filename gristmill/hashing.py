@@ -11,12 +11,37 @@ from contextlib import contextmanager
 from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TypeVar, cast
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 _READ_BYTES = 1 << 20
+_MOST_KEPT: Final = 64
+_KEPT: Final[dict[tuple[object, ...], Any]] = {}
+_Found = TypeVar("_Found")
+
+
+def kept(read: Callable[..., _Found], path: Path, *facts: object) -> _Found:
+    """What `read` gives of a file, read once a process while the file does not change.
+
+    A change of the file's inode, size or times is a change. The last 64 are kept.
+
+    facts: further arguments, which `repr` tells apart.
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return read(path, *facts)  # which says so in its words
+    stamp = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    key = (read, path, stamp, repr(facts))
+    if key in _KEPT:
+        return cast("_Found", _KEPT[key])
+    made = read(path, *facts)
+    while len(_KEPT) >= _MOST_KEPT:
+        _KEPT.pop(next(iter(list(_KEPT))), None)
+    _KEPT[key] = made
+    return made
 
 
 class NamedFile(FileIO):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.hashing import HashedFile, NamedFile, named_reader, sha256_file, sha256_of
+from gristmill.hashing import HashedFile, NamedFile, kept, named_reader, sha256_file, sha256_of
 
 BROKEN = Path("/proc/self/mem")
 """A regular file whose first byte no read gives: Linux answers EIO."""
@@ -106,3 +106,25 @@ def test_a_named_file_is_read_and_closed_as_any_other(tmp_path: Path) -> None:
         assert (file.readline(), file.read(2), file.read()) == (b"one\n", bytes(2), octets[6:])
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+def test_a_file_is_read_once_until_it_changes_and_64_are_kept(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def read(path: Path, of: str = "") -> bytes:
+        seen.append(path.name + of)
+        return path.read_bytes()
+
+    files = [tmp_path / str(number) for number in range(64)]
+    for file in files:
+        file.write_bytes(b"a")
+    assert [kept(read, file) for file in files * 2] == [b"a"] * 128
+    assert seen == [file.name for file in files]
+    os.utime(files[-1], ns=(0, 0))
+    files[-2].unlink()
+    files[-2].write_bytes(b"b")
+    assert [kept(read, file) for file in (*files[-2:], files[10], files[0])] == [b"b", *[b"a"] * 3]
+    assert [kept(read, files[-1], "y") for _ in range(2)] == [b"a"] * 2
+    assert seen[64:] == ["62", "63", "0", "63y"]
+    with pytest.raises(FileNotFoundError):
+        kept(read, tmp_path / "gone")

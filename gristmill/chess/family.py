@@ -27,7 +27,7 @@ from gristmill.settings.tables import Table
 _GROUP = "chess/monthly"
 _SHAPE = Shape(MONTH_ENDINGS, key_in=month_in, any_case=True, folders=True)
 _MONTH = Table("chess/month", MonthConfig, ["chess"])
-_TRACE = call("gristmill.chess.read.trace:game_origins")
+_TRACE = "gristmill.chess.read.trace:traced"
 _SETTINGS = call("gristmill.chess.builds:month_settings")
 # A person who wants the files of the original code leaves these to the readers.
 _EXCUSE = ("compat", "reference")
@@ -52,7 +52,7 @@ _of_month = partial(
 _ELITE = _asset(
     "chess/elite_pgn",
     laws=[Law("archive", call("gristmill.chess.laws.games:archive_laws"))],
-    trace=call("gristmill.chess.read.trace:pgn_origins"),
+    trace=call(_TRACE, "chess/elite_pgn"),
     code=code.ELITE,
     text="A month's PGN, or those of a collection, and `source.json`: from the drop if there is "
     "one, else a month is downloaded from the elite database (resumed, checked). A month that the "
@@ -84,7 +84,7 @@ _VALID = _of_month(
             excused_by=_EXCUSE,
         ),
     ],
-    trace=_TRACE,
+    trace=call(_TRACE, "chess/valid_games"),
     rows=("valid_games",),
     set_aside={"reasons": "rejected"},
     counted=call("gristmill.chess.laws.games:of_month"),
@@ -103,7 +103,7 @@ _VALID = _of_month(
 _GAMES = _of_month(
     "chess/game_dataset",
     laws=[Law("dataset", call("gristmill.chess.laws.datasets:dataset_laws"))],
-    trace=_TRACE,
+    trace=call(_TRACE, "chess/game_dataset"),
     source=call("gristmill.chess.read.dataset:opened"),
     rows=("games/train", "games/val", "games/test"),
     counted=call("gristmill.chess.laws.games:no_game"),
@@ -121,7 +121,7 @@ _GAMES = _of_month(
 _CACHE = _of_month(
     "chess/splice_cache",
     laws=[Law("cache", call("gristmill.chess.laws.datasets:cache_laws"))],
-    trace=call("gristmill.chess.read.trace:cache_origins"),
+    trace=call(_TRACE, "chess/splice_cache"),
     rows=_SAMPLE_COUNTS,
     code=code.CACHE,
     text="`runtime_splice_cache/` in the game dataset's folder: for every sample the byte offset "
@@ -139,7 +139,7 @@ _CACHE = _of_month(
 _SPLICES = _of_month(
     "chess/splice_dataset",
     laws=[Law("splices", call("gristmill.chess.laws.datasets:splice_laws"))],
-    trace=call("gristmill.chess.read.trace:splice_origins"),
+    trace=call(_TRACE, "chess/splice_dataset"),
     rows=_SAMPLE_COUNTS,
     code=code.SPLICES,
     text="The legacy form: one row a sample with its complete context, at most `legacy_cap` rows "
@@ -157,7 +157,7 @@ _SPLICES = _of_month(
 _SUBSET = _asset(
     "chess/subset",
     laws=[Law("subset", call("gristmill.chess.laws.datasets:subset_laws"))],
-    trace=call("gristmill.chess.read.trace:subset_origins"),
+    trace=call(_TRACE, "chess/subset"),
     rows=_SAMPLE_COUNTS,
     code=code.SUBSET,
     table=Table("chess/subset", SubsetConfig, ["chess"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,11 +48,6 @@ def _loader(state: Path, mix_file: Path, data_root: Path, rank: int = 0, world: 
     return made
 
 
-def _say(lines: Iterator[str]) -> None:
-    for line in lines:
-        click.echo(printable(line))
-
-
 @click.command()
 @click.argument("file", type=_FILE)
 @_data_root
@@ -90,24 +84,20 @@ def batch(
     source, its number, and the way to the raw file and its bytes. With --show also the raw text of
     these bytes, and the sample as `gristmill show` prints it, as tokens coloured by mask and span.
     """
+    from gristmill.loading.mix_file import raw_text
+
     loader = _loader(state, mix_file, data_root, rank, world)
     names = _names(loader)
     for source, number in _numbers(loader, step):
         click.echo(printable(f"{names[source]}: sample {number}"))
         for trace in loader.plan.sources[source].origin(number):
             facts = trace.facts()
-            _say(f"  {name}: {value}" for name, value in facts.items())
-            if is_shown:
-                _say_raw(data_root, facts)
+            for name, value in facts.items():
+                click.echo(printable(f"  {name}: {value}"))
+            for line in ((is_shown and raw_text(data_root, facts)) or "").splitlines():
+                click.echo(f"  | {printable(line)}")
         if is_shown:
             _show(loader.plan.sources[source], number)
-
-
-def _say_raw(data_root: Path, facts: Mapping[str, object]) -> None:
-    from gristmill.loading.mix_file import raw_text
-
-    for line in (raw_text(data_root, facts) or "").splitlines():
-        click.echo(f"  | {printable(line)}")
 
 
 def _show(source: Source, number: int) -> None:

@@ -6,7 +6,6 @@ Source: docs/formats/loading.md#mix-file.
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -98,9 +97,10 @@ def _opened(file: Path, name: str, table: Mapping[str, Any], root: Path) -> Sour
 
 
 _FILES: Final = ("raw_file", "raw_steps")
-_PLACES: Final = re.compile(r"raw_(?:line|row|member|unpacked|file)_bytes(?:_unpacked)?")
-_PLACE: Final = re.compile(r"(\d+)-(\d+)")
 _PACKED: Final = ("gz", "bz2", "xz", "zst")
+_BINARY: Final = (*_PACKED, "zip", "parquet")
+_MOST_WHOLE: Final = 1 << 16
+"""Bytes of a file that is shown whole, where no smaller range is known to hold the sample."""
 _READ: Final = 1 << 20
 
 
@@ -117,13 +117,14 @@ def raw_text(root: Path, facts: Mapping[str, object]) -> str | None:
         return None
     if "raw_row_group" in facts:
         return _parquet_row(file, facts)
-    for name, value in facts.items():
-        if _PLACES.fullmatch(name) and (found := _PLACE.match(str(value))):
-            begin, end = map(int, found.groups())
-            return _bytes(file, facts.get("raw_member"), begin, end).decode(
-                "utf-8", "backslashreplace"
-            )
-    return None
+    place = facts.get("raw_unpacked_bytes", facts.get("raw_bytes"))
+    if place is None:
+        return None
+    begin, end = map(int, str(place).split("-"))
+    is_whole = "raw_unpacked_bytes" not in facts and (begin, end) == (0, file.stat().st_size)
+    if is_whole and (end > _MOST_WHOLE or file.suffix.lstrip(".").lower() in _BINARY):
+        return None
+    return _bytes(file, facts.get("raw_member"), begin, end).decode("utf-8", "backslashreplace")
 
 
 def _bytes(file: Path, member: object, begin: int, end: int) -> bytes:

@@ -111,7 +111,7 @@ def identity_of(
     if len(versions) > MOST_VERSIONS:
         listed = json.dumps(versions).encode()
         versions = (f"sha256 of {len(versions)}: {hashlib.sha256(listed).hexdigest()}",)
-    folders = ", ".join(dict.fromkeys(short(each.folder) for each in generations))
+    folders = ", ".join(dict.fromkeys(place_of(each) for each in generations))
     return Identity(asset, versions, split, numbering or {}, folders)
 
 
@@ -148,9 +148,9 @@ def digest_of(numbers: npt.NDArray[Any]) -> str:
     return hashlib.sha256(np.ascontiguousarray(numbers, "<i8").view(np.uint8).data).hexdigest()
 
 
-def short(folder: Path) -> str:
-    """The last three names of a folder, as of `chess/dataset/elite_2024-01_game`."""
-    return "/".join(folder.absolute().parts[-3:])
+def place_of(generation: Generation) -> str:
+    """The place of an artifact in its data root, wherever that is; else the last three names."""
+    return generation.artifact or "/".join(generation.folder.absolute().parts[-3:])
 
 
 class View:

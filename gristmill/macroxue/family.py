@@ -15,7 +15,7 @@ from gristmill.settings.tables import Table
 
 _DROPS, _POOLS, _VIEWS = "macroxue_drops", "macroxue_pools", "macroxue_views"
 _SAMPLE = call("gristmill.macroxue.show:late_row")
-_TRACE = call("gristmill.macroxue.read.trace:of_run")
+_TRACE = "gristmill.macroxue.read.trace:traced"
 _PLAYED = Law("games", call("gristmill.macroxue.laws:game_law"), excused_by=("game_laws", "warn"))
 
 _SOURCES = [
@@ -84,7 +84,7 @@ _asset = partial(Asset, group="macroxue", labels=["numpy", "sqlite"], batch=100)
 _PACK = _asset(
     "macroxue/pack",
     laws=[Law("pack", call("gristmill.macroxue.laws:pack_law")), _PLAYED],
-    trace=_TRACE,
+    trace=call(_TRACE, "macroxue/pack"),
     source=call("gristmill.macroxue.read.dataset:opened"),
     set_aside={"quarantined_by_rule": "quarantined"},
     listed=["rows_by_valuation_type", "rows_by_max_rank", "runs_by_highest_tile"],
@@ -105,7 +105,7 @@ _PACK = _asset(
 _VALUES = _asset(
     "macroxue/values",
     laws=[Law("values", call("gristmill.macroxue.laws:value_law"), needs_inputs=True)],
-    trace=call("gristmill.macroxue.read.trace:of_value"),
+    trace=call(_TRACE, "macroxue/values"),
     code=code.VALUES,
     table=Table("macroxue/values", ValueConfig),
     text="Rewards and discounted returns of a pack's steps, row by row, for value heads: "
@@ -120,7 +120,7 @@ _VALUES = _asset(
 _POOL = _asset(
     "macroxue/pool",
     laws=[Law("pool", call("gristmill.macroxue.laws:pool_law")), _PLAYED],
-    trace=_TRACE,
+    trace=call(_TRACE, "macroxue/pool"),
     source=call("gristmill.macroxue.read.dataset:opened"),
     listed=["runs_by_pack", "rows_by_pack"],
     code=code.POOL,
@@ -141,7 +141,7 @@ _POOL = _asset(
 _VIEW = _asset(
     "macroxue/training_view",
     laws=[Law("view", call("gristmill.macroxue.laws:view_law"))],
-    trace=call("gristmill.macroxue.read.trace:of_view"),
+    trace=call(_TRACE, "macroxue/training_view"),
     code=code.VIEW,
     file=PartitionFile("views", call("gristmill.macroxue.raw.described:view_change")),
     table=VIEW_TABLE,

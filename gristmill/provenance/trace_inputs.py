@@ -1,17 +1,22 @@
-"""From an artifact back to what it was made from, by the records: the steps of a trace."""
+"""From a row of an artifact back to the raw file, by the records: the walk, and its steps.
+
+Each family has one table of edges, by asset: an edge takes a row and gives what a person reads of
+it, then the rows of inputs that it was made from, or the bytes of the raw file. `walk` follows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from gristmill import contract
 from gristmill.contract import GristmillError
 from gristmill.families import Request
-from gristmill.hashing import sha256_file
+from gristmill.hashing import kept, sha256_file
 from gristmill.provenance import inventory
 from gristmill.provenance import record as provenance
 from gristmill.provenance.find_artifacts import Artifact, artifacts_in
@@ -40,17 +45,51 @@ class Origin(contract.Trace):
         return dict(self.values)
 
 
+class Row(NamedTuple):
+    """A row of an artifact: its asset, its folder, and its place there as the edge takes it."""
+
+    asset: str
+    folder: Path
+    place: Any = None
+
+
+Steps = Iterator[contract.Trace | Row]
+Edge = Callable[[Path, Any], Steps]
+
+
+def walk(edges: Mapping[str, Edge], row: Row) -> Iterator[contract.Trace]:
+    """The steps from a row to the raw files that it was made from.
+
+    edges: of all assets on the way.
+
+    Raises what is wrong with the row itself. Where it leads no further the last step says why.
+    """
+
+    def steps() -> Iterator[contract.Trace]:
+        for step in edges[row.asset](row.folder, row.place):
+            yield from walk(edges, step) if isinstance(step, Row) else (step,)
+
+    found = steps()
+    yield from islice(found, 1)
+    try:
+        yield from found
+    except (GristmillError, OSError) as error:
+        yield Origin({"not_traced": " ".join(str(error).split())})
+
+
 @dataclass(frozen=True)
 class Source:
     """A published artifact whose record says what it was made from.
 
     folder: of the artifact.
     root: the data root.
+    record_path: of its record.
     record, inputs: as on disk.
     """
 
     folder: Path
     root: Path
+    record_path: Path
     record: Record
     inputs: tuple[Input, ...]
 
@@ -68,9 +107,8 @@ class Source:
         another sample's.
         """
         for item in self.inputs:
-            if item.asset not in assets or partition not in (None, item.partition):
-                continue
-            if item.path is not None and item.data_version is not None:
+            published = item.path is not None and item.data_version is not None
+            if published and item.asset in assets and partition in (None, item.partition):
                 return self._source(item)
         raise NotTraced(f"{self.title} was not made from {' or '.join(assets)}")
 
@@ -95,17 +133,24 @@ class Source:
             found = path.stat()
             if item.bytes not in (None, found.st_size):
                 return f"has {found.st_size:,} bytes, {item.bytes:,} when {self.title} was built"
-            if item.mtime_ns != found.st_mtime_ns and _sha256(path, stamp_of(found)) != item.sha256:
+            if item.mtime_ns != found.st_mtime_ns and kept(sha256_file, path) != item.sha256:
                 return f"has other bytes than when {self.title} was built"
         except OSError:
             return "is gone"
         return None
 
+    def raw_input(self, path: str) -> Input:
+        """The raw file of this path relative to the data root. Raises NotTraced for none."""
+        for item in self.inputs:
+            if item.data_version is None and item.path == path:
+                return item
+        raise NotTraced(f"{self.title} was made from no {path}: build it again")
+
     def raw_facts(self, item: Input) -> dict[str, object]:
-        """Path relative to the data root, size and sha256 of a raw file, and what is different."""
+        """Path relative to the data root, bytes and sha256 of a raw file, and what is different."""
         facts: dict[str, object] = {
             "raw_file": item.path,
-            "raw_bytes": item.bytes,
+            "raw_bytes": f"0-{item.bytes}",
             "raw_sha256": item.sha256,
         }
         state = self.state(item)
@@ -114,21 +159,18 @@ class Source:
     def _source(self, item: Input) -> Source:
         name = " ".join(filter(None, (item.asset, item.partition))) or str(item.path)
         folder = self.root / str(item.path)
-        try:
-            published = provenance.published_version(folder, item.partition)
-        except MALFORMED as error:
-            raise NotTraced(f"{name}: {error}") from error
-        if published is None:
+        if provenance.published_record_path(folder, item.partition) is None:
             removed = inventory.was_removed(self.root, str(item.path), item.partition)
             gone = "was removed" if removed else "is gone"
             raise NotTraced(f"{name}, which {self.title} was made from, {gone}")
-        if published != item.data_version:
+        found = source(folder, item.partition)
+        if (published := found.record.data_version) != item.data_version:
             raise NotTraced(
                 f"{name} was built again after {self.title} was made from it (data version "
                 f"{published[:12]}, recorded {str(item.data_version)[:12]}): build {self.title} "
                 "again"
             )
-        return source(folder, item.partition)
+        return found
 
 
 def source(folder: Path, partition: str | None = None) -> Source:
@@ -141,16 +183,23 @@ def source(folder: Path, partition: str | None = None) -> Source:
     data root.
     """
     folder = folder.absolute()
-    items = artifacts_in(folder)
-    shared = [item for item in items if item.partition == partition]
-    item = next(iter(shared or [item for item in items if item.partition is None]), None)
-    if item is None:
-        of = "" if partition is None else f" of {partition}"
-        raise NotTraced(f"{folder} has no provenance record{of}")
-    return _read(item)
+    shared = [] if partition is None or "/" in partition else [(partition, True)]
+    for each, is_shared in (*shared, (None, False)):
+        path = provenance.record_path(folder, each, is_shared)
+        if os.path.lexists(path):
+            return _read(Artifact(folder, path))
+    of = "" if partition is None else f" of {partition}"
+    raise NotTraced(f"{folder} has no provenance record{of}")
 
 
 def _read(item: Artifact) -> Source:
+    listed = provenance.inputs_path(item.record_path)
+    stamp = stamp_of(listed.stat()) if listed.exists() else None
+    return kept(_read_record, item.record_path, item.folder, stamp)
+
+
+def _read_record(path: Path, folder: Path, _stamp: Stamp | None) -> Source:
+    item = Artifact(folder, path)
     try:
         record = provenance.read_record(item.record_path)
         inputs = tuple(provenance.read_inputs(record, item.record_path))
@@ -165,21 +214,7 @@ def _read(item: Artifact) -> Source:
             f"{item.folder} was moved out of its data root, where it is {record.artifact}: "
             "trace it there"
         )
-    return Source(item.folder, root, record, inputs)
-
-
-@lru_cache(maxsize=1024)
-def _sha256(path: Path, _stamp: Stamp) -> str:
-    """The sha256 of a file, computed once a process while its inode does not change."""
-    return sha256_file(path)
-
-
-def notes(steps: Iterator[contract.Trace]) -> Iterator[contract.Trace]:
-    """The steps of a trace; where they cannot continue, a last one says why."""
-    try:
-        yield from steps
-    except (GristmillError, OSError) as error:
-        yield Origin({"not_traced": " ".join(str(error).split())})
+    return Source(item.folder, root, path, record, inputs)
 
 
 def inputs_of(

@@ -52,12 +52,14 @@ class Generation:
     digest: of its provenance record; None without a record.
     data_version: of that record; None without a record.
     files: identity of each file that the reader opened, by its path in the artifact.
+    artifact: its place in the data root by that record; default empty.
     """
 
     folder: Path
     digest: str | None
     data_version: str | None
     files: Mapping[str, FileIdentity]
+    artifact: str = ""
 
     def __str__(self) -> str:
         if self.digest is None:
@@ -333,8 +335,10 @@ class OpenFolder:
     def generation(self) -> Generation:
         """What has been opened so far."""
         record = self.record
-        digest, version = (record.digest, record.data_version) if record else (None, None)
-        return Generation(self.path, digest, version, dict(self._identities))
+        files = dict(self._identities)
+        if record is None:
+            return Generation(self.path, None, None, files)
+        return Generation(self.path, record.digest, record.data_version, files, record.artifact)
 
     def finish(self) -> Generation:
         """The generation, after all files were opened.

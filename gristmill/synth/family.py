@@ -21,6 +21,7 @@ from gristmill.synth.config import (
 )
 
 _SHARDS = "synth_shards"
+_TRACE = "gristmill.synth.read.origins:traced"
 _GROUP = "synth/harmony"
 _INBOXES = ("synth", "synth_harmony")
 _NOT_SET = {"vocabulary": "the datasets take the published vocabulary"}
@@ -71,7 +72,7 @@ _SOURCES = [
 _HARMONY = Asset(
     "synth/harmony",
     laws=[Law("harmony", call("gristmill.synth.laws:harmony_law"))],
-    trace=call("gristmill.synth.read.origins:of_row"),
+    trace=call(_TRACE, "synth/harmony"),
     code=code.HARMONY,
     table=Table("synth/harmony", HarmonyConfig, _INBOXES, root=SourceSettings),
     text="Conversations of a drop as `synth_harmony_v1` Parquet: system, developer, user, and the "
@@ -93,7 +94,7 @@ _HARMONY = Asset(
 _HARMONY_MANIFEST = Asset(
     "synth/harmony_manifest",
     laws=[Law("harmony_manifest", call("gristmill.synth.laws:harmony_manifest_law"))],
-    trace=call("gristmill.synth.read.origins:of_manifest"),
+    trace=call("gristmill.provenance.trace_inputs:of_request", "manifest"),
     code=code.HARMONY_MANIFEST,
     version=_MANIFEST_VERSION,
     text="`metadata.json` and `manifest.json` of the four shards, written from their records; from "
@@ -115,7 +116,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
         Asset(
             shards,
             laws=[Law("kd_shards", call("gristmill.synth.laws:kd_law"))],
-            trace=call("gristmill.synth.read.origins:of_document"),
+            trace=call(_TRACE, "synth/kd_shards"),
             source=call("gristmill.synth.read.documents:opened"),
             listed=["languages", "exercises"],
             code=code.KD_SHARDS,
@@ -138,7 +139,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
             laws=[
                 Law("kd_manifest", call("gristmill.synth.laws:kd_manifest_law"), needs_record=True)
             ],
-            trace=call("gristmill.synth.read.origins:of_manifest"),
+            trace=call("gristmill.provenance.trace_inputs:of_request", "manifest"),
             code=code.KD_MANIFEST,
             version=_MANIFEST_VERSION,
             text=f"`{place}/manifest.json`: config, tokenizer, input and the files of all "
@@ -158,7 +159,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
 _CHAT = Asset(
     "chat/kd_shards",
     laws=[Law("kd_shards", call("gristmill.synth.laws:chat_law"))],
-    trace=call("gristmill.synth.read.origins:of_own_document"),
+    trace=call(_TRACE, "chat/kd_shards"),
     source=call("gristmill.synth.read.documents:opened"),
     listed=["languages", "exercises"],
     code=code.CHAT_SHARDS,
@@ -195,7 +196,7 @@ def _distill(asset: str, build: str, source: str, text: str, **other: Any) -> As
     return Asset(
         asset,
         laws=[Law("distill", call("gristmill.synth.laws:distill_law"))],
-        trace=call("gristmill.synth.read.origins:of_own_document"),
+        trace=call(_TRACE, asset),
         listed=["languages", "exercises"],
         set_aside={"left_out": "left out"},
         code=code.DISTILL,

@@ -23,16 +23,12 @@ def reads(file: BinaryIO) -> Iterator[bytes]:
         yield octets
 
 
-def line_bytes(
-    texts: Iterable[bytes], path: Path, number: int, limits: Limits = LIMITS
-) -> tuple[int, int] | None:
-    """Where a line begins and ends in a text, in bytes, without its newline; None for none."""
+def line_places(texts: Iterable[bytes], path: Path) -> Iterator[tuple[int, int]]:
+    """Where each line begins and ends in a text, in bytes, without its newline."""
     begin = 0
-    for at, line in enumerate(lines(texts, path, limits), 1):
-        if at == number:
-            return begin, begin + len(line.rstrip(b"\r\n"))
+    for line in lines(texts, path):
+        yield begin, begin + len(line.rstrip(b"\r\n"))
         begin += len(line)
-    return None
 
 
 def lines(texts: Iterable[bytes], path: Path, limits: Limits = LIMITS) -> Iterator[bytes]:

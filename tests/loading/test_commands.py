@@ -82,7 +82,7 @@ def test_a_batch_has_the_samples_of_the_step_with_their_raw_files(folder, sample
     numbers = loader(folder, sample_root).numbers(3)[2:4]
     named = [line for line in lines if not line.startswith(" ")]
     assert named == [f"{(D6, D7)[source]}: sample {number}" for source, number in numbers]
-    assert sum(line.startswith("  raw_line_bytes: ") for line in lines) == 2
+    assert sum(line.startswith("  raw_unpacked_bytes: ") for line in lines) == 2
 
 
 @pytest.mark.parametrize("path", SOURCES)
@@ -143,6 +143,21 @@ def test_seen_names_the_steps_that_gave_a_sample(folder, sample_root):
     later = next(n for n in made.numbers(20) if not made.plan.seen(*n, until=600))
     words = ("seen", "state.json", (D6, D7)[later[0]], str(later[1]), "--mix", "mix.toml")
     assert run(folder, sample_root, *words).output == "no step of the first 12 gave it\n"
+
+
+@pytest.mark.parametrize("path", ["megatron/synth_kd_v1", "reasoning/tokenized/gpt2"])
+def test_seen_takes_a_place_in_the_root_wherever_the_root_is(sample_root, tmp_path, path):
+    mix = f'[source.one]\npath = "{path}"\nepochs = 1\n{SOURCES[path]}\n'
+    made = Loader(read_mix(written(tmp_path, mix), sample_root.data), 1, form="numpy")
+    next(iter(made))
+    (tmp_path / "state.json").write_text(json.dumps(made.state_dict()))
+    ((_, number),) = made.numbers(0)
+    moved = sample_root.copy(tmp_path / "deep/and/elsewhere")
+    name = made.plan.sources[0].identity.artifact
+    assert name.partition(" ")[0] == path
+    words = ("seen", "state.json", name, str(number), "--mix", "mix.toml")
+    for root in (sample_root, moved):
+        assert run(tmp_path, root, *words).output == "step 0, position 0\n"
 
 
 def test_consumed_needs_the_state_alone(folder, sample_root):

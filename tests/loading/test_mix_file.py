@@ -142,17 +142,23 @@ def test_bytes_of_a_file_are_those_of_its_text(tmp_path, monkeypatch, name, read
     (tmp_path / name).write_bytes(PACKED[name])
     for begin, end in ((0, 6), (3, 3), (695, 720), (len(TEXT) - 3, len(TEXT))):
         wanted = TEXT[begin:end].decode("utf-8", "backslashreplace")
-        place = f"{begin}-{end} of the unpacked text"
-        assert raw_text(tmp_path, {"raw_file": name, "raw_line_bytes": place}) == wanted
-    assert raw_text(tmp_path, {"raw_steps": name, "raw_row_bytes_unpacked": "0-4"}) == "line"
-    assert raw_text(tmp_path, {"raw_file": name, "raw_bytes": 4, "raw_meta_bytes": "0-4"}) is None
+        facts = {"raw_file": name, "raw_bytes": "0-9", "raw_unpacked_bytes": f"{begin}-{end}"}
+        assert raw_text(tmp_path, facts) == wanted
+    assert raw_text(tmp_path, {"raw_steps": name, "raw_unpacked_bytes": "0-4"}) == "line"
+    assert raw_text(tmp_path, {"raw_file": name, "raw_meta_bytes": "0-4"}) is None
+    size = (tmp_path / name).stat().st_size
+    whole = raw_text(tmp_path, {"raw_file": name, "raw_bytes": f"0-{size}"})
+    assert whole == (TEXT.decode("utf-8", "backslashreplace") if name == "a.jsonl" else None)
+    (tmp_path / "a.json").write_bytes(b" " * 65_537)
+    assert raw_text(tmp_path, {"raw_file": "a.json", "raw_bytes": "0-65537"}) is None
+    assert raw_text(tmp_path, {"raw_file": "a.json", "raw_bytes": "0-65536"}) == " " * 65_536
 
 
 def test_bytes_of_a_member_are_those_of_its_text(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("b.pgn", b"another")
         archive.writestr("a.pgn", TEXT)
-    facts = {"raw_file": "a.zip", "raw_member": "a.pgn", "raw_member_bytes": "7-13"}
+    facts = {"raw_file": "a.zip", "raw_member": "a.pgn", "raw_unpacked_bytes": "7-13"}
     assert raw_text(tmp_path, facts) == TEXT[7:13].decode()
 
 
@@ -165,8 +171,8 @@ def test_a_row_of_parquet_is_an_object(tmp_path):
 
 
 def test_where_no_file_is_named_or_it_is_gone_or_changed_there_is_no_text(tmp_path):
-    assert raw_text(tmp_path, {"row": 3, "raw_line_bytes": "0-3"}) is None
-    facts = {"raw_file": "a.jsonl", "raw_row_bytes": "0-3", "raw_note": "the file is gone"}
+    assert raw_text(tmp_path, {"row": 3, "raw_bytes": "0-3"}) is None
+    facts = {"raw_file": "a.jsonl", "raw_bytes": "0-3", "raw_note": "the file is gone"}
     assert raw_text(tmp_path, facts) is None
     (tmp_path / "a.jsonl").write_bytes(TEXT)
     assert raw_text(tmp_path, facts) is None
@@ -175,7 +181,7 @@ def test_where_no_file_is_named_or_it_is_gone_or_changed_there_is_no_text(tmp_pa
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(TEXT)[:50])
     with pytest.raises(BadInput, match=r"a\.gz"):
-        raw_text(tmp_path, {"raw_file": "a.gz", "raw_row_bytes": "0-9000"})
+        raw_text(tmp_path, {"raw_file": "a.gz", "raw_unpacked_bytes": "0-9000"})
 
 
 SAMPLES = 1000
@@ -227,7 +233,7 @@ def _spoken(root: Path, row: Row) -> str:
 
 def _step(root: Path, row: Row, facts: Facts) -> object:
     raw = facts[-1]
-    line = json.loads(_bytes(root, raw["raw_steps"], raw["raw_line_bytes"]))
+    line = json.loads(_bytes(root, raw["raw_steps"], raw["raw_unpacked_bytes"]))
     assert line["board"] == row["ranks"].tolist()
     assert MOVES.index(line["move"]) == row["move_dir"]
     assert line["step_index"] == row["step_index"]
@@ -244,7 +250,7 @@ def _splice(root: Path, row: Row, facts: Facts) -> object:
     raw = facts[-1]
     with zipfile.ZipFile(root / raw["raw_file"]) as archive:
         text = archive.read(raw["raw_member"])
-    begin, end = map(int, raw["raw_member_bytes"].split("-"))
+    begin, end = map(int, raw["raw_unpacked_bytes"].split("-"))
     game = chess.pgn.read_game(io.StringIO(text[begin:end].decode()))
     assert game is not None
     moves = [move.uci() for move in game.mainline_moves()]
@@ -292,7 +298,7 @@ def _sequence(tokenizer: Callable[[Path], Callable[[list[int]], bytes]], end: in
         for (example, raw), (first, stop) in zip(
             examples, itertools.pairwise(columns), strict=True
         ):
-            question, answer = _record(_bytes(root, raw["raw_file"], raw["raw_row_bytes"]).decode())
+            question, answer = _record(_bytes(root, raw["raw_file"], raw["raw_bytes"]).decode())
             text = f"{question}\n\nAnswer:\n{answer}".encode()
             own = ids[first:stop]
             if stop == len(ids) and end in own:  # the last sequence is filled with it

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import zipfile
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -25,7 +25,16 @@ from gristmill.chess.raw.drops import pgn_of, raw_offset, why_left_out
 from gristmill.contract import BadInput
 from gristmill.families import Request
 from gristmill.layout import DROPS
-from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
+from gristmill.provenance.trace_inputs import (
+    Edge,
+    NotTraced,
+    Origin,
+    Row,
+    Source,
+    Steps,
+    source,
+    walk,
+)
 
 
 @dataclass(frozen=True)
@@ -133,125 +142,147 @@ def find(path: Path, game_id: str, played: Sequence[str] = ()) -> list[tuple[str
     return places
 
 
-def traces(path: Path, which: str, split: str | None) -> list[Trace]:
-    """Trace a game back to its PGN.
+def places(path: Path, which: str, split: str | None) -> list[tuple[int, str | None]]:
+    """The rows of a game, each as (number of the row from 0, split).
 
     which: row number from 0, or game id. Several rows can have one id.
     split: split of a dataset; None for train with a row number, and for all with an id.
 
-    Returns one trace for each row.
-    Raises BadInput where there is no such game.
+    Raises BadInput where there is no game with the id.
     """
-    places: list[tuple[str | None, int]]
     if which.isascii() and which.isdigit() and len(which) < 20:
-        places = [(None if folders.kind_of(path) == "validated" else split or "train", int(which))]
-    else:
-        places = [row for row in find(path, which) if split in (None, row[0])]
-    if not places:
+        return [(int(which), None if folders.kind_of(path) == "validated" else split or "train")]
+    found = [(row, each) for each, row in find(path, which) if split in (None, each)]
+    if not found:
         raise BadInput(path, f"there is no game {which}")
-    return [trace(path, row, split) for split, row in places]
+    return found
 
 
 PGN: Final = "chess/elite_pgn"
 GAMES: Final = "chess/valid_games"
 DATASET: Final = "chess/game_dataset"
 SPLICES: Final = "chess/splice_dataset"
+SAMPLE: Final = "a sample of a game dataset"
 
 
-def game_origins(request: Request) -> Iterator[contract.Trace]:
-    """Trace a game to its bytes in the PGN and in the drop that the PGN came from.
+def traced(asset: str, request: Request) -> Iterator[contract.Trace]:
+    """Where a row of an artifact came from. asset: its key.
 
-    Yields for each row its trace, then its origin. Raises BadInput as `trace.traces`.
+    request: path is its folder. The sample is the number of a row or sample, from 0, in `split`
+        (default train); of games also a game id. Of PGN it is not read.
+
+    Raises BadInput where there is none.
     """
-    for found in traces(request.path, request.sample, request.options.get("split")):
-        yield found
-        yield from notes(_raw(request.path, found))
-
-
-def cache_origins(request: Request) -> Iterator[contract.Trace]:
-    """Trace a sample of a splice cache: its splice index, then its game in the dataset."""
-    path, sample = request.path, request.number
-    split = request.options.get("split") or "train"
-    dataset = source(path).made_from(DATASET).folder
-    arrays = (folders.OFFSETS, folders.SPLICE_INDICES)
-    offset, index = (_value(path / split / name, sample) for name in arrays)
-    yield from sample_origins(dataset, split, sample, offset, index)
+    path, split = request.path, request.options.get("split")
+    if asset in (GAMES, DATASET):
+        rows: Sequence[Any] = places(path, request.sample, split)
+    else:
+        rows = [None if asset == PGN else (request.number, split or "train")]
+    for place in rows:
+        yield from walk(EDGES, Row(asset, path, place))
 
 
 def sample_origins(
     dataset: Path, split: str, sample: int, offset: int, index: int
 ) -> Iterator[contract.Trace]:
-    """Trace a sample of a game dataset to its game."""
-    yield _sample(sample, split, index)
-    found = trace(dataset, row_at(dataset, split, offset), split)
-    yield found
-    yield from notes(_raw(dataset, found))
+    """Trace a sample of a game dataset to its game.
 
-
-def splice_origins(request: Request) -> Iterator[contract.Trace]:
-    """Trace a sample of a splice dataset: its splice index, then its game among the valid ones.
-
-    Several games where their ids and moves are equal. Raises BadInput where there is no such
-    sample, and NotTraced where the valid games are gone or were built again.
+    sample: its number, from 0, in the month and split. offset: byte of its row in the split.
     """
-    path, sample = request.path, request.number
-    split = request.options.get("split") or "train"
+    return walk(EDGES, Row(SAMPLE, dataset, (sample, split, offset, index)))
+
+
+def _game(path: Path, place: tuple[int, str | None]) -> Steps:
+    """The edge of a game: its bytes in the PGN."""
+    yield (found := trace(path, *place))
+    made = source(path)
+    if made.record.asset == DATASET:
+        made = made.made_from(GAMES)
+    end = found.pgn_offset + found.pgn_bytes
+    name, sha256 = str(found.source["name"]), str(found.source["sha256"])
+    yield Row(PGN, made.made_from(PGN).folder, (name, sha256, found.pgn_offset, end))
+
+
+def _cached(path: Path, place: tuple[int, str]) -> Steps:
+    """The edge of a splice cache: its splice index and row in the dataset."""
+    sample, split = place
+    dataset = source(path).made_from(DATASET).folder
+    offset, index = (
+        _value(path / split / name, sample) for name in (folders.OFFSETS, folders.SPLICE_INDICES)
+    )
+    yield Row(SAMPLE, dataset, (sample, split, offset, index))
+
+
+def _dataset_sample(dataset: Path, place: tuple[int, str, int, int]) -> Steps:
+    sample, split, offset, index = place
+    row = row_at(dataset, split, offset)
+    yield _sample(sample, split, index)
+    yield Row(DATASET, dataset, (row, split))
+
+
+def _splice(path: Path, place: tuple[int, str]) -> Steps:
+    """The edge of a splice: its game among the valid ones; several of equal ids and moves."""
+    sample, split = place
     games = source(path).made_from(GAMES).folder
-    line = _line(split_file(path, split), sample)
-    yield _sample(sample, split, int(line["splice_index"]))
-    played = [*line["context"], *line["target"]]
-    rows = find(games, str(line["game_id"]), played)
+    with split_file(path, split).open("rb") as file:
+        text = next(islice(file, sample, None), None)
+    if text is None:
+        raise BadInput(split_file(path, split), f"has no sample {sample}; samples count from 0")
+    line = json.loads(text)
+    rows = find(games, str(line["game_id"]), [*line["context"], *line["target"]])
     if not rows:
         raise NotTraced(f"{games} has no game {line['game_id']} with the moves of this sample")
+    yield _sample(sample, split, int(line["splice_index"]))
     for _, row in rows:
-        found = trace(games, row)
-        yield found
-        yield from notes(_raw(games, found))
+        yield Row(GAMES, games, (row, None))
 
 
-def subset_origins(request: Request) -> Iterator[contract.Trace]:
-    """Trace a row of a subset: its number in the dataset, then its game."""
-    split = request.options.get("split") or "train"
-    numbers = np.load(request.path / folders.subset_rows(split))
-    if request.number >= len(numbers):
-        rule = f"has {len(numbers)} rows, no row {request.number}; rows count from 0"
-        raise BadInput(split_file(request.path, split), rule)
-    number = int(numbers[request.number])
-    dataset = source(request.path).made_from(DATASET, SPLICES)
-    yield Origin({"row": f"{request.number} of {split}", "row_of_dataset": number})
-    origins = game_origins if dataset.record.asset == DATASET else splice_origins
-    yield from origins(Request(dataset.folder, str(number), {**request.options, "split": split}))
+def _subset(path: Path, place: tuple[int, str]) -> Steps:
+    """The edge of a subset: the row of its dataset, of games or of splices."""
+    row, split = place
+    numbers = np.load(path / folders.subset_rows(split))
+    if row >= len(numbers):
+        rule = f"has {len(numbers)} rows, no row {row}; rows count from 0"
+        raise BadInput(split_file(path, split), rule)
+    number = int(numbers[row])
+    dataset = source(path).made_from(DATASET, SPLICES)
+    yield Origin({"row": f"{row} of {split}", "row_of_dataset": number})
+    yield Row(dataset.record.asset, dataset.folder, (number, split))
 
 
-def pgn_origins(request: Request) -> Iterator[contract.Trace]:
-    """Trace the PGN of a month to the drop that it came from."""
-    made = source(request.path)
-    for output in made.record.outputs:
-        if output.path.endswith(".pgn"):
-            yield Origin(_pgn(made, output.path, output.sha256) | {"bytes": f"0-{output.bytes}"})
-            yield Origin(_drop(made, output.path, 0, output.bytes))
+def _pgn(path: Path, place: tuple[str, str, int, int] | None) -> Steps:
+    """The edge of bytes of a PGN, or of each PGN of a month: the bytes in the drop."""
+    made = source(path)
+    name, _, *span = place or (None, None)
+    files = [
+        each
+        for each in made.record.outputs
+        if each.path.endswith(".pgn") and place in (None, (each.path, each.sha256, *span))
+    ]
+    if place is not None and not files:
+        raise NotTraced(f"{made.title} has no {name} with these bytes: build the games again")
+    for each in files:
+        facts = {"pgn_file": f"{made.record.artifact}/{each.path}", "pgn_file_sha256": each.sha256}
+        begin, end = span or (0, each.bytes)
+        yield Origin(facts if span else facts | {"bytes": f"0-{end}"})
+        yield Origin(_drop(made, each.path, begin, end))
+
+
+EDGES: Final[Mapping[str, Edge]] = {
+    PGN: _pgn,
+    GAMES: _game,
+    DATASET: _game,
+    SAMPLE: _dataset_sample,
+    "chess/splice_cache": _cached,
+    SPLICES: _splice,
+    "chess/subset": _subset,
+}
+"""From a row to the rows that it was made from, by asset."""
 
 
 def _sample(sample: int, split: str, index: int) -> Origin:
     # The context ends with move `index`, counted from 0; the label is the next one.
     return Origin({"sample": f"{sample} of {split}", "splice_index": index, "ply": index + 1})
-
-
-def _raw(folder: Path, found: Trace) -> Iterator[contract.Trace]:
-    """The game's bytes in the published PGN, then in the drop."""
-    made = source(folder)
-    if made.record.asset == DATASET:
-        made = made.made_from(GAMES)
-    made = made.made_from(PGN)
-    yield Origin(_pgn(made, str(found.source["name"]), str(found.source["sha256"])))
-    end = found.pgn_offset + found.pgn_bytes
-    yield Origin(_drop(made, str(found.source["name"]), found.pgn_offset, end))
-
-
-def _pgn(made: Source, name: str, sha256: str) -> dict[str, object]:
-    if all((output.path, output.sha256) != (name, sha256) for output in made.record.outputs):
-        raise NotTraced(f"{made.title} has no {name} with these bytes: build the games again")
-    return {"pgn_file": f"{made.record.artifact}/{name}", "pgn_file_sha256": sha256}
 
 
 def _drop(made: Source, pgn: str, begin: int, end: int) -> dict[str, object]:
@@ -268,10 +299,8 @@ def _drop(made: Source, pgn: str, begin: int, end: int) -> dict[str, object]:
     if name.endswith(".zip"):
         with zipfile.ZipFile(made.raw_file(item)) as archive:
             names = [each for each in archive.namelist() if not why_left_out(each)]
-        return facts | {"raw_member": names[0], "raw_member_bytes": place}
-    if not name.endswith(".pgn"):
-        return facts | {"raw_unpacked_bytes": place}
-    return facts | {"raw_file_bytes": place}
+        return facts | {"raw_member": names[0], "raw_unpacked_bytes": place}
+    return facts | {"raw_bytes" if name.endswith(".pgn") else "raw_unpacked_bytes": place}
 
 
 def _value(file: Path, index: int) -> int:
@@ -294,14 +323,4 @@ def row_at(dataset: Path, split: str, offset: int) -> int:
     row = bisect_left(range(recorded.games), offset, key=begins)
     if row == recorded.games or begins(row) != offset:
         raise BadInput(dataset, f"no row of {split} begins at byte {offset}; build the cache again")
-    return row
-
-
-def _line(file: Path, number: int) -> dict[str, Any]:
-    """A line of a JSONL file, by its number from 0."""
-    with file.open("rb") as lines:
-        line = next(islice(lines, number, None), None)
-    if line is None:
-        raise BadInput(file, f"has no sample {number}; samples count from 0")
-    row: dict[str, Any] = json.loads(line)
     return row

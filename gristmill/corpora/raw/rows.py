@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from gristmill.corpora.corpus import Corpus
 from gristmill.corpora.raw.drops import SPLIT_WORDS, kind
 from gristmill.corpora.raw.reader import columns_of
 from gristmill.corpora.raw.texts import CURES, Unfit
+from gristmill.hashing import kept
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.json_text import (
     HEAD_BYTES,
@@ -33,7 +35,7 @@ from gristmill.untrusted.json_text import (
     refuse_pointer,
 )
 from gristmill.untrusted.limits import LIMITS, Limits, bounded
-from gristmill.untrusted.lines import line_bytes, lines, reads, with_line_feeds
+from gristmill.untrusted.lines import line_places, lines, reads, with_line_feeds
 from gristmill.untrusted.walk import unpack
 
 FORMS: Final = CURES["json"]
@@ -261,30 +263,45 @@ def rows(
 
 
 def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
-    """The fact `raw_row_bytes` of a row: its bytes `a-b` in the file, without the line's end.
+    """The fact `raw_bytes` of a row: its bytes `a-b` in the file, without the line's end.
 
     corpus: whose rows they are. row: its number, from 1, as `rows` counts.
 
-    Of a packed file the fact is `raw_row_bytes_unpacked`, of the unpacked text. There is none for
-    Parquet and for members of JSON arrays and objects. One pass over the file up to the row.
+    Of a packed file the fact is `raw_unpacked_bytes`, of the unpacked text. There is none for
+    Parquet and for members of JSON arrays and objects. One pass over the file in a process while it
+    does not change; 16 bytes a row are kept.
     """
-    from gristmill.corpora.raw import tables
-
     ending, packing = kind(path.name) or ("", "")
     if ending == "parquet":
         return {}
+    places, error = kept(_places, path, corpus, ending)
+    if 2 * row > len(places):
+        if error is not None:
+            raise error
+        return {}
+    begin, end = places[2 * row - 2 : 2 * row]
+    return {"raw_unpacked_bytes" if packing else "raw_bytes": f"{begin}-{end}"}
+
+
+def _places(path: Path, corpus: Corpus, ending: str) -> tuple[array[int], BadInput | None]:
+    """Begin and end of each row of a file, and why there are no more where it is damaged."""
+    from gristmill.corpora.raw import tables
+
+    places = array("q")
     links = LinkRule(follow=True, roots=(str(path.resolve().parent),))
     with unpacked(path, links) as texts:
         before, unmarked = _without_mark(texts, path)
         if ending in ("csv", "tsv"):
-            place = tables.place_of(_lined(unmarked, ending), path, corpus, row)
+            found = tables.places(_lined(unmarked, ending), path, corpus)
         else:
             is_whole, whole = one_or_lines(unmarked, path, LIMITS)
-            place = None if is_whole else line_bytes(_lined(whole, ending), path, row)
-    if place is None:
-        return {}
-    name = "raw_row_bytes_unpacked" if packing else "raw_row_bytes"
-    return {name: f"{before + place[0]}-{before + place[1]}"}
+            found = iter(()) if is_whole else line_places(_lined(whole, ending), path)
+        try:
+            for begin, end in found:
+                places.extend((before + begin, before + end))
+        except BadInput as error:
+            return places, error
+    return places, None
 
 
 def _without_mark(texts: Iterable[bytes], path: Path) -> tuple[int, Iterator[bytes]]:

@@ -16,7 +16,7 @@ from gristmill.corpora.corpus import Corpus
 from gristmill.corpora.raw.drops import SPLIT_WORDS, kind, words
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.untrusted.limits import LIMITS, Limits
-from gristmill.untrusted.lines import line_bytes, lines
+from gristmill.untrusted.lines import line_places, lines
 
 _MOST_COLUMNS: Final = 10_000
 _SHOWN: Final = 80
@@ -245,20 +245,18 @@ class _Decoder:
             return line.decode("utf-8", "replace")
 
 
-def place_of(
-    texts: Iterable[bytes], path: Path, corpus: Corpus, row: int
-) -> tuple[int, int] | None:
-    """Where a row of a table begins and ends in its text, in bytes, without the line's end.
+def places(texts: Iterable[bytes], path: Path, corpus: Corpus) -> Iterator[tuple[int, int]]:
+    """Where each row of a table begins and ends in its text, in bytes, without the line's end.
 
-    texts, path, corpus: as for `rows`. row: its number, from 1, as `rows` counts.
-    None: there is no such row.
+    texts, path, corpus: as for `rows`.
     """
     found = lines(texts, path)
     first = next(found, b"")
     delimiter, is_marked = delimiter_of(first, path)
     rule = _headerless(first, path, corpus, delimiter)
     if rule is not None and delimiter == "\t":
-        return line_bytes(chain([first], found), path, row)
+        yield from line_places(chain([first], found), path)
+        return
     counted = _Counted(found if is_marked else chain([first], found))
     counted.size = len(first) if is_marked else 0
     csv.field_size_limit(LIMITS.line_bytes)
@@ -271,12 +269,10 @@ def place_of(
         except csv.Error as error:
             raise BadInput(path, f"is no table: {error}", number or None) from error
         if cells is None:
-            return None
-        if not cells:
-            continue
-        if number == row:
-            return begin, counted.size - counted.end
-        number += 1
+            return
+        if cells and number:
+            yield begin, counted.size - counted.end
+        number += bool(cells)
 
 
 class _Counted:

@@ -14,14 +14,14 @@ import numpy as np
 from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Misuse, Request
-from gristmill.hashing import sha256_file
 from gristmill.macroxue.config import SIDES, TRAIN
 from gristmill.macroxue.format.files import iter_lines, read_description, read_runs, run_of
-from gristmill.macroxue.format.rows import asset_of, open_steps, step_files
+from gristmill.macroxue.format.rows import open_steps, step_files
 from gristmill.macroxue.raw.read_steps import RawRun
 from gristmill.macroxue.raw.step_files import find_steps, runs_of
 from gristmill.macroxue.read.stream import Gather
-from gristmill.provenance.trace_inputs import NotTraced, Origin, notes, source
+from gristmill.provenance.record import Input
+from gristmill.provenance.trace_inputs import Edge, NotTraced, Origin, Row, Steps, source, walk
 from gristmill.reading.reader import lines_from
 from gristmill.untrusted.files import LinkRule
 
@@ -40,11 +40,6 @@ class RunTrace(Origin):
         """The value of a key."""
         return self.values.get(key)
 
-    @property
-    def stop(self) -> int:
-        """The number of the row behind its last, in this pack or pool."""
-        return int(self["first_row"] + self["rows"])
-
 
 def trace(folder: Path, run: int) -> RunTrace:
     """Find the raw files of a run.
@@ -54,11 +49,13 @@ def trace(folder: Path, run: int) -> RunTrace:
     """
     path = folder / "trace.jsonl"
     if not path.is_file():
-        raise GristmillError(_no_trace(folder))
+        rule = "trace a pack or pool, and pack raw drops again that another program packed"
+        raise GristmillError(f"{folder} has no trace.jsonl: {rule}")
     # What is wrong with a line is said below, with its number.
-    with suppress(BadInput, OSError, ValueError, RecursionError), path.open("rb") as file:
-        line = json.loads(next(lines_from(file, _id_of, run), b"{}"))
-        if run_of(line) == run:
+    damage = (BadInput, OSError, ValueError, TypeError, AttributeError, RecursionError)
+    with suppress(*damage), path.open("rb") as file:
+        found = lines_from(file, lambda text: run_of(json.loads(text)), run)
+        if run_of(line := json.loads(next(found, b"{}"))) == run:
             return _run_trace(path, run + 1, line)
     runs = 0
     for number, line in iter_lines(path):
@@ -69,26 +66,6 @@ def trace(folder: Path, run: int) -> RunTrace:
             return _run_trace(path, number, line)
         runs += 1
     raise GristmillError(f"{path} has no run {run}: it traces {runs:,} runs, counted from 0")
-
-
-def _id_of(text: bytes) -> int:
-    line = json.loads(text)
-    run_id = run_of(line) if isinstance(line, dict) else None
-    if run_id is None:
-        raise ValueError("the line names no run")
-    return run_id
-
-
-def _no_trace(folder: Path) -> str:
-    asset = asset_of(folder)
-    if asset is None:
-        return f"{folder} is not a pack or pool of 2048 games: it has no trace.jsonl"
-    if asset == "macroxue/values":
-        return f"{folder} is a value sidecar and has no trace.jsonl: trace the run in its pack"
-    return (
-        f"{folder} has no trace.jsonl, as packs of other programs have none: pack the raw drop"
-        " again to trace its runs"
-    )
 
 
 def _run_trace(path: Path, number: int, line: Mapping[str, Any]) -> RunTrace:
@@ -119,72 +96,99 @@ def _is_member(value: Any) -> bool:
 _DROPS: Final = "drops/macroxue"
 
 
-def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[contract.Trace]:
-    """Trace a run of a pack or pool, or its step of this `step_index`."""
-    found = trace(folder, run)
-    yield found
-    row = None
+def row_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
+    """Trace a row of a pack or pool: its run and step, then the raw files."""
+    return walk(EDGES, Row(ROW, folder, (row, {})))
+
+
+PACK: Final = "macroxue/pack"
+ROW: Final = "a row"
+
+
+def _run(folder: Path, place: tuple[Any, ...]) -> Steps:
+    """The edge of a run of a pack or pool, or of its step: the raw files."""
+    run, step, *_ = place
+    found, row = trace(folder, run), None
     if step is not None:
         rows = _rows(folder)
-        first, stop = (min(each, len(rows)) for each in (found["first_row"], found.stop))
-        places = np.flatnonzero(rows.rows(np.arange(first, stop))["step_index"] == step)
+        first = found["first_row"]
+        own = np.arange(first, first + found["rows"])
+        places = np.flatnonzero(rows.rows(own[own < len(rows)])["step_index"] == step)
         if not len(places):
             raise GristmillError(f"run {run} of {folder} has no step {step}")
         row = int(places[0])
-    yield from notes(_raw(folder, found, row, step))
+    yield found
+    yield _raw(folder, found, row, step)
 
 
-def row_origins(
-    folder: Path, row: int, facts: Mapping[str, object] | None = None
-) -> Iterator[contract.Trace]:
-    """Trace a row of a pack or pool: `facts`, its run and step, then the raw files."""
+def _row(folder: Path, place: tuple[int, Mapping[str, object]]) -> Steps:
+    """The edge of a row: its run. place: its number, and facts that come before its own."""
+    row, facts = place
     rows = _rows(folder)
     if not 0 <= row < len(rows):
         raise GristmillError(f"{folder} has rows 0 to {len(rows) - 1}, not {row}")
     (stored,) = rows.rows(np.array([row]))
     step = int(stored["step_index"])
-    yield Origin({**(facts or {}), "row": row, "step_index": step})
     found = trace(folder, int(stored["run_id"]))
+    yield Origin({**facts, "row": row, "step_index": step})
     yield found
-    yield from notes(_raw(folder, found, row - found["first_row"], step))
+    yield _raw(folder, found, row - found["first_row"], step)
+
+
+def _value(folder: Path, place: tuple[Any, ...]) -> Steps:
+    """The edge of a row of values: the row of its pack."""
+    row, step, _ = place
+    if step is not None:
+        raise Misuse("--step does not apply to value sidecars: a sample is a row")
+    made = source(folder).made_from("macroxue/pack", "macroxue/pool")
+    yield Row(ROW, made.folder, (row, {"pack": made.record.artifact}))
+
+
+def _viewed(folder: Path, place: tuple[int, int | None, str]) -> Steps:
+    """The edge of a run of a view: the run of its source."""
+    run, step, split = place
+    view = read_description(folder)
+    side = folder / (split if view.sides == SIDES else "")
+    if run not in (known := {each.id for each in read_runs(side / "metadata.db")}):
+        raise GristmillError(f"{side} has no run {run}; it has {len(known)} runs")
+    made = source(folder).made_from("macroxue/pack", "macroxue/pool")
+    run_id, symmetry = view.source_run(run)
+    yield Origin({"source": made.record.artifact, "run_id": run_id, "symmetry": symmetry})
+    yield Row(PACK, made.folder, (run_id, step))
+
+
+EDGES: Final[Mapping[str, Edge]] = {
+    PACK: _run,
+    "macroxue/pool": _run,
+    ROW: _row,
+    "macroxue/values": _value,
+    "macroxue/training_view": _viewed,
+}
+"""From a row to the rows that it was made from, by asset; packs and pools have runs and rows."""
 
 
 def _rows(folder: Path) -> Gather:
     return Gather([open_steps(file) for file in step_files(folder)])
 
 
-def _raw(
-    folder: Path, found: RunTrace, row: int | None, step: int | None
-) -> Iterator[contract.Trace]:
+def _raw(folder: Path, found: RunTrace, row: int | None, step: int | None) -> Origin:
     """The raw files of a run, and the place of one of its rows in them."""
     if found["drop"] is None:
         raise NotTraced(f"the pack that run {found['run_id']} came from had no trace")
-    root, drop = source(folder).root, f"{_DROPS}/{found['drop']}"
-    facts: dict[str, object] = {}
+    made, drop = source(folder), f"{_DROPS}/{found['drop']}"
+    root, facts = made.root, dict[str, object]()
     for name in ("meta", "steps"):
         path, size = f"{drop}/{found[name]}", found[f"{name}_bytes"]
-        if wrong := _different(root / path, size, found[f"{name}_sha256"]):
-            raise NotTraced(f"{path} {wrong}: the line of the step in it is not known")
+        made.raw_file(Input(path=path, bytes=size, sha256=found[f"{name}_sha256"]))
         facts |= {f"raw_{name}": path, f"raw_{name}_bytes": f"0-{size}"}
     if row is not None and step is not None and found["raw_run"] is not None:
         file, number, begin, end = step_row(root / drop, found["raw_run"], step)
         facts |= {"raw_steps": f"{drop}/{file}", "raw_row": number}
-        facts["raw_row_bytes"] = f"{begin}-{end}"
+        facts["raw_bytes"] = f"{begin}-{end}"
     elif row is not None:
         number, begin, end = step_line(root / str(facts["raw_steps"]), row)
-        facts |= {"raw_line": number, "raw_line_bytes": f"{begin}-{end} of the unpacked text"}
-    yield Origin(facts)
-
-
-def _different(path: Path, size: int | None, sha256: str | None) -> str | None:
-    """What is different about a raw file, None where nothing is."""
-    try:
-        found = path.stat().st_size
-        if found != size:
-            return f"has {found:,} bytes, recorded {size:,}"
-        return None if sha256_file(path) == sha256 else "has other bytes than the run was read from"
-    except OSError as error:
-        return f"cannot be read ({error.strerror})"
+        facts |= {"raw_line": number, "raw_unpacked_bytes": f"{begin}-{end}"}
+    return Origin(facts)
 
 
 def step_line(path: Path, row: int) -> tuple[int, int, int]:
@@ -212,26 +216,10 @@ def step_row(drop: Path, raw_run: int, step_index: int) -> tuple[str, int, int, 
     return RawRun.read(run).place(step_index)
 
 
-def of_run(request: Request) -> Iterator[contract.Trace]:
-    """Trace the run that a person asks for, or one of its steps."""
-    return run_origins(request.path, request.number, request.options.get("step"))
+def traced(asset: str, request: Request) -> Iterator[contract.Trace]:
+    """Where a run of a pack, pool or view came from, or its step `step`, or a row of values.
 
-
-def of_value(request: Request) -> Iterator[contract.Trace]:
-    """Trace a row of a value sidecar through its pack. Raises Misuse for a step."""
-    if request.options.get("step") is not None:
-        raise Misuse("--step does not apply to value sidecars: a sample is a row")
-    made = source(request.path).made_from("macroxue/pack", "macroxue/pool")
-    yield from row_origins(made.folder, request.number, {"pack": made.record.artifact})
-
-
-def of_view(request: Request) -> Iterator[contract.Trace]:
-    """Trace a run of a view, or one of its steps, through its source."""
-    view, run = read_description(request.path), request.number
-    side = request.path / ((request.options.get("split") or TRAIN) if view.sides == SIDES else "")
-    if run not in (known := {each.id for each in read_runs(side / "metadata.db")}):
-        raise GristmillError(f"{side} has no run {run}; it has {len(known)} runs")
-    made = source(request.path).made_from("macroxue/pack", "macroxue/pool")
-    run_id, symmetry = view.source_run(run)
-    yield Origin({"source": made.record.artifact, "run_id": run_id, "symmetry": symmetry})
-    yield from run_origins(made.folder, run_id, request.options.get("step"))
+    Raises Misuse for a step of values.
+    """
+    step, split = request.options.get("step"), request.options.get("split") or TRAIN
+    return walk(EDGES, Row(asset, request.path, (request.number, step, split)))

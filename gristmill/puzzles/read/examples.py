@@ -5,8 +5,10 @@ A trace leads from an example to its raw file, the row in it, and the augmentati
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -16,9 +18,11 @@ import numpy.typing as npt
 from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Request
+from gristmill.hashing import kept
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, Source, identity_of, only
-from gristmill.provenance import RECORD, trace_inputs
+from gristmill.provenance import RECORD
+from gristmill.provenance.trace_inputs import Origin, source
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, SourceFile, Sources
 from gristmill.puzzles.read.dataset import batch_of, owners_of
@@ -28,7 +32,7 @@ from gristmill.reading.folder import Opening
 from gristmill.reading.reader import Reader, located
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch, Row
-from gristmill.untrusted.lines import line_bytes, reads
+from gristmill.untrusted.lines import line_places, reads
 
 _ASSET: Final = "puzzles"
 """All kinds have the same arrays; data versions tell them apart."""
@@ -153,19 +157,15 @@ class ExampleSource:
 
     def shown(self, number: int) -> Iterator[Request]:
         """The example."""
-        folder, row, name = self._place(number)
-        yield Request(folder, str(row), {"split": self._data.split, "set": name})
+        place = int(np.searchsorted(self.cuts, number, "right")) - 1
+        row, name = number - int(self.cuts[place]), self._data.held.sets[place].name
+        options = {"split": self._data.split, "set": name}
+        yield Request(self._data.generations[0].folder, str(row), options)
 
     def origin(self, number: int) -> Iterator[contract.Trace]:
         """The raw row of an example, and what was done with it."""
-        folder, row, name = self._place(number)
-        return iter(example_origins(folder, row, self._data.split, name))
-
-    def _place(self, number: int) -> tuple[Path, int, str]:
-        """The folder of an example, its number in its set, and the name of the set."""
-        place = int(np.searchsorted(self.cuts, number, "right")) - 1
-        row, name = number - int(self.cuts[place]), self._data.held.sets[place].name
-        return self._data.generations[0].folder, row, name
+        for request in self.shown(number):
+            yield from traced_example(request)
 
 
 def opened(
@@ -236,8 +236,6 @@ def example(data: Dataset, split: str, set_name: str, row: int) -> Example:
     return Example(*place, tokens, of_first, origin, source_row, draw)
 
 
-Parameters = dict[str, object]
-
 SYMMETRIES: Final = (
     "as it is",
     "rotated by 90° counter-clockwise",
@@ -255,65 +253,38 @@ _PLACES: Final = {"arc": "pair {} in the order of the file", "domino": "game {}"
 """How the row of a source is named; it is a line of other files."""
 
 
-@dataclass(frozen=True)
-class Trace(contract.Trace):
-    """Where an example came from.
-
-    example: split, set and row.
-    group, puzzle: numbers in the set, from 0.
-    identifier: its number and name.
-    source: path of the file, that begins with the source's name; None for a generated example.
-    sha256: of that file, hex; None for a generated example.
-    place: row of the file (from 1), pair of the task (from 0), or game (from 0).
-    augmentation: number of the draw, 0 for the source itself.
-    parameters: what the augmentation did, by name.
-    """
-
-    example: str
-    group: int
-    puzzle: int
-    identifier: str
-    source: str | None
-    sha256: str | None
-    place: str
-    augmentation: int
-    parameters: Mapping[str, object] = field(default_factory=dict)
-
-    def facts(self) -> dict[str, object]:
-        """What a person reads: the fields, and the parameters as further lines."""
-        lines = super().facts()
-        del lines["parameters"]
-        if self.source is None:
-            lines["source"] = "generated"
-            del lines["sha256"]
-        return {**lines, **self.parameters}
-
-
-def trace(folder: Path, row: int, split: str = "train", set_name: str = names.SET) -> Trace:
+def trace(folder: Path, row: int, split: str = "train", set_name: str = names.SET) -> Origin:
     """Trace an example.
 
     folder: of the dataset. row: of the example in its set, from 0.
     split: `train` (default) or `test`. set_name: default `all`.
 
-    Raises BadInput where there is no such example, or the dataset has no trace.
+    Gives its split, set and row; group and puzzle, numbered in the set from 0; the number and the
+    name of its identifier; path and sha256 of the file, or that it is generated; the line of the
+    file (from 1), pair of the task (from 0) or game (from 0); the number of the draw, 0 for the
+    source itself, and what that did. Raises BadInput where there is no such example, or the dataset
+    has no trace.
     """
     data = Dataset(folder)
-    found, sources = example(data, split, set_name, row), data.sources
-    place = _PLACES.get(sources.kind, f"{_LINE}{{}}" if found.file else "number {}")
-    return Trace(
-        example=f"{split} {set_name} {row}",
-        group=found.group,
-        puzzle=found.puzzle,
-        identifier=f"{found.identifier} {found.name}",
-        source=found.file.path if found.file else None,
-        sha256=found.file.sha256 if found.file else None,
-        place=place.format(found.source_row),
-        augmentation=found.draw,
-        parameters=parameters(sources, found),
-    )
+    return Origin(_facts(data, example(data, split, set_name, row)))
 
 
-def parameters(sources: Sources, found: Example) -> Parameters:
+def _facts(data: Dataset, found: Example) -> dict[str, object]:
+    kind, file = data.sources.kind, found.file
+    place = _PLACES.get(kind, "line {}" if file else "number {}")
+    return {
+        "example": f"{found.split} {found.set_name} {found.row}",
+        "group": found.group,
+        "puzzle": found.puzzle,
+        "identifier": f"{found.identifier} {found.name}",
+        **({"source": file.path, "sha256": file.sha256} if file else {"source": "generated"}),
+        "place": place.format(found.source_row),
+        "augmentation": found.draw,
+        **parameters(data.sources, found),
+    }
+
+
+def parameters(sources: Sources, found: Example) -> dict[str, object]:
     """The parameters of an example's augmentation, in words; empty where there are none.
 
     Raises BadInput where the parameters cannot be read from the example or its config.
@@ -331,7 +302,7 @@ def _symmetry(number: int) -> str:
     return f"{number}: {SYMMETRIES[number]}"
 
 
-def _arc(config: Mapping[str, Any], found: Example) -> Parameters:
+def _arc(config: Mapping[str, Any], found: Example) -> dict[str, object]:
     from gristmill.puzzles.domains.arc_grid import decode, parse_id
 
     task, augmentation = parse_id(found.name)
@@ -350,7 +321,7 @@ def _arc(config: Mapping[str, Any], found: Example) -> Parameters:
     }
 
 
-def _sudoku(config: Mapping[str, Any], found: Example) -> Parameters:
+def _sudoku(config: Mapping[str, Any], found: Example) -> dict[str, object]:
     from gristmill.puzzles.domains.boards import text_of
     from gristmill.puzzles.domains.sudoku_symmetry import augmentation
 
@@ -366,11 +337,11 @@ def _sudoku(config: Mapping[str, Any], found: Example) -> Parameters:
     }
 
 
-def _turned(config: Mapping[str, Any], found: Example) -> Parameters:
+def _turned(config: Mapping[str, Any], found: Example) -> dict[str, object]:
     return {"symmetry": _symmetry(found.draw)} if found.draw else {}
 
 
-def _domino(config: Mapping[str, Any], found: Example) -> Parameters:
+def _domino(config: Mapping[str, Any], found: Example) -> dict[str, object]:
     from gristmill.puzzles.domains.domino_augment import MODULAR, augmentation
 
     if not found.draw:
@@ -386,7 +357,7 @@ def _domino(config: Mapping[str, Any], found: Example) -> Parameters:
     }
 
 
-_BY_KIND: Final[dict[str, Callable[..., Parameters]]] = {
+_BY_KIND: Final[dict[str, Callable[..., dict[str, object]]]] = {
     "arc": _arc,
     "sudoku": _sudoku,
     "maze": _turned,
@@ -395,45 +366,37 @@ _BY_KIND: Final[dict[str, Callable[..., Parameters]]] = {
 }
 
 
-_LINE: Final = "line "
-
-
 def traced_example(request: Request) -> list[contract.Trace]:
-    """Where an example came from, see `example_origins`.
+    """Trace an example: the facts of `trace`, then the raw file below the data root.
 
     request: path is the folder of the dataset; the sample is the number of an example, from 0.
         Options: `split` (default train) and `set` (default all).
+
+    Raises as `trace`, and NotTraced where the record cannot be read.
     """
     split, set_name = (request.options.get(name) for name in ("split", "set"))
-    return example_origins(request.path, request.number, split or "train", set_name or names.SET)
+    data = Dataset(request.path)
+    found = example(data, split or "train", set_name or names.SET, request.number)
+    return [Origin({**_facts(data, found), **_raw_file(data, found)})]
 
 
-def example_origins(folder: Path, row: int, split: str, set_name: str) -> list[contract.Trace]:
-    """Trace an example: the facts of `Trace`, then the raw file below the data root.
-
-    Arguments as for `trace`. Raises as it, and NotTraced where the record cannot be read.
-    """
-    found = trace(folder, row, split, set_name)
-    return [trace_inputs.Origin({**found.facts(), **_raw_file(folder, found)})]
-
-
-def _raw_file(folder: Path, found: Trace) -> Mapping[str, object]:
+def _raw_file(data: Dataset, found: Example) -> Mapping[str, object]:
     """The raw file of an example below the data root, and whether it is still as it was."""
-    if found.source is None or not (folder / RECORD).is_file():
+    if found.file is None or not (data.folder / RECORD).is_file():
         return {}
-    published = trace_inputs.source(folder)
+    published = source(data.folder)
     for item in published.raw_inputs():
-        if item.sha256 == found.sha256 and f"/{item.path}".endswith(f"/{found.source}"):
+        if item.sha256 == found.file.sha256 and f"/{item.path}".endswith(f"/{found.file.path}"):
             facts = published.raw_facts(item)
-            if "raw_note" in facts or not found.place.startswith(_LINE):
+            if "raw_note" in facts or data.kind in _PLACES:
                 return facts
-            line = int(found.place.removeprefix(_LINE))
-            return {**facts, **_line_bytes(published.root / str(item.path), line)}
+            ends = 2 * found.source_row
+            place = kept(_lines, published.root / str(item.path))[ends - 2 : ends]
+            return {**facts, "raw_bytes": "-".join(map(str, place))} if place else facts
     return {}
 
 
-def _line_bytes(path: Path, number: int) -> Mapping[str, object]:
-    """The bytes `a-b` of a line of a raw file that is as recorded, without the line's end."""
+def _lines(path: Path) -> array[int]:
+    """Where each line of a raw file begins and ends, without its end."""
     with path.open("rb") as file:
-        place = line_bytes(reads(file), path, number)
-    return {} if place is None else {"raw_row_bytes": f"{place[0]}-{place[1]}"}
+        return array("q", chain.from_iterable(line_places(reads(file), path)))

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError, os_reason
+from gristmill.hashing import kept
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import (
     PuzzleDatasetMetadata,
@@ -258,7 +259,7 @@ class Dataset:
     @cached_property
     def sources(self) -> Sources:
         """Kind, config and files of the dataset; raises BadInput where it has no trace."""
-        return read_sources(self.folder / names.SOURCES)
+        return kept(read_sources, self.folder / names.SOURCES)
 
     @cached_property
     def kind(self) -> str | None:
@@ -273,7 +274,7 @@ class Dataset:
     @cached_property
     def identifiers(self) -> list[str]:
         """The names in `identifiers.json`."""
-        return read_identifiers(self.folder / names.IDENTIFIERS)
+        return kept(read_identifiers, self.folder / names.IDENTIFIERS)
 
     def metadata(self, split: str) -> PuzzleDatasetMetadata:
         """The metadata of a split."""

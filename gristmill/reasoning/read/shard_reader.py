@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Trace
 from gristmill.families import Request
-from gristmill.loading.source import Identity, Source, only, short
+from gristmill.loading.source import Identity, Source, only, place_of
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.folder import Opening
 from gristmill.reading.reader import Reader, located
@@ -354,7 +354,8 @@ class SequenceSource:
         self._data = data
         # Several sources may be of one folder: each is named by the splits that it reads.
         keys = dict.fromkeys(f"{shard.corpus}__{shard.split}" for shard in data.shards)
-        artifact = f"{short(data.root)} {'+'.join(keys)}" if is_part else short(data.root)
+        place = place_of(data.generations[0])
+        artifact = f"{place} {'+'.join(keys)}" if is_part else place
         self.identity = _named(chosen, artifact)
         self.cuts: Numbers = np.append(0, np.cumsum(sizes)).astype(np.int64)
         first = data.shards[0]

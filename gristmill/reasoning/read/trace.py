@@ -6,10 +6,13 @@ Source: `docs/formats/reasoning.md#trace`.
 from __future__ import annotations
 
 import hashlib
+from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,9 +25,10 @@ from gristmill.corpora import records
 from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.corpora.raw.rows import row_bytes
 from gristmill.families import Misuse, Request
+from gristmill.hashing import kept
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.printable import printable
-from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
+from gristmill.provenance.trace_inputs import Edge, NotTraced, Origin, Row, Steps, source, walk
 from gristmill.reading.reader import lines_from
 from gristmill.reasoning.format import align, id_files, names, reports
 from gristmill.reasoning.format.index import below_tokenized, mapped
@@ -50,6 +54,8 @@ from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenize
 _SAID_BY_A_SCAN: Final = BadInput, OSError, ValueError, LookupError, TypeError, AttributeError
 """What is wrong with a line that was found by bisecting: a scan says it with its number."""
 
+
+_ids = partial(kept, id_files.of_path)
 
 FILES: Final = {
     NORMALIZED: "{split}.jsonl",
@@ -121,6 +127,10 @@ class Trace(contract.Trace):
     text_sha256: str
 
 
+_Token = tuple[Mapping[str, Any], int]
+"""The line of an example in the index, and the number of a token of it."""
+
+
 def trace(tokenized: Path, partition: str, shard: int, row: int, token: int) -> Trace:
     """Trace one token of a sequence.
 
@@ -131,6 +141,10 @@ def trace(tokenized: Path, partition: str, shard: int, row: int, token: int) -> 
 
     Raises BadInput where there is no such token, or it is padding.
     """
+    return _trace(tokenized, *_token_at(tokenized, partition, shard, row, token))
+
+
+def _token_at(tokenized: Path, partition: str, shard: int, row: int, token: int) -> _Token:
     corpus, split = corpus_and_split(partition)
     several = [names.shard(corpus.name, split, shard, each) for each in (".pt", *id_files.SUFFIXES)]
     path = next((each for each in several if (tokenized / each).is_file()), several[0])
@@ -142,7 +156,7 @@ def trace(tokenized: Path, partition: str, shard: int, row: int, token: int) -> 
         raise BadInput(tokenized / path, rule)
     for values, before, span in _of_row(tokenized, partition, path, row):
         if span["start"] <= token < span["end"]:
-            return _trace(tokenized, values, before + token - span["start"])
+            return values, before + token - span["start"]
     raise BadInput(tokenized / path, f"token {token} of sequence {row} is padding: no example's")
 
 
@@ -193,20 +207,19 @@ def _place(span: Mapping[str, Any]) -> tuple[str, int]:
     return below_tokenized(span["shard_path"]), span["sequence_index"]
 
 
-def trace_example(tokenized: Path, partition: str, example_id: str, token: int = 0) -> Trace:
-    """Trace one token of an example."""
+def _token_of(tokenized: Path, partition: str, example_id: str, token: int) -> _Token:
     values = line_of(tokenized, partition, example_id)
     count = values["num_tokens_with_eos"]
     if not 0 <= token < count:
         rule = f"{example_id} has {count} tokens with its end, no token {token}"
         raise BadInput(tokenized, rule)
-    return _trace(tokenized, values, token)
+    return values, token
 
 
 def tokens_of(
     tokenized: Path,
     values: Mapping[str, Any],
-    mapped: Callable[[Path], id_files.Ids] = id_files.of_path,
+    mapped: Callable[[Path], id_files.Ids] = _ids,
 ) -> id_files.Ids:
     """The tokens of an example with its EOS, from its spans. mapped: opens a shard."""
     found = [
@@ -244,7 +257,7 @@ def _trace(tokenized: Path, values: Mapping[str, Any], token: int) -> Trace:
             break
         left -= size
     path, row, column = span["shard_path"], span["sequence_index"], span["start"] + left
-    ids = id_files.of_path(tokenized / below_tokenized(path))
+    ids = _ids(tokenized / below_tokenized(path))
     return Trace(
         example_id=values["example_id"],
         record=int(values["example_id"].rpartition("_")[2]),
@@ -268,23 +281,19 @@ def _lines(path: Path, wanted: bytes) -> Iterator[dict[str, Any]]:
                 yield parsed_line(line, path, number)
 
 
-def name_in(folder: Path) -> str:
-    """The name of the tokenizer of a folder of shards; empty where it is GPT-2's."""
-    first = next(folder.glob("*/*/shard_*.meta.json"), None)
-    if first is None or b'"tokenizer":' not in first.read_bytes():
-        return ""
-    return read_meta(first).tokenizer
-
-
 def tokenizer_of(folder: Path, root: Path) -> Tokenizer:
     """The tokenizer of a folder of shards. root: the data root.
 
     Raises MissingVocabulary where it is not published.
     """
-    name = name_in(folder)
-    if not name:
+    first = next(folder.glob("*/*/shard_*.meta.json"), None)
+    if first is None or b'"tokenizer":' not in first.read_bytes():
         return of_pinned(GPT2, find(GPT2, root))
-    return open_tokenizer(root / PLACE / name)
+    return open_tokenizer(root / PLACE / read_meta(first).tokenizer)
+
+
+def _tokenizer(_: Path, folder: Path, root: Path) -> Tokenizer:
+    return tokenizer_of(folder, root)
 
 
 def token_origins(
@@ -295,176 +304,63 @@ def token_origins(
     Yields the trace of the token, then the record, then the raw row; where it leads no further the
     last step says why. Raises as `trace.trace`.
     """
-    yield from _steps(tokenized, partition, trace(tokenized, partition, shard, row, token))
+    place = _token_at(tokenized, partition, shard, row, token)
+    yield from walk(EDGES, Row(TOKENS, tokenized, (partition, *place)))
 
 
 def example_origins(
     tokenized: Path, partition: str, example_id: str, token: int = 0
 ) -> Iterator[contract.Trace]:
     """Trace a token of an example, the first by default; as `token_origins`."""
-    found = trace_example(tokenized, partition, example_id, token)
-    yield from _steps(tokenized, partition, found)
+    place = _token_of(tokenized, partition, example_id, token)
+    yield from walk(EDGES, Row(TOKENS, tokenized, (partition, *place)))
 
 
 def sequence_origins(tokenized: Path, shard: Shard, row: int) -> Iterator[contract.Trace]:
     """Trace each example of a sequence, by its first token there; as `token_origins`."""
-    for found in traces_of_row(tokenized, shard.partition, shard.path, row):
-        yield from _steps(tokenized, shard.partition, found)
+    for values, before, _ in _of_row(tokenized, shard.partition, shard.path, row):
+        yield from walk(EDGES, Row(TOKENS, tokenized, (shard.partition, values, before)))
 
 
 def record_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
-    """Trace a normalised record to its raw row.
-
-    partition: key of the split. record: its number.
-
-    Raises NotTraced where there is no such record.
-    """
-    made = source(folder, partition)
-    _, line = record_at(made.folder, partition, record)
-    yield from notes(_record(made, partition, record, line))
-
-
-def conversation_origins(folder: Path, number: int) -> Iterator[contract.Trace]:
-    """Trace a conversation to its raw row."""
-    import pyarrow.parquet as pq
-
-    made = source(folder)
-    (path,) = reports.shards(folder)
-    left = number
-    with pq.ParquetFile(path) as file:
-        for group in range(file.num_row_groups):
-            if left < (rows := file.metadata.row_group(group).num_rows):
-                (row,) = file.read_row_group(group).slice(left, 1).to_pylist()
-                break
-            left -= rows
-        else:
-            rule = f"has {file.metadata.num_rows:,} conversations, no number {number:,}"
-            raise BadInput(path, f"{rule}: they count from 0")
-    facts = {"file": path.name, "row": number + 1, "synth_id": row["synth_id"]}
-    yield Origin({**facts, "split": row["split"]})
-    drop = str(made.record.partition).rpartition("__")[0]
-    items = [item for item in made.raw_inputs() if item.path == f"drops/chat/{drop}/{row['file']}"]
-    if not items:
-        raise NotTraced(f"{made.title} was made from no {row['file']}: build it again")
-    yield Origin({**made.raw_facts(items[0]), "raw_row": row["row"]})
-
-
-def span_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
-    """Trace the annotations of a record to their lines, the normalised record and the raw row."""
-    corpus, split = partition.split("__")
-    name, wanted = names.spans(corpus, split), names.example_id(corpus, split, record)
-    found = [
-        (line, row["ann_text"])
-        for line, row in enumerate(rows_of(folder / name), 1)
-        if row["example_id"] == wanted
-    ]
-    if not found:
-        raise BadInput(folder / name, f"has no row {wanted}: it has no annotation")
-    for line, text in found:
-        yield Origin({"example_id": wanted, "spans_file": name, "line": line, "annotation": text})
-    yield from notes(_aligned(folder, partition, record))
-
-
-def export_origins(
-    folder: Path, partition: str, example_id: str, token: int
-) -> Iterator[contract.Trace]:
-    """Trace a token of an example of an exported dataset; as `example_origins`."""
-    made = source(folder)
-    yield Origin({"exported": made.title})
-    dataset = made.made_from(TOKENS)
-    yield from example_origins(dataset.folder, partition, example_id, token)
-
-
-def text_origins(folder: Path, shard: int, number: int) -> Iterator[contract.Trace]:
-    """Trace a text of nanochat to its record and its raw row.
-
-    folder: of the exported dataset. shard: number of the file. number: of the text in it, from 0.
-    """
-    import pyarrow.parquet as pq
-
-    files = sorted((folder / "nanochat").glob("shard_*.parquet"))
-    path = folder / "nanochat" / f"shard_{shard:05d}.parquet"
-    counts = [pq.read_metadata(each).num_rows for each in files]
-    if path not in files or not number < counts[files.index(path)]:
-        raise BadInput(path, f"has no text {number:,}: they count from 0, in each file")
-    yield Origin({"file": path.relative_to(folder).as_posix(), "text": number})
-    held = path == files[-1]
-    left = number if held else number + sum(counts[: files.index(path)])
-    made = source(folder)
-    parts = [str(item.partition) for item in made.inputs if item.asset == NORMALIZED]
-    names_of = {key.split("__")[1] for key in parts}
-    split = ("validation" if "validation" in names_of else "test") if held else "train"
-    for partition in (each for each in parts if each.split("__")[1] == split):
-        normalized = made.made_from(NORMALIZED, partition=partition)
-        jsonl = normalized.folder / names.normalized(*partition.split("__"))
-        for at, row in records.records(jsonl):
-            left -= bool(text_of(row))
-            if left < 0:
-                record = Numbers(jsonl).of(at)
-                _, line = record_at(normalized.folder, partition, record)
-                yield from notes(_record(normalized, partition, record, line))
-                return
+    """Trace a normalised record, by its number. Raises NotTraced where there is none."""
+    return walk(EDGES, Row(NORMALIZED, folder, (partition, record)))
 
 
 def alignment_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
-    """Trace a row of an alignment to its line, the normalised record and the raw row.
-
-    partition: key of the split. record: number of the example, from 0.
-
-    Raises BadInput where there is no such row.
-    """
-    corpus, split = partition.split("__")
-    place, name = Place(corpus, split, record), names.alignment(corpus, split)
-    line, _ = aligned_row(folder, place)
-    facts = {"example_id": place.example_id, "alignment_file": name, "alignment_line": line}
-    yield Origin(facts)
-    yield from notes(_aligned(folder, partition, record))
+    """Trace an example of an alignment to its record and raw row. Raises BadInput for none."""
+    return walk(EDGES, Row(ALIGNMENT, folder, (partition, record)))
 
 
-def aligned_row(folder: Path, place: Place) -> tuple[int, align.AlignRow]:
-    """The row of an example in an alignment, and its line, from 1. Raises BadInput for none."""
-    path = folder / names.alignment(place.corpus, place.split)
-    for line, row in enumerate(align.rows(path), 1):
-        if row.example_id == place.example_id:
-            return line, row
-    raise BadInput(path, f"has no row {place.example_id}: it is not in the split, or has no text")
-
-
-def _aligned(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
-    normalized = source(folder, partition).made_from(NORMALIZED)
-    _, line = record_at(normalized.folder, partition, record)
-    yield from _record(normalized, partition, record, line)
-
-
-def _steps(tokenized: Path, partition: str, found: Trace) -> Iterator[contract.Trace]:
-    yield found
-    yield from notes(_further(tokenized, partition, found))
-
-
-def _further(tokenized: Path, partition: str, found: Trace) -> Iterator[contract.Trace]:
+def _token(tokenized: Path, place: tuple[str, Mapping[str, Any], int]) -> Steps:
+    """The edge of a token: its example by the index, its characters in the text, the record."""
+    partition, values, token = place
+    yield (found := _trace(tokenized, values, token))
     shards = source(tokenized, partition)
     normalized = shards.made_from(NORMALIZED, partition=partition)
-    record, line = record_at(normalized.folder, partition, found.record)
-    text = text_of(record)
+    text = text_of(record_at(normalized.folder, partition, found.record)[0])
     if hashlib.sha256(text.encode()).hexdigest() != found.text_sha256:
         raise NotTraced(f"record {found.record} has another text: build {shards.title} again")
     facts: dict[str, object] = {"text_characters": len(text)}
-    tokenizer = tokenizer_of(tokenized, shards.root)
+    # The shards were made by one tokenizer, so it is looked for once a version of them.
+    tokenizer = kept(_tokenizer, shards.record_path, tokenized, shards.root)
     if found.token >= found.num_tokens:
         facts |= {"characters": "none: it is the end of the example"}
     elif tokenizer.no_offsets:
         facts |= {"characters": f"not known: {tokenizer.no_offsets}"}
     else:
-        values = line_of(tokenized, partition, found.example_id)
         ids = tokens_of(tokenized, values)[:-1].astype(np.int32)
         projection = Projection([text], ids, [len(ids)], tokenizer.token_lengths)
         start, end = projection.characters(0, found.token, found.token + 1)
         facts |= {"characters": f"{start}-{end}", "characters_text": repr(text[start:end])}
     yield Origin(facts)
-    yield from _record(normalized, partition, found.record, line)
+    yield Row(NORMALIZED, normalized.folder, (partition, found.record))
 
 
-def _record(normalized: Source, partition: str, record: int, line: int) -> Iterator[contract.Trace]:
+def _record(folder: Path, place: tuple[str, int]) -> Steps:
+    """The edge of a normalised record: its line, and the raw row by the origins."""
+    partition, record = place
+    normalized, (_, line) = source(folder, partition), record_at(folder, partition, record)
     corpus, split = corpus_and_split(partition)
     name = names.normalized(corpus.name, split)
     sha256 = next((each.sha256 for each in normalized.record.outputs if each.path == name), None)
@@ -485,18 +381,135 @@ def _record(normalized: Source, partition: str, record: int, line: int) -> Itera
     yield Origin(facts)
 
 
+def _aligned(folder: Path, place: tuple[str, int]) -> Steps:
+    corpus, split = place[0].split("__")
+    found, name = Place(corpus, split, place[1]), names.alignment(corpus, split)
+    line, _ = aligned_row(folder, found)
+    facts = {"example_id": found.example_id, "alignment_file": name, "alignment_line": line}
+    yield Origin(facts)
+    yield Row(NORMALIZED, source(folder, place[0]).made_from(NORMALIZED).folder, place)
+
+
+def _spans(folder: Path, place: tuple[str, int]) -> Steps:
+    """The edge of a record's annotations: the line of each, and the record."""
+    corpus, split = place[0].split("__")
+    name, wanted = names.spans(corpus, split), names.example_id(corpus, split, place[1])
+    found = [
+        (line, row["ann_text"])
+        for line, row in enumerate(rows_of(folder / name), 1)
+        if row["example_id"] == wanted
+    ]
+    if not found:
+        raise BadInput(folder / name, f"has no row {wanted}: it has no annotation")
+    for line, text in found:
+        yield Origin({"example_id": wanted, "spans_file": name, "line": line, "annotation": text})
+    yield Row(NORMALIZED, source(folder, place[0]).made_from(NORMALIZED).folder, place)
+
+
+def _conversation(folder: Path, number: int) -> Steps:
+    import pyarrow.parquet as pq
+
+    made, (path,) = source(folder), reports.shards(folder)
+    with pq.ParquetFile(path) as file:
+        sizes = [file.metadata.row_group(each).num_rows for each in range(file.num_row_groups)]
+        ends = list(accumulate(sizes))
+        group = bisect_right(ends, number)
+        if group == len(ends):
+            rule = f"has {sum(sizes):,} conversations, no number {number:,}: they count from 0"
+            raise BadInput(path, rule)
+        inside = number - ends[group] + sizes[group]
+        (row,) = file.read_row_group(group).slice(inside, 1).to_pylist()
+    facts = {"file": path.name, "row": number + 1, "synth_id": row["synth_id"]}
+    yield Origin({**facts, "split": row["split"]})
+    drop = str(made.record.partition).rpartition("__")[0]
+    item = made.raw_input(f"drops/chat/{drop}/{row['file']}")
+    yield Origin({**made.raw_facts(item), "raw_row": row["row"]})
+
+
+def _exported(folder: Path, place: tuple[Place, int]) -> Steps:
+    """The edge of a token of an exported example: the token of the dataset."""
+    made, (example, token) = source(folder), place
+    dataset = made.made_from(TOKENS).folder
+    found = _token_of(dataset, example.partition, example.example_id, token)
+    yield Origin({"exported": made.title})
+    yield Row(TOKENS, dataset, (example.partition, *found))
+
+
+def _text(folder: Path, place: tuple[int, int]) -> Steps:
+    """The edge of a text of nanochat, by the number of its file and its own there: its record."""
+    import pyarrow.parquet as pq
+
+    shard, number = place
+    files = sorted((folder / "nanochat").glob("shard_*.parquet"))
+    path = folder / "nanochat" / f"shard_{shard:05d}.parquet"
+    counts = [pq.read_metadata(each).num_rows for each in files]
+    if path not in files or not number < counts[files.index(path)]:
+        raise BadInput(path, f"has no text {number:,}: they count from 0, in each file")
+    yield Origin({"file": path.relative_to(folder).as_posix(), "text": number})
+    held = path == files[-1]
+    left = number if held else number + sum(counts[: files.index(path)])
+    made = source(folder)
+    parts = [str(item.partition) for item in made.inputs if item.asset == NORMALIZED]
+    names_of = {key.split("__")[1] for key in parts}
+    split = ("validation" if "validation" in names_of else "test") if held else "train"
+    for partition in (each for each in parts if each.split("__")[1] == split):
+        normalized = made.made_from(NORMALIZED, partition=partition)
+        jsonl = normalized.folder / names.normalized(*partition.split("__"))
+        for at, row in records.records(jsonl):
+            left -= bool(text_of(row))
+            if left < 0:
+                yield Row(NORMALIZED, normalized.folder, (partition, Numbers(jsonl).of(at)))
+                return
+
+
+TALKS: Final = "chat/conversations"
+NANOCHAT: Final = f"{EXPORTS}/nanochat"
+EDGES: Final[Mapping[str, Edge]] = {
+    NORMALIZED: _record,
+    TOKENS: _token,
+    ALIGNMENT: _aligned,
+    SPANS: _spans,
+    EXPORTS: _exported,
+    NANOCHAT: _text,
+    TALKS: _conversation,
+}
+"""From a row to the rows that it was made from, by asset. Shards are as datasets of tokens."""
+
+
+def aligned_row(folder: Path, place: Place) -> tuple[int, align.AlignRow]:
+    """The row of an example in an alignment, and its line, from 1. Raises BadInput for none."""
+    path = folder / names.alignment(place.corpus, place.split)
+    for line, row in enumerate(align.rows(path), 1):
+        if row.example_id == place.example_id:
+            return line, row
+    raise BadInput(path, f"has no row {place.example_id}: it is not in the split, or has no text")
+
+
 def record_at(folder: Path, partition: str, record: int) -> tuple[dict[str, Any], int]:
     """A record of a normalised file by its number, and its line, from 1."""
     corpus, split = corpus_and_split(partition)
     path = folder / names.normalized(corpus.name, split)
     if not path.is_file():
         raise BadInput(path, "is not there: build reasoning/normalized")
+    begins, lines = kept(_lines_of, path)
     at = Numbers(path).place(record)
+    if at is None or not 0 <= at < len(begins):
+        raise NotTraced(f"{path} has no record {record}{' any more' if at is None else ''}")
     with path.open("rb") as file:
-        lines = ((row, line) for row, line in enumerate(file, 1) if not line.isspace())
-        for row, line in islice(lines, *((0, 0) if at is None else (at, None))):
-            return records.parse(line, path, row), row
-    raise NotTraced(f"{path} has no record {record}{' any more' if at is None else ''}")
+        file.seek(begins[at])
+        return records.parse(file.readline(), path, lines[at]), lines[at]
+
+
+def _lines_of(path: Path) -> tuple[array[int], array[int]]:
+    """Where the lines of a file that are not blank begin, and their numbers, from 1."""
+    begins, numbers, begin = array("q"), array("q"), 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.isspace():
+                begins.append(begin)
+                numbers.append(number)
+            begin += len(line)
+    return begins, numbers
 
 
 def chosen(request: Request, published: Collection[str]) -> Place:
@@ -541,16 +554,16 @@ def traced(asset: str, request: Request) -> Iterable[contract.Trace]:
         number of a text in the file that `shard` names.
     """
     folder, token, place = request.path, request.options.get("token") or 0, parsed(request.sample)
-    if asset == "chat/conversations":
-        return conversation_origins(folder, request.number)
+    if asset == TALKS:
+        return walk(EDGES, Row(asset, folder, request.number))
     if asset == EXPORTS:
         if place is None:
-            return text_origins(folder, _shard(request, "file"), request.number)
-        return export_origins(folder, place.partition, place.example_id, token)
+            return walk(EDGES, Row(NANOCHAT, folder, (_shard(request, "file"), request.number)))
+        return walk(EDGES, Row(asset, folder, (place, token)))
     keys = splits_in(folder, FILES[asset])
     if asset not in (SHARDS, TOKENS):
         place = chosen(request, keys)
-        return _OF_RECORDS[asset](folder, place.partition, place.record)
+        return walk(EDGES, Row(asset, folder, (place.partition, place.record)))
     if place is None:
         number, partition = _shard(request, "shard"), "__".join(split_of(request, keys))
         return token_origins(folder, partition, number, request.number, token)
@@ -563,10 +576,3 @@ def _shard(request: Request, what: str) -> int:
     if not (shard.isascii() and shard.isdigit() and len(shard) < 10):
         raise Misuse(f"--shard {shard}: must be the number of a {what}")
     return int(shard)
-
-
-_OF_RECORDS: Final = {
-    NORMALIZED: record_origins,
-    ALIGNMENT: alignment_origins,
-    SPANS: span_origins,
-}

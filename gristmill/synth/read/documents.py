@@ -20,7 +20,7 @@ from gristmill.reading.folder import Opening
 from gristmill.reading.reader import Reader, located
 from gristmill.synth.format import megatron
 from gristmill.synth.format.megatron import Index, MappedValues
-from gristmill.synth.read.origins import document_origins, own_document_origins
+from gristmill.synth.read.origins import document_origins
 from gristmill.synth.read.shard_files import HARMONY_WORDS, ShardFiles
 
 if TYPE_CHECKING:
@@ -115,9 +115,8 @@ class SynthKDDocuments:
     def origin(self, number: int) -> Iterator[Trace]:
         """The row of Harmony, or of the conversations, and the raw row of a document."""
         folder, shard, document = self._named(number)
-        if (folder / RECORD).is_file():
-            return own_document_origins(folder, self.split, document)
-        return document_origins(folder, shard, self.split, document)
+        own = (folder / RECORD).is_file()
+        return document_origins(folder, None if own else shard, self.split, document)
 
     def _named(self, number: int) -> tuple[Path, str, int]:
         """The folder of a document, the name of its shard, and its number there."""
@@ -254,7 +253,7 @@ class DistilledRows(Reader[_Held]):
     def origin(self, number: int) -> Iterator[Trace]:
         """The row of Harmony, or of the conversations, and the raw row of a row."""
         folder, row = self._place(number)
-        return own_document_origins(folder, self.split, row)
+        return document_origins(folder, None, self.split, row)
 
     def _place(self, number: int) -> tuple[Path, int]:
         place = int(np.searchsorted(self.cuts, number, "right")) - 1

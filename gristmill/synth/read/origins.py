@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +12,16 @@ from gristmill import contract
 from gristmill.contract import BadInput
 from gristmill.families import Request
 from gristmill.provenance.record import Input
-from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, inputs_of, notes, source
+from gristmill.provenance.trace_inputs import (
+    Edge,
+    NotTraced,
+    Origin,
+    Row,
+    Source,
+    Steps,
+    source,
+    walk,
+)
 from gristmill.synth import raw
 from gristmill.synth.format import parquet
 from gristmill.synth.format.trace import trace
@@ -62,34 +70,22 @@ def by_ids(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
     return None
 
 
-def by_counting(
-    files: Iterable[Path], wanted: Wanted, by_footers: bool = True
-) -> tuple[int, int] | None:
+def by_counting(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
     """Return the same by counting the raw rows that have all texts; None where there are too few.
 
-    by_footers: whether row groups that have all texts by their footer are counted unread (default).
+    A footer can be wrong about its column, so every row group up to the row is read.
     """
     left = wanted.row
     for number, file in enumerate(files):
         first = 0
         with parquet.opened(file, raw.TEXTS) as shard:
             for group in range(shard.num_row_groups):
-                rows = shard.metadata.row_group(group).num_rows
-                if by_footers and has_all_texts(shard, group):
-                    if left < rows:
-                        return number, first + left
-                    left -= rows
-                else:
-                    for inside in _kept(file, shard, group):
-                        if left == 0:
-                            return number, first + inside
-                        left -= 1
-                first += rows
+                for inside in _kept(file, shard, group):
+                    if left == 0:
+                        return number, first + inside
+                    left -= 1
+                first += shard.metadata.row_group(group).num_rows
     return None
-
-
-by_reading: Final = partial(by_counting, by_footers=False)
-"""Counts by reading every row group up to the row."""
 
 
 def one_row(
@@ -200,7 +196,7 @@ def _kept(file: Path, shard: pq.ParquetFile, group: int) -> Iterator[int]:
 
 
 HARMONY: Final = "synth/harmony"
-_TALKS: Final = "chat/conversations"
+TALKS: Final = "chat/conversations"
 _SHARD: Final = "synth_harmony_shard_{}.parquet"
 _IMPORTED: Final = "synth_harmony_shard_"
 _NEIGHBOURS: Final = 8
@@ -208,15 +204,13 @@ _TRACED: Final = ("messages_json", "synth_id")
 
 
 def document_origins(
-    folder: Path, shard: str, split: str, document: int
+    folder: Path, shard: str | None, split: str, document: int
 ) -> Iterator[contract.Trace]:
-    """Trace a document of a Megatron dataset to its raw row.
+    """Trace a document of a dataset to its raw row. shard: None where the folder is its own.
 
     Yields the document's trace, then the raw row. Raises as `trace.trace`.
     """
-    found = trace(folder, shard, split, document)
-    yield found
-    yield from notes(_document(folder, shard, found.row - 1, found.synth_id))
+    return walk(EDGES, Row(DOCUMENTS, folder, (shard, split, document)))
 
 
 def row_origins(folder: Path, shard: str, row: int) -> Iterator[contract.Trace]:
@@ -224,32 +218,55 @@ def row_origins(folder: Path, shard: str, row: int) -> Iterator[contract.Trace]:
 
     Raises BadInput where there is no such shard or row.
     """
+    return walk(EDGES, Row(HARMONY, folder, (shard, row, None)))
+
+
+def _document(folder: Path, place: tuple[str | None, str, int]) -> Steps:
+    """The edge of a document: the row of Harmony or of conversations. Its shard may be its own."""
+    shard, split, document = place
+    own = source(folder) if shard is None else None
+    number = shard if own is None else str(own.record.partition).rpartition("__")[2]
+    yield (found := trace(folder, str(number), split, document))
+    made = own or source(folder, shard)
+    if any(item.asset == TALKS for item in made.inputs):
+        yield Row(TALKS, made.made_from(TALKS).folder, found.row)
+    else:
+        row = (str(made.record.partition), found.row - 1, found.synth_id)
+        yield Row(HARMONY, made.made_from(HARMONY).folder, row)
+
+
+def _row(folder: Path, place: tuple[str, int, str | None]) -> Steps:
+    """The edge of a row of Harmony: the raw row. Its id is that of a document, if it is given."""
+    shard, row, synth_id = place
     file = folder / _SHARD.format(shard)
     if not file.is_file():
         raise BadInput(file, f"there is no shard {shard}")
     row_of = _harmony_row(file, row)
-    facts: dict[str, object] = {"input": file.name, "row": row + 1}
-    if "synth_id" in row_of:
-        facts["synth_id"] = row_of["synth_id"]
-    yield Origin(facts)
-    yield from notes(_harmony(folder, shard, row, row_of))
+    if synth_id is None:
+        own = {name: value for name, value in row_of.items() if name == ID}
+        yield Origin({"input": file.name, "row": row + 1, **own})
+    harmony = source(folder, shard)
+    if synth_id not in (None, str(row_of.get("synth_id"))):
+        rule = f"row {row + 1} of {harmony.title} is not {synth_id}"
+        raise NotTraced(f"{rule}: build the shard again")
+    yield _raw(harmony, row, row_of)
 
 
-def _document(
-    folder: Path, partition: str | None, row: int, synth_id: str
-) -> Iterator[contract.Trace]:
-    made = source(folder, partition)
-    harmony, shard = made.made_from(HARMONY), made.record.partition
-    row_of = _harmony_row(harmony.folder / _SHARD.format(shard), row)
-    if str(row_of.get("synth_id")) != synth_id:
-        raise NotTraced(
-            f"row {row + 1} of {harmony.title} is not {synth_id}: build the shard again"
-        )
-    yield from _raw(harmony, row, row_of)
+def _talk(folder: Path, row: int) -> Steps:
+    """The edge of a row of conversations, from 1: the raw row."""
+    talks = source(folder)
+    (path,) = folder.glob("shard_*.parquet")
+    with parquet.opened(path, []) as file:
+        group, inside = _group_of(path, file, row - 1)
+        values = one_row(path, file, group, inside, ["file", "row"])
+    drop = str(talks.record.partition).rpartition("__")[0]
+    item = talks.raw_input(f"drops/chat/{drop}/{values['file']}")
+    yield Origin({**talks.raw_facts(item), "raw_row": values["row"]})
 
 
-def _harmony(folder: Path, shard: str, row: int, row_of: dict[str, Any]) -> Iterator[Origin]:
-    yield from _raw(source(folder, shard), row, row_of)
+DOCUMENTS: Final = "a document"
+EDGES: Final[Mapping[str, Edge]] = {DOCUMENTS: _document, HARMONY: _row, TALKS: _talk}
+"""From a row to the rows that it was made from."""
 
 
 def _harmony_row(file: Path, row: int) -> dict[str, Any]:
@@ -282,20 +299,17 @@ def _group_of(file: Path, shard: pq.ParquetFile, row: int) -> tuple[int, int]:
     raise BadInput(file, f"has {shard.metadata.num_rows} rows, no row {row}; rows count from 0")
 
 
-def _raw(harmony: Source, row: int, row_of: dict[str, Any]) -> Iterator[Origin]:
+def _raw(harmony: Source, row: int, row_of: dict[str, Any]) -> Origin:
     """The raw row of a Harmony row: by footers and ids, else by counting the rows that are kept."""
     items = harmony.raw_inputs()
     if any(Path(str(item.path)).name.startswith(_IMPORTED) for item in items):
-        yield _place(harmony, items[0], row, list(_TRACED))
-        return
+        return _place(harmony, items[0], row, list(_TRACED))
     wanted = _wanted(harmony.folder / _SHARD.format(harmony.record.partition), row)
-    # A footer can be wrong about its column: the last search reads every text.
-    for search in (by_ids, by_counting, by_reading):
+    for search in (by_ids, by_counting):
         # A file is compared with its record when it is asked for.
         found = search(map(harmony.raw_file, items), wanted)
         if found is not None and _is_same(harmony.raw_file(items[found[0]]), found[1], row_of):
-            yield _place(harmony, items[found[0]], found[1], list(raw.TEXTS))
-            return
+            return _place(harmony, items[found[0]], found[1], list(raw.TEXTS))
     raise NotTraced(f"no raw row of {harmony.title} has the texts of row {row + 1}: build it again")
 
 
@@ -318,64 +332,22 @@ def _place(harmony: Source, item: Input, row: int, columns: list[str]) -> Origin
         for leaf in range(metadata.num_columns):
             column = metadata.column(leaf)
             if column.path_in_schema in columns:
-                begin = _begin(column)
+                pages = (column.dictionary_page_offset, column.data_page_offset)
+                begin = min(offset for offset in pages if offset)
                 facts[f"raw_bytes_of_{column.path_in_schema}"] = (
                     f"{begin}-{begin + column.total_compressed_size}"
                 )
     return Origin(facts)
 
 
-def _begin(column: pq.ColumnChunkMetaData) -> int:
-    offsets = [column.dictionary_page_offset, column.data_page_offset]
-    return int(min(offset for offset in offsets if offset))
+def traced(asset: str, request: Request) -> Iterator[contract.Trace]:
+    """Where a row of a Harmony shard came from, or a document of a dataset.
 
-
-def shard_and_split(request: Request) -> tuple[str, str]:
-    """The shard and the split that a person asks for: 00 and train where nothing is given."""
-    return request.options.get("shard") or "00", request.options.get("split") or "train"
-
-
-def of_row(request: Request) -> Iterator[contract.Trace]:
-    """Trace the row of a Harmony shard that a person asks for."""
-    shard, _ = shard_and_split(request)
-    return row_origins(request.path, shard, request.number)
-
-
-def of_document(request: Request) -> Iterator[contract.Trace]:
-    """Trace the document of a Megatron dataset that a person asks for."""
-    return document_origins(request.path, *shard_and_split(request), request.number)
-
-
-def of_own_document(request: Request) -> Iterator[contract.Trace]:
-    """Trace a document of an artifact with a folder of its own to its row and the raw row."""
-    _, split = shard_and_split(request)
-    return own_document_origins(request.path, split, request.number)
-
-
-def own_document_origins(folder: Path, split: str, document: int) -> Iterator[contract.Trace]:
-    """Trace a document of an artifact with a folder of its own; as `document_origins`."""
-    made = source(folder)
-    number = str(made.record.partition).rpartition("__")[2]
-    found = trace(folder, number, split, document)
-    yield found
-    is_chat = any(item.asset == _TALKS for item in made.inputs)
-    harmony = _document(folder, None, found.row - 1, found.synth_id)
-    yield from notes(_chat_row(made, found.row) if is_chat else harmony)
-
-
-def _chat_row(made: Source, row: int) -> Iterator[Origin]:
-    talks = made.made_from(_TALKS)
-    (path,) = talks.folder.glob("shard_*.parquet")
-    with parquet.opened(path, []) as file:
-        group, inside = _group_of(path, file, row - 1)
-        values = one_row(path, file, group, inside, ["file", "row"])
-    place = f"drops/chat/{str(talks.record.partition).rpartition('__')[0]}/{values['file']}"
-    items = [item for item in talks.raw_inputs() if item.path == place]
-    if not items:
-        raise NotTraced(f"{talks.title} was made from no {values['file']}: build it again")
-    yield Origin({**talks.raw_facts(items[0]), "raw_row": values["row"]})
-
-
-def of_manifest(request: Request) -> Iterator[contract.Trace]:
-    """Yield what a manifest was made from."""
-    return inputs_of(request.path, "manifest", request.sample)
+    asset: `synth/harmony`, `synth/kd_shards`, or another one whose folder is its own.
+    request: of shard 00 and the split train, where its options name none.
+    """
+    shard, split = request.options.get("shard") or "00", request.options.get("split") or "train"
+    if asset == HARMONY:
+        return row_origins(request.path, shard, request.number)
+    number = shard if asset == "synth/kd_shards" else None
+    return document_origins(request.path, number, split, request.number)

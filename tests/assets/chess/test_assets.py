@@ -22,7 +22,7 @@ from gristmill.chess import GameSpliceDataset
 from gristmill.chess.builds import has_subset
 from gristmill.chess.format import folders
 from gristmill.chess.raw.drops import available
-from gristmill.chess.read.trace import subset_origins
+from gristmill.chess.read.trace import traced
 from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
 from gristmill.data_root.states import FILE
@@ -410,12 +410,12 @@ def test_a_subset_is_built_where_it_is_asked_for_and_traced_to_the_drop(build, l
         ]
         folder = lake.root / f"chess/subset/elite_2024-01_subset_{ending}"
         assert provenance.verify(lake.root) == []
-        first, *_, last = subset_origins(Request(folder, "29", {}))
+        first, *_, last = traced("chess/subset", Request(folder, "29", {}))
         assert first.facts()["row"] == "29 of train"
         assert last.facts()["raw_file"] == "drops/chess/x_2024-01.pgn"
         assert "val: row 2 of 3" in map(str, show(Request(folder, "2", {"split": "val"})))
         with pytest.raises(BadInput, match="has 30 rows, no row 30"):
-            list(subset_origins(Request(folder, "30", {})))
+            list(traced("chess/subset", Request(folder, "30", {})))
     assert metadata(build("2024-01", assets=[subset]), subset)["status"] == "unchanged"
 
 

@@ -19,7 +19,7 @@ from commands.graph import register
 from gristmill import provenance
 from gristmill.chess import GameSpliceDataset
 from gristmill.chess.raw.drops import available
-from gristmill.chess.read.trace import cache_origins, game_origins, pgn_origins
+from gristmill.chess.read.trace import traced
 from gristmill.chess.samples import make_games, write_month
 from gristmill.families import Request
 from resources import Lake
@@ -129,27 +129,31 @@ def test_games_are_traced_to_their_file_of_the_drop(build, lake, instance):
     assert build("mine").success
     valid = lake.root / "chess/validated/mine"
     last = len(rows(lake, "chess/validated/mine/valid_games.jsonl")) - 1
-    *_, raw = game_origins(Request(valid, str(last), {}))
+    *_, raw = traced("chess/game_dataset", Request(valid, str(last), {}))
     facts = raw.facts()
     assert facts["raw_file"] == "drops/chess/mine/old/latin.pgn.gz"
     begin, end = map(int, str(facts["raw_unpacked_bytes"]).split("-"))
     packed = gzip.decompress((drop / "old/latin.pgn.gz").read_bytes())
     # The name has a letter that is one byte in the drop, and two in the artifact.
     assert begin == 0 and packed[begin:end] == packed
-    *_, raw = game_origins(Request(valid, "0", {}))
+    *_, raw = traced("chess/game_dataset", Request(valid, "0", {}))
     facts = raw.facts()
-    begin, end = map(int, str(facts["raw_file_bytes"]).split("-"))
+    begin, end = map(int, str(facts["raw_bytes"]).split("-"))
     assert facts["raw_file"] == "drops/chess/mine/com.pgn"
     assert (drop / "com.pgn").read_bytes()[begin:end].strip() == CHESS_COM.strip().encode()
     files = [
         origin.facts()["raw_file"]
-        for origin in pgn_origins(Request(lake.root / "chess/raw/collections/mine", "0", {}))
+        for origin in traced(
+            "chess/elite_pgn", Request(lake.root / "chess/raw/collections/mine", "0", {})
+        )
         if "raw_file" in origin.facts()
     ]
     assert files == [
         f"drops/chess/mine/{name}" for name in ("com.pgn", "games.pgn.bz2", "old/latin.pgn.gz")
     ]
-    *_, raw = cache_origins(Request(lake.root / MINE / "runtime_splice_cache", "0", {}))
+    *_, raw = traced(
+        "chess/splice_cache", Request(lake.root / MINE / "runtime_splice_cache", "0", {})
+    )
     assert str(raw.facts()["raw_file"]).startswith("drops/chess/mine/")
 
 

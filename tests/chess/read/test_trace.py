@@ -18,7 +18,7 @@ from gristmill.chess.config import ArchiveConfig, ValidateConfig
 from gristmill.chess.format.folders import Sidecar, pgn_name
 from gristmill.chess.raw.download import take_drop
 from gristmill.chess.read.trace import Trace as GameTrace
-from gristmill.chess.read.trace import cache_origins, find, game_origins, splice_origins, traces
+from gristmill.chess.read.trace import find, places, traced
 from gristmill.contract import BadInput, Trace
 from gristmill.families import Request
 from gristmill.provenance import Input, Record
@@ -72,18 +72,24 @@ def test_a_game_is_traced_by_number_and_by_id(dataset: Path, valid: Path) -> Non
     def row(path: Path) -> object:
         return json.loads(path.read_text().splitlines()[2])
 
-    [found] = traces(dataset, "2", "val")
-    assert found.row == row(dataset / "val.jsonl")
-    game_id = found.row["game_id"]
-    assert game_id in [trace.row["game_id"] for trace in traces(dataset, game_id, None)]
-    assert traces(dataset, "2", None)[0].row == row(dataset / "train.jsonl")
-    assert traces(valid, "2", None)[0].row == row(valid / "valid_games.jsonl")
+    [found] = places(dataset, "2", "val")
+    assert trace(dataset, *found).row == row(dataset / "val.jsonl")
+    game_id = trace(dataset, *found).row["game_id"]
+    again = places(dataset, game_id, None)
+    assert found in again and {trace(dataset, *each).row["game_id"] for each in again} == {game_id}
+    assert places(dataset, "2", None) == [(2, "train")]
+    assert places(valid, "2", None) == [(2, None)]
+    assert trace(valid, 2).row == row(valid / "valid_games.jsonl")
     with pytest.raises(BadInput, match="there is no game"):
-        traces(dataset, game_id, "test")
+        places(dataset, game_id, "test")
 
 
 MONTHS = ["2024-01", "2024-02"]
 """Of a zip, and of a PGN that is not packed."""
+
+
+def _steps(asset: str, path: Path, which: object, split: str | None = None) -> list[Trace]:
+    return list(traced(f"chess/{asset}", Request(path, str(which), {"split": split})))
 
 
 def _game(root: Path, steps: Sequence[Trace]) -> tuple[dict[str, Any], bytes]:
@@ -96,9 +102,9 @@ def _game(root: Path, steps: Sequence[Trace]) -> tuple[dict[str, Any], bytes]:
     if "raw_member" in drop:
         with zipfile.ZipFile(raw) as archive:
             unpacked = archive.read(str(drop["raw_member"]))
-        place = drop["raw_member_bytes"]
+        place = drop["raw_unpacked_bytes"]
     else:
-        unpacked, place = raw.read_bytes(), drop["raw_file_bytes"]
+        unpacked, place = raw.read_bytes(), drop["raw_bytes"]
     assert place == f"{begin}-{end}"
     assert unpacked[begin:end] == published
     return row.row, published
@@ -118,14 +124,9 @@ def test_a_valid_game_is_the_bytes_that_its_trace_names(
     sample_root: SampleRoot, month: str, which: str
 ) -> None:
     data = sample_root.data
-    _is_game_of(
-        *_game(data, list(game_origins(Request(data / f"chess/validated/elite_{month}", which))))
-    )
     split = "val" if which == "7" else "train"
-    steps = list(
-        game_origins(Request(data / f"chess/dataset/elite_{month}_game", which, {"split": split}))
-    )
-    _is_game_of(*_game(data, steps))
+    for place, side in ((f"validated/elite_{month}", None), (f"dataset/elite_{month}_game", split)):
+        _is_game_of(*_game(data, _steps("game_dataset", data / "chess" / place, which, side)))
 
 
 @pytest.mark.parametrize("month", MONTHS)
@@ -134,9 +135,7 @@ def test_a_sample_of_the_cache_is_a_move_of_the_game_that_its_trace_names(
     sample_root: SampleRoot, month: str, split: str, sample: int
 ) -> None:
     dataset = sample_root.data / f"chess/dataset/elite_{month}_game"
-    steps = list(
-        cache_origins(Request(dataset / "runtime_splice_cache", str(sample), {"split": split}))
-    )
+    steps = _steps("splice_cache", dataset / "runtime_splice_cache", sample, split)
     row, data = _game(sample_root.data, steps)
     _is_game_of(row, data)
     read = GameSpliceDataset(dataset, split)[sample]
@@ -151,7 +150,7 @@ def test_a_legacy_splice_is_a_move_of_the_game_that_its_trace_names(
     sample_root: SampleRoot, month: str, split: str, sample: int
 ) -> None:
     folder = sample_root.data / f"chess/dataset/elite_{month}_cap8"
-    steps = list(splice_origins(Request(folder, str(sample), {"split": split})))
+    steps = _steps("splice_dataset", folder, sample, split)
     row, data = _game(sample_root.data, steps)
     _is_game_of(row, data)
     line = json.loads((folder / f"{split}.jsonl").read_bytes().splitlines()[sample])
@@ -162,17 +161,17 @@ def test_a_legacy_splice_is_a_move_of_the_game_that_its_trace_names(
 
 
 def test_samples_that_do_not_exist_are_refused(sample_root: SampleRoot) -> None:
-    dataset = sample_root.data / "chess/dataset"
-    with pytest.raises(BadInput, match="no sample 10000000"):
-        list(
-            cache_origins(Request(dataset / "elite_2024-01_game/runtime_splice_cache", str(10**7)))
-        )
-    with pytest.raises(BadInput, match="no sample 10000000"):
-        list(splice_origins(Request(dataset / "elite_2024-01_cap8", str(10**7))))
-    lines = (dataset / "elite_2024-01_cap8/train.jsonl").read_bytes().count(b"\n")
-    assert list(splice_origins(Request(dataset / "elite_2024-01_cap8", str(lines - 1))))
-    with pytest.raises(BadInput, match=f"no sample {lines}"):
-        list(splice_origins(Request(dataset / "elite_2024-01_cap8", str(lines))))
+    cache = sample_root.data / "chess/dataset/elite_2024-01_game/runtime_splice_cache"
+    splices = sample_root.data / "chess/dataset/elite_2024-01_cap8"
+    lines = (splices / "train.jsonl").read_bytes().count(b"\n")
+    assert _steps("splice_dataset", splices, lines - 1)
+    for asset, folder, sample in (
+        ("splice_cache", cache, 10**7),
+        ("splice_dataset", splices, 10**7),
+        ("splice_dataset", splices, lines),
+    ):
+        with pytest.raises(BadInput, match=f"no sample {sample}"):
+            _steps(asset, folder, sample)
 
 
 def test_all_games_with_the_id_and_moves_of_a_splice_are_found(
@@ -193,11 +192,7 @@ def test_a_splice_of_other_moves_is_not_traced(sample_root: SampleRoot, tmp_path
     games = data / "chess/validated/elite_2024-01/valid_games.jsonl"
     games.write_bytes(games.read_bytes().replace(b'"moves": ["', b'"moves": ["x'))
     with pytest.raises(NotTraced, match="with the moves of this sample"):
-        list(
-            splice_origins(
-                Request(data / "chess/dataset/elite_2024-01_cap8", "3", {"split": "train"})
-            )
-        )
+        _steps("splice_dataset", data / "chess/dataset/elite_2024-01_cap8", 3)
 
 
 @pytest.mark.skipif(not (REAL_DATA / "chess").is_dir(), reason="no real data")
@@ -234,4 +229,4 @@ def test_a_real_game_is_the_bytes_that_its_trace_names(tmp_path: Path) -> None:
     assert games.counts["valid_games"] > 1000
     for which in ("0", "333", str(int(games.counts["valid_games"]) - 1)):
         folder = tmp_path / "chess/validated/elite_2024-01"
-        _is_game_of(*_game(tmp_path, list(game_origins(Request(folder, which)))))
+        _is_game_of(*_game(tmp_path, _steps("game_dataset", folder, which)))

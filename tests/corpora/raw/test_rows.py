@@ -192,7 +192,7 @@ def test_lines_may_end_in_cr_alone(tmp_path, first):
     path, text = tmp_path / "x.jsonl", first + b"\r".join([json.dumps(A).encode()] * 3) + b"\r"
     begin = len(first) if first == b"\r" else 0
     assert rows_found(path, text) == [(number + begin, A) for number in (1, 2, 3)]
-    at = row_bytes(path, GSM8K, 2 + begin)["raw_row_bytes"]
+    at = row_bytes(path, GSM8K, 2 + begin)["raw_bytes"]
     begin, end = map(int, str(at).split("-"))
     assert json.loads(text[begin:end]) == A
 
@@ -396,7 +396,7 @@ def _bytes(path: Path, row: int, corpus: str = "gsm8k") -> bytes:
     octets = path.read_bytes()
     if path.suffix == ".gz":
         octets = gzip.decompress(octets)
-    assert name == ("raw_row_bytes_unpacked" if path.suffix == ".gz" else "raw_row_bytes")
+    assert name == ("raw_unpacked_bytes" if path.suffix == ".gz" else "raw_bytes")
     begin, end = map(int, str(value).split("-"))
     return octets[begin:end]
 
@@ -515,7 +515,7 @@ def test_a_link_is_read_under_its_own_name(tmp_path):
     (tmp_path / "store").mkdir()
     (tmp_path / "store/blob").write_bytes(gzip.compress(LINES))
     (tmp_path / "x.jsonl.gz").symlink_to(tmp_path / "store/blob")
-    assert row_bytes(tmp_path / "x.jsonl.gz", GSM8K, 3) == {"raw_row_bytes_unpacked": "35-65"}
+    assert row_bytes(tmp_path / "x.jsonl.gz", GSM8K, 3) == {"raw_unpacked_bytes": "35-65"}
 
 
 def _text(path: Path, octets: bytes, limits: Limits = LIMITS) -> bytes:

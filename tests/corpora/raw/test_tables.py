@@ -121,7 +121,7 @@ def test_a_cell_that_may_hold_rows_is_named_until_the_recipe_says_what_quotes_ar
     assert isinstance(whole, dict) and "\n" in whole["q"]
     found = [row for _, row in rows(path, _own(quotes=False))]
     assert isinstance(found[0], dict) and found[0]["q"] == '"one' and len(found) > 1
-    last = row_bytes(path, _own(quotes=False), len(found))["raw_row_bytes"]
+    last = row_bytes(path, _own(quotes=False), len(found))["raw_bytes"]
     begin, end = map(int, str(last).split("-"))
     assert path.read_bytes()[begin:end].startswith((b'two"', b'three"'))
 
@@ -174,6 +174,6 @@ def test_a_csv_without_names_of_columns_has_those_of_its_rule(tmp_path):
     one, two, three = rows(path, corpus)
     assert (one, three) == ((1, {"q": "Why,\nthen?", "a": "1"}), (3, {"q": "How?", "a": "2"}))
     assert isinstance(two[1], Unfit) and two[1].rule.endswith("`headerless` names 2")
-    assert row_bytes(path, corpus, 3) == {"raw_row_bytes": "17-23"}
+    assert row_bytes(path, corpus, 3) == {"raw_bytes": "17-23"}
     path.write_text("q,a\nHow?,2\n")  # the names are there
     assert list(rows(path, corpus)) == [(1, {"q": "How?", "a": "2"})]

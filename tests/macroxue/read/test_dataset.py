@@ -333,7 +333,7 @@ def test_rows_of_a_batch_are_the_lines_that_their_origins_name(
     for row, number in enumerate(batch["number"].tolist()):
         *_, last = data.source(train).origin(number)
         facts = last.facts()
-        begin, end = map(int, str(facts["raw_line_bytes"]).split()[0].split("-"))
+        begin, end = map(int, str(facts["raw_unpacked_bytes"]).split("-"))
         text = gzip.decompress((sample_root.data / str(facts["raw_steps"])).read_bytes())
         line = json.loads(text[begin:end])
         assert line["board"] == batch["ranks"][row].tolist()

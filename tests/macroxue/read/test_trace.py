@@ -13,9 +13,9 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError, Trace
 from gristmill.families import Request
-from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig, merge, pack, value_sidecar
+from gristmill.macroxue import MergeConfig, PackConfig, merge, pack
 from gristmill.macroxue.read.dataset import StepDataset
-from gristmill.macroxue.read.trace import of_value, run_origins, step_line, trace
+from gristmill.macroxue.read.trace import step_line, trace, traced
 from gristmill.provenance.trace_inputs import NotTraced
 from tests.macroxue.games import play, write_pack
 from tests.macroxue.lines import step, write_run
@@ -78,21 +78,8 @@ def test_a_member_without_trace_gives_only_its_own_run(packs: Path) -> None:
 def test_a_run_that_is_not_there_is_refused(packs: Path, run: int) -> None:
     with pytest.raises(GristmillError, match=rf"trace\.jsonl has no run {run}: it traces 2 runs"):
         trace(packs / "a", run)
-
-
-def test_a_folder_without_trace_is_refused_by_its_kind(packs: Path) -> None:
-    value_sidecar(packs / "a", packs / "values", ValueConfig())
-    foreign = write_pack(packs / "c", [play(1, 5)])
-    np.save(foreign / "steps.npy", np.zeros(2, [("exps", "u1", (16,))]))
-    (packs / "b" / "trace.jsonl").unlink()
-    for name, reason in (
-        ("drops", "is not a pack or pool"),
-        ("values", "is a value sidecar"),
-        ("b", "as packs of other programs"),
-        ("c", "as packs of other programs"),
-    ):
-        with pytest.raises(GristmillError, match=reason):
-            trace(packs / name, 0)
+    with pytest.raises(GristmillError, match=r"has no trace\.jsonl: trace a pack or pool"):
+        trace(packs / "drops", run)
 
 
 def change_line(folder: Path, number: int, **changes: Any) -> None:
@@ -153,7 +140,7 @@ def _line(root: Path, steps: list[Trace]) -> dict[str, Any]:
     """The JSON object at the place that the last step names, once by line, once by bytes."""
     facts = steps[-1].facts()
     text = gzip.decompress((root / str(facts["raw_steps"])).read_bytes())
-    begin, end = map(int, str(facts["raw_line_bytes"]).split()[0].split("-"))
+    begin, end = map(int, str(facts["raw_unpacked_bytes"]).split("-"))
     line = text[begin:end]
     assert line == text.splitlines(keepends=True)[int(str(facts["raw_line"])) - 1]
     found: dict[str, Any] = json.loads(line)
@@ -171,8 +158,12 @@ def _is_line_of(pack: StepDataset, row: int, line: dict[str, Any]) -> None:
     assert line.get("valuation_type", name) == name
 
 
+def _run(pack: Path, run: int, step: int) -> list[Trace]:
+    return list(traced("macroxue/pack", Request(pack, str(run), {"step": step})))
+
+
 def _values(data: Path, row: int) -> list[Trace]:
-    return list(of_value(Request(data / "macroxue/values/sample_d6", str(row))))
+    return list(traced("macroxue/values", Request(data / "macroxue/values/sample_d6", str(row))))
 
 
 @pytest.mark.parametrize("folder", ["packs/sample_d6", "packs/sample_d7", "pools/samples"])
@@ -182,7 +173,7 @@ def test_a_step_of_a_run_is_the_line_that_its_trace_names(
     pack = StepDataset(sample_root.data / "macroxue" / folder)
     for run in (pack.run_table[0], pack.run_table[-1]):
         for at in (0, 7, run.steps - 1):
-            steps = list(run_origins(pack.pack, run.id, at))
+            steps = _run(pack.pack, run.id, at)
             _is_line_of(pack, pack.row_of(run.id, at), _line(sample_root.data, steps))
 
 
@@ -199,7 +190,7 @@ def test_a_row_that_does_not_exist_is_refused(sample_root: SampleRoot) -> None:
     with pytest.raises(GristmillError):
         _values(sample_root.data, 10**7)
     with pytest.raises(GristmillError, match="has no step 9999999"):
-        list(run_origins(sample_root.data / "macroxue/packs/sample_d6", 0, 9_999_999))
+        _run(sample_root.data / "macroxue/packs/sample_d6", 0, 9_999_999)
 
 
 def test_values_of_a_pack_that_was_built_again_are_not_traced(
@@ -216,13 +207,15 @@ def test_values_of_a_pack_that_was_built_again_are_not_traced(
 
 def test_steps_are_not_looked_for_in_other_bytes(sample_root: SampleRoot, tmp_path: Path) -> None:
     data = sample_root.copy(tmp_path).data
-    found = list(run_origins(data / "macroxue/packs/sample_d6", 2, 0))[-1].facts()
+    found = _run(data / "macroxue/packs/sample_d6", 2, 0)[-1].facts()
     path = data / str(found["raw_steps"])
     octets = bytearray(path.read_bytes())
     octets[-1] ^= 1
     path.write_bytes(octets)
-    (last,) = list(run_origins(data / "macroxue/packs/sample_d6", 2, 0))[1:]
-    assert "has other bytes than the run was read from" in str(last.facts()["not_traced"])
+    (last,) = _run(data / "macroxue/packs/sample_d6", 2, 0)[1:]
+    assert "has other bytes than when macroxue/pack sample_d6 was built" in str(
+        last.facts()["not_traced"]
+    )
 
 
 def test_blank_lines_have_no_row(tmp_path: Path) -> None:

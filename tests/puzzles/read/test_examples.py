@@ -145,7 +145,7 @@ def test_examples_of_a_batch_lead_to_their_raw_rows(sample_root: SampleRoot) -> 
     for row, number in enumerate(batch["number"].tolist()):
         (trace,) = source.origin(number)
         facts = trace.facts()
-        begin, end = map(int, str(facts["raw_row_bytes"]).split("-"))
+        begin, end = map(int, str(facts["raw_bytes"]).split("-"))
         raw = (sample_root.data / str(facts["raw_file"])).read_bytes()[begin:end].decode()
         ((_, question, answer, *_),) = csv.reader([raw])
         given = sum(cell in "123456789" for cell in question)
@@ -197,14 +197,12 @@ def test_an_example_leads_to_its_file_and_augmentation(tmp_path: Path) -> None:
 def test_the_row_of_a_source_has_the_word_of_its_kind(
     tmp_path: Path, kind: str, row: int, place: str
 ) -> None:
-    assert trace(write(tmp_path / "d", SMALL[kind]()), row).place == place
+    assert trace(write(tmp_path / "d", SMALL[kind]()), row).facts()["place"] == place
 
 
 def test_a_generated_example_says_so(tmp_path: Path) -> None:
     facts = trace(write(tmp_path / "d", SMALL["domino"]()), 0).facts()
-    assert facts["source"] == "generated"
-    assert "sha256" not in facts
-    assert "parameters" not in facts
+    assert facts["source"] == "generated" and "sha256" not in facts
 
 
 def test_a_dataset_without_a_trace_says_so(tmp_path: Path) -> None:
@@ -231,9 +229,6 @@ def test_a_kind_says_the_parameters_that_it_has(
     tmp_path: Path, kind: str, row: int, said: dict[str, str]
 ) -> None:
     assert parameters(*_read(tmp_path, kind, row)) == said
-
-
-def test_colours_that_stay_are_said(tmp_path: Path) -> None:
     sources, found = _read(tmp_path, "arc", 2)
     found = replace(found, name="1a2b3c4d_t0_0123456789")
     assert parameters(sources, found)["colours"] == "as they are"
@@ -303,15 +298,14 @@ def test_an_example_knows_its_puzzle(tmp_path: Path, row: int, puzzle: int, name
     assert (found.source_row, found.draw) == (row % 2, 3 * puzzle)
 
 
-def test_the_group_of_a_later_puzzle_is_found(tmp_path: Path) -> None:
+def test_the_group_of_a_later_puzzle_is_found_and_a_generated_example_has_no_file(
+    tmp_path: Path,
+) -> None:
     small = replace(SMALL["maze"](), puzzles=(1, 1))
     found = example(Dataset(write(tmp_path / "d", small)), "train", "all", 1)
     assert (found.puzzle, found.group) == (1, 1)
     assert np.array_equal(found.first, small.inputs[1])
-
-
-def test_a_generated_example_has_no_file(tmp_path: Path) -> None:
-    found = example(Dataset(write(tmp_path / "d", other())), "train", "all", 1)
+    found = example(Dataset(write(tmp_path / "e", other())), "train", "all", 1)
     assert (found.file, found.source_row, found.draw) == (None, 1, 0)
 
 
@@ -334,19 +328,14 @@ def test_what_is_not_there_is_said(
     assert rule in str(caught.value)
 
 
-def test_an_identifier_without_a_name_is_said(tmp_path: Path) -> None:
-    folder = write(tmp_path / "d", arc())
+def test_what_names_nothing_is_said(tmp_path: Path) -> None:
+    for file in (1, -2):
+        folder = write(tmp_path / str(file), replace(arc(), origins=[(file, 0, 0)] * 4))
+        with pytest.raises(BadInput, match=f"names file {file} of 1 in trace/sources.json"):
+            example(Dataset(folder), "train", "all", 2)
     (folder / names.IDENTIFIERS).write_text(json.dumps(["<blank>"]))
     with pytest.raises(BadInput, match="has 1 names, none for identifier 1"):
         example(Dataset(folder), "train", "all", 0)
-
-
-@pytest.mark.parametrize("file", [1, -2])
-def test_an_origin_without_a_file_is_said(tmp_path: Path, file: int) -> None:
-    small = arc()
-    folder = write(tmp_path / "d", replace(small, origins=[(file, 0, 0)] * 4))
-    with pytest.raises(BadInput, match=f"names file {file} of 1 in trace/sources.json"):
-        example(Dataset(folder), "train", "all", 2)
 
 
 @pytest.mark.parametrize("field", ["puzzle_indices", "group_indices"])

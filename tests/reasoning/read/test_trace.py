@@ -21,10 +21,10 @@ from gristmill.reasoning.format.shards import EOS, metas
 from gristmill.reasoning.read import exported
 from gristmill.reasoning.read.trace import (
     example_origins,
+    record_at,
     record_origins,
     token_origins,
     trace,
-    trace_example,
     traces_of_row,
 )
 from gristmill.reasoning.render.text import text_of
@@ -50,6 +50,10 @@ def expected_record(record: int) -> tuple[str, int]:
     half = (len(RECORDS) + 1) // 2
     number, row = (0, record) if record < half else (1, record - half)
     return f"train-0000{number}-of-00002.jsonl", row + 1
+
+
+def trace_example(*place: Any) -> Any:
+    return next(iter(example_origins(*place)))
 
 
 def normalized(root: Path) -> list[dict[str, Any]]:
@@ -184,20 +188,31 @@ def test_a_token_and_its_example_have_the_same_steps(root: Path) -> None:
     assert [step.facts() for step in by_token] == [step.facts() for step in by_example]
 
 
-def test_a_record_leads_to_its_raw_row(root: Path) -> None:
-    first, second = record_origins(root / names.NORMALIZED, PARTITION, 30)
-    assert (first.facts()["line"], second.facts()["raw_row"]) == (31, expected_record(30)[1])
+def test_a_record_leads_to_its_raw_row_and_its_bytes(root: Path) -> None:
+    for record in range(31):
+        first, raw = (
+            step.facts() for step in record_origins(root / names.NORMALIZED, PARTITION, record)
+        )
+        row = expected_record(record)[1]
+        assert (first["line"], raw["raw_row"]) == (record + 1, row)
+        begin, end = map(int, str(raw["raw_bytes"]).split("-"))
+        octets = (root / str(raw["raw_file"])).read_bytes()
+        assert octets[begin:end] == octets.splitlines()[row - 1]
     with pytest.raises(NotTraced, match="has no record 31"):
         list(record_origins(root / names.NORMALIZED, PARTITION, 31))
 
 
-def test_a_record_leads_to_the_bytes_of_its_raw_line(root: Path) -> None:
-    for record in range(31):
-        _, raw = record_origins(root / names.NORMALIZED, PARTITION, record)
-        facts = raw.facts()
-        begin, end = map(int, str(facts["raw_row_bytes"]).split("-"))
-        octets = (root / str(facts["raw_file"])).read_bytes()
-        assert octets[begin:end] == octets.splitlines()[expected_record(record)[1] - 1]
+def test_places_of_lines_are_those_of_the_file_as_it_is(root: Path, tmp_path: Path) -> None:
+    """They are kept while a file does not change, so that a sequence costs one pass."""
+    path = tmp_path / names.normalized("gsm8k", "train")
+    path.parent.mkdir(parents=True)
+    lines = (root / names.NORMALIZED / path.relative_to(tmp_path)).read_bytes().splitlines(True)
+    for first, blank in ((lines[0], 0), (b'{"question": "another"}\n', 0), (b" \r\n\n", 2)):
+        path.write_bytes(b"".join([first, *lines[1:]]))
+        record, line = record_at(tmp_path, PARTITION, 7 - bool(blank))
+        assert (record, line) == (json.loads(lines[7]), 8 + bool(blank))
+    with pytest.raises(NotTraced, match="has no record -1"):
+        record_at(tmp_path, PARTITION, -1)
 
 
 def test_a_changed_raw_file_is_named(root: Path) -> None:
@@ -230,23 +245,19 @@ def test_a_token_that_is_not_there_is_refused(
         trace(root / names.TOKENIZED, PARTITION, shard, row, token)
 
 
-@pytest.mark.parametrize("example", ["gsm8k_train_000005", "gsm8k_test_000001", "x"])
-def test_an_example_that_is_not_there_is_refused(root: Path, example: str) -> None:
-    with pytest.raises(BadInput, match="has no example"):
-        trace_example(root / names.TOKENIZED, PARTITION, example)
-
-
-def test_a_token_behind_an_example_is_refused(root: Path) -> None:
-    tokenized = root / names.TOKENIZED
-    count = trace_example(tokenized, PARTITION, "gsm8k_train_000000").num_tokens
-    for token in (-1, count + 1):
-        with pytest.raises(BadInput, match="tokens with its end"):
-            trace_example(tokenized, PARTITION, "gsm8k_train_000000", token)
-
-
-def test_a_split_without_an_index_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="build the shards of this split"):
-        trace_example(tmp_path, PARTITION, "gsm8k_train_000000")
+def test_an_example_and_its_token_that_are_not_there_are_refused(
+    root: Path, tmp_path: Path
+) -> None:
+    tokenized, first = root / names.TOKENIZED, "gsm8k_train_000000"
+    count = trace_example(tokenized, PARTITION, first).num_tokens
+    for folder, example, token, rule in (
+        *((tokenized, f"gsm8k_{each}", 0, "has no example") for each in ("train_000005", "test_1")),
+        (tokenized, "x", 0, "has no example"),
+        *((tokenized, first, each, "tokens with its end") for each in (-1, count + 1)),
+        (tmp_path, first, 0, "build the shards of this split"),
+    ):
+        with pytest.raises(BadInput, match=rule):
+            trace_example(folder, PARTITION, example, token)
 
 
 def dataset(root: Path, ranks: int) -> Path:

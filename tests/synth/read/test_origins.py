@@ -29,12 +29,11 @@ from gristmill.synth.read.origins import (
     Wanted,
     by_counting,
     by_ids,
-    by_reading,
     document_origins,
     has_all_texts,
-    of_row,
     one_row,
     row_origins,
+    traced,
 )
 from tests.paths import REAL_DATA
 from tests.sample_root import SampleRoot
@@ -188,11 +187,12 @@ def test_rows_and_shards_that_do_not_exist_are_refused(root: Path) -> None:
 
 def test_a_person_who_names_no_shard_asks_for_the_first_one(root: Path) -> None:
     folder = root / "synth_harmony"
-    named, unnamed = (of_row(Request(folder, "5", {"shard": shard})) for shard in ("00", None))
     wanted = [step.facts() for step in row_origins(folder, "00", 5)]
-    assert [step.facts() for step in named] == [step.facts() for step in unnamed] == wanted
+    for shard in ("00", None):
+        found = traced("synth/harmony", Request(folder, "5", {"shard": shard}))
+        assert [step.facts() for step in found] == wanted
     with pytest.raises(BadInput, match="there is no shard 03"):
-        list(of_row(Request(folder, "5", {"shard": "03"})))
+        list(traced("synth/harmony", Request(folder, "5", {"shard": "03"})))
 
 
 @pytest.mark.skipif(not (REAL_DATA / "synth").is_dir(), reason="no real data")
@@ -271,7 +271,7 @@ def _check_all(files: list[list[Row]], tmp_path: Path, unknown: Sequence[int] = 
     paths = [_write(tmp_path / f"{n}.parquet", rows) for n, rows in enumerate(files)]
     for row, place in enumerate(_kept(files)):
         wanted = _wanted(files, row)
-        assert by_counting(paths, wanted) == by_reading(paths, wanted) == place
+        assert by_counting(paths, wanted) == place
         assert by_ids(paths, wanted) == (None if row in unknown else place), row
     past = Wanted(len(_kept(files)), [], None, [])
     assert by_counting(paths, past) is None
@@ -335,17 +335,9 @@ def test_only_the_row_group_of_the_row_is_read(
         expected = [(f"{number}.parquet", at // 4, ("synth_id",))]
         assert read_groups in (expected, [])
     read_groups.clear()
-    by_counting(paths, _wanted(files, len(kept) - 1))
-    assert len(read_groups) == 3 * 50
-
-
-def test_nothing_is_read_where_no_text_is_missing(
-    tmp_path: Path, read_groups: list[tuple[str, int, tuple[str, ...]]]
-) -> None:
-    files = [_rows_of_raw_row(name, 40, {}) for name in "ab"]
-    paths = [_write(tmp_path / f"{n}.parquet", rows) for n, rows in enumerate(files)]
-    assert by_ids(paths, _wanted(files, 57)) == (1, 17)
-    assert read_groups == []
+    full = [_rows_of_raw_row(name, 40, {}) for name in "ab"]
+    paths = [_write(tmp_path / f"{n}.parquet", rows) for n, rows in enumerate(full)]
+    assert (by_ids(paths, _wanted(full, 57)), read_groups) == ((1, 17), [])
 
 
 def test_a_footer_that_counts_too_few_nulls_leads_to_no_wrong_id(

@@ -23,7 +23,7 @@ from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.synth.raw import TEXTS
 from gristmill.synth.read import distill
-from gristmill.synth.read.origins import of_own_document
+from gristmill.synth.read.origins import traced
 from gristmill.synth.read.shard_files import HARMONY, Own, ShardFiles, contradiction
 from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.encode import encoding
@@ -107,7 +107,7 @@ def test_a_drop_is_published_and_each_document_leads_back_to_its_row(root):
     assert (record.partition, record.config["eod"]) == ("mine__01", 199_999)
     assert {Path(str(item.path)).name for item in record.outputs} >= {"trace_01.parquet"}
     found = [
-        list(of_own_document(Request(folder, str(at), {"split": split, "shard": None})))
+        list(traced("chat/kd_shards", Request(folder, str(at), {"split": split, "shard": None})))
         for split in ("train", "valid")
         for at in range(int(record.counts[f"{split}_rows"]))
     ]
@@ -131,7 +131,7 @@ def test_rows_of_a_distill_dataset_lead_back_to_those_of_the_drop(root, template
         for number in range(int(counts[f"{split}_rows"])):
             row = distill.row(folder, split, number)
             request = Request(folder, str(number), {"split": split, "shard": None})
-            document, raw = of_own_document(request)
+            document, raw = traced("chat/kd_shards", request)
             assert row["id"] == f"mine:{document.facts()['synth_id']}"
             assert row["id"] == f"mine:id{int(str(raw.facts()['raw_row'])) - 1}"
             words = encoding(root.root / "tokenizer" / O200K.relative)
@@ -254,7 +254,7 @@ def test_a_shard_by_the_recipe_of_synth_is_made_from_its_files_and_leads_back_to
         for number in range(int(counts[f"{split}_rows"])):
             folder = root.root / "megatron/chat/own__01"
             request = Request(folder, str(number), {"split": split, "shard": None})
-            document, raw = (origin.facts() for origin in of_own_document(request))
+            document, raw = (origin.facts() for origin in traced("chat/kd_shards", request))
             names = ("synth_id", "language", "exercise")
             found.append((raw["raw_file"], raw["raw_row"], [document[name] for name in names]))
     expected = [
