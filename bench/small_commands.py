@@ -17,7 +17,7 @@ _BOUNDS = {
     ("--help",): 0.5,
     ("ls",): 0.9,
     ("doctor",): 0.8,
-    ("materialize", "--all"): 5.2,
+    ("materialize", "--all"): 1.0,
     ("materialize", *_DOMINO): 4.4,
 }
 
