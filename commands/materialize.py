@@ -19,7 +19,7 @@ from commands import checkout, instance
 from commands import outcomes as table
 from commands.checkout import NO_WAIT, SET, CheckoutCommand, say
 from commands.outcomes import Outcome
-from gristmill.run import standing
+from gristmill import standing
 
 _INDEX: Final = "history/runs/index.db"
 """What the instance says of partitions, checks and ends of runs is in this database."""

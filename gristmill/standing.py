@@ -27,22 +27,29 @@ from gristmill.untrusted.files import CLOCK_TICK_NS
 
 ANSWERS: Final = "answers"
 """Name of a folder of kept answers; no answer depends on those."""
-_CODE: Final = Path(__file__).parents[1]
+_CODE: Final = Path(__file__).parent
+_NOT_THERE: Final = (errno.ENOENT,)
+_MOST: Final = 2_000_000
+"""Files of a stamp; one that links lead to counts as `_OUTSIDE`."""
+_OUTSIDE: Final = 20
 _LIBRARY: Final = "-packages"
 # Below `.gristmill`: what no answer depends on, and processes write at any time.
-_PASSED_OVER: Final = ("locks", "browse", "inventory.lock", "verdicts.db", ANSWERS)
+_PASSED_OVER: Final = ("locks", "browse", "inventory.lock", "verdicts.db-shm", ANSWERS)
 _VARIABLES: Final = ("GRISTMILL_", "DAGSTER_", "PYTHONPATH", "TIKTOKEN_", "O200K_")
 
 
 def stamp(root: Path, others: object, files: Iterable[Path] = ()) -> str | None:
-    """Returns a stamp of all that an answer depends on; None where the clock runs behind a file's.
+    """Returns a stamp of all that an answer depends on.
+
+    None where the clock runs behind that of a file, or where there are too many files.
 
     root: the data root. others: what else it depends on, by its repr.
     files: more files and folders; one need not be there.
 
     What changes after the call changes the next stamp.
     """
-    packages = [(path, Path(path).stat().st_mtime_ns) for path in sys.path if _LIBRARY in path]
+    libraries = (path for path in sys.path if _LIBRARY in path and os.path.isdir(path))
+    packages = [(path, os.stat(path).st_mtime_ns) for path in libraries]
     variables = [item for item in sorted(os.environ.items()) if item[0].startswith(_VARIABLES)]
     days = f"{datetime.now(UTC):%x} {datetime.now().astimezone():%x}"
     hashed, newest = sha256(), 0
@@ -88,7 +95,7 @@ def _files(place: str) -> Iterator[tuple[Any, ...]]:
     The last number is the time of the inode; 0 for a folder, whose entries are there themselves.
     """
     start = os.path.realpath(place)
-    waiting, seen = [start], {start}
+    waiting, seen, room = [start], {start}, _MOST
     yield start, *_numbers(start)
     for folder in waiting:
         try:
@@ -97,11 +104,17 @@ def _files(place: str) -> Iterator[tuple[Any, ...]]:
         except OSError as error:
             yield folder, error.errno
             continue
+        # A link may lead to the whole disk.
+        room -= len(found) if f"{folder}/".startswith(f"{start}/") else len(found) * _OUTSIDE
+        if room < 0:
+            yield folder, sys.maxsize
+            return
         passed_over = _PASSED_OVER if folder.endswith(f"/{WORK}") else ("__pycache__",)
         for entry in found:
-            if entry.name.startswith(passed_over):
+            numbers = _numbers(entry)
+            if entry.name.startswith(passed_over) or numbers == _NOT_THERE:
                 continue
-            yield entry.path, *_numbers(entry)
+            yield entry.path, *numbers
             target = entry.path
             if entry.is_symlink():
                 target = os.path.realpath(entry)
@@ -121,5 +134,5 @@ def _numbers(place: str | os.DirEntry[str]) -> tuple[int, ...]:
         return found.st_mode, found.st_ino, 0
     if os.fspath(place).endswith("-wal"):
         # A reader of SQLite makes this file where it is not there, and gives it to its owner.
-        return (found.st_size, found.st_mtime_ns) if found.st_size else (errno.ENOENT,)
+        return (found.st_size, found.st_mtime_ns) if found.st_size else _NOT_THERE
     return found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gristmill import standing
 from gristmill.layout import WORK
-from gristmill.run import standing
 
 
 @pytest.fixture
@@ -46,6 +46,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "new folder": lambda root: (root / "drops/two").mkdir(),
     "file gone": lambda root: (root / "drops/one/a").unlink(),
     "rights": lambda root: (root / "drops/one").chmod(0o500),
+    "verdicts": lambda root: (root / WORK / "verdicts.db-wal").write_bytes(b"x"),
     "work left": lambda root: (root / WORK / "slots/one").mkdir(),
     "target of a link": lambda root: _damage(root.parent / "other/b"),
     "below the target of a link": lambda root: (root.parent / "other/deep/new").touch(),
@@ -55,7 +56,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 NO_CHANGES: dict[str, Callable[[Path], object]] = {
     "reading": lambda root: (root / "drops/one/a").read_bytes(),
     "lock": lambda root: (root / WORK / "locks/two").touch(),
-    "verdicts": lambda root: (root / WORK / "verdicts.db-wal").touch(),
+    "readers of SQLite": lambda root: (root / WORK / "verdicts.db-wal").touch(),
     "compiled": lambda root: (root / "__pycache__").mkdir(),
     "answer": lambda root: (root / WORK / standing.ANSWERS).mkdir(),
 }
@@ -114,6 +115,15 @@ def test_what_changes_within_a_tick_of_the_clock_changes_the_stamp(
     assert slept == [0.015]
     monkeypatch.setattr(time, "time_ns", lambda: now - 1)  # the clock of another machine
     assert standing.stamp(root, "question") is None
+
+
+def test_no_stamp_stands_for_a_whole_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "_CODE", root)
+    assert standing.stamp(root, "question") is not None
+    for room, outside in ((9, 1), (9, 20)):
+        monkeypatch.setattr(standing, "_MOST", room)
+        monkeypatch.setattr(standing, "_OUTSIDE", outside)
+        assert standing.stamp(root, "question") is None
 
 
 def test_a_note_gives_its_answer_for_its_stamp_alone(tmp_path: Path) -> None:
