@@ -48,8 +48,8 @@ def stamp(root: Path, others: object, files: Iterable[Path] = ()) -> str | None:
 
     What changes after the call changes the next stamp.
     """
-    libraries = (path for path in sys.path if _LIBRARY in path and os.path.isdir(path))
-    packages = [(path, os.stat(path).st_mtime_ns) for path in libraries]
+    libraries = [Path(path) for path in sys.path if _LIBRARY in path]
+    packages = [(path, path.stat().st_mtime_ns) for path in libraries if path.is_dir()]
     variables = [item for item in sorted(os.environ.items()) if item[0].startswith(_VARIABLES)]
     days = f"{datetime.now(UTC):%x} {datetime.now().astimezone():%x}"
     hashed, newest = sha256(), 0
