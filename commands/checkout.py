@@ -9,17 +9,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import dagster as dg
 import yaml
 from click.core import ParameterSource
 from rich.console import Console
 from rich.markup import escape
 
-from assets import choices, worker
-from commands import dagster_private
 from commands import instance as instance_files
 from commands.instance import CONFIG, HISTORIES, STATE
 from gristmill.contract import BadInput, GristmillError
@@ -27,8 +24,12 @@ from gristmill.layout import refuse_missing_root
 from gristmill.printable import is_utf8, plain, printable
 from gristmill.run import interrupts, locks
 from gristmill.run.progress import Progress
-from resources.lake import CHECKOUT, Lake
 
+# To import Dagster takes longer than a command where nothing is to be done.
+if TYPE_CHECKING:
+    import dagster as dg
+
+CHECKOUT = Path(__file__).resolve().parent.parent
 DATA = "GRISTMILL_DATA"
 NO_WAIT = "Stop where another process builds the same partition; else wait for it."
 """Help of the option `--no-wait`."""
@@ -43,6 +44,7 @@ _OF_SETTINGS = ("yaml", "dagster_shared")
 _LOCK = "opening.lock"
 _PLACES = (*HISTORIES, "local_artifact_storage", "compute_logs")
 _GIVEN = f"{__name__}.data_root"
+_INTERRUPTED = "DagsterExecutionInterruptedError"
 # By name, since the extra may not be installed.
 _LOST = {("psycopg2", "OperationalError"), ("dagster_postgres", "DagsterPostgresException")}
 # What the libraries of Dagster's storages say of a history that was begun by two at once, or whose
@@ -57,6 +59,8 @@ def settings_of(asset: str, words: Sequence[str]) -> dict[str, Any]:
 
     Raises click.UsageError for a field that the asset does not have, or a value that it refuses.
     """
+    from assets import choices
+
     try:
         return choices.given_values(asset, words)
     except BadInput as error:
@@ -100,33 +104,44 @@ class CheckoutCommand(click.Command):
         ctx.obj = Path.cwd()
         os.chdir(CHECKOUT)
         if self._needs_data_root:
-            refuse_missing_root(Lake().root)
+            refuse_missing_root(root_of_call())
         try:
             with interrupts.watched():
                 return super().invoke(ctx)
-        except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-            click.echo(f"interrupted; {self._interrupted}", err=True)
-            raise SystemExit(interrupts.STATUS) from None
-        except Exception as error:
-            if reason := _lost_database(error):
-                raise click.ClickException(
-                    f"the database server of the instance does not answer: {reason}. What was "
-                    "published stands. When the server is back, call `gristmill prune`, then this "
-                    "command again"
-                ) from error
-            if reason := _said_of_history(error, _UNWRITABLE):
-                raise click.ClickException(
-                    f"the history of the instance cannot be written: {reason}. What was published "
-                    f"stands. Make room and let this user write in {_history_places()}, or set "
-                    "DAGSTER_HOME to a folder of your own"
-                ) from error
-            if reason := _said_of_history(error, _BREAKS):
-                raise click.ClickException(
-                    f"the history of the instance is broken: {reason}. What was published stands. "
-                    f"End what uses the instance, remove {_history_places()}, and call "
-                    "`gristmill adopt --all`, then this command again"
-                ) from error
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) or type(error).__name__ == _INTERRUPTED:
+                click.echo(f"interrupted; {self._interrupted}", err=True)
+                raise SystemExit(interrupts.STATUS) from None
+            if isinstance(error, Exception):
+                _explain(error)
             raise
+
+
+def _explain(error: Exception) -> None:
+    """Raise what says in words what is wrong with the history of the instance."""
+    if reason := _lost_database(error):
+        raise click.ClickException(
+            f"the database server of the instance does not answer: {reason}. What was "
+            "published stands. When the server is back, call `gristmill prune`, then this "
+            "command again"
+        ) from error
+    if reason := _said_of_history(error, _UNWRITABLE):
+        raise click.ClickException(
+            f"the history of the instance cannot be written: {reason}. What was published "
+            f"stands. Make room and let this user write in {_history_places()}, or set "
+            "DAGSTER_HOME to a folder of your own"
+        ) from error
+    if reason := _said_of_history(error, _BREAKS):
+        raise click.ClickException(
+            f"the history of the instance is broken: {reason}. What was published stands. "
+            f"End what uses the instance, remove {_history_places()}, and call "
+            "`gristmill adopt --all`, then this command again"
+        ) from error
+
+
+def root_of_call() -> Path:
+    """Returns the data root of this call, as `resources.Lake` has it."""
+    return Path(os.environ.get(DATA) or CHECKOUT / "data").absolute()
 
 
 def _use_data_root(context: click.Context, _: click.Parameter, data_root: Path | None) -> None:
@@ -198,6 +213,11 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
     Raises GristmillError for a DAGSTER_HOME that is none, a `dagster.yaml` that Dagster does not
     take, and a checkout that cannot be written.
     """
+    import dagster as dg
+
+    from assets import worker
+    from commands import dagster_private
+
     home = instance_files.dagster_home()
     worker.tune_databases()
     dagster_private.keep_engines()
@@ -228,6 +248,8 @@ def _settings_named(file: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        import dagster as dg
+
         # Text that is no YAML or no mapping, a class that is not there, a wrong field.
         said = list(getattr(error, "errors", ())) or [error]
         known = isinstance(error, dg.DagsterInvalidConfigError | UnicodeDecodeError)

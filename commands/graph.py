@@ -77,6 +77,7 @@ class Graph:
         self._lake = lake
         self._seen: dict[Callable[[Lake], Collection[str]], frozenset[str]] = {}
         self._known: dict[dg.PartitionsDefinition[str], Sequence[str]] = {}
+        self.is_whole = True  # no family failed to say what is there
         self._defs = definitions.build_defs()
         self._graph = self._defs.resolve_asset_graph()
 
@@ -207,7 +208,7 @@ class Graph:
             except Exception as error:  # noqa: BLE001  the other families are still built
                 reason, trace = explained(error)
                 log.error("%s: %s", asset.to_user_string(), trace or reason)
-                self._seen[of_family] = frozenset()
+                self._seen[of_family], self.is_whole = frozenset(), False
         return self._seen[of_family]
 
     def materialize(

@@ -62,24 +62,24 @@ def note_opened(checkout: Path, home: Path | None) -> None:
             note.write_text(digest)
 
 
-def answers(checkout: Path, home: Path | None) -> bool:
-    """Whether an instance in SQLite opens, as a note of it and its databases say.
+def history_that_opens(checkout: Path, home: Path | None) -> Path | None:
+    """Returns the folder of a history in SQLite that opens, as a note of it and its databases say.
 
     checkout: the checkout, whose instance it is without a home.
     home: as `dagster_home` returns it.
 
-    False says nothing: Dagster has to open it to know.
+    None says nothing: Dagster has to open it to know.
     """
     config = (home or checkout) / CONFIG
     try:
         if (state_folder(checkout, home) / _NOTE).read_text() != _digest(config):
-            return False
+            return None
         folder = _history(yaml.safe_load(config.read_bytes()), checkout, config.parent)
-        return folder is not None and all(
-            _is_whole(folder / name, query) for name, query in _ASKED.items()
-        )
+        if folder is None or not all(_is_whole(folder / name, sql) for name, sql in _ASKED.items()):
+            return None
+        return folder
     except (OSError, ValueError, yaml.YAMLError, sqlite3.Error):
-        return False
+        return None
 
 
 def _history(settings: Any, checkout: Path, home: Path) -> Path | None:

@@ -7,20 +7,21 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import dagster as dg
 from rich.text import Text
 
-from assets.checking.evaluations import FALLING_SHORT
-from assets.family import ON_DISK
-from assets.publishing import STATUS as NOT_PUSHED
 from commands.checkout import console, say, shown_lines
 from commands.checkout import shown as shown_text
-from commands.dagster_private import Result
 from gristmill.markdown import unescaped
 from gristmill.printable import unbroken
 from gristmill.run import amounts
+
+# What shows outcomes needs no Dagster.
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from commands.dagster_private import Result
 
 BUILDS: Final = "builds"
 """Status of what a run is about to build."""
@@ -174,6 +175,8 @@ Key = TypeVar("Key", str, "str | None")
 
 def outcomes_of(asset: str, keys: Sequence[str | None], result: Result) -> list[Outcome]:
     """Returns the outcome of each partition of a run: [None] for an asset without partitions."""
+    from assets.publishing import STATUS as NOT_PUSHED
+
     published = _published(result)
     reports = _reports(result)
     reason_of_run, error_of_run = _failure(result)
@@ -252,6 +255,10 @@ def _failure(result: Result) -> tuple[str, str]:
 
 def _failed_checks(asset: str, partition: str, result: Result) -> str:
     """What the checks of the run found in a partition; empty if nothing, or only warnings."""
+    import dagster as dg
+
+    from assets.family import ON_DISK
+
     failed = {
         check.check_name: f"check {check.check_name}: "
         + unescaped(unbroken(check.description or ""))
@@ -275,6 +282,10 @@ def named_in(check: dg.AssetCheckEvaluation, keys: Collection[Key]) -> set[Key]:
 
     A table in its metadata with a column `partition` names them; without one it is about all.
     """
+    import dagster as dg
+
+    from assets.checking.evaluations import FALLING_SHORT
+
     for value in check.metadata.values():
         if isinstance(value, dg.TableMetadataValue) and value.schema.columns[0].name == "partition":
             named = {row.data["partition"] for row in value.records}

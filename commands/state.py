@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from commands.instance import answers, dagster_home
+from commands.instance import dagster_home, history_that_opens
 from gristmill.contract import GristmillError
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[1]
@@ -26,7 +26,7 @@ def instance_state() -> dict[str, str | None]:
     The instance is that of DAGSTER_HOME, else that of the current folder.
     """
     with suppress(GristmillError):
-        if answers(_CHECKOUT, dagster_home()):
+        if history_that_opens(_CHECKOUT, dagster_home()):
             return {"storage": "SqliteRunStorage", "refusal": None}
     from commands.checkout import open_instance
 

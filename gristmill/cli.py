@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from gristmill import families
+from gristmill import families, standing
 from gristmill.contract import GristmillError, in_words, is_of_machine
+from gristmill.layout import INVENTORY, WORK
 from gristmill.printable import command, is_utf8, plain, printable
 from gristmill.run import interrupts
 from gristmill.settings.fields import nearest
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from gristmill.contract import Violation
     from gristmill.provenance.find_artifacts import Artifact
+    from gristmill.provenance.list_artifacts import Listed
 
 ENTRY_POINTS: Final = "gristmill.commands"
 
@@ -295,6 +297,14 @@ def ls(root: Path, asset: str | None, as_json: bool, drop: str | None) -> None:
     that nothing is built from follow, each with its state and the reason.
     --account lists the columns of a drop instead: read, facts, ignored, not read.
     """
+    question = ("ls", str(root), asset, as_json)
+    # Of a folder in a data root not all is known that its artifacts depend on.
+    is_root = drop is None and (root / WORK / INVENTORY).is_dir()
+    stamp = standing.stamp(root.absolute(), question) if is_root else None
+    note = standing.note_of(root / WORK, question)
+    if stamp is not None and (text := standing.kept(note, stamp)) is not None:
+        click.echo(text)
+        return
     from gristmill.data_root.states import DropStates, account_of, comparer
     from gristmill.provenance import list_artifacts
 
@@ -306,15 +316,25 @@ def ls(root: Path, asset: str | None, as_json: bool, drop: str | None) -> None:
     listed = list_artifacts.list_artifacts(root, asset, states, comparer())
     if asset is not None and all(item.asset != asset for item in listed):
         _refuse_unknown_asset(asset)
-    if as_json:
-        click.echo(list_artifacts.as_json(listed))
-        return
+    shown = [list_artifacts.as_json(listed)] if as_json else list(_table(root, asset, listed))
+    idle = list(drops.idle()) if asset is None and not as_json else []
+    for each in idle:
+        line = f"drops/{each.key}: {each.state}: {' '.join(each.reason.split())}"
+        shown.append(printable(line))
+    click.echo("\n".join(shown))
+    # A drop may come to another state while no file changes.
+    is_current = not idle and all(item.state == list_artifacts.CURRENT for item in listed)
+    if stamp is not None and is_current and stamp == standing.stamp(root.absolute(), question):
+        standing.keep(note, stamp, "\n".join(shown))
+
+
+def _table(root: Path, asset: str | None, listed: Sequence[Listed]) -> Iterator[str]:
+    """The table of artifacts for a terminal, or a line that says that there are none."""
+    from gristmill.provenance import list_artifacts
+
     if not listed:
-        click.echo(f"{root}: no artifact{f' of {asset}' if asset else ''} with a record")
-    for line in list_artifacts.lines(listed) if listed else ():
-        click.echo(printable(line))
-    for idle in drops.idle() if asset is None else ():
-        click.echo(printable(f"drops/{idle.key}: {idle.state}: {' '.join(idle.reason.split())}"))
+        yield f"{root}: no artifact{f' of {asset}' if asset else ''} with a record"
+    yield from map(printable, list_artifacts.lines(listed) if listed else ())
 
 
 def _refuse_unknown_asset(asset: str) -> None:

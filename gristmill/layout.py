@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
+from typing import Final
 
 from gristmill.contract import GristmillError
 
 DROPS = "drops"
 
 WORK = ".gristmill"
+
+INVENTORY: Final = "inventory"
+"""Name of the folder of the inventory, in `.gristmill` of the data root."""
 
 SLOTS = "slots"
 

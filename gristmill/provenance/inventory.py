@@ -20,13 +20,10 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from gristmill.contract import BadInput, GristmillError, Violation
-from gristmill.layout import SLOTS, VERSIONS, WORK, without_dots
+from gristmill.layout import INVENTORY, SLOTS, VERSIONS, WORK, without_dots
 from gristmill.provenance.find_artifacts import Artifact, artifacts, artifacts_in, recorded_root
 from gristmill.provenance.record import Input, Record, listing, read_record, record_path, wrong_path
 from gristmill.run import locks
-
-INVENTORY: Final = "inventory"
-"""Name of its folder, in `.gristmill` of the data root."""
 
 _MARK: Final = "@"
 _READ_ONLY: Final = (errno.EROFS, errno.EACCES, errno.EPERM)

@@ -31,6 +31,7 @@ BELOW = {
     "run": BASE,
     "code": BASE | {"run"},
     "untrusted": BASE | {"run"},
+    "standing": BASE | {"untrusted"},
     "settings": BASE | {"untrusted"},
     "laws": BASE | {"run"},
     "families": BASE | {"code", "inbox", "laws", "run", "settings"},

@@ -24,7 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home of an instance that Dagster has opened."""
     (tmp_path / "dagster.yaml").write_text(_CONFIG)
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    assert not instance_files.answers(CHECKOUT, tmp_path)
+    assert not instance_files.history_that_opens(CHECKOUT, tmp_path)
     with checkout.open_instance():
         return tmp_path
 
@@ -35,7 +35,7 @@ def _run(folder: Path, name: str, statement: str) -> None:
 
 
 def test_an_instance_that_was_opened_answers_without_dagster(home: Path) -> None:
-    assert instance_files.answers(CHECKOUT, home)
+    assert instance_files.history_that_opens(CHECKOUT, home)
     code = (
         "import sys\nfrom commands.state import main\nmain()\n"
         "print({'dagster', 'sqlalchemy', 'pydantic'} & set(sys.modules))"
@@ -47,9 +47,9 @@ def test_an_instance_that_was_opened_answers_without_dagster(home: Path) -> None
 def test_a_storage_in_another_folder_answers(home: Path) -> None:
     (home / "dagster.yaml").write_text(f"storage: {{sqlite: {{base_dir: {home / 'other'}}}}}\n")
     assert instance_state() == {"storage": "SqliteRunStorage", "refusal": None}
-    assert instance_files.answers(CHECKOUT, home)
+    assert instance_files.history_that_opens(CHECKOUT, home)
     (home / "other/history/runs.db").unlink()
-    assert not instance_files.answers(CHECKOUT, home)
+    assert not instance_files.history_that_opens(CHECKOUT, home)
     assert not (home / "other/history/runs.db").exists()
 
 
@@ -64,7 +64,7 @@ def test_a_storage_in_another_folder_answers(home: Path) -> None:
 )
 def test_a_dagster_yaml_that_was_not_opened_is_not_known(home: Path, text: str) -> None:
     (home / "dagster.yaml").write_text(text)
-    assert not instance_files.answers(CHECKOUT, home)
+    assert not instance_files.history_that_opens(CHECKOUT, home)
     assert instance_state()["refusal"] is not None
 
 
@@ -72,12 +72,12 @@ def test_a_dagster_yaml_that_was_not_opened_is_not_known(home: Path, text: str) 
 def test_a_history_that_may_be_elsewhere_is_not_known_to_open(home: Path, text: str) -> None:
     (home / "dagster.yaml").write_text(text)
     instance_files.note_opened(CHECKOUT, home)
-    assert not instance_files.answers(CHECKOUT, home)
+    assert not instance_files.history_that_opens(CHECKOUT, home)
 
 
 def test_another_dagster_has_not_opened_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instance_files.metadata, "version", lambda _: "0.1")
-    assert not instance_files.answers(CHECKOUT, home)
+    assert not instance_files.history_that_opens(CHECKOUT, home)
 
 
 def _damage(database: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_spoilt_database_is_not_known_to_open(
     home: Path, name: str, spoil: Callable[[Path], object]
 ) -> None:
     spoil(home / name)
-    assert not instance_files.answers(CHECKOUT, home)
+    assert not instance_files.history_that_opens(CHECKOUT, home)
 
 
 def test_nothing_is_noted_of_an_instance_that_does_not_open(
@@ -118,7 +118,7 @@ def test_a_folder_that_cannot_be_written_has_no_note(home: Path) -> None:
     (home / "opened.sha256").unlink()
     (home / "opened.sha256").mkdir()
     instance_files.note_opened(CHECKOUT, home)
-    assert not instance_files.answers(CHECKOUT, home)
+    assert not instance_files.history_that_opens(CHECKOUT, home)
 
 
 def test_an_instance_that_does_not_answer_says_why(home: Path) -> None:

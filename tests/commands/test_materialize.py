@@ -6,8 +6,11 @@ import gzip
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
+import subprocess
+import sys
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,17 +22,18 @@ import pytest
 
 import definitions
 from assets import worker
-from commands import materialize
+from assets.versions import DATA_VERSION
+from commands import checkout, graph, materialize, selection
 from commands.graph import Graph
 from commands.outcomes import Outcome
 from gristmill import provenance
 from gristmill.contract import Violation
 from gristmill.publish import input_proof
 from gristmill.publish import publish as publishing
-from gristmill.publish.build import Build, Published, lock_of_folder
+from gristmill.publish.build import Build, Published, lock_of_folder, slot_of_folder
 from gristmill.run import amounts, locks
 from gristmill.synth.samples import write_drop as write_raw
-from resources.lake import Lake
+from resources.lake import CHECKOUT, Lake
 from tests.commands.drops import DROPS, PACKS, Command, land, printed, spoil
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
@@ -678,10 +682,124 @@ def test_what_is_unusual_in_what_was_built_is_said_and_cut(tmp_path: Path) -> No
     folder = publishing.publish(replace(tiny_build(tmp_path), noted=[found[0], *found])).folder
     outcome = Outcome("test/tiny", "p1", "built", place=str(folder))
     lake = Lake(data_root=str(tmp_path))
-    said = list(materialize._notes(lake, [outcome], is_named=False))
+    said = list(selection._notes(lake, [outcome], is_named=False))
     assert said[0] == "test/tiny p1: law0: run 0: odd (and 1 more)"
     assert said[-1] == "test/tiny p1: 2 more: `gristmill verify` lists them"
     assert len(said) == 6
     unchanged = replace(outcome, status="unchanged")
-    assert list(materialize._notes(lake, [unchanged], is_named=False)) == []
-    assert list(materialize._notes(lake, [unchanged], is_named=True)) == said
+    assert list(selection._notes(lake, [unchanged], is_named=False)) == []
+    assert list(selection._notes(lake, [unchanged], is_named=True)) == said
+
+
+def _answer(monkeypatch: pytest.MonkeyPatch, *words: str, **options: Any) -> Any:
+    """The answer that a process without Dagster gives again; None where Dagster must look."""
+    with monkeypatch.context() as patch:
+        patch.delitem(sys.modules, "dagster")
+        return materialize.Call(words, **options).standing_answer()
+
+
+@pytest.mark.slow
+def test_after_each_reason_to_build_or_to_report_dagster_looks_again(
+    run: Command, data: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop, pack = land(data, "one"), data / PACKS / "one"
+    (drop / ".done").touch()
+    assets = data.parent / "assets"
+    assets.mkdir()
+    assert _answer(monkeypatch) is None
+    assert "2 built in" in printed(run("materialize", "--all"))
+    answer = _answer(monkeypatch)  # of the call that built
+    assert answer is not None
+    assert answer == selection.answer_of(materialize.Call())
+    assert {item.status for item in answer.outcomes} == {"unchanged"}
+
+    left, steps = slot_of_folder(pack) / "staging", pack / "steps.npy"
+    record, key = pack / "provenance.json", dg.AssetKey(["macroxue", "pack"])
+    event = dg.AssetMaterialization(key, partition="one", tags={DATA_VERSION: "other"})
+    failed = dg.AssetCheckEvaluation(asset_key=key, check_name="intact", passed=False)
+    reasons = (
+        lambda: steps.write_bytes(steps.read_bytes()[:-1] + b"x"),
+        lambda: os.utime(steps),
+        steps.unlink,
+        lambda: record.write_text(record.read_text().replace("0", "1")),
+        record.unlink,
+        (data / "macroxue/values/one/provenance.json").unlink,
+        lambda: left.mkdir(parents=True),
+        lambda: (data / "gristmill.toml").write_text('[macroxue.pack]\nlayout = "packed46"\n'),
+        lambda: (assets / "family.py").write_text("code"),
+        (drop / ".done").unlink,
+        lambda: (drop / "gristmill.toml").write_text('[macroxue.pack]\nlayout = "packed46"\n'),
+        lambda: land(data, "two", seed=5),
+        (data / DROPS / "recipes").mkdir,
+        lambda: shutil.rmtree(drop),
+        lambda: instance.report_runless_asset_event(event),
+        lambda: instance.report_runless_asset_event(failed),
+        lambda: instance.wipe_assets([key]),
+        lambda: instance.add_dynamic_partitions("macroxue_drops", ["three"]),
+        lambda: (checkout.CHECKOUT / "dagster.yaml").write_text("storage: {}"),
+    )
+    call = materialize.Call()
+    stamps = [call.stamp()]
+    for reason in reasons:
+        reason()
+        assert _answer(monkeypatch) is None
+        stamps.append(call.stamp())
+    assert len(set(stamps)) == len(stamps) and stamps[-1] is None
+
+
+@pytest.mark.slow
+def test_no_answer_is_kept_or_given_of_what_may_change_without_a_file(
+    run: Command, data: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land(data, "one")
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    assert _answer(monkeypatch, "macroxue/pack") is None  # it built
+    assert "nothing needed doing" in printed(run("materialize", "macroxue/pack"))
+    assert _answer(monkeypatch, "macroxue/pack") is not None
+    instance.run_storage.set_cursor_values({"of a daemon": "heartbeat"})
+    assert _answer(monkeypatch, "macroxue/pack") is not None
+    assert materialize.Call(("macroxue/pack",)).standing_answer() is None  # Dagster is there
+    assert _answer(monkeypatch) is None
+    for options in (
+        {"partitions": ("one",)}, {"listed": data}, {"words": ("layout=packed46",)},
+        {"rebuild": True}, {"dry_run": True},
+    ):  # fmt: skip
+        assert _answer(monkeypatch, "macroxue/pack", **options) is None
+    half = land(data, "half")
+    (half / ".incomplete").touch()
+    assert "arriving macroxue/half" in printed(run("materialize", "macroxue/pack"))
+    assert _answer(monkeypatch, "macroxue/pack") is None
+    (half / ".incomplete").unlink()
+    (half / "gristmill.toml").write_text("[")
+    assert "refused macroxue/half" in printed(run("materialize", "macroxue/pack"), 1)
+    assert _answer(monkeypatch, "macroxue/pack") is None
+    shutil.rmtree(half)
+
+    def fails(lake: Lake) -> list[str]:
+        raise RuntimeError
+
+    monkeypatch.setitem(graph._AVAILABLE, dg.AssetKey(["macroxue", "pack"]), fails)
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    assert _answer(monkeypatch, "macroxue/pack") is None
+
+
+@pytest.mark.slow
+def test_a_call_with_nothing_to_do_says_it_again_without_dagster(data: Path) -> None:
+    land(data, "one")
+    home = data.parent / "home"
+    home.mkdir()
+    told = []
+    for before in ("pass", "import dagster", "pass"):  # builds; looks; gives the answer again
+        code = f"import sys; {before}; from gristmill.cli import main; "
+        code += "main(['materialize', '--all'], standalone_mode=False); "
+        code += "print('dagster' in sys.modules)"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"DAGSTER_HOME": str(home), "PYTHONPATH": str(CHECKOUT)},
+            stdout=subprocess.PIPE, text=True, check=True,
+        )  # fmt: skip
+        told.append(re.sub(r"[0-9.]+ s([;)])", r"s\1", done.stdout).splitlines())
+    built, looked, again = told
+    assert "2 built" in " ".join(built)
+    assert looked[:-1] == again[:-1] and "nothing needed doing" in " ".join(again)
+    assert (looked[-1], again[-1]) == ("True", "False")

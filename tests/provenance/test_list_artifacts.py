@@ -226,6 +226,23 @@ def test_the_table_has_a_line_for_each_artifact(root):
     assert ls(root)[1].endswith("current (inputs gone): drops/words/one/words.txt")
 
 
+def test_a_listing_is_given_again_until_something_changes(root, monkeypatch):
+    table, found = ls(root), json.loads("\n".join(ls(root, "--json")))
+    with monkeypatch.context() as patch:
+        patch.setattr("gristmill.provenance.list_artifacts.list_artifacts", lambda *_: 1 / 0)
+        assert (ls(root), json.loads("\n".join(ls(root, "--json")))) == (table, found)
+        for words in ([root, "--asset", "words/pool"], [root / "words"]):
+            assert CliRunner().invoke(main, ["ls", *map(str, words)]).exit_code == 1
+    os.utime(root / "drops/words/one/words.txt")
+    assert ls(root) == table  # hashed, and the same bytes
+    next(root.glob("words/pool/all/[!p]*")).write_text("other")
+    changed = ls(root)
+    assert "1 current" in changed[-1]
+    with monkeypatch.context() as patch:
+        patch.setattr("gristmill.provenance.list_artifacts.list_artifacts", lambda *_: 1 / 0)
+        assert CliRunner().invoke(main, ["ls", str(root)]).exit_code == 1  # not all is current
+
+
 def test_a_file_of_several_names_counts_once(root):
     """As of an artifact with one file under two names, and of two artifacts with one file."""
     one, pool = (item for item in artifacts(root))
