@@ -13,6 +13,7 @@ from rich.markup import escape
 from assets import choices
 from assets.inbox import Inbox
 from commands import outcomes as table
+from commands.answers import Answer, Call
 from commands.checkout import open_instance, say, settings_of, shown
 from commands.graph import (
     INBOXES,
@@ -24,7 +25,6 @@ from commands.graph import (
     register,
     strangers,
 )
-from commands.materialize import Answer, Call
 from commands.outcomes import BUILDS, MAY_FOLLOW, TO_BUILD, Outcome
 from gristmill.asset import declared
 from gristmill.contract import GristmillError, NothingToBuild

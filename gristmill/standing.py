@@ -53,8 +53,8 @@ def stamp(root: Path, others: object, files: Iterable[Path] = ()) -> str | None:
     variables = [item for item in sorted(os.environ.items()) if item[0].startswith(_VARIABLES)]
     days = f"{datetime.now(UTC):%x} {datetime.now().astimezone():%x}"
     hashed, newest = sha256(), 0
-    told = repr((root, others, sys.version, os.geteuid(), packages, variables, days))
-    hashed.update(told.encode("utf-8", "surrogateescape"))
+    outside = repr((root, others, sys.version, os.geteuid(), packages, variables, days))
+    hashed.update(outside.encode("utf-8", "surrogateescape"))
     for place in (root, _CODE, *files):
         for path, *numbers in _files(str(place)):
             hashed.update(f"{path}\0{numbers}\n".encode("utf-8", "surrogateescape"))

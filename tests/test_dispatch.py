@@ -29,7 +29,7 @@ def _record_of(root: Path, asset: str, path: Path) -> None:
     assert read_record(path).asset == asset
 
 
-def test_the_record_decides_whatever_the_files_look_like(tmp_path: Path) -> None:
+def test_the_record_decides_whatever_the_files_look_like(tmp_path):
     folder = tmp_path / "folder"
     _record_of(tmp_path, "chess/valid_games", folder / RECORD)
     for name in ("metadata.db", "valuation_types.json"):
@@ -37,7 +37,7 @@ def test_the_record_decides_whatever_the_files_look_like(tmp_path: Path) -> None
     assert [kind.asset for kind in kinds_at(folder)] == ["chess/valid_games"]
 
 
-def test_a_shared_folder_has_the_kinds_of_all_its_records(tmp_path: Path) -> None:
+def test_a_shared_folder_has_the_kinds_of_all_its_records(tmp_path):
     folder = tmp_path / "folder"
     for name, asset in (("00", "harmony"), ("01", "harmony"), ("manifest", "harmony_manifest")):
         _record_of(tmp_path, f"synth/{asset}", folder / SHARED_RECORDS / f"{name}.json")
@@ -62,28 +62,26 @@ def test_a_shared_folder_has_the_kinds_of_all_its_records(tmp_path: Path) -> Non
         (("2026-11-22.json",), "reasoning/qc_report"),
     ],
 )
-def test_a_folder_without_a_record_is_known_by_its_files(
-    tmp_path: Path, files: tuple[str, ...], asset: str
-) -> None:
+def test_a_folder_without_a_record_is_known_by_its_files(tmp_path, files, asset):
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert [kind.asset for kind in kinds_at(tmp_path)] == [asset]
 
 
-def test_a_folder_of_no_family_is_misuse_that_names_the_assets(tmp_path: Path) -> None:
+def test_a_folder_of_no_family_is_misuse_that_names_the_assets(tmp_path):
     (tmp_path / "metadata.db").touch()
     with pytest.raises(Misuse, match=r"macroxue/pack, .*synth/harmony"):
         kinds_at(tmp_path)
 
 
-def test_an_asset_that_no_family_knows_is_misuse(tmp_path: Path) -> None:
+def test_an_asset_that_no_family_knows_is_misuse(tmp_path):
     _record_of(tmp_path, "letters/counts", tmp_path / "folder" / RECORD)
     with pytest.raises(Misuse, match="not an artifact of a known asset"):
         kinds_at(tmp_path / "folder")
 
 
-def test_a_damaged_record_is_named(tmp_path: Path) -> None:
+def test_a_damaged_record_is_named(tmp_path):
     (tmp_path / RECORD).write_text("{")
     with pytest.raises(GristmillError, match=RECORD):
         kinds_at(tmp_path)
@@ -164,9 +162,7 @@ def _bare(root: SampleRoot, asset: str, to: Path) -> Path:
 
 
 @pytest.mark.parametrize("asset", ASSETS)
-def test_a_folder_of_every_asset_is_judged_without_its_record(
-    sample_root: SampleRoot, tmp_path: Path, asset: str
-) -> None:
+def test_a_folder_of_every_asset_is_judged_without_its_record(sample_root, tmp_path, asset):
     folder = _bare(sample_root, asset, tmp_path / "bare")
     found = judged(folder, asset)
     assert (found.asset, found.is_guessed, found.violations) == (asset, False, [])
@@ -307,8 +303,8 @@ OTHERS: dict[
 
 @pytest.mark.parametrize("asset", OTHERS)
 def test_what_another_program_does_not_write_is_left_out_and_the_rest_is_judged(
-    sample_root: SampleRoot, tmp_path: Path, asset: str
-) -> None:
+    sample_root, tmp_path, asset
+):
     files, left_out, damage, broken = OTHERS[asset]
     folder = _bare(sample_root, asset, tmp_path / "bare")
     for name in files:
@@ -324,7 +320,7 @@ def test_what_another_program_does_not_write_is_left_out_and_the_rest_is_judged(
     assert places == broken
 
 
-def test_what_cannot_be_read_is_said_and_the_laws_are_asked_all_the_same(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_said_and_the_laws_are_asked_all_the_same(tmp_path):
     (tmp_path / "steps.npy").write_bytes(b"x")
     found = judged(tmp_path)
     assert found.asset == "macroxue/pack"
@@ -332,9 +328,7 @@ def test_what_cannot_be_read_is_said_and_the_laws_are_asked_all_the_same(tmp_pat
     assert [each.law for each in found.violations] == ["files_open"]
 
 
-def test_a_dataset_of_an_unknown_puzzle_is_judged_by_the_contract_alone(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_a_dataset_of_an_unknown_puzzle_is_judged_by_the_contract_alone(sample_root, tmp_path):
     folder = _bare(sample_root, "puzzles/maze", tmp_path / "bare")
     shutil.rmtree(folder / "trace")
     found = judged(folder)
@@ -344,7 +338,7 @@ def test_a_dataset_of_an_unknown_puzzle_is_judged_by_the_contract_alone(
     assert [each.law for each in judged(folder).violations] == ["tokens"]
 
 
-def test_a_folder_that_is_of_no_kind_or_of_several_names_the_kinds(tmp_path: Path) -> None:
+def test_a_folder_that_is_of_no_kind_or_of_several_names_the_kinds(tmp_path):
     with pytest.raises(GristmillError, match=r"of no known kind\. .* --kind: macroxue/pack, "):
         judged(tmp_path)
     (tmp_path / "valid_games.jsonl").touch()
@@ -355,7 +349,7 @@ def test_a_folder_that_is_of_no_kind_or_of_several_names_the_kinds(tmp_path: Pat
     assert judged(tmp_path, "chess/valid_games").violations != []
 
 
-def test_a_kind_that_is_none_and_a_folder_with_a_record_are_misuse(tmp_path: Path) -> None:
+def test_a_kind_that_is_none_and_a_folder_with_a_record_are_misuse(tmp_path):
     with pytest.raises(Misuse, match=r"--kind chess/games: there is none .* macroxue/pack, "):
         judged(tmp_path, "chess/games")
     _record_of(tmp_path, "chess/valid_games", tmp_path / "folder" / RECORD)
@@ -364,9 +358,7 @@ def test_a_kind_that_is_none_and_a_folder_with_a_record_are_misuse(tmp_path: Pat
 
 
 @pytest.mark.parametrize("asset", [kind for kind in ASSETS if kind not in UNCHECKED])
-def test_a_folder_with_nothing_of_the_kind_that_was_named_breaks_its_laws(
-    tmp_path: Path, asset: str
-) -> None:
+def test_a_folder_with_nothing_of_the_kind_that_was_named_breaks_its_laws(tmp_path, asset):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/train.jsonl").write_text("{}\n")
     assert judged(tmp_path, asset).violations != []

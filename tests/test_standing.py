@@ -63,7 +63,7 @@ NO_CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", [*CHANGES, *NO_CHANGES])
-def test_a_stamp_is_another_one_after_each_change_of_what_counts(root: Path, name: str) -> None:
+def test_a_stamp_is_another_one_after_each_change_of_what_counts(root, name):
     before = standing.stamp(root, "question")
     assert before == standing.stamp(root, "question")
     (CHANGES | NO_CHANGES)[name](root)
@@ -71,8 +71,8 @@ def test_a_stamp_is_another_one_after_each_change_of_what_counts(root: Path, nam
 
 
 def test_a_stamp_stands_for_the_question_the_code_the_packages_the_day_and_variables(
-    root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    root, monkeypatch, tmp_path
+):
     packages, code, more = tmp_path / "site-packages", tmp_path / "code", tmp_path / "index.db"
     packages.mkdir(), (code / "deep").mkdir(parents=True)
     monkeypatch.setattr(standing, "_CODE", code)
@@ -102,9 +102,7 @@ class _Tomorrow(standing.datetime):
         return standing.datetime(2100, 1, 1, tzinfo=standing.UTC)
 
 
-def test_what_changes_within_a_tick_of_the_clock_changes_the_stamp(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_changes_within_a_tick_of_the_clock_changes_the_stamp(root, monkeypatch):
     slept: list[float] = []
     now = (root / "drops/one/a").stat().st_ctime_ns
     monkeypatch.setattr(standing, "_CODE", root)
@@ -117,7 +115,7 @@ def test_what_changes_within_a_tick_of_the_clock_changes_the_stamp(
     assert standing.stamp(root, "question") is None
 
 
-def test_no_stamp_stands_for_a_whole_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_stamp_stands_for_a_whole_disk(root, monkeypatch):
     monkeypatch.setattr(standing, "_CODE", root)
     assert standing.stamp(root, "question") is not None
     for room, outside in ((9, 1), (9, 20)):
@@ -126,7 +124,7 @@ def test_no_stamp_stands_for_a_whole_disk(root: Path, monkeypatch: pytest.Monkey
         assert standing.stamp(root, "question") is None
 
 
-def test_a_note_gives_its_answer_for_its_stamp_alone(tmp_path: Path) -> None:
+def test_a_note_gives_its_answer_for_its_stamp_alone(tmp_path):
     note = standing.note_of(tmp_path, ("root", ()))
     assert note != standing.note_of(tmp_path, ("root", ("macroxue/pack",)))
     assert standing.kept(note, "stamp") is None

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -53,7 +52,7 @@ _ALIGNED = {"examples": 3, "aligned": 0}
 NAMES = ("drift", "invariance", "coverage")
 
 
-def test_a_good_report_passes_and_the_newest_one_counts(lake: Lake) -> None:
+def test_a_good_report_passes_and_the_newest_one_counts(lake):
     bad = GOOD | {"gate": {"passed": False, "baseline": None, "breaches": ["tokens"]}}
     found = checked(lake, bad, GOOD)
     assert {name: passed for name, (passed, _, _) in found.items()} == dict.fromkeys(NAMES, True)
@@ -90,16 +89,14 @@ def test_a_good_report_passes_and_the_newest_one_counts(lake: Lake) -> None:
         ),
     ],
 )
-def test_what_is_wrong_fails_its_check_alone(
-    lake: Lake, change: dict[str, Any], name: str, severity: str, words: str
-) -> None:
+def test_what_is_wrong_fails_its_check_alone(lake, change, name, severity, words):
     found = checked(lake, GOOD | change)
     assert {each for each, (passed, _, _) in found.items() if not passed} == {name}
     assert found[name][1] == severity
     assert words in found[name][2]
 
 
-def test_a_split_without_examples_and_no_report_at_all_are_no_failure(lake: Lake) -> None:
+def test_a_split_without_examples_and_no_report_at_all_are_no_failure(lake):
     empty = {"splits": {"wiqa__test": {"examples": 0, "alignment_coverage": None}}}
     splits = {"a__b": {"examples": 3, "alignment_coverage": None}}
     without_alignments = {"datasets": {"mine": {"splits": splits}}}
@@ -107,13 +104,13 @@ def test_a_split_without_examples_and_no_report_at_all_are_no_failure(lake: Lake
     assert all(passed for passed, _, _ in found.values())
 
 
-def test_without_a_report_nothing_fails(lake: Lake, tmp_path: Path) -> None:
+def test_without_a_report_nothing_fails(lake, tmp_path):
     found = checked(lake)
     assert all(passed for passed, _, _ in found.values())
     assert "nothing is published" in found["drift"][2]
 
 
-def test_laws_drift_and_invariance_stop_what_follows_in_the_run() -> None:
+def test_laws_drift_and_invariance_stop_what_follows_in_the_run():
     blocking = {
         (spec.asset_key.to_user_string(), spec.name)
         for check in FAMILY.checks
@@ -153,15 +150,13 @@ SHARDS = "gristmill materialize reasoning/gpt2_shards --partition"
         ),
     ],
 )
-def test_the_cure_of_checksums_builds_what_differs_again(
-    law: str, where: str, found: str, commands: list[str]
-) -> None:
+def test_the_cure_of_checksums_builds_what_differs_again(law, where, found, commands):
     all_of_it = [*commands, "gristmill materialize reasoning/manifest"]
     said = "run " + ", then ".join(f"`{each} --rebuild`" for each in all_of_it)
     assert _rebuilding("reasoning/manifest", "", [Violation(law, where, found)] * 2) == said
 
 
-def test_the_cure_of_checksums_names_eight_partitions_at_most() -> None:
+def test_the_cure_of_checksums_names_eight_partitions_at_most():
     many = [Violation("sha256", f"c{n:02d}/train/shard_00000.pt", "x") for n in range(20)]
     said = _rebuilding("reasoning/manifest", "", many)
     assert said.count("--partition ") == 8 and "--partition c07__train --rebuild`" in said
@@ -173,7 +168,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-def test_the_daily_schedule_asks_for_the_current_day_once(instance: dg.DagsterInstance) -> None:
+def test_the_daily_schedule_asks_for_the_current_day_once(instance):
     context = dg.build_schedule_context(
         instance=instance, repository_def=build_defs().get_repository_def()
     )
@@ -181,17 +176,13 @@ def test_the_daily_schedule_asks_for_the_current_day_once(instance: dg.DagsterIn
     assert request.partition_key == request.run_key == today().isoformat()
 
 
-def test_the_weekly_schedule_runs_the_job_without_a_partition(
-    instance: dg.DagsterInstance,
-) -> None:
+def test_the_weekly_schedule_runs_the_job_without_a_partition(instance):
     context = dg.build_schedule_context(instance=instance)
     (request,) = reasoning_weekly_audits.evaluate_tick(context).run_requests or ()
     assert request.partition_key is None
 
 
-def test_the_weekly_job_reports_what_it_draws(
-    instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_weekly_job_reports_what_it_draws(instance, tmp_path, monkeypatch):
     key = dg.AssetKey(["reasoning", "alignment"])
     drawn = [dg.AssetObservation(key, partition=name) for name in ("gsm8k__test", "wiqa__test")]
     monkeypatch.setattr("assets.reasoning.observations", lambda _: iter(drawn))
@@ -209,6 +200,6 @@ def test_the_weekly_job_reports_what_it_draws(
     ]
 
 
-def test_the_days_of_the_reports_end_with_the_current_one() -> None:
+def test_the_days_of_the_reports_end_with_the_current_one():
     assert reasoning_days.get_last_partition_key() == today().isoformat()
     assert reasoning_days.timezone == "UTC"

@@ -52,21 +52,19 @@ def tags_of(mapping: dg.PartitionMapping | None) -> tuple[dict[str, str], dict[s
     return numbers, tags
 
 
-def test_the_same_partition_of_an_input_counts() -> None:
+def test_the_same_partition_of_an_input_counts():
     numbers, tags = tags_of(None)
     assert (tags[VERSION], tags[POINTER]) == ("of a", numbers["a"])
 
 
-def test_of_all_partitions_of_an_input_the_latest_event_counts() -> None:
+def test_of_all_partitions_of_an_input_the_latest_event_counts():
     """An earlier one would call a partition stale as soon as it is built."""
     numbers, tags = tags_of(dg.AllPartitionMapping())
     assert numbers["b"] > numbers["a"]
     assert (tags[VERSION], tags[POINTER]) == ("of b", numbers["b"])
 
 
-def test_an_observation_counts_until_its_partition_is_built_and_alike_without_partitions(
-    instance: dg.DagsterInstance,
-) -> None:
+def test_an_observation_counts_until_its_partition_is_built_and_alike_without_partitions(instance):
     whole = dg.AssetKey("whole")
     for asset, key in ((RAW, "a"), (RAW, "b"), (whole, None)):
         instance.report_runless_asset_event(dg.AssetObservation(asset, partition=key))
@@ -95,15 +93,13 @@ KNOWN = [f"p{number}" for number in range(8)]
         ("", 8, []),
     ],
 )
-def test_a_run_takes_partitions_that_follow_each_other(
-    wanted: str, most: int, expected: list[str]
-) -> None:
+def test_a_run_takes_partitions_that_follow_each_other(wanted, most, expected):
     keys = [f"p{digit}" for digit in wanted]
     found = list(ranges(keys, KNOWN, most))
     assert found == [[f"p{digit}" for digit in digits] for digits in expected]
 
 
-def test_the_policy_of_the_asset_bounds_a_run() -> None:
+def test_the_policy_of_the_asset_bounds_a_run():
     six, many = (dg.BackfillPolicy.multi_run(most) for most in (6, 5000))
     assert most_together([None]) == 1
     assert most_together([six]) == 6
@@ -113,7 +109,7 @@ def test_the_policy_of_the_asset_bounds_a_run() -> None:
     assert most_together([six, None]) == 1
 
 
-def test_a_run_of_one_partition_has_the_tag_of_one() -> None:
+def test_a_run_of_one_partition_has_the_tag_of_one():
     assert run_tags([None]) == {}
     assert run_tags(["a"]) == {"dagster/partition": "a"}
     assert run_tags(["a", "b", "c"]) == {
@@ -122,9 +118,7 @@ def test_a_run_of_one_partition_has_the_tag_of_one() -> None:
     }
 
 
-def test_the_last_run_of_a_partition_is_the_newest_of_any_asset_alone_or_with_others(
-    instance: dg.DagsterInstance,
-) -> None:
+def test_the_last_run_of_a_partition_is_the_newest_of_any_asset_alone_or_with_others(instance):
     partitions = dg.StaticPartitionsDefinition(KNOWN)
 
     def of(name: str) -> dg.AssetsDefinition:
@@ -195,16 +189,12 @@ def seen(instance: dg.DagsterInstance) -> list[tuple[str | None, str | None, boo
 EACH = [(key, f"version of {key}", True) for key in KEYS]
 
 
-def test_this_release_of_dagster_reports_nothing_for_the_output(
-    instance: dg.DagsterInstance,
-) -> None:
+def test_this_release_of_dagster_reports_nothing_for_the_output(instance):
     """If this fails, Dagster has another way to leave the events of an output out: find it."""
     assert seen(instance) == EACH
 
 
-def test_where_it_reports_the_output_the_events_of_the_partitions_come_last(
-    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_it_reports_the_output_the_events_of_the_partitions_come_last(instance, monkeypatch):
     monkeypatch.setattr(assets.versions, "UNREPORTED", "unknown")
     found = seen(instance)
     assert (found[:3], found[6:]) == (EACH, EACH)

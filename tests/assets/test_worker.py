@@ -120,7 +120,7 @@ def add_run(instance: dg.DagsterInstance) -> str:
     return str(run.run_id)
 
 
-def test_a_log_that_is_held_stays_after_an_event(instance: dg.DagsterInstance) -> None:
+def test_a_log_that_is_held_stays_after_an_event(instance):
     assert logs(instance) == set()
     worker.hold_databases(instance)
     assert logs(instance) == {"index"}
@@ -136,7 +136,7 @@ def test_a_log_that_is_held_stays_after_an_event(instance: dg.DagsterInstance) -
         assert file.with_name(f"{file.name}-wal").exists()
 
 
-def test_of_runs_the_latest_is_held_whatever_thread_says_so(instance: dg.DagsterInstance) -> None:
+def test_of_runs_the_latest_is_held_whatever_thread_says_so(instance):
     first, second = add_run(instance), add_run(instance)
     worker.hold_databases(instance, first)
     worker.hold_databases(instance)
@@ -147,9 +147,7 @@ def test_of_runs_the_latest_is_held_whatever_thread_says_so(instance: dg.Dagster
     assert logs(instance) == {"index", second}
 
 
-def test_another_instance_takes_the_place_of_the_first(
-    instance: dg.DagsterInstance, tmp_path: Path
-) -> None:
+def test_another_instance_takes_the_place_of_the_first(instance, tmp_path):
     worker.hold_databases(instance)
     (tmp_path / "other").mkdir()
     with dg.DagsterInstance.local_temp(str(tmp_path / "other")) as other:
@@ -157,7 +155,7 @@ def test_another_instance_takes_the_place_of_the_first(
         assert (logs(instance), logs(other)) == (set(), {"index"})
 
 
-def test_a_log_that_is_held_blocks_no_writer(instance: dg.DagsterInstance) -> None:
+def test_a_log_that_is_held_blocks_no_writer(instance):
     worker.hold_databases(instance)
     with sqlite3.connect(path(instance, "index"), timeout=0, isolation_level=None) as other:
         other.execute("VACUUM")
@@ -165,7 +163,7 @@ def test_a_log_that_is_held_blocks_no_writer(instance: dg.DagsterInstance) -> No
 
 
 @pytest.mark.parametrize("damage", ["missing", "no database", "a folder"])
-def test_what_cannot_be_opened_is_not_held(instance: dg.DagsterInstance, damage: str) -> None:
+def test_what_cannot_be_opened_is_not_held(instance, damage):
     run = path(instance, "r")
     if damage == "no database":
         run.write_bytes(b"no database at all" * 100)
@@ -177,15 +175,13 @@ def test_what_cannot_be_opened_is_not_held(instance: dg.DagsterInstance, damage:
 
 
 @pytest.mark.parametrize("given", [{}, {"path_for_shard": "/no-such-events/{}.db".format}])
-def test_another_storage_and_a_folder_at_the_top_of_a_disk_are_left_alone(given: Any) -> None:
+def test_another_storage_and_a_folder_at_the_top_of_a_disk_are_left_alone(given):
     instance: Any = SimpleNamespace(event_log_storage=SimpleNamespace(**given))
     worker.hold_databases(instance, "r")
     assert not worker._instance and not worker._run
 
 
-def test_a_run_holds_its_log_from_its_first_build(
-    instance: dg.DagsterInstance, tmp_path: Path
-) -> None:
+def test_a_run_holds_its_log_from_its_first_build(instance, tmp_path):
     (tmp_path / "data").mkdir()
     result = dg.materialize(
         [source, published],
@@ -198,7 +194,7 @@ def test_a_run_holds_its_log_from_its_first_build(
     assert logs(instance) == {"index", result.run_id}
 
 
-def test_the_launcher_holds_the_index() -> None:
+def test_the_launcher_holds_the_index():
     named = {"module": "commands.serving.launcher", "class": "LocalHealthLauncher"}
     with dg.instance_for_test(overrides={"run_launcher": named}) as instance:
         assert logs(instance) == set()
@@ -211,9 +207,7 @@ def _page_bytes(path: Path) -> int:
         return int(database.execute("pragma page_size").fetchone()[0])
 
 
-def test_the_database_of_a_run_is_half_as_large_and_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_database_of_a_run_is_half_as_large_and_whole(tmp_path, monkeypatch):
     worker.tune_databases()
 
     @dg.job
@@ -236,9 +230,7 @@ def test_the_database_of_a_run_is_half_as_large_and_whole(
 @pytest.mark.parametrize(
     ("mode", "before", "flush"), [("wal", 2, 1), ("wal", 0, 0), ("delete", 2, 2)]
 )
-def test_what_has_a_write_ahead_log_is_flushed_with_what_follows(
-    tmp_path: Path, mode: str, before: int, flush: int
-) -> None:
+def test_what_has_a_write_ahead_log_is_flushed_with_what_follows(tmp_path, mode, before, flush):
     with closing(sqlite3.connect(tmp_path / "index.db")) as database:
         database.execute(f"pragma journal_mode = {mode}")
         database.execute(f"pragma synchronous = {before}")
@@ -294,9 +286,7 @@ def _tags(instance: dg.DagsterInstance, asset: dg.AssetKey, kind: Any) -> dict[s
     return {key: set(named.items()) for key, named in tags.items()}
 
 
-def test_events_that_are_stored_together_say_what_they_say_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_that_are_stored_together_say_what_they_say_one_by_one(tmp_path, monkeypatch):
     sizes: list[int] = []
     store = worker.store_events
 
@@ -324,9 +314,7 @@ needed = worker._NEEDED
 
 
 @pytest.mark.parametrize("ends", ["full", "old", "error", "other run"])
-def test_no_event_waits_long_or_is_lost(
-    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, ends: str
-) -> None:
+def test_no_event_waits_long_or_is_lost(instance, monkeypatch, ends):
     monkeypatch.setattr(worker, "_MOST_WAITING", 2 if ends == "full" else 100)
     monkeypatch.setattr(worker, "_MOST_SECONDS", 0.0 if ends == "old" else 60.0)
     thing = dg.AssetKey("thing")
@@ -349,7 +337,7 @@ def test_no_event_waits_long_or_is_lost(
 
 
 @pytest.mark.parametrize("name", ["other/0b6e7c3a-8d0e-4e55-9f0b-6d1f3c2a1b00.db", "runs/.db"])
-def test_other_databases_keep_the_pages_of_sqlite(tmp_path: Path, name: str) -> None:
+def test_other_databases_keep_the_pages_of_sqlite(tmp_path, name):
     (tmp_path / name).parent.mkdir()
     with closing(sqlite3.connect(tmp_path / name)) as database:
         worker._tune(database, None)

@@ -64,9 +64,7 @@ def shards(data: Path, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch) -
     return provenance.record_path(data / names.TOKENIZED, PARTITION, shared=True)
 
 
-def test_a_partition_is_published_and_then_unchanged(
-    run: Command, shards: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partition_is_published_and_then_unchanged(run, shards, monkeypatch):
     excused = {PARTITION: ['texts: read = "later"', "ids: n = 3"]}
     monkeypatch.setattr(families, "excused", lambda *_: excused.pop(PARTITION, []))
     first = printed(run("build", ASSET, PARTITION))
@@ -79,9 +77,7 @@ def test_a_partition_is_published_and_then_unchanged(
 
 
 @pytest.mark.parametrize("rank", [(), ("--rank", "0", "--world-size", "3")])
-def test_a_build_waits_for_another_one_unless_it_may_not(
-    run: Command, data: Path, shards: Path, monkeypatch: pytest.MonkeyPatch, rank: tuple[str, ...]
-) -> None:
+def test_a_build_waits_for_another_one_unless_it_may_not(run, data, shards, monkeypatch, rank):
     slot = Slot.of(definitions.build_of(ASSET, Lake(), PARTITION))
     held = ExitStack()
     held.enter_context(locks.locked(slot.lock, "it"))
@@ -94,9 +90,7 @@ def test_a_build_waits_for_another_one_unless_it_may_not(
     assert f"waits for process {os.getpid()} on host" in waited.stderr
 
 
-def test_what_is_published_is_pushed_to_the_mirror_of_the_data_root(
-    run: Command, data: Path, shards: Path
-) -> None:
+def test_what_is_published_is_pushed_to_the_mirror_of_the_data_root(run, data, shards):
     (data / "gristmill.toml").write_text('[mirror]\npush = "../mirror"\n')
     mirror, name = data.parent / "mirror", f"{names.TOKENIZED}@{PARTITION}"
     mirror.write_text("a file is no folder")
@@ -114,14 +108,14 @@ def test_what_is_published_is_pushed_to_the_mirror_of_the_data_root(
     assert f"unchanged {names.TOKENIZED} [{PARTITION}]: data version " in again
 
 
-def test_the_rank_that_publishes_pushes(run: Command, data: Path, shards: Path) -> None:
+def test_the_rank_that_publishes_pushes(run, data, shards):
     (data / "gristmill.toml").write_text('[mirror]\npush = "../mirror"\n')
     for rank, pushes in ((0, False), (1, False), (2, True)):
         result = run("build", ASSET, PARTITION, "--rank", str(rank), "--world-size", "3")
         assert ("pushed " in result.output) == pushes, result.output
 
 
-def test_ranks_publish_once_all_are_done(run: Command, shards: Path) -> None:
+def test_ranks_publish_once_all_are_done(run, shards):
     def rank(number: int) -> str:
         return printed(run("build", ASSET, PARTITION, "--rank", str(number), "--world-size", "3"))
 
@@ -136,9 +130,7 @@ def test_ranks_publish_once_all_are_done(run: Command, shards: Path) -> None:
     assert ": unchanged, data version " in rank(1)
 
 
-def test_the_world_size_of_the_command_comes_first_and_a_note_says_so(
-    run: Command, data: Path, shards: Path
-) -> None:
+def test_the_world_size_of_the_command_comes_first_and_a_note_says_so(run, data, shards):
     for rank in (0, 1):
         said = printed(run("build", ASSET, "--rank", str(rank), "--world-size", "2"))
         assert "note: the default gives world_size = 3, with which the next" in said
@@ -148,9 +140,7 @@ def test_the_world_size_of_the_command_comes_first_and_a_note_says_so(
     assert provenance.read_record(shards).config["world_size"] == 2
 
 
-def test_given_settings_are_those_of_the_build_and_a_note_says_how_they_stay(
-    run: Command, data: Path, shards: Path
-) -> None:
+def test_given_settings_are_those_of_the_build_and_a_note_says_how_they_stay(run, data, shards):
     (data / "gristmill.toml").write_text(
         "[reasoning.gpt2_shards]\nseq_len = 8\ntokens_per_shard = 16\nworld_size = 3\n"
     )
@@ -174,9 +164,7 @@ def test_given_settings_are_those_of_the_build_and_a_note_says_how_they_stay(
     assert provenance.read_record(shards).config["seq_len"] == 2
 
 
-def test_a_wrong_file_of_the_data_root_is_refused_before_any_work(
-    run: Command, data: Path, shards: Path
-) -> None:
+def test_a_wrong_file_of_the_data_root_is_refused_before_any_work(run, data, shards):
     (data / "gristmill.toml").write_text("[reasoning.gpt2_shards]\ntokens_per_shard = 100\n")
     result = run("build", ASSET, PARTITION)
     assert result.exit_code == 1
@@ -185,13 +173,13 @@ def test_a_wrong_file_of_the_data_root_is_refused_before_any_work(
     assert not shards.exists()
 
 
-def test_no_partition_whose_inputs_are_there_is_an_error(run: Command, shards: Path) -> None:
+def test_no_partition_whose_inputs_are_there_is_an_error(run, shards):
     result = run("build", "reasoning/normalized")
     assert isinstance(result.exception, GristmillError)
     assert "reasoning/normalized: no partition can be built" in str(result.exception)
 
 
-def test_what_must_be_there_before_a_build_is_named(run: Command, data: Path) -> None:
+def test_what_must_be_there_before_a_build_is_named(run, data):
     done = run("build", "macroxue/values")
     assert str(done.exception).endswith(f": copy a drop into {data / DROPS}")
     land(data, "one")
@@ -229,16 +217,12 @@ def test_what_must_be_there_before_a_build_is_named(run: Command, data: Path) ->
         ),
     ],
 )
-def test_options_that_do_not_fit_are_refused(
-    run: Command, shards: Path, words: list[str], message: str
-) -> None:
+def test_options_that_do_not_fit_are_refused(run, shards, words, message):
     assert message in " ".join(printed(run("build", *words), 2).split())
     assert not shards.exists()
 
 
-def test_the_command_builds_splits_of_the_family_by_rank(
-    run: Command, data: Path, vocabulary_root: Path
-) -> None:
+def test_the_command_builds_splits_of_the_family_by_rank(run, data, vocabulary_root):
     (data / "gristmill.toml").write_text(
         "[reasoning.gpt2_shards]\nworld_size = 2\nseq_len = 64\ntokens_per_shard = 128\n"
     )
@@ -271,9 +255,7 @@ def test_the_command_builds_splits_of_the_family_by_rank(
     assert record.counts["shards"] >= 2
 
 
-def test_a_recipe_that_is_unknown_yet_fails_with_the_state_of_its_file(
-    run: Command, data: Path
-) -> None:
+def test_a_recipe_that_is_unknown_yet_fails_with_the_state_of_its_file(run, data):
     recipes = data / "drops/puzzles/recipes"
     recipes.mkdir(parents=True)
     (recipes / "mine.toml").write_text('kind = "sudoku"\nsources = ["bank"]\n')

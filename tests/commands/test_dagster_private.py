@@ -4,7 +4,6 @@ import importlib
 import os
 import signal
 import sys
-from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -19,18 +18,18 @@ from tests.paths import CHECKOUT
 
 
 @pytest.mark.parametrize("has", ["HAS_HEALTH", "HAS_ORIGIN", "HAS_ENGINES"])
-def test_this_release_of_dagster_has_the_names_that_are_taken(has: str) -> None:
+def test_this_release_of_dagster_has_the_names_that_are_taken(has):
     """If this fails: find where the names went, and import them from there."""
     assert getattr(dagster_private, has)
 
 
-def test_a_process_that_is_gone_is_a_failed_worker() -> None:
+def test_a_process_that_is_gone_is_a_failed_worker():
     answer = dagster_private.health("the process is gone")
     assert (answer.status.value, answer.msg) == ("FAILED", "the process is gone")
     assert dagster_private.health(None).status.value == "RUNNING"
 
 
-def test_without_health_checks_the_launcher_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_health_checks_the_launcher_says_so(monkeypatch):
     from commands.serving.launcher import LocalHealthLauncher
 
     with monkeypatch.context() as patched:
@@ -73,7 +72,7 @@ def _ran(instance: dg.DagsterInstance) -> dg.DagsterRun:
     return run
 
 
-def test_a_run_of_this_process_names_its_code_location_and_its_job() -> None:
+def test_a_run_of_this_process_names_its_code_location_and_its_job():
     """The timeline of the UI leaves out runs without an origin."""
     with dg.DagsterInstance.local_temp() as instance:
         run = _ran(instance)
@@ -87,20 +86,20 @@ def test_a_run_of_this_process_names_its_code_location_and_its_job() -> None:
     assert run.tags["dagster/code_location"] == "gristmill"
 
 
-def test_the_origin_names_the_code_location_of_the_workspace_and_its_repository() -> None:
+def test_the_origin_names_the_code_location_of_the_workspace_and_its_repository():
     workspace = (CHECKOUT / "workspace.yaml").read_text()
     assert f"location_name: {LOCATION}\n" in workspace
     assert definitions.build_defs().get_repository_def().name == "__repository__"
 
 
-def test_without_these_names_runs_take_the_public_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_these_names_runs_take_the_public_way(monkeypatch):
     monkeypatch.setattr(dagster_private, "HAS_ORIGIN", False)
     with dg.DagsterInstance.local_temp() as instance:
         assert _ran(instance).remote_job_origin is None
 
 
 @pytest.mark.parametrize("moment", ["create", "start", "step"])
-def test_a_run_that_is_interrupted_is_closed(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_interrupted_is_closed(moment, monkeypatch):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt() -> None:
@@ -131,7 +130,7 @@ def test_a_run_that_is_interrupted_is_closed(moment: str, monkeypatch: pytest.Mo
     signal.signal(signal.SIGINT, before)
 
 
-def test_dagsters_handlers_and_tails_are_as_they_were_after_a_run() -> None:
+def test_dagsters_handlers_and_tails_are_as_they_were_after_a_run():
     """If this fails: find where these names went, and take them from there."""
     from dagster._core.execution import compute_logs
     from dagster._utils import interrupts as of_dagster
@@ -143,7 +142,7 @@ def test_dagsters_handlers_and_tails_are_as_they_were_after_a_run() -> None:
         assert of_dagster._replace_interrupt_signal is replace
 
 
-def test_an_engine_of_a_database_is_made_once_and_few_are_kept() -> None:
+def test_an_engine_of_a_database_is_made_once_and_few_are_kept():
     made: list[str] = []
 
     def make(address: str, **options: object) -> object:
@@ -163,8 +162,8 @@ def test_an_engine_of_a_database_is_made_once_and_few_are_kept() -> None:
 
 
 def test_the_storages_of_an_instance_use_one_engine_a_database_and_keep_no_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(dagster_caches, "keeps_connections", False)
     dagster_private.keep_engines()
     with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:

@@ -55,14 +55,12 @@ def plan(instance: dg.DagsterInstance):
     return of
 
 
-def test_every_asset_that_can_be_built_says_its_build() -> None:
+def test_every_asset_that_can_be_built_says_its_build():
     graph = Graph(dg.DagsterInstance.ephemeral(), Lake())
     assert set(definitions.declared()) == {asset.to_user_string() for asset in graph.select(())}
 
 
-def test_a_current_pack_that_the_instance_knows_needs_no_run(
-    run: Command, data: Path, plan, instance: dg.DagsterInstance
-) -> None:
+def test_a_current_pack_that_the_instance_knows_needs_no_run(run, data, plan, instance):
     land(data, "one"), land(data, "two", seed=5)
     assert plan("one", "two").together == ["one", "two"]
     assert run("materialize", "macroxue/pack").exit_code == 0
@@ -77,9 +75,7 @@ def test_a_current_pack_that_the_instance_knows_needs_no_run(
 
 
 @pytest.mark.slow
-def test_a_changed_file_a_missing_one_and_a_killed_build_need_a_run(
-    run: Command, data: Path, plan
-) -> None:
+def test_a_changed_file_a_missing_one_and_a_killed_build_need_a_run(run, data, plan):
     folder = land(data, "one")
     run("materialize", "macroxue/pack")
     steps = data / PACKS / "one/steps.npy"
@@ -104,9 +100,7 @@ def test_a_changed_file_a_missing_one_and_a_killed_build_need_a_run(
 
 
 @pytest.mark.slow
-def test_an_instance_that_does_not_know_a_current_pack_gets_an_event(
-    run: Command, data: Path, plan, instance: dg.DagsterInstance
-) -> None:
+def test_an_instance_that_does_not_know_a_current_pack_gets_an_event(run, data, plan, instance):
     land(data, "one")
     run("materialize", "macroxue/pack")
     instance.wipe_assets([PACK])
@@ -118,7 +112,7 @@ def test_an_instance_that_does_not_know_a_current_pack_gets_an_event(
 
 
 @pytest.mark.slow
-def test_a_pack_that_the_page_calls_stale_gets_an_event(run: Command, data: Path, plan) -> None:
+def test_a_pack_that_the_page_calls_stale_gets_an_event(run, data, plan):
     """The same bytes with another time are another arrival, and the same pack."""
     folder = land(data, "one")
     run("materialize", "macroxue/pack")
@@ -130,9 +124,7 @@ def test_a_pack_that_the_page_calls_stale_gets_an_event(run: Command, data: Path
     assert plan("one").together == []
 
 
-def test_a_build_that_cannot_be_described_is_run_alone_with_its_error(
-    run: Command, data: Path, plan
-) -> None:
+def test_a_build_that_cannot_be_described_is_run_alone_with_its_error(run, data, plan):
     folder = land(data, "one")
     run("materialize", "macroxue/pack")
     assert plan("one", asset=VALUES).together == ["one"]
@@ -143,9 +135,7 @@ def test_a_build_that_cannot_be_described_is_run_alone_with_its_error(
     assert isinstance(error, GristmillError) and "bring it back" in str(error)
 
 
-def test_what_is_not_built_on_purpose_is_observed_once(
-    run: Command, data: Path, plan, instance: dg.DagsterInstance
-) -> None:
+def test_what_is_not_built_on_purpose_is_observed_once(run, data, plan, instance):
     report = dg.AssetKey(["reasoning", "qc_report"])
     day = "2026-01-02"
     found = plan(day, asset=report)
@@ -162,9 +152,7 @@ def test_what_is_not_built_on_purpose_is_observed_once(
     assert day in plan(day, asset=report).alone
 
 
-def test_a_failed_check_needs_a_run_of_what_it_names(
-    run: Command, packs: None, plan, instance: dg.DagsterInstance
-) -> None:
+def test_a_failed_check_needs_a_run_of_what_it_names(run, packs, plan, instance):
 
     def evaluate(
         passed: bool, severity: dg.AssetCheckSeverity, *named: str, count: int = 0
@@ -193,8 +181,8 @@ def test_a_failed_check_needs_a_run_of_what_it_names(
 
 
 def test_a_run_of_many_partitions_that_left_a_check_makes_all_of_them_wanted(
-    run: Command, packs: None, plan, instance: dg.DagsterInstance
-) -> None:
+    run, packs, plan, instance
+):
     key = dg.AssetCheckKey(PACK, "intact")
     lake = Lake()
     for tags, expected in (
@@ -226,9 +214,7 @@ def statuses(instance: dg.DagsterInstance) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_a_run_that_failed_since_the_build_makes_its_partitions_wanted(
-    run: Command, packs: None, plan, instance: dg.DagsterInstance
-) -> None:
+def test_a_run_that_failed_since_the_build_makes_its_partitions_wanted(run, packs, plan, instance):
     assert plan("one", "two").together == []
     fail_a_run(instance, PACK, {"dagster/partition": "two"})
     assert statuses(instance) == {"one": "MATERIALIZED", "two": "FAILED"}
@@ -243,9 +229,7 @@ def test_a_run_that_failed_since_the_build_makes_its_partitions_wanted(
     assert plan("one", "two").together == []
 
 
-def test_the_plan_asks_once_for_the_partitions_that_failed(
-    run: Command, packs: None, plan, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_plan_asks_once_for_the_partitions_that_failed(run, packs, plan, instance, monkeypatch):
     asked, whole = [], dg.DagsterInstance.get_status_by_partition
 
     def counted(self: dg.DagsterInstance, asset: dg.AssetKey, keys, partitions):
@@ -257,9 +241,7 @@ def test_the_plan_asks_once_for_the_partitions_that_failed(
     assert asked == [(PACK, ["one", "two"])]
 
 
-def test_a_run_that_failed_makes_an_asset_without_partitions_wanted(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
+def test_a_run_that_failed_makes_an_asset_without_partitions_wanted(run, data, instance):
     standing = Standing(instance, Lake(), Graph(instance, Lake()))
     manifest = dg.AssetKey(["reasoning", "raw_manifest"])
     assert standing._failed(manifest, [None]) == set()
@@ -284,7 +266,7 @@ def _judged(failures: Failures, asset: str, partition: str, reason: str, error: 
     return failures.judged(dg.AssetKey.from_user_string(asset), outcome)
 
 
-def test_a_target_waits_for_the_first_failure_that_it_needs(failures_of: Graph) -> None:
+def test_a_target_waits_for_the_first_failure_that_it_needs(failures_of):
     failures = Failures(failures_of)
     assert _judged(failures, HARMONY, "00", "x.parquet:3: bad", "BadInput").status == "failed"
     assert _judged(failures, HARMONY, "01", "", "").status == "built"
@@ -299,7 +281,7 @@ def test_a_target_waits_for_the_first_failure_that_it_needs(failures_of: Graph) 
 @pytest.mark.parametrize(
     "error", ["BadInput", "LawsBroken", "InputDamaged", "DiskFull", "GristmillError", ""]
 )
-def test_an_error_of_the_build_itself_is_no_follow_on(failures_of: Graph, error: str) -> None:
+def test_an_error_of_the_build_itself_is_no_follow_on(failures_of, error):
     """An older Harmony shard stands, and a shard built from it has a bad row."""
     failures = Failures(failures_of)
     _judged(failures, HARMONY, "00", "raw.parquet:3: bad", "BadInput")
@@ -327,8 +309,8 @@ def test_an_error_of_the_build_itself_is_no_follow_on(failures_of: Graph, error:
     ],
 )
 def test_a_target_waits_for_those_that_its_error_names_and_that_it_is_built_from(
-    failures_of: Graph, failed: str, target: str, error: tuple[str, str], waits_for: str
-) -> None:
+    failures_of, failed, target, error, waits_for
+):
     failures = Failures(failures_of)
     above, *keys = failed.split()
     for key in keys:
@@ -340,7 +322,7 @@ def test_a_target_waits_for_those_that_its_error_names_and_that_it_is_built_from
 
 
 @pytest.mark.slow
-def test_the_own_error_of_an_asset_behind_a_failed_one_is_shown(run: Command, data: Path) -> None:
+def test_the_own_error_of_an_asset_behind_a_failed_one_is_shown(run, data):
     """An older pack stands; that its values cannot be published is no matter of the pack."""
     land(data, "one")
     assert run("materialize", "macroxue/pack").exit_code == 0
@@ -354,9 +336,7 @@ def test_the_own_error_of_an_asset_behind_a_failed_one_is_shown(run: Command, da
 
 @pytest.mark.slow
 @pytest.mark.parametrize("was_built", [False, True])
-def test_a_manifest_waits_for_the_one_shard_that_is_not_built(
-    run: Command, data: Path, was_built: bool
-) -> None:
+def test_a_manifest_waits_for_the_one_shard_that_is_not_built(run, data, was_built):
     files = write_raw(data / "drops/synth/raw", files=4)
     (data / "drops/synth/raw/.done").touch()
     chosen = ("materialize", "synth/harmony", "synth/harmony_manifest")
@@ -408,8 +388,8 @@ def table(result: Result) -> set[tuple[str, ...]]:
 
 @pytest.mark.slow
 def test_all_takes_the_sample_months_and_no_others_and_then_finds_nothing_to_do(
-    materialize: Command, data: Path, server: ArchiveServer
-) -> None:
+    materialize, data, server
+):
     write_samples(data)
     shutil.rmtree(data / "drops/macroxue")
     (data / "drops/pools/samples.toml").unlink()
@@ -424,9 +404,7 @@ def test_all_takes_the_sample_months_and_no_others_and_then_finds_nothing_to_do(
     assert server.asked == []
 
 
-def test_any_month_can_be_named_and_is_built_from_then_on(
-    materialize: Command, data: Path, server: ArchiveServer, tmp_path: Path
-) -> None:
+def test_any_month_can_be_named_and_is_built_from_then_on(materialize, data, server, tmp_path):
     assert table(materialize("chess/elite_pgn")) == set()
     write_month(tmp_path / "x.zip", "2021-03", 30, 1)
     server.files["lichess_elite_2021-03.zip"] = (tmp_path / "x.zip").read_bytes()
@@ -437,7 +415,7 @@ def test_any_month_can_be_named_and_is_built_from_then_on(
     assert len(server.asked) == 1
 
 
-def test_a_month_that_is_named_and_not_published_is_not_built(materialize: Command) -> None:
+def test_a_month_that_is_named_and_not_published_is_not_built(materialize):
     done = materialize("chess/elite_pgn", "--partition", "2021-03")
     assert done.exit_code == 1
     assert "1 not built, 0 artifacts unchanged (" in done.output
@@ -446,7 +424,7 @@ def test_a_month_that_is_named_and_not_published_is_not_built(materialize: Comma
     assert "not published (HTTP 404)" in done.output
 
 
-def test_a_month_without_a_partition_is_a_usage_error_of_one_line(materialize: Command) -> None:
+def test_a_month_without_a_partition_is_a_usage_error_of_one_line(materialize):
     said = printed(materialize("chess/elite_pgn", "--partition", "2019-01"), 2)
     assert "has no partition '2019-01'; its partitions: 2020-06, 2020-07 … " in said
 
@@ -458,9 +436,7 @@ def reported(instance: dg.DagsterInstance) -> int:
     return len(instance.fetch_materializations(DROPS.raw_drop, limit=100).records)
 
 
-def test_a_drop_becomes_a_partition_and_is_reported_once_until_it_is_replaced(
-    instance: dg.DagsterInstance, data: Path
-) -> None:
+def test_a_drop_becomes_a_partition_and_is_reported_once_until_it_is_replaced(instance, data):
     land(data, "one")
     assert register(instance, Lake(), DROPS) == []
     assert instance.get_dynamic_partitions("macroxue_drops") == ["one"]
@@ -473,9 +449,7 @@ def test_a_drop_becomes_a_partition_and_is_reported_once_until_it_is_replaced(
     assert reported(instance) == 2
 
 
-def test_a_refused_drop_is_returned_and_no_partition(
-    instance: dg.DagsterInstance, data: Path
-) -> None:
+def test_a_refused_drop_is_returned_and_no_partition(instance, data):
     (data / "drops/macroxue/empty").mkdir()
     (found,) = register(instance, Lake(), DROPS)
     assert (found.key, found.state) == ("empty", REFUSED)
@@ -536,9 +510,7 @@ def _hostile_drops(inbox: Inbox, data: Path) -> set[str]:
 
 @pytest.mark.usefixtures("games_played_once")
 @pytest.mark.parametrize("inbox", INBOXES, ids=lambda inbox: inbox.folder)
-def test_hostile_drops_are_named_and_the_good_one_beside_them_arrives(
-    instance: dg.DagsterInstance, data: Path, inbox: Inbox
-) -> None:
+def test_hostile_drops_are_named_and_the_good_one_beside_them_arrives(instance, data, inbox):
     if inbox.folder == "synth_harmony":
         pytest.skip("there is no sample of a finished conversion")
     good, hostile = _good(inbox, data), _hostile_drops(inbox, data)
@@ -554,9 +526,7 @@ def test_hostile_drops_are_named_and_the_good_one_beside_them_arrives(
         assert set(instance.get_dynamic_partitions(inbox.dynamic)) == good
 
 
-def test_hostile_drops_in_every_inbox_leave_the_graph_of_all_families_alone(
-    instance: dg.DagsterInstance, data: Path
-) -> None:
+def test_hostile_drops_in_every_inbox_leave_the_graph_of_all_families_alone(instance, data):
     for inbox in INBOXES:
         _hostile_drops(inbox, data)
         register(instance, Lake(), inbox)
@@ -565,7 +535,7 @@ def test_hostile_drops_in_every_inbox_leave_the_graph_of_all_families_alone(
         graph.keys(asset, ())
 
 
-def test_a_folder_that_is_no_inbox_is_named_with_the_inbox_that_was_meant(data: Path) -> None:
+def test_a_folder_that_is_no_inbox_is_named_with_the_inbox_that_was_meant(data):
     for name in ("macroxeu", "qqq", "tokenizers", ".hidden", "pools"):
         (data / "drops" / name).mkdir()
     (data / "drops/notes.txt").write_text("a file")
@@ -578,9 +548,7 @@ def test_a_folder_that_is_no_inbox_is_named_with_the_inbox_that_was_meant(data: 
     assert list(strangers(Lake())) == []
 
 
-def test_wrong_settings_of_an_inbox_are_returned_without_a_key(
-    instance: dg.DagsterInstance, data: Path
-) -> None:
+def test_wrong_settings_of_an_inbox_are_returned_without_a_key(instance, data):
     land(data, "one")
     (data / "gristmill.toml").write_text("[inbox]\nfollow_links = 3\n")
     (found,) = register(instance, Lake(), DROPS)

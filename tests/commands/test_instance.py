@@ -3,7 +3,6 @@
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -34,7 +33,7 @@ def _run(folder: Path, name: str, statement: str) -> None:
         connection.execute(statement)
 
 
-def test_an_instance_that_was_opened_answers_without_dagster(home: Path) -> None:
+def test_an_instance_that_was_opened_answers_without_dagster(home):
     assert instance_files.history_that_opens(CHECKOUT, home)
     code = (
         "import sys\nfrom commands.state import main\nmain()\n"
@@ -44,7 +43,7 @@ def test_an_instance_that_was_opened_answers_without_dagster(home: Path) -> None
     assert done.stdout == '{"storage": "SqliteRunStorage", "refusal": null}\nset()\n'
 
 
-def test_a_storage_in_another_folder_answers(home: Path) -> None:
+def test_a_storage_in_another_folder_answers(home):
     (home / "dagster.yaml").write_text(f"storage: {{sqlite: {{base_dir: {home / 'other'}}}}}\n")
     assert instance_state() == {"storage": "SqliteRunStorage", "refusal": None}
     assert instance_files.history_that_opens(CHECKOUT, home)
@@ -62,20 +61,20 @@ def test_a_storage_in_another_folder_answers(home: Path) -> None:
         "run_storage: {module: a, class: B}\n",
     ],
 )
-def test_a_dagster_yaml_that_was_not_opened_is_not_known(home: Path, text: str) -> None:
+def test_a_dagster_yaml_that_was_not_opened_is_not_known(home, text):
     (home / "dagster.yaml").write_text(text)
     assert not instance_files.history_that_opens(CHECKOUT, home)
     assert instance_state()["refusal"] is not None
 
 
 @pytest.mark.parametrize("text", ["run_storage: {module: a, class: B}\n", "- a\n", "[", "\0"])
-def test_a_history_that_may_be_elsewhere_is_not_known_to_open(home: Path, text: str) -> None:
+def test_a_history_that_may_be_elsewhere_is_not_known_to_open(home, text):
     (home / "dagster.yaml").write_text(text)
     instance_files.note_opened(CHECKOUT, home)
     assert not instance_files.history_that_opens(CHECKOUT, home)
 
 
-def test_another_dagster_has_not_opened_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_dagster_has_not_opened_it(home, monkeypatch):
     monkeypatch.setattr(instance_files.metadata, "version", lambda _: "0.1")
     assert not instance_files.history_that_opens(CHECKOUT, home)
 
@@ -98,30 +97,26 @@ def _no_tables(database: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["history/runs.db", "history/runs/index.db", "schedules/schedules.db"]
 )
-def test_a_spoilt_database_is_not_known_to_open(
-    home: Path, name: str, spoil: Callable[[Path], object]
-) -> None:
+def test_a_spoilt_database_is_not_known_to_open(home, name, spoil):
     spoil(home / name)
     assert not instance_files.history_that_opens(CHECKOUT, home)
 
 
-def test_nothing_is_noted_of_an_instance_that_does_not_open(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_noted_of_an_instance_that_does_not_open(home, monkeypatch):
     (home / "dagster.yaml").write_text("unknown: 1\n")
     note = (home / "opened.sha256").read_text()
     assert instance_state()["refusal"] is not None
     assert (home / "opened.sha256").read_text() == note
 
 
-def test_a_folder_that_cannot_be_written_has_no_note(home: Path) -> None:
+def test_a_folder_that_cannot_be_written_has_no_note(home):
     (home / "opened.sha256").unlink()
     (home / "opened.sha256").mkdir()
     instance_files.note_opened(CHECKOUT, home)
     assert not instance_files.history_that_opens(CHECKOUT, home)
 
 
-def test_an_instance_that_does_not_answer_says_why(home: Path) -> None:
+def test_an_instance_that_does_not_answer_says_why(home):
     (home / "dagster.yaml").write_text("storage: {nothing: {}}\n")
     refusal = instance_state()["refusal"]
     assert refusal is not None
@@ -129,9 +124,7 @@ def test_an_instance_that_does_not_answer_says_why(home: Path) -> None:
     assert "\n" not in refusal
 
 
-def test_the_doctor_asks_in_a_process_of_its_own(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_doctor_asks_in_a_process_of_its_own(home, monkeypatch):
     found = doctor.of_instance()
     assert (found.found, found.verdict) == ("SqliteRunStorage, reachable", Verdict.OK)
     monkeypatch.setattr(doctor, "_INSTANCE_SECONDS", 0.01)
@@ -140,9 +133,7 @@ def test_the_doctor_asks_in_a_process_of_its_own(
     assert found.verdict is Verdict.NOTE
 
 
-def test_a_folder_of_the_user_is_not_taken_for_the_commands(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_the_user_is_not_taken_for_the_commands(home, tmp_path, monkeypatch):
     (tmp_path / "commands").mkdir()
     (tmp_path / "commands/__init__.py").write_text("raise SystemExit('not this one')")
     monkeypatch.chdir(tmp_path)

@@ -34,7 +34,7 @@ from gristmill.publish.build import Build, Published, lock_of_folder, slot_of_fo
 from gristmill.run import amounts, locks
 from gristmill.synth.samples import write_drop as write_raw
 from resources.lake import CHECKOUT, Lake
-from tests.commands.drops import DROPS, PACKS, Command, land, printed, spoil
+from tests.commands.drops import DROPS, PACKS, land, printed, spoil
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 from tests.publish.held import release_when_awaited
@@ -42,9 +42,7 @@ from tests.publish.tiny import tiny_build
 
 
 @pytest.mark.slow
-def test_all_that_the_drops_give_is_built_and_listed(
-    run: Command, data: Path, vocabulary_root: Path
-) -> None:
+def test_all_that_the_drops_give_is_built_and_listed(run, data, vocabulary_root):
     shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
     _write_pool(data)
     done = run("materialize", "--all")
@@ -65,7 +63,7 @@ def test_all_that_the_drops_give_is_built_and_listed(
 
 
 @pytest.mark.slow
-def test_a_vocabulary_that_no_drop_needs_is_not_asked_for(run: Command, data: Path) -> None:
+def test_a_vocabulary_that_no_drop_needs_is_not_asked_for(run, data):
     land(data, "one")
     assert "tokenizers/gpt2" not in printed(run("materialize", "--all"))
     (data / "drops/reasoning/gsm8k").mkdir(parents=True)
@@ -76,9 +74,7 @@ def test_a_vocabulary_that_no_drop_needs_is_not_asked_for(run: Command, data: Pa
 
 
 @pytest.mark.slow
-def test_a_dry_run_builds_nothing_and_names_each_build_with_its_reason(
-    run: Command, data: Path
-) -> None:
+def test_a_dry_run_builds_nothing_and_names_each_build_with_its_reason(run, data):
     land(data, "one"), land(data, "two", seed=5)
     chosen = ("macroxue/pack", "macroxue/values")
     dry = printed(run("materialize", *chosen, "--dry-run"))
@@ -102,9 +98,7 @@ def test_a_dry_run_builds_nothing_and_names_each_build_with_its_reason(
 
 
 @pytest.mark.slow
-def test_a_command_waits_for_a_build_of_another_one_unless_it_may_not(
-    run: Command, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_waits_for_a_build_of_another_one_unless_it_may_not(run, data, monkeypatch):
     land(data, "one")
     lock, held = lock_of_folder(data / PACKS / "one"), ExitStack()
     held.enter_context(locks.locked(lock, "it"))
@@ -119,9 +113,7 @@ def test_a_command_waits_for_a_build_of_another_one_unless_it_may_not(
 
 
 @pytest.mark.slow
-def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(
-    run: Command, data: Path
-) -> None:
+def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(run, data):
     land(data, "one")
     assert run("materialize", "macroxue/pack").exit_code == 0
     said = printed(
@@ -141,9 +133,7 @@ def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(
     assert provenance.read_record(record).config["layout"] == "aligned48"
 
 
-def test_a_wrong_file_of_the_data_root_is_refused_before_any_work(
-    run: Command, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_file_of_the_data_root_is_refused_before_any_work(run, data, monkeypatch):
     land(data, "one")
     (data / "gristmill.toml").write_text(
         "[macroxue.pack]\nshard_rows = -1\n[chess.month]\ntrain_ratio = 0.95\n"
@@ -154,21 +144,19 @@ def test_a_wrong_file_of_the_data_root_is_refused_before_any_work(
     assert "[chess.month] train_ratio 0.95 and val_ratio 0.1 must sum to 0 .. 1" in said
 
 
-def test_a_wrong_table_of_another_asset_stops_no_build(run: Command, data: Path) -> None:
+def test_a_wrong_table_of_another_asset_stops_no_build(run, data):
     land(data, "one")
     (data / "gristmill.toml").write_text("[chess.month]\nseed = -1\n")
     assert run("materialize", "macroxue/pack").exit_code == 0
 
 
-def test_a_vocabulary_that_is_not_there_says_what_to_do(run: Command, data: Path) -> None:
+def test_a_vocabulary_that_is_not_there_says_what_to_do(run, data):
     said = printed(run("materialize", "tokenizers/gpt2"), 1)
     assert f"run `gristmill tokenizers --data-root {data}` to download it" in said
 
 
 @pytest.mark.slow
-def test_a_partition_that_fails_is_named_with_its_reason_and_the_others_stand(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
+def test_a_partition_that_fails_is_named_with_its_reason_and_the_others_stand(run, data, instance):
     for number, key in enumerate(("a", "b", "c", "d")):
         land(data, key, seed=number)
     file = spoil(data / DROPS / "c")
@@ -189,9 +177,7 @@ def test_a_partition_that_fails_is_named_with_its_reason_and_the_others_stand(
     assert instance.get_runs_count() == 2
 
 
-def test_a_build_that_fails_needs_no_run_of_what_waits_for_it(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
+def test_a_build_that_fails_needs_no_run_of_what_waits_for_it(run, data, instance):
     land(data, "one")
     spoil(data / DROPS / "one")
     done = run("materialize", "macroxue/pack", "macroxue/values")
@@ -201,7 +187,7 @@ def test_a_build_that_fails_needs_no_run_of_what_waits_for_it(
     assert made.asset_selection == {dg.AssetKey(["macroxue", "pack"])}
 
 
-def test_only_refusals_of_the_named_partitions_are_shown(run: Command, data: Path) -> None:
+def test_only_refusals_of_the_named_partitions_are_shown(run, data):
     land(data, "one")
     for name in ("empty", "void"):
         (data / DROPS / name).mkdir()
@@ -210,7 +196,7 @@ def test_only_refusals_of_the_named_partitions_are_shown(run: Command, data: Pat
     assert run("materialize", "macroxue/values").output.count("refused macroxue/") == 2
 
 
-def test_a_target_whose_drop_is_refused_is_counted_once(run: Command, data: Path) -> None:
+def test_a_target_whose_drop_is_refused_is_counted_once(run, data):
     folder = land(data, "one")
     run("materialize", "macroxue/pack")
     shutil.rmtree(folder)
@@ -244,18 +230,14 @@ def test_a_target_whose_drop_is_refused_is_counted_once(run: Command, data: Path
         (["macroxue/pack", "macroxue/values", "--set", "a=1"], "--set goes with the name of one"),
     ],
 )
-def test_what_cannot_be_meant_is_a_usage_error_and_nothing_is_built(
-    run: Command, data: Path, words: list[str], expected: str
-) -> None:
+def test_what_cannot_be_meant_is_a_usage_error_and_nothing_is_built(run, data, words, expected):
     land(data, "one")
     assert expected in " ".join(printed(run("materialize", *words), 2).split())
     assert not (data / PACKS).exists()
 
 
 @pytest.mark.slow
-def test_a_list_of_partitions_is_built_by_one_command(
-    run: Command, data: Path, tmp_path: Path
-) -> None:
+def test_a_list_of_partitions_is_built_by_one_command(run, data, tmp_path):
     for key in ("one", "two", "three"):
         land(data, key)
     keys = tmp_path / "keys.txt"
@@ -274,9 +256,7 @@ def test_a_list_of_partitions_is_built_by_one_command(
     assert "--list goes with the name of an asset" in said
 
 
-def test_a_partition_that_is_unknown_yet_fails_with_the_state_of_its_drop(
-    run: Command, data: Path
-) -> None:
+def test_a_partition_that_is_unknown_yet_fails_with_the_state_of_its_drop(run, data):
     land(data, "one")
     (data / DROPS / "two").mkdir()
     (land(data, "three") / ".incomplete").touch()
@@ -304,7 +284,7 @@ def test_a_partition_that_is_unknown_yet_fails_with_the_state_of_its_drop(
     assert not (data / PACKS).exists()
 
 
-def test_an_empty_data_root_says_what_to_do(run: Command, data: Path) -> None:
+def test_an_empty_data_root_says_what_to_do(run, data):
     said = printed(run("materialize", "macroxue/pack"))
     assert f"there is no drop: copy one into {data / DROPS}, or" in said
     assert f"gristmill samples {data}" in said
@@ -312,9 +292,7 @@ def test_an_empty_data_root_says_what_to_do(run: Command, data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_partitions_that_wait_share_a_run_and_one_that_fails_has_its_own(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
+def test_partitions_that_wait_share_a_run_and_one_that_fails_has_its_own(run, data, instance):
     drops = [land(data, key) for key in ("a", "b", "c")]
     run("materialize", "macroxue/pack")
     before = {each.run_id for each in instance.get_runs()}
@@ -330,9 +308,7 @@ def test_partitions_that_wait_share_a_run_and_one_that_fails_has_its_own(
 
 
 @pytest.mark.slow
-def test_assets_without_a_drop_are_left_alone(
-    run: Command, data: Path, vocabulary_root: Path
-) -> None:
+def test_assets_without_a_drop_are_left_alone(run, data, vocabulary_root):
     shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
     land(data, "one")
     write_raw(data / "drops/synth/half", files=4, rows=2, done=False)
@@ -362,8 +338,8 @@ def test_assets_without_a_drop_are_left_alone(
 
 
 def test_a_manifest_is_left_alone_where_only_other_assets_of_its_family_have_a_drop(
-    run: Command, data: Path, vocabulary_root: Path
-) -> None:
+    run, data, vocabulary_root
+):
     shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
     talks = data / "drops/chat/talks"
     talks.mkdir(parents=True)
@@ -377,9 +353,7 @@ def test_a_manifest_is_left_alone_where_only_other_assets_of_its_family_have_a_d
 
 
 @pytest.mark.slow
-def test_a_synth_drop_is_built_whole_and_then_nothing_needs_doing(
-    run: Command, data: Path, vocabulary_root: Path
-) -> None:
+def test_a_synth_drop_is_built_whole_and_then_nothing_needs_doing(run, data, vocabulary_root):
     shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
     write_raw(data / "drops/synth/first", files=4, rows=5)
     done = run("materialize", "--all")
@@ -403,8 +377,8 @@ def _check_packs(instance: dg.DagsterInstance) -> None:
 
 @pytest.mark.slow
 def test_a_damaged_pack_whose_check_failed_is_run_and_is_rebuilt_when_asked_for(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
+    run, data, instance
+):
     land(data, "one")
     assert run("materialize", "macroxue/pack").exit_code == 0
     steps = data / PACKS / "one/steps.npy"
@@ -439,7 +413,7 @@ def _rename_a_valuation(data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_pool_of_a_damaged_pack_is_refused_and_the_others_go_on(run: Command, data: Path) -> None:
+def test_a_pool_of_a_damaged_pack_is_refused_and_the_others_go_on(run, data):
     pool = _write_pool(data)
     assert run("materialize", "macroxue/pack").exit_code == 0
     _rename_a_valuation(data)
@@ -455,9 +429,7 @@ def test_a_pool_of_a_damaged_pack_is_refused_and_the_others_go_on(run: Command, 
 
 
 @pytest.mark.slow
-def test_a_pool_that_was_made_of_a_damaged_pack_is_repaired_on_purpose(
-    run: Command, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pool_that_was_made_of_a_damaged_pack_is_repaired_on_purpose(run, data, monkeypatch):
     pool = _write_pool(data)
     assert run("materialize", "macroxue/pack").exit_code == 0
     _rename_a_valuation(data)
@@ -479,7 +451,7 @@ def test_a_pool_that_was_made_of_a_damaged_pack_is_repaired_on_purpose(
 
 
 @pytest.mark.slow
-def test_values_are_built_before_a_pool_deletes_their_packs(run: Command, data: Path) -> None:
+def test_values_are_built_before_a_pool_deletes_their_packs(run, data):
     _write_pool(data, "delete_members = true\n")
     for _ in range(2):
         said = printed(run("materialize", "macroxue/pack", "macroxue/values", "macroxue/pool"))
@@ -488,9 +460,7 @@ def test_values_are_built_before_a_pool_deletes_their_packs(run: Command, data: 
     assert "one is a member of the pool both" in said
 
 
-def test_runs_of_this_command_are_signed_from_the_start(
-    run: Command, data: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_of_this_command_are_signed_from_the_start(run, data, instance, monkeypatch):
     monkeypatch.setattr(worker, "sign", lambda context: None)
     land(data, "one")
     run("materialize", "macroxue/pack")
@@ -498,7 +468,7 @@ def test_runs_of_this_command_are_signed_from_the_start(
     assert made.tags[worker.TAG] == worker.identity(os.getpid())
 
 
-def test_a_key_may_begin_with_a_hyphen(run: Command, data: Path) -> None:
+def test_a_key_may_begin_with_a_hyphen(run, data):
     land(data, "-x")
     assert run("materialize", "macroxue/pack", "--partition", "-x").exit_code == 0
     assert (data / PACKS / "-x/steps.npy").exists()
@@ -507,9 +477,7 @@ def test_a_key_may_begin_with_a_hyphen(run: Command, data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_key_that_no_drop_can_have_fails_alone_and_in_our_words(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
+def test_a_key_that_no_drop_can_have_fails_alone_and_in_our_words(run, data, instance):
     """The web server takes any text as a partition key."""
     land(data, "one")
     instance.add_dynamic_partitions("macroxue_drops", ["../../x", "a\x00b"])
@@ -523,9 +491,7 @@ def test_a_key_that_no_drop_can_have_fails_alone_and_in_our_words(
 
 
 @pytest.mark.slow
-def test_hostile_drops_fail_alone_or_are_refused_and_the_good_one_is_built(
-    run: Command, data: Path
-) -> None:
+def test_hostile_drops_fail_alone_or_are_refused_and_the_good_one_is_built(run, data):
     land(data, "good")
     (land(data, "toml", seed=2) / "gristmill.toml").write_text("a = " + "[" * 100_000)
     (land(data, "linked", seed=3) / "extra.jsonl.gz").symlink_to("/dev/zero")
@@ -569,9 +535,7 @@ def test_hostile_drops_fail_alone_or_are_refused_and_the_good_one_is_built(
     assert "refused macroxue/" not in pool + shards
 
 
-def test_a_data_root_that_is_not_there_is_no_root_without_drops(
-    run: Command, data: Path, instance: dg.DagsterInstance, tmp_path: Path
-) -> None:
+def test_a_data_root_that_is_not_there_is_no_root_without_drops(run, data, instance, tmp_path):
     land(data, "one")
     assert run("materialize", "macroxue/pack").exit_code == 0
     before = instance.get_runs_count()
@@ -590,12 +554,8 @@ LAST = "interrupted; what stood is untouched; run the same command again"
 @pytest.mark.slow
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_an_interrupt_ends_the_command_whoever_handles_it(
-    run: Command,
-    data: Path,
-    instance: dg.DagsterInstance,
-    monkeypatch: pytest.MonkeyPatch,
-    is_lost: bool,
-) -> None:
+    run, data, instance, monkeypatch, is_lost
+):
     land(data, "one"), land(data, "two", seed=5)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     asked: list[str | None] = []
@@ -623,9 +583,7 @@ def test_an_interrupt_ends_the_command_whoever_handles_it(
 
 
 @pytest.mark.slow
-def test_steps_of_another_program_go_from_a_folder_to_a_pack_that_is_traced(
-    run: Command, data: Path, tmp_path: Path
-) -> None:
+def test_steps_of_another_program_go_from_a_folder_to_a_pack_that_is_traced(run, data, tmp_path):
     games = [play(seed, 40) for seed in (1, 2)]
     pool = save(tmp_path / "pool", self_play(games, [70, 5]), shards=3)
     (pool / "steps.toml").unlink()
@@ -653,8 +611,8 @@ def test_steps_of_another_program_go_from_a_folder_to_a_pack_that_is_traced(
     ],
 )
 def test_what_is_not_in_the_mirror_fails_until_a_run_has_pushed_it(
-    run: Command, data: Path, vocabulary_root: Path, asset: str, places: dict[str, str]
-) -> None:
+    run, data, vocabulary_root, asset, places
+):
     shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
     for seed, key in enumerate(filter(None, places), 1):
         land(data, key, seed=seed)
@@ -677,7 +635,7 @@ def test_what_is_not_in_the_mirror_fails_until_a_run_has_pushed_it(
     assert "nothing needed doing" in again and "mirror" not in again
 
 
-def test_what_is_unusual_in_what_was_built_is_said_and_cut(tmp_path: Path) -> None:
+def test_what_is_unusual_in_what_was_built_is_said_and_cut(tmp_path):
     found = [Violation(f"law{number}", f"run {number}", "odd") for number in range(7)]
     folder = publishing.publish(replace(tiny_build(tmp_path), noted=[found[0], *found])).folder
     outcome = Outcome("test/tiny", "p1", "built", place=str(folder))
@@ -700,8 +658,8 @@ def _answer(monkeypatch: pytest.MonkeyPatch, *words: str, **options: Any) -> Any
 
 @pytest.mark.slow
 def test_after_each_reason_to_build_or_to_report_dagster_looks_again(
-    run: Command, data: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    run, data, instance, monkeypatch
+):
     drop, pack = land(data, "one"), data / PACKS / "one"
     (drop / ".done").touch()
     assets = data.parent / "assets"
@@ -749,8 +707,8 @@ def test_after_each_reason_to_build_or_to_report_dagster_looks_again(
 
 @pytest.mark.slow
 def test_no_answer_is_kept_or_given_of_what_may_change_without_a_file(
-    run: Command, data: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    run, data, instance, monkeypatch
+):
     land(data, "one")
     assert run("materialize", "macroxue/pack").exit_code == 0
     assert _answer(monkeypatch, "macroxue/pack") is None  # it built
@@ -784,11 +742,11 @@ def test_no_answer_is_kept_or_given_of_what_may_change_without_a_file(
 
 
 @pytest.mark.slow
-def test_a_call_with_nothing_to_do_says_it_again_without_dagster(data: Path) -> None:
+def test_a_call_with_nothing_to_do_says_it_again_without_dagster(data):
     land(data, "one")
     home = data.parent / "home"
     home.mkdir()
-    told = []
+    texts = []
     for before in ("pass", "import dagster", "pass"):  # builds; looks; gives the answer again
         code = f"import sys; {before}; from gristmill.cli import main; "
         code += "main(['materialize', '--all'], standalone_mode=False); "
@@ -798,8 +756,8 @@ def test_a_call_with_nothing_to_do_says_it_again_without_dagster(data: Path) -> 
             env=os.environ | {"DAGSTER_HOME": str(home), "PYTHONPATH": str(CHECKOUT)},
             stdout=subprocess.PIPE, text=True, check=True,
         )  # fmt: skip
-        told.append(re.sub(r"[0-9.]+ s([;)])", r"s\1", done.stdout).splitlines())
-    built, looked, again = told
+        texts.append(re.sub(r"[0-9.]+ s([;)])", r"s\1", done.stdout).splitlines())
+    built, looked, again = texts
     assert "2 built" in " ".join(built)
     assert looked[:-1] == again[:-1] and "nothing needed doing" in " ".join(again)
     assert (looked[-1], again[-1]) == ("True", "False")

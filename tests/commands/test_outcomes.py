@@ -36,7 +36,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return lines
 
 
-def test_the_folder_is_relative_to_where_the_user_is(printed) -> None:
+def test_the_folder_is_relative_to_where_the_user_is(printed):
     assert printed(BUILT, below="/checkout")[:3] == [
         "macroxue/pack",
         "  data/macroxue/packs/d1",
@@ -45,7 +45,7 @@ def test_the_folder_is_relative_to_where_the_user_is(printed) -> None:
     assert f"  {PLACE}" in printed(BUILT, below="/other")
 
 
-def test_what_a_dry_run_would_build_has_no_numbers(printed) -> None:
+def test_what_a_dry_run_would_build_has_no_numbers(printed):
     lines = printed(Outcome("a/b", "k", TO_BUILD), Outcome("a/b", "l", MAY_FOLLOW))
     assert lines == [
         "a/b",
@@ -61,7 +61,7 @@ def test_what_a_dry_run_would_build_has_no_numbers(printed) -> None:
     ]
 
 
-def test_the_account_and_what_was_not_checked_follow_the_table(printed) -> None:
+def test_the_account_and_what_was_not_checked_follow_the_table(printed):
     said = replace(
         BUILT,
         account="2 files taken",
@@ -77,7 +77,7 @@ def test_the_account_and_what_was_not_checked_follow_the_table(printed) -> None:
     ]
 
 
-def test_what_becomes_of_columns_in_several_partitions_is_said_once(printed) -> None:
+def test_what_becomes_of_columns_in_several_partitions_is_said_once(printed):
     both = "read: q\nnot read: b"
     first, second = (replace(BUILT, partition=key, columns=both) for key in ("d1", "d2"))
     other = replace(BUILT, partition="d3", columns="read: q\nnot read: c")
@@ -88,7 +88,7 @@ def test_what_becomes_of_columns_in_several_partitions_is_said_once(printed) -> 
     ]
 
 
-def test_a_partition_that_is_not_published_has_one_line_with_its_reason(printed) -> None:
+def test_a_partition_that_is_not_published_has_one_line_with_its_reason(printed):
     lines = printed(FAILED, NOT_BUILT)
     assert lines == [
         "failed macroxue/pack d3: line 3: [99] is not a rank",
@@ -97,7 +97,7 @@ def test_a_partition_that_is_not_published_has_one_line_with_its_reason(printed)
     ]
 
 
-def test_partitions_with_one_reason_share_a_line(printed) -> None:
+def test_partitions_with_one_reason_share_a_line(printed):
     items = [Outcome("a/b", f"k{number}", "failed", reason="full") for number in range(7)]
     other = Outcome("a/b", "k7", "failed", reason="wrong")
     lines = printed(*items, other)
@@ -105,7 +105,7 @@ def test_partitions_with_one_reason_share_a_line(printed) -> None:
     assert printed(Outcome("a/m", "", "failed", reason="x"))[0] == "failed a/m: x"
 
 
-def test_nothing_needed_doing_only_if_nothing_was_built_or_failed(printed) -> None:
+def test_nothing_needed_doing_only_if_nothing_was_built_or_failed(printed):
     end = "; `gristmill ui` shows them"
     assert printed(UNCHANGED)[-1] == "nothing needed doing (1 artifact, 2.0 s)"
     assert printed(UNCHANGED, NOT_BUILT)[-1] == (
@@ -121,9 +121,7 @@ def test_nothing_needed_doing_only_if_nothing_was_built_or_failed(printed) -> No
 
 
 @pytest.mark.parametrize(("count", "listed"), [(10, 10), (11, 0)])
-def test_many_unchanged_artifacts_are_counted_and_not_listed(
-    printed, count: int, listed: int
-) -> None:
+def test_many_unchanged_artifacts_are_counted_and_not_listed(printed, count, listed):
     items = [Outcome("a/b", f"k{number}", "unchanged", place="/x") for number in range(count)]
     lines = printed(*items, BUILT)
     assert sum(" unchanged " in line and "k" in line.split()[0] for line in lines[:-1]) == listed
@@ -147,7 +145,7 @@ SHARED = [
 ]
 
 
-def test_80_columns_have_each_asset_once_and_each_folder_whole(printed) -> None:
+def test_80_columns_have_each_asset_once_and_each_folder_whole(printed):
     lines = printed(LONG, BUILT, *SHARED, below="/checkout", width=80)
     assert lines[:-1] == [
         "reasoning/gpt2_shards",
@@ -165,7 +163,7 @@ def test_80_columns_have_each_asset_once_and_each_folder_whole(printed) -> None:
     assert all(cell_len(line) <= 80 or KEY in line for line in lines)
 
 
-def test_partitions_of_an_asset_in_folders_of_their_own_have_a_line_for_each(printed) -> None:
+def test_partitions_of_an_asset_in_folders_of_their_own_have_a_line_for_each(printed):
     other = Outcome("macroxue/pack", "d2", "built", place="/checkout/data/macroxue/packs/d2")
     lines = printed(BUILT, other, below="/checkout", width=60)
     assert [line for line in lines if "data/" in line] == [
@@ -175,7 +173,7 @@ def test_partitions_of_an_asset_in_folders_of_their_own_have_a_line_for_each(pri
     assert sum(line == "macroxue/pack" for line in lines) == 1
 
 
-def test_brackets_in_a_key_are_shown_and_keep_the_columns(printed) -> None:
+def test_brackets_in_a_key_are_shown_and_keep_the_columns(printed):
     wild = Outcome("a/b", "[bold]x", "built", 1, 48, 0.1, place="/" + "f" * 200)
     plain = Outcome("a/b", "y", "built", 1, 48, 0.1, place="/" + "f" * 200)
     rows = [line for line in printed(wild, plain, width=80) if "rows" in line]

@@ -42,7 +42,7 @@ def on_postgres(run: Command, server: Postgres, tmp_path: Path) -> Command:
     return run
 
 
-def test_a_build_is_known_and_found_again(on_postgres: Command, data: Path, tmp_path: Path) -> None:
+def test_a_build_is_known_and_found_again(on_postgres, data, tmp_path):
     land(data, "one"), land(data, "two", seed=5)
     names = ("macroxue/pack", "macroxue/values")
     assert "4 built in" in printed(on_postgres("materialize", *names))
@@ -54,7 +54,7 @@ def test_a_build_is_known_and_found_again(on_postgres: Command, data: Path, tmp_
     assert not list(tmp_path.glob(".dagster/**/*.db"))
 
 
-def test_runs_without_a_process_are_closed(on_postgres: Command) -> None:
+def test_runs_without_a_process_are_closed(on_postgres):
     with checkout.open_instance() as instance:
         alive = started(instance, {worker.TAG: str(worker.identity(os.getpid()))})
         dead = started(instance, {worker.TAG: gone()})
@@ -64,9 +64,7 @@ def test_runs_without_a_process_are_closed(on_postgres: Command) -> None:
     assert after == {alive: "STARTED", dead: "FAILURE"}
 
 
-def test_old_runs_are_removed_and_each_partition_stays(
-    on_postgres: Command, data: Path, tmp_path: Path
-) -> None:
+def test_old_runs_are_removed_and_each_partition_stays(on_postgres, data, tmp_path):
     land(data, "one")
     for words in ((), ("--rebuild",)):
         printed(on_postgres("materialize", "macroxue/pack", *words))
@@ -84,7 +82,7 @@ def test_old_runs_are_removed_and_each_partition_stays(
     assert "nothing needed doing" in on_postgres("materialize", "macroxue/pack").output
 
 
-def test_a_drop_that_is_gone_is_forgotten(on_postgres: Command, data: Path) -> None:
+def test_a_drop_that_is_gone_is_forgotten(on_postgres, data):
     folder = land(data, "one")
     assert on_postgres("materialize", "macroxue/pack").exit_code == 0
     with checkout.open_instance() as instance:
@@ -95,7 +93,7 @@ def test_a_drop_that_is_gone_is_forgotten(on_postgres: Command, data: Path) -> N
         assert not instance.has_dynamic_partition("macroxue_drops", "one")
 
 
-def test_heartbeats_are_seen_and_forgotten(on_postgres: Command) -> None:
+def test_heartbeats_are_seen_and_forgotten(on_postgres):
     from dagster._daemon.types import DaemonHeartbeat
 
     with checkout.open_instance() as instance:
@@ -108,9 +106,7 @@ def test_heartbeats_are_seen_and_forgotten(on_postgres: Command) -> None:
         assert instance.get_daemon_heartbeats() == {}
 
 
-def test_an_instance_moves_from_files_to_postgres(
-    run: Command, server: Postgres, data: Path, tmp_path: Path
-) -> None:
+def test_an_instance_moves_from_files_to_postgres(run, server, data, tmp_path):
     land(data, "one"), land(data, "two", seed=5)
     names = ("macroxue/pack", "macroxue/values")
     assert run("materialize", *names).exit_code == 0
@@ -122,9 +118,7 @@ def test_an_instance_moves_from_files_to_postgres(
         assert instance.get_runs_count() == 0
 
 
-def test_a_migrated_instance_knows_what_it_knew(
-    on_postgres: Command, data: Path, tmp_path: Path
-) -> None:
+def test_a_migrated_instance_knows_what_it_knew(on_postgres, data, tmp_path):
     land(data, "one")
     assert on_postgres("materialize", "macroxue/pack").exit_code == 0
     done = subprocess.run(
@@ -140,8 +134,8 @@ def test_a_migrated_instance_knows_what_it_knew(
 
 
 def test_a_server_that_goes_away_during_a_run_costs_nothing_published(
-    on_postgres: Command, server: Postgres, data: Path, tmp_path: Path
-) -> None:
+    on_postgres, server, data, tmp_path
+):
     """The run fails, says that the server is gone, and the next one continues."""
     land(data, "one")
     assert on_postgres("materialize", "macroxue/pack").exit_code == 0

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import dagster as dg
-import pytest
 from dagster._core.events import EngineEventData
 
 from assets import worker
@@ -17,7 +15,7 @@ from commands import prune
 from gristmill.publish import storage
 from gristmill.publish.publish import publish
 from gristmill.run.parts import PartStore
-from tests.commands.drops import PACKS, Command, printed
+from tests.commands.drops import PACKS, printed
 from tests.publish.tiny import TinyConfig, tiny_build
 
 
@@ -44,9 +42,7 @@ def gone() -> str:
     return signature
 
 
-def test_prune_closes_runs_without_a_process_and_no_others(
-    run: Command, instance: dg.DagsterInstance, tmp_path: Path
-) -> None:
+def test_prune_closes_runs_without_a_process_and_no_others(run, instance, tmp_path):
     mine = worker.identity(os.getpid())
     server = json.dumps({"socket": str(tmp_path / "no.sock")})
     alive = started(instance, {worker.TAG: str(mine)})
@@ -73,9 +69,7 @@ def test_prune_closes_runs_without_a_process_and_no_others(
     assert run("prune").output == "removed: 0 runs; 4 stay\n"
 
 
-def test_a_run_without_a_tag_is_judged_by_the_process_that_its_events_name(
-    run: Command, instance: dg.DagsterInstance
-) -> None:
+def test_a_run_without_a_tag_is_judged_by_the_process_that_its_events_name(run, instance):
     runs = {}
     for process in (os.getpid(), int(gone().split(":")[1])):
         run_id = runs[process] = started(instance, {})
@@ -88,7 +82,7 @@ def test_a_run_without_a_tag_is_judged_by_the_process_that_its_events_name(
     assert alive[:8] not in output
 
 
-def test_prune_sweeps_what_a_killed_build_left(run: Command, data: Path) -> None:
+def test_prune_sweeps_what_a_killed_build_left(run, data):
     left = data / PACKS / ".gristmill/slots/one/staging"
     left.mkdir(parents=True)
     (left / "steps.npy").write_bytes(b"half")
@@ -98,9 +92,7 @@ def test_prune_sweeps_what_a_killed_build_left(run: Command, data: Path) -> None
     assert not left.parent.exists()
 
 
-def test_prune_removes_versions_that_no_link_names(
-    run: Command, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prune_removes_versions_that_no_link_names(run, data, monkeypatch):
     monkeypatch.setenv(storage.VARIABLE, "link")
     folder = data / "family/tiny"
     publish(tiny_build(data, config=TinyConfig(seed=1)))
@@ -113,7 +105,7 @@ def test_prune_removes_versions_that_no_link_names(
     assert run("prune").output == "removed: 0 runs; 0 stay\n"
 
 
-def test_prune_keeps_finished_parts_unless_asked_to_remove_them(run: Command, data: Path) -> None:
+def test_prune_keeps_finished_parts_unless_asked_to_remove_them(run, data):
     slot = data / PACKS / ".gristmill/slots/one"
     store = PartStore(slot / "parts/0123456789abcdef")
     (slot / "staging").mkdir(parents=True)
@@ -130,16 +122,14 @@ def test_prune_keeps_finished_parts_unless_asked_to_remove_them(run: Command, da
     assert not slot.exists()
 
 
-def test_brackets_of_what_a_launcher_says_are_printed(
-    run: Command, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_brackets_of_what_a_launcher_says_are_printed(run, instance, monkeypatch):
     run_id = started(instance, {})
     monkeypatch.setattr(prune, "why_dead", lambda *_: "the job [raysubmit_1] is gone")
     said = run("prune", "--dry-run").output
     assert f"run {run_id[:8]} (STARTED): the job [raysubmit_1] is gone" in said
 
 
-def test_it_says_how_many_runs_it_removed(run: Command, instance: dg.DagsterInstance) -> None:
+def test_it_says_how_many_runs_it_removed(run, instance):
     runs = [add_run(instance, PACK, ["a"]) for _ in range(3)]
     counted = printed(run("prune", "--keep-runs", "1", "--dry-run"))
     assert counted == "would be removed: 2 runs; 1 stay\n"
@@ -148,6 +138,6 @@ def test_it_says_how_many_runs_it_removed(run: Command, instance: dg.DagsterInst
     assert [one.run_id for one in instance.get_runs()] == [runs[2]]
 
 
-def test_numbers_that_are_none_are_usage_errors(run: Command) -> None:
+def test_numbers_that_are_none_are_usage_errors(run):
     for words in (("--keep-days", "0"), ("--keep-days", "x"), ("--keep-runs", "-1")):
         assert run("prune", *words).exit_code == 2

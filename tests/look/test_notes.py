@@ -19,9 +19,7 @@ def notes(tmp_path: Path, **columns: Any) -> str:
     return "\n".join(look(tmp_path).notes)
 
 
-def test_what_nothing_reads_is_named_with_an_example_and_facts_with_what_they_are(
-    tmp_path: Path,
-) -> None:
+def test_what_nothing_reads_is_named_with_an_example_and_facts_with_what_they_are(tmp_path):
     said = notes(tmp_path, old_text="x = {n}", url="https://a.example/{n}", kind="a")
     assert 'not read: old_text (as "x = 0"), kind (as "a")' in said
     assert "facts of the rows, not read: url (address)" in said
@@ -38,8 +36,8 @@ def test_what_nothing_reads_is_named_with_an_example_and_facts_with_what_they_ar
     ],
 )
 def test_two_values_that_may_say_which_rows_are_right_are_named_with_a_rule(
-    tmp_path: Path, wrong: Any, right: Any, equals: str
-) -> None:
+    tmp_path, wrong, right, equals
+):
     rows = [
         {"question": ASKED, "answer": f"Town {n}", "verdict_of": (wrong, right)[n % 2]}
         for n in range(6)
@@ -49,5 +47,5 @@ def test_two_values_that_may_say_which_rows_are_right_are_named_with_a_rule(
     assert f'keep = [{{ column = "verdict_of", equals = {equals} }}]' in said
 
 
-def test_a_column_of_one_value_or_three_is_no_verdict(tmp_path: Path) -> None:
+def test_a_column_of_one_value_or_three_is_no_verdict(tmp_path):
     assert "keep = " not in notes(tmp_path, flag=1, level="{n}")

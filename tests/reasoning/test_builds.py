@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from gristmill.asset import Asset, Wanted, declared
 from gristmill.cli import main
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
-from gristmill.corpora.corpus import CORPORA, Corpus
+from gristmill.corpora.corpus import CORPORA
 from gristmill.data_root import DataRoot
 from gristmill.provenance import record_path, verify
 from gristmill.provenance.list_artifacts import list_artifacts
@@ -42,7 +42,7 @@ from tests.tiny_tokenizer import put_recipe
 
 
 @pytest.mark.parametrize("corpus", CORPORA.values(), ids=lambda corpus: str(corpus.name))
-def test_a_corpus_is_tokenised_unless_its_terms_forbid_training(corpus: Corpus) -> None:
+def test_a_corpus_is_tokenised_unless_its_terms_forbid_training(corpus):
     refuse_terms(corpus, [corpus.name])
     if corpus.name != "reveal":
         refuse_terms(corpus, [])
@@ -55,9 +55,7 @@ def test_a_corpus_is_tokenised_unless_its_terms_forbid_training(corpus: Corpus) 
 @pytest.mark.parametrize(
     ("days", "why"), [(-1, "only TODAY can be built"), (1, "only TODAY"), (0, "no split")]
 )
-def test_only_the_current_day_has_a_report_and_needs_a_split(
-    tmp_path: Path, days: int, why: str
-) -> None:
+def test_only_the_current_day_has_a_report_and_needs_a_split(tmp_path, days, why):
     report = next(kind for kind in CATALOG.kinds if kind.asset == "reasoning/qc_report")
     assert isinstance(report, Asset)
     day = (today() + timedelta(days=days)).isoformat()
@@ -73,9 +71,7 @@ def test_only_the_current_day_has_a_report_and_needs_a_split(
         (f"{names.NORMALIZED}/provenance/gsm8k__test.json", False),
     ],
 )
-def test_a_report_needs_the_vocabulary_where_it_is_or_has_shards(
-    tmp_path: Path, record: str, is_wanted: bool
-) -> None:
+def test_a_report_needs_the_vocabulary_where_it_is_or_has_shards(tmp_path, record, is_wanted):
     (tmp_path / record).parent.mkdir(parents=True)
     (tmp_path / record).touch()
     assert builds._vocabulary_is_wanted(DataRoot(tmp_path)) is is_wanted
@@ -93,7 +89,7 @@ answer = "a"
 """
 
 
-def test_a_record_is_shown_with_its_annotations_and_traced_to_its_raw_row(tmp_path: Path) -> None:
+def test_a_record_is_shown_with_its_annotations_and_traced_to_its_raw_row(tmp_path):
     build_dataset(tmp_path)
     built(tmp_path, "reasoning/spans", "gsm8k__train", tokenizer="tiny")
     built(tmp_path, "reasoning/exports", "mine", formats=("llm.c", "nanochat"))
@@ -121,7 +117,7 @@ def test_a_record_is_shown_with_its_annotations_and_traced_to_its_raw_row(tmp_pa
         assert "raw_row: 5\n" in traced
 
 
-def test_a_split_without_annotations_has_no_spans(tmp_path: Path) -> None:
+def test_a_split_without_annotations_has_no_spans(tmp_path):
     build_dataset(tmp_path)
     path = tmp_path / "reasoning/raw/gsm8k/train.jsonl"
     path.write_bytes(path.read_bytes().replace(b"<<", b"<").replace(b"test", b"<<1+1"))
@@ -139,8 +135,8 @@ def test_a_split_without_annotations_has_no_spans(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_split_is_refused_by_its_record_with_the_cure(
-    tmp_path: Path, asset: str, partition: str, chosen: dict[str, object], damage: str
-) -> None:
+    tmp_path, asset, partition, chosen, damage
+):
     build_dataset(tmp_path)
     path = tmp_path / "reasoning/raw/gsm8k/train.jsonl"
     path.unlink() if damage == "missing" else path.write_bytes(b'{"a": <<\n')
@@ -149,7 +145,7 @@ def test_a_damaged_split_is_refused_by_its_record_with_the_cure(
 
 
 @pytest.mark.parametrize("asset", ["reasoning/spans", "reasoning/exports"])
-def test_only_settings_ask_for_an_asset_that_no_command_names(tmp_path: Path, asset: str) -> None:
+def test_only_settings_ask_for_an_asset_that_no_command_names(tmp_path, asset):
     lake, made = DataRoot(tmp_path), declared()[asset]
     assert not made.is_asked(lake, "gsm8k__train")
     (tmp_path / "gristmill.toml").write_text(
@@ -167,9 +163,7 @@ def _books(root: Path, recipe: str = 'texts = "{text}"\n') -> None:
     (drop / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_plain_text_has_no_alignment_and_one_of_before_stays(
-    tmp_path: Path, vocabulary_root: Path
-) -> None:
+def test_plain_text_has_no_alignment_and_one_of_before_stays(tmp_path, vocabulary_root):
     lake, made = DataRoot(tmp_path), declared()["reasoning/alignment"]
     _books(tmp_path)
     assert not made.is_asked(lake, "books__train") and made.is_asked(lake, "gsm8k__train")
@@ -198,7 +192,7 @@ def test_plain_text_has_no_alignment_and_one_of_before_stays(
     assert not made.is_asked(lake, "books__train")
 
 
-def test_plain_text_is_read_and_staged_beside_steps(tmp_path: Path, vocabulary_root: Path) -> None:
+def test_plain_text_is_read_and_staged_beside_steps(tmp_path, vocabulary_root):
     _books(tmp_path)
     publish_root(tmp_path, find(GPT2, vocabulary_root), worked(9), seq_len=SEQ_LEN)
     built(tmp_path, "reasoning/alignment", "gsm8k__train")
@@ -229,9 +223,7 @@ def test_plain_text_is_read_and_staged_beside_steps(tmp_path: Path, vocabulary_r
         ShardReader(shards, corpora=["books"], steps=aligned)
 
 
-def test_a_dataset_with_its_alignment_gives_steps_with_the_marks_of_its_corpus(
-    tmp_path: Path,
-) -> None:
+def test_a_dataset_with_its_alignment_gives_steps_with_the_marks_of_its_corpus(tmp_path):
     build_dataset(tmp_path)
     (tmp_path / "drops/reasoning/own").mkdir()
     (tmp_path / "drops/reasoning/own/corpus.toml").write_text(OWN)
@@ -257,7 +249,7 @@ def test_a_dataset_with_its_alignment_gives_steps_with_the_marks_of_its_corpus(
     assert (next(copied.batches(64))["step_id"] == batch["step_id"]).all()
 
 
-def test_an_alignment_of_another_dataset_or_none_is_refused_with_the_cure(tmp_path: Path) -> None:
+def test_an_alignment_of_another_dataset_or_none_is_refused_with_the_cure(tmp_path):
     build_dataset(tmp_path)
     put_recipe(tmp_path, "two", outputs=["bin", "alignment"], seq_len=32, tokens_per_shard=320)
     built(tmp_path, "reasoning/tokens", "two")
@@ -269,7 +261,7 @@ def test_an_alignment_of_another_dataset_or_none_is_refused_with_the_cure(tmp_pa
     assert "step_id" in next(ShardReader(two, steps=two).batches(1))
 
 
-def test_an_alignment_needs_tokens_that_are_the_bytes_of_a_text(tmp_path: Path) -> None:
+def test_an_alignment_needs_tokens_that_are_the_bytes_of_a_text(tmp_path):
     build_dataset(tmp_path)
     put_recipe(tmp_path, outputs=["bin", "alignment"])
     facts = tmp_path / "tokenizer/tiny" / FACTS

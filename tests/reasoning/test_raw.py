@@ -24,8 +24,8 @@ from tests.tiny_tokenizer import put_recipe, put_tiny
 
 
 def test_files_in_folders_are_inputs_under_their_paths_in_the_order_in_which_they_are_read(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     lake = Lake(data_root=str(tmp_path))
     for name in ("train_a/0.jsonl", "train/1.jsonl", "test/0.jsonl"):
         path = lake.inbox("reasoning") / "gsm8k" / name
@@ -40,9 +40,7 @@ def test_files_in_folders_are_inputs_under_their_paths_in_the_order_in_which_the
     assert [item.path for item in inputs] == [f"{drop}/train/1.jsonl", f"{drop}/train_a/0.jsonl"]
 
 
-def test_inputs_with_equal_sums_are_refused_where_a_look_did_not_compare_them(
-    tmp_path: Path,
-) -> None:
+def test_inputs_with_equal_sums_are_refused_where_a_look_did_not_compare_them(tmp_path):
     lake = Lake(data_root=str(tmp_path))
     drop = lake.inbox("reasoning") / "gsm8k"
     drop.mkdir(parents=True)
@@ -83,9 +81,7 @@ def root(tmp_path: Path) -> Path:
         ({"seq_len": 7}, "no multiple of seq_len"),
     ],
 )
-def test_a_recipe_that_breaks_a_rule_is_refused(
-    root: Path, values: dict[str, object], error: str
-) -> None:
+def test_a_recipe_that_breaks_a_rule_is_refused(root, values, error):
     path = put_recipe(root, **values)
     with pytest.raises(BadInput, match=error) as caught:
         raw.account(path)
@@ -93,7 +89,7 @@ def test_a_recipe_that_breaks_a_rule_is_refused(
     assert raw.wanted(DataRoot(root)) == []
 
 
-def test_a_recipe_waits_for_its_corpora_and_its_tokenizer_and_is_built(root: Path) -> None:
+def test_a_recipe_waits_for_its_corpora_and_its_tokenizer_and_is_built(root):
     lake, path = DataRoot(root), root / "drops/reasoning/recipes/mine.toml"
     assert raw.wanted(lake) == ["mine"]  # what it needs has drops
     for asset, key, missing in (
@@ -122,9 +118,7 @@ def test_a_recipe_waits_for_its_corpora_and_its_tokenizer_and_is_built(root: Pat
         ({"tokenizer": "zzz"}, "placed there: bring its file by `gristmill tokenizers FILE"),
     ],
 )
-def test_a_recipe_with_a_name_that_nothing_has_names_the_nearest_one(
-    root: Path, values: dict[str, object], said: str
-) -> None:
+def test_a_recipe_with_a_name_that_nothing_has_names_the_nearest_one(root, values, said):
     built(root, "reasoning/normalized", "gsm8k__test")
     with pytest.raises(Waits) as caught:
         raw.needs(put_recipe(root, **values), root, lambda *_: True)
@@ -132,7 +126,7 @@ def test_a_recipe_with_a_name_that_nothing_has_names_the_nearest_one(
     assert "recipes/mine.toml: " in str(caught.value)
 
 
-def test_a_recipe_that_changed_is_said(root: Path) -> None:
+def test_a_recipe_that_changed_is_said(root):
     config = {"corpora": ["gsm8k"], "tokenizer": "tiny", "seq_len": 64, "tokens_per_shard": 640}
     path = put_recipe(root)
     assert raw.recipe_change(path, root, config, ()) == ""
@@ -140,7 +134,7 @@ def test_a_recipe_that_changed_is_said(root: Path) -> None:
     assert raw.recipe_change(path, root, config, ()) == "seq_len is 128 now, was 64"
 
 
-def test_the_terms_of_a_corpus_hold_for_a_dataset_too(root: Path) -> None:
+def test_the_terms_of_a_corpus_hold_for_a_dataset_too(root):
     write_sample("reveal", root / "drops/reasoning/reveal")
     built(root, "tokenizers/placed", "tiny")
     key = next(key for key in raw.dropped(DataRoot(root)) if key.startswith("reveal"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,9 +44,7 @@ def built(
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_a_corpus_has_all_forms_and_a_few_dozen_records(
-    corpus: str, built: dict[str, tuple[list[dict[str, Any]], list[NormalizeSummary]]]
-) -> None:
+def test_a_corpus_has_all_forms_and_a_few_dozen_records(corpus, built):
     made, summaries = built[corpus]
     assert {shape for summary in summaries for shape in summary.shapes} == SHAPES[corpus]
     assert 24 <= len(made) <= 60
@@ -59,15 +56,13 @@ def test_a_corpus_has_all_forms_and_a_few_dozen_records(
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_a_drop_is_the_same_every_time(corpus: str, tmp_path: Path) -> None:
+def test_a_drop_is_the_same_every_time(corpus, tmp_path):
     first, second = (write_drop(tmp_path / name, corpus) for name in ("a", "b"))
     assert [path.name for path in first] == [path.name for path in second]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
-def test_steps_of_every_kind_are_there(
-    built: dict[str, tuple[list[dict[str, Any]], list[NormalizeSummary]]],
-) -> None:
+def test_steps_of_every_kind_are_there(built):
     assert any("cot_steps" in record for record in built["wiqa"][0])
     reveal = [record for record in built["reveal"][0] if "of answer" in str(record["cot"])]
     assert len(reveal) == 14

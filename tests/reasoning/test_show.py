@@ -36,7 +36,7 @@ def request(sample: str, **options: str) -> Request:
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
-def test_an_id_leads_back_to_its_corpus_split_and_record(partition: str) -> None:
+def test_an_id_leads_back_to_its_corpus_split_and_record(partition):
     corpus, split = partition.rsplit("__", 1)
     for record in (0, 12, 1_234_567):
         place = Place(corpus, split, record)
@@ -45,7 +45,7 @@ def test_an_id_leads_back_to_its_corpus_split_and_record(partition: str) -> None
 
 
 @pytest.mark.parametrize("text", ["12", "gsm8k_test_12", "gsm8k_te st_000012", "gsm8k_test_-00012"])
-def test_another_text_is_no_id(text: str) -> None:
+def test_another_text_is_no_id(text):
     assert parsed(text) is None
 
 
@@ -58,9 +58,7 @@ def test_another_text_is_no_id(text: str) -> None:
         ({"corpus": "gsm8k", "split": "test"}, "gsm8k_test_000003"),
     ],
 )
-def test_a_number_belongs_to_the_first_split_that_the_options_leave(
-    options: dict[str, str], expected: str
-) -> None:
+def test_a_number_belongs_to_the_first_split_that_the_options_leave(options, expected):
     assert chosen(request("3", **options), PUBLISHED).example_id == expected
     assert chosen(request("wiqa_test_000003", **options), PUBLISHED).corpus == "wiqa"
 
@@ -74,7 +72,7 @@ def test_a_number_belongs_to_the_first_split_that_the_options_leave(
         (request("1", corpus="other"), "no split other in data: it has gsm8k__train"),
     ],
 )
-def test_what_is_not_there_is_named(asked: Request, message: str) -> None:
+def test_what_is_not_there_is_named(asked, message):
     with pytest.raises(Misuse, match=message):
         chosen(asked, PUBLISHED)
     with pytest.raises(Misuse, match="it has none"):
@@ -95,15 +93,13 @@ def facts(built: Path, sample: str, **options: Any) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("token", [None, 0, 3])
-def test_a_token_is_traced_by_its_number_and_the_first_one_without(
-    built: Path, token: int | None
-) -> None:
+def test_a_token_is_traced_by_its_number_and_the_first_one_without(built, token):
     found = facts(built, "gsm8k_test_000000", token=token)
     assert found == facts(built, "0", token=token)
     assert (found == facts(built, "0")) == (not token)
 
 
-def test_a_shard_that_is_no_number_is_a_misuse(built: Path) -> None:
+def test_a_shard_that_is_no_number_is_a_misuse(built):
     assert facts(built, "0", shard="0") == facts(built, "0")
     with pytest.raises(Misuse, match="--shard 0x1: must be the number of a shard"):
         facts(built, "0", shard="0x1")
@@ -139,7 +135,7 @@ def drawn(row: AlignRow, text: str) -> list[str]:
     return [str(each.text) for each in root.iter() if each.tag.endswith("text")]
 
 
-def test_pieces_are_lines_of_the_text_with_their_steps() -> None:
+def test_pieces_are_lines_of_the_text_with_their_steps():
     assert list(pieces(*example("So. It\nis.\n\nEnd."))) == [
         Token("Why?\n"),
         Token("\n"),
@@ -155,7 +151,7 @@ def test_pieces_are_lines_of_the_text_with_their_steps() -> None:
     ]
 
 
-def test_ranges_that_the_text_does_not_have_are_left_out() -> None:
+def test_ranges_that_the_text_does_not_have_are_left_out():
     row, text = example("So. It is.")
     wrong = [[0, 3], [2, 6], [5, 5], [-4, 2], [90, 99]]
     broken = replace(row, text_offset_ranges=wrong, step_labels=["Step 1"] * 5)
@@ -163,7 +159,7 @@ def test_ranges_that_the_text_does_not_have_are_left_out() -> None:
     assert len(drawn(broken, text)) == 4
 
 
-def test_the_picture_has_a_line_for_each_step_under_confidence_and_rule() -> None:
+def test_the_picture_has_a_line_for_each_step_under_confidence_and_rule():
     assert drawn(*example("So. It is.")) == [
         *("reveal_test_000000", "0.6 · heuristic:sentences; pe…"),
         *("Step 1: So.", "Step 2: It is.", "Answer: 42"),
@@ -171,7 +167,7 @@ def test_the_picture_has_a_line_for_each_step_under_confidence_and_rule() -> Non
 
 
 @pytest.mark.parametrize("cot", [HOSTILE, "<<1=1>>. " * 50, "x" * 3000, "\u6c49" * 400])
-def test_any_text_stays_text_and_fits_the_page(cot: str) -> None:
+def test_any_text_stays_text_and_fits_the_page(cot):
     row, text = example(cot)
     assert len(drawn(row, text)) >= 4
     assert "\x1b" not in "".join(each.text for each in pieces(row, text))
@@ -185,9 +181,7 @@ def test_any_text_stays_text_and_fits_the_page(cot: str) -> None:
         ("reasoning/tokens", "{}/index.jsonl", ("example_id",)),
     ],
 )
-def test_an_id_is_looked_for_in_the_table_of_its_split_alone(
-    tmp_path: Path, asset: str, name: str, found: object
-) -> None:
+def test_an_id_is_looked_for_in_the_table_of_its_split_alone(tmp_path, asset, name, found):
     for split in ("my_math/train", "my_math/test", "other/train"):
         path = tmp_path / name.format(split)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -127,13 +127,11 @@ def failing() -> None:
         ('{"after": 7, "tries": 2, "not_before": 3.5, "lost": 1}', 7),  # of 0.9
     ],
 )
-def test_a_cursor_that_a_person_typed_counts_as_none(cursor: str, after: int | None) -> None:
+def test_a_cursor_that_a_person_typed_counts_as_none(cursor, after):
     assert alerts._after(cursor) == after
 
 
-def test_a_failed_run_is_reported_once(
-    instance: dg.DagsterInstance, lake: Lake, hook: Hook
-) -> None:
+def test_a_failed_run_is_reported_once(instance, lake, hook):
     tick = Ticks(instance, lake)
     tick.fail("before")
     assert tick() == "failures from now on are reported"
@@ -150,7 +148,7 @@ def test_a_failed_run_is_reported_once(
     assert f"macroxue/pack d1: {said['reason']} ({link})" in sent["text"]
 
 
-def test_the_reason_is_the_first_line_of_the_failed_step(instance: dg.DagsterInstance) -> None:
+def test_the_reason_is_the_first_line_of_the_failed_step(instance):
     instance.add_dynamic_partitions("drops", ["d1"])
     done = dg.materialize([failing], instance=instance, partition_key="d1", raise_on_error=False)
     assert not done.success
@@ -160,7 +158,7 @@ def test_the_reason_is_the_first_line_of_the_failed_step(instance: dg.DagsterIns
 
 
 @pytest.mark.slow
-def test_many_failures_are_one_message_with_counts(tick: Ticks, hook: Hook) -> None:
+def test_many_failures_are_one_message_with_counts(tick, hook):
     tick.fail(*(f"d{number}" for number in range(40)))
     tick()
     (sent,) = hook.taken
@@ -180,8 +178,8 @@ def test_many_failures_are_one_message_with_counts(tick: Ticks, hook: Hook) -> N
     ],
 )
 def test_what_is_not_taken_is_sent_again_and_nothing_is_lost(
-    tick: Ticks, hook: Hook, monkeypatch: pytest.MonkeyPatch, status: int, how: str, said: str
-) -> None:
+    tick, hook, monkeypatch, status, how, said
+):
     monkeypatch.setattr(alerts, "SECONDS", 0.3)
     hook.status, hook.how = status, how
     for key in ("d1", "d2", "d3"):
@@ -199,13 +197,13 @@ def test_what_is_not_taken_is_sent_again_and_nothing_is_lost(
     assert set(hook.paths) == {"/hooks/s3cretpath"}  # a redirect is not followed
 
 
-def test_the_body_of_the_answer_is_not_waited_for(tick: Ticks, hook: Hook) -> None:
+def test_the_body_of_the_answer_is_not_waited_for(tick, hook):
     hook.how = "drip"
     tick.fail("d1")
     assert tick() == "reported 1 failed runs"
 
 
-def test_nobody_listens() -> None:
+def test_nobody_listens():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(alerts.NotSent, match="not reached: ConnectionRefusedError") as raised:
@@ -228,9 +226,7 @@ def test_nobody_listens() -> None:
         ('webhook_env = "A-B"', "webhook_env: must be the name of an environment variable"),
     ],
 )
-def test_wrong_settings_name_file_and_key_and_no_secret(
-    tick: Ticks, lake: Lake, line: str, said: str
-) -> None:
+def test_wrong_settings_name_file_and_key_and_no_secret(tick, lake, line, said):
     file = lake.root / "gristmill.toml"
     file.write_text(f"[alerts]\n{line}\n")
     with pytest.raises(BadInput) as raised:
@@ -239,9 +235,7 @@ def test_wrong_settings_name_file_and_key_and_no_secret(
     assert "s3cret" not in str(raised.value)
 
 
-def test_the_address_may_be_in_the_environment(
-    tick: Ticks, lake: Lake, hook: Hook, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_address_may_be_in_the_environment(tick, lake, hook, monkeypatch):
     monkeypatch.setenv("HOOK", hook.address)
     (lake.root / "gristmill.toml").write_text('[alerts]\nwebhook_env = "HOOK"\n')
     tick.fail("d1")
@@ -249,7 +243,7 @@ def test_the_address_may_be_in_the_environment(
     assert hook.taken[0]["runs"][0]["link"].startswith("http://127.0.0.1:3000/runs/")
 
 
-def test_without_a_webhook_nothing_is_reported_later(tick: Ticks, lake: Lake, hook: Hook) -> None:
+def test_without_a_webhook_nothing_is_reported_later(tick, lake, hook):
     file = lake.root / "gristmill.toml"
     given = file.read_text()
     for text in ("[inbox]\nsettle_seconds = 1\n", "[alerts]\n"):
@@ -262,7 +256,7 @@ def test_without_a_webhook_nothing_is_reported_later(tick: Ticks, lake: Lake, ho
     assert alerts.alerts in (definitions.build_defs().sensors or ())
 
 
-def test_secrets_are_not_shown() -> None:
+def test_secrets_are_not_shown():
     text = (
         "postgresql://me:pa55word@host/db https://s3/x?X-Amz-Signature=abcdef&b=1 token=t0ken99 "
         "Bearer abcdefgh12 hf_abcdefghij and v4lue-of-it at once"
@@ -273,7 +267,7 @@ def test_secrets_are_not_shown() -> None:
     assert "host/db" in shown and "at once" in shown
 
 
-def test_a_message_is_small(instance: dg.DagsterInstance) -> None:
+def test_a_message_is_small(instance):
     @dg.asset(name="loud")
     def loud() -> None:
         raise dg.Failure("x" * 100_000)

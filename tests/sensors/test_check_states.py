@@ -34,15 +34,11 @@ def tick(instance: dg.DagsterInstance, lake: Lake, cursor: str | None = None) ->
 
 
 @pytest.mark.parametrize("cursor", ["yesterday", "[]", "7", "null", "[" * 100_000])
-def test_a_cursor_that_a_person_typed_counts_as_none(
-    instance: dg.DagsterInstance, tmp_path: Path, cursor: str
-) -> None:
+def test_a_cursor_that_a_person_typed_counts_as_none(instance, tmp_path, cursor):
     assert tick(instance, Lake(data_root=str(tmp_path)), cursor) == TRUE
 
 
-def test_checks_of_a_killed_run_show_what_stood(
-    instance: dg.DagsterInstance, tmp_path: Path
-) -> None:
+def test_checks_of_a_killed_run_show_what_stood(instance, tmp_path):
     lake = Lake(data_root=str(tmp_path))
     instance.add_dynamic_partitions("macroxue_drops", ["d1", "d2"])
     with opened(tmp_path) as verdicts:
@@ -99,9 +95,7 @@ class Pools:
         return records[MEMBERS].evaluation if MEMBERS in records else None
 
 
-def test_pools_are_checked_without_a_run_after_a_pack_was_built(
-    instance: dg.DagsterInstance, tmp_path: Path
-) -> None:
+def test_pools_are_checked_without_a_run_after_a_pack_was_built(instance, tmp_path):
     pools = Pools(tmp_path, instance)
     assert [pools.tick(), pools.tick()] == [TRUE, TRUE]
     pools.build("d3", 7)
@@ -122,9 +116,7 @@ def test_pools_are_checked_without_a_run_after_a_pack_was_built(
     assert shown is not None and shown.passed
 
 
-def test_what_the_pools_check_found_while_a_run_was_to_evaluate_it_is_kept(
-    instance: dg.DagsterInstance, tmp_path: Path
-) -> None:
+def test_what_the_pools_check_found_while_a_run_was_to_evaluate_it_is_kept(instance, tmp_path):
     pools = Pools(tmp_path, instance)
     pools.tick()
     pools.build("d1", 8)
@@ -139,14 +131,12 @@ def test_what_the_pools_check_found_while_a_run_was_to_evaluate_it_is_kept(
     assert shown is not None and not shown.passed
 
 
-def test_it_is_one_of_the_definitions_and_runs_by_itself() -> None:
+def test_it_is_one_of_the_definitions_and_runs_by_itself():
     sensor = definitions.build_defs().get_repository_def().get_sensor_def("check_states")
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
 
 
-def test_a_data_root_that_is_gone_has_lost_no_artifacts(
-    instance: dg.DagsterInstance, tmp_path: Path
-) -> None:
+def test_a_data_root_that_is_gone_has_lost_no_artifacts(instance, tmp_path):
     pools = Pools(tmp_path, instance)
     pools.tick()
     pools.build("d1", 8)

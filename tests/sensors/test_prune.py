@@ -158,9 +158,7 @@ def shown(instance: dg.DagsterInstance) -> Mapping[str, object]:
     ],
     ids=str,
 )
-def test_the_newest_run_stays_that_did_something(
-    later: None, monkeypatch: pytest.MonkeyPatch, runs: list[str], kept: list[int]
-) -> None:
+def test_the_newest_run_stays_that_did_something(later, monkeypatch, runs, kept):
     known: Any = SimpleNamespace(rules={"fine": None}, key=lambda _: CHECK)
     monkeypatch.setitem(CHECKED, "parted", known)
     with dg.DagsterInstance.ephemeral() as instance:
@@ -172,7 +170,7 @@ def test_the_newest_run_stays_that_did_something(
         assert shown(instance) == before
 
 
-def test_old_runs_go_with_their_logs(instance: dg.DagsterInstance, home: Path) -> None:
+def test_old_runs_go_with_their_logs(instance, home):
     first, second = (add_run(instance, PACK, ["a", "b"]) for _ in range(2))
     third = add_run(instance, PACK, ["a"])
     failed = add_run(instance, PACK, ["d"], status=STATUS.FAILURE)
@@ -197,9 +195,7 @@ def test_old_runs_go_with_their_logs(instance: dg.DagsterInstance, home: Path) -
 
 
 @pytest.mark.parametrize(("days", "stays"), [(29.9, True), (30.1, False)])
-def test_days_are_counted_from_the_end_of_a_run(
-    instance: dg.DagsterInstance, home: Path, days: float, stays: bool
-) -> None:
+def test_days_are_counted_from_the_end_of_a_run(instance, home, days, stays):
     old = add_run(instance, PACK, ["a"])
     add_run(instance, PACK, ["a"])
     age(home, days, old)
@@ -207,7 +203,7 @@ def test_days_are_counted_from_the_end_of_a_run(
     assert (old in ids(instance)) is stays
 
 
-def test_no_more_runs_stay_than_are_wanted(instance: dg.DagsterInstance) -> None:
+def test_no_more_runs_stay_than_are_wanted(instance):
     runs = [add_run(instance, PACK, ["a"]) for _ in range(6)]
     assert prune(instance, keep_runs=2) == (4, 2)
     assert ids(instance) == set(runs[4:])
@@ -218,9 +214,7 @@ def test_no_more_runs_stay_than_are_wanted(instance: dg.DagsterInstance) -> None
 @pytest.mark.parametrize(
     "status", [STATUS.NOT_STARTED, STATUS.STARTING, STATUS.STARTED, STATUS.CANCELING]
 )
-def test_a_run_that_has_not_ended_is_never_touched(
-    instance: dg.DagsterInstance, home: Path, status: dg.DagsterRunStatus
-) -> None:
+def test_a_run_that_has_not_ended_is_never_touched(instance, home, status):
     run = add_run(instance, PACK, ["a"], status=status)
     ended = [
         add_run(instance, PACK, ["a"], status=end) for end in (STATUS.FAILURE, STATUS.CANCELED)
@@ -233,7 +227,7 @@ def test_a_run_that_has_not_ended_is_never_touched(
     assert not ids(instance) & set(ended)
 
 
-def test_runs_of_a_backfill_under_way_stay(instance: dg.DagsterInstance, later: None) -> None:
+def test_runs_of_a_backfill_under_way_stay(instance, later):
     runs = {}
     for status in BulkActionStatus:
         instance.add_backfill(
@@ -256,7 +250,7 @@ def test_runs_of_a_backfill_under_way_stay(instance: dg.DagsterInstance, later: 
 
 
 @pytest.mark.slow
-def test_an_instance_of_thousands_is_bounded(instance: dg.DagsterInstance) -> None:
+def test_an_instance_of_thousands_is_bounded(instance):
     """10,000 partitions and 3,000 runs: each partition was built by 10 runs of 100."""
     keys = [f"d{number:05}" for number in range(10_000)]
     fill(instance, keys, per_run=100, rounds=10)
@@ -278,23 +272,21 @@ def run_job(instance: dg.DagsterInstance, **config: int) -> dg.ExecuteInProcessR
     return job.execute_in_process(instance=instance, run_config=chosen)
 
 
-def test_the_job_prunes_by_its_config_and_keeps_its_own_run() -> None:
+def test_the_job_prunes_by_its_config_and_keeps_its_own_run():
     with dg.instance_for_test() as instance:
         runs = [add_run(instance, PACK, ["a"]) for _ in range(3)]
         done = run_job(instance, keep_runs=1)
         assert {run.run_id for run in instance.get_runs()} == {runs[2], done.run_id}
 
 
-def test_a_wrong_number_is_refused() -> None:
+def test_a_wrong_number_is_refused():
     for wrong in ({"keep_days": 0}, {"keep_runs": -1}):
         with pytest.raises(ValueError, match=rf"{next(iter(wrong))}\n.*should be"):
             PruneRun(**wrong)
 
 
 @pytest.mark.slow
-def test_300_partitions_stay_green_and_no_run_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_300_partitions_stay_green_and_no_run_is_asked_for(tmp_path, monkeypatch):
     add_inboxes(monkeypatch, toy=toy_kind())
     keys = [f"d{number:03}" for number in range(300)]
     with dg.DagsterInstance.ephemeral() as instance:

@@ -305,9 +305,7 @@ def number(instance: dg.DagsterInstance, kind: dg.DagsterEventType, key: str) ->
     return instance.get_latest_storage_id_by_partition(pack.key, kind, {key})[key]
 
 
-def test_an_answer_is_what_was_built_or_a_later_report_that_it_is_not(
-    instance: dg.DagsterInstance,
-) -> None:
+def test_an_answer_is_what_was_built_or_a_later_report_that_it_is_not(instance):
     keys = ["built", "then_refused", "refused", "noted", "then_built"]
     for key in ("built", "then_refused"):
         instance.report_runless_asset_event(dg.AssetMaterialization(pack.key, partition=key))

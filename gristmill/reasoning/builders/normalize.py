@@ -250,10 +250,9 @@ def normalize(
         `origins/<corpus>__<split>.npy`, and where there is something for them
         `rejected/<corpus>__<split>.jsonl` and `<corpus>/<split>.numbers.npy`.
     config: cleaning, and how many damaged records are set aside.
-    corpus, split: their names; default None: the corpus of the drop's folder.
+    corpus, split: their names; default: the corpus of the drop's folder.
     links: what happens to raw files that are links; default: they are refused.
-    parts: gives the store of finished parts, where a killed build continues; default none.
-    forgotten: the tombstones of the split; default none.
+    parts: gives the store of finished parts; forgotten: the split's tombstones; default: none.
     progress: gets the stage "normalise", in rows.
 
     Raises NothingToBuild where the drop has no file of the split, ValueError for an unknown split,
@@ -265,16 +264,16 @@ def normalize(
     if not paths:
         raise NothingToBuild(f"{source}: holds no file of the split {split} of {which.name}")
     out.mkdir(parents=True)
-    partition = f"{which.name}__{split}"
-    target, origins = names.normalized(which.name, split), names.origins(partition)
+    target, key = names.normalized(which.name, split), f"{which.name}__{split}"
+    origins, rejected = names.origins(key), names.rejected(key)
 
     def written(folder: Path, last: Drawn | None) -> tuple[_Work, NormalizeSummary]:
-        for path in (target, origins):
-            (folder / path).parent.mkdir(parents=True)
+        (folder / target).parent.mkdir(parents=True)
+        (folder / origins).parent.mkdir(parents=True)
         with (
             HashedFile(folder / target) as file,
             OriginsWriter(folder / origins) as places,
-            Refused(folder / names.rejected(partition), config.bad_rows, source) as refused,
+            Refused(folder / rejected, config.bad_rows, source) as refused,
         ):
             rules = Rules(which, split, last)
             work = _Work(which, rules, paths, file, places, refused, config, forgotten)
@@ -282,7 +281,7 @@ def normalize(
             notes = {target: FileNote(rows=work.records, sha256=file.sha256, bytes=file.bytes)}
         notes[origins] = FileNote(rows=work.records)
         if refused.count:
-            notes[names.rejected(partition)] = FileNote(rows=refused.listed)
+            notes[rejected] = FileNote(rows=refused.listed)
         if forgotten and numbers.write(folder / target, forgotten.numbers, work.records):
             notes[names.numbers(which.name, split)] = FileNote(rows=work.records)
         return work, work.summary(notes)

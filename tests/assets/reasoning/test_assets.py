@@ -135,9 +135,7 @@ def failed_checks(result: dg.ExecuteInProcessResult) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.real
 @needs_real
-def test_the_real_gsm8k_test_split_gives_the_golden_tensor_and_file(
-    build: Builder, lake: Lake, vocabulary: None
-) -> None:
+def test_the_real_gsm8k_test_split_gives_the_golden_tensor_and_file(build, lake, vocabulary):
     folder = lake.inbox("reasoning") / "gsm8k"
     folder.mkdir(parents=True)
     shutil.copy(REAL / "test.jsonl", folder)
@@ -157,7 +155,7 @@ def test_the_real_gsm8k_test_split_gives_the_golden_tensor_and_file(
 @pytest.mark.slow
 @pytest.mark.real
 @needs_real
-def test_every_law_holds_for_the_real_corpora(build: Builder, lake: Lake, vocabulary: None) -> None:
+def test_every_law_holds_for_the_real_corpora(build, lake, vocabulary):
     for corpus, folder in (
         ("gsm8k", "gsm8k"),
         ("cot_collection", "flan_cot"),
@@ -187,9 +185,7 @@ CORPORA_OF_TRAIN = ("cot_collection__train", "reasoning_traces__train", "wiqa__t
 
 
 @pytest.mark.slow
-def test_a_drop_goes_through_every_asset_and_a_second_build_finds_nothing_to_do(
-    build: Builder, lake: Lake, built: Path
-) -> None:
+def test_a_drop_goes_through_every_asset_and_a_second_build_finds_nothing_to_do(build, lake, built):
     day = today().isoformat()
     assert failed_checks(build(qc_report, day)) == {}
     assert [path.name for path in (lake.root / names.REPORTS).glob("*.json")] == [f"{day}.json"]
@@ -211,9 +207,7 @@ def test_a_drop_goes_through_every_asset_and_a_second_build_finds_nothing_to_do(
         (qc_report, today().isoformat(), "no split is published"),
     ],
 )
-def test_without_a_drop_there_is_nothing_to_build(
-    build: Builder, lake: Lake, asset: dg.AssetsDefinition, key: str | None, reason: str
-) -> None:
+def test_without_a_drop_there_is_nothing_to_build(build, lake, asset, key, reason):
     drop(lake, "gsm8k", "test", sums())
     lost = [lake.root / place / "lost" for place in (names.NORMALIZED, names.TOKENIZED)]
     for folder in lost:
@@ -226,9 +220,7 @@ def test_without_a_drop_there_is_nothing_to_build(
 
 
 @pytest.mark.parametrize("damage", [b"{", b"[]", b'{"gsm8k": 1}', None])
-def test_a_damaged_raw_manifest_is_written_again_from_the_records(
-    build: Builder, lake: Lake, built: Path, damage: bytes | None
-) -> None:
+def test_a_damaged_raw_manifest_is_written_again_from_the_records(build, lake, built, damage):
     """None: an entry of a corpus that nobody normalised."""
     file = lake.root / names.NORMALIZED / names.MANIFEST
     entries = json.loads(file.read_bytes())
@@ -242,9 +234,7 @@ def test_a_damaged_raw_manifest_is_written_again_from_the_records(
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b"\xff"])
-def test_a_raw_manifest_without_a_record_is_read_or_refused_by_its_file(
-    lake: Lake, data: bytes
-) -> None:
+def test_a_raw_manifest_without_a_record_is_read_or_refused_by_its_file(lake, data):
     folder = lake.root / names.NORMALIZED
     folder.mkdir(parents=True)
     (folder / names.MANIFEST).write_bytes(b'{"gsm8k": {}}')
@@ -254,14 +244,14 @@ def test_a_raw_manifest_without_a_record_is_read_or_refused_by_its_file(
         builds._previous_manifest(lake)
 
 
-def test_a_report_of_another_day_cannot_be_built(build: Builder, built: Path) -> None:
+def test_a_report_of_another_day_cannot_be_built(build, built):
     yesterday = (today() - timedelta(days=1)).isoformat()
     assert f"only {today()} can be built" in not_built(build(qc_report, yesterday))
 
 
 def test_a_corpus_whose_terms_forbid_training_is_tokenised_by_a_setting_that_the_record_names(
-    build: Builder, lake: Lake, vocabulary: None
-) -> None:
+    build, lake, vocabulary
+):
     record = {
         "question": "Is ice cold?",
         "answer": "yes",
@@ -281,17 +271,13 @@ def test_a_corpus_whose_terms_forbid_training_is_tokenised_by_a_setting_that_the
     assert build(alignment, key).success
 
 
-def test_a_setting_for_one_corpus_rebuilds_no_other(
-    build: Builder, lake: Lake, built: Path
-) -> None:
+def test_a_setting_for_one_corpus_rebuilds_no_other(build, lake, built):
     (lake.root / "gristmill.toml").write_text('[reasoning.gpt2_shards]\nallow = ["reveal"]\n')
     assert metadata(build(gpt2_shards, TEST))["status"] == "unchanged"
 
 
 @pytest.mark.slow
-def test_audits_are_an_input_of_the_alignment_alone_and_survive_its_rebuilds(
-    build: Builder, lake: Lake, built: Path
-) -> None:
+def test_audits_are_an_input_of_the_alignment_alone_and_survive_its_rebuilds(build, lake, built):
     index = lake.root / names.TOKENIZED / names.split_index("gsm8k", "test")
     row = json.loads(index.read_bytes().splitlines()[2])
     audits = lake.inbox("reasoning") / names.audits(TEST)
@@ -312,8 +298,8 @@ def test_audits_are_an_input_of_the_alignment_alone_and_survive_its_rebuilds(
 
 
 def test_the_audit_sample_is_reported_on_the_page_of_the_alignment_until_it_is_audited(
-    lake: Lake, built: Path, instance: dg.DagsterInstance
-) -> None:
+    lake, built, instance
+):
     result = reasoning_audit_sample.execute_in_process(instance=instance, resources={"lake": lake})
     (event,) = result.get_asset_observation_events()
     observation = event.asset_observation_data.asset_observation
@@ -332,9 +318,7 @@ def test_the_audit_sample_is_reported_on_the_page_of_the_alignment_until_it_is_a
 
 
 @pytest.mark.slow
-def test_a_split_that_is_added_is_merged_into_both_manifests(
-    build: Builder, lake: Lake, built: Path
-) -> None:
+def test_a_split_that_is_added_is_merged_into_both_manifests(build, lake, built):
     drop(lake, "gsm8k", "train", sums(3))
     for asset in (normalized, gpt2_shards):
         assert build(asset, "gsm8k__train").success
@@ -348,8 +332,8 @@ def test_a_split_that_is_added_is_merged_into_both_manifests(
 
 @pytest.mark.slow
 def test_drift_fails_the_check_and_the_report_is_published_until_the_change_is_accepted(
-    build: Builder, lake: Lake, built: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    build, lake, built, monkeypatch
+):
     before, now = today() - timedelta(days=1), today()
     folder = lake.root / names.REPORTS
     with monkeypatch.context() as patch:
@@ -385,13 +369,13 @@ def test_drift_fails_the_check_and_the_report_is_published_until_the_change_is_a
     check_gate(folder)
 
 
-def test_a_baseline_that_is_not_there_is_named(build: Builder, lake: Lake, built: Path) -> None:
+def test_a_baseline_that_is_not_there_is_named(build, lake, built):
     (lake.root / "gristmill.toml").write_text('[reasoning.qc_report]\nbaseline = "2026-01-02"\n')
     reason = failure(build(qc_report, today().isoformat()))
     assert "baseline" in reason and "2026-01-02.json" in reason
 
 
-def test_a_damaged_shard_fails_the_checksums(build: Builder, lake: Lake, built: Path) -> None:
+def test_a_damaged_shard_fails_the_checksums(build, lake, built):
     shard = lake.root / names.TOKENIZED / names.shard("gsm8k", "test", 0)
     octets = bytearray(shard.read_bytes())
     octets[1000] ^= 1
@@ -420,9 +404,7 @@ def test_a_damaged_shard_fails_the_checksums(build: Builder, lake: Lake, built: 
     assert failed_checks(checked()) == {}
 
 
-def test_hostile_text_of_a_drop_is_escaped_in_events_of_bounded_size(
-    build: Builder, lake: Lake, vocabulary: None
-) -> None:
+def test_hostile_text_of_a_drop_is_escaped_in_events_of_bounded_size(build, lake, vocabulary):
     hostile = "<script>alert(1)</script> | ![x](http://x) `\u202e\x1b[31m" + "y" * 50_000
     drop(lake, "gsm8k", "test", [{"question": hostile, "answer": "1\n#### 1"}] * 4)
     for asset in (normalized, gpt2_shards, alignment):
@@ -434,7 +416,7 @@ def test_hostile_text_of_a_drop_is_escaped_in_events_of_bounded_size(
         assert "<script>" not in stored and "\u202e" not in stored and "\x1b" not in stored
 
 
-def test_numbers_that_the_page_plots(build: Builder, built: Path) -> None:
+def test_numbers_that_the_page_plots(build, built):
     shown = metadata(build(gpt2_shards, TEST))
     assert shown["text_tokens"] > 0 and "with_cot" in shown["zero"]
     steps = metadata(build(alignment, TEST))

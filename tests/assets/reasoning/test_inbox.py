@@ -41,9 +41,7 @@ def requested(result: dg.SensorResult) -> list[str]:
     return ["-".join(partitions_of(request)) for request in result.run_requests or ()]
 
 
-def test_a_settled_drop_starts_one_run_of_all_its_splits_and_a_later_split_another(
-    tick: Ticks, lake: Lake
-) -> None:
+def test_a_settled_drop_starts_one_run_of_all_its_splits_and_a_later_split_another(tick, lake):
     drop(lake, "gsm8k/test.jsonl")
     assert requested(tick()) == []
     result = tick()
@@ -63,8 +61,8 @@ def test_a_settled_drop_starts_one_run_of_all_its_splits_and_a_later_split_anoth
 
 
 def test_the_audits_are_no_drop_and_an_unknown_corpus_is_refused_with_the_file_that_is_missing(
-    tick: Ticks, lake: Lake
-) -> None:
+    tick, lake
+):
     drop(lake, "audits/gsm8k__test.jsonl", "math/train.jsonl")
     tick()
     result = tick()
@@ -74,9 +72,7 @@ def test_the_audits_are_no_drop_and_an_unknown_corpus_is_refused_with_the_file_t
     assert "drops/reasoning/audits" not in reason
 
 
-def test_the_command_reports_a_drop_for_its_splits_once(
-    instance: dg.DagsterInstance, lake: Lake
-) -> None:
+def test_the_command_reports_a_drop_for_its_splits_once(instance, lake):
     def versions() -> dict[str, int]:
         events = instance.fetch_materializations(INBOX.raw_drop, limit=100).records
         keys = [record.partition_key for record in events]
@@ -92,9 +88,7 @@ def test_the_command_reports_a_drop_for_its_splits_once(
     assert versions() == {"gsm8k__test": 2, "gsm8k__train": 1, "wiqa__validation": 1}
 
 
-def test_what_is_available_are_the_splits_of_the_drops_and_the_day_of_the_report(
-    lake: Lake,
-) -> None:
+def test_what_is_available_are_the_splits_of_the_drops_and_the_day_of_the_report(lake):
     assert FAMILY.available is not None
     assert available(lake) == set() == FAMILY.available(lake)
     folder = drop(lake, "gsm8k/test.jsonl")
@@ -105,9 +99,7 @@ def test_what_is_available_are_the_splits_of_the_drops_and_the_day_of_the_report
     assert keys_of(folder) == ["gsm8k__test"]
 
 
-def test_a_manifest_follows_each_split_and_does_not_wait_for_the_others(
-    instance: dg.DagsterInstance, lake: Lake
-) -> None:
+def test_a_manifest_follows_each_split_and_does_not_wait_for_the_others(instance, lake):
     defs = definitions.build_defs({"lake": lake})
     cursor = None
 

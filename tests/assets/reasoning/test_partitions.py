@@ -122,7 +122,7 @@ def built_root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) 
     return lake.root
 
 
-def test_a_corpus_of_its_own_goes_through_every_asset(built_root: Path) -> None:
+def test_a_corpus_of_its_own_goes_through_every_asset(built_root):
     assert provenance.verify(built_root) == []
     lines = (built_root / names.NORMALIZED / "my_math/heldout.jsonl").read_text().splitlines()
     assert len(lines) == 5
@@ -145,7 +145,7 @@ def test_a_corpus_of_its_own_goes_through_every_asset(built_root: Path) -> None:
     assert json.loads(index)["extras"] == {"subject": "sums"}
 
 
-def test_the_report_warns_of_unknown_terms_of_an_own_corpus(built_root: Path) -> None:
+def test_the_report_warns_of_unknown_terms_of_an_own_corpus(built_root):
     report = reports.read(reports.path(built_root / names.REPORTS, today().isoformat()))
     assert list(report["splits"]) == [BOOKS, OTHER, KEY]
     assert [report["splits"][key]["licence"] for key in (BOOKS, OTHER, KEY)] == [
@@ -155,7 +155,7 @@ def test_the_report_warns_of_unknown_terms_of_an_own_corpus(built_root: Path) ->
     assert warned == {BOOKS, KEY}
 
 
-def test_a_file_of_a_drop_wins_over_the_built_in_corpus_of_its_name(built_root: Path) -> None:
+def test_a_file_of_a_drop_wins_over_the_built_in_corpus_of_its_name(built_root):
     assert json.loads((built_root / names.NORMALIZED / "gsm8k/dev.jsonl").read_bytes()) == {
         **{"question": "One?", "answer": "1", "cot": None, "source_dataset": "gsm8k"},
         "subject": "sums",
@@ -166,9 +166,7 @@ def test_a_file_of_a_drop_wins_over_the_built_in_corpus_of_its_name(built_root: 
     assert json.loads(index)["extras"] == {"subject": "sums"}
 
 
-def test_the_event_says_which_file_was_read_and_that_terms_are_unknown(
-    lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_the_event_says_which_file_was_read_and_that_terms_are_unknown(lake, instance):
     folder = replaced(lake)
     own(lake)
     register(instance, lake, INBOX)
@@ -184,7 +182,7 @@ def test_the_event_says_which_file_was_read_and_that_terms_are_unknown(
         drops.account(folder)
 
 
-def test_examples_of_an_own_corpus_are_shown_and_traced_to_the_row(built_root: Path) -> None:
+def test_examples_of_an_own_corpus_are_shown_and_traced_to_the_row(built_root):
     options = {"corpus": "my_math", "split": "heldout"}
     shown = show(Request(built_root / names.NORMALIZED, "3", options))
     assert any("What is 3 and 3?" in str(each) for each in shown)
@@ -196,16 +194,14 @@ def test_examples_of_an_own_corpus_are_shown_and_traced_to_the_row(built_root: P
 
 
 @pytest.mark.parametrize("folder", [names.NORMALIZED, names.TOKENIZED, names.ALIGNMENT])
-def test_rows_of_an_own_corpus_are_browsed_with_their_origin(built_root: Path, folder: str) -> None:
+def test_rows_of_an_own_corpus_are_browsed_with_their_origin(built_root, folder):
     (name,) = tables_of(built_root / folder, partition=KEY)
     table = open_table(built_root / folder, name=name)
     (row,) = table.rows(2, 1)
     assert table.count == 5 and "my_math/test_gen-00000.jsonl" in str(row.origin())
 
 
-def test_terms_of_an_own_corpus_that_forbid_training_need_consent(
-    lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_terms_of_an_own_corpus_that_forbid_training_need_consent(lake, instance):
     books(lake)
     register(instance, lake, INBOX)
     build = builder(lake, instance)
@@ -213,9 +209,7 @@ def test_terms_of_an_own_corpus_that_forbid_training_need_consent(
     assert 'set allow = ["books"]' in not_built(build(gpt2_shards, BOOKS))
 
 
-def test_a_recipe_that_changes_builds_again_and_another_drop_does_not(
-    lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_a_recipe_that_changes_builds_again_and_another_drop_does_not(lake, instance):
     folder = own(lake)
     register(instance, lake, INBOX)
     build = builder(lake, instance)
@@ -226,9 +220,7 @@ def test_a_recipe_that_changes_builds_again_and_another_drop_does_not(
     assert metadata(build(normalized, KEY))["records"] == 1
 
 
-def test_the_splits_of_an_own_corpus_are_partitions_beside_those_of_the_seven(
-    lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_the_splits_of_an_own_corpus_are_partitions_beside_those_of_the_seven(lake, instance):
     own(lake)
     assert register(instance, lake, INBOX) == []
     assert instance.get_dynamic_partitions("reasoning_splits") == [KEY]
@@ -239,9 +231,7 @@ def test_the_splits_of_an_own_corpus_are_partitions_beside_those_of_the_seven(
     assert INBOX.added([KEY, PARTITIONS[0]]) == {"reasoning_splits": [KEY]}
 
 
-def test_nobody_asks_for_an_alignment_of_plain_text(
-    lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_nobody_asks_for_an_alignment_of_plain_text(lake, instance):
     own(lake)
     books(lake)
     tick = Ticks(INBOX, instance, lake, adds=True)
@@ -269,9 +259,7 @@ def normalized_before() -> None:
     """The asset with the partitions of the version before."""
 
 
-def test_partitions_of_the_version_before_stay_materialized(
-    lake: Lake, instance: dg.DagsterInstance
-) -> None:
+def test_partitions_of_the_version_before_stay_materialized(lake, instance):
     for key in PARTITIONS:
         dg.materialize([normalized_before], instance=instance, partition_key=key)
     before = latest(instance, normalized.key, PARTITIONS)

@@ -27,10 +27,9 @@ from gristmill.provenance.trace_inputs import NotTraced
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from tests.paths import REAL_DATA
-from tests.sample_root import SampleRoot
 
 
-def test_the_first_and_the_last_row_are_traced_and_no_row_beyond(valid: Path, month: Path) -> None:
+def test_the_first_and_the_last_row_are_traced_and_no_row_beyond(valid, month):
     recorded = Sidecar.open(valid, "games")
     assert recorded
     for row in (0, recorded.games - 1):
@@ -42,9 +41,7 @@ def test_the_first_and_the_last_row_are_traced_and_no_row_beyond(valid: Path, mo
             trace(valid, row)
 
 
-def test_another_pgn_and_an_unknown_split_are_refused(
-    valid: Path, dataset: Path, tmp_path: Path
-) -> None:
+def test_another_pgn_and_an_unknown_split_are_refused(valid, dataset, tmp_path):
     (tmp_path / "x.pgn").write_bytes(b"?")
     with pytest.raises(BadInput, match="does not have the"):
         trace(valid, 0).pgn(tmp_path / "x.pgn")
@@ -55,7 +52,7 @@ def test_another_pgn_and_an_unknown_split_are_refused(
         trace(tmp_path, 0)
 
 
-def test_a_row_leads_back_to_its_bytes(valid: Path, dataset: Path, month: Path) -> None:
+def test_a_row_leads_back_to_its_bytes(valid, dataset, month):
     for path, split, row in ((valid, None, 17), (dataset, "train", 30), (dataset, "test", 2)):
         traced = trace(path, row, split)
         text = traced.pgn(month).decode()
@@ -68,7 +65,7 @@ def test_a_row_leads_back_to_its_bytes(valid: Path, dataset: Path, month: Path) 
         assert traced.source["name"] == month.name
 
 
-def test_a_game_is_traced_by_number_and_by_id(dataset: Path, valid: Path) -> None:
+def test_a_game_is_traced_by_number_and_by_id(dataset, valid):
     def row(path: Path) -> object:
         return json.loads(path.read_text().splitlines()[2])
 
@@ -120,9 +117,7 @@ def _is_game_of(row: dict[str, Any], data: bytes) -> None:
 
 @pytest.mark.parametrize("month", MONTHS)
 @pytest.mark.parametrize("which", ["0", "7", "100"])
-def test_a_valid_game_is_the_bytes_that_its_trace_names(
-    sample_root: SampleRoot, month: str, which: str
-) -> None:
+def test_a_valid_game_is_the_bytes_that_its_trace_names(sample_root, month, which):
     data = sample_root.data
     split = "val" if which == "7" else "train"
     for place, side in ((f"validated/elite_{month}", None), (f"dataset/elite_{month}_game", split)):
@@ -132,8 +127,8 @@ def test_a_valid_game_is_the_bytes_that_its_trace_names(
 @pytest.mark.parametrize("month", MONTHS)
 @pytest.mark.parametrize(("split", "sample"), [("train", 0), ("train", 999), ("test", 40)])
 def test_a_sample_of_the_cache_is_a_move_of_the_game_that_its_trace_names(
-    sample_root: SampleRoot, month: str, split: str, sample: int
-) -> None:
+    sample_root, month, split, sample
+):
     dataset = sample_root.data / f"chess/dataset/elite_{month}_game"
     steps = _steps("splice_cache", dataset / "runtime_splice_cache", sample, split)
     row, data = _game(sample_root.data, steps)
@@ -147,8 +142,8 @@ def test_a_sample_of_the_cache_is_a_move_of_the_game_that_its_trace_names(
 @pytest.mark.parametrize("month", MONTHS)
 @pytest.mark.parametrize(("split", "sample"), [("train", 0), ("train", 1), ("val", 17)])
 def test_a_legacy_splice_is_a_move_of_the_game_that_its_trace_names(
-    sample_root: SampleRoot, month: str, split: str, sample: int
-) -> None:
+    sample_root, month, split, sample
+):
     folder = sample_root.data / f"chess/dataset/elite_{month}_cap8"
     steps = _steps("splice_dataset", folder, sample, split)
     row, data = _game(sample_root.data, steps)
@@ -160,7 +155,7 @@ def test_a_legacy_splice_is_a_move_of_the_game_that_its_trace_names(
     assert row["moves"][line["splice_index"] + 1] == line["next_move"]
 
 
-def test_samples_that_do_not_exist_are_refused(sample_root: SampleRoot) -> None:
+def test_samples_that_do_not_exist_are_refused(sample_root):
     cache = sample_root.data / "chess/dataset/elite_2024-01_game/runtime_splice_cache"
     splices = sample_root.data / "chess/dataset/elite_2024-01_cap8"
     lines = (splices / "train.jsonl").read_bytes().count(b"\n")
@@ -174,9 +169,7 @@ def test_samples_that_do_not_exist_are_refused(sample_root: SampleRoot) -> None:
             _steps(asset, folder, sample)
 
 
-def test_all_games_with_the_id_and_moves_of_a_splice_are_found(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_all_games_with_the_id_and_moves_of_a_splice_are_found(sample_root, tmp_path):
     data = sample_root.copy(tmp_path).data
     games = data / "chess/validated/elite_2024-01"
     lines = (games / "valid_games.jsonl").read_bytes().splitlines(keepends=True)
@@ -187,7 +180,7 @@ def test_all_games_with_the_id_and_moves_of_a_splice_are_found(
     assert find(games, first["game_id"], first["moves"]) == [(None, 0)]
 
 
-def test_a_splice_of_other_moves_is_not_traced(sample_root: SampleRoot, tmp_path: Path) -> None:
+def test_a_splice_of_other_moves_is_not_traced(sample_root, tmp_path):
     data = sample_root.copy(tmp_path).data
     games = data / "chess/validated/elite_2024-01/valid_games.jsonl"
     games.write_bytes(games.read_bytes().replace(b'"moves": ["', b'"moves": ["x'))
@@ -196,7 +189,7 @@ def test_a_splice_of_other_moves_is_not_traced(sample_root: SampleRoot, tmp_path
 
 
 @pytest.mark.skipif(not (REAL_DATA / "chess").is_dir(), reason="no real data")
-def test_a_real_game_is_the_bytes_that_its_trace_names(tmp_path: Path) -> None:
+def test_a_real_game_is_the_bytes_that_its_trace_names(tmp_path):
     drop = tmp_path / "drops/chess/ding_2024-01.pgn"
     drop.parent.mkdir(parents=True)
     drop.write_bytes((REAL_DATA / "chess/pgn/pgnmentor_Ding.pgn").read_bytes())

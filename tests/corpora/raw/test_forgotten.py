@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,9 +47,7 @@ def put(drop: Path, *lines: object) -> Path:
         ({**GOOD, "row": 9}, "number 2 of train is that of line 1, too"),
     ],
 )
-def test_a_line_that_is_no_tombstone_is_refused_with_its_rule(
-    line: Any, rule: str, tmp_path: Path
-) -> None:
+def test_a_line_that_is_no_tombstone_is_refused_with_its_rule(line, rule, tmp_path):
     drop = put(tmp_path / "gsm8k", GOOD, line)
     with pytest.raises(BadInput) as raised:
         read(drop, GSM8K.splits)
@@ -58,7 +55,7 @@ def test_a_line_that_is_no_tombstone_is_refused_with_its_rule(
     assert str(raised.value).endswith(": correct the line, or take it out")
 
 
-def test_tombstones_are_added_once_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+def test_tombstones_are_added_once_in_the_order_of_their_numbers(tmp_path):
     assert read(tmp_path, GSM8K.splits) == []
     first, none = Tombstone(**GOOD), Tombstone(**{**GOOD, "number": None})
     other = Tombstone(**{**GOOD, "split": "test", "number": 7})
@@ -72,7 +69,7 @@ def test_tombstones_are_added_once_in_the_order_of_their_numbers(tmp_path: Path)
     assert read(put(tmp_path, GOOD, "\n"), GSM8K.splits) == [Tombstone(**GOOD, line=1)]
 
 
-def test_a_root_has_one_key_that_others_cannot_read(tmp_path: Path) -> None:
+def test_a_root_has_one_key_that_others_cannot_read(tmp_path):
     assert key_of(tmp_path) == b""
     key, path = key_of(tmp_path, makes=True), tmp_path / ".gristmill/key"
     assert (len(key), path.stat().st_mode & 0o777) == (32, 0o600)
@@ -83,7 +80,7 @@ def test_a_root_has_one_key_that_others_cannot_read(tmp_path: Path) -> None:
         key_of(tmp_path)
 
 
-def test_a_hash_is_of_the_key_and_of_the_columns_that_are_read() -> None:
+def test_a_hash_is_of_the_key_and_of_the_columns_that_are_read():
     of, row = hasher(b"1" * 32, GSM8K), {"question": "q", "answer": "a"}
     assert of({"answer": "a", "question": "q", "more": 1, "cot": None}) == of(row)
     assert of({**row, "answer": "b"}) != of(row) != of({})
@@ -95,7 +92,7 @@ def test_a_hash_is_of_the_key_and_of_the_columns_that_are_read() -> None:
         )
 
 
-def test_a_tombstone_is_refused_that_the_rows_prove_wrong(tmp_path: Path) -> None:
+def test_a_tombstone_is_refused_that_the_rows_prove_wrong(tmp_path):
     of = hasher(b"1" * 32, GSM8K)
     rows = [{"question": str(number)} for number in range(6)]
 

@@ -89,9 +89,7 @@ def test_strict_parser_gives_the_same_pack(tmp_path, monkeypatch, drop):
     assert contents(tmp_path / "strict") == contents(tmp_path / "scanned")
 
 
-def test_many_small_drops_of_a_process_load_the_compiled_scanner(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_small_drops_of_a_process_load_the_compiled_scanner(tmp_path, monkeypatch):
     """One of them alone does not pay for it."""
     write_run(tmp_path / "drop", "g", [step(step_index=k) for k in range(9)])
     size = next((tmp_path / "drop").glob("*.jsonl.gz")).stat().st_size

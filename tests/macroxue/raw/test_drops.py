@@ -46,7 +46,7 @@ def names(drop: drops.Drop) -> list[str]:
     return [run.meta_name.removesuffix(".gz").removesuffix(".meta.json") for run in drop.runs]
 
 
-def test_order_is_by_component_as_bytes(tmp_path: Path) -> None:
+def test_order_is_by_component_as_bytes(tmp_path):
     for i, name in enumerate(reversed(ORDER)):
         place = tmp_path / name
         write_run(place.parent, place.name, [step()], zipped_meta=i % 3 == 0)
@@ -54,7 +54,7 @@ def test_order_is_by_component_as_bytes(tmp_path: Path) -> None:
     assert sorted(ORDER) != ORDER
 
 
-def test_partners_and_names(tmp_path: Path) -> None:
+def test_partners_and_names(tmp_path):
     root = tmp_path / "drop"
     write_run(root, "kept", [step()])
     write_run(root, "alone", [step()])
@@ -84,7 +84,7 @@ def test_partners_and_names(tmp_path: Path) -> None:
     ]
 
 
-def test_the_account_names_every_file_of_a_drop(tmp_path: Path) -> None:
+def test_the_account_names_every_file_of_a_drop(tmp_path):
     root = tmp_path / "drop"
     write_run(root, "a", [step()])
     write_run(root / "below", "b", [step()], zipped_meta=True)
@@ -130,9 +130,7 @@ def test_the_account_names_every_file_of_a_drop(tmp_path: Path) -> None:
         (["a.jsonl.zst"], "that is not read: unpack it, and `gzip` each log"),
     ],
 )
-def test_a_drop_without_a_game_is_refused_with_what_to_do(
-    tmp_path: Path, names: list[str], rule: str
-) -> None:
+def test_a_drop_without_a_game_is_refused_with_what_to_do(tmp_path, names, rule):
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"{}")
@@ -143,7 +141,7 @@ def test_a_drop_without_a_game_is_refused_with_what_to_do(
 
 
 @pytest.mark.parametrize("name", ["far.meta.json", "far.jsonl.gz", "folder", "notes.txt"])
-def test_a_link_in_a_drop_is_refused_and_named(tmp_path: Path, name: str) -> None:
+def test_a_link_in_a_drop_is_refused_and_named(tmp_path, name):
     root, other = tmp_path / "drop", tmp_path / "elsewhere"
     write_run(root, "kept", [step()])
     write_run(other, "far", [step()])
@@ -157,7 +155,7 @@ def test_a_link_in_a_drop_is_refused_and_named(tmp_path: Path, name: str) -> Non
     assert str(root / name) in str(refusal(drops.account, root))
 
 
-def test_a_drop_of_links_into_a_stated_root_gives_the_rows_of_the_files(tmp_path: Path) -> None:
+def test_a_drop_of_links_into_a_stated_root_gives_the_rows_of_the_files(tmp_path):
     root, store = tmp_path / "drop", tmp_path / "store" / "drop"
     write_run(store, "g", [step(), step()])
     root.mkdir()
@@ -174,14 +172,14 @@ def test_a_drop_of_links_into_a_stated_root_gives_the_rows_of_the_files(tmp_path
     assert first
 
 
-def test_both_spellings_of_a_meta_are_refused(tmp_path: Path) -> None:
+def test_both_spellings_of_a_meta_are_refused(tmp_path):
     write_run(tmp_path, "g", [step()])
     write_run(tmp_path, "g", [step()], zipped_meta=True)
     with pytest.raises(BadInput, match=r"g\.meta\.json\.gz: this game also has"):
         drops.find_runs(tmp_path)
 
 
-def test_several_roots_keep_their_order_and_must_not_nest(tmp_path: Path) -> None:
+def test_several_roots_keep_their_order_and_must_not_nest(tmp_path):
     write_run(tmp_path / "b", "g", [step()])
     write_run(tmp_path / "a", "g", [step()])
     drop = drops.find_runs([tmp_path / "b", tmp_path / "a"])
@@ -194,7 +192,7 @@ def test_several_roots_keep_their_order_and_must_not_nest(tmp_path: Path) -> Non
         drops.find_runs(tmp_path / "absent")
 
 
-def test_the_name_of_a_root_may_be_any_bytes(tmp_path: Path) -> None:
+def test_the_name_of_a_root_may_be_any_bytes(tmp_path):
     root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xff"))
     write_run(root, "g", [step()])
     write_run(root, "alone", [step()])
@@ -212,7 +210,7 @@ def _file(folder: Path, text: str, inbox: str = "pools") -> Path:
     return path
 
 
-def test_a_pool_file_has_members_and_settings(tmp_path: Path) -> None:
+def test_a_pool_file_has_members_and_settings(tmp_path):
     members = 'members = ["b", "a"]\n'
     assert read_pool_file(_file(tmp_path, members)) == PoolFile(("b", "a"), False, {})
     path = _file(tmp_path, f"{members}delete_members = true\n[macroxue.pool]\nshard_rows = 5\n")
@@ -236,13 +234,13 @@ def test_a_pool_file_has_members_and_settings(tmp_path: Path) -> None:
         ('members = ["a", "b"]\nshards = 1', 'unknown key "shards"'),
     ],
 )
-def test_a_pool_file_that_breaks_a_rule_is_refused(tmp_path: Path, text: str, rule: str) -> None:
+def test_a_pool_file_that_breaks_a_rule_is_refused(tmp_path, text, rule):
     with pytest.raises(BadInput, match=rule) as caught:
         read_pool_file(_file(tmp_path, text))
     assert caught.value.file == str(tmp_path / "drops/pools/p.toml")
 
 
-def test_a_pool_file_that_is_gone_says_what_to_do(tmp_path: Path) -> None:
+def test_a_pool_file_that_is_gone_says_what_to_do(tmp_path):
     with pytest.raises(BadInput, match=r"gone\.toml: the pool file is gone: .*retire gone"):
         read_pool_file(tmp_path / "gone.toml")
     with pytest.raises(BadInput, match=r"the view file is gone: .*`gristmill retire -- -a\.b`"):
@@ -252,9 +250,7 @@ def test_a_pool_file_that_is_gone_says_what_to_do(tmp_path: Path) -> None:
 POOL = "macroxue/pools/both"
 
 
-def test_a_member_that_its_pool_deleted_is_as_the_record_has_it_and_another_is_not_built(
-    tmp_path: Path,
-) -> None:
+def test_a_member_that_its_pool_deleted_is_as_the_record_has_it_and_another_is_not_built(tmp_path):
     lake = DataRoot(tmp_path)
     for name in ("gone", "kept"):
         publish(tiny_build(tmp_path, f"macroxue/packs/{name}", partition=name, asset=PACK))
@@ -273,7 +269,7 @@ def test_a_member_that_its_pool_deleted_is_as_the_record_has_it_and_another_is_n
         member(lake, "macroxue/pools/other", "gone")
 
 
-def test_a_view_file_names_its_source_annotations_and_settings(tmp_path: Path) -> None:
+def test_a_view_file_names_its_source_annotations_and_settings(tmp_path):
     path = _file(tmp_path, 'pack = "a"\n', "views")
     assert read_view_file(path) == ViewFile("macroxue/pack", "a", "", {})
     text = 'pool = "b"\nannotations = "s"\n[macroxue.training_view]\nnum_bins = 5\n'
@@ -296,20 +292,20 @@ def test_a_view_file_names_its_source_annotations_and_settings(tmp_path: Path) -
         ('pack = "a"\n[macroxue.training_view]\ntrain_query = "SELECT 1"', "belong together"),
     ],
 )
-def test_a_view_file_that_breaks_a_rule_is_refused(tmp_path: Path, text: str, rule: str) -> None:
+def test_a_view_file_that_breaks_a_rule_is_refused(tmp_path, text, rule):
     path = _file(tmp_path, text, "views")
     with pytest.raises(BadInput, match=rule) as caught:
         read_view_file(path)
     assert caught.value.file == str(path)
 
 
-def test_a_view_waits_for_its_source(tmp_path: Path) -> None:
+def test_a_view_waits_for_its_source(tmp_path):
     path = _file(tmp_path, 'pack = "a"\n', "views")
     with pytest.raises(Waits, match=r"waits: .*macroxue/pack a is not built"):
         view_needs(path, tmp_path, lambda *_: True)
 
 
-def test_other_settings_and_annotations_are_a_change(tmp_path: Path) -> None:
+def test_other_settings_and_annotations_are_a_change(tmp_path):
     path = _file(tmp_path, 'pack = "a"\nannotations = "s"\n', "views")
     recorded = {"num_bins": 32, "gaps": "mark"}
     used = ["drops/annotations/s/annotations-000000.npy"]
@@ -337,7 +333,7 @@ def _changed(drop: Path, change: Callable[[np.ndarray], object], name: str = FIR
     np.save(drop / name, rows)
 
 
-def test_rows_are_found_by_game_whatever_its_run_id_is(drop: Path) -> None:
+def test_rows_are_found_by_game_whatever_its_run_id_is(drop):
     found = Annotations(drop)
     assert (found.rows, found.maps[STUDENT][0].dtype["bins"].shape) == (len(STEPS), (4, BINS))
     own = STEPS[STEPS["run_id"] == 2]
@@ -347,13 +343,13 @@ def test_rows_are_found_by_game_whatever_its_run_id_is(drop: Path) -> None:
     assert (found.places(replace(RUNS[2], max_score=1), own) == -1).all()
 
 
-def test_steps_without_annotation_have_no_place(drop: Path, tmp_path: Path) -> None:
+def test_steps_without_annotation_have_no_place(drop, tmp_path):
     part = write_annotations(tmp_path / "part", tmp_path / "p", keep=slice(5, None))
     places = Annotations(part).places(RUNS[0], STEPS[STEPS["run_id"] == 0])
     assert places.tolist() == [-1] * 5 + list(range(len(places) - 5))
 
 
-def test_an_account_takes_the_files_of_the_annotator(drop: Path) -> None:
+def test_an_account_takes_the_files_of_the_annotator(drop):
     (drop / "notes.txt").write_text("x")
     found = account(drop)
     assert len(found.taken[""]) == 3 * 4 + 3
@@ -385,9 +381,7 @@ def _cut(drop: Path) -> None:
         (lambda drop: _changed(drop, lambda rows: rows["run_id"].put(1, 3)), "sort them by run"),
     ],
 )
-def test_a_damaged_folder_is_refused(
-    drop: Path, damage: Callable[[Path], object], rule: str
-) -> None:
+def test_a_damaged_folder_is_refused(drop, damage, rule):
     damage(drop)
     with pytest.raises(BadInput, match=rule):
         account(drop)
@@ -401,15 +395,13 @@ def test_a_damaged_folder_is_refused(
         ("teacher_move", 3, 9, "step 3: teacher_move is 9, the game's move is"),
     ],
 )
-def test_annotations_of_another_game_are_refused(
-    drop: Path, column: str, row: int, value: int, rule: str
-) -> None:
+def test_annotations_of_another_game_are_refused(drop, column, row, value, rule):
     _changed(drop, lambda rows: rows[column].put(row, value))
     with pytest.raises(BadInput, match=rule):
         Annotations(drop).places(RUNS[0], STEPS[STEPS["run_id"] == 0])
 
 
-def test_an_unknown_teacher_move_is_allowed(drop: Path) -> None:
+def test_an_unknown_teacher_move_is_allowed(drop):
     _changed(drop, lambda rows: rows["teacher_move"].put(3, 255))
     assert json.loads((drop / MANIFEST).read_text())["kinds"]
     assert (Annotations(drop).places(RUNS[0], STEPS[STEPS["run_id"] == 0]) >= 0).all()

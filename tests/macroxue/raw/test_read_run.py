@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,7 @@ def run_of_lines(folder: Path, lines: list[bytes], **meta: object) -> RunFiles:
 
 
 @pytest.mark.parametrize("scanner", [scan, None])
-def test_rows_come_in_batches_and_lines_are_counted_over_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scanner: read_run.Scanner | None
-) -> None:
+def test_rows_come_in_batches_and_lines_are_counted_over_them(tmp_path, monkeypatch, scanner):
     monkeypatch.setattr(read_run, "BATCH_ROWS", 7)
     monkeypatch.setattr(read_run, "BATCH_BYTES", 400)
     lines = [step(step_index=index) for index in range(20)]
@@ -61,9 +59,7 @@ def test_rows_come_in_batches_and_lines_are_counted_over_them(
     assert caught.value.row == 12
 
 
-def test_batches_have_whole_lines_with_padding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_have_whole_lines_with_padding(tmp_path, monkeypatch):
     monkeypatch.setattr(read_run, "BATCH_BYTES", 300)
     lines = [b"x" * (7 * number % 90) for number in range(100)]
     files = run_of_lines(tmp_path / "drop", lines)
@@ -75,7 +71,7 @@ def test_batches_have_whole_lines_with_padding(
     assert text == b"".join(line + b"\n" for line in lines)
 
 
-def test_at_most_20_unknown_branches_are_listed_and_cut_to_40_characters(tmp_path: Path) -> None:
+def test_at_most_20_unknown_branches_are_listed_and_cut_to_40_characters(tmp_path):
     lines = [step(branch_evs={f"{number:02d}" + "x" * 60: 1}) for number in range(25)]
     files = run_of_lines(tmp_path / "drop", [*lines, lines[0]], num_moves=26)
     facts = read_run.read_run(files, 0, Names(), lambda rows: None, None)
@@ -88,9 +84,7 @@ def test_at_most_20_unknown_branches_are_listed_and_cut_to_40_characters(tmp_pat
 
 @pytest.mark.parametrize("scanner", [None, scan])
 @pytest.mark.parametrize("blank", [b"\n" * 7, b" \t\r\x0b\x0c\n\n \n", b"\r\n" * 3])
-def test_blank_lines_are_counted_and_give_no_rows(
-    tmp_path: Path, scanner: read_run.Scanner | None, blank: bytes
-) -> None:
+def test_blank_lines_are_counted_and_give_no_rows(tmp_path, scanner, blank):
     good = step()
     run = run_of_lines(tmp_path, [])
     run.steps.write_bytes(gzip.compress(blank + good + b"\n" + blank + good + b"\n" + b"{]\n"))
@@ -100,7 +94,7 @@ def test_blank_lines_are_counted_and_give_no_rows(
 
 
 @pytest.mark.parametrize("scanner", [None, scan])
-def test_blank_lines_have_a_bound(tmp_path: Path, scanner: read_run.Scanner | None) -> None:
+def test_blank_lines_have_a_bound(tmp_path, scanner):
     run = run_of_lines(tmp_path, [])
     says = (
         r"has 10,005 blank lines and 1 others: a text may have 10,000 blank lines, and 4 more for"
@@ -112,7 +106,7 @@ def test_blank_lines_have_a_bound(tmp_path: Path, scanner: read_run.Scanner | No
 
 
 @pytest.mark.slow
-def test_small_files_that_unpack_to_much_are_read_in_bounded_memory(tmp_path: Path) -> None:
+def test_small_files_that_unpack_to_much_are_read_in_bounded_memory(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.macroxue.raw.bombs", str(tmp_path)],
         cwd=CHECKOUT,
@@ -134,7 +128,7 @@ def test_small_files_that_unpack_to_much_are_read_in_bounded_memory(tmp_path: Pa
     }
 
 
-def test_a_file_that_becomes_a_link_after_the_listing_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_becomes_a_link_after_the_listing_is_refused(tmp_path):
     write_run(tmp_path / "drop", "g", [step()])
     (run,) = drops.find_runs(tmp_path / "drop").runs
     run.steps.rename(tmp_path / "away.gz")
@@ -147,7 +141,7 @@ def test_a_file_that_becomes_a_link_after_the_listing_is_refused(tmp_path: Path)
         read_run.read_meta(run.meta, RawDigest(), run.folder, run.links)
 
 
-def test_much_more_text_than_the_size_explains_is_refused_early(tmp_path: Path) -> None:
+def test_much_more_text_than_the_size_explains_is_refused_early(tmp_path):
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(gzip.compress(bytes(64 << 20)))
     size = 0
@@ -167,9 +161,7 @@ def unzipped(path: Path, most: int = 1 << 18) -> tuple[bytes, RawDigest]:
 
 
 @pytest.mark.parametrize("read_bytes", [1, 7, 1 << 18])
-def test_every_member_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_bytes: int
-) -> None:
+def test_every_member_is_read(tmp_path, monkeypatch, read_bytes):
     monkeypatch.setattr(read_run, "_READ_BYTES", read_bytes)
     monkeypatch.setattr(read_run, "_HEADER_BYTES", 1)
     path = tmp_path / "x.jsonl.gz"
@@ -192,9 +184,7 @@ def member(text: bytes, fields: bool) -> bytes:
 
 
 @pytest.mark.parametrize("before", range(1, 34, 4))
-def test_a_header_may_come_in_two_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
-) -> None:
+def test_a_header_may_come_in_two_reads(tmp_path, monkeypatch, before):
     first, second = member(b"one\n" * 9, False), member(b"two\n" * 9, True)
     monkeypatch.setattr(read_run, "_READ_BYTES", len(first) + before)
     path = tmp_path / "x.jsonl.gz"
@@ -218,7 +208,7 @@ def test_a_header_may_come_in_two_reads(
         (lambda data: b'{"seed":1}', "gzip"),
     ],
 )
-def test_broken_gzip_is_named(tmp_path: Path, change, rule: str) -> None:  # type: ignore[no-untyped-def]
+def test_broken_gzip_is_named(tmp_path, change, rule):
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(change(gzip.compress(b"line\n" * 1000)))
     with pytest.raises(BadInput, match=rule) as caught:
@@ -227,9 +217,7 @@ def test_broken_gzip_is_named(tmp_path: Path, change, rule: str) -> None:  # typ
 
 
 @pytest.mark.parametrize(("name", "pack"), [("x.json", bytes), ("x.json.gz", gzip.compress)])
-def test_a_meta_object_of_exactly_the_limit_is_read_and_none_above_it(
-    tmp_path: Path, name: str, pack: Callable[[bytes], bytes]
-) -> None:
+def test_a_meta_object_of_exactly_the_limit_is_read_and_none_above_it(tmp_path, name, pack):
     (tmp_path / name).write_bytes(pack(b" " * (1 << 20)))
     assert len(read_run.read_meta(tmp_path / name, RawDigest())) == 1 << 20
     (tmp_path / name).write_bytes(pack(b" " * ((1 << 20) + 1)))
@@ -277,12 +265,12 @@ def agree(line: bytes) -> int:
     return stop
 
 
-def test_read_run_has_the_padding_of_the_scanner() -> None:
+def test_read_run_has_the_padding_of_the_scanner():
     assert READ_RUN_PAD == PAD
 
 
 @pytest.mark.parametrize("line", [*ACCEPTED.values(), *REJECTED.values()])
-def test_every_rule(line: bytes) -> None:
+def test_every_rule(line):
     agree(line)
 
 
@@ -299,7 +287,7 @@ def test_every_rule(line: bytes) -> None:
         compact(dict(reversed(STEP.items()))),
     ],
 )
-def test_usual_lines_do_not_need_the_strict_parser(line: bytes) -> None:
+def test_usual_lines_do_not_need_the_strict_parser(line):
     assert agree(line) == END
 
 
@@ -393,18 +381,14 @@ NO_EDITS: list[tuple[int, int, bytes]] = []
 @settings(max_examples=240, deadline=None)
 @given(st.one_of(BASES, lines()), st.one_of(st.just(NO_EDITS), EDITS, EDITS, EDITS))
 @example(step(branch_evs={"up": 1e39}), NO_EDITS)
-def test_scanner_equals_strict_parser_on_shaped_and_edited_lines(
-    line: bytes, edits: list[tuple[int, int, bytes]]
-) -> None:
+def test_scanner_equals_strict_parser_on_shaped_and_edited_lines(line, edits):
     agree(edited(line, edits))
 
 
 @pytest.mark.slow
 @settings(max_examples=budget.count(8_000, each_second=60), deadline=None)
 @given(st.one_of(BASES, lines()), st.one_of(st.just(NO_EDITS), EDITS))
-def test_shaped_and_edited_lines_at_length(
-    line: bytes, edits: list[tuple[int, int, bytes]]
-) -> None:
+def test_shaped_and_edited_lines_at_length(line, edits):
     agree(edited(line, edits))
 
 
@@ -436,7 +420,7 @@ print(tried)
 """
 
 
-def test_nothing_behind_the_padding_is_read() -> None:
+def test_nothing_behind_the_padding_is_read():
     """The text ends PAD bytes before a memory page whose reading kills the process."""
     command = [sys.executable, "-c", GUARDED]
     root = CHECKOUT
@@ -444,7 +428,7 @@ def test_nothing_behind_the_padding_is_read() -> None:
     assert (done.returncode, int(done.stdout) > 1000) == (0, True), done.stderr
 
 
-def test_every_truncation_and_every_single_byte() -> None:
+def test_every_truncation_and_every_single_byte():
     line = step(debug={"a": [1, None, False], "b": {}})
     for at in range(len(line)):
         assert agree(line[:at]) == UNSURE
@@ -452,7 +436,7 @@ def test_every_truncation_and_every_single_byte() -> None:
             agree(line[:at] + bytes([octet]) + line[at + 1 :])
 
 
-def test_full_rows_unsure_lines_and_the_running_index() -> None:
+def test_full_rows_unsure_lines_and_the_running_index():
     lines = [step(["step_index"]), step(step_index=10), step(step_index=None), step(step_index=3)]
     text_bytes = b"".join(line + b"\n" for line in lines)
     text = np.frombuffer(text_bytes + bytes(PAD), np.uint8)
@@ -467,7 +451,7 @@ def test_full_rows_unsure_lines_and_the_running_index() -> None:
 
 
 @pytest.mark.parametrize(("text", "padding"), [(step() + b"\n", PAD - 1), (step(), PAD)])
-def test_text_without_newline_or_padding_is_refused(text: bytes, padding: int) -> None:
+def test_text_without_newline_or_padding_is_refused(text, padding):
     rows, state = np.zeros(1, STEP_ROW_DTYPE), np.zeros(4, np.int64)
     with pytest.raises(ValueError, match="newline"):
         scan(np.frombuffer(text + bytes(padding), np.uint8), 0, len(text), rows, 0, state)
@@ -484,7 +468,7 @@ def value(line: bytes) -> object:
 
 
 @given(st.lists(st.lists(st.sampled_from(TOKENS), max_size=12).map("".join), min_size=1))
-def test_a_line_is_json_as_before_and_of_the_same_value(texts: list[str]) -> None:
+def test_a_line_is_json_as_before_and_of_the_same_value(texts):
     lines = [text.encode() for text in texts]
     buffer = bytearray(b"before\n" + b"".join(line + b"\n" for line in lines) + b" 1 ")
     end = len(buffer) - 3
@@ -529,9 +513,7 @@ FORMS = {
 
 @pytest.mark.parametrize("batch", [700, 1 << 19])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_scanner_takes_usual_forms_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, batch: int
-) -> None:
+def test_the_scanner_takes_usual_forms_itself(tmp_path, monkeypatch, form, batch):
     monkeypatch.setattr(read_run, "BATCH_BYTES", batch)
     monkeypatch.setattr(read_run, "BATCH_ROWS", 7)
     lines, strict = FORMS[form]
@@ -558,9 +540,7 @@ def test_the_scanner_takes_usual_forms_itself(
     ],
 )
 @pytest.mark.parametrize("batch", [700, 1 << 19])
-def test_a_bad_line_is_named_as_it_is_in_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: bytes, batch: int
-) -> None:
+def test_a_bad_line_is_named_as_it_is_in_the_file(tmp_path, monkeypatch, bad, batch):
     monkeypatch.setattr(read_run, "BATCH_BYTES", batch)
     lines = [*SPACED[:5], b" ", *SPACED[5:11], bad, *SPACED[11:]]
     strict, scanned = (rows_of(tmp_path / "d", lines, scanner) for scanner in (None, scan))

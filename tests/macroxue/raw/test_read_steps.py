@@ -72,7 +72,7 @@ def found(folder: Path) -> StepDrop:
     return steps
 
 
-def test_a_drop_without_steps_toml_is_refused_with_the_text_to_write(tmp_path: Path) -> None:
+def test_a_drop_without_steps_toml_is_refused_with_the_text_to_write(tmp_path):
     drop = save(tmp_path / "pool", self_play(GAMES, IDS), shards=3)
     assert (drop / "steps.toml").read_text() == TEXT
     (drop / "steps.toml").unlink()
@@ -85,7 +85,7 @@ def test_a_drop_without_steps_toml_is_refused_with_the_text_to_write(tmp_path: P
     assert drops.account(drop).taken[""] == ["steps.toml", *shards]
 
 
-def test_the_files_of_a_pack_are_taken_and_all_others_named(tmp_path: Path) -> None:
+def test_the_files_of_a_pack_are_taken_and_all_others_named(tmp_path):
     drop = describe(write_pack(tmp_path / "pool", GAMES, shard_rows=30))
     write_run(drop / "below", "game", [step()])
     np.save(drop / "embeddings-00000.npy", np.zeros(3))
@@ -100,7 +100,7 @@ def test_the_files_of_a_pack_are_taken_and_all_others_named(tmp_path: Path) -> N
     assert set(account.left_out) == others
 
 
-def test_a_column_of_steps_that_no_field_names_is_named_with_a_value(tmp_path: Path) -> None:
+def test_a_column_of_steps_that_no_field_names_is_named_with_a_value(tmp_path):
     rows = self_play(GAMES, IDS)
     kind = np.dtype([*rows.dtype.descr, ("mood", "S4"), ("odd", "<f4", (2,))])
     more = np.zeros(len(rows), kind)
@@ -117,7 +117,7 @@ def test_a_column_of_steps_that_no_field_names_is_named_with_a_value(tmp_path: P
     assert column_states(drop, REFUSE_LINKS, Account(), {}) == []
 
 
-def test_runs_are_those_of_the_files_and_of_the_database_by_raw_id(tmp_path: Path) -> None:
+def test_runs_are_those_of_the_files_and_of_the_database_by_raw_id(tmp_path):
     rows = self_play(GAMES, IDS)
     runs = runs_of(found(save(tmp_path / "pool", rows, shards=4)))
     assert [run.raw_run for run in runs] == sorted(IDS)
@@ -131,7 +131,7 @@ def test_runs_are_those_of_the_files_and_of_the_database_by_raw_id(tmp_path: Pat
     assert packed[3].steps_name == "steps.npy"
 
 
-def test_pieces_grow_with_runs_where_runs_are_contiguous(tmp_path: Path) -> None:
+def test_pieces_grow_with_runs_where_runs_are_contiguous(tmp_path):
     rows = self_play(GAMES, IDS)
     apart = runs_of(found(save(tmp_path / "apart", rows)))
     together = rows[np.argsort(rows["run_id"], kind="stable")]
@@ -157,7 +157,7 @@ def test_pieces_grow_with_runs_where_runs_are_contiguous(tmp_path: Path) -> None
         (TEXT + 'branch_evs = "exps"', "the field needs 4 floating-point numbers a row"),
     ],
 )
-def test_a_steps_toml_that_does_not_fit_is_refused(tmp_path: Path, text: str, rule: str) -> None:
+def test_a_steps_toml_that_does_not_fit_is_refused(tmp_path, text, rule):
     drop = save(tmp_path / "pool", self_play(GAMES, IDS))
     (drop / "steps.toml").write_text(text)
     refused = refusal(drops.account, drop)
@@ -166,7 +166,7 @@ def test_a_steps_toml_that_does_not_fit_is_refused(tmp_path: Path, text: str, ru
         assert str(drop / "steps.toml") in str(refused)
 
 
-def test_steps_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
+def test_steps_files_that_do_not_belong_together_are_refused(tmp_path):
     drop = save(tmp_path / "pool", self_play(GAMES, IDS), shards=2)
     np.save(drop / "steps.npy", np.zeros(2, SELF_PLAY))
     assert "holds both steps.npy and steps-000001.npy" in str(refusal(drops.account, drop))
@@ -192,9 +192,7 @@ def test_steps_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> 
         ("<u4", "has no column run_id, but no names: say which is"),
     ],
 )
-def test_files_without_runs_or_with_objects_are_no_steps(
-    tmp_path: Path, columns: list[tuple[str, str]] | str, rule: str
-) -> None:
+def test_files_without_runs_or_with_objects_are_no_steps(tmp_path, columns, rule):
     drop = tmp_path / "pool"
     drop.mkdir()
     with (drop / "steps.npy").open("wb") as file:
@@ -206,7 +204,7 @@ def test_files_without_runs_or_with_objects_are_no_steps(
     assert refusal(drops.account, drop)
 
 
-def test_what_is_wrong_with_a_file_is_said_before_a_steps_toml_is_written(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_file_is_said_before_a_steps_toml_is_written(tmp_path):
     drop = save(tmp_path / "pool", self_play(GAMES, IDS))
     (drop / "steps.toml").unlink()
     with (drop / "steps.npy").open("ab") as file:
@@ -219,7 +217,7 @@ def test_what_is_wrong_with_a_file_is_said_before_a_steps_toml_is_written(tmp_pa
     assert "steps.npy: holds no row of steps" in str(refusal(drops.account, describe(drop)))
 
 
-def test_rows_without_an_index_count_on_by_the_numbers_of_files(tmp_path: Path) -> None:
+def test_rows_without_an_index_count_on_by_the_numbers_of_files(tmp_path):
     rows = legacy(GAMES)
     (drop := tmp_path / "pool").mkdir()
     for number, part in enumerate(np.array_split(rows, 12)):
@@ -233,7 +231,7 @@ def test_rows_without_an_index_count_on_by_the_numbers_of_files(tmp_path: Path) 
     assert found(drop).taken[1:5] == [f"steps-{name}.npy" for name in (0, 1, 10, 11)]
 
 
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
     drop = found(save(tmp_path / "pool", self_play(GAMES, IDS)))
     runs = runs_of(drop)
     path = tmp_path / "pool/steps.npy"
@@ -265,7 +263,7 @@ def notes(out: Path) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("layout", ["aligned48", "packed46"])
-def test_a_pack_becomes_the_same_pack(tmp_path: Path, layout: Any) -> None:
+def test_a_pack_becomes_the_same_pack(tmp_path, layout):
     names = ["search", "tuple11", "tuple10", "plan"]
     rows = step_rows(LONG, kinds=4)
     source = write_pack(
@@ -280,7 +278,7 @@ def test_a_pack_becomes_the_same_pack(tmp_path: Path, layout: Any) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 5])
-def test_self_play_gives_boards_moves_and_score_of_its_games(tmp_path: Path, shards: int) -> None:
+def test_self_play_gives_boards_moves_and_score_of_its_games(tmp_path, shards):
     out, _ = packed(save(tmp_path / "pool", self_play(LONG, IDS), shards))
     rows, runs = all_rows(out), read_runs(out / "metadata.db")
     traced = read_lines(out / "trace.jsonl")
@@ -302,9 +300,7 @@ def _last_points(game: Game) -> int:
     return int(move(game.boards[-1:], game.moves[-1:])[1][0])
 
 
-def test_several_moves_that_lead_to_a_board_are_counted_and_the_first_is_taken(
-    tmp_path: Path,
-) -> None:
+def test_several_moves_that_lead_to_a_board_are_counted_and_the_first_is_taken(tmp_path):
     boards = np.zeros((2, 16), np.uint8)
     boards[0, 5] = 1
     boards[1, [1, 4]] = 1  # up and a new tile in cell 4, or left and a new tile in cell 1
@@ -315,7 +311,7 @@ def test_several_moves_that_lead_to_a_board_are_counted_and_the_first_is_taken(
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_legacy_rows_give_the_rows_of_their_games(tmp_path: Path, named: bool) -> None:
+def test_legacy_rows_give_the_rows_of_their_games(tmp_path, named):
     rows = legacy(LONG)
     if not named:
         rows = repack_fields(rows[["run_id", "board"]])
@@ -332,9 +328,7 @@ def test_legacy_rows_give_the_rows_of_their_games(tmp_path: Path, named: bool) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("with_moves", [True, False])
-def test_a_65536_that_the_game_makes_is_known_without_a_mask(
-    tmp_path: Path, with_moves: bool
-) -> None:
+def test_a_65536_that_the_game_makes_is_known_without_a_mask(tmp_path, with_moves):
     start = [15, 0, 0, 0, 15, 0, 0, 0, 1, *[0] * 7]
     boards, moves = [np.array(start, np.uint8)], list[int]()
     random = np.random.default_rng(5)
@@ -357,7 +351,7 @@ def test_a_65536_that_the_game_makes_is_known_without_a_mask(
     assert read_runs(out / "metadata.db")[0].highest_tile == 1 << 16
 
 
-def test_a_database_tells_seed_score_and_tile_and_its_steps_are_compared(tmp_path: Path) -> None:
+def test_a_database_tells_seed_score_and_tile_and_its_steps_are_compared(tmp_path):
     drop = save(tmp_path / "pool", self_play(LONG, IDS))
     runs = [Run(run, -5, 60, 10**6, 4096) for run in IDS]
     write_metadata(drop / "metadata.db", runs, {})
@@ -372,9 +366,7 @@ def test_a_database_tells_seed_score_and_tile_and_its_steps_are_compared(tmp_pat
         pack(drop, tmp_path / "again", PackConfig())
 
 
-def test_expected_values_have_the_legal_bits_of_numbers_where_no_column_has_them(
-    tmp_path: Path,
-) -> None:
+def test_expected_values_have_the_legal_bits_of_numbers_where_no_column_has_them(tmp_path):
     drop = describe(write_pack(tmp_path / "pool", LONG))
     text = (drop / "steps.toml").read_text()
     rows = np.load(drop / "steps.npy")
@@ -397,9 +389,7 @@ def test_expected_values_have_the_legal_bits_of_numbers_where_no_column_has_them
         ("branch_evs", np.nan, "ev_legal has the bit of an expected value that is NaN"),
     ],
 )
-def test_a_wrong_row_is_refused_by_file_row_run_and_step(
-    tmp_path: Path, column: str, value: float, rule: str
-) -> None:
+def test_a_wrong_row_is_refused_by_file_row_run_and_step(tmp_path, column, value, rule):
     drop = describe(write_pack(tmp_path / "pool", LONG))
     rows = np.load(drop / "steps.npy")
     rows["ev_legal"][5], rows[column][5] = 15, value
@@ -414,7 +404,7 @@ def test_a_wrong_row_is_refused_by_file_row_run_and_step(
     assert [*pack_laws(out), *game_laws(out)] == []
 
 
-def test_boards_that_no_move_joins_and_ranks_above_31_are_refused(tmp_path: Path) -> None:
+def test_boards_that_no_move_joins_and_ranks_above_31_are_refused(tmp_path):
     rows = self_play(LONG, IDS)
     at = np.flatnonzero(rows["run_id"] == 900)[3]
     rows["exps"][at] = np.arange(16)
@@ -425,7 +415,7 @@ def test_boards_that_no_move_joins_and_ranks_above_31_are_refused(tmp_path: Path
         pack(save(tmp_path / "pool", rows), tmp_path / "again", PackConfig())
 
 
-def test_a_gap_leaves_out_the_row_before_it(tmp_path: Path) -> None:
+def test_a_gap_leaves_out_the_row_before_it(tmp_path):
     rows = self_play(LONG[:1], [0])
     out, _ = packed(save(tmp_path / "pool", np.delete(rows, 10)))
     assert all_rows(out)["step_index"].tolist() == [*range(9), *range(11, 59)]
@@ -433,9 +423,7 @@ def test_a_gap_leaves_out_the_row_before_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_pack_goes_on_from_its_parts_and_workers_change_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_pack_goes_on_from_its_parts_and_workers_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(pack_parts, "PART_BYTES", 1)
     drop = save(tmp_path / "pool", self_play(LONG, IDS), shards=3)
     config = PackConfig(layout="packed46", workers=2)
@@ -462,9 +450,7 @@ def test_a_killed_pack_goes_on_from_its_parts_and_workers_change_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["d6_v1", "d7_v1"])
-def test_real_games_come_back_from_steps(
-    real_packs: dict[str, Path], tmp_path: Path, name: str
-) -> None:
+def test_real_games_come_back_from_steps(real_packs, tmp_path, name):
     source = real_packs[name]
     rows = all_rows(source)
     shutil.copytree(source, tmp_path / "pool", ignore=shutil.ignore_patterns("*.jsonl"))
@@ -536,9 +522,7 @@ def mended(drop: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
-def test_each_of_the_384_forms_is_found_and_gives_the_bytes_of_the_game(
-    tmp_path: Path, part: int
-) -> None:
+def test_each_of_the_384_forms_is_found_and_gives_the_bytes_of_the_game(tmp_path, part):
     # The name of a move tells how its board is turned. Numbers leave the images of the game.
     named, numbered = ["board", "move_dir", "branch_evs"], ["board", "move", "board_eval"]
     native = packed_of_reading(dropped(tmp_path / "named", Reading(), *named)).tobytes()
@@ -566,13 +550,11 @@ def test_each_of_the_384_forms_is_found_and_gives_the_bytes_of_the_game(
         ),
     ],
 )
-def test_the_reading_that_is_named_changes_least(
-    tmp_path: Path, how: Reading, fields: str, lines: list[str]
-) -> None:
+def test_the_reading_that_is_named_changes_least(tmp_path, how, fields, lines):
     assert mended(dropped(tmp_path / "pool", how, *fields.split())) == lines
 
 
-def test_a_build_is_refused_with_the_lines_to_write_or_says_that_none_fit(tmp_path: Path) -> None:
+def test_a_build_is_refused_with_the_lines_to_write_or_says_that_none_fit(tmp_path):
     asset, root = declared()["macroxue/pack"], DataRoot(tmp_path)
     inbox = tmp_path / "drops/macroxue"
 

@@ -19,7 +19,6 @@ from gristmill.macroxue.format.files import Run
 from gristmill.macroxue.format.rows import Rows, to_packed
 from tests.macroxue.games import NAMES, all_rows, cut, play, run_table, step_rows, write_pack
 from tests.macroxue.step_drops import LEGACY, SELF_PLAY
-from tests.sample_root import SampleRoot
 
 GAMES = [play(seed, 40 + 5 * seed) for seed in range(12)] + [play(99, 50, [17, 16, *[0] * 13, 1])]
 
@@ -50,7 +49,7 @@ def pack(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return write_pack(tmp_path / "p", GAMES, **form)  # type: ignore[arg-type]
 
 
-def test_rows_at_random(pack: Path) -> None:
+def test_rows_at_random(pack):
     data = StepDataset(pack)
     assert len(data) == len(all_steps())
     random = np.random.default_rng(0)
@@ -67,7 +66,7 @@ def test_rows_at_random(pack: Path) -> None:
             data.rows(np.array(outside))
 
 
-def test_runs_and_steps(pack: Path) -> None:
+def test_runs_and_steps(pack):
     data = StepDataset(pack)
     for run_id in (0, 5, 12):
         assert data.run_bounds(run_id) == (bounds()[run_id], bounds()[run_id + 1])
@@ -79,9 +78,7 @@ def test_runs_and_steps(pack: Path) -> None:
 
 @pytest.mark.parametrize("shard_rows", [0, 2])
 @pytest.mark.parametrize("index", [[0, 2, 2, 3], [3, 5, 7, 9], [3, 5, 5, 1]])
-def test_the_first_of_several_equal_steps_is_found(
-    tmp_path: Path, shard_rows: int, index: list[int]
-) -> None:
+def test_the_first_of_several_equal_steps_is_found(tmp_path, shard_rows, index):
     games = [GAMES[1], cut(GAMES[0], 4)]
     steps, first = step_rows(games), len(GAMES[1].boards)
     steps["step_index"][first:] = index
@@ -94,7 +91,7 @@ def test_the_first_of_several_equal_steps_is_found(
                 data.row_of(1, step)
 
 
-def test_batches_decode_with_the_mask(pack: Path) -> None:
+def test_batches_decode_with_the_mask(pack):
     data = StepDataset(pack)
     indices = np.random.default_rng(1).integers(0, len(all_steps()), 300)
     batch = data.batch(indices)
@@ -111,14 +108,14 @@ def test_batches_decode_with_the_mask(pack: Path) -> None:
     assert data.names == NAMES
 
 
-def test_a_runs_ranks_above_65536(pack: Path) -> None:
+def test_a_runs_ranks_above_65536(pack):
     data = StepDataset(pack)
     assert GAMES[12].boards.max() == 17
     for run_id in (3, 12):
         assert (data.run_ranks(run_id).ranks == GAMES[run_id].boards).all()
 
 
-def test_values_are_joined_row_by_row(pack: Path, tmp_path: Path) -> None:
+def test_values_are_joined_row_by_row(pack, tmp_path):
     value_sidecar(pack, tmp_path / "v", ValueConfig())
     data = StepDataset(pack, tmp_path / "v")
     indices = np.random.default_rng(2).integers(0, len(all_steps()), 200)
@@ -132,7 +129,7 @@ def test_values_are_joined_row_by_row(pack: Path, tmp_path: Path) -> None:
         StepDataset(pack).values(indices)
 
 
-def test_values_of_another_pack_are_refused(tmp_path: Path) -> None:
+def test_values_of_another_pack_are_refused(tmp_path):
     pack = write_pack(tmp_path / "p", GAMES)
     cut = write_pack(tmp_path / "q", GAMES, shard_rows=100)
     swapped = write_pack(tmp_path / "r", [GAMES[1], GAMES[0], *GAMES[2:]])
@@ -144,7 +141,7 @@ def test_values_of_another_pack_are_refused(tmp_path: Path) -> None:
         StepDataset(pack, tmp_path / "vr")
 
 
-def test_sql_over_runs_can_only_read(pack: Path) -> None:
+def test_sql_over_runs_can_only_read(pack):
     data = StepDataset(pack)
     before = (pack / "metadata.db").read_bytes()
     expected = [i for i, one in enumerate(GAMES) if one.score > 300]
@@ -172,7 +169,7 @@ def test_sql_over_runs_can_only_read(pack: Path) -> None:
 
 
 @pytest.mark.parametrize("by", ["hash", "permutation"])
-def test_splits_share_no_run_and_cover_all(pack: Path, by: str) -> None:
+def test_splits_share_no_run_and_cover_all(pack, by):
     data = StepDataset(pack)
     for seed in range(20):
         train, held = data.split(0.3, by=by, seed=seed)  # type: ignore[arg-type]
@@ -198,7 +195,7 @@ def test_splits_share_no_run_and_cover_all(pack: Path, by: str) -> None:
     assert sorted([*some.run_ids, *few.run_ids]) == [2, 3, 4]
 
 
-def test_permutation_is_the_one_of_the_training_loader(tmp_path: Path) -> None:
+def test_permutation_is_the_one_of_the_training_loader(tmp_path):
     # The first ceil(fraction * runs) of a PCG64 permutation with seed 42
     # (docs/formats/macroxue.md#splits).
     data = StepDataset(write_pack(tmp_path / "p", GAMES))
@@ -215,7 +212,7 @@ def pool(tmp_path: Path) -> StepDataset:
 
 
 @pytest.mark.parametrize("by", ["hash", "permutation"])
-def test_a_game_that_occurs_twice_stays_on_one_side(pool: StepDataset, by: str) -> None:
+def test_a_game_that_occurs_twice_stays_on_one_side(pool, by):
     for seed in range(20):
         train, held = pool.split(0.4, by=by, seed=seed)  # type: ignore[arg-type]
         seeds = [{pool.run_table[i].seed for i in side.run_ids} for side in (train, held)]
@@ -226,7 +223,7 @@ def test_a_game_that_occurs_twice_stays_on_one_side(pool: StepDataset, by: str) 
             assert {GAMES[i].seed for i in alone.run_ids} <= seeds[1]
 
 
-def test_splits_by_sql_must_exclude_each_other(pool: StepDataset) -> None:
+def test_splits_by_sql_must_exclude_each_other(pool):
     train, held = pool.split_by_sql(
         "SELECT id FROM runs WHERE seed % 2 = 0", "SELECT id FROM runs WHERE seed % 2 = 1"
     )
@@ -238,7 +235,7 @@ def test_splits_by_sql_must_exclude_each_other(pool: StepDataset) -> None:
             pool.split_by_sql(*sides)
 
 
-def test_numbers_outside_a_set_are_refused(tmp_path: Path) -> None:
+def test_numbers_outside_a_set_are_refused(tmp_path):
     some = StepDataset(write_pack(tmp_path / "p", GAMES)).rows_of([3, 1])
     assert some.run_ids.tolist() == [1, 3]
     assert some.rows(np.array([0, len(some) - 1])).tolist() == [bounds()[1], bounds()[4] - 1]
@@ -248,7 +245,7 @@ def test_numbers_outside_a_set_are_refused(tmp_path: Path) -> None:
     assert len(some.rows(np.array([], np.int64))) == 0
 
 
-def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path: Path) -> None:
+def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path):
     runs = run_table(GAMES)
     runs[3:5] = Run(3, 3, runs[3].steps + 1, 0, 2), Run(4, 4, runs[4].steps - 1, 0, 2)
     with pytest.raises(BadInput, match=r"row 190 belongs to run 4, but metadata.db says run 3"):
@@ -257,7 +254,7 @@ def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path: Path) -> No
         StepDataset(write_pack(tmp_path / "b", GAMES, runs=runs[:-1]))
 
 
-def test_other_pools_are_named_with_their_reader(tmp_path: Path) -> None:
+def test_other_pools_are_named_with_their_reader(tmp_path):
     pack = write_pack(tmp_path / "p", GAMES)
     for rows, text in (
         (np.zeros(5, SELF_PLAY), r"self-play v1 rows.*make_collate_steps"),
@@ -273,7 +270,7 @@ def test_other_pools_are_named_with_their_reader(tmp_path: Path) -> None:
         merge([pack, write_pack(tmp_path / "q", GAMES)], tmp_path / "pool", MergeConfig())
 
 
-def test_a_pack_without_enum_or_session_can_be_read(tmp_path: Path) -> None:
+def test_a_pack_without_enum_or_session_can_be_read(tmp_path):
     pack = write_pack(tmp_path / "p", GAMES)
     (pack / "valuation_types.json").unlink()
     with sqlite3.connect(pack / "metadata.db") as db:
@@ -283,7 +280,7 @@ def test_a_pack_without_enum_or_session_can_be_read(tmp_path: Path) -> None:
     assert fields_equal(data.rows(np.arange(len(all_steps()))), all_rows(pack))
 
 
-def test_queries_are_of_the_version_that_was_opened(pack: Path) -> None:
+def test_queries_are_of_the_version_that_was_opened(pack):
     data = StepDataset(pack)
     with closing(sqlite3.connect(pack / "metadata.db")) as db:
         db.execute("PRAGMA journal_mode=WAL")
@@ -293,7 +290,7 @@ def test_queries_are_of_the_version_that_was_opened(pack: Path) -> None:
         assert reader.runs("SELECT id FROM runs").tolist() == list(range(len(GAMES)))
 
 
-def test_a_database_that_was_cut_or_is_damaged_is_named(pack: Path) -> None:
+def test_a_database_that_was_cut_or_is_damaged_is_named(pack):
     path = pack / "metadata.db"
     octets = path.read_bytes()
     path.write_bytes(octets[:-1])
@@ -310,7 +307,7 @@ def test_a_database_that_was_cut_or_is_damaged_is_named(pack: Path) -> None:
 
 
 @pytest.mark.parametrize("run_id", [-1, 1 << 32])
-def test_an_id_that_no_row_can_have_is_refused(tmp_path: Path, run_id: int) -> None:
+def test_an_id_that_no_row_can_have_is_refused(tmp_path, run_id):
     runs = [*run_table(GAMES), Run(run_id, 1, 0, 0, 2)]
     folder = write_pack(tmp_path / "p", GAMES, runs=sorted(runs, key=lambda run: run.id))
     with pytest.raises(BadInput, match=f"run id {run_id} has no 32 bits"):
@@ -321,9 +318,7 @@ MOVES = ("up", "down", "left", "right")
 
 
 @pytest.mark.parametrize("folder", ["packs/sample_d6", "pools/samples"])
-def test_rows_of_a_batch_are_the_lines_that_their_origins_name(
-    sample_root: SampleRoot, folder: str
-) -> None:
+def test_rows_of_a_batch_are_the_lines_that_their_origins_name(sample_root, folder):
     data = StepDataset(sample_root.data / "macroxue" / folder)
     train, _ = data.split(0.2)
     batch = next(iter(Loader(Plan(data.source(train), seed=5), 8, form="numpy")))
@@ -341,7 +336,7 @@ def test_rows_of_a_batch_are_the_lines_that_their_origins_name(
         assert line["step_index"] == batch["step_index"][row]
 
 
-def test_one_row_of_each_run_an_epoch(sample_root: SampleRoot) -> None:
+def test_one_row_of_each_run_an_epoch(sample_root):
     data = StepDataset(sample_root.data / "macroxue/packs/sample_d6")
     source = data.source()
     runs = [run.id for run in data.run_table]
@@ -350,7 +345,7 @@ def test_one_row_of_each_run_an_epoch(sample_root: SampleRoot) -> None:
     assert sorted(batch["run_id"].tolist()) == sorted(runs)
 
 
-def test_a_value_sidecar_adds_columns_and_changes_no_order(sample_root: SampleRoot) -> None:
+def test_a_value_sidecar_adds_columns_and_changes_no_order(sample_root):
     pack, values = (
         sample_root.data / "macroxue" / kind / "sample_d6" for kind in ("packs", "values")
     )

@@ -50,9 +50,7 @@ from tests.macroxue.lines import step, write_run
     st.sampled_from(["aligned48", "packed46"]),
 )
 @settings(max_examples=30, deadline=None)
-def test_any_runs_in_any_shards(
-    lengths: list[int], shard_rows: int, most: int, layout: str
-) -> None:
+def test_any_runs_in_any_shards(lengths, shard_rows, most, layout):
     total = sum(lengths)
     octets = np.random.default_rng(total).integers(0, 256, total * 46, dtype=np.uint8)
     steps = to_aligned(octets.view(PACKED46))
@@ -97,7 +95,7 @@ def test_any_runs_in_any_shards(
 
 
 @pytest.mark.parametrize(("run_id", "fits"), [(0, True), ((1 << 32) - 1, True), (1 << 32, False)])
-def test_run_ids_fit_their_column(tmp_path: Path, run_id: int, fits: bool) -> None:
+def test_run_ids_fit_their_column(tmp_path, run_id, fits):
     steps = np.zeros(3, STEP_ROW_DTYPE)
     steps["run_id"] = run_id & 0xFFFFFFFF
     pack = write_pack(tmp_path / "p", [], steps=steps, runs=[Run(run_id, 0, 3, 0, 0)])
@@ -112,7 +110,7 @@ HIGH = [17, 16, *[0] * 13, 1]
 GAMES = [play(seed, 60) for seed in range(4)] + [play(7, 60, HIGH)]
 
 
-def test_facts_of_runs_leave_out_a_run_without_rows(tmp_path: Path) -> None:
+def test_facts_of_runs_leave_out_a_run_without_rows(tmp_path):
     runs = [Run(0, 1, 2, 0, 2), Run(1, 1, 0, 0, 2), Run(2, 1, 3, 0, 2)]
     steps = step_rows(GAMES[:1])[:5]
     steps["run_id"], steps["step_index"] = [0, 0, 2, 2, 2], [0, 1, 0, 1, 3]
@@ -130,9 +128,7 @@ def test_facts_of_runs_leave_out_a_run_without_rows(tmp_path: Path) -> None:
         (slice(250, 252), 4, Gap(4, 12, "board")),
     ],
 )
-def test_missing_steps_are_found_by_boards_and_by_the_score(
-    tmp_path: Path, cut: slice, run: int, gap: Gap | None
-) -> None:
+def test_missing_steps_are_found_by_boards_and_by_the_score(tmp_path, cut, run, gap):
     kept = np.ones(300, np.bool_)
     kept[cut] = False
     steps, runs = copied(step_rows(GAMES), kept), run_table(GAMES)
@@ -145,7 +141,7 @@ def test_missing_steps_are_found_by_boards_and_by_the_score(
     assert found == ([gap] if gap else [])
 
 
-def test_step_index_does_not_decide_about_gaps(tmp_path: Path) -> None:
+def test_step_index_does_not_decide_about_gaps(tmp_path):
     steps = step_rows(GAMES[:2])
     steps["step_index"] *= 3
     stream = StepStream(write_pack(tmp_path / "p", GAMES[:2], steps=steps))
@@ -164,7 +160,7 @@ def pools(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("line", ["[]", "{}", "\udcff", "[" * 5000, '{"run_id":{}}'])
-def test_a_damaged_trace_is_named(pools: Path, line: str) -> None:
+def test_a_damaged_trace_is_named(pools, line):
     for name in ("a", "pool"):
         trace = pools / name / "trace.jsonl"
         trace.write_bytes(line.encode("utf-8", "surrogateescape") + b"\n")
@@ -176,7 +172,7 @@ def test_a_damaged_trace_is_named(pools: Path, line: str) -> None:
     assert "a" in shown.output
 
 
-def test_side_files_that_are_no_files_are_named(pools: Path) -> None:
+def test_side_files_that_are_no_files_are_named(pools):
     (pools / "a" / "warnings.jsonl").unlink()
     (pools / "a" / "warnings.jsonl").mkdir()
     with pytest.raises(BadInput, match=r"a/warnings\.jsonl: cannot be read: Is a directory"):
@@ -188,7 +184,7 @@ def test_side_files_that_are_no_files_are_named(pools: Path) -> None:
         StepDataset(pools / "b")
 
 
-def test_a_warning_whose_run_is_no_number_names_no_run(pools: Path) -> None:
+def test_a_warning_whose_run_is_no_number_names_no_run(pools):
     unusual = {"kind": "count_mismatch", "run_id": [0]}
     with (pools / "a" / "warnings.jsonl").open("a") as file:
         file.write(json.dumps(unusual) + "\n")
@@ -199,7 +195,7 @@ def test_a_warning_whose_run_is_no_number_names_no_run(pools: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["NULL", "X'ff'", "2.5"])
-def test_a_session_value_that_is_no_text(pools: Path, value: str) -> None:
+def test_a_session_value_that_is_no_text(pools, value):
     path = pools / "a" / "metadata.db"
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("DROP TABLE session")
@@ -214,13 +210,13 @@ def test_a_session_value_that_is_no_text(pools: Path, value: str) -> None:
 
 
 @pytest.mark.parametrize("sample", ["\u00b2", "1" * 5000, "x"])
-def test_a_run_to_trace_is_a_number(pools: Path, sample: str) -> None:
+def test_a_run_to_trace_is_a_number(pools, sample):
     shown = CliRunner().invoke(main, ["trace", str(pools / "a"), sample])
     assert shown.exit_code == 2
     assert "is not a sample number" in shown.output
 
 
-def test_rows_are_asked_for_by_number_and_folders_by_any_path(pools: Path) -> None:
+def test_rows_are_asked_for_by_number_and_folders_by_any_path(pools):
     merge([str(pools / "a"), str(pools / "b")], str(pools / "out"), MergeConfig())  # type: ignore
     value_sidecar(str(pools / "out"), str(pools / "v"), ValueConfig())  # type: ignore[arg-type]
     data = StepDataset(pools / "out", pools / "v")
@@ -236,7 +232,7 @@ def test_rows_are_asked_for_by_number_and_folders_by_any_path(pools: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["{", "7", "[{}]", '[{"name": 1}]'])
-def test_a_pool_with_damaged_members_is_named(pools: Path, text: str) -> None:
+def test_a_pool_with_damaged_members_is_named(pools, text):
     path = pools / "pool" / "metadata.db"
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE session SET meta_value = ? WHERE meta_key = 'packs'", (text,))
@@ -245,7 +241,7 @@ def test_a_pool_with_damaged_members_is_named(pools: Path, text: str) -> None:
     assert [v.law for v in pool_laws(pools / "pool")] == ["members"]
 
 
-def test_an_origin_that_is_no_list(pools: Path) -> None:
+def test_an_origin_that_is_no_list(pools):
     trace = pools / "a" / "trace.jsonl"
     trace.write_text(trace.read_text().replace("{", '{"from":7,', 1))
     with pytest.raises(BadInput, match=r"a/trace\.jsonl:1: `from` is not a list"):
@@ -262,9 +258,7 @@ def test_an_origin_that_is_no_list(pools: Path) -> None:
         ("valuation_types.json", '["search", "\\ud800"]'),
     ],
 )  # fmt: skip
-def test_a_file_that_is_missing_empty_or_damaged_is_named(
-    pools: Path, name: str, text: str | None
-) -> None:
+def test_a_file_that_is_missing_empty_or_damaged_is_named(pools, name, text):
     (pools / "a" / name).unlink()
     if text is not None:
         (pools / "a" / name).write_text(text)

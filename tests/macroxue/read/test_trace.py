@@ -19,7 +19,6 @@ from gristmill.macroxue.read.trace import step_line, trace, traced
 from gristmill.provenance.trace_inputs import NotTraced
 from tests.macroxue.games import play, write_pack
 from tests.macroxue.lines import step, write_run
-from tests.sample_root import SampleRoot
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def packs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_run_of_a_pack_leads_to_its_two_files(packs: Path) -> None:
+def test_a_run_of_a_pack_leads_to_its_two_files(packs):
     origin = trace(packs / "a", 1)
     assert [origin[key] for key in ("run_id", "rows", "first_row", "drop")] == [1, 3, 2, "a"]
     assert (origin["meta"], origin["steps"]) == ("x/g1.meta.json.gz", "x/g1.jsonl.gz")
@@ -46,7 +45,7 @@ def test_a_run_of_a_pack_leads_to_its_two_files(packs: Path) -> None:
     assert origin.facts() == json.loads(lines[1])
 
 
-def test_runs_in_another_order_are_found_all_the_same(packs: Path) -> None:
+def test_runs_in_another_order_are_found_all_the_same(packs):
     path = packs / "a" / "trace.jsonl"
     wanted = [trace(packs / "a", run) for run in (0, 1)]
     path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
@@ -55,7 +54,7 @@ def test_runs_in_another_order_are_found_all_the_same(packs: Path) -> None:
     assert trace(packs / "a", 1) == wanted[1]
 
 
-def test_a_run_of_a_pool_of_pools_names_each_pack_on_its_way(packs: Path) -> None:
+def test_a_run_of_a_pool_of_pools_names_each_pack_on_its_way(packs):
     merge([packs / "a", packs / "b"], packs / "inner", MergeConfig())
     merge([packs / "b", packs / "inner"], packs / "outer", MergeConfig())
     origin = trace(packs / "outer", 3)
@@ -65,7 +64,7 @@ def test_a_run_of_a_pool_of_pools_names_each_pack_on_its_way(packs: Path) -> Non
     assert origin.facts() == json.loads(lines[3])
 
 
-def test_a_member_without_trace_gives_only_its_own_run(packs: Path) -> None:
+def test_a_member_without_trace_gives_only_its_own_run(packs):
     write_pack(packs / "c", [play(1, 5)])
     merge([packs / "a", packs / "c"], packs / "pool", MergeConfig())
     origin = trace(packs / "pool", 2)
@@ -75,7 +74,7 @@ def test_a_member_without_trace_gives_only_its_own_run(packs: Path) -> None:
 
 
 @pytest.mark.parametrize("run", [2, -1])
-def test_a_run_that_is_not_there_is_refused(packs: Path, run: int) -> None:
+def test_a_run_that_is_not_there_is_refused(packs, run):
     with pytest.raises(GristmillError, match=rf"trace\.jsonl has no run {run}: it traces 2 runs"):
         trace(packs / "a", run)
     with pytest.raises(GristmillError, match=r"has no trace\.jsonl: trace a pack or pool"):
@@ -115,9 +114,7 @@ RAW = ("drop", "meta", "steps", "meta_bytes", "meta_sha256", "steps_bytes", "ste
         (dict.fromkeys(RAW, ...), "neither raw files nor a member"),
     ],
 )
-def test_a_bad_line_is_named_by_file_and_number(
-    packs: Path, changes: dict[str, Any], rule: str
-) -> None:
+def test_a_bad_line_is_named_by_file_and_number(packs, changes, rule):
     change_line(packs / "a", 1, **changes)
     with pytest.raises(BadInput, match=rule) as caught:
         trace(packs / "a", 1)
@@ -125,7 +122,7 @@ def test_a_bad_line_is_named_by_file_and_number(
     assert trace(packs / "a", 0)["run_id"] == 0
 
 
-def test_lines_behind_the_run_are_not_read(packs: Path) -> None:
+def test_lines_behind_the_run_are_not_read(packs):
     path = packs / "a" / "trace.jsonl"
     path.write_text(path.read_text() + "{\n")
     assert trace(packs / "a", 1)["run_id"] == 1
@@ -167,9 +164,7 @@ def _values(data: Path, row: int) -> list[Trace]:
 
 
 @pytest.mark.parametrize("folder", ["packs/sample_d6", "packs/sample_d7", "pools/samples"])
-def test_a_step_of_a_run_is_the_line_that_its_trace_names(
-    sample_root: SampleRoot, folder: str
-) -> None:
+def test_a_step_of_a_run_is_the_line_that_its_trace_names(sample_root, folder):
     pack = StepDataset(sample_root.data / "macroxue" / folder)
     for run in (pack.run_table[0], pack.run_table[-1]):
         for at in (0, 7, run.steps - 1):
@@ -178,24 +173,20 @@ def test_a_step_of_a_run_is_the_line_that_its_trace_names(
 
 
 @pytest.mark.parametrize("row", [0, 508, 509, 1234, -1])
-def test_a_row_of_a_value_sidecar_is_the_line_that_its_trace_names(
-    sample_root: SampleRoot, row: int
-) -> None:
+def test_a_row_of_a_value_sidecar_is_the_line_that_its_trace_names(sample_root, row):
     pack = StepDataset(sample_root.data / "macroxue/packs/sample_d6")
     row %= len(pack)
     _is_line_of(pack, row, _line(sample_root.data, _values(sample_root.data, row)))
 
 
-def test_a_row_that_does_not_exist_is_refused(sample_root: SampleRoot) -> None:
+def test_a_row_that_does_not_exist_is_refused(sample_root):
     with pytest.raises(GristmillError):
         _values(sample_root.data, 10**7)
     with pytest.raises(GristmillError, match="has no step 9999999"):
         _run(sample_root.data / "macroxue/packs/sample_d6", 0, 9_999_999)
 
 
-def test_values_of_a_pack_that_was_built_again_are_not_traced(
-    sample_root: SampleRoot, tmp_path: Path
-) -> None:
+def test_values_of_a_pack_that_was_built_again_are_not_traced(sample_root, tmp_path):
     data = sample_root.copy(tmp_path).data
     record = data / "macroxue/packs/sample_d6/provenance.json"
     text = record.read_text()
@@ -205,7 +196,7 @@ def test_values_of_a_pack_that_was_built_again_are_not_traced(
         _values(data, 3)
 
 
-def test_steps_are_not_looked_for_in_other_bytes(sample_root: SampleRoot, tmp_path: Path) -> None:
+def test_steps_are_not_looked_for_in_other_bytes(sample_root, tmp_path):
     data = sample_root.copy(tmp_path).data
     found = _run(data / "macroxue/packs/sample_d6", 2, 0)[-1].facts()
     path = data / str(found["raw_steps"])
@@ -218,7 +209,7 @@ def test_steps_are_not_looked_for_in_other_bytes(sample_root: SampleRoot, tmp_pa
     )
 
 
-def test_blank_lines_have_no_row(tmp_path: Path) -> None:
+def test_blank_lines_have_no_row(tmp_path):
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(gzip.compress(b'\n{"a":1}\r\n \t\n{"b":2}'))
     assert step_line(path, 0) == (2, 1, 10)

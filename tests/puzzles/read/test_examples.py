@@ -40,7 +40,6 @@ from gristmill.puzzles.read.rows import Dataset
 from tests.later import later
 from tests.puzzles.read.folders import write_split
 from tests.puzzles.small_datasets import ANSWER, QUESTION, SMALL, arc, arc_tokens, other, write
-from tests.sample_root import SampleRoot
 
 torch = later("torch")
 torch_data = later("torch.utils.data", "torch")
@@ -65,9 +64,7 @@ def expected(folder: Path, sets: Sequence[str], ignored: int | None) -> dict[str
 
 @pytest.mark.parametrize("sets", [["all"], ["all", "more", "most"]])
 @pytest.mark.parametrize(("dtype", "ignored"), [("uint8", 0), ("int32", None), (">i2", 3)])
-def test_examples_are_the_rows_in_any_order(
-    tmp_path: Path, sets: list[str], dtype: str, ignored: int | None
-) -> None:
+def test_examples_are_the_rows_in_any_order(tmp_path, sets, dtype, ignored):
     options = {"dtype": dtype, "ignore_label_id": ignored, "most_examples": 4, "groups": 7}
     write_split(tmp_path / "train", sets=sets, **options)  # type: ignore[arg-type]
     rows = expected(tmp_path, sets, ignored)
@@ -87,7 +84,7 @@ def test_examples_are_the_rows_in_any_order(
     assert [example["inputs"].tolist() for example in examples] == rows["inputs"].tolist()
 
 
-def test_a_data_loader_with_workers_shuffles_them(tmp_path: Path) -> None:
+def test_a_data_loader_with_workers_shuffles_them(tmp_path):
     write_split(tmp_path / "train", most_examples=3)
     examples = PuzzleExamples(str(tmp_path))
     batches = list(torch_data.DataLoader(examples, batch_size=16, shuffle=True, num_workers=2))  # type: ignore[arg-type]
@@ -96,7 +93,7 @@ def test_a_data_loader_with_workers_shuffles_them(tmp_path: Path) -> None:
     assert {batch["labels"].dtype for batch in batches} == {torch.int32}
 
 
-def test_a_number_outside_is_an_index_error(tmp_path: Path) -> None:
+def test_a_number_outside_is_an_index_error(tmp_path):
     write_split(tmp_path / "train")
     examples = PuzzleExamples(tmp_path)
     count = len(examples)
@@ -108,7 +105,7 @@ def test_a_number_outside_is_an_index_error(tmp_path: Path) -> None:
             examples.batch([0, wrong])
 
 
-def test_indices_that_change_while_they_are_read_do_not_end_a_loop(tmp_path: Path) -> None:
+def test_indices_that_change_while_they_are_read_do_not_end_a_loop(tmp_path):
     write_split(tmp_path / "train")
     examples = PuzzleExamples(tmp_path)
     assert len(list(examples)) == len(examples)
@@ -120,13 +117,13 @@ def test_indices_that_change_while_they_are_read_do_not_end_a_loop(tmp_path: Pat
 
 
 @pytest.mark.parametrize("numbers", [[0.5], ["0"], [True]])
-def test_anything_but_integers_is_a_type_error(tmp_path: Path, numbers: list[object]) -> None:
+def test_anything_but_integers_is_a_type_error(tmp_path, numbers):
     write_split(tmp_path / "train")
     with pytest.raises(TypeError, match="example numbers are integers, not"):
         PuzzleExamples(tmp_path).batch(numbers)  # type: ignore[arg-type]
 
 
-def test_another_split_level_or_folder_is_refused(tmp_path: Path) -> None:
+def test_another_split_level_or_folder_is_refused(tmp_path):
     write_split(tmp_path / "train")
     with pytest.raises(ValueError, match="split 'all': must be one of train, test"):
         PuzzleExamples(tmp_path, "all")
@@ -136,7 +133,7 @@ def test_another_split_level_or_folder_is_refused(tmp_path: Path) -> None:
         PuzzleExamples(tmp_path, "test")
 
 
-def test_examples_of_a_batch_lead_to_their_raw_rows(sample_root: SampleRoot) -> None:
+def test_examples_of_a_batch_lead_to_their_raw_rows(sample_root):
     data = PuzzleExamples(sample_root.data / "puzzles/sudoku-sample")
     source = data.source()
     batch = next(iter(Loader(Plan(source, seed=5), 8, form="numpy")))
@@ -154,7 +151,7 @@ def test_examples_of_a_batch_lead_to_their_raw_rows(sample_root: SampleRoot) -> 
             assert (batch["labels"][row] - 1).tolist() == [int(cell) for cell in answer]
 
 
-def test_one_example_of_each_group_an_epoch(sample_root: SampleRoot) -> None:
+def test_one_example_of_each_group_an_epoch(sample_root):
     data = PuzzleExamples(sample_root.data / "puzzles/arc-sample")
     source = data.source(groups=True)
     ends = np.cumsum([made.examples for made in data.held.sets])
@@ -167,7 +164,7 @@ def test_one_example_of_each_group_an_epoch(sample_root: SampleRoot) -> None:
     assert found == set(range(groups))
 
 
-def test_an_example_leads_to_its_file_and_augmentation(tmp_path: Path) -> None:
+def test_an_example_leads_to_its_file_and_augmentation(tmp_path):
     assert trace(write(tmp_path / "d", arc()), 2, "test").facts() == {
         "example": "test all 2",
         "group": 0,
@@ -194,18 +191,16 @@ def test_an_example_leads_to_its_file_and_augmentation(tmp_path: Path) -> None:
         ("towers", 1, "number 1"),
     ],
 )
-def test_the_row_of_a_source_has_the_word_of_its_kind(
-    tmp_path: Path, kind: str, row: int, place: str
-) -> None:
+def test_the_row_of_a_source_has_the_word_of_its_kind(tmp_path, kind, row, place):
     assert trace(write(tmp_path / "d", SMALL[kind]()), row).facts()["place"] == place
 
 
-def test_a_generated_example_says_so(tmp_path: Path) -> None:
+def test_a_generated_example_says_so(tmp_path):
     facts = trace(write(tmp_path / "d", SMALL["domino"]()), 0).facts()
     assert facts["source"] == "generated" and "sha256" not in facts
 
 
-def test_a_dataset_without_a_trace_says_so(tmp_path: Path) -> None:
+def test_a_dataset_without_a_trace_says_so(tmp_path):
     folder = write(tmp_path / "d", replace(arc(), origins=None))
     with pytest.raises(BadInput, match="was not built here, and has no trace"):
         trace(folder, 0)
@@ -225,16 +220,14 @@ def _read(folder: Path, kind: str, row: int) -> tuple[Sources, Example]:
         ("towers", 1, {}),
     ],
 )
-def test_a_kind_says_the_parameters_that_it_has(
-    tmp_path: Path, kind: str, row: int, said: dict[str, str]
-) -> None:
+def test_a_kind_says_the_parameters_that_it_has(tmp_path, kind, row, said):
     assert parameters(*_read(tmp_path, kind, row)) == said
     sources, found = _read(tmp_path, "arc", 2)
     found = replace(found, name="1a2b3c4d_t0_0123456789")
     assert parameters(sources, found)["colours"] == "as they are"
 
 
-def test_each_symmetry_has_its_words() -> None:
+def test_each_symmetry_has_its_words():
     grid = np.array([[1, 2, 3], [4, 5, 6]])
     turned = {
         "as it is": grid,
@@ -251,7 +244,7 @@ def test_each_symmetry_has_its_words() -> None:
         assert np.array_equal(transform(grid, number), turned[words])
 
 
-def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_said(tmp_path):
     sources, found = _read(tmp_path, "arc", 2)
     for wrong in (
         replace(found, name="<blank>_"),
@@ -267,7 +260,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         parameters(sources, replace(found, draw=8))
 
 
-def test_an_example_is_traced_by_its_number_split_and_set(tmp_path: Path) -> None:
+def test_an_example_is_traced_by_its_number_split_and_set(tmp_path):
     folder = write(tmp_path / "d", SMALL["maze"]())
     for options, example_of in (
         ({}, "train all 1"),
@@ -286,7 +279,7 @@ def test_an_example_is_traced_by_its_number_split_and_set(tmp_path: Path) -> Non
     ("row", "puzzle", "name"),
     [(0, 0, "1a2b3c4d"), (1, 0, "1a2b3c4d"), (3, 1, "1a2b3c4d_t4_0132456789")],
 )
-def test_an_example_knows_its_puzzle(tmp_path: Path, row: int, puzzle: int, name: str) -> None:
+def test_an_example_knows_its_puzzle(tmp_path, row, puzzle, name):
     found = example(Dataset(write(tmp_path / "d", arc())), "test", "all", row)
     assert (found.split, found.set_name, found.row) == ("test", "all", row)
     assert (found.puzzle, found.group, found.name) == (puzzle, 0, name)
@@ -298,9 +291,7 @@ def test_an_example_knows_its_puzzle(tmp_path: Path, row: int, puzzle: int, name
     assert (found.source_row, found.draw) == (row % 2, 3 * puzzle)
 
 
-def test_the_group_of_a_later_puzzle_is_found_and_a_generated_example_has_no_file(
-    tmp_path: Path,
-) -> None:
+def test_the_group_of_a_later_puzzle_is_found_and_a_generated_example_has_no_file(tmp_path):
     small = replace(SMALL["maze"](), puzzles=(1, 1))
     found = example(Dataset(write(tmp_path / "d", small)), "train", "all", 1)
     assert (found.puzzle, found.group) == (1, 1)
@@ -319,16 +310,14 @@ def test_the_group_of_a_later_puzzle_is_found_and_a_generated_example_has_no_fil
         ("train", "../train/all", 0, "has no set"),
     ],
 )
-def test_what_is_not_there_is_said(
-    tmp_path: Path, split: str, set_name: str, row: int, rule: str
-) -> None:
+def test_what_is_not_there_is_said(tmp_path, split, set_name, row, rule):
     data = Dataset(write(tmp_path / "d", arc()))
     with pytest.raises(BadInput) as caught:
         example(data, split, set_name, row)
     assert rule in str(caught.value)
 
 
-def test_what_names_nothing_is_said(tmp_path: Path) -> None:
+def test_what_names_nothing_is_said(tmp_path):
     for file in (1, -2):
         folder = write(tmp_path / str(file), replace(arc(), origins=[(file, 0, 0)] * 4))
         with pytest.raises(BadInput, match=f"names file {file} of 1 in trace/sources.json"):
@@ -340,7 +329,7 @@ def test_what_names_nothing_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("field", ["puzzle_indices", "group_indices"])
 @pytest.mark.parametrize("added", [9, -9])
-def test_damaged_indices_are_said(tmp_path: Path, field: str, added: int) -> None:
+def test_damaged_indices_are_said(tmp_path, field, added):
     folder = write(tmp_path / "d", arc())
     path = folder / names.array("train", "all", field)
     np.save(path, np.load(path) + added)
@@ -383,7 +372,7 @@ def _numbers(facts: Facts, name: str) -> list[int]:
     return [int(word) for word in str(facts[name]).split() if word.isdigit()]
 
 
-def test_arc(tmp_path: Path) -> None:
+def test_arc(tmp_path):
     for name, pairs in _TASKS.items():
         path = tmp_path / "tasks" / f"{name}.json"
         path.parent.mkdir(parents=True)
@@ -416,7 +405,7 @@ def _cell(facts: Facts) -> tuple[int, int]:
     return int(row.removeprefix("row ")), int(column.removeprefix("column "))
 
 
-def test_sudoku(tmp_path: Path) -> None:
+def test_sudoku(tmp_path):
     drop = tmp_path / "rated"
     drop.mkdir()
     filled = QUESTION.replace(".", ANSWER[QUESTION.index(".")], 1)
@@ -439,7 +428,7 @@ def test_sudoku(tmp_path: Path) -> None:
             assert np.array_equal(tokens, board.reshape(81) + 1)
 
 
-def test_maze(tmp_path: Path) -> None:
+def test_maze(tmp_path):
     drop = tmp_path / "mazes"
     drop.mkdir()
     _rated(drop / "train.csv", [_MAZE])
@@ -458,7 +447,7 @@ def test_maze(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("augmentation", ["reversal", "modular"])
-def test_domino(tmp_path: Path, augmentation: str) -> None:
+def test_domino(tmp_path, augmentation):
     config = DominoConfig(num_games=30, num_aug=3, augmentation=augmentation)  # type: ignore[arg-type]
     build_domino(tmp_path / "out", config)
     first: dict[tuple[str, object], tuple[Tokens, Tokens]] = {}

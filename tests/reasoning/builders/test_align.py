@@ -55,7 +55,7 @@ def _align(
     return summary, list(rows(out / names.alignment(jsonl.parent.name, jsonl.stem)))
 
 
-def test_a_row_has_the_steps_in_characters_and_tokens(tmp_path: Path, vocabulary: Path) -> None:
+def test_a_row_has_the_steps_in_characters_and_tokens(tmp_path, vocabulary):
     records = _records(6)
     jsonl = write_split(tmp_path, "gsm8k", "test", records, vocabulary)
     _, found = _align(tmp_path, jsonl, vocabulary)
@@ -77,7 +77,7 @@ def test_a_row_has_the_steps_in_characters_and_tokens(tmp_path: Path, vocabulary
     assert found[1].notes == "heuristic:lines; pending manual audit"
 
 
-def test_the_summary_counts_rows_by_rule_and_confidence(tmp_path: Path, vocabulary: Path) -> None:
+def test_the_summary_counts_rows_by_rule_and_confidence(tmp_path, vocabulary):
     records = [*_records(6), {"question": "Q", "answer": "#### 6", "cot": None}]
     jsonl = write_split(tmp_path, "gsm8k", "test", records, vocabulary)
     summary, found = _align(tmp_path, jsonl, vocabulary)
@@ -95,9 +95,7 @@ def test_the_summary_counts_rows_by_rule_and_confidence(tmp_path: Path, vocabula
     assert found[6].notes == "no-steps" and found[6].confidence == 0.0
 
 
-def test_records_without_text_and_blank_lines_keep_the_numbers(
-    tmp_path: Path, vocabulary: Path
-) -> None:
+def test_records_without_text_and_blank_lines_keep_the_numbers(tmp_path, vocabulary):
     empty = {"question": " ", "answer": "", "cot": None}
     records = [empty, *_records(2), empty, *_records(1), empty]
     jsonl = write_split(tmp_path, "gsm8k", "train", records, vocabulary)
@@ -106,7 +104,7 @@ def test_records_without_text_and_blank_lines_keep_the_numbers(
     assert [row.example_id[-1] for row in found] == ["1", "2", "4"]
 
 
-def test_a_split_without_records_has_an_empty_alignment(tmp_path: Path, vocabulary: Path) -> None:
+def test_a_split_without_records_has_an_empty_alignment(tmp_path, vocabulary):
     jsonl = write_split(tmp_path, "gsm8k", "train", [], vocabulary)
     summary, found = _align(tmp_path, jsonl, vocabulary)
     assert found == [] and summary.examples == 0 and summary.mean_confidence == 0.0
@@ -124,9 +122,7 @@ def _aligned_bytes(root: Path, jsonl: Path, vocabulary: Path, out: str, **more: 
     return (root / out / "gsm8k/test.align.jsonl").read_bytes()
 
 
-def test_parts_and_engines_do_not_change_a_byte(
-    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_and_engines_do_not_change_a_byte(tmp_path, vocabulary, monkeypatch):
     empty = {"question": " ", "answer": "", "cot": None}
     records = [*_records(23), empty, empty, *_records(9), empty]
     jsonl = write_split(tmp_path, "gsm8k", "test", records, vocabulary)
@@ -140,15 +136,13 @@ def test_parts_and_engines_do_not_change_a_byte(
 
 
 @pytest.mark.slow
-def test_workers_do_not_change_a_byte(tmp_path: Path, vocabulary: Path, small_parts: None) -> None:
+def test_workers_do_not_change_a_byte(tmp_path, vocabulary, small_parts):
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(40), vocabulary)
     one = _aligned_bytes(tmp_path, jsonl, vocabulary, "one")
     assert _aligned_bytes(tmp_path, jsonl, vocabulary, "two", workers=2) == one
 
 
-def test_finished_parts_are_used_again(
-    tmp_path: Path, vocabulary: Path, small_parts: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finished_parts_are_used_again(tmp_path, vocabulary, small_parts, monkeypatch):
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(40), vocabulary)
     fresh = _aligned_bytes(tmp_path, jsonl, vocabulary, "fresh")
     (tmp_path / "parts").mkdir()
@@ -169,7 +163,7 @@ def test_finished_parts_are_used_again(
     assert sorted(set(made)) == sorted(made[:2] + made[3:])
 
 
-def test_audits_mark_examples_with_the_same_text(tmp_path: Path, vocabulary: Path) -> None:
+def test_audits_mark_examples_with_the_same_text(tmp_path, vocabulary):
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(6), vocabulary)
     index = (tmp_path / INDEX).read_text().splitlines()
     hashes = [json.loads(line)["text_sha256"] for line in index]
@@ -191,9 +185,7 @@ def test_audits_mark_examples_with_the_same_text(tmp_path: Path, vocabulary: Pat
         assert (summary.verified, summary.wrong) == (1, 1)
 
 
-def test_audits_reach_the_examples_of_every_part(
-    tmp_path: Path, vocabulary: Path, small_parts: None
-) -> None:
+def test_audits_reach_the_examples_of_every_part(tmp_path, vocabulary, small_parts):
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(40), vocabulary)
     path = tmp_path / "audits.jsonl"
     for line in (tmp_path / INDEX).read_text().splitlines():
@@ -204,17 +196,13 @@ def test_audits_reach_the_examples_of_every_part(
     assert summary.verified == summary.aligned == 40
 
 
-def test_a_row_is_unsure_below_the_bound(
-    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_is_unsure_below_the_bound(tmp_path, vocabulary, monkeypatch):
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(6), vocabulary)
     monkeypatch.setattr("gristmill.reasoning.format.align.UNSURE", 0.89)
     assert _align(tmp_path, jsonl, vocabulary)[0].low_confidence == 1  # of 0.85, not of 0.89
 
 
-def test_an_audit_of_an_example_without_steps_changes_nothing(
-    tmp_path: Path, vocabulary: Path
-) -> None:
+def test_an_audit_of_an_example_without_steps_changes_nothing(tmp_path, vocabulary):
     records = [{"question": "Q", "answer": "6", "cot": None}]
     jsonl = write_split(tmp_path, "wiqa", "test", records, vocabulary)
     (line,) = (tmp_path / INDEX.replace("gsm8k", "wiqa")).read_text().splitlines()
@@ -225,9 +213,7 @@ def test_an_audit_of_an_example_without_steps_changes_nothing(
     assert row.notes == "no-steps" and summary.verified == 0
 
 
-def test_only_texts_with_steps_are_encoded(
-    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch, small_parts: None
-) -> None:
+def test_only_texts_with_steps_are_encoded(tmp_path, vocabulary, monkeypatch, small_parts):
     quoted = 'Why "cot": null, "source_dataset": "wiqa"'
     values = {"source_dataset": "wiqa"}
     records = [
@@ -262,9 +248,7 @@ def test_only_texts_with_steps_are_encoded(
         (("example_id", "gsm8k_test_000000"), "is no record of"),
     ],
 )
-def test_an_index_of_other_records_is_refused(
-    tmp_path: Path, vocabulary: Path, change: tuple[str, Any], rule: str
-) -> None:
+def test_an_index_of_other_records_is_refused(tmp_path, vocabulary, change, rule):
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(3), vocabulary)
     index = tmp_path / INDEX
     lines = [json.loads(line) for line in index.read_text().splitlines()]
@@ -274,16 +258,14 @@ def test_an_index_of_other_records_is_refused(
         _align(tmp_path, jsonl, vocabulary)
 
 
-def test_an_index_without_ids_is_refused(
-    tmp_path: Path, vocabulary: Path, small_parts: None
-) -> None:
+def test_an_index_without_ids_is_refused(tmp_path, vocabulary, small_parts):
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(30), vocabulary)
     (tmp_path / INDEX).write_text("{}\n")
     with pytest.raises(BadInput, match="does not begin with example_id"):
         _align(tmp_path, jsonl, vocabulary)
 
 
-def test_missing_inputs_name_what_to_build(tmp_path: Path, vocabulary: Path) -> None:
+def test_missing_inputs_name_what_to_build(tmp_path, vocabulary):
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(3), vocabulary)
     with pytest.raises(BadInput, match=r"is no <corpus>/<split>\.jsonl"):
         _align(tmp_path, tmp_path / names.NORMALIZED / "gsm8k/de v.jsonl", vocabulary)
@@ -295,9 +277,7 @@ def test_missing_inputs_name_what_to_build(tmp_path: Path, vocabulary: Path) -> 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_vocabulary_is_refused_before_anything_is_written(
-    tmp_path: Path, vocabulary: Path
-) -> None:
+def test_a_missing_vocabulary_is_refused_before_anything_is_written(tmp_path, vocabulary):
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(3), vocabulary)
     with pytest.raises(MissingVocabulary):
         _align(tmp_path, jsonl, tmp_path / "none")
@@ -305,9 +285,7 @@ def test_a_missing_vocabulary_is_refused_before_anything_is_written(
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_records(
-    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_does_not_grow_with_the_records(tmp_path, vocabulary, monkeypatch):
     monkeypatch.setattr(build, "_PART_BYTES", 50_000)
     monkeypatch.setattr(build, "BATCH_BYTES", 20_000)
     peaks = []
@@ -321,7 +299,7 @@ def test_memory_does_not_grow_with_the_records(
     assert peaks[2] < 1.25 * peaks[1]  # the first one loads the vocabulary
 
 
-def test_gsm8k_is_aligned_whole(tmp_path: Path, vocabulary: Path) -> None:
+def test_gsm8k_is_aligned_whole(tmp_path, vocabulary):
     jsonl = write_split(tmp_path, "gsm8k", "test", real_records("gsm8k", "test"), vocabulary, 2048)
     summary, found = _align(tmp_path, jsonl, vocabulary)
     assert (summary.examples, summary.aligned, summary.spans) == (1319, 1319, 6138)

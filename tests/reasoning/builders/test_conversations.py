@@ -54,7 +54,7 @@ def build(
     return made, pq.read_table(out / f"shard_{number:02d}.parquet").to_pylist()
 
 
-def test_the_recipes_of_the_page_read_the_rows_that_it_shows(tmp_path: Path) -> None:
+def test_the_recipes_of_the_page_read_the_rows_that_it_shows(tmp_path):
     recipes = RECIPE.findall(PAGE)
     assert len(recipes) == 12
     for name, recipe, rows in recipes:
@@ -69,7 +69,7 @@ def test_the_recipes_of_the_page_read_the_rows_that_it_shows(tmp_path: Path) -> 
         assert texts[-1] in ("Hello.", "house"), name
 
 
-def test_each_row_is_in_one_shard_and_the_counters_add_up(tmp_path: Path) -> None:
+def test_each_row_is_in_one_shard_and_the_counters_add_up(tmp_path):
     rows: list[Any] = []
     random = Random(3)
     for number in range(200):
@@ -95,7 +95,7 @@ def test_each_row_is_in_one_shard_and_the_counters_add_up(tmp_path: Path) -> Non
     assert sorted(ids) == sorted(first.values())
 
 
-def test_a_cap_holds_over_all_shards_and_is_drawn_by_hashes(tmp_path: Path) -> None:
+def test_a_cap_holds_over_all_shards_and_is_drawn_by_hashes(tmp_path):
     rows = [talk(f"q{number}", n=str(number)) for number in range(60)]
     recipe = HEAD + 'shards = 2\nid = "n"\nsample = { cap = 10 }\n'
     drop = write(tmp_path, recipe, rows)
@@ -109,7 +109,7 @@ def test_a_cap_holds_over_all_shards_and_is_drawn_by_hashes(tmp_path: Path) -> N
     assert {row["synth_id"] for _, found in again for row in found} == kept
 
 
-def test_files_say_their_split_and_a_conversation_has_an_id_by_its_text(tmp_path: Path) -> None:
+def test_files_say_their_split_and_a_conversation_has_an_id_by_its_text(tmp_path):
     recipe = HEAD + 'files = { train = "a*", validation = "b*" }\n'
     write(tmp_path, recipe, [talk("one"), talk("one")])
     drop = write(tmp_path, recipe, [talk("two")], "b.jsonl")
@@ -123,7 +123,7 @@ def test_files_say_their_split_and_a_conversation_has_an_id_by_its_text(tmp_path
     assert (made.messages, made.thoughts, made.masked) == (6, 0, 0)
 
 
-def test_damaged_rows_are_named_listed_and_bounded(tmp_path: Path) -> None:
+def test_damaged_rows_are_named_listed_and_bounded(tmp_path):
     rows = [talk("one"), {"m": [{"role": "bot", "content": "x"}]}, talk("two", "<think>")]
     drop = write(tmp_path, HEAD, rows)
     with pytest.raises(BadInput, match=r"2 records .* below \[chat.conversations\] in ") as refused:
@@ -139,9 +139,7 @@ def test_damaged_rows_are_named_listed_and_bounded(tmp_path: Path) -> None:
     assert [row["row"] for row in found] == [1]
 
 
-def test_broken_conversations_are_refused_with_the_cure_or_left_out_and_counted(
-    tmp_path: Path,
-) -> None:
+def test_broken_conversations_are_refused_with_the_cure_or_left_out_and_counted(tmp_path):
     rows = [talk("one"), talk(""), {"m": [{"role": "user", "content": "x"}]}, {"m": []}]
     drop = write(tmp_path, HEAD, rows[:-1])
     cure = r'it is 0; broken = "drop" in corpus\.toml leaves such conversations out:'
@@ -157,13 +155,13 @@ def test_broken_conversations_are_refused_with_the_cure_or_left_out_and_counted(
     assert [each["row"] for each in listed] == [2, 3, 4]
 
 
-def test_a_row_that_is_no_object_is_refused_with_the_form_to_write(tmp_path: Path) -> None:
+def test_a_row_that_is_no_object_is_refused_with_the_form_to_write(tmp_path):
     drop = write(tmp_path, HEAD, [talk("one"), 3])
     with pytest.raises(BadInput, match=r"is no JSON object .*it is 0; write an object a line, as "):
         build(drop, tmp_path / "no")
 
 
-def test_trees_are_counted_by_their_messages(tmp_path: Path) -> None:
+def test_trees_are_counted_by_their_messages(tmp_path):
     tree = 'schema = 1\nkind = "chat"\nname = "mine"\ntree = { id = "i", parent = "p" }\n'
     rows = [
         {"i": "a", "p": None, "role": "prompter", "text": "q"},
@@ -177,7 +175,7 @@ def test_trees_are_counted_by_their_messages(tmp_path: Path) -> None:
     assert [row["row"] for row in found] == [2, 3]
 
 
-def test_a_shard_without_a_conversation_and_an_empty_file_are_refused(tmp_path: Path) -> None:
+def test_a_shard_without_a_conversation_and_an_empty_file_are_refused(tmp_path):
     drop = write(tmp_path, HEAD + "shards = 4\n", [talk("one")])
     with pytest.raises(BadInput, match=r"give shard 03 no conversation: lower `shards`.*is 4"):
         build(drop, tmp_path / "out", 3)
@@ -195,7 +193,7 @@ def test_a_shard_without_a_conversation_and_an_empty_file_are_refused(tmp_path: 
 IDS = [talk("a", i="1"), talk("b", i="2"), talk("c", i="1"), talk("a", i="1"), talk("d", i=None)]
 
 
-def test_an_id_that_comes_again_is_refused_with_the_place_of_the_first(tmp_path: Path) -> None:
+def test_an_id_that_comes_again_is_refused_with_the_place_of_the_first(tmp_path):
     drop = write(tmp_path, HEAD + 'id = "i"\n', [*IDS, talk("d")])
     made, found = build(drop, tmp_path / "out", bad_rows=2)
     assert made.rejected_by == {"id": 2} and made.rows == 4
@@ -217,7 +215,7 @@ def test_an_id_that_comes_again_is_refused_with_the_place_of_the_first(tmp_path:
         assert ([row["row"] for row in found], made.rejected_by) == (rows, {})
 
 
-def test_an_id_of_a_refused_row_or_of_another_file_is_none_or_one(tmp_path: Path) -> None:
+def test_an_id_of_a_refused_row_or_of_another_file_is_none_or_one(tmp_path):
     broken = {"m": talk("a")["m"][:1], "i": "1"}
     write(tmp_path, HEAD + 'id = "i"\n', [broken, talk("a", i="1")])
     drop = write(tmp_path, HEAD + 'id = "i"\n', [talk("b", i="2"), talk("c", i="1")], "b.jsonl")
@@ -226,9 +224,7 @@ def test_an_id_of_a_refused_row_or_of_another_file_is_none_or_one(tmp_path: Path
     assert "that of a.jsonl:2" in (tmp_path / "out/rejected.jsonl").read_text()
 
 
-def test_columns_that_nothing_reads_are_counted_and_those_that_are_ignored_are_not(
-    tmp_path: Path,
-) -> None:
+def test_columns_that_nothing_reads_are_counted_and_those_that_are_ignored_are_not(tmp_path):
     rows = [talk("a", note=1), talk("b", dull=1), talk("c", dull=1, note=2), {"m": [], "rare": 1}]
     recipe = HEAD + 'broken = "drop"\nignore = ["dull"]\n'
     made, found = build(write(tmp_path, recipe, rows), tmp_path / "out")
@@ -236,7 +232,7 @@ def test_columns_that_nothing_reads_are_counted_and_those_that_are_ignored_are_n
     assert made.unknown_keys == {"note": 2, "rare": 1}
 
 
-def test_a_column_that_no_row_has_is_not_ignored_whichever_shard_has_it(tmp_path: Path) -> None:
+def test_a_column_that_no_row_has_is_not_ignored_whichever_shard_has_it(tmp_path):
     rows = [talk("a", late={"x": 1}), talk("b")]
     for name, is_there in (("late", True), ("late.x", True), ("m[].mood", True), ("lat", False)):
         recipe = HEAD + f'shards = 2\nignore = ["{name}"]\n'
@@ -251,7 +247,7 @@ def test_a_column_that_no_row_has_is_not_ignored_whichever_shard_has_it(tmp_path
             assert raised.value.file == str(drop / "corpus.toml")
 
 
-def test_a_key_of_messages_that_is_ignored_is_not_counted_and_not_refused(tmp_path: Path) -> None:
+def test_a_key_of_messages_that_is_ignored_is_not_counted_and_not_refused(tmp_path):
     row = talk("a")
     row["m"][0] |= {"mood": "so", "id": "1"}
     made, _ = build(write(tmp_path, HEAD + 'ignore = ["m[].mood"]\n', [row]), tmp_path / "out")

@@ -122,7 +122,7 @@ def check_forgotten(root: Path, rows: list[dict[str, Any]], gone: list[int], som
     assert (drop / FORGOTTEN).read_text().count(rows[gone[0]]["question"]) == 0
 
 
-def test_so_many_numbers_stay_free_that_most_rows_keep_theirs() -> None:
+def test_so_many_numbers_stay_free_that_most_rows_keep_theirs():
     draw = random.Random(2)
     for most in (3, 50) * 200:
         old = [draw.randrange(most).to_bytes() for _ in range(draw.randrange(20))]
@@ -147,21 +147,19 @@ def root(tmp_path: Path, vocabulary_root: Path) -> Path:
     return tmp_path / "root"
 
 
-def test_no_id_names_another_record_once_rows_are_forgotten_and_erased(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_id_names_another_record_once_rows_are_forgotten_and_erased(root, monkeypatch):
     monkeypatch.setattr(align, "_PART_BYTES", 2000)
     check_forgotten(root, worked(40), [3, 7, 8], 12)
 
 
 @pytest.mark.slow
-def test_no_id_of_gsm8k_names_another_record(root: Path) -> None:
+def test_no_id_of_gsm8k_names_another_record(root):
     rows = [*map(json.loads, (GSM8K / "train.jsonl").read_text().splitlines())]
     check_forgotten(root, rows, [16, 1234, 7000], 100)
     assert len(texts(root)) == len(rows) - 3 == 7470
 
 
-def test_equal_rows_are_forgotten_together_and_each_keeps_its_number(root: Path) -> None:
+def test_equal_rows_are_forgotten_together_and_each_keeps_its_number(root):
     rows = worked(6)
     rows[4] = dict(reversed(rows[1].items()))  # the order of its keys does not matter
     drop = write_rows(root, rows)
@@ -191,7 +189,7 @@ def test_equal_rows_are_forgotten_together_and_each_keeps_its_number(root: Path)
         built(root, "reasoning/normalized", PARTITION)
 
 
-def test_forgotten_rows_behind_all_others_leave_no_gap(root: Path) -> None:
+def test_forgotten_rows_behind_all_others_leave_no_gap(root):
     drop = write_rows(root, worked(4))
     numbers = root / names.NORMALIZED / names.numbers(CORPUS, SPLIT)
     for gone, has_gap in ((0, True), (3, False)):
@@ -203,7 +201,7 @@ def test_forgotten_rows_behind_all_others_leave_no_gap(root: Path) -> None:
         assert numbers.exists() == has_gap
 
 
-def test_a_new_version_of_a_drop_says_how_many_ids_move_or_keeps_them(root: Path) -> None:
+def test_a_new_version_of_a_drop_says_how_many_ids_move_or_keeps_them(root):
     rows = worked(30)
     drop = write_rows(root, rows)
     built(root, "reasoning/normalized", PARTITION)

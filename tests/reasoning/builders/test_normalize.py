@@ -43,7 +43,7 @@ def _linked(drop: Path, *files: str) -> Path:
 
 
 @needs_real_data
-def test_gsm8k_test_has_the_bytes_of_the_earlier_implementation(tmp_path: Path) -> None:
+def test_gsm8k_test_has_the_bytes_of_the_earlier_implementation(tmp_path):
     drop = _linked(tmp_path / "gsm8k", "gsm8k/test.jsonl")
     summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="test")
     octets = (tmp_path / "out/gsm8k/test.jsonl").read_bytes()
@@ -57,7 +57,7 @@ def test_gsm8k_test_has_the_bytes_of_the_earlier_implementation(tmp_path: Path) 
 
 
 @needs_real_data
-def test_flan_tables_become_cot_collection(tmp_path: Path) -> None:
+def test_flan_tables_become_cot_collection(tmp_path):
     names = ("aqua", "ecqa", "qasc", "strategyqa")
     drop = _linked(tmp_path / "cot_collection", *[f"flan_cot/{n}_train.tsv" for n in names])
     summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
@@ -72,7 +72,7 @@ def test_flan_tables_become_cot_collection(tmp_path: Path) -> None:
 
 
 @needs_real_data
-def test_both_halves_of_gsm8k_backward_are_read(tmp_path: Path) -> None:
+def test_both_halves_of_gsm8k_backward_are_read(tmp_path):
     drop = _linked(tmp_path / "reasoning_traces", "metamath/GSM8K_Backward.jsonl")
     summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
     assert (summary.records, summary.with_cot) == (1270, 1270)
@@ -84,7 +84,7 @@ def test_both_halves_of_gsm8k_backward_are_read(tmp_path: Path) -> None:
 
 
 @needs_real_data
-def test_flat_and_nested_wiqa_are_read(tmp_path: Path) -> None:
+def test_flat_and_nested_wiqa_are_read(tmp_path):
     drop = _linked(tmp_path / "wiqa", "wiqa/wiqa_hf_flat_1.jsonl", "wiqa/wiqa_raw_nested_2.jsonl")
     summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
     assert summary.shapes == {"public": 1, "nested": 2}
@@ -103,7 +103,7 @@ def test_flat_and_nested_wiqa_are_read(tmp_path: Path) -> None:
         "TRAIN.JSONL",
     ],
 )
-def test_every_format_gives_the_same_file(tmp_path: Path, name: str) -> None:
+def test_every_format_gives_the_same_file(tmp_path, name):
     rows = [
         {"question": 'ä "q"\n,\ttab', "answer": "1\n2"},
         {"question": "\u2028x", "answer": "\x7f\x01"},
@@ -119,7 +119,7 @@ def test_every_format_gives_the_same_file(tmp_path: Path, name: str) -> None:
     assert origins.tolist() == [[0, 1], [0, 2]]
 
 
-def test_line_endings_and_byte_order_marks_are_absorbed(tmp_path: Path) -> None:
+def test_line_endings_and_byte_order_marks_are_absorbed(tmp_path):
     plain, _ = built(tmp_path / "1", "gsm8k", [{"question": "a\nb\n\nc", "answer": "d\ne"}])
     other, _ = built(
         tmp_path / "2",
@@ -129,7 +129,7 @@ def test_line_endings_and_byte_order_marks_are_absorbed(tmp_path: Path) -> None:
     assert other == plain
 
 
-def test_origins_name_file_and_row_and_skip_what_gives_no_record(tmp_path: Path) -> None:
+def test_origins_name_file_and_row_and_skip_what_gives_no_record(tmp_path):
     drop = tmp_path / "gsm8k"
     write(drop, "train-00001-of-00002.jsonl", [ROW, ROW])
     write(drop, "train-00000-of-00002.jsonl", b'\n\n{"x": 1}\n' + text_of([ROW], "jsonl"))
@@ -148,9 +148,7 @@ def test_origins_name_file_and_row_and_skip_what_gives_no_record(tmp_path: Path)
     ]
 
 
-def test_files_in_folders_are_read_in_the_order_of_their_paths_and_named_by_them(
-    tmp_path: Path,
-) -> None:
+def test_files_in_folders_are_read_in_the_order_of_their_paths_and_named_by_them(tmp_path):
     drop = tmp_path / "gsm8k"
     for name, answer in (("train_a/0.jsonl", "1"), ("train/1.jsonl", "2"), ("test/0.jsonl", "3")):
         (drop / name).parent.mkdir(parents=True)
@@ -191,9 +189,7 @@ def test_files_in_folders_are_read_in_the_order_of_their_paths_and_named_by_them
         (b'{"question": "a' + b" " * 100_001 + b'b", "answer": "b"}', "white_space"),
     ],
 )
-def test_a_refused_record_is_set_aside_with_its_reason(
-    tmp_path: Path, row: bytes, reason: str
-) -> None:
+def test_a_refused_record_is_set_aside_with_its_reason(tmp_path, row, reason):
     raw = text_of([ROW], "jsonl") + row + b"\n"
     records, summary = built(tmp_path, "gsm8k", raw, bad_rows=1)
     assert len(records) == summary.records == 1
@@ -201,7 +197,7 @@ def test_a_refused_record_is_set_aside_with_its_reason(
     assert summary.files["rejected/gsm8k__train.jsonl"].rows == 1
 
 
-def test_a_chain_without_an_answer_is_kept_and_reveal_needs_evidence(tmp_path: Path) -> None:
+def test_a_chain_without_an_answer_is_kept_and_reveal_needs_evidence(tmp_path):
     rows = [{"question": "q", "answer": "", "rationale": "c"}, ROW | {"context": " "}]
     rows[0]["citation"] = "page 3"
     records, summary = built(tmp_path, "reveal", rows)
@@ -213,15 +209,13 @@ def test_a_chain_without_an_answer_is_kept_and_reveal_needs_evidence(tmp_path: P
     )
 
 
-def test_a_split_of_which_all_records_are_left_out_fails(tmp_path: Path) -> None:
+def test_a_split_of_which_all_records_are_left_out_fails(tmp_path):
     rule = r"train\.jsonl: no record of the split is left \(2 evidence\): correct the drop, or take"
     with pytest.raises(BadInput, match=rule):
         built(tmp_path, "reveal", [ROW, ROW])
 
 
-def test_numbers_that_are_not_finite_are_refused_in_parquet_where_they_are_read(
-    tmp_path: Path,
-) -> None:
+def test_numbers_that_are_not_finite_are_refused_in_parquet_where_they_are_read(tmp_path):
     rows = [
         {"question": "q", "answer": math.nan, "unused": 1.0},
         {"question": "q", "answer": -math.inf, "unused": 1.0},
@@ -233,14 +227,14 @@ def test_numbers_that_are_not_finite_are_refused_in_parquet_where_they_are_read(
     assert mapped(tmp_path / "out/origins/gsm8k__train.npy").tolist() == [[0, 3]]
 
 
-def test_the_longest_run_of_white_space_is_kept(tmp_path: Path) -> None:
+def test_the_longest_run_of_white_space_is_kept(tmp_path):
     records, _ = built(
         tmp_path, "gsm8k", [{"question": "a" + " " * 100_000 + "b", "answer": "b"}], bad_rows=0
     )
     assert len(records[0]["question"]) == 100_002
 
 
-def test_too_many_refused_records_fail_the_build_and_are_named(tmp_path: Path) -> None:
+def test_too_many_refused_records_fail_the_build_and_are_named(tmp_path):
     with pytest.raises(BadInput, match=r"train\.jsonl:2: has the columns x") as one:
         built(tmp_path, "gsm8k", text_of([ROW, {"x": 1}], "jsonl"))
     place = f"below [reasoning.normalized] in {tmp_path}/gsm8k/gristmill.toml"
@@ -257,7 +251,7 @@ def test_too_many_refused_records_fail_the_build_and_are_named(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("count", [1, 30])
-def test_a_file_of_which_all_records_are_refused_fails(tmp_path: Path, count: int) -> None:
+def test_a_file_of_which_all_records_are_refused_fails(tmp_path, count):
     rows: list[dict[str, Any]] = [{"Question": "q", "Answer": "a"}] * count
     with pytest.raises(BadInput) as error:
         built(tmp_path, "gsm8k", rows, bad_rows=1000)
@@ -268,7 +262,7 @@ def test_a_file_of_which_all_records_are_refused_fails(tmp_path: Path, count: in
     assert count == 1 or "30 records are refused (30 shape)" in text
 
 
-def test_rows_whose_thought_has_no_end_are_kept_and_counted(tmp_path: Path) -> None:
+def test_rows_whose_thought_has_no_end_are_kept_and_counted(tmp_path):
     table = {"name": "mine", "files": {"train": "*"}, "question": "q", "answer": "a"}
     texts = ["<think>t</think>", "<think>cut", "no mark", "", None, "<think></think>"]
     write(tmp_path / "mine", "train.jsonl", [{"q": "q", "a": "a", "g": text} for text in texts])
@@ -284,9 +278,7 @@ def test_rows_whose_thought_has_no_end_are_kept_and_counted(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "thinking", [{"think": "g"}, {"column": "g", "between": ["<think>", _END]}]
 )
-def test_a_text_outside_of_thought_and_answer_is_counted(
-    tmp_path: Path, thinking: dict[str, Any]
-) -> None:
+def test_a_text_outside_of_thought_and_answer_is_counted(tmp_path, thinking):
     answers = ["<a>4</a>", " Let us see: <a>4</a>", "\n<a>4</a>\n", "<a>4</a> So it is.", ""]
     rows = [{"q": "q", "g": f"<think>t 4{_END}{each}"} for each in answers]
     write(tmp_path / "mine", "train.jsonl", rows)
@@ -336,13 +328,11 @@ def _two(tmp_path: Path, second: bytes, name: str = "train-1.jsonl", **config: A
         ),
     ],
 )
-def test_a_file_without_a_good_row_fails_whatever_is_tolerated(
-    tmp_path: Path, second: bytes, said: str
-) -> None:
+def test_a_file_without_a_good_row_fails_whatever_is_tolerated(tmp_path, second, said):
     assert _two(tmp_path, second, bad_rows=10**6).startswith(said)
 
 
-def test_a_file_with_one_good_row_is_tolerated(tmp_path: Path) -> None:
+def test_a_file_with_one_good_row_is_tolerated(tmp_path):
     second = text_of([{"problem": "p"}] * 9 + [ROW], "jsonl")
     assert "9 records are refused (9 shape): correct the drop, or set such" in _two(
         tmp_path, second, bad_rows=8
@@ -353,7 +343,7 @@ def test_a_file_with_one_good_row_is_tolerated(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["train-1.jsonl", "train-1.json", "train-1.csv", "train-1.tsv"])
-def test_an_empty_text_beside_others_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_an_empty_text_beside_others_is_refused_by_name(tmp_path, name):
     empty = {"jsonl": b"\xef\xbb\xbf\n", "json": b"[]"}.get(name[8:], b"question\n")
     assert _two(tmp_path, empty, name).startswith(f"{name}: holds no row of gsm8k: take it out, or")
     assert _two(tmp_path / "2", packed(empty, "gz"), f"{name}.gz").startswith(
@@ -361,7 +351,7 @@ def test_an_empty_text_beside_others_is_refused_by_name(tmp_path: Path, name: st
     )
 
 
-def test_files_of_reveal_fail_by_the_answers_that_begin_in_them(tmp_path: Path) -> None:
+def test_files_of_reveal_fail_by_the_answers_that_begin_in_them(tmp_path):
     step = {"step_idx": 0, "step": "s", "evidence": "e", "question": "q"}
     write(tmp_path / "reveal", "train-0.jsonl", [step | {"answer_id": "a"}])
     rows = [step | {"answer_id": "a", "step_idx": 1}, {"answer_id": "b"} | step | {"question": ""}]
@@ -380,7 +370,7 @@ def test_files_of_reveal_fail_by_the_answers_that_begin_in_them(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv"])
-def test_lines_that_end_in_cr_alone_give_the_same_file(tmp_path: Path, ending: str) -> None:
+def test_lines_that_end_in_cr_alone_give_the_same_file(tmp_path, ending):
     rows = [{"question": f"q{n}", "answer": f"a {n}"} for n in range(3)]
     text = text_of(rows, ending).replace(b"\r\n", b"\n")
     for name, octets in (("lf", text), ("cr", text.replace(b"\n", b"\r"))):
@@ -392,7 +382,7 @@ def test_lines_that_end_in_cr_alone_give_the_same_file(tmp_path: Path, ending: s
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_a_missing_column_is_named_as_missing(tmp_path: Path) -> None:
+def test_a_missing_column_is_named_as_missing(tmp_path):
     drop = write(
         tmp_path / "openr1_math_220k", "train.parquet", [{"prompt": "p", "uuid": "1"}]
     ).parent
@@ -401,7 +391,7 @@ def test_a_missing_column_is_named_as_missing(tmp_path: Path) -> None:
         normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
 
 
-def test_an_empty_record_is_kept_and_counted(tmp_path: Path) -> None:
+def test_an_empty_record_is_kept_and_counted(tmp_path):
     records, summary = built(tmp_path, "gsm8k", [{"question": "", "answer": None}, ROW])
     assert (summary.records, summary.empty, len(records)) == (2, 1, 2)
     assert records[0] == {
@@ -412,14 +402,14 @@ def test_an_empty_record_is_kept_and_counted(tmp_path: Path) -> None:
     }
 
 
-def test_whole_numbers_keep_all_their_digits(tmp_path: Path) -> None:
+def test_whole_numbers_keep_all_their_digits(tmp_path):
     raw = b'{"question": 123456789012345678901234567890, "answer": 18446744073709551615}\n'
     records, _ = built(tmp_path, "gsm8k", raw)
     assert records[0]["question"] == "123456789012345678901234567890"
     assert records[0]["answer"] == "18446744073709551615"
 
 
-def test_memory_does_not_grow_with_the_records(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_records(tmp_path):
     row = text_of([{"question": "q" * 3000, "answer": "a" * 1000}], "jsonl")
     write(tmp_path / "gsm8k", "train.jsonl", row * 3000)
     tracemalloc.start()
@@ -446,9 +436,7 @@ def _lines_of_many_kinds() -> bytes:
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_file_that_is_read_in_pieces_gives_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+def test_a_file_that_is_read_in_pieces_gives_the_same_bytes(tmp_path, monkeypatch, workers):
     text = _lines_of_many_kinds()
     write(tmp_path / "gsm8k", "a-train.jsonl", text)
     write(tmp_path / "gsm8k", "b-train.jsonl", text[text.index(b"\n") + 1 :])
@@ -467,9 +455,7 @@ def test_a_file_that_is_read_in_pieces_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize("size", [1, 200, 1 << 20])
-def test_what_a_piece_breaks_is_said_with_the_row_of_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
+def test_what_a_piece_breaks_is_said_with_the_row_of_its_file(tmp_path, monkeypatch, size):
     monkeypatch.setattr(read_rows, "_LEAST_BYTES", 1)
     monkeypatch.setattr(read_rows, "_PIECE_BYTES", size)
     good = text_of([ROW] * 50, "jsonl")
@@ -484,13 +470,13 @@ def test_what_a_piece_breaks_is_said_with_the_row_of_its_file(
         normalize(tmp_path / "gsm8k", tmp_path / "other", NormalizeConfig(), split="train")
 
 
-def test_a_split_without_files_is_nothing_to_build(tmp_path: Path) -> None:
+def test_a_split_without_files_is_nothing_to_build(tmp_path):
     write(tmp_path / "gsm8k", "train.jsonl", [ROW])
     with pytest.raises(NothingToBuild, match="holds no file of the split test of gsm8k"):
         normalize(tmp_path / "gsm8k", tmp_path / "out", NormalizeConfig(), split="test")
 
 
-def test_a_drop_of_another_name_is_read_as_a_named_corpus(tmp_path: Path) -> None:
+def test_a_drop_of_another_name_is_read_as_a_named_corpus(tmp_path):
     write(tmp_path / "other", "train.jsonl", [ROW])
     with pytest.raises(BadInput, match=r"is no built-in corpus.*gsm8k, cot_collection"):
         normalize(tmp_path / "other", tmp_path / "out", NormalizeConfig(), split="train")
@@ -502,7 +488,7 @@ def test_a_drop_of_another_name_is_read_as_a_named_corpus(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("packing", ["gz", "bz2", "xz", "zst"])
-def test_a_damaged_or_hostile_archive_is_refused(tmp_path: Path, packing: str) -> None:
+def test_a_damaged_or_hostile_archive_is_refused(tmp_path, packing):
     whole = packed(text_of([ROW] * 500, "jsonl"), packing)
     bomb = packed(b" " * (18 << 20), packing)
     for octets, found in ((whole[:-9], "ends in|broken"), (b"x" * 99, "broken"), (bomb, "bomb")):
@@ -516,16 +502,14 @@ def test_a_damaged_or_hostile_archive_is_refused(tmp_path: Path, packing: str) -
 @pytest.mark.parametrize(
     ("octets", "ending"), [(b'{"a":[', "csv"), (b"", "csv"), (b"\n", "jsonl"), (b"[]", "json")]
 )
-def test_a_file_without_a_row_is_refused_by_name(
-    tmp_path: Path, octets: bytes, ending: str
-) -> None:
+def test_a_file_without_a_row_is_refused_by_name(tmp_path, octets, ending):
     (tmp_path / "gsm8k").mkdir()
     (tmp_path / f"gsm8k/test.{ending}").write_bytes(octets)
     with pytest.raises(BadInput, match=rf"test\.{ending}: holds no row of gsm8k"):
         normalize(tmp_path / "gsm8k", tmp_path / "out", NormalizeConfig(), split="test")
 
 
-def test_of_several_parquet_files_one_may_be_empty(tmp_path: Path) -> None:
+def test_of_several_parquet_files_one_may_be_empty(tmp_path):
     drop = tmp_path / "gsm8k"
     drop.mkdir()
     table = pa.table({"question": ["q"], "answer": ["a #### 1"]})

@@ -78,34 +78,32 @@ def config(tmp_path: Any) -> ReportConfig:
         ({"examples": 101, "raw_sha256": "cd"}, []),
     ],
 )
-def test_changes_within_the_tolerances_are_no_breach(
-    config: ReportConfig, change: dict[str, Any], expected: list[str]
-) -> None:
+def test_changes_within_the_tolerances_are_no_breach(config, change, expected):
     found = breaches({"a": _SPLIT | change}, {"a": _SPLIT}, config)
     assert found == [f"a: {breach}" for breach in expected]
 
 
-def test_what_was_nothing_and_is_something_is_a_breach(config: ReportConfig) -> None:
+def test_what_was_nothing_and_is_something_is_a_breach(config):
     empty = _SPLIT | {"raw_sha256": None, "total_tokens": 0, "avg_seq_len": None}
     found = breaches({"a": _SPLIT}, {"a": empty}, config)
     assert [each.split()[1] for each in found] == ["total_tokens", "avg_seq_len"]
     assert breaches({"a": empty}, {"a": empty}, config) == []
 
 
-def test_the_tolerances_are_those_of_the_config(tmp_path: Any) -> None:
+def test_the_tolerances_are_those_of_the_config(tmp_path):
     config = ReportConfig(tmp_path, total_tokens=0.5, avg_seq_len=0.0, pct_with_cot=30)
     change = {"total_tokens": 14_000, "avg_seq_len": 100.1, "pct_with_cot": 79.0}
     (found,) = breaches({"a": _SPLIT | change}, {"a": _SPLIT}, config)
     assert found == "a: avg_seq_len 100 became 100.1: more than 0.00%"
 
 
-def test_a_split_that_is_gone_is_a_breach_and_a_new_one_is_not(config: ReportConfig) -> None:
+def test_a_split_that_is_gone_is_a_breach_and_a_new_one_is_not(config):
     (found,) = breaches({"new": _SPLIT}, {"old": _SPLIT}, config)
     assert found == "old: is in the baseline, and no longer published"
     assert changes({"new": _SPLIT}, {"old": _SPLIT}) == {}
 
 
-def test_changes_are_relative_or_in_points() -> None:
+def test_changes_are_relative_or_in_points():
     new = _SPLIT | {"total_tokens": 11_000, "alignment_coverage": 0.95, "pct_with_cot": None}
     assert changes({"a": new}, {"a": _SPLIT}) == {
         "a": {
@@ -157,7 +155,7 @@ def _report(
     return summary, reports.read(out / f"{_DAY}.json")
 
 
-def test_a_report_has_the_numbers_of_every_split(root: Path, vocabulary: Path) -> None:
+def test_a_report_has_the_numbers_of_every_split(root, vocabulary):
     summary, report = _report(root, vocabulary)
     assert list(report["splits"]) == ["gsm8k__test", "trip__train"]
     split = report["splits"]["gsm8k__test"]
@@ -184,7 +182,7 @@ def test_a_report_has_the_numbers_of_every_split(root: Path, vocabulary: Path) -
     assert summary.alignment_coverage == {"gsm8k__test": 1.0, "trip__train": 0.5}
 
 
-def test_unknown_terms_and_control_texts_are_warned_of(root: Path, vocabulary: Path) -> None:
+def test_unknown_terms_and_control_texts_are_warned_of(root, vocabulary):
     _, report = _report(root, vocabulary)
     assert report["warnings"] == [
         "trip__train: the terms are unknown: nobody has said that training is allowed",
@@ -193,7 +191,7 @@ def test_unknown_terms_and_control_texts_are_warned_of(root: Path, vocabulary: P
     assert report["totals"]["control_texts"] == 1
 
 
-def test_a_corpus_that_may_not_be_trained_on_is_warned_of(tmp_path: Path, vocabulary: Path) -> None:
+def test_a_corpus_that_may_not_be_trained_on_is_warned_of(tmp_path, vocabulary):
     raw = [{"question": "q", "answer": "a", "rationale": "b. c.", "context": "d"}]
     publish_split(tmp_path, "reveal", "test", raw, vocabulary)
     _, report = _report(tmp_path, vocabulary)
@@ -202,14 +200,14 @@ def test_a_corpus_that_may_not_be_trained_on_is_warned_of(tmp_path: Path, vocabu
     ]
 
 
-def test_without_a_baseline_the_gate_passes(root: Path, vocabulary: Path) -> None:
+def test_without_a_baseline_the_gate_passes(root, vocabulary):
     summary, report = _report(root, vocabulary)
     assert report["gate"] == {"passed": True, "baseline": None, "breaches": []}
     assert report["drift"] == {"baseline": None, "changes": {}, "reference": {}}
     assert summary.breaches == 0
 
 
-def test_drift_from_the_baseline_closes_the_gate(root: Path, vocabulary: Path) -> None:
+def test_drift_from_the_baseline_closes_the_gate(root, vocabulary):
     _, first = _report(root, vocabulary)
     _, same = _report(root, vocabulary, first)
     assert same["gate"] == {"passed": True, "baseline": _DAY, "breaches": []}
@@ -220,9 +218,7 @@ def test_drift_from_the_baseline_closes_the_gate(root: Path, vocabulary: Path) -
     assert drifted["drift"]["changes"]["gsm8k__test"]["total_tokens"] > 1
 
 
-def test_drift_from_an_older_day_is_accepted_by_naming_the_newer_report(
-    root: Path, vocabulary: Path
-) -> None:
+def test_drift_from_an_older_day_is_accepted_by_naming_the_newer_report(root, vocabulary):
     first = _report(root, vocabulary)[1] | {"date": "2026-11-21"}
     change_counts(root, names.TOKENIZED, "gsm8k__test", text_tokens=10_000)
     _, drifted = _report(root, vocabulary, first)
@@ -231,7 +227,7 @@ def test_drift_from_an_older_day_is_accepted_by_naming_the_newer_report(
     assert accepted["gate"]["passed"] and accepted["gate"]["baseline"] == _DAY
 
 
-def test_a_second_build_of_the_day_accepts_no_drift(root: Path, vocabulary: Path) -> None:
+def test_a_second_build_of_the_day_accepts_no_drift(root, vocabulary):
     _, first = _report(root, vocabulary)
     change_counts(root, names.TOKENIZED, "gsm8k__test", text_tokens=10_000)
     _, drifted = _report(root, vocabulary, first)
@@ -241,7 +237,7 @@ def test_a_second_build_of_the_day_accepts_no_drift(root: Path, vocabulary: Path
     assert not later["gate"]["passed"]
 
 
-def test_invariance_is_measured_by_split(root: Path, vocabulary: Path) -> None:
+def test_invariance_is_measured_by_split(root, vocabulary):
     summary, report = _report(root, vocabulary, invariance_sample=7, seed=3)
     found = report["invariance"]
     assert (found["sample"], found["seed"], found["breaches"]) == (7, 3, [])
@@ -252,9 +248,7 @@ def test_invariance_is_measured_by_split(root: Path, vocabulary: Path) -> None:
     assert _report(root, vocabulary, invariance_sample=0)[1]["invariance"]["splits"] == {}
 
 
-def test_a_change_that_normalising_must_absorb_closes_the_gate(
-    root: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_that_normalising_must_absorb_closes_the_gate(root, vocabulary, monkeypatch):
     monkeypatch.setitem(GATED, "crlf", lambda text, _: f"{text} and more {text}")
     summary, report = _report(root, vocabulary, invariance_sample=7)
     assert summary.invariance_breaches == len(report["invariance"]["breaches"]) > 0
@@ -263,7 +257,7 @@ def test_a_change_that_normalising_must_absorb_closes_the_gate(
     assert not report["gate"]["passed"]
 
 
-def test_a_run_id_is_no_content(root: Path, vocabulary: Path) -> None:
+def test_a_run_id_is_no_content(root, vocabulary):
     (one,) = _report(root, vocabulary, run_id="one")[0].files.values()
     (other,) = _report(root, vocabulary, run_id="other")[0].files.values()
     assert one == other and one.content_sha256
@@ -272,7 +266,7 @@ def test_a_run_id_is_no_content(root: Path, vocabulary: Path) -> None:
     assert changed != one
 
 
-def test_a_split_that_is_only_normalised_has_no_shares(root: Path, vocabulary: Path) -> None:
+def test_a_split_that_is_only_normalised_has_no_shares(root, vocabulary):
     for folder in (names.TOKENIZED, names.ALIGNMENT):
         (root / folder / "provenance/trip__train.json").unlink()
     _, report = _report(root, vocabulary)
@@ -282,7 +276,7 @@ def test_a_split_that_is_only_normalised_has_no_shares(root: Path, vocabulary: P
     assert "trip__train" not in report["invariance"]["splits"] and report["warnings"] == []
 
 
-def test_shards_without_an_alignment_have_no_coverage(root: Path, vocabulary: Path) -> None:
+def test_shards_without_an_alignment_have_no_coverage(root, vocabulary):
     (root / names.ALIGNMENT / "provenance/gsm8k__test.json").unlink()
     _, report = _report(root, vocabulary)
     split = report["splits"]["gsm8k__test"]
@@ -290,12 +284,12 @@ def test_shards_without_an_alignment_have_no_coverage(root: Path, vocabulary: Pa
     assert report["warnings"][0] == "gsm8k__test: no example has steps"
 
 
-def test_nothing_published_is_nothing_to_build(tmp_path: Path, vocabulary: Path) -> None:
+def test_nothing_published_is_nothing_to_build(tmp_path, vocabulary):
     with pytest.raises(NothingToBuild):
         _report(tmp_path, vocabulary)
 
 
-def test_a_baseline_that_is_no_report_is_refused(root: Path, vocabulary: Path) -> None:
+def test_a_baseline_that_is_no_report_is_refused(root, vocabulary):
     with pytest.raises(BadInput, match="name the day of another report"):
         _report(root, vocabulary, {"splits": {}})
 
@@ -319,7 +313,7 @@ _IDS = st.lists(st.integers(0, 4), max_size=80)
 
 
 @given(_IDS, _IDS)
-def test_the_common_ids_are_a_longest_common_subsequence(one: list[int], other: list[int]) -> None:
+def test_the_common_ids_are_a_longest_common_subsequence(one, other):
     assert common(one, other) == common(other, one) == _slow(one, other)
 
 
@@ -342,7 +336,7 @@ def test_the_common_ids_are_a_longest_common_subsequence(one: list[int], other: 
         ("trailing_newline", "", ""),
     ],
 )
-def test_what_a_perturbation_does(name: str, text: str, expected: str) -> None:
+def test_what_a_perturbation_does(name, text, expected):
     assert {**GATED, **REPORTED}[name](text, Random(0)) == expected
 
 
@@ -357,9 +351,7 @@ def _measured(
     return measure(jsonl, corpus, "test", len(records), sample, 0, encode)
 
 
-def test_what_normalising_absorbs_changes_nothing_and_the_rest_is_flagged(
-    tmp_path: Path, encode: Encoder
-) -> None:
+def test_what_normalising_absorbs_changes_nothing_and_the_rest_is_flagged(tmp_path, encode):
     found = _measured(tmp_path, "gsm8k", real_records("gsm8k", "test"), encode, 300)
     assert found.examples == 300 and found.left_out == 0
     assert {name: found.changed[name] for name in GATED} == dict.fromkeys(GATED, 0.0)
@@ -370,16 +362,12 @@ def test_what_normalising_absorbs_changes_nothing_and_the_rest_is_flagged(
 
 
 @pytest.mark.parametrize("corpus", ["wiqa", "reasoning_traces"])
-def test_lists_and_chains_of_thought_are_perturbed_too(
-    tmp_path: Path, encode: Encoder, corpus: str
-) -> None:
+def test_lists_and_chains_of_thought_are_perturbed_too(tmp_path, encode, corpus):
     found = _measured(tmp_path, corpus, real_records(corpus, "train"), encode)
     assert found.breaches() == {} and found.changed["no_break_space"] > 0
 
 
-def test_a_pipeline_that_absorbs_nothing_is_a_breach(
-    tmp_path: Path, encode: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pipeline_that_absorbs_nothing_is_a_breach(tmp_path, encode, monkeypatch):
     def text_of(record: dict[str, Any]) -> str:
         return f"{record['question']}\n\nAnswer:\n{record['answer']}"
 
@@ -389,7 +377,7 @@ def test_a_pipeline_that_absorbs_nothing_is_a_breach(
     assert set(found.breaches()) == {"edge_whitespace", "trailing_newline"}
 
 
-def test_the_sample_is_drawn_by_seed(tmp_path: Path, encode: Encoder) -> None:
+def test_the_sample_is_drawn_by_seed(tmp_path, encode):
     records = [{"question": f"a b {k} c", "answer": "d'e." * k, "cot": None} for k in range(40)]
     jsonl = write(tmp_path / "gsm8k/test.jsonl", records)
     one, same, other = (measure(jsonl, "gsm8k", "test", 40, 5, seed, encode) for seed in (0, 0, 1))
@@ -397,9 +385,7 @@ def test_the_sample_is_drawn_by_seed(tmp_path: Path, encode: Encoder) -> None:
     assert one.examples == 5
 
 
-def test_long_and_empty_records_are_left_out(
-    tmp_path: Path, encode: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_and_empty_records_are_left_out(tmp_path, encode, monkeypatch):
     monkeypatch.setattr(report, "LONGEST", 100)
     records: list[dict[str, Any]] = [
         {"question": "a" * 101, "answer": "", "cot": None},
@@ -410,7 +396,7 @@ def test_long_and_empty_records_are_left_out(
     assert (found.examples, found.left_out) == (1, 1)
 
 
-def test_blank_lines_are_no_records(tmp_path: Path, encode: Encoder) -> None:
+def test_blank_lines_are_no_records(tmp_path, encode):
     records = [{"question": f"{k}?", "answer": "b", "cot": None} for k in range(5)]
     jsonl = write(tmp_path / "gsm8k/test.jsonl", records)
     whole = measure(jsonl, "gsm8k", "test", 5, 3, 0, encode)
@@ -419,7 +405,7 @@ def test_blank_lines_are_no_records(tmp_path: Path, encode: Encoder) -> None:
     assert whole.examples == 3
 
 
-def test_a_split_without_records_changes_nothing(tmp_path: Path, encode: Encoder) -> None:
+def test_a_split_without_records_changes_nothing(tmp_path, encode):
     found = _measured(tmp_path, "gsm8k", [], encode)
     assert found.examples == 0 and set(found.changed.values()) == {0.0}
 
@@ -473,7 +459,7 @@ def change_manifest(several: Path, split: str, **values: int) -> None:
     path.write_text(json.dumps(entries))
 
 
-def test_a_dataset_has_the_numbers_of_its_files_by_split(several: Path) -> None:
+def test_a_dataset_has_the_numbers_of_its_files_by_split(several):
     report = report_of(several)
     assert list(report["datasets"]) == ["mine", "single"]
     folder, mine = several / names.TOKENS / "mine", report["datasets"]["mine"]
@@ -506,7 +492,7 @@ def test_a_dataset_has_the_numbers_of_its_files_by_split(several: Path) -> None:
     assert report["warnings"] == [] and report["invariance"]["splits"] == {}
 
 
-def test_a_report_is_published_where_no_shards_of_gpt2_are(several: Path) -> None:
+def test_a_report_is_published_where_no_shards_of_gpt2_are(several):
     assert reports_now(DataRoot(several)) == [today().isoformat()]
     record = published_root.built(several, "reasoning/qc_report", today().isoformat())
     datasets = [each.partition for each in record.inputs if each.asset == "reasoning/tokens"]
@@ -521,8 +507,8 @@ def test_a_report_is_published_where_no_shards_of_gpt2_are(several: Path) -> Non
 
 
 def test_what_the_record_counts_over_all_splits_is_null_where_the_normalised_split_is_newer(
-    several: Path,
-) -> None:
+    several,
+):
     first = report_of(several)
     change_record(several, names.NORMALIZED, _TRAIN, data_version="0" * 64)
     for name in ("mine", "single"):
@@ -540,14 +526,14 @@ def test_what_the_record_counts_over_all_splits_is_null_where_the_normalised_spl
     assert report_of(several, report)["gate"]["passed"]
 
 
-def test_only_a_dataset_may_not_know_its_share_with_cot(config: ReportConfig) -> None:
+def test_only_a_dataset_may_not_know_its_share_with_cot(config):
     unknown, known = _SPLIT | {"pct_with_cot": None}, _SPLIT
     one, other = ({"a__b": each, "mine/a__b": each} for each in (unknown, known))
     for now, before in ((one, other), (other, one)):
         assert [each.partition(" ")[0] for each in breaches(now, before, config)] == ["a__b:"]
 
 
-def test_drift_of_a_dataset_closes_the_gate(several: Path) -> None:
+def test_drift_of_a_dataset_closes_the_gate(several):
     first = report_of(several)
     assert report_of(several, first)["gate"] == {"passed": True, "baseline": _DAY, "breaches": []}
     change_manifest(several, "test", text_tokens=99_000)
@@ -562,7 +548,7 @@ def test_drift_of_a_dataset_closes_the_gate(several: Path) -> None:
     assert reports.reference(report) == reports.reference(first)
 
 
-def test_a_dataset_that_is_gone_is_a_breach_and_a_new_one_is_not(several: Path) -> None:
+def test_a_dataset_that_is_gone_is_a_breach_and_a_new_one_is_not(several):
     first = report_of(several)
     without = {key: value for key, value in first.items() if key != "datasets"}
     assert report_of(several, without)["gate"]["passed"]
@@ -573,7 +559,7 @@ def test_a_dataset_that_is_gone_is_a_breach_and_a_new_one_is_not(several: Path) 
     ]
 
 
-def test_terms_and_missing_steps_of_a_dataset_are_warned_of(several: Path) -> None:
+def test_terms_and_missing_steps_of_a_dataset_are_warned_of(several):
     path = several / names.NORMALIZED / "provenance" / f"{_TEST}.json"
     path.unlink()  # the name alone is left
     for name in ("test", "train"):
@@ -600,7 +586,7 @@ def test_terms_and_missing_steps_of_a_dataset_are_warned_of(several: Path) -> No
     ]
 
 
-def test_a_manifest_that_cannot_be_read_is_named(several: Path) -> None:
+def test_a_manifest_that_cannot_be_read_is_named(several):
     (several / names.TOKENS / "mine" / names.MANIFEST).write_text("[")
     with pytest.raises(BadInput, match=r"mine/manifest\.json: is no JSON"):
         report_of(several)

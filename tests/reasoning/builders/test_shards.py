@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -102,7 +102,7 @@ def expected_tokens(config: TokenizeConfig, records: list[dict[str, Any]]) -> li
 
 @pytest.mark.real
 @pytest.mark.parametrize("engine", [AUTO, TIKTOKEN])
-def test_gsm8k_gives_the_golden_shard(tmp_path: Path, small: TokenizeConfig, engine: str) -> None:
+def test_gsm8k_gives_the_golden_shard(tmp_path, small, engine):
     if not GSM8K.exists():
         pytest.skip(f"there is no {GSM8K}")
     source = write_gsm8k(tmp_path / "gsm8k" / "test.jsonl")
@@ -144,8 +144,8 @@ def test_gsm8k_gives_the_golden_shard(tmp_path: Path, small: TokenizeConfig, eng
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
 @pytest.mark.usefixtures("small_groups")
 def test_record_k_is_in_the_stream_of_rank_k_modulo_the_world_size(
-    tmp_path: Path, small: TokenizeConfig, jsonl: Path, world_size: int
-) -> None:
+    tmp_path, small, jsonl, world_size
+):
     config = replace(small, world_size=world_size)
 
     tokenize(jsonl, tmp_path / "out", config)
@@ -160,9 +160,7 @@ def test_record_k_is_in_the_stream_of_rank_k_modulo_the_world_size(
 
 @pytest.mark.parametrize("world_size", [1, 3])
 @pytest.mark.usefixtures("small_groups")
-def test_spans_lead_to_the_tokens_of_each_text(
-    tmp_path: Path, small: TokenizeConfig, jsonl: Path, world_size: int
-) -> None:
+def test_spans_lead_to_the_tokens_of_each_text(tmp_path, small, jsonl, world_size):
     out, records = tmp_path / "out", numbered(60)
     tokenize(jsonl, out, replace(small, world_size=world_size))
 
@@ -189,9 +187,7 @@ def test_spans_lead_to_the_tokens_of_each_text(
 
 
 @pytest.mark.usefixtures("small_groups")
-def test_metas_count_text_ends_and_padding_of_each_shard(
-    tmp_path: Path, small: TokenizeConfig, jsonl: Path
-) -> None:
+def test_metas_count_text_ends_and_padding_of_each_shard(tmp_path, small, jsonl):
     out = tmp_path / "out"
     summary = tokenize(jsonl, out, replace(small, world_size=2))
 
@@ -218,7 +214,7 @@ def test_metas_count_text_ends_and_padding_of_each_shard(
     }
 
 
-def test_summary_counts_the_records(tmp_path: Path, small: TokenizeConfig) -> None:
+def test_summary_counts_the_records(tmp_path, small):
     records = [
         {"question": "A <|endoftext|><|endoftext|>?", "cot": "because", "answer": "b"},
         {"question": " ", "answer": "\n", "cot": " "},
@@ -236,13 +232,7 @@ def test_summary_counts_the_records(tmp_path: Path, small: TokenizeConfig) -> No
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_groups")
-def test_workers_stores_and_groups_change_no_byte(
-    tmp_path: Path,
-    small: TokenizeConfig,
-    jsonl: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
-) -> None:
+def test_workers_stores_and_groups_change_no_byte(tmp_path, small, jsonl, monkeypatch, request):
     config = replace(small, world_size=2, safetensors=True)
     store = PartStore(tmp_path / "parts")
     store.folder.mkdir()
@@ -263,9 +253,7 @@ def test_workers_stores_and_groups_change_no_byte(
 
 
 @pytest.mark.usefixtures("small_groups")
-def test_finished_parts_are_adopted_and_others_made(
-    tmp_path: Path, small: TokenizeConfig, jsonl: Path
-) -> None:
+def test_finished_parts_are_adopted_and_others_made(tmp_path, small, jsonl):
     store = PartStore(tmp_path / "parts")
     store.folder.mkdir()
     tokenize(jsonl, tmp_path / "fresh", small, store)
@@ -284,16 +272,14 @@ def test_finished_parts_are_adopted_and_others_made(
 
 @pytest.mark.parametrize("world_size", [1, 3])
 @pytest.mark.parametrize("records", [[], [{}], [{"question": " "}] * 4])
-def test_a_file_without_texts_has_no_shard(
-    tmp_path: Path, small: TokenizeConfig, records: list[dict[str, Any]], world_size: int
-) -> None:
+def test_a_file_without_texts_has_no_shard(tmp_path, small, records, world_size):
     source = write(tmp_path / "gsm8k" / "train.jsonl", records)
     summary = tokenize(source, tmp_path / "out", replace(small, world_size=world_size))
     assert snapshot(tmp_path / "out") == {"gsm8k/train/index.jsonl": b""}
     assert (summary.shards, summary.skipped_empty) == (0, len(records))
 
 
-def test_a_full_last_sequence_gets_no_padding(tmp_path: Path, small: TokenizeConfig) -> None:
+def test_a_full_last_sequence_gets_no_padding(tmp_path, small):
     record = {"question": "one two three four five six seven"}
     assert len(expected_tokens(small, [record])) == 8
     source = write(tmp_path / "gsm8k" / "train.jsonl", [record] * 3)
@@ -301,7 +287,7 @@ def test_a_full_last_sequence_gets_no_padding(tmp_path: Path, small: TokenizeCon
     assert (summary.pad_tokens, summary.sequences, summary.shards) == (0, 3, 1)
 
 
-def test_blank_lines_are_no_records(tmp_path: Path, small: TokenizeConfig) -> None:
+def test_blank_lines_are_no_records(tmp_path, small):
     source = write(tmp_path / "a" / "gsm8k" / "train.jsonl", numbered(9))
     lines = source.read_bytes().splitlines(keepends=True)
     blank = tmp_path / "b" / "gsm8k" / "train.jsonl"
@@ -326,18 +312,14 @@ def test_blank_lines_are_no_records(tmp_path: Path, small: TokenizeConfig) -> No
         (b'{"question": "a' + b" " * 100_001 + b'b"}', "cannot be encoded: more than 100000"),
     ],
 )
-def test_a_line_that_is_no_record_is_named(
-    tmp_path: Path, small: TokenizeConfig, line: bytes, rule: str
-) -> None:
+def test_a_line_that_is_no_record_is_named(tmp_path, small, line, rule):
     source = write(tmp_path / "gsm8k" / "train.jsonl", numbered(5))
     source.write_bytes(source.read_bytes() + b"\n" + line + b"\n")
     with pytest.raises(BadInput, match=re.escape(f"train.jsonl:7: {rule}")):
         tokenize(source, tmp_path / "out", replace(small, world_size=2))
 
 
-def test_another_vocabulary_is_refused_before_anything_is_written(
-    tmp_path: Path, small: TokenizeConfig, jsonl: Path
-) -> None:
+def test_another_vocabulary_is_refused_before_anything_is_written(tmp_path, small, jsonl):
     (tmp_path / "ranks").write_bytes(b"IQ== 0\n")
     with pytest.raises(BadInput, match=r"is not r50k_base\.tiktoken"):
         tokenize(jsonl, tmp_path / "out", replace(small, vocabulary=tmp_path / "ranks"))
@@ -349,7 +331,7 @@ def line_of(row: Mapping[str, Any]) -> bytes:
     return index_line([value for name, value in row.items() if name != "extras"], extras)
 
 
-def test_the_index_repeats_the_selectors_of_a_corpus(tmp_path: Path, small: TokenizeConfig) -> None:
+def test_the_index_repeats_the_selectors_of_a_corpus(tmp_path, small):
     records = [
         {"question": "a", "dataset": 'b "ß"\n', "source": "c"},
         {"question": "d", "dataset": None, "source": ""},
@@ -368,9 +350,7 @@ def test_the_index_repeats_the_selectors_of_a_corpus(tmp_path: Path, small: Toke
     assert path.read_bytes() == b"".join(map(line_of, rows))
 
 
-def test_the_lines_of_the_index_are_those_of_the_format(
-    tmp_path: Path, small: TokenizeConfig, jsonl: Path
-) -> None:
+def test_the_lines_of_the_index_are_those_of_the_format(tmp_path, small, jsonl):
     tokenize(jsonl, tmp_path / "out", replace(small, path_prefix='data "sets"'))
     path = tmp_path / "out" / names.split_index("gsm8k", "train")
     rows = list(index.objects(path))
@@ -378,9 +358,7 @@ def test_the_lines_of_the_index_are_those_of_the_format(
     assert rows[0]["shard_path"] == 'data "sets"/tokenized/gpt2/gsm8k/train/shard_00000.pt'
 
 
-def test_the_corpus_and_split_can_be_named(
-    tmp_path: Path, small: TokenizeConfig, jsonl: Path
-) -> None:
+def test_the_corpus_and_split_can_be_named(tmp_path, small, jsonl):
     tokenize(jsonl, tmp_path / "out", small, corpus="wiqa", split="test")
     found = metas(tmp_path / "out", "wiqa", "test")
     assert isinstance(found[0], Meta)
@@ -388,7 +366,7 @@ def test_the_corpus_and_split_can_be_named(
     assert found[0].source_files[0]["path"] == "reasoning/raw/wiqa/test.jsonl"
 
 
-def test_a_twin_holds_the_same_tensor(tmp_path: Path, small: TokenizeConfig, jsonl: Path) -> None:
+def test_a_twin_holds_the_same_tensor(tmp_path, small, jsonl):
     summary = tokenize(jsonl, tmp_path / "out", replace(small, safetensors=True))
     for meta in metas(tmp_path / "out", "gsm8k", "train"):
         twin = meta.path.removesuffix(".pt") + ".safetensors"
@@ -424,13 +402,8 @@ class WrongEncoder:
 
 @pytest.mark.parametrize(("record", "sample"), [(0, []), (20, [20]), (20, [])])
 def test_engines_that_differ_on_a_sampled_text_stop_the_build(
-    tmp_path: Path,
-    small: TokenizeConfig,
-    jsonl: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    record: int,
-    sample: list[int],
-) -> None:
+    tmp_path, small, jsonl, monkeypatch, record, sample
+):
     wrong = text_of(numbered(60)[record])
     right = encoder(GPT2, small.vocabulary, TIKTOKEN)
     engines = {AUTO: WrongEncoder(right, wrong), TIKTOKEN: right}
@@ -446,9 +419,7 @@ def test_engines_that_differ_on_a_sampled_text_stop_the_build(
         tokenize(jsonl, tmp_path / "out", small)
 
 
-def test_parts_of_an_engine_that_was_turned_off_are_not_adopted(
-    tmp_path: Path, small: TokenizeConfig, jsonl: Path
-) -> None:
+def test_parts_of_an_engine_that_was_turned_off_are_not_adopted(tmp_path, small, jsonl):
     store = PartStore(tmp_path / "parts")
     store.folder.mkdir()
     tokenize(jsonl, tmp_path / "fast", small, store)
@@ -513,13 +484,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
-def test_the_last_rank_publishes_what_one_build_would(
-    root: Path,
-    config: TokenizeConfig,
-    expected: dict[str, bytes],
-    made: list[int],
-    order: tuple[int, ...],
-) -> None:
+def test_the_last_rank_publishes_what_one_build_would(root, config, expected, made, order):
     left = set(order)
     for rank in order:
         built = run(root, config, rank)
@@ -536,9 +501,7 @@ def test_the_last_rank_publishes_what_one_build_would(
     assert again.made == 0
 
 
-def test_a_rank_that_runs_again_makes_only_what_is_missing(
-    root: Path, config: TokenizeConfig, made: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rank_that_runs_again_makes_only_what_is_missing(root, config, made, monkeypatch):
     noted = module.make_part
 
     def killed(task: shard_part.Task, path: Path) -> dict[str, Any]:
@@ -557,9 +520,7 @@ def test_a_rank_that_runs_again_makes_only_what_is_missing(
     assert run(root, config, 0).made == 0
 
 
-def test_a_build_without_ranks_adopts_their_parts(
-    root: Path, config: TokenizeConfig, made: list[int]
-) -> None:
+def test_a_build_without_ranks_adopts_their_parts(root, config, made):
     run(root, config, 0)
     run(root, config, 2)
     made.clear()
@@ -567,9 +528,7 @@ def test_a_build_without_ranks_adopts_their_parts(
     assert set(made) == {1}
 
 
-def test_a_damaged_part_is_made_again_by_the_publisher(
-    root: Path, config: TokenizeConfig, expected: dict[str, bytes], made: list[int]
-) -> None:
+def test_a_damaged_part_is_made_again_by_the_publisher(root, config, expected, made):
     run(root, config, 0)
     build = shards_build(root, config)
     folder = Slot.of(build).work / PARTS / build.parts_key
@@ -581,18 +540,14 @@ def test_a_damaged_part_is_made_again_by_the_publisher(
     assert published(root) == expected
 
 
-def test_ranks_at_once_do_not_collide(
-    root: Path, config: TokenizeConfig, expected: dict[str, bytes]
-) -> None:
+def test_ranks_at_once_do_not_collide(root, config, expected):
     with ThreadPoolExecutor(RANKS) as threads:
         done = [each.published for each in threads.map(partial(run, root, config), range(RANKS))]
     assert sum(each is not None and each.rebuilt for each in done) == 1
     assert published(root) == expected
 
 
-def test_parts_of_an_input_that_changed_are_forgotten(
-    root: Path, config: TokenizeConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_an_input_that_changed_are_forgotten(root, config, monkeypatch):
     make = SplitRanks.make
 
     def changed(self: SplitRanks, rank: int, *rest: Any) -> None:
@@ -608,12 +563,12 @@ def test_parts_of_an_input_that_changed_are_forgotten(
 
 
 @pytest.mark.parametrize("rank", [-1, RANKS])
-def test_a_rank_that_is_not_there_is_refused(root: Path, config: TokenizeConfig, rank: int) -> None:
+def test_a_rank_that_is_not_there_is_refused(root, config, rank):
     with pytest.raises(ValueError, match="must be from 0 to 2"):
         run(root, config, rank)
 
 
-def test_workers_make_the_same_parts(root: Path, config: TokenizeConfig) -> None:
+def test_workers_make_the_same_parts(root, config):
     names_of = ranks_of(root, config).names(0)
     assert len(set(names_of)) == len(names_of) > 3
     assert names_of == ranks_of(root, replace(config, workers=2)).names(0)
@@ -659,9 +614,7 @@ def broken(folder: Path, splits: list[Split], tokenizer: Tokenizer) -> list[Viol
 
 
 @pytest.mark.parametrize("outputs", [("bin",), ("safetensors", "bin")])
-def test_the_ids_are_those_of_the_tokenizer_and_the_laws_hold(
-    tmp_path: Path, splits: list[Split], tokenizer: Tokenizer, outputs: tuple[str, ...]
-) -> None:
+def test_the_ids_are_those_of_the_tokenizer_and_the_laws_hold(tmp_path, splits, tokenizer, outputs):
     out = tmp_path / "out"
     summary = make(splits, out, tokenizer, outputs=outputs)
     assert broken(out, splits, tokenizer) == []
@@ -689,17 +642,13 @@ def test_the_ids_are_those_of_the_tokenizer_and_the_laws_hold(
     assert len(batch["input_ids"]) == sum(meta.num_sequences for meta in listed)
 
 
-def test_ids_that_need_more_than_two_bytes_are_int32(
-    tmp_path: Path, splits: list[Split], tokenizer: Tokenizer
-) -> None:
+def test_ids_that_need_more_than_two_bytes_are_int32(tmp_path, splits, tokenizer):
     make(splits, tmp_path / "out", replace(tokenizer, size=70_000))
     (name,) = {meta.dtype for meta in read_manifest(tmp_path / "out")}
     assert name == "int32"
 
 
-def test_ranks_that_ran_one_by_one_make_the_same_files(
-    tmp_path: Path, splits: list[Split], tokenizer: Tokenizer
-) -> None:
+def test_ranks_that_ran_one_by_one_make_the_same_files(tmp_path, splits, tokenizer):
     config = config_of(tokenizer, world_size=3)
     form = dataset_form(config, tokenizer, "mine")
     tokenize_dataset(splits, tmp_path / "at_once", config, form)
@@ -751,13 +700,7 @@ def _another_end(folder: Path) -> None:
         (_other_step, "bounds"),
     ],
 )
-def test_a_planted_fault_breaks_a_law(
-    tmp_path: Path,
-    splits: list[Split],
-    tokenizer: Tokenizer,
-    plant: Callable[[Path], None],
-    law: str,
-) -> None:
+def test_a_planted_fault_breaks_a_law(tmp_path, splits, tokenizer, plant, law):
     out = tmp_path / "out"
     write(splits[0].jsonl, worked(40))
     make(splits, out, tokenizer, outputs=("bin", "alignment"))
@@ -767,16 +710,14 @@ def test_a_planted_fault_breaks_a_law(
 
 
 def test_another_file_of_the_tokenizer_is_refused_before_anything_is_written(
-    tmp_path: Path, splits: list[Split], tokenizer: Tokenizer
-) -> None:
+    tmp_path, splits, tokenizer
+):
     with pytest.raises(BadInput, match="is expected"):
         make(splits, tmp_path / "out", replace(tokenizer, sha256="0" * 64))
     assert not (tmp_path / "out").exists()
 
 
-def test_a_build_that_is_killed_continues_with_its_parts(
-    tmp_path: Path, splits: list[Split], tokenizer: Tokenizer
-) -> None:
+def test_a_build_that_is_killed_continues_with_its_parts(tmp_path, splits, tokenizer):
     config = config_of(tokenizer)
     form = dataset_form(config, tokenizer, "mine")
     store = PartStore(tmp_path / "parts")
@@ -803,9 +744,7 @@ def test_a_build_that_is_killed_continues_with_its_parts(
     assert snapshot(tmp_path / "again") == snapshot(tmp_path / "new")
 
 
-def test_gpt2_shards_and_a_dataset_of_gpt2_have_the_same_ids(
-    tmp_path: Path, splits: list[Split], vocabulary_root: Path
-) -> None:
+def test_gpt2_shards_and_a_dataset_of_gpt2_have_the_same_ids(tmp_path, splits, vocabulary_root):
     gpt2 = of_pinned(GPT2, find(GPT2, vocabulary_root))
     make(splits[:1], tmp_path / "bin", gpt2)
     tokenize(splits[0].jsonl, tmp_path / "pt", config_of(gpt2))
@@ -817,9 +756,7 @@ def test_gpt2_shards_and_a_dataset_of_gpt2_have_the_same_ids(
     assert np.array_equal(np.concatenate(one), np.concatenate(other))
 
 
-def test_a_dataset_of_gpt2_has_the_alignment_of_its_shards(
-    tmp_path: Path, vocabulary_root: Path
-) -> None:
+def test_a_dataset_of_gpt2_has_the_alignment_of_its_shards(tmp_path, vocabulary_root):
     gpt2 = of_pinned(GPT2, find(GPT2, vocabulary_root))
     path = write(tmp_path / names.NORMALIZED / names.normalized("gsm8k", "train"), worked(30))
     split, outputs = Split(path, "gsm8k", "train"), ("bin", "alignment")

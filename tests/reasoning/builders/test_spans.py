@@ -50,9 +50,7 @@ def found(
         ("<<2*5= 10 >>", [" 10", " >>"], "multi_token_result"),
     ],
 )
-def test_a_token_is_in_a_part_where_they_share_a_byte(
-    annotation: str, pieces: list[str], skipped: str, gpt2: Tokenizer, tmp_path: Path
-) -> None:
+def test_a_token_is_in_a_part_where_they_share_a_byte(annotation, pieces, skipped, gpt2, tmp_path):
     (row,) = found(tmp_path, [f"é 😀 = {annotation}5"], gpt2)
     text = f"\né 😀 = {annotation}5"
     ids = np.frombuffer(gpt2.encode([text]).ids[0], "<i4")
@@ -71,7 +69,7 @@ def test_a_token_is_in_a_part_where_they_share_a_byte(
         assert text.encode()[slice(*row["bytes"][name])].decode() == by_character
 
 
-def test_tokens_behind_those_that_are_read_are_skipped(gpt2: Tokenizer, tmp_path: Path) -> None:
+def test_tokens_behind_those_that_are_read_are_skipped(gpt2, tmp_path):
     answers = ["<<1+1=2>> <<1+2=3>>"]
     one, other = found(tmp_path, answers, gpt2)
     most = one["tokens"]["result"][1]
@@ -80,7 +78,7 @@ def test_tokens_behind_those_that_are_read_are_skipped(gpt2: Tokenizer, tmp_path
     assert [each["skipped"] for each in again] == ["", "token_alignment"]
 
 
-def test_rows_name_the_raw_row_and_count_the_annotations(gpt2: Tokenizer, tmp_path: Path) -> None:
+def test_rows_name_the_raw_row_and_count_the_annotations(gpt2, tmp_path):
     made = found(tmp_path, ["<<1+1=2>><<2+2=4>>", "none", "<<3+3=6>>"], gpt2)
     keys = ("trace_id", "example_id", "example_idx", "raw_file", "ann_idx")
     assert [tuple(each[key] for key in keys) for each in made] == [
@@ -90,7 +88,7 @@ def test_rows_name_the_raw_row_and_count_the_annotations(gpt2: Tokenizer, tmp_pa
     ]
 
 
-def test_thirty_rows_of_ten_traces_calibrate_with_nine(gpt2: Tokenizer, tmp_path: Path) -> None:
+def test_thirty_rows_of_ten_traces_calibrate_with_nine(gpt2, tmp_path):
     made = found(tmp_path, ["<<1=1>><<2=2>><<3=3>>"] * 10, gpt2)
     parts = [each["part"] for each in made]
     assert (parts.count("calibration"), parts.count("evaluation")) == (9, 21)
@@ -103,14 +101,12 @@ def test_thirty_rows_of_ten_traces_calibrate_with_nine(gpt2: Tokenizer, tmp_path
 @pytest.mark.parametrize(
     ("traces", "share", "count"), [(1, 0.3, 0), (2, 0.0, 1), (2, 1.0, 1), (5, 0.3, 2), (10, 1, 9)]
 )
-def test_one_trace_at_least_calibrates_and_one_is_left(
-    traces: int, share: float, count: int
-) -> None:
+def test_one_trace_at_least_calibrates_and_one_is_left(traces, share, count):
     ids = [str(number) for number in range(traces)]
     assert len(calibration(ids, SpansConfig(calibration=float(share)))) == count
 
 
-def test_a_tokenizer_without_places_is_refused(gpt2: Tokenizer, tmp_path: Path) -> None:
+def test_a_tokenizer_without_places_is_refused(gpt2, tmp_path):
     from dataclasses import replace
 
     with pytest.raises(BadInput, match=r"no places of tokens.*it adds spaces.*name another"):

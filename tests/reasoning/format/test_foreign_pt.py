@@ -6,7 +6,6 @@ import hashlib
 import struct
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +18,7 @@ SHAPES = [(1, 1), (1, 255), (255, 1), (3, 7), (17, 65_535), (65_536, 2), (104, 2
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_file_of_an_older_torch_is_mapped_at_every_shape(
-    tmp_path: Path, shape: tuple[int, int]
-) -> None:
+def test_a_file_of_an_older_torch_is_mapped_at_every_shape(tmp_path, shape):
     path, ids = tmp_path / "shard_00003.pt", tensor(shape)
     foreign(path, ids)
     assert foreign_pt.payload(path).shape == shape
@@ -35,9 +32,7 @@ def test_a_file_of_an_older_torch_is_mapped_at_every_shape(
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_file_of_the_installed_torch_is_mapped_at_every_shape(
-    tmp_path: Path, shape: tuple[int, int]
-) -> None:
+def test_a_file_of_the_installed_torch_is_mapped_at_every_shape(tmp_path, shape):
     torch = pytest.importorskip("torch")
     path, ids = tmp_path / "shard_00003.pt", tensor(shape)
     torch.save({"input_ids": torch.from_numpy(ids)}, str(path))
@@ -53,7 +48,7 @@ def test_a_file_of_the_installed_torch_is_mapped_at_every_shape(
 
 @pytest.mark.parametrize("pad", [1, 2, 4, 16, 64])
 @pytest.mark.parametrize("stem", ["archive", "a", "s" * 60])
-def test_padding_stem_and_entries_may_be_others(tmp_path: Path, pad: int, stem: str) -> None:
+def test_padding_stem_and_entries_may_be_others(tmp_path, pad, stem):
     path, ids = tmp_path / "x.pt", tensor((3, 5))
     for entries in ({}, {"byteorder": b"little"}, {"byteorder": b"little", "more": b"x" * 99}):
         foreign(path, ids, stem=stem, pad=pad, entries=entries)
@@ -61,7 +56,7 @@ def test_padding_stem_and_entries_may_be_others(tmp_path: Path, pad: int, stem: 
         assert (foreign_pt.mapped(path) == ids).all()
 
 
-def test_a_zip_without_torch_s_padding_is_read(tmp_path: Path) -> None:
+def test_a_zip_without_torch_s_padding_is_read(tmp_path):
     path, ids = tmp_path / "x.pt", tensor((3, 5))
     with zipfile.ZipFile(path, "w") as made:
         made.writestr("x/data.pkl", pickle((3, 5)))
@@ -69,7 +64,7 @@ def test_a_zip_without_torch_s_padding_is_read(tmp_path: Path) -> None:
     assert (foreign_pt.mapped(path) == ids).all()
 
 
-def test_the_stride_of_one_sequence_does_not_matter(tmp_path: Path) -> None:
+def test_the_stride_of_one_sequence_does_not_matter(tmp_path):
     path, ids = tmp_path / "x.pt", tensor((1, 5))
     foreign(path, ids, pickled=PICKLE % (b"K\5", b"K\1", b"K\5", b"K\1"))
     assert (foreign_pt.mapped(path) == ids).all()
@@ -95,13 +90,13 @@ PICKLES = {
 
 
 @pytest.mark.parametrize("name", PICKLES)
-def test_any_other_pickle_is_refused(tmp_path: Path, name: str) -> None:
+def test_any_other_pickle_is_refused(tmp_path, name):
     foreign(tmp_path / "x.pt", tensor((3, 5)), pickled=PICKLES[name])
     with pytest.raises(BadInput, match="nor as another version does: "):
         foreign_pt.payload(tmp_path / "x.pt")
 
 
-def test_two_sequences_that_overlap_are_refused(tmp_path: Path) -> None:
+def test_two_sequences_that_overlap_are_refused(tmp_path):
     pickled = PICKLE % (b"K\6", b"K\2", b"K\3", b"K\2")
     foreign(tmp_path / "x.pt", tensor((2, 3)), pickled=pickled)
     with pytest.raises(BadInput, match="begin 2 ids apart"):
@@ -117,7 +112,7 @@ ENTRIES: dict[str, tuple[Mapping[str, bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_entries_that_contradict_are_refused(tmp_path: Path, name: str) -> None:
+def test_entries_that_contradict_are_refused(tmp_path, name):
     entries, rule = ENTRIES[name]
     foreign(tmp_path / "x.pt", tensor((3, 5)), entries=entries)
     with pytest.raises(BadInput, match=rule):
@@ -125,7 +120,7 @@ def test_entries_that_contradict_are_refused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("change", [-4, 4, -60])
-def test_a_payload_of_another_size_is_refused(tmp_path: Path, change: int) -> None:
+def test_a_payload_of_another_size_is_refused(tmp_path, change):
     ids = tensor((3, 5)).tobytes()
     data = ids[:change] if change < 0 else ids + b"\0" * change
     foreign(tmp_path / "x.pt", np.frombuffer(data, "<i4"), pickled=pickle((3, 5)))
@@ -133,7 +128,7 @@ def test_a_payload_of_another_size_is_refused(tmp_path: Path, change: int) -> No
         foreign_pt.payload(tmp_path / "x.pt")
 
 
-def test_other_zips_are_refused(tmp_path: Path) -> None:
+def test_other_zips_are_refused(tmp_path):
     path, ids = tmp_path / "x.pt", tensor((3, 5)).tobytes()
     named = {"x/data.pkl": pickle((3, 5)), "x/data/0": ids}
     for method, names, comment, rule in (
@@ -157,7 +152,7 @@ def test_other_zips_are_refused(tmp_path: Path) -> None:
         foreign_pt.payload(path)
 
 
-def test_a_changed_byte_never_leads_to_another_tensor(tmp_path: Path) -> None:
+def test_a_changed_byte_never_leads_to_another_tensor(tmp_path):
     path, ids = tmp_path / "x.pt", tensor((2, 3))
     foreign(path, ids)
     octets, place = path.read_bytes(), foreign_pt.payload(path)
@@ -187,7 +182,7 @@ EDITS: dict[str, tuple[bytes, bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_an_edited_file_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_edited_file_is_refused(tmp_path, name):
     path = tmp_path / "x.pt"
     foreign(path, tensor((2, 3)))
     before, after, rule = EDITS[name]
@@ -198,7 +193,7 @@ def test_an_edited_file_is_refused(tmp_path: Path, name: str) -> None:
         foreign_pt.payload(path)
 
 
-def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_is_refused(tmp_path):
     path = tmp_path / "x.pt"
     foreign(path, tensor((2, 3)))
     octets = path.read_bytes()
@@ -212,7 +207,7 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
             foreign_pt.payload(path)
 
 
-def test_another_tensor_of_torch_is_refused(tmp_path: Path) -> None:
+def test_another_tensor_of_torch_is_refused(tmp_path):
     torch = pytest.importorskip("torch")
     zeros = torch.zeros((2, 3), dtype=torch.int32)
     others = {
@@ -230,7 +225,7 @@ def test_another_tensor_of_torch_is_refused(tmp_path: Path) -> None:
             foreign_pt.payload(tmp_path / f"{name}.pt")
 
 
-def test_a_file_is_its_header_and_its_tensor(tmp_path: Path) -> None:
+def test_a_file_is_its_header_and_its_tensor(tmp_path):
     found = id_files.write(tmp_path / "x", (1, 2), [b"\1\0\0\0", b"\2\0\0\0"])
     text = b'{"input_ids":{"dtype":"I32","shape":[1,2],"data_offsets":[0,8]}}'
     text += b" " * (-len(text) % 8)
@@ -239,6 +234,6 @@ def test_a_file_is_its_header_and_its_tensor(tmp_path: Path) -> None:
     assert (found.sha256, found.bytes) == (hashlib.sha256(octets).hexdigest(), len(octets))
 
 
-def test_rows_that_do_not_fill_the_shape_are_refused(tmp_path: Path) -> None:
+def test_rows_that_do_not_fill_the_shape_are_refused(tmp_path):
     with pytest.raises(ValueError, match="4 bytes of rows"):
         id_files.write(tmp_path / "x", (1, 2), [b"1234"])

@@ -73,7 +73,7 @@ def _aligned(root: Path) -> Path:
     return root / names.ALIGNMENT / "gsm8k/test.align.jsonl"
 
 
-def test_an_alignment_obeys_all_laws(built: Path) -> None:
+def test_an_alignment_obeys_all_laws(built):
     assert _broken(built) == _broken(built, None) == []
 
 
@@ -132,14 +132,12 @@ def _move(key: str, step: int, end: int, number: int) -> Callable[[list[Row]], o
         (lambda rows: rows.append(rows[-1]), {"order", "one row each"}),
     ],
 )
-def test_a_broken_row_is_found(
-    root: Path, change: Callable[[list[Row]], object], expected: set[str]
-) -> None:
+def test_a_broken_row_is_found(root, change, expected):
     _change(_aligned(root), change)
     assert {violation.law for violation in _broken(root)} == expected
 
 
-def test_neighbours_may_share_one_token(root: Path) -> None:
+def test_neighbours_may_share_one_token(root):
     _change(_aligned(root), _set("token_offset_ranges", [[0, 2], [1, 3], [3, 5]]))
     assert list(alignment_laws(root / names.ALIGNMENT, "gsm8k__test")) == []
 
@@ -152,15 +150,13 @@ def test_neighbours_may_share_one_token(root: Path) -> None:
         (f"{names.NORMALIZED}/gsm8k/test.jsonl", "answer", "another", {"one row each"}),
     ],
 )
-def test_inputs_of_another_split_are_found(
-    root: Path, file: str, key: str, value: Any, expected: set[str]
-) -> None:
+def test_inputs_of_another_split_are_found(root, file, key, value, expected):
     _change(root / file, _set(key, value))
     assert {violation.law for violation in _broken(root)} == expected
 
 
 @pytest.mark.parametrize("name", ["raw/gsm8k/test.jsonl", "tokenized/gpt2/gsm8k/test/index.jsonl"])
-def test_a_missing_or_broken_input_is_found(root: Path, name: str) -> None:
+def test_a_missing_or_broken_input_is_found(root, name):
     path = root / "reasoning" / name
     path.write_bytes(path.read_bytes()[:-20])
     assert {violation.law for violation in _broken(root)} == {"one row each"}
@@ -169,12 +165,12 @@ def test_a_missing_or_broken_input_is_found(root: Path, name: str) -> None:
     assert violation.law == "one row each" and "is not there: build" in violation.found
 
 
-def test_a_missing_alignment_is_found(root: Path) -> None:
+def test_a_missing_alignment_is_found(root):
     _aligned(root).unlink()
     assert {violation.law for violation in _broken(root)} == {"readable", "one row each"}
 
 
-def test_the_first_twenty_offenders_are_given_and_the_rest_counted(root: Path) -> None:
+def test_the_first_twenty_offenders_are_given_and_the_rest_counted(root):
     _change(_aligned(root), lambda rows: [row.update(sequence_index=99) for row in rows])
     violations = _broken(root)
     assert len(violations) == 21
@@ -184,7 +180,7 @@ def test_the_first_twenty_offenders_are_given_and_the_rest_counted(root: Path) -
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_rows(tmp_path: Path, vocabulary_root: Path) -> None:
+def test_memory_does_not_grow_with_the_rows(tmp_path, vocabulary_root):
     peaks = []
     for split, repeat in (("test", 1), ("test", 20), ("train", 160)):
         root = tmp_path / f"{split}-{repeat}"
@@ -215,11 +211,11 @@ def report(samples: Path) -> dict[str, Any]:
     return reports.read(out / "2026-11-22.json")
 
 
-def test_all_samples_obey_all_laws(samples: Path) -> None:
+def test_all_samples_obey_all_laws(samples):
     assert _broken(samples, None) == []
 
 
-def test_the_samples_reach_every_rule_and_every_label(samples: Path) -> None:
+def test_the_samples_reach_every_rule_and_every_label(samples):
     rules, labels, sure = set[str](), set[str](), set[float]()
     for key in PARTITIONS:
         corpus, split = corpus_and_split(key)
@@ -232,14 +228,14 @@ def test_the_samples_reach_every_rule_and_every_label(samples: Path) -> None:
     assert sure == {0.0, 0.5, 0.6, 0.7, 0.8, 0.85, 0.89, 1.0}
 
 
-def test_every_sample_split_is_in_the_report(samples: Path, report: dict[str, Any]) -> None:
+def test_every_sample_split_is_in_the_report(samples, report):
     assert list(report["splits"]) == list(PARTITIONS)
     assert list(report_laws(samples / names.REPORTS)) == []
     assert report["invariance"]["breaches"] == []
     assert set(report["invariance"]["splits"]) == set(PARTITIONS)
 
 
-def test_the_report_warns_of_terms_that_are_unknown_or_forbid(report: dict[str, Any]) -> None:
+def test_the_report_warns_of_terms_that_are_unknown_or_forbid(report):
     warned = {warning.partition("__")[0] for warning in report["warnings"] if "terms" in warning}
     assert warned == {"reasoning_traces", "reveal", "trip"}
 
@@ -312,9 +308,7 @@ def _split(key: str, value: Any) -> Callable[[dict[str, Any]], object]:
         (lambda report: report["gate"].update(passed=False), {"readable"}),
     ],
 )
-def test_a_broken_report_is_found(
-    tmp_path: Path, change: Callable[[dict[str, Any]], object], expected: set[str]
-) -> None:
+def test_a_broken_report_is_found(tmp_path, change, expected):
     assert _broken_of_report(tmp_path, change) == expected
 
 
@@ -334,13 +328,11 @@ def test_a_broken_report_is_found(
         ),
     ],
 )
-def test_a_broken_dataset_of_a_report_is_found(
-    tmp_path: Path, change: Callable[[dict[str, Any]], object], expected: set[str]
-) -> None:
+def test_a_broken_dataset_of_a_report_is_found(tmp_path, change, expected):
     assert _broken_of_report(tmp_path, _with_dataset(change)) == expected
 
 
-def test_a_split_without_examples_has_no_shares(tmp_path: Path) -> None:
+def test_a_split_without_examples_has_no_shares(tmp_path):
     def change(report: dict[str, Any]) -> None:
         report["splits"]["gsm8k__test"].update(
             dict.fromkeys(reports.SHARES), examples=0, total_tokens=0
@@ -351,7 +343,7 @@ def test_a_split_without_examples_has_no_shares(tmp_path: Path) -> None:
     assert _broken_of_report(tmp_path, change) == set()
 
 
-def test_a_missing_report_is_found(tmp_path: Path) -> None:
+def test_a_missing_report_is_found(tmp_path):
     assert [violation.law for violation in report_laws(tmp_path, "2026-11-22")] == ["readable"]
     assert list(report_laws(tmp_path)) == []
 
@@ -390,9 +382,7 @@ def _range(unit: str, name: str, value: object) -> Callable[[Rows], object]:
         (_range("bytes", "outer_eq", [1]), ["readable"]),
     ],
 )
-def test_rows_that_break_a_law_are_found(
-    change: Callable[[Rows], object], laws: list[str], published: tuple[Path, Record]
-) -> None:
+def test_rows_that_break_a_law_are_found(change, laws, published):
     root, record = published
     path = root / "reasoning/spans/gsm8k/train.spans.jsonl"
     before = path.read_bytes()
@@ -433,9 +423,7 @@ def _other_dim(path: Path) -> None:
         ("nanochat/shard_00001.parquet", _longer),
     ],
 )
-def test_damage_is_found(
-    name: str, damage: Callable[[Path], object], exported: tuple[Path, Record], tmp_path: Path
-) -> None:
+def test_damage_is_found(name, damage, exported, tmp_path):
     root = tmp_path / "data"
     shutil.copytree(exported[0], root)
     assert broken(root, exported[1], shared=False) == []

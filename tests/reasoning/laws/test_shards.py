@@ -39,21 +39,19 @@ def found(shards: SmallShards, sampled: bool = False) -> list[str]:
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
-def test_what_the_builder_writes_breaks_no_law(
-    tmp_path: Path, vocabulary_root: Path, world_size: int
-) -> None:
+def test_what_the_builder_writes_breaks_no_law(tmp_path, vocabulary_root, world_size):
     shards = shard_folders.build(tmp_path, vocabulary_root, world_size)
     assert found(shards) == []
 
 
-def test_a_split_without_texts_breaks_no_law(tmp_path: Path, copied: SmallShards) -> None:
+def test_a_split_without_texts_breaks_no_law(tmp_path, copied):
     for path in copied.index.parent.iterdir():
         path.unlink()
     copied.index.write_bytes(b"")
     assert found(copied) == []
 
 
-def test_the_tensors_of_another_split_are_not_looked_at(copied: SmallShards) -> None:
+def test_the_tensors_of_another_split_are_not_looked_at(copied):
     assert [each.law for each in shard_laws(copied.tokenized, "wiqa__test")] == ["index"]
 
 
@@ -161,13 +159,13 @@ CHANGES: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_changed_file_breaks_a_law(copied: SmallShards, change: str) -> None:
+def test_a_changed_file_breaks_a_law(copied, change):
     make, law = CHANGES[change]
     make(copied)
     assert any(re.match(law, each, re.DOTALL) for each in found(copied)), found(copied)
 
 
-def test_a_sample_leaves_out_the_hash_of_whole_files(copied: SmallShards) -> None:
+def test_a_sample_leaves_out_the_hash_of_whole_files(copied):
     copied.write_meta(replace(copied.metas()[0], file_sha256="0" * 64))
     assert found(copied, sampled=True) == []
 
@@ -228,9 +226,7 @@ LINE_CHANGES: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] 
 
 @pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize("change", LINE_CHANGES)
-def test_a_changed_line_of_the_index_breaks_a_law(
-    copied: SmallShards, change: str, compact: bool
-) -> None:
+def test_a_changed_line_of_the_index_breaks_a_law(copied, change, compact):
     make, problem = LINE_CHANGES[change]
     lines = copied.lines()
     # One of rank 0 with several spans.
@@ -244,7 +240,7 @@ def test_a_changed_line_of_the_index_breaks_a_law(
     assert place <= named - 1 <= place + 2
 
 
-def test_a_span_that_is_cut_within_a_sequence_breaks_a_law(copied: SmallShards) -> None:
+def test_a_span_that_is_cut_within_a_sequence_breaks_a_law(copied):
     lines = copied.lines()
     place = next(k for k, x in enumerate(lines) if x["spans"][-1]["end"] > 2)
     span = lines[place]["spans"][-1]
@@ -254,9 +250,7 @@ def test_a_span_that_is_cut_within_a_sequence_breaks_a_law(copied: SmallShards) 
     assert any("its spans do not follow each other" in each for each in found(copied))
 
 
-def test_a_line_behind_the_last_token_of_a_shard_breaks_a_law(
-    tmp_path: Path, built: SmallShards
-) -> None:
+def test_a_line_behind_the_last_token_of_a_shard_breaks_a_law(tmp_path, built):
     record = {"question": "one two three four five six seven"}
     jsonl = write(tmp_path / "gsm8k" / "train.jsonl", [record] * 2)
     tokenize(jsonl, tmp_path / "out", replace(built.config, world_size=1, safetensors=False))
@@ -272,9 +266,7 @@ def test_a_line_behind_the_last_token_of_a_shard_breaks_a_law(
     ("changes", "law"),
     [({"num_sequences": 2}, "full"), ({"pad_tokens": 1}, "full"), ({"pad_tokens": 8}, "padding")],
 )
-def test_a_shard_that_is_not_full_must_be_the_last(
-    built: SmallShards, changes: dict[str, int], law: str
-) -> None:
+def test_a_shard_that_is_not_full_must_be_the_last(built, changes, law):
     metas = built.metas()
     assert list(_series(metas)) == []
     place = 0 if law == "full" else -1
@@ -282,7 +274,7 @@ def test_a_shard_that_is_not_full_must_be_the_last(
     assert law in {each.law for each in _series(metas)}
 
 
-def test_lines_in_other_bytes_mean_the_same(copied: SmallShards) -> None:
+def test_lines_in_other_bytes_mean_the_same(copied):
     lines = [{**line, "extras": {"a": "ß]}"}} for line in copied.lines()]
     index = copied.index
     index.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
@@ -292,7 +284,7 @@ def test_lines_in_other_bytes_mean_the_same(copied: SmallShards) -> None:
 @pytest.mark.parametrize(
     "damaged", [b"x%b\n", b"\n%b\n", b'{"a": %b}\n', b"%b, \n"], ids=["x", "blank", "key", "comma"]
 )
-def test_a_line_that_is_no_line_of_an_index_is_named(copied: SmallShards, damaged: bytes) -> None:
+def test_a_line_that_is_no_line_of_an_index_is_named(copied, damaged):
     index = copied.index
     lines = index.read_bytes().splitlines()
     index.write_bytes(b"\n".join(lines[:3]) + b"\n" + damaged % lines[3])
@@ -302,21 +294,21 @@ def test_a_line_that_is_no_line_of_an_index_is_named(copied: SmallShards, damage
 
 
 @pytest.mark.parametrize("place", [0, 5, -1])
-def test_a_missing_line_of_the_index_breaks_a_law(copied: SmallShards, place: int) -> None:
+def test_a_missing_line_of_the_index_breaks_a_law(copied, place):
     lines = copied.lines()
     del lines[place]
     copied.write_lines(lines)
     assert len(found(copied)) >= 1
 
 
-def test_a_line_too_many_breaks_a_law(copied: SmallShards) -> None:
+def test_a_line_too_many_breaks_a_law(copied):
     lines = copied.lines()
     line = changed(lines[-1], example_id="gsm8k_train_000099", rank=1)
     copied.write_lines([*lines, line])
     assert len(found(copied)) == 1
 
 
-def test_spans_in_the_padding_break_a_law(copied: SmallShards) -> None:
+def test_spans_in_the_padding_break_a_law(copied):
     lines = copied.lines()
     own = [meta for meta in copied.metas() if meta.rank == 0]
     last = own[-1]
@@ -383,7 +375,7 @@ def found_of_others(folder: Path) -> list[str]:
     ]
 
 
-def test_good_shards_of_any_corpus_break_no_law(shards: Path) -> None:
+def test_good_shards_of_any_corpus_break_no_law(shards):
     assert shard_splits(shards) == [("mine", "train")]
     assert found_of_others(shards) == []
 
@@ -434,7 +426,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_shard_is_named_with_its_rule(shards: Path, damage: str) -> None:
+def test_a_damaged_shard_is_named_with_its_rule(shards, damage):
     change, expected = DAMAGES[damage]
     change(shards)
     lines = found_of_others(shards)
@@ -445,7 +437,7 @@ def test_a_damaged_shard_is_named_with_its_rule(shards: Path, damage: str) -> No
 
 
 @pytest.mark.parametrize(("token", "ids"), [(50_257, "0 to 50257"), (-1, "-1 to 0")])
-def test_an_id_outside_of_the_vocabulary_is_named(tmp_path: Path, token: int, ids: str) -> None:
+def test_an_id_outside_of_the_vocabulary_is_named(tmp_path, token, ids):
     wrong = np.array([[0, token]], np.int32)
     _write(tmp_path, 0, (1, 2), sha256=hashlib.sha256(wrong.tobytes()).hexdigest())
     foreign(tmp_path / f"{SHARD.format(0)}.pt", wrong)
@@ -481,7 +473,7 @@ def found_of_manifest(shards: SmallShards, folder: Path) -> list[str]:
     return [f"{each.law}: {each.where}: {each.found}" for each in violations]
 
 
-def test_the_manifest_lists_all_metas_by_path(several: SmallShards, tmp_path: Path) -> None:
+def test_the_manifest_lists_all_metas_by_path(several, tmp_path):
     summary = write_manifest(several.tokenized, tmp_path / "out", PARTITIONS)
 
     octets = (tmp_path / "out" / "manifest.json").read_bytes()
@@ -502,7 +494,7 @@ def test_the_manifest_lists_all_metas_by_path(several: SmallShards, tmp_path: Pa
     assert found_of_manifest(several, tmp_path / "out") == []
 
 
-def test_a_manifest_without_shards_is_an_empty_list(copied: SmallShards, tmp_path: Path) -> None:
+def test_a_manifest_without_shards_is_an_empty_list(copied, tmp_path):
     add_split(copied, tmp_path, "wiqa", "train", 0)
     write_manifest(copied.tokenized, tmp_path / "out", ["wiqa__train"])
     assert (tmp_path / "out" / "manifest.json").read_bytes() == b"[]"
@@ -513,9 +505,7 @@ def test_a_manifest_without_shards_is_an_empty_list(copied: SmallShards, tmp_pat
     ("name", "value"),
     [("world_size", 3), ("seq_len", 4)],
 )
-def test_shards_of_two_configs_have_no_manifest(
-    copied: SmallShards, tmp_path: Path, name: str, value: int
-) -> None:
+def test_shards_of_two_configs_have_no_manifest(copied, tmp_path, name, value):
     add_split(copied, tmp_path, "gsm8k", "test", 7, **{name: value})
     rule = f"gsm8k/train/shard_00000.pt has {name} {getattr(copied.config, name)}"
     with pytest.raises(GristmillError, match=re.escape(rule)):
@@ -535,9 +525,7 @@ def test_shards_of_two_configs_have_no_manifest(
         (lambda s: s.index.unlink(), [PARTITION], r"gsm8k/train/index\.jsonl: is gone"),
     ],
 )
-def test_a_manifest_that_cannot_be_made_says_why(
-    copied: SmallShards, tmp_path: Path, change: Change, partitions: list[str], rule: str
-) -> None:
+def test_a_manifest_that_cannot_be_made_says_why(copied, tmp_path, change, partitions, rule):
     change(copied)
     with pytest.raises(GristmillError, match=rule):
         write_manifest(copied.tokenized, tmp_path / "out", partitions)
@@ -548,9 +536,7 @@ def test_a_manifest_that_cannot_be_made_says_why(
 @pytest.mark.parametrize(
     ("name", "law"), [("manifest.json", "inventory"), ("index.jsonl", "index")]
 )
-def test_another_manifest_or_index_breaks_a_law(
-    several: SmallShards, tmp_path: Path, name: str, law: str, change: str
-) -> None:
+def test_another_manifest_or_index_breaks_a_law(several, tmp_path, name, law, change):
     write_manifest(several.tokenized, tmp_path / "out", PARTITIONS)
     path = tmp_path / "out" / name
     octets = path.read_bytes()
@@ -567,7 +553,7 @@ def test_another_manifest_or_index_breaks_a_law(
     assert violation.startswith((f"{law}: {name}", f"readable: {name}"))
 
 
-def test_a_folder_without_splits_breaks_a_law(copied: SmallShards, tmp_path: Path) -> None:
+def test_a_folder_without_splits_breaks_a_law(copied, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "manifest.json").write_bytes(b"[]")

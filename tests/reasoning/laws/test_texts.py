@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,7 +48,7 @@ PLAIN = {key: value for key, value in RECORD.items() if key != "cot_steps"} | {"
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_the_samples_break_no_law(corpus: str, tmp_path: Path) -> None:
+def test_the_samples_break_no_law(corpus, tmp_path):
     write_drop(tmp_path / corpus, corpus)
     for split in splits_of(tmp_path / corpus):
         out = tmp_path / "out" / split
@@ -97,7 +96,7 @@ def _laws(folder: Path) -> set[str]:
         (json.dumps(RECORD).encode(), "form"),
     ],
 )  # fmt: skip
-def test_a_changed_line_breaks_its_law(folder: Path, line: bytes, law: str) -> None:
+def test_a_changed_line_breaks_its_law(folder, line, law):
     path = folder / "reveal/test.jsonl"
     assert _laws(folder) == set()
     assert path.read_bytes() == json.dumps(RECORD).encode() + b"\n"
@@ -105,7 +104,7 @@ def test_a_changed_line_breaks_its_law(folder: Path, line: bytes, law: str) -> N
     assert _laws(folder) == {law}
 
 
-def test_a_number_is_evidence(tmp_path: Path) -> None:
+def test_a_number_is_evidence(tmp_path):
     given = ({"context": 5}, {"citation": 0.5}, {"context": " ", "citation": False})
     rows = [{"question": "q", "answer": "a", **evidence} for evidence in given]
     write(tmp_path / "reveal", "test.jsonl", [*rows, {**rows[0], "context": " "}])
@@ -119,7 +118,7 @@ def test_a_number_is_evidence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "places", [[[0, 1], [0, 2]], [[0, 0]], [[-1, 1]], [0, 1], [[0, 1, 2]], [[0.0, 1.0]]]
 )
-def test_other_origins_break_their_law(folder: Path, places: list[Any]) -> None:
+def test_other_origins_break_their_law(folder, places):
     np.save(folder / "origins/reveal__test.npy", np.array(places))
     assert _laws(folder) == {"origins"}
 
@@ -128,12 +127,12 @@ def test_other_origins_break_their_law(folder: Path, places: list[Any]) -> None:
     ("numbers", "is_right"),
     [([1], True), ([7], True), ([0], False), ([-1], False), ([1, 2], False), ([], False)],
 )
-def test_numbers_ascend_and_have_a_gap(folder: Path, numbers: list[int], is_right: bool) -> None:
+def test_numbers_ascend_and_have_a_gap(folder, numbers, is_right):
     np.save(folder / "reveal/test.numbers.npy", np.array(numbers, np.int64))
     assert _laws(folder) == (set() if is_right else {"numbers"})
 
 
-def test_missing_files_are_found(folder: Path) -> None:
+def test_missing_files_are_found(folder):
     (folder / "origins/reveal__test.npy").unlink()
     assert _laws(folder) == {"origins"}
     (folder / "reveal/test.jsonl").unlink()
@@ -145,12 +144,12 @@ def test_missing_files_are_found(folder: Path) -> None:
     "line",
     [b"{\n", b"[]\n", b'{"reason": "json"}\n', b'{"reason":"x","file":"","row":1,"rule":""}'],
 )
-def test_a_changed_list_of_refused_records_is_found(folder: Path, line: bytes) -> None:
+def test_a_changed_list_of_refused_records_is_found(folder, line):
     (folder / "rejected/reveal__test.jsonl").write_bytes(line)
     assert _laws(folder) == {"refused"}
 
 
-def test_names_and_columns_that_are_no_utf8_break_no_law(tmp_path: Path) -> None:
+def test_names_and_columns_that_are_no_utf8_break_no_law(tmp_path):
     drop = tmp_path / "gsm8k"
     drop.mkdir()
     path = os.fsencode(drop) + b"/a\xff.jsonl"
@@ -161,7 +160,7 @@ def test_names_and_columns_that_are_no_utf8_break_no_law(tmp_path: Path) -> None
     assert list(normalized_laws(tmp_path / "out", "gsm8k__train")) == []
 
 
-def test_many_violations_are_counted(folder: Path) -> None:
+def test_many_violations_are_counted(folder):
     (folder / "reveal/test.jsonl").write_bytes(b"{}\n" * 50)
     found = [str(violation) for violation in normalized_laws(folder, "reveal__test")]
     assert len([text for text in found if "keys" in text]) == 21
@@ -203,9 +202,7 @@ def _laws_of_raw_manifest(path: Path) -> set[str]:
         (lambda entry: entry["source_shape"].update(test=3), "shapes"),
     ],
 )
-def test_a_changed_entry_breaks_its_law(
-    manifest: Path, change: Callable[[dict[str, Any]], None], law: str
-) -> None:
+def test_a_changed_entry_breaks_its_law(manifest, change, law):
     assert _laws_of_raw_manifest(manifest) == set()
     content = json.loads(manifest.read_text())
     change(content["gsm8k"])
@@ -217,12 +214,12 @@ def test_a_changed_entry_breaks_its_law(
     ("text", "law"),
     [("", "readable"), ("[]", "readable"), ("{}\n", "form"), ('{"x": 1}', "keys")],
 )
-def test_a_file_that_is_no_manifest_is_found(manifest: Path, text: str, law: str) -> None:
+def test_a_file_that_is_no_manifest_is_found(manifest, text, law):
     manifest.write_text(text)
     assert law in _laws_of_raw_manifest(manifest)
 
 
-def test_a_missing_manifest_is_found(manifest: Path) -> None:
+def test_a_missing_manifest_is_found(manifest):
     manifest.unlink()
     assert _laws_of_raw_manifest(manifest) == {"readable"}
 
@@ -249,7 +246,7 @@ def laws(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = No
 GOOD = row(USER, THOUGHT, FINAL)
 
 
-def test_good_rows_break_nothing(tmp_path: Path) -> None:
+def test_good_rows_break_nothing(tmp_path):
     masked = row(USER, THOUGHT, FINAL, spans="000", split="validation")
     assert laws(tmp_path, [GOOD, masked, row(USER, FINAL, spans="22")]) == []
 
@@ -272,11 +269,11 @@ def test_good_rows_break_nothing(tmp_path: Path) -> None:
         (row(USER, FINAL, messages_json="{", spans="02"), "messages"),
     ],
 )
-def test_a_broken_row_is_found(tmp_path: Path, broken: dict[str, Any], law: str) -> None:
+def test_a_broken_row_is_found(tmp_path, broken, law):
     assert laws(tmp_path, [GOOD, broken]) == [law]
 
 
-def test_columns_of_synth_may_be_null_and_its_ids_say_the_split(tmp_path: Path) -> None:
+def test_columns_of_synth_may_be_null_and_its_ids_say_the_split(tmp_path):
     kept = [{**GOOD, "language": None, "exercise": "x"}]
     assert laws(tmp_path, kept, form.schema(KEPT)) == []
     assert laws(tmp_path, [GOOD], form.schema(KEPT[:1])) == ["columns"]
@@ -296,7 +293,7 @@ def test_columns_of_synth_may_be_null_and_its_ids_say_the_split(tmp_path: Path) 
             assert found == ["split rule"] * expected, (said, broken)
 
 
-def test_other_columns_damage_and_no_shard_are_found(tmp_path: Path) -> None:
+def test_other_columns_damage_and_no_shard_are_found(tmp_path):
     assert laws(tmp_path, [{"a": "b"}], pa.schema([("a", pa.string())])) == ["columns"]
     (tmp_path / "shard_00.parquet").write_bytes(b"PAR1")
     subject = Subject(tmp_path, None, [])
@@ -319,9 +316,7 @@ def _split(folder: Path, split: str, questions: list[str], **more: Any) -> Any:
     )
 
 
-def test_equal_questions_of_two_splits_are_named_from_one_on_with_both_places(
-    tmp_path: Path,
-) -> None:
+def test_equal_questions_of_two_splits_are_named_from_one_on_with_both_places(tmp_path):
     train = _split(tmp_path, "train", ["one", "two", "three", "two"])
     test = _split(tmp_path, "test", ["four", "  two ", "five", "two"])
     other = _split(tmp_path, "validation", ["six", "Two"])
@@ -333,7 +328,7 @@ def test_equal_questions_of_two_splits_are_named_from_one_on_with_both_places(
     assert list(questions_again(test, out)) == []
 
 
-def test_ids_that_come_again_with_other_contents_are_noted_with_two_places(tmp_path: Path) -> None:
+def test_ids_that_come_again_with_other_contents_are_noted_with_two_places(tmp_path):
     (note,) = ids_again(_split(tmp_path, "train", list("abcde"), id="i"), tmp_path / "out")
     assert note.law == "ids" and note.where == "mine__train"
     assert note.found == (

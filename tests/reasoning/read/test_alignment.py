@@ -33,7 +33,7 @@ from tests.reasoning.normalized_files import write_aligned
 _AUDIT = Audit("gsm8k_test_000007", "ab", "right", "Ana", "2026-11-22T10:00:00+00:00", "très bien")
 
 
-def test_audits_are_appended_and_read_back(tmp_path: Path) -> None:
+def test_audits_are_appended_and_read_back(tmp_path):
     path = tmp_path / "audits" / "gsm8k__test.jsonl"
     other = replace(_AUDIT, example_id="gsm8k_test_000008", verdict="wrong")
     alignment.append(path, _AUDIT)
@@ -43,7 +43,7 @@ def test_audits_are_appended_and_read_back(tmp_path: Path) -> None:
     assert list(alignment.read(path)) == [_AUDIT, other]
 
 
-def test_the_last_audit_of_a_text_counts(tmp_path: Path) -> None:
+def test_the_last_audit_of_a_text_counts(tmp_path):
     path = tmp_path / "a.jsonl"
     for verdict, sha256 in (("right", "ab"), ("wrong", "ab"), ("right", "cd")):
         alignment.append(path, replace(_AUDIT, verdict=verdict, text_sha256=sha256))
@@ -53,11 +53,11 @@ def test_the_last_audit_of_a_text_counts(tmp_path: Path) -> None:
     }
 
 
-def test_without_a_file_there_are_no_audits(tmp_path: Path) -> None:
+def test_without_a_file_there_are_no_audits(tmp_path):
     assert alignment.latest(None) == alignment.latest(tmp_path / "none") == {}
 
 
-def test_a_line_by_hand_needs_three_keys_alone(tmp_path: Path) -> None:
+def test_a_line_by_hand_needs_three_keys_alone(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('\n{"example_id": "a", "text_sha256": "b", "verdict": "wrong"}')
     assert list(alignment.read(path)) == [Audit("a", "b", "wrong", "", "", "")]
@@ -77,7 +77,7 @@ def test_a_line_by_hand_needs_three_keys_alone(tmp_path: Path) -> None:
         ('{"example_id": "a", "text_sha256": "b", "verdict": "good"}', "none of right, wrong"),
     ],
 )
-def test_a_broken_line_is_refused_with_its_number(tmp_path: Path, line: str, rule: str) -> None:
+def test_a_broken_line_is_refused_with_its_number(tmp_path, line, rule):
     path = tmp_path / "a.jsonl"
     alignment.append(path, _AUDIT)
     with path.open("a") as file:
@@ -87,7 +87,7 @@ def test_a_broken_line_is_refused_with_its_number(tmp_path: Path, line: str, rul
     assert caught.value.row == 2
 
 
-def test_a_link_is_refused(tmp_path: Path) -> None:
+def test_a_link_is_refused(tmp_path):
     target, link = tmp_path / "target.jsonl", tmp_path / "a.jsonl"
     alignment.append(target, _AUDIT)
     link.symlink_to(target)
@@ -97,13 +97,13 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
         alignment.append(link, _AUDIT)
 
 
-def test_a_dangling_link_is_not_taken_for_no_audits(tmp_path: Path) -> None:
+def test_a_dangling_link_is_not_taken_for_no_audits(tmp_path):
     (tmp_path / "a.jsonl").symlink_to(tmp_path / "none")
     with pytest.raises(BadInput):
         alignment.latest(tmp_path / "a.jsonl")
 
 
-def test_a_large_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "a.jsonl"
     alignment.append(path, _AUDIT)
     monkeypatch.setattr(alignment, "LIMITS", replace(alignment.LIMITS, bytes=path.stat().st_size))
@@ -113,15 +113,13 @@ def test_a_large_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         alignment.latest(path)
 
 
-def test_an_unknown_verdict_is_not_written(tmp_path: Path) -> None:
+def test_an_unknown_verdict_is_not_written(tmp_path):
     with pytest.raises(ValueError, match="none of right, wrong"):
         alignment.append(tmp_path / "a.jsonl", replace(_AUDIT, verdict="good"))
     assert not (tmp_path / "a.jsonl").exists()
 
 
-def test_a_failed_write_leaves_no_half_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_no_half_line(tmp_path, monkeypatch):
     path = tmp_path / "a.jsonl"
     alignment.append(path, _AUDIT)
     before = path.read_bytes()
@@ -135,7 +133,7 @@ def test_a_failed_write_leaves_no_half_line(
     assert path.read_bytes() == before
 
 
-def test_a_writer_waits_for_the_lock(tmp_path: Path) -> None:
+def test_a_writer_waits_for_the_lock(tmp_path):
     path = tmp_path / "a.jsonl"
     alignment.append(path, _AUDIT)
     writer = threading.Thread(target=alignment.append, args=(path, _AUDIT))
@@ -153,7 +151,7 @@ def _append_many(path: Path, by: str) -> None:
         alignment.append(path, replace(_AUDIT, by=by, notes=str(number) * 5000))
 
 
-def test_writers_in_two_processes_do_not_mix_lines(tmp_path: Path) -> None:
+def test_writers_in_two_processes_do_not_mix_lines(tmp_path):
     path = tmp_path / "a.jsonl"
     context = multiprocessing.get_context("fork")
     writers = [context.Process(target=_append_many, args=(path, name)) for name in ("a", "b")]
@@ -185,7 +183,7 @@ def _examples(root: Path) -> list[Example]:
     return list(examples(*folders(root), "gsm8k", "test"))
 
 
-def test_rows_come_with_their_records(root: Path) -> None:
+def test_rows_come_with_their_records(root):
     found = _examples(root)
     assert [example.row.example_id[-1] for example in found] == ["1", "2", "4", "5"]
     assert [example.record["question"] for example in found] == ["0?", "1?", "2?", "3?"]
@@ -194,28 +192,28 @@ def test_rows_come_with_their_records(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [f"{names.ALIGNMENT}/gsm8k/test.align.jsonl", INDEX])
-def test_a_row_too_few_is_refused(root: Path, name: str) -> None:
+def test_a_row_too_few_is_refused(root, name):
     path = root / name
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(BadInput, match="gsm8k_test_000005"):
         _examples(root)
 
 
-def test_a_record_of_another_text_is_refused(root: Path) -> None:
+def test_a_record_of_another_text_is_refused(root):
     path = root / names.NORMALIZED / "gsm8k/test.jsonl"
     path.write_text(path.read_text().replace("2?", "two?"))
     with pytest.raises(BadInput, match="gsm8k_test_000004 is of another text"):
         _examples(root)
 
 
-def test_records_that_are_gone_are_refused(root: Path) -> None:
+def test_records_that_are_gone_are_refused(root):
     path = root / names.NORMALIZED / "gsm8k/test.jsonl"
     path.write_text(path.read_text().splitlines(keepends=True)[1])
     with pytest.raises(BadInput, match="gsm8k_test_000001"):
         _examples(root)
 
 
-def test_a_line_that_is_no_json_is_refused_with_its_number(root: Path) -> None:
+def test_a_line_that_is_no_json_is_refused_with_its_number(root):
     path = root / names.NORMALIZED / "gsm8k/test.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([lines[0], "\n", json.dumps({})[:1] + "\n", *lines[1:]]))
@@ -224,7 +222,7 @@ def test_a_line_that_is_no_json_is_refused_with_its_number(root: Path) -> None:
     assert caught.value.row == 3
 
 
-def test_one_example_is_found_by_its_id(root: Path) -> None:
+def test_one_example_is_found_by_its_id(root):
     for expected in _examples(root):
         assert example(*folders(root), expected.row.example_id) == expected
     for missing in ("gsm8k_test_000000", "gsm8k_test_000009"):
@@ -232,7 +230,7 @@ def test_one_example_is_found_by_its_id(root: Path) -> None:
             example(*folders(root), missing)
 
 
-def test_an_example_of_another_text_is_refused(root: Path) -> None:
+def test_an_example_of_another_text_is_refused(root):
     path = root / names.NORMALIZED / "gsm8k/test.jsonl"
     path.write_text(path.read_text().replace("2?", "two?"))
     with pytest.raises(BadInput, match="gsm8k_test_000004 is of another text"):
@@ -242,7 +240,7 @@ def test_an_example_of_another_text_is_refused(root: Path) -> None:
         example(*folders(root), "gsm8k_test_000004")
 
 
-def test_the_place_of_an_id() -> None:
+def test_the_place_of_an_id():
     assert place_of("cot_collection_train_000123") == ("cot_collection", "train", 123)
     assert place_of("gsm8k_test_1234567") == ("gsm8k", "test", 1234567)
 
@@ -250,7 +248,7 @@ def test_the_place_of_an_id() -> None:
 @pytest.mark.parametrize(
     "wrong", ["", "gsm8k_test_", "gsm8k_test_1", "gsm8k_de v_000001", "gsm8k_test_" + "9" * 30]
 )
-def test_what_is_no_id_is_refused(wrong: str) -> None:
+def test_what_is_no_id_is_refused(wrong):
     with pytest.raises(GristmillError, match="is no id"):
         place_of(wrong)
 
@@ -280,13 +278,13 @@ def _draw(
     )
 
 
-def test_weeks_are_those_of_iso() -> None:
+def test_weeks_are_those_of_iso():
     assert week_of(date(2026, 11, 22)) == "2026-W47"
     assert week_of(date(2027, 1, 1)) == "2026-W53"
     assert week_of(date(2026, 1, 5)) == "2026-W02"
 
 
-def test_the_least_sure_examples_of_all_splits_come_first(sampled: Path) -> None:
+def test_the_least_sure_examples_of_all_splits_come_first(sampled):
     found = _draw(sampled, count=30)
     sure = [drawn.row.confidence for drawn in found]
     assert sure == [0.85] * 10 + [0.89] * 10 + [1.0] * 10  # those without steps are left out
@@ -295,14 +293,14 @@ def test_the_least_sure_examples_of_all_splits_come_first(sampled: Path) -> None
     assert len(_draw(sampled, count=99)) == 30
 
 
-def test_another_week_draws_others(sampled: Path) -> None:
+def test_another_week_draws_others(sampled):
     assert _draw(sampled) == _draw(sampled)
     assert {each.row.example_id for each in _draw(sampled)} != {
         each.row.example_id for each in _draw(sampled, "2026-W48")
     }
 
 
-def test_what_has_an_audit_is_not_drawn_again(sampled: Path) -> None:
+def test_what_has_an_audit_is_not_drawn_again(sampled):
     first, second, third, *rest = _draw(sampled)
     for drawn, verdict, sha256 in (
         (first, "right", first.text_sha256),
@@ -315,11 +313,11 @@ def test_what_has_an_audit_is_not_drawn_again(sampled: Path) -> None:
     assert _draw(sampled)[:3] == [third, *rest]
 
 
-def test_a_corpus_that_is_not_aligned_has_no_sample(sampled: Path) -> None:
+def test_a_corpus_that_is_not_aligned_has_no_sample(sampled):
     assert _draw(sampled, corpus="wiqa") == []
 
 
-def test_an_alignment_of_another_index_is_refused(sampled: Path) -> None:
+def test_an_alignment_of_another_index_is_refused(sampled):
     index = sampled / INDEX
     lines = index.read_text().splitlines(keepends=True)
     for changed in (lines[1:], lines[:-1]):

@@ -18,7 +18,6 @@ from gristmill.reasoning.read.shard_order import (
     Piece,
     Place,
     Position,
-    Uneven,
     Walk,
     rest_of,
     resumed,
@@ -54,7 +53,7 @@ def lengths(order: Order, epoch: int = 0) -> list[int]:
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
 @pytest.mark.parametrize("seed", [None, 5])
 @pytest.mark.parametrize("rotate", [0, 1, 3])
-def test_an_epoch_has_every_sequence_once(world_size: int, seed: int | None, rotate: int) -> None:
+def test_an_epoch_has_every_sequence_once(world_size, seed, rotate):
     sizes = [3, 1, 4, 0, 1, 5, 9, 2, 6]
     expected = Counter((s, k) for s, size in enumerate(sizes) for k in range(size))
     for epoch in range(4):
@@ -66,7 +65,7 @@ def test_an_epoch_has_every_sequence_once(world_size: int, seed: int | None, rot
             assert set(made.shards(rank, epoch)) == set(range(rank, 9, world_size))
 
 
-def test_without_a_seed_the_order_is_that_of_the_manifest() -> None:
+def test_without_a_seed_the_order_is_that_of_the_manifest():
     assert order(3, 1, 4, 1, 5, world_size=2).pieces(0, 7) == [
         Piece(0, 0, 3),
         Piece(2, 0, 4),
@@ -75,7 +74,7 @@ def test_without_a_seed_the_order_is_that_of_the_manifest() -> None:
     assert order(3).sequences(0, 1) is None
 
 
-def test_the_start_moves_in_each_epoch() -> None:
+def test_the_start_moves_in_each_epoch():
     made = order(1, 1, 1, 1, 1, world_size=2, rotate=2)
     assert [made.shards(0, epoch) for epoch in range(4)] == [
         *([0, 2, 4], [4, 0, 2], [2, 4, 0], [0, 2, 4])
@@ -83,7 +82,7 @@ def test_the_start_moves_in_each_epoch() -> None:
     assert made.shards(1, 1) == [1, 3]
 
 
-def test_a_seed_shuffles_shards_and_sequences_otherwise_in_each_epoch() -> None:
+def test_a_seed_shuffles_shards_and_sequences_otherwise_in_each_epoch():
     made = order(*[50] * 20, seed=3)
     shards = [made.shards(0, epoch) for epoch in (0, 1, 0)]
     assert shards[0] == shards[2] != shards[1] != sorted(shards[1])
@@ -93,21 +92,21 @@ def test_a_seed_shuffles_shards_and_sequences_otherwise_in_each_epoch() -> None:
     assert all(each != other for each, other in pairwise(found))
 
 
-def test_the_shuffled_order_of_all_shards_does_not_depend_on_the_ranks() -> None:
+def test_the_shuffled_order_of_all_shards_does_not_depend_on_the_ranks():
     whole = order(*[1] * 9, seed=3).shards(0, 2)
     for rank in range(2):
         own = order(*[1] * 9, seed=3, world_size=2).shards(rank, 2)
         assert own == [shard for shard in whole if shard % 2 == rank]
 
 
-def test_padding_wraps_in_the_ranks_own_list() -> None:
+def test_padding_wraps_in_the_ranks_own_list():
     made = order(5, 2, 4, world_size=2, uneven="pad")
     assert lengths(made) == [9, 9]
     assert made.pieces(1, 0) == [*[Piece(1, 0, 2)] * 4, Piece(1, 0, 1)]
     assert made.pieces(0, 0) == [Piece(0, 0, 5), Piece(2, 0, 4)]
 
 
-def test_stopping_ends_all_ranks_at_the_shortest() -> None:
+def test_stopping_ends_all_ranks_at_the_shortest():
     made = order(5, 2, 4, world_size=2, uneven="stop")
     assert made.pieces(0, 0) == [Piece(0, 0, 2)]
     assert made.pieces(1, 0) == [Piece(1, 0, 2)]
@@ -115,16 +114,16 @@ def test_stopping_ends_all_ranks_at_the_shortest() -> None:
 
 
 @pytest.mark.parametrize(("uneven", "expected"), [("each", [3, 0]), ("stop", [0, 0])])
-def test_a_rank_without_sequences_reads_nothing(uneven: Uneven, expected: list[int]) -> None:
+def test_a_rank_without_sequences_reads_nothing(uneven, expected):
     assert lengths(order(3, world_size=2, uneven=uneven)) == expected
 
 
-def test_a_rank_without_sequences_cannot_be_padded() -> None:
+def test_a_rank_without_sequences_cannot_be_padded():
     with pytest.raises(GristmillError, match="rank 1 of 2 has no sequence to pad with"):
         order(3, 0, world_size=2, uneven="pad").pieces(1, 0)
 
 
-def test_a_rank_without_a_rest_is_padded_with_its_own_shards() -> None:
+def test_a_rank_without_a_rest_is_padded_with_its_own_shards():
     made = order(3, 2, world_size=2, uneven="pad", rests={4: {0: 1}})
     assert made.pieces(0, 4) == [Piece(0, 1, 3)]
     assert made.pieces(1, 4) == [Piece(1, 0, 2)]
@@ -132,7 +131,7 @@ def test_a_rank_without_a_rest_is_padded_with_its_own_shards() -> None:
     assert made.pieces(1, 5) == [Piece(1, 0, 2), Piece(1, 0, 1)]
 
 
-def test_a_walk_counts_sequences_over_pieces() -> None:
+def test_a_walk_counts_sequences_over_pieces():
     walk = Walk([Piece(4, 2, 5), Piece(1, 0, 1)])
     places = [Place(0, 2), Place(0, 3), Place(0, 4), Place(1, 0), Place(2, 0)]
     assert [walk.place(read) for read in range(5)] == places
@@ -148,14 +147,14 @@ def test_a_walk_counts_sequences_over_pieces() -> None:
     assert len(Walk([])) == 0
 
 
-def test_the_shuffle_of_a_seed_never_changes() -> None:
+def test_the_shuffle_of_a_seed_never_changes():
     """A checkpoint continues under later versions."""
     made = order(*[6] * 6, seed=11)
     assert made.shards(0, 4) == [1, 3, 2, 4, 0, 5]
     assert shuffled(made, 2, 4) == [1, 0, 2, 4, 3, 5]
 
 
-def test_other_shards_have_another_order_of_the_same_seed() -> None:
+def test_other_shards_have_another_order_of_the_same_seed():
     made = [order(*[50] * 20, seed=3, identity=text) for text in ("a", "b", "a")]
     first, second, third = ((o.shards(0, 0), shuffled(o, 4)) for o in made)
     assert first == third
@@ -212,7 +211,7 @@ def whole(sizes: list[int], *epochs: int) -> Read:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_chain_of_world_sizes_reads_every_sequence_of_each_epoch_once(seed: int) -> None:
+def test_any_chain_of_world_sizes_reads_every_sequence_of_each_epoch_once(seed):
     chance = random.Random(seed)
     sizes = [chance.randrange(0, 7) for _ in range(chance.randint(1, 12))]
     order = Order(
@@ -240,9 +239,7 @@ def test_any_chain_of_world_sizes_reads_every_sequence_of_each_epoch_once(seed: 
 
 @pytest.mark.parametrize("uneven", ["pad", "stop"])
 @pytest.mark.parametrize("worlds", [(3, 2), (2, 7), (7, 1), (1, 3)])
-def test_padded_and_stopped_ranks_continue_with_what_no_rank_has_read(
-    uneven: Uneven, worlds: tuple[int, int]
-) -> None:
+def test_padded_and_stopped_ranks_continue_with_what_no_rank_has_read(uneven, worlds):
     sizes = [4, 2, 5, 3, 1, 6, 2, 4]
     order = Order(np.array(sizes, np.int64), worlds[0], uneven)
     before = Ranks(order)
@@ -264,7 +261,7 @@ def test_padded_and_stopped_ranks_continue_with_what_no_rank_has_read(
 
 
 @pytest.mark.parametrize("uneven", ["each", "pad", "stop"])
-def test_a_rank_continues_from_its_own_state_alone_at_the_same_world_size(uneven: Uneven) -> None:
+def test_a_rank_continues_from_its_own_state_alone_at_the_same_world_size(uneven):
     order = Order(np.array([5, 2, 4, 1], np.int64), 2, uneven, 9)
     for steps in range(14):
         ranks = Ranks(order)
@@ -273,7 +270,7 @@ def test_a_rank_continues_from_its_own_state_alone_at_the_same_world_size(uneven
         assert resumed([state], order, IDENTITY, 1) == (order, ranks.at[1])
 
 
-def test_a_second_change_in_one_epoch_keeps_what_the_first_dealt() -> None:
+def test_a_second_change_in_one_epoch_keeps_what_the_first_dealt():
     sizes = [6] * 6
     read: Read = Counter()
     states = None
@@ -286,7 +283,7 @@ def test_a_second_change_in_one_epoch_keeps_what_the_first_dealt() -> None:
         assert max(read.values()) == 1
 
 
-def test_a_state_names_the_last_shard_and_those_that_are_finished() -> None:
+def test_a_state_names_the_last_shard_and_those_that_are_finished():
     ranks = Ranks(Order(np.array([2, 9, 2, 9, 2], np.int64), 2))
     ranks.advance(0, 3)
     assert ranks.states()[0] == {
@@ -321,19 +318,19 @@ ORDER = Order(np.array([3, 3, 3], np.int64), 2)
         ({"rests": {"0": [0]}}, "damaged: rests"),
     ],
 )
-def test_a_state_of_something_else_is_refused(change: dict[str, Any], text: str) -> None:
+def test_a_state_of_something_else_is_refused(change, text):
     state = Ranks(ORDER).states()[0] | change
     with pytest.raises(GristmillError, match=text):
         resumed([state], ORDER, IDENTITY, 0)
 
 
-def test_what_is_no_state_is_refused() -> None:
+def test_what_is_no_state_is_refused():
     for wrong in ([], {}, "state", None):
         with pytest.raises(GristmillError, match=r"not a state|no state to"):
             resumed([wrong] if wrong != [] else [], ORDER, IDENTITY, 0)  # type: ignore[list-item]
 
 
-def test_another_world_size_needs_the_states_of_all_ranks_of_one_checkpoint() -> None:
+def test_another_world_size_needs_the_states_of_all_ranks_of_one_checkpoint():
     states = Ranks(ORDER).states()
     three = replace(ORDER, world_size=3)
     with pytest.raises(GristmillError, match=r"states of ranks \[0\] are missing"):

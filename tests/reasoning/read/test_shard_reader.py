@@ -64,9 +64,7 @@ def firsts(batches: Iterable[dict[str, Any]]) -> list[int]:
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
 @pytest.mark.parametrize("seed", [None, 3])
-def test_every_sequence_is_read_once_in_each_epoch(
-    whole: Path, world_size: int, seed: int | None
-) -> None:
+def test_every_sequence_is_read_once_in_each_epoch(whole, world_size, seed):
     readers = [
         ShardReader(whole, rank=rank, world_size=world_size, seed=seed, rotate=1)
         for rank in range(world_size)
@@ -82,7 +80,7 @@ def test_every_sequence_is_read_once_in_each_epoch(
             assert read[0] != sorted(read[0])
 
 
-def test_a_batch_has_tokens_and_where_they_are(whole: Path) -> None:
+def test_a_batch_has_tokens_and_where_they_are(whole):
     reader = ShardReader(whole, rank=1, world_size=2, dtype="int64")
     assert [shard.path for shard in reader.shards][:3] == [
         "gsm8k/test/shard_00000.pt",
@@ -102,7 +100,7 @@ def test_a_batch_has_tokens_and_where_they_are(whole: Path) -> None:
     assert (reader.read, reader.epoch_length, reader.seq_len) == (4, len(reader), SEQ_LEN)
 
 
-def test_batches_go_on_over_shards_and_the_last_has_the_rest(whole: Path) -> None:
+def test_batches_go_on_over_shards_and_the_last_has_the_rest(whole):
     reader = ShardReader(whole)
     assert [len(batch["row"]) for batch in reader.batches(9)] == [9, 9, 9, 4]
     assert reader.epoch == 1
@@ -112,7 +110,7 @@ def test_batches_go_on_over_shards_and_the_last_has_the_rest(whole: Path) -> Non
         next(reader.batches(0))
 
 
-def test_sequences_by_number_are_those_of_the_rank_in_the_manifests_order(whole: Path) -> None:
+def test_sequences_by_number_are_those_of_the_rank_in_the_manifests_order(whole):
     reader = ShardReader(whole, rank=1, world_size=2, seed=1)
     expected = [3, 4, 9, 10, 11, 12, 17]
     assert [int(reader[number]["input_ids"][0]) for number in range(7)] == expected
@@ -122,7 +120,7 @@ def test_sequences_by_number_are_those_of_the_rank_in_the_manifests_order(whole:
             _ = reader[number]
 
 
-def test_corpora_and_splits_are_chosen_before_ranks_get_their_shards(whole: Path) -> None:
+def test_corpora_and_splits_are_chosen_before_ranks_get_their_shards(whole):
     assert firsts(ShardReader(whole, corpora=["wiqa"]).batches(3)) == list(range(18, 31))
     assert firsts(ShardReader(whole, splits=["train"]).batches(3)) == list(range(5, 31))
     second = ShardReader(whole, corpora=["gsm8k"], splits=["train"], rank=1, world_size=2)
@@ -135,7 +133,7 @@ def test_corpora_and_splits_are_chosen_before_ranks_get_their_shards(whole: Path
         ShardReader(whole, corpora=["wiqa"], splits=["test"])
 
 
-def test_more_ranks_than_shards_are_an_error_unless_they_may_be_empty(whole: Path) -> None:
+def test_more_ranks_than_shards_are_an_error_unless_they_may_be_empty(whole):
     with pytest.raises(GristmillError, match="10 ranks for 9 shards"):
         ShardReader(whole, world_size=10)
     readers = [ShardReader(whole, rank=r, world_size=10, allow_empty=True) for r in range(10)]
@@ -147,9 +145,7 @@ def test_more_ranks_than_shards_are_an_error_unless_they_may_be_empty(whole: Pat
 
 
 @pytest.mark.parametrize(("uneven", "length"), [("pad", 22), ("stop", 9)])
-def test_ranks_of_unequal_length_are_padded_or_stopped(
-    whole: Path, uneven: str, length: int
-) -> None:
+def test_ranks_of_unequal_length_are_padded_or_stopped(whole, uneven, length):
     read = [
         firsts(ShardReader(whole, rank=r, world_size=2, uneven=uneven).batches(5))  # type: ignore[arg-type]
         for r in range(2)
@@ -170,15 +166,13 @@ def test_ranks_of_unequal_length_are_padded_or_stopped(
         {"rotate": -1},
     ],
 )
-def test_wrong_arguments_are_refused(whole: Path, wrong: dict[str, Any]) -> None:
+def test_wrong_arguments_are_refused(whole, wrong):
     with pytest.raises(ValueError, match=r"ranks count from 0|not allowed"):
         ShardReader(whole, **wrong)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_an_epoch_continues_at_another_world_size_with_every_sequence_once(
-    whole: Path, seed: int
-) -> None:
+def test_an_epoch_continues_at_another_world_size_with_every_sequence_once(whole, seed):
     chance = random.Random(seed)
     options = {"seed": chance.choice([None, 4]), "rotate": chance.choice([0, 1])}
     read: list[int] = []
@@ -205,7 +199,7 @@ def test_an_epoch_continues_at_another_world_size_with_every_sequence_once(
     assert sorted(chain(*(firsts(reader.batches(4)) for reader in last))) == list(range(ALL))
 
 
-def test_a_state_continues_after_the_batch_that_was_given(whole: Path) -> None:
+def test_a_state_continues_after_the_batch_that_was_given(whole):
     reader = ShardReader(whole, seed=2)
     reader.start_epoch(3)
     expected = firsts(reader.batches(4))
@@ -223,9 +217,7 @@ def test_a_state_continues_after_the_batch_that_was_given(whole: Path) -> None:
         reader.start_epoch(-1)
 
 
-def test_the_state_of_other_shards_is_refused_and_one_of_the_same_shards_is_not(
-    root: Path,
-) -> None:
+def test_the_state_of_other_shards_is_refused_and_one_of_the_same_shards_is_not(root):
     state = ShardReader(root, corpora=["gsm8k"]).state()
     with pytest.raises(GristmillError, match="of other shards"):
         ShardReader(root).load_state(state)
@@ -238,7 +230,7 @@ def test_the_state_of_other_shards_is_refused_and_one_of_the_same_shards_is_not(
         ShardReader(root, corpora=["gsm8k"]).load_state(state)
 
 
-def test_only_two_shards_are_mapped(whole: Path) -> None:
+def test_only_two_shards_are_mapped(whole):
     reader = ShardReader(whole)
     mapped: list[list[int]] = []
     for batch in reader.batches(2):
@@ -251,9 +243,7 @@ def test_only_two_shards_are_mapped(whole: Path) -> None:
     assert [7, 8] in mapped
 
 
-def test_more_shards_than_are_held_open_are_read_and_watched(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_shards_than_are_held_open_are_read_and_watched(root, monkeypatch):
     monkeypatch.setattr(shard_files, "MOST_HELD", 2)
     reader = ShardReader(root)
     assert firsts(reader.batches(4)) == list(range(ALL))
@@ -271,7 +261,7 @@ def test_more_shards_than_are_held_open_are_read_and_watched(
         list(again.batches(4))
 
 
-def test_a_pickled_reader_continues_where_it_was(whole: Path) -> None:
+def test_a_pickled_reader_continues_where_it_was(whole):
     reader = ShardReader(whole, seed=1)
     next(reader.batches(7))
     other = pickle.loads(pickle.dumps(reader))
@@ -306,14 +296,14 @@ def changes() -> Iterator[tuple[Any, str]]:
 
 
 @pytest.mark.parametrize(("change", "text"), list(changes()))
-def test_a_manifest_of_another_form_is_refused(root: Path, change: Any, text: str) -> None:
+def test_a_manifest_of_another_form_is_refused(root, change, text):
     (root / "manifest.json").write_text(json.dumps(change(entries(root))))
     with pytest.raises(BadInput, match=text) as caught:
         ShardReader(root)
     assert "/proc/" not in str(caught.value)
 
 
-def test_a_folder_without_a_manifest_is_refused(root: Path) -> None:
+def test_a_folder_without_a_manifest_is_refused(root):
     (root / "manifest.json").write_text("[")
     with pytest.raises(BadInput, match=r"manifest\.json: is no JSON"):
         ShardReader(root)
@@ -323,7 +313,7 @@ def test_a_folder_without_a_manifest_is_refused(root: Path) -> None:
 
 
 @pytest.mark.parametrize("level", ["none", "sizes"])
-def test_a_shard_that_is_cut_short_or_of_another_form_is_refused(root: Path, level: Any) -> None:
+def test_a_shard_that_is_cut_short_or_of_another_form_is_refused(root, level):
     file = root / "gsm8k/test/shard_00001.pt"
     content = file.read_bytes()
     for damaged in (content[:-1], content[:700], b"", b"PK" + bytes(900)):
@@ -336,7 +326,7 @@ def test_a_shard_that_is_cut_short_or_of_another_form_is_refused(root: Path, lev
     assert len(ShardReader(root, rank=0, world_size=2, verify=level))
 
 
-def test_a_folder_of_the_seeds_tools_is_read(tmp_path: Path) -> None:
+def test_a_folder_of_the_seeds_tools_is_read(tmp_path):
     torch = pytest.importorskip("torch")
     write_folder(tmp_path, {"gsm8k/test": [3, 2]})
     for number, (first, count) in enumerate([(70, 3), (73, 2)]):
@@ -347,7 +337,7 @@ def test_a_folder_of_the_seeds_tools_is_read(tmp_path: Path) -> None:
         ShardReader(tmp_path, verify="hash")
 
 
-def test_a_new_epoch_ends_the_batches_of_the_old_one(whole: Path) -> None:
+def test_a_new_epoch_ends_the_batches_of_the_old_one(whole):
     reader = ShardReader(whole)
     batches = reader.batches(4)
     next(batches)
@@ -356,7 +346,7 @@ def test_a_new_epoch_ends_the_batches_of_the_old_one(whole: Path) -> None:
     assert (reader.epoch, reader.read) == (5, 0)
 
 
-def test_a_reader_that_has_read_continues_from_other_ranks_states(whole: Path) -> None:
+def test_a_reader_that_has_read_continues_from_other_ranks_states(whole):
     before = [ShardReader(whole, rank=rank, world_size=2) for rank in range(2)]
     read = list(chain(*(firsts([next(reader.batches(3))]) for reader in before)))
     reader = ShardReader(whole)
@@ -365,7 +355,7 @@ def test_a_reader_that_has_read_continues_from_other_ranks_states(whole: Path) -
     assert sorted(read + firsts(reader.batches(4))) == list(range(ALL))
 
 
-def test_a_manifest_of_other_shards_than_are_published_is_refused(tmp_path: Path) -> None:
+def test_a_manifest_of_other_shards_than_are_published_is_refused(tmp_path):
     made = [write_supervised(tmp_path / f"made{n}", examples=9, seed=n) for n in (0, 1)]
     listed = parts(made, tmp_path)
     for part, version in ((0, 0), (1, 0), (0, 1)):
@@ -379,8 +369,8 @@ def test_a_manifest_of_other_shards_than_are_published_is_refused(tmp_path: Path
 
 @pytest.mark.real
 def test_gsm8k_is_read_whole_by_ranks_that_change_in_the_middle_of_an_epoch(
-    tmp_path: Path, vocabulary_root: Path
-) -> None:
+    tmp_path, vocabulary_root
+):
     if not GSM8K.exists():
         pytest.skip(f"there is no {GSM8K}")
     source = write_gsm8k(tmp_path / "gsm8k" / "test.jsonl")

@@ -12,13 +12,12 @@ from gristmill.contract import GristmillError
 from gristmill.loading import Loader, Plan, mixture
 from gristmill.reasoning import ShardReader
 from gristmill.vocabularies.pinned import GPT2
-from tests.sample_root import SampleRoot
 
 SHARDS = "reasoning/tokenized/gpt2"
 EOS = 50_256
 
 
-def test_a_batch_has_sequences_of_any_shard(sample_root: SampleRoot) -> None:
+def test_a_batch_has_sequences_of_any_shard(sample_root):
     reader = ShardReader(sample_root.data / SHARDS)
     (batch,) = Loader(Plan(reader.source(), seed=5), len(reader), form="numpy")
     assert sorted(batch["number"].tolist()) == list(range(len(reader)))
@@ -26,9 +25,7 @@ def test_a_batch_has_sequences_of_any_shard(sample_root: SampleRoot) -> None:
     assert np.array_equal(batch["input_ids"], in_order[batch["number"]])
 
 
-def test_batches_of_a_seed_have_the_loaders_order_with_windows_of_one_shard(
-    sample_root: SampleRoot,
-) -> None:
+def test_batches_of_a_seed_have_the_loaders_order_with_windows_of_one_shard(sample_root):
     root = sample_root.data / SHARDS
     reader = ShardReader(root, seed=5)
     assert len(reader.shards) > 2
@@ -40,7 +37,7 @@ def test_batches_of_a_seed_have_the_loaders_order_with_windows_of_one_shard(
     assert not np.array_equal(*loaded)
 
 
-def test_the_examples_of_a_sequence_lead_to_their_raw_rows(sample_root: SampleRoot) -> None:
+def test_the_examples_of_a_sequence_lead_to_their_raw_rows(sample_root):
     reader = ShardReader(sample_root.data / SHARDS, corpora=["wiqa"])
     source = reader.source()
     for number in range(len(reader)):
@@ -60,7 +57,7 @@ def test_the_examples_of_a_sequence_lead_to_their_raw_rows(sample_root: SampleRo
         assert sum("raw_file" in each for each in facts) == len(listed)
 
 
-def test_documents_of_a_sequence_are_those_of_the_index(sample_root: SampleRoot) -> None:
+def test_documents_of_a_sequence_are_those_of_the_index(sample_root):
     root = sample_root.data / SHARDS
     reader = ShardReader(root, corpora=["wiqa"], documents=True)
     steps = ShardReader(
@@ -97,7 +94,7 @@ def test_documents_of_a_sequence_are_those_of_the_index(sample_root: SampleRoot)
     assert {"cu_seqlens", "segments", "labels"} <= set(batches[0])
 
 
-def test_corpora_are_mixed_in_a_batch(sample_root: SampleRoot) -> None:
+def test_corpora_are_mixed_in_a_batch(sample_root):
     sources = {
         name: ShardReader(sample_root.data / SHARDS, corpora=[name]).source()
         for name in ("gsm8k", "wiqa")
@@ -109,7 +106,7 @@ def test_corpora_are_mixed_in_a_batch(sample_root: SampleRoot) -> None:
     assert sorted(batch["source"].tolist()) == [0] * 4 + [1] * 4
 
 
-def test_another_tokenizer_or_seq_len_is_refused_by_both_names(sample_root: SampleRoot) -> None:
+def test_another_tokenizer_or_seq_len_is_refused_by_both_names(sample_root):
     folders = (SHARDS, "reasoning/tokens/mine")
     sources = {name: ShardReader(sample_root.data / name).source() for name in folders}
     pinned = f"tokenizer gpt2 of sha256 {GPT2.sha256}, seq_len 2048"
@@ -122,7 +119,7 @@ def test_another_tokenizer_or_seq_len_is_refused_by_both_names(sample_root: Samp
         mixture(sources, epochs=dict.fromkeys(sources, 1))
 
 
-def test_a_reader_of_one_rank_is_no_source(sample_root: SampleRoot) -> None:
+def test_a_reader_of_one_rank_is_no_source(sample_root):
     reader = ShardReader(sample_root.data / SHARDS, rank=1, world_size=2)
     with pytest.raises(
         GristmillError, match="rank 1 of 2 reads some shards alone: open it without"

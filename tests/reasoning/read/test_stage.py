@@ -62,9 +62,7 @@ def staged_for(shards: Path, target: Path, *ranks: int, world_size: int = 2, **o
 
 
 @pytest.mark.parametrize("outputs", [["bin"], ["safetensors", "bin"]])
-def test_a_dataset_of_any_tokenizer_is_staged_and_verified(
-    tmp_path: Path, target: Path, outputs: list[str]
-) -> None:
+def test_a_dataset_of_any_tokenizer_is_staged_and_verified(tmp_path, target, outputs):
     build_dataset(tmp_path)
     built(tmp_path, "reasoning/tokens", "mine", outputs=outputs)
     dataset, name = tmp_path / names.TOKENS / "mine", f"gsm8k/train/shard_00000.{outputs[0]}"
@@ -88,7 +86,7 @@ def test_a_dataset_of_any_tokenizer_is_staged_and_verified(
         staged_for(dataset, target, 0, world_size=1)
 
 
-def test_only_the_shards_of_the_ranks_are_copied(published: Path, target: Path) -> None:
+def test_only_the_shards_of_the_ranks_are_copied(published, target):
     staged = staged_for(published, target, 1)
     count = len(ShardReader(published).shards)
     own = {f"{SPLIT}/shard_{n:05d}" for n in range(1, count, 2)}
@@ -109,9 +107,7 @@ def test_only_the_shards_of_the_ranks_are_copied(published: Path, target: Path) 
 
 
 @pytest.mark.parametrize("verify", ["none", "sizes", "hash"])
-def test_a_staged_folder_is_read_as_its_source(
-    published: Path, made: Supervised, target: Path, verify: Any
-) -> None:
+def test_a_staged_folder_is_read_as_its_source(published, made, target, verify):
     staged_for(published, target, 0, alignment=published.parents[1] / "alignment")
     options: dict[str, Any] = {"rank": 0, "world_size": 2, "seed": 3, "verify": verify}
     here = ShardReader(target / "shards", steps=target / "alignment", **options)
@@ -125,7 +121,7 @@ def test_a_staged_folder_is_read_as_its_source(
         ShardReader(target / "shards", rank=1, world_size=2)
 
 
-def test_a_staged_index_selects(published: Path, target: Path) -> None:
+def test_a_staged_index_selects(published, target):
     staged_for(published, target, 0, 1, index=True)
     select = {"difficulty": "hard"}
     here, there = (ShardReader(root, select=select) for root in (target / "shards", published))
@@ -134,7 +130,7 @@ def test_a_staged_index_selects(published: Path, target: Path) -> None:
     ]
 
 
-def test_damage_after_staging_is_seen_by_the_reader(published: Path, target: Path) -> None:
+def test_damage_after_staging_is_seen_by_the_reader(published, target):
     staged_for(published, target, 0, world_size=1)
     file = target / "shards" / SPLIT / "shard_00000.pt"
     content = file.read_bytes()
@@ -148,9 +144,7 @@ def test_damage_after_staging_is_seen_by_the_reader(published: Path, target: Pat
             ShardReader(target / "shards", verify=level)  # type: ignore[arg-type]
 
 
-def test_a_folder_of_the_seeds_tools_is_staged_by_the_hashes_of_tensors(
-    tmp_path: Path, target: Path
-) -> None:
+def test_a_folder_of_the_seeds_tools_is_staged_by_the_hashes_of_tensors(tmp_path, target):
     root = tmp_path / "gpt2"
     write_folder(root, {"gsm8k/train": [3, 2, 4]})
     staged_for(root, target, 0)
@@ -170,8 +164,8 @@ def test_a_folder_of_the_seeds_tools_is_staged_by_the_hashes_of_tensors(
 
 
 def test_a_manifest_or_alignment_of_another_build_is_refused_before_anything_is_copied(
-    made: Supervised, tmp_path: Path, target: Path
-) -> None:
+    made, tmp_path, target
+):
     other = write_supervised(tmp_path / "other", examples=30, seed=1)
     listed = parts([made, other], tmp_path / "work")
     for number in (0, 1, 2):
@@ -223,8 +217,8 @@ MISMATCHES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("name", MISMATCHES)
 def test_manifest_and_metas_that_differ_are_refused_before_anything_is_copied(
-    tmp_path: Path, target: Path, name: str
-) -> None:
+    tmp_path, target, name
+):
     root = tmp_path / "gpt2"
     write_folder(root, {"gsm8k/train": [3, 2, 4], "wiqa/dev": [2]})
     damage, rule = MISMATCHES[name]
@@ -237,7 +231,7 @@ def test_manifest_and_metas_that_differ_are_refused_before_anything_is_copied(
     staged_for(root, target, 0, corpora=["wiqa"])
 
 
-def test_files_of_other_ranks_may_be_elsewhere(tmp_path: Path, target: Path) -> None:
+def test_files_of_other_ranks_may_be_elsewhere(tmp_path, target):
     root = tmp_path / "gpt2"
     write_folder(root, {"gsm8k/train": [3, 2, 4]})
     for path in root.rglob("shard_00001.*"):
@@ -247,9 +241,7 @@ def test_files_of_other_ranks_may_be_elsewhere(tmp_path: Path, target: Path) -> 
         staged_for(root, target, 1)
 
 
-def test_shards_that_another_torch_saved_are_verified_staged_and_read(
-    tmp_path: Path, target: Path
-) -> None:
+def test_shards_that_another_torch_saved_are_verified_staged_and_read(tmp_path, target):
     root = tmp_path / "gpt2"
     write_folder(root, {"gsm8k/train": [3, 2]})
     for number, ids in enumerate((tokens(0, 3), tokens(3, 2))):
@@ -264,7 +256,7 @@ def test_shards_that_another_torch_saved_are_verified_staged_and_read(
         staged_for(root, tmp_path / "other", 0, world_size=1)
 
 
-def test_a_source_that_is_not_that_of_its_record_is_not_staged(shards: Path, target: Path) -> None:
+def test_a_source_that_is_not_that_of_its_record_is_not_staged(shards, target):
     for path in (f"{SPLIT}/shard_00001.pt", f"{SPLIT}/shard_00001.meta.json", "manifest.json"):
         file = shards / path
         content = file.read_bytes()
@@ -292,9 +284,7 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_what_is_there_and_right_is_not_copied_again(
-    published: Path, target: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_there_and_right_is_not_copied_again(published, target, monkeypatch):
     before = staged_for(published, target, 0)
     copied = copies(monkeypatch)
     assert staged_for(published, target, 0) == before
@@ -306,9 +296,7 @@ def test_what_is_there_and_right_is_not_copied_again(
     assert set(both.entries) > set(before.entries)
 
 
-def test_a_copy_that_was_changed_is_copied_again(
-    published: Path, target: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_that_was_changed_is_copied_again(published, target, monkeypatch):
     staged_for(published, target, 0)
     whole = snapshot(target / "shards")
     flip(target / "shards" / SPLIT / "shard_00000.pt", 800)
@@ -318,9 +306,7 @@ def test_a_copy_that_was_changed_is_copied_again(
     assert snapshot(target / "shards") == whole
 
 
-def test_a_file_that_staging_did_not_put_there_is_never_replaced_nor_removed(
-    published: Path, target: Path
-) -> None:
+def test_a_file_that_staging_did_not_put_there_is_never_replaced_nor_removed(published, target):
     file = target / "shards" / SPLIT / "shard_00000.pt"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"mine")
@@ -339,7 +325,7 @@ def test_a_file_that_staging_did_not_put_there_is_never_replaced_nor_removed(
     assert list(snapshot(target)) == [f"shards/{SPLIT}/shard_00000.pt"]
 
 
-def test_a_link_in_the_way_is_refused(published: Path, target: Path, tmp_path: Path) -> None:
+def test_a_link_in_the_way_is_refused(published, target, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     target.mkdir(parents=True)
     (target / "shards").symlink_to(tmp_path / "elsewhere")
@@ -349,8 +335,8 @@ def test_a_link_in_the_way_is_refused(published: Path, target: Path, tmp_path: P
 
 
 def test_a_disk_with_too_little_room_is_refused_before_anything_is_copied(
-    published: Path, target: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    published, target, monkeypatch
+):
     needed = sum(
         path.stat().st_size
         for path in published.rglob("*")
@@ -365,9 +351,7 @@ def test_a_disk_with_too_little_room_is_refused_before_anything_is_copied(
     staged_for(published, target, 0, world_size=1)
 
 
-def test_a_disk_that_fills_up_keeps_what_was_copied(
-    published: Path, target: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fills_up_keeps_what_was_copied(published, target, monkeypatch):
     write = HashedFile.write
 
     def full(self: Any, data: Any) -> int:
@@ -421,9 +405,7 @@ def killed(work: Callable[[], object], step: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("torn", [b'{"path": "sha', b"{"])
-def test_a_line_that_a_kill_cut_off_is_left_out(
-    published: Path, target: Path, tmp_path: Path, torn: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_that_a_kill_cut_off_is_left_out(published, target, tmp_path, torn, monkeypatch):
     killed(lambda: staged_for(published, target, 0, world_size=1), "in a write", monkeypatch)
     shutil.copytree(target, tmp_path / "other")
     for folder in (target, tmp_path / "other"):
@@ -440,9 +422,7 @@ KILLS = ["in a write", "before the rename", "after the rename"]
 
 
 @pytest.mark.parametrize("step", KILLS)
-def test_a_killed_staging_continues(
-    published: Path, target: Path, tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_staging_continues(published, target, tmp_path, step, monkeypatch):
     killed(lambda: staged_for(published, target, 0, world_size=1), step, monkeypatch)
     assert not (target / STAGED).exists()
     copied = copies(monkeypatch)
@@ -457,15 +437,13 @@ def test_a_killed_staging_continues(
 
 
 @pytest.mark.parametrize("step", KILLS)
-def test_what_a_killed_staging_left_is_removed(
-    published: Path, target: Path, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_staging_left_is_removed(published, target, step, monkeypatch):
     killed(lambda: staged_for(published, target, 0, world_size=1), step, monkeypatch)
     assert unstage(target) == []
     assert not target.exists()
 
 
-def test_unstaging_removes_only_what_is_listed_and_unchanged(published: Path, target: Path) -> None:
+def test_unstaging_removes_only_what_is_listed_and_unchanged(published, target):
     staged_for(published, target, 0, 1)
     (target / "shards" / "notes.txt").write_text("mine")
     changed = target / "shards" / SPLIT / "shard_00000.meta.json"
@@ -482,9 +460,7 @@ def test_unstaging_removes_only_what_is_listed_and_unchanged(published: Path, ta
 
 
 @pytest.mark.parametrize("path", ["../outside", "/etc/hostname", "shards/../../outside"])
-def test_a_list_that_leads_out_of_the_folder_is_refused(
-    published: Path, target: Path, path: str
-) -> None:
+def test_a_list_that_leads_out_of_the_folder_is_refused(published, target, path):
     staged_for(published, target, 0)
     (target.parent / "outside").write_text("mine")
     value = json.loads((target / STAGED).read_text())
@@ -496,9 +472,7 @@ def test_a_list_that_leads_out_of_the_folder_is_refused(
     assert (target / "shards/manifest.json").exists()
 
 
-def test_a_folder_that_became_a_link_is_not_followed(
-    published: Path, target: Path, tmp_path: Path
-) -> None:
+def test_a_folder_that_became_a_link_is_not_followed(published, target, tmp_path):
     staged_for(published, target, 0)
     (target / "shards").rename(tmp_path / "moved")
     (target / "shards").symlink_to(tmp_path / "moved")
@@ -506,7 +480,7 @@ def test_a_folder_that_became_a_link_is_not_followed(
     assert (tmp_path / "moved" / SPLIT / "shard_00000.pt").exists()
 
 
-def test_another_job_is_not_mixed_in(shards: Path, target: Path) -> None:
+def test_another_job_is_not_mixed_in(shards, target):
     staged_for(shards, target, 0)
     for options, name in (
         ({"job": "other", "world_size": 2}, "job"),
@@ -523,14 +497,12 @@ def test_another_job_is_not_mixed_in(shards: Path, target: Path) -> None:
 
 
 @pytest.mark.parametrize("ranks", [[], [2], [-1]])
-def test_ranks_outside_of_the_job_are_refused(
-    published: Path, target: Path, ranks: list[int]
-) -> None:
+def test_ranks_outside_of_the_job_are_refused(published, target, ranks):
     with pytest.raises(GristmillError, match="of 2: name some"):
         stage(published, target, ranks=ranks, world_size=2, job="j")
 
 
-def test_drift_is_not_staged_nor_read_by_a_verified_reader(shards: Path, target: Path) -> None:
+def test_drift_is_not_staged_nor_read_by_a_verified_reader(shards, target):
     report = shards.parents[1] / "reports" / "2026-11-22.json"
     report.parent.mkdir()
     value = {"date": "2026-11-22", "gate": {"passed": False, "breaches": ["gsm8k: tokens"]}}
@@ -546,7 +518,7 @@ def test_drift_is_not_staged_nor_read_by_a_verified_reader(shards: Path, target:
 @pytest.mark.parametrize(
     "content", [b"[", b"[]", b"{}", b'{"version": 2}', b'{"version": 1, "entries": 3}', b"null"]
 )
-def test_a_damaged_list_is_refused(published: Path, target: Path, content: bytes) -> None:
+def test_a_damaged_list_is_refused(published, target, content):
     target.mkdir(parents=True)
     (target / STAGED).write_bytes(content)
     for work in (lambda: unstage(target), lambda: staged_for(published, target, 0)):
@@ -558,9 +530,7 @@ def test_a_damaged_list_is_refused(published: Path, target: Path, content: bytes
         unstage(target)
 
 
-def test_the_error_for_shards_that_were_not_staged_names_what_was(
-    published: Path, target: Path
-) -> None:
+def test_the_error_for_shards_that_were_not_staged_names_what_was(published, target):
     staged_for(published, target, 1)
     with pytest.raises(BadInput, match="staged for rank 1 of 2; opened as rank 0 of 1: give the"):
         ShardReader(target / "shards")

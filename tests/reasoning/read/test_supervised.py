@@ -41,9 +41,7 @@ def assert_true(made: Supervised, reader: ShardReader, batch: dict[str, Any]) ->
 @pytest.mark.parametrize("world_size", [1, 3])
 @pytest.mark.parametrize("prefix", ["reasoning", "datasets"])
 @pytest.mark.parametrize("seed", [None, 1])
-def test_every_token_has_its_step_and_its_example(
-    tmp_path: Path, world_size: int, prefix: str, seed: int | None
-) -> None:
+def test_every_token_has_its_step_and_its_example(tmp_path, world_size, prefix, seed):
     made = write_supervised(tmp_path, world_size=world_size, prefix=prefix)
     seen = 0
     for rank in range(2):
@@ -59,7 +57,7 @@ def test_every_token_has_its_step_and_its_example(
     assert -1 in np.concatenate(list(made.example.values()))
 
 
-def test_steps_of_unsure_alignments_can_be_left_out(tmp_path: Path) -> None:
+def test_steps_of_unsure_alignments_can_be_left_out(tmp_path):
     made = write_supervised(tmp_path)
     reader = ShardReader(made.root, steps=made.steps, least_confidence=0.6)
     for batch in reader.batches(3):
@@ -70,7 +68,7 @@ def test_steps_of_unsure_alignments_can_be_left_out(tmp_path: Path) -> None:
             assert batch["example"][k].tolist() == made.example[key].tolist()
 
 
-def test_shards_without_the_ids_of_their_examples_are_supervised_too(tmp_path: Path) -> None:
+def test_shards_without_the_ids_of_their_examples_are_supervised_too(tmp_path):
     made = write_supervised(tmp_path)
     manifest = made.root / names.MANIFEST
     manifest.write_text(manifest.read_text().replace('"first_example"', '"first"'))
@@ -86,7 +84,7 @@ def change_line(path: Path, number: int, old: str, new: str) -> None:
     path.write_text("".join(lines))
 
 
-def test_an_alignment_of_other_examples_is_refused(tmp_path: Path) -> None:
+def test_an_alignment_of_other_examples_is_refused(tmp_path):
     made = write_supervised(tmp_path)
     aligned = made.steps / names.alignment(made.corpus, made.split)
     index = made.root / names.split_index(made.corpus, made.split)
@@ -112,9 +110,7 @@ def test_an_alignment_of_other_examples_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("example_id", ["x", "", "a_1x", "a_-1", "a_²", "a_" + "9" * 5000])
-def test_an_example_id_without_a_number_is_refused_with_its_line(
-    tmp_path: Path, example_id: str
-) -> None:
+def test_an_example_id_without_a_number_is_refused_with_its_line(tmp_path, example_id):
     made = write_supervised(tmp_path)
     index = made.root / names.split_index(made.corpus, made.split)
     rows = [
@@ -129,9 +125,7 @@ def test_an_example_id_without_a_number_is_refused_with_its_line(
 
 
 @pytest.mark.parametrize("number", [10**6, -1, 2**63, "x", None])
-def test_a_selected_example_outside_of_its_shard_is_refused_with_its_line(
-    tmp_path: Path, number: object
-) -> None:
+def test_a_selected_example_outside_of_its_shard_is_refused_with_its_line(tmp_path, number):
     made = write_supervised(tmp_path)
     index = made.root / names.split_index(made.corpus, made.split)
     hard = next(n for n, extras in enumerate(made.extras) if extras.get("difficulty") == "hard")
@@ -144,7 +138,7 @@ def test_a_selected_example_outside_of_its_shard_is_refused_with_its_line(
         list(ShardReader(made.root, select={"difficulty": "hard"}, verify="none").batches(4))
 
 
-def test_a_manifest_with_ids_without_a_number_has_the_whole_index_read(tmp_path: Path) -> None:
+def test_a_manifest_with_ids_without_a_number_has_the_whole_index_read(tmp_path):
     made = write_supervised(tmp_path)
     manifest = made.root / "manifest.json"
     entries = json.loads(manifest.read_text())
@@ -155,9 +149,7 @@ def test_a_manifest_with_ids_without_a_number_has_the_whole_index_read(tmp_path:
 
 
 @pytest.mark.parametrize("ranges", ["[[0, 999]]", "[[-1, 1]]", "[[2, 1]]", "[[0, 2], [1, 2]]"])
-def test_steps_outside_of_their_example_or_out_of_order_are_refused(
-    tmp_path: Path, ranges: str
-) -> None:
+def test_steps_outside_of_their_example_or_out_of_order_are_refused(tmp_path, ranges):
     made = write_supervised(tmp_path, examples=3, seed=4)
     aligned = made.steps / names.alignment(made.corpus, made.split)
     lines = aligned.read_text().splitlines(keepends=True)
@@ -168,16 +160,14 @@ def test_steps_outside_of_their_example_or_out_of_order_are_refused(
         list(ShardReader(made.root, steps=made.steps).batches(4))
 
 
-def test_a_split_without_an_alignment_is_refused(tmp_path: Path) -> None:
+def test_a_split_without_an_alignment_is_refused(tmp_path):
     made = write_supervised(tmp_path)
     (made.steps / names.alignment(made.corpus, made.split)).unlink()
     with pytest.raises(BadInput, match=r"train\.align\.jsonl: is missing"):
         ShardReader(made.root, steps=made.steps)
 
 
-def test_selected_examples_are_masked_and_sequences_without_one_are_left_out(
-    tmp_path: Path,
-) -> None:
+def test_selected_examples_are_masked_and_sequences_without_one_are_left_out(tmp_path):
     made = write_supervised(tmp_path, examples=80)
     hard = [n for n, extras in enumerate(made.extras) if extras.get("difficulty") == "hard"]
     masks = {key: np.isin(example, hard) for key, example in made.example.items()}
@@ -213,7 +203,7 @@ def reference(
 
 
 @pytest.mark.parametrize("how", ["mean", "sum"])
-def test_values_are_summed_by_step(tmp_path: Path, how: Any) -> None:
+def test_values_are_summed_by_step(tmp_path, how):
     made = write_supervised(tmp_path)
     batch = next(ShardReader(made.root, steps=made.steps).batches(50))
     values = np.random.default_rng(1).normal(size=batch["step_id"].shape).astype(np.float32)
@@ -228,7 +218,7 @@ def test_values_are_summed_by_step(tmp_path: Path, how: Any) -> None:
     assert np.allclose(wide.value[:, 1], 2 * found.value)
 
 
-def test_equal_steps_of_adjacent_examples_and_sequences_are_apart() -> None:
+def test_equal_steps_of_adjacent_examples_and_sequences_are_apart():
     batch = {
         "step_id": np.array([[1, 1, 1, 0], [1, 2, 2, 1]]),
         "example": np.array([[5, 5, 6, -1], [6, 6, 6, 7]]),
@@ -241,12 +231,12 @@ def test_equal_steps_of_adjacent_examples_and_sequences_are_apart() -> None:
     assert found.value.tolist() == [1, 2, 4, 11, 7]
 
 
-def test_a_batch_without_steps_has_no_values() -> None:
+def test_a_batch_without_steps_has_no_values():
     batch = {"step_id": np.zeros((2, 4)), "example": np.zeros((2, 4))}
     assert [len(column) for column in by_step(np.ones((2, 4)), batch)] == [0] * 5
 
 
-def test_tensors_with_a_gradient_are_summed() -> None:
+def test_tensors_with_a_gradient_are_summed():
     torch = pytest.importorskip("torch")
     batch = {"step_id": torch.tensor([[1, 1, 0]]), "example": torch.tensor([[0, 0, 0]])}
     values = torch.tensor([[1.0, 2.0, 4.0]], dtype=torch.bfloat16, requires_grad=True)
@@ -254,7 +244,7 @@ def test_tensors_with_a_gradient_are_summed() -> None:
     assert by_step(torch.full((1, 3), 1e30), batch, "sum").value[0] == pytest.approx(2e30)
 
 
-def test_values_of_another_shape_are_refused() -> None:
+def test_values_of_another_shape_are_refused():
     batch = {"step_id": np.ones((2, 4)), "example": np.ones((2, 4))}
     with pytest.raises(ValueError, match="values are"):
         by_step(np.ones((2, 3)), batch)
@@ -262,7 +252,7 @@ def test_values_of_another_shape_are_refused() -> None:
         by_step(np.ones((2, 4)), batch, "max")  # type: ignore[arg-type]
 
 
-def test_ranges_are_written_beside_any_choice_of_sequences() -> None:
+def test_ranges_are_written_beside_any_choice_of_sequences():
     columns = np.array([[0, 0, 2, 5], [0, 2, 4, 6], [2, 0, SEQ_LEN, 7], [5, 3, 4, 8]], np.int64)
     ranges = Ranges(*columns.T)
     out = np.full((4, SEQ_LEN), 99, np.int32)
@@ -278,8 +268,8 @@ def test_ranges_are_written_beside_any_choice_of_sequences() -> None:
 
 @pytest.mark.parametrize("world_size", [1, 2])
 def test_steps_of_built_shards_are_the_texts_of_the_alignment(
-    tmp_path: Path, vocabulary_root: Path, world_size: int
-) -> None:
+    tmp_path, vocabulary_root, world_size
+):
     vocabulary = find(GPT2, vocabulary_root)
     changes = {"seq_len": 32, "tokens_per_shard": 256, "world_size": world_size}
     root = aligned_root(tmp_path / "data", vocabulary, worked(12), **changes)
@@ -300,7 +290,7 @@ def test_steps_of_built_shards_are_the_texts_of_the_alignment(
         assert len(text.decode()) <= len(expected) + 1
 
 
-def test_a_selection_counts_the_sequences_of_all_ranks(tmp_path: Path) -> None:
+def test_a_selection_counts_the_sequences_of_all_ranks(tmp_path):
     for corpus in ("cot_collection", "openr1_math_220k"):
         made = write_supervised(tmp_path, corpus, examples=12, rows=32)
     select = {"difficulty": "hard"}
@@ -325,7 +315,7 @@ def _write(folder: Path, date: str, *breaches: str) -> None:
     path.write_bytes(reports.to_bytes(REPORT | {"date": date, "gate": gate}))
 
 
-def test_the_newest_report_counts_and_without_one_the_gate_is_open(tmp_path: Path) -> None:
+def test_the_newest_report_counts_and_without_one_the_gate_is_open(tmp_path):
     check_gate(tmp_path)
     check_gate(tmp_path / "none")
     _write(tmp_path, "2026-11-21", "a")
@@ -338,7 +328,7 @@ def test_the_newest_report_counts_and_without_one_the_gate_is_open(tmp_path: Pat
         check_gate(tmp_path)
 
 
-def test_a_link_to_the_shards_has_the_gate_of_their_data_root(tmp_path: Path) -> None:
+def test_a_link_to_the_shards_has_the_gate_of_their_data_root(tmp_path):
     shards = tmp_path / "data" / names.TOKENIZED
     shards.mkdir(parents=True)
     link = tmp_path / "link"
@@ -352,7 +342,7 @@ def test_a_link_to_the_shards_has_the_gate_of_their_data_root(tmp_path: Path) ->
             refuse_drift(root)
 
 
-def test_a_closed_gate_names_report_breaches_and_what_to_do(tmp_path: Path) -> None:
+def test_a_closed_gate_names_report_breaches_and_what_to_do(tmp_path):
     _write(tmp_path, "2026-11-22", *(f"breach {number}" for number in range(7)))
     with pytest.raises(GateClosed) as caught:
         check_gate(tmp_path)

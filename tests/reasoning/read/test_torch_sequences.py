@@ -45,9 +45,7 @@ def loaded(data: Any, workers: int = 0, **options: Any) -> Iterator[dict[str, An
 
 
 @pytest.mark.parametrize(("workers", "world_size"), [(0, 1), (0, 2), (1, 1), (3, 2)])
-def test_any_number_of_workers_gives_the_batches_of_one_process(
-    root: Path, workers: int, world_size: int
-) -> None:
+def test_any_number_of_workers_gives_the_batches_of_one_process(root, workers, world_size):
     seen = []
     for rank in range(world_size):
         reader = ShardReader(root, rank=rank, world_size=world_size, seed=5)
@@ -61,7 +59,7 @@ def test_any_number_of_workers_gives_the_batches_of_one_process(
 
 
 @pytest.mark.slow
-def test_spawned_workers_give_every_sequence_once(tmp_path: Path) -> None:
+def test_spawned_workers_give_every_sequence_once(tmp_path):
     made = write_supervised(tmp_path)
     reader = ShardReader(made.root, steps=made.steps, dtype="int64")
     batches = list(loaded(reader.as_torch(2), 2, multiprocessing_context="spawn"))
@@ -79,7 +77,7 @@ def test_spawned_workers_give_every_sequence_once(tmp_path: Path) -> None:
     assert batches[0]["input_ids"].dtype == torch.int64
 
 
-def test_single_sequences_are_collated_by_the_loader(root: Path) -> None:
+def test_single_sequences_are_collated_by_the_loader(root):
     data = ShardReader(root).as_torch()
     options = {"batch_size": 4, "num_workers": 2, "multiprocessing_context": "fork"}
     batches = list(torch_data.DataLoader(data, **options))
@@ -87,14 +85,14 @@ def test_single_sequences_are_collated_by_the_loader(root: Path) -> None:
     assert sorted(number for batch in batches for number in firsts(batch)) == list(range(ALL))
 
 
-def test_the_last_batch_may_be_left_out(root: Path) -> None:
+def test_the_last_batch_may_be_left_out(root):
     data = ShardReader(root).as_torch(4, drop_last=True)
     assert [len(batch["row"]) for batch in loaded(data)] == [4] * 6
     assert [len(batch["row"]) for batch in loaded(data, 2)] == [4] * 6
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_state_continues_after_the_batch_that_was_used(root: Path, workers: int) -> None:
+def test_a_state_continues_after_the_batch_that_was_used(root, workers):
     reader = ShardReader(root, seed=2)
     data = reader.as_torch(4)
     data.start_epoch(3)
@@ -116,7 +114,7 @@ def test_a_state_continues_after_the_batch_that_was_used(root: Path, workers: in
     assert sum(len(batch["row"]) for batch in loaded(rest, workers)) == ALL
 
 
-def test_workers_that_stay_go_to_the_next_epoch(root: Path) -> None:
+def test_workers_that_stay_go_to_the_next_epoch(root):
     data = ShardReader(root, seed=2).as_torch(4)
     loader = torch_data.DataLoader(
         *(data,),
@@ -139,6 +137,6 @@ def test_workers_that_stay_go_to_the_next_epoch(root: Path) -> None:
         data.state(batches[-1])
 
 
-def test_a_batch_has_at_least_one_sequence(root: Path) -> None:
+def test_a_batch_has_at_least_one_sequence(root):
     with pytest.raises(ValueError, match="batch_size 0"):
         ShardReader(root).as_torch(0)

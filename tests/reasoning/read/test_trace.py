@@ -61,7 +61,7 @@ def normalized(root: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def test_an_index_in_another_order_gives_the_same_traces(root: Path, tmp_path: Path) -> None:
+def test_an_index_in_another_order_gives_the_same_traces(root, tmp_path):
     tokenized = root / names.TOKENIZED
     first = metas(tokenized, "gsm8k", "train")[0].path
 
@@ -83,7 +83,7 @@ def test_an_index_in_another_order_gives_the_same_traces(root: Path, tmp_path: P
         path.write_bytes(kept)
 
 
-def test_few_lines_of_an_index_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_lines_of_an_index_are_read(tmp_path, monkeypatch):
     build_dataset(tmp_path)
     dataset = tmp_path / names.TOKENS / "mine"
 
@@ -98,7 +98,7 @@ def test_few_lines_of_an_index_are_read(tmp_path: Path, monkeypatch: pytest.Monk
     assert trace_example(dataset, PARTITION, names.example_id("gsm8k", "train", 9)).record == 9
 
 
-def test_a_line_of_an_index_that_is_none_is_named(root: Path) -> None:
+def test_a_line_of_an_index_that_is_none_is_named(root):
     path = root / names.TOKENIZED / names.split_index("gsm8k", "train")
     kept = path.read_bytes()
     try:
@@ -109,7 +109,7 @@ def test_a_line_of_an_index_that_is_none_is_named(root: Path) -> None:
         path.write_bytes(kept)
 
 
-def test_every_token_of_every_sequence_is_traced(root: Path) -> None:
+def test_every_token_of_every_sequence_is_traced(root):
     tokenized = root / names.TOKENIZED
     encoding = tiktoken_encoding(GPT2, root / "tokenizer" / GPT2.relative)
     texts = [text_of(record) for record in normalized(root)]
@@ -137,7 +137,7 @@ def test_every_token_of_every_sequence_is_traced(root: Path) -> None:
     }
 
 
-def test_an_example_leads_to_its_raw_row(root: Path) -> None:
+def test_an_example_leads_to_its_raw_row(root):
     place, record, raw = list(
         example_origins(root / names.TOKENIZED, PARTITION, "gsm8k_train_000020", 2)
     )[1:]
@@ -153,7 +153,7 @@ def test_an_example_leads_to_its_raw_row(root: Path) -> None:
 
 
 @pytest.mark.parametrize("record", [0, 3, 9, 21, 30])
-def test_the_characters_of_a_token_hold_its_bytes(root: Path, record: int) -> None:
+def test_the_characters_of_a_token_hold_its_bytes(root, record):
     text = text_of(normalized(root)[record])
     example = f"gsm8k_train_{record:06d}"
     count = trace_example(root / names.TOKENIZED, PARTITION, example).num_tokens
@@ -171,7 +171,7 @@ def test_the_characters_of_a_token_hold_its_bytes(root: Path, record: int) -> No
     assert covered.all()
 
 
-def test_the_end_of_an_example_has_no_characters(root: Path) -> None:
+def test_the_end_of_an_example_has_no_characters(root):
     tokenized = root / names.TOKENIZED
     count = trace_example(tokenized, PARTITION, "gsm8k_train_000000").num_tokens
     steps = list(example_origins(tokenized, PARTITION, "gsm8k_train_000000", count))
@@ -179,7 +179,7 @@ def test_the_end_of_an_example_has_no_characters(root: Path) -> None:
     assert str(steps[1].facts()["characters"]).startswith("none")
 
 
-def test_a_token_and_its_example_have_the_same_steps(root: Path) -> None:
+def test_a_token_and_its_example_have_the_same_steps(root):
     tokenized = root / names.TOKENIZED
     found = trace(tokenized, PARTITION, 1, 2, 3)
     number = int(found.shard[-8:-3])
@@ -188,7 +188,7 @@ def test_a_token_and_its_example_have_the_same_steps(root: Path) -> None:
     assert [step.facts() for step in by_token] == [step.facts() for step in by_example]
 
 
-def test_a_record_leads_to_its_raw_row_and_its_bytes(root: Path) -> None:
+def test_a_record_leads_to_its_raw_row_and_its_bytes(root):
     for record in range(31):
         first, raw = (
             step.facts() for step in record_origins(root / names.NORMALIZED, PARTITION, record)
@@ -202,7 +202,7 @@ def test_a_record_leads_to_its_raw_row_and_its_bytes(root: Path) -> None:
         list(record_origins(root / names.NORMALIZED, PARTITION, 31))
 
 
-def test_places_of_lines_are_those_of_the_file_as_it_is(root: Path, tmp_path: Path) -> None:
+def test_places_of_lines_are_those_of_the_file_as_it_is(root, tmp_path):
     """They are kept while a file does not change, so that a sequence costs one pass."""
     path = tmp_path / names.normalized("gsm8k", "train")
     path.parent.mkdir(parents=True)
@@ -215,7 +215,7 @@ def test_places_of_lines_are_those_of_the_file_as_it_is(root: Path, tmp_path: Pa
         record_at(tmp_path, PARTITION, -1)
 
 
-def test_a_changed_raw_file_is_named(root: Path) -> None:
+def test_a_changed_raw_file_is_named(root):
     path = root / "drops/reasoning/gsm8k" / expected_record(0)[0]
     octets = path.read_bytes()
     stat = path.stat()
@@ -238,16 +238,12 @@ def test_a_changed_raw_file_is_named(root: Path) -> None:
         (0, 0, -1, "no token -1 of sequence 0"),
     ],
 )
-def test_a_token_that_is_not_there_is_refused(
-    root: Path, shard: int, row: int, token: int, rule: str
-) -> None:
+def test_a_token_that_is_not_there_is_refused(root, shard, row, token, rule):
     with pytest.raises(BadInput, match=rule):
         trace(root / names.TOKENIZED, PARTITION, shard, row, token)
 
 
-def test_an_example_and_its_token_that_are_not_there_are_refused(
-    root: Path, tmp_path: Path
-) -> None:
+def test_an_example_and_its_token_that_are_not_there_are_refused(root, tmp_path):
     tokenized, first = root / names.TOKENIZED, "gsm8k_train_000000"
     count = trace_example(tokenized, PARTITION, first).num_tokens
     for folder, example, token, rule in (
@@ -279,9 +275,7 @@ def documents(folder: Path, root: Path) -> list[list[int]]:
 
 @pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize("piece", [50, 1 << 22])
-def test_documents_are_those_of_the_index_over_all_shards(
-    ranks: int, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_are_those_of_the_index_over_all_shards(ranks, piece, tmp_path, monkeypatch):
     monkeypatch.setattr(exported, "_PIECE", piece)
     folder = dataset(tmp_path, ranks)
     assert len(list(folder.glob("*/*/*.bin"))) > ranks
@@ -294,7 +288,7 @@ def test_documents_are_those_of_the_index_over_all_shards(
         assert found == rows
 
 
-def test_shards_that_end_within_a_document_are_refused(tmp_path: Path) -> None:
+def test_shards_that_end_within_a_document_are_refused(tmp_path):
     folder = dataset(tmp_path, 1)
     path = max(folder.glob("*/*/*.meta.json"))
     text = path.read_text()

@@ -6,7 +6,6 @@ Control pairs: what an expression does step by step, and what each variant chang
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -33,9 +32,7 @@ from gristmill.reasoning.render.annotations import (
         ("<<a <<1+1=2.50>>", (2, 9), (10, 14), 2.5),
     ],
 )
-def test_the_last_equals_sign_parts_expression_and_result(
-    text: str, expression: tuple[int, int], result: tuple[int, int], value: float
-) -> None:
+def test_the_last_equals_sign_parts_expression_and_result(text, expression, result, value):
     (found,) = annotations_of(text)
     assert (found.expression, found.result) == (expression, result)
     assert found.inner == (expression[1], result[0])
@@ -44,11 +41,11 @@ def test_the_last_equals_sign_parts_expression_and_result(
 
 
 @pytest.mark.parametrize("result", [".5", "6,000", "1/3", "$6", "2>1", "", "2%"])
-def test_other_results_are_no_annotation(result: str) -> None:
+def test_other_results_are_no_annotation(result):
     assert not list(annotations_of(f"<<1+1={result}>> and <<1+1>>"))
 
 
-def test_numbers_and_signs_of_the_expression_are_operands_and_operators() -> None:
+def test_numbers_and_signs_of_the_expression_are_operands_and_operators():
     text = "<<(1,000+.5)*2.25/3=750.375>>"
     (found,) = annotations_of(text)
     assert [text[slice(*each)] for each in found.operands] == ["1,000", ".5", "2.25", "3"]
@@ -56,7 +53,7 @@ def test_numbers_and_signs_of_the_expression_are_operands_and_operators() -> Non
 
 
 @pytest.mark.parametrize(("between", "has_outer"), [("", 1), (" " * 11, 1), (" " * 12, 0)])
-def test_the_outer_sign_is_among_the_twelve_characters_before(between: str, has_outer: int) -> None:
+def test_the_outer_sign_is_among_the_twelve_characters_before(between, has_outer):
     (found,) = annotations_of(f"a = b ={between}<<1+1=2>>")
     assert found.outer == ((6, 7) if has_outer else None)
 
@@ -65,7 +62,7 @@ def test_the_outer_sign_is_among_the_twelve_characters_before(between: str, has_
     ("value", "magnitude"),
     [("-9.9", "[0,10)"), ("10", "[10,100)"), ("-999.9", "[100,1000)"), ("1000", "[1000+)")],
 )
-def test_magnitudes_are_of_the_size(value: str, magnitude: str) -> None:
+def test_magnitudes_are_of_the_size(value, magnitude):
     text = f"<<1={value}>>"
     (found,) = annotations_of(text)
     assert facts(text, found)["magnitude"] == magnitude
@@ -75,7 +72,7 @@ def test_magnitudes_are_of_the_size(value: str, magnitude: str) -> None:
     ("line", "rule"),
     [("{", "is not JSON"), ("[]", "no row of spans"), ('{"trace_id": "a"}', "no row of spans")],
 )
-def test_a_line_of_another_form_is_named(line: str, rule: str, tmp_path: Path) -> None:
+def test_a_line_of_another_form_is_named(line, rule, tmp_path):
     path = tmp_path / "train.spans.jsonl"
     path.write_text(line + "\n")
     with pytest.raises(BadInput, match=rule) as raised:
@@ -83,7 +80,7 @@ def test_a_line_of_another_form_is_named(line: str, rule: str, tmp_path: Path) -
     assert "1" in str(raised.value)
 
 
-def test_a_missing_file_says_what_to_build(tmp_path: Path) -> None:
+def test_a_missing_file_says_what_to_build(tmp_path):
     with pytest.raises(BadInput, match="build reasoning/spans"):
         list(rows_of(tmp_path / "train.spans.jsonl"))
 
@@ -117,15 +114,13 @@ OPERATED = ("operator", "lhs_value", "rhs_value", "subresult_value", "operation_
         ("(" * 201 + "1", [], "syntax_error:too many nested parentheses"),
     ],
 )
-def test_operations_are_those_of_pythons_grammar(
-    expression: str, steps: list[tuple[Any, ...]], error: str | None
-) -> None:
+def test_operations_are_those_of_pythons_grammar(expression, steps, error):
     found, why = operations(expression)
     assert [tuple(each[key] for key in OPERATED) for each in found] == steps
     assert why == error
 
 
-def test_an_operator_of_many_terms_is_read() -> None:
+def test_an_operator_of_many_terms_is_read():
     found, error = operations("1+" * 199 + "1")
     assert (len(found), error, found[-1]["subresult_value"]) == (199, None, 200)
 
@@ -136,7 +131,7 @@ def row(expression: str, value: float, **values: object) -> dict[str, Any]:
     return {**given, "result_token_id": 7, "example_idx": 3, **values}
 
 
-def test_a_trace_has_the_operations_of_each_row_and_its_result() -> None:
+def test_a_trace_has_the_operations_of_each_row_and_its_result():
     steps = steps_of([row("2+3*4", 14), row("5", 5), row("x", -1), row("1-1", 0)])
     assert [
         (each["step_idx"], each["step_type"], each["operator"], each["subresult_value"])
@@ -177,7 +172,7 @@ FINAL = "FINAL_ANSWER value=0.75"
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_each_variant_changes_what_its_name_says(seed: int) -> None:
+def test_each_variant_changes_what_its_name_says(seed):
     made = controls(ROWS, seed)
     assert list(made) == list(VARIANTS)
     for name, each in made.items():
@@ -208,7 +203,7 @@ def test_each_variant_changes_what_its_name_says(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_values_are_off_by_the_sizes_of_the_variant(seed: int) -> None:
+def test_values_are_off_by_the_sizes_of_the_variant(seed):
     made = controls([row("48/2", 24)], seed)
     small = {1.0, 2.0, -1.0, -2.0}
     for name, left, sizes in [
@@ -223,7 +218,7 @@ def test_values_are_off_by_the_sizes_of_the_variant(seed: int) -> None:
         assert step["rhs_value"] == 2
 
 
-def test_values_below_one_are_also_off_by_a_half() -> None:
+def test_values_below_one_are_also_off_by_a_half():
     off = {
         controls([row("0.5*0.5", 0.25)], seed)["wrong_intermediate"]["text_step_states"][0][
             "subresult_value"
@@ -234,7 +229,7 @@ def test_values_below_one_are_also_off_by_a_half() -> None:
     assert off == {0.5, 1.0, 2.0, -0.5, -1.0, -2.0}
 
 
-def test_a_correction_follows_the_step_that_is_wrong() -> None:
+def test_a_correction_follows_the_step_that_is_wrong():
     control = controls(ROWS)["silent_error_correction"]
     (event,) = control["correction_events"]
     at = event["step_idx"]
@@ -245,7 +240,7 @@ def test_a_correction_follows_the_step_that_is_wrong() -> None:
     assert len(control["cot_lines"]) == 6
 
 
-def test_without_an_operation_nothing_is_wrong() -> None:
+def test_without_an_operation_nothing_is_wrong():
     made = controls([row("5", 5)])
     text = "STEP 0: EMIT_RESULT value=5 sign=pos mag=[0,10)"
     assert all(each["cot_text_steps"] == [text] for each in made.values())
@@ -259,12 +254,12 @@ def test_without_an_operation_nothing_is_wrong() -> None:
     assert made["silent_error_correction"]["correction_events"] == []
 
 
-def test_an_operation_that_is_not_read_is_named_unknown() -> None:
+def test_an_operation_that_is_not_read_is_named_unknown():
     control = controls([row("x", 3)])["faithful"]
     assert control["cot_text_steps"][0] == "STEP 0: OPERATE lhs=nan op=unknown rhs=nan subresult=3"
 
 
-def test_sentences_before_the_steps_are_drawn() -> None:
+def test_sentences_before_the_steps_are_drawn():
     found: dict[str, set[str]] = {}
     for seed in range(60):
         for name, each in controls(ROWS, seed).items():

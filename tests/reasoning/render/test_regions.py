@@ -34,7 +34,7 @@ def _marked(text: str) -> tuple[list[str], list[int]]:
     return _texts(text, found.ranges), found.numbers
 
 
-def test_steps_go_from_marker_to_marker() -> None:
+def test_steps_go_from_marker_to_marker():
     text = "Let us see.\nStep 1: add\nmore\n\n step 2) take \nSTEP 3. done \n"
     assert _marked(text) == (["Step 1: add\nmore", "step 2) take", "STEP 3. done"], [1, 2, 3])
 
@@ -43,7 +43,7 @@ def test_steps_go_from_marker_to_marker() -> None:
     "marker",
     ["Step 1:", "Step 1.", "Step 1)", "Step 1 -", "**Step 1:**", "## Step 1:", "*step 1*:"],
 )
-def test_markers_in_their_forms(marker: str) -> None:
+def test_markers_in_their_forms(marker):
     assert _marked(f"{marker} go") == ([f"{marker} go"], [1])
 
 
@@ -51,17 +51,17 @@ def test_markers_in_their_forms(marker: str) -> None:
     "text",
     ["Step one: go", "Step 1 go", "a Step 1: go", "Steps 1: go", "Step 12345: go", "Step1: go"],
 )
-def test_what_is_no_marker(text: str) -> None:
+def test_what_is_no_marker(text):
     assert _marked(text) == ([], [])
 
 
-def test_numbers_alone_need_two_lines() -> None:
+def test_numbers_alone_need_two_lines():
     assert _marked("1. add\n2) take") == (["1. add", "2) take"], [1, 2])
     assert _marked("1. add") == ([], [])
     assert _marked("1.5 add\n2.5 take") == ([], [])
 
 
-def test_numbers_within_steps_are_no_markers() -> None:
+def test_numbers_within_steps_are_no_markers():
     assert _marked("Step 1: a\n1. b\n2. c") == (["Step 1: a\n1. b\n2. c"], [1])
 
 
@@ -69,27 +69,27 @@ def test_numbers_within_steps_are_no_markers() -> None:
     ("numbers", "expected"),
     [([1, 2, 3], True), ([1], True), ([2, 3], False), ([1, 3], False), ([1, 1], False)],
 )
-def test_consecutive_numbers_begin_at_one(numbers: list[int], expected: bool) -> None:
+def test_consecutive_numbers_begin_at_one(numbers, expected):
     assert regions.Marked([], numbers).consecutive is expected
 
 
-def test_lines_without_text_are_left_out() -> None:
+def test_lines_without_text_are_left_out():
     text = "  a \n\n \t\nb\n"
     assert _texts(text, regions.lines(text, 0, len(text))) == ["a", "b"]
 
 
-def test_paragraphs_are_between_lines_without_text() -> None:
+def test_paragraphs_are_between_lines_without_text():
     text = " a\nb \n \n\t\nc\n\n"
     assert _texts(text, regions.paragraphs(text, 0, len(text))) == ["a\nb", "c"]
 
 
-def test_sentences_end_before_white_space() -> None:
+def test_sentences_end_before_white_space():
     text = 'It is 3.5 m. "Yes!" Is it? (No.)\nEnd'
     expected = ["It is 3.5 m.", '"Yes!"', "Is it?", "(No.)", "End"]
     assert _texts(text, regions.sentences(text, 0, len(text))) == expected
 
 
-def test_nothing_outside_of_the_region_is_used() -> None:
+def test_nothing_outside_of_the_region_is_used():
     text = "a. b\n\nc. d\n\ne. f"
     assert regions.sentences(text, 6, 10) == [(6, 8), (9, 10)]
     assert regions.paragraphs(text, 6, 10) == [(6, 10)]
@@ -100,7 +100,7 @@ _CUTS = (regions.lines, regions.paragraphs, regions.sentences)
 
 
 @given(st.text(alphabet="a.\n !\t\u2003é1)", max_size=40), st.data())
-def test_ranges_are_ascending_trimmed_and_lose_nothing(text: str, data: st.DataObject) -> None:
+def test_ranges_are_ascending_trimmed_and_lose_nothing(text, data):
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     for cut in _CUTS:
@@ -115,7 +115,7 @@ def test_ranges_are_ascending_trimmed_and_lose_nothing(text: str, data: st.DataO
 @pytest.mark.parametrize(
     "text", [" " * 50_000, "\n " * 30_000, "#" * 50_000, ".'" * 30_000, "1. " * 20_000]
 )
-def test_no_text_takes_more_than_linear_time(text: str) -> None:
+def test_no_text_takes_more_than_linear_time(text):
     began = time.thread_time()
     regions.marked(text, 0, len(text))
     for cut in _CUTS:
@@ -150,20 +150,20 @@ def _slow(text: str, start: int, end: int, pieces: list[bytes]) -> tuple[int, in
     return owned[0], owned[-1] + 1
 
 
-def test_the_lengths_are_the_bytes_of_every_token(vocabulary: Path, vocabulary_root: Path) -> None:
+def test_the_lengths_are_the_bytes_of_every_token(vocabulary, vocabulary_root):
     gpt2 = tiktoken_encoding(GPT2, find(GPT2, vocabulary_root))
     table = _lengths(vocabulary)
     expected = [len(gpt2.decode_single_token_bytes(token)) for token in range(50_256)]
     assert table.tolist() == [*expected, 0]
 
 
-def test_byte_offsets_of_characters() -> None:
+def test_byte_offsets_of_characters():
     assert byte_offsets("abc") is None
     offsets = byte_offsets("aé€😀z")
     assert offsets is not None and offsets.tolist() == [0, 1, 3, 6, 10, 11]
 
 
-def test_byte_offsets_change_where_utf8_needs_a_byte_more() -> None:
+def test_byte_offsets_change_where_utf8_needs_a_byte_more():
     for last in (0x7F, 0x7FF, 0xFFFF):
         text = chr(last) + chr(last + 1) + "\U0010ffff"
         offsets = byte_offsets(text)
@@ -171,7 +171,7 @@ def test_byte_offsets_change_where_utf8_needs_a_byte_more() -> None:
         assert offsets is not None and offsets.tolist() == expected
 
 
-def test_a_character_that_is_split_over_tokens_has_all_of_them(vocabulary: Path) -> None:
+def test_a_character_that_is_split_over_tokens_has_all_of_them(vocabulary):
     text = "Don\u2019t"
     ids, counts = _encoded([text], vocabulary)
     assert counts == [4] and _lengths(vocabulary)[ids].tolist() == [3, 2, 1, 1]
@@ -182,12 +182,12 @@ def test_a_character_that_is_split_over_tokens_has_all_of_them(vocabulary: Path)
     assert made.characters(0, 2, 4) == (3, 5)
 
 
-def test_a_space_in_a_token_belongs_to_the_word(vocabulary: Path) -> None:
+def test_a_space_in_a_token_belongs_to_the_word(vocabulary):
     made = _projection(["one two three"], vocabulary)
     assert made.tokens(np.array([0]), np.array([4]), np.array([7])).tolist() == [[1, 2]]
 
 
-def test_each_text_has_its_own_tokens(vocabulary: Path) -> None:
+def test_each_text_has_its_own_tokens(vocabulary):
     texts = ["one two", "", "drei é vier", "five six"]
     made = _projection(texts, vocabulary)
     alone = [
@@ -209,9 +209,7 @@ _TEXT = st.text(
 
 @settings(deadline=None)
 @given(st.lists(_TEXT, min_size=1, max_size=4), st.data())
-def test_ranges_are_those_of_a_slow_projection(
-    vocabulary: Path, vocabulary_root: Path, texts: list[str], data: st.DataObject
-) -> None:
+def test_ranges_are_those_of_a_slow_projection(vocabulary, vocabulary_root, texts, data):
     ids, counts = _encoded(texts, vocabulary)
     made = Projection(texts, ids, counts, _lengths(vocabulary))
     place = data.draw(st.integers(0, len(texts) - 1))
@@ -229,21 +227,21 @@ def test_ranges_are_those_of_a_slow_projection(
     assert set(range(*found)) <= set(range(*again))
 
 
-def test_tokens_of_another_text_are_refused(vocabulary: Path) -> None:
+def test_tokens_of_another_text_are_refused(vocabulary):
     ids, counts = _encoded(["one two"], vocabulary)
     for texts, of in ((["one tw"], counts), (["one", " two"], [2, 0]), (["one two"], [1])):
         with pytest.raises(GristmillError, match="not as many bytes"):
             Projection(texts, ids, of, _lengths(vocabulary))
 
 
-def test_tokens_behind_the_last_text_are_refused(vocabulary: Path) -> None:
+def test_tokens_behind_the_last_text_are_refused(vocabulary):
     ids, counts = _encoded(["one two"], vocabulary)
     eos = np.array([50_256], np.int32)  # it has no bytes
     with pytest.raises(GristmillError, match="not as many bytes"):
         Projection(["one two"], np.concatenate((ids, eos)), counts, _lengths(vocabulary))
 
 
-def test_token_by_token_decoding_drifts_on_gsm8k_and_this_does_not(vocabulary: Path) -> None:
+def test_token_by_token_decoding_drifts_on_gsm8k_and_this_does_not(vocabulary):
     records = real_records("gsm8k", "test")
     texts = [rendered(record) for record in records]
     ids, counts = _encoded([each.text for each in texts], vocabulary)

@@ -37,7 +37,7 @@ def _found(record: dict[str, Any], corpus: str) -> tuple[list[tuple[str, str]], 
     return named, found.confidence, found.rule
 
 
-def test_listed_steps_are_explicit_though_one_occurs_twice() -> None:
+def test_listed_steps_are_explicit_though_one_occurs_twice():
     listed = ["go", "go on", "go"]
     record = _record("go\ngo on\ngo", cot_steps=listed)
     named, confidence, rule = _found(record, "reveal")
@@ -47,42 +47,42 @@ def test_listed_steps_are_explicit_though_one_occurs_twice() -> None:
     assert ranges == [(6, 8), (9, 14), (15, 17), (27, 29)]
 
 
-def test_a_list_that_is_not_in_the_text_is_not_used() -> None:
+def test_a_list_that_is_not_in_the_text_is_not_used():
     named, _, rule = _found(_record("go. stay.", cot_steps=["go", "leave"]), "reveal")
     assert rule == "heuristic:sentences"
     assert [text for _, text in named] == ["go.", "stay.", "42"]
 
 
-def test_a_list_in_another_order_is_not_used() -> None:
+def test_a_list_in_another_order_is_not_used():
     assert _found(_record("b\na", cot_steps=["a", "b"]), "reveal")[2] == "heuristic:lines"
 
 
-def test_steps_are_not_looked_for_in_the_question_or_the_answer() -> None:
+def test_steps_are_not_looked_for_in_the_question_or_the_answer():
     record = {"question": "go", "answer": "go", "cot": "a\nb", "cot_steps": ["go"]}
     assert _found(record, "reveal")[2] == "heuristic:lines"
 
 
-def test_the_label_of_wiqa_is_a_choice() -> None:
+def test_the_label_of_wiqa_is_a_choice():
     named, confidence, _ = _found(_record("a\nb", "no_effect", cot_steps=["a", "b"]), "wiqa")
     assert named == [("Step 1", "a"), ("Step 2", "b"), ("Choice", "no_effect")]
     assert confidence == 1.0
 
 
-def test_lines_of_a_program_are_labelled_by_kind() -> None:
+def test_lines_of_a_program_are_labelled_by_kind():
     program = "Conflict: 1 and 4\neffect: cup: wet\nPrecondition: cup: dry"
     named, confidence, rule = _found(_record(program, "A", cot_steps=program.split("\n")), "trip")
     assert [label for label, _ in named] == ["Conflict", "Effect", "Precondition", "Answer"]
     assert (confidence, rule) == (1.0, "explicit:program")
 
 
-def test_a_program_of_other_lines_is_a_list_or_prose() -> None:
+def test_a_program_of_other_lines_is_a_list_or_prose():
     assert _found(_record("Conflict: 1\nopen(door)", "A"), "trip")[2] == "heuristic:lines"
     listed = _record("Conflict: 1\nopen(door)", "A", cot_steps=["Conflict: 1", "open(door)"])
     assert _found(listed, "trip")[2] == "explicit:cot_steps"
     assert _found(_record("Conflict: 1\nEffect: 2"), "reveal")[2] == "heuristic:lines"
 
 
-def test_markers_are_sure_where_their_numbers_follow_each_other() -> None:
+def test_markers_are_sure_where_their_numbers_follow_each_other():
     named, confidence, rule = _found(_record("Well.\nStep 1: a\nStep 2: b"), "openr1_math_220k")
     assert named == [("Step 1", "Step 1: a"), ("Step 2", "Step 2: b"), ("Answer", "42")]
     assert (confidence, rule) == (1.0, "regex:markers")
@@ -101,15 +101,13 @@ def test_markers_are_sure_where_their_numbers_follow_each_other() -> None:
         ("one line", ["one line"], 0.5, "heuristic:block"),
     ],
 )
-def test_prose_is_cut_at_its_widest_gaps(
-    cot: str, expected: list[str], confidence: float, rule: str
-) -> None:
+def test_prose_is_cut_at_its_widest_gaps(cot, expected, confidence, rule):
     named, *rest = _found(_record(cot), "cot_collection")
     assert [text for _, text in named] == [*expected, "42"]
     assert rest == [confidence, rule]
 
 
-def test_the_answer_of_gsm8k_is_cut_into_lines() -> None:
+def test_the_answer_of_gsm8k_is_cut_into_lines():
     answer = "A 1+1=<<1+1=2>>2.\n\n B <<2*3=6>>6. \n#### 6"
     named, confidence, rule = _found(_record(None, answer), "gsm8k")
     assert named == [
@@ -121,11 +119,11 @@ def test_the_answer_of_gsm8k_is_cut_into_lines() -> None:
 
 
 @pytest.mark.parametrize("answer", ["A <<1+1=3>>3.\n#### 3", "A.\n#### 3", "A <<1+1=2>>, <<1=2>>"])
-def test_lines_whose_arithmetic_does_not_hold_are_less_sure(answer: str) -> None:
+def test_lines_whose_arithmetic_does_not_hold_are_less_sure(answer):
     assert _found(_record(None, answer), "gsm8k")[1] == 0.85
 
 
-def test_an_answer_of_gsm8k_without_its_last_line_has_steps_alone() -> None:
+def test_an_answer_of_gsm8k_without_its_last_line_has_steps_alone():
     assert _found(_record(None, "a\nb"), "gsm8k")[0] == [("Step 1", "a"), ("Step 2", "b")]
 
 
@@ -138,23 +136,23 @@ def test_an_answer_of_gsm8k_without_its_last_line_has_steps_alone() -> None:
         (_record(" \n ", "a"), "wiqa"),
     ],
 )
-def test_an_example_without_reasoning_has_no_steps(record: dict[str, Any], corpus: str) -> None:
+def test_an_example_without_reasoning_has_no_steps(record, corpus):
     assert steps_of(record, rendered(record), corpus) == Steps([], [], 0.0, "no-steps")
 
 
-def test_two_examples_without_steps_share_no_list() -> None:
+def test_two_examples_without_steps_share_no_list():
     first = steps_of(_record(None), rendered(_record(None)), "wiqa")
     first.ranges.append((0, 1))
     assert steps_of(_record(None), rendered(_record(None)), "wiqa").ranges == []
 
 
-def test_the_known_labels() -> None:
+def test_the_known_labels():
     known = ("Step 1", "Step 0", "Step 120", "Answer", "Choice", "Conflict", "Effect")
     assert all(map(is_label, known))
     assert not any(map(is_label, ("", "Step", "Step 01", "Step x", "answer", "Answer\n", "Step ١")))
 
 
-def test_steps_of_gsm8k_whose_text_is_also_in_the_question_have_their_own_places() -> None:
+def test_steps_of_gsm8k_whose_text_is_also_in_the_question_have_their_own_places():
     elsewhere = 0
     for record in real_records("gsm8k", "test"):
         text = rendered(record)
@@ -165,7 +163,7 @@ def test_steps_of_gsm8k_whose_text_is_also_in_the_question_have_their_own_places
     assert elsewhere == 2
 
 
-def test_the_rules_of_gsm8k() -> None:
+def test_the_rules_of_gsm8k():
     found = [
         steps_of(record, rendered(record), "gsm8k")
         for split in ("train", "test")
@@ -216,7 +214,7 @@ def _cut(cot: str) -> tuple[list[str], str]:
 
 
 @given(st.lists(st.sampled_from(_PIECES), min_size=1, max_size=12).map("".join))
-def test_only_marked_steps_and_paragraphs_run_over_a_line_end(cot: str) -> None:
+def test_only_marked_steps_and_paragraphs_run_over_a_line_end(cot):
     assume(cot.strip())
     named, _, rule = _found(_record(cot, ""), "cot_collection")
     steps_expected, rule_expected = _cut(cot.strip())
@@ -225,7 +223,7 @@ def test_only_marked_steps_and_paragraphs_run_over_a_line_end(cot: str) -> None:
         assert [text for _, text in named] == steps_expected
 
 
-def test_the_rules_of_flan_cot() -> None:
+def test_the_rules_of_flan_cot():
     rules, over_lines = Counter[str](), Counter[str]()
     for record in real_records("cot_collection", "train"):
         named, _, rule = _found(record, "cot_collection")
@@ -247,9 +245,7 @@ _LISTED = st.lists(st.sampled_from(["a", "a b", "1. a", " ", "a\nb"]), max_size=
 @given(
     st.one_of(st.none(), _COT), _COT, _LISTED, st.sampled_from(["gsm8k", "wiqa", "trip", "reveal"])
 )
-def test_steps_of_any_record_are_ascending_and_within_their_block(
-    cot: str | None, answer: str, listed: list[str], corpus: str
-) -> None:
+def test_steps_of_any_record_are_ascending_and_within_their_block(cot, answer, listed, corpus):
     record = {"question": "Step 1: q", "answer": answer, "cot": cot, "cot_steps": listed}
     text = rendered(record)
     found = steps_of(record, text, corpus)
@@ -296,7 +292,7 @@ def test_steps_of_any_record_are_ascending_and_within_their_block(
         ("9 sq. ft.", 9),
     ],
 )
-def test_an_expression_has_the_value_of_arithmetic(expression: str, expected: float) -> None:
+def test_an_expression_has_the_value_of_arithmetic(expression, expected):
     assert value(expression) == pytest.approx(expected)
 
 
@@ -308,7 +304,7 @@ def test_an_expression_has_the_value_of_arithmetic(expression: str, expected: fl
         *("(" * 40 + "1" + ")" * 40, "1^" * 40 + "1", "9" * 401, "9" * 399),
     ],
 )
-def test_anything_else_has_no_value(expression: str) -> None:
+def test_anything_else_has_no_value(expression):
     with pytest.raises(NoValue):
         value(expression)
 
@@ -333,16 +329,16 @@ def test_anything_else_has_no_value(expression: str) -> None:
         ("1" * 500 + "=1", False),
     ],
 )
-def test_an_annotation_holds_where_all_sides_are_equal(annotation: str, expected: bool) -> None:
+def test_an_annotation_holds_where_all_sides_are_equal(annotation, expected):
     assert holds(annotation) is expected
 
 
-def test_annotations_are_found_on_one_line() -> None:
+def test_annotations_are_found_on_one_line():
     assert written_in("a <<1+1=2>>2 and <<3=3>>3, << and\n>> <<a<b>>") == ["1+1=2", "3=3"]
     assert written_in("none") == []
 
 
-def test_every_annotation_of_gsm8k_is_evaluated() -> None:
+def test_every_annotation_of_gsm8k_is_evaluated():
     written = [
         each
         for split in ("train", "test")
@@ -354,12 +350,12 @@ def test_every_annotation_of_gsm8k_is_evaluated() -> None:
 
 
 @given(st.text(alphabet="0123456789.,+-*/()%=x $a^", max_size=60))
-def test_any_text_holds_or_does_not(text: str) -> None:
+def test_any_text_holds_or_does_not(text):
     assert holds(text) in (True, False)
 
 
 @given(st.lists(st.integers(0, 999), min_size=1, max_size=6), st.data())
-def test_values_are_those_of_python(numbers: list[int], data: st.DataObject) -> None:
+def test_values_are_those_of_python(numbers, data):
     text = str(numbers[0])
     for number in numbers[1:]:
         text += data.draw(st.sampled_from(["+", "-", "*"])) + str(number)

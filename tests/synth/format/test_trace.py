@@ -35,7 +35,7 @@ def digest_of(table: pa.Table, rows: int) -> str:
         [datetime(2026, 1, 1), None, None, None, None],
     ],
 )
-def test_the_digest_does_not_depend_on_batches_but_on_nulls(column: list[Any]) -> None:
+def test_the_digest_does_not_depend_on_batches_but_on_nulls(column):
     table = pa.table({"x": column})
     digests = {digest_of(table, rows) for rows in (1, 2, 5)}
     assert len(digests) == 1
@@ -43,7 +43,7 @@ def test_the_digest_does_not_depend_on_batches_but_on_nulls(column: list[Any]) -
     assert digest_of(changed, 5) not in digests
 
 
-def test_the_digest_has_the_form_of_the_format_page() -> None:
+def test_the_digest_has_the_form_of_the_format_page():
     table = pa.table(
         {
             "s": ["ab", None, ""],
@@ -64,7 +64,7 @@ def test_the_digest_has_the_form_of_the_format_page() -> None:
     assert [digest_of(table, rows) for rows in (1, 3)] == [expected, expected]
 
 
-def test_null_differs_from_the_empty_string_and_from_0() -> None:
+def test_null_differs_from_the_empty_string_and_from_0():
     for value, kind in (("", pa.string()), (0, pa.int64()), ([], pa.list_(pa.int32()))):
         null, other = (pa.table({"x": pa.array([v], kind)}) for v in (None, value))
         assert digest_of(null, 1) != digest_of(other, 1)
@@ -98,9 +98,7 @@ def write(file: Path, edges: list[int]) -> str:
 @pytest.mark.parametrize(
     ("total", "groups"), [(9, [9]), (10, [10]), (11, [10, 1]), (25, [10, 10, 5])]
 )
-def test_row_groups_do_not_depend_on_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, total: int, groups: list[int]
-) -> None:
+def test_row_groups_do_not_depend_on_batches(tmp_path, monkeypatch, total, groups):
     monkeypatch.setattr(trace, "_ROW_GROUP", 10)
     digests = set()
     for name, edges in (
@@ -117,7 +115,7 @@ def test_row_groups_do_not_depend_on_batches(
     assert len(digests) == 1
 
 
-def test_a_parquet_file_with_other_columns_is_refused(tmp_path: Path) -> None:
+def test_a_parquet_file_with_other_columns_is_refused(tmp_path):
     file = tmp_path / "trace_00.parquet"
     pq.write_table(pa.table({"split": ["train"]}), file)
     with pytest.raises(BadInput, match="does not have the columns of a trace"):
@@ -143,7 +141,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("document", [0, 9, 10, 24])
-def test_a_document_leads_to_its_row_in_every_row_group(folder: Path, document: int) -> None:
+def test_a_document_leads_to_its_row_in_every_row_group(folder, document):
     traced = trace.trace(folder, "03", "train", document)
     assert traced == Trace(
         input="synth_harmony_shard_00.parquet",
@@ -157,20 +155,18 @@ def test_a_document_leads_to_its_row_in_every_row_group(folder: Path, document: 
 
 
 @pytest.mark.parametrize(("split", "document"), [("train", 25), ("train", -1), ("valid", 0)])
-def test_a_document_that_does_not_exist_is_refused(folder: Path, split: str, document: int) -> None:
+def test_a_document_that_does_not_exist_is_refused(folder, split, document):
     with pytest.raises(BadInput, match=f"no document {document} in {split} of shard 03"):
         trace.trace(folder, "03", split, document)
 
 
-def test_a_shard_without_trace_file_is_refused(folder: Path) -> None:
+def test_a_shard_without_trace_file_is_refused(folder):
     with pytest.raises(BadInput, match=r"trace_00\.parquet: shard 00 has no trace file"):
         trace.trace(folder, "00", "train", 0)
 
 
 @pytest.mark.parametrize("every", [2, 7, 1000])
-def test_few_row_groups_are_read_for_a_document_of_a_large_shard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
-) -> None:
+def test_few_row_groups_are_read_for_a_document_of_a_large_shard(tmp_path, monkeypatch, every):
     """Every seventh row is valid, and there are row groups without a valid one."""
     monkeypatch.setattr("gristmill.synth.format.trace._ROW_GROUP", 5)
     splits = ["valid" if row % every == every - 1 else "train" for row in range(2500)]
@@ -198,7 +194,7 @@ def test_few_row_groups_are_read_for_a_document_of_a_large_shard(
             trace.trace(tmp_path, "03", split, splits.count(split))
 
 
-def test_a_trace_without_rows_is_readable_and_has_no_document(tmp_path: Path) -> None:
+def test_a_trace_without_rows_is_readable_and_has_no_document(tmp_path):
     write_splits(tmp_path / path("03"), [])
     with trace.opened(tmp_path / path("03")) as parquet:
         assert parquet.metadata.num_rows == 0

@@ -36,7 +36,6 @@ from gristmill.synth.read.origins import (
     traced,
 )
 from tests.paths import REAL_DATA
-from tests.sample_root import SampleRoot
 
 
 def _raw_row(root: Path, steps: list[Trace]) -> tuple[dict[str, Any], dict[str, object]]:
@@ -55,9 +54,7 @@ def _texts(messages: str) -> list[str]:
     ]
 
 
-def test_every_row_and_document_of_the_samples_leads_to_its_raw_row(
-    sample_root: SampleRoot,
-) -> None:
+def test_every_row_and_document_of_the_samples_leads_to_its_raw_row(sample_root):
     harmony = sample_root.data / "synth_harmony"
     for shard in ("00", "03"):
         rows = pq.read_table(harmony / f"synth_harmony_shard_{shard}.parquet").to_pylist()
@@ -133,7 +130,7 @@ KEPT = (
 
 
 @pytest.mark.parametrize("number", range(len(KEPT)))
-def test_rows_without_a_text_are_counted_and_bytes_hold_the_texts(root: Path, number: int) -> None:
+def test_rows_without_a_text_are_counted_and_bytes_hold_the_texts(root, number):
     name, index = KEPT[number]
     raw, facts = _raw_row(root, list(row_origins(root / "synth_harmony", "00", number)))
     assert raw["synth_id"] == f"{name} {index}"
@@ -145,9 +142,7 @@ def test_rows_without_a_text_are_counted_and_bytes_hold_the_texts(root: Path, nu
         assert raw[column].encode() in data[begin:end]
 
 
-def test_a_raw_file_with_another_time_is_hashed_once_for_all_traces(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_raw_file_with_another_time_is_hashed_once_for_all_traces(root, monkeypatch):
     """A copied data root has other times, and every trace compares each raw file several times."""
     hashed: list[Path] = []
     real = trace_inputs.sha256_file
@@ -170,7 +165,7 @@ def test_a_raw_file_with_another_time_is_hashed_once_for_all_traces(
     assert "has other bytes" in str(step.facts()["not_traced"])
 
 
-def test_a_row_among_equal_ids_leads_to_its_own_raw_row(tmp_path: Path) -> None:
+def test_a_row_among_equal_ids_leads_to_its_own_raw_row(tmp_path):
     """Ids that a row group repeats are counted."""
     root = _published(tmp_path, {"a": {2}}, ids=lambda name, n: "same")
     for number, raw in ((0, 0), (1, 1), (2, 3), (8, 9)):
@@ -178,14 +173,14 @@ def test_a_row_among_equal_ids_leads_to_its_own_raw_row(tmp_path: Path) -> None:
         assert facts["raw_row"] == raw + 1
 
 
-def test_rows_and_shards_that_do_not_exist_are_refused(root: Path) -> None:
+def test_rows_and_shards_that_do_not_exist_are_refused(root):
     with pytest.raises(BadInput, match="has 23 rows, no row 23"):
         list(row_origins(root / "synth_harmony", "00", 23))
     with pytest.raises(BadInput, match="there is no shard 07"):
         list(row_origins(root / "synth_harmony", "07", 0))
 
 
-def test_a_person_who_names_no_shard_asks_for_the_first_one(root: Path) -> None:
+def test_a_person_who_names_no_shard_asks_for_the_first_one(root):
     folder = root / "synth_harmony"
     wanted = [step.facts() for step in row_origins(folder, "00", 5)]
     for shard in ("00", None):
@@ -196,7 +191,7 @@ def test_a_person_who_names_no_shard_asks_for_the_first_one(root: Path) -> None:
 
 
 @pytest.mark.skipif(not (REAL_DATA / "synth").is_dir(), reason="no real data")
-def test_an_imported_row_leads_to_the_same_row_of_the_drop(tmp_path: Path) -> None:
+def test_an_imported_row_leads_to_the_same_row_of_the_drop(tmp_path):
     drop = tmp_path / "drops/synth_harmony/real"
     drop.mkdir(parents=True)
     name = "synth_harmony_shard_01.parquet"
@@ -281,7 +276,7 @@ def _rows_of_raw_row(name: str, count: int, missing: dict[int, str | None]) -> l
     return [(f"{name} {n}", missing.get(n, "why")) for n in range(count)]
 
 
-def test_rows_are_found_among_rows_without_a_text(tmp_path: Path) -> None:
+def test_rows_are_found_among_rows_without_a_text(tmp_path):
     files = [
         _rows_of_raw_row("a", 10, {0: None, 3: "", 4: None, 5: "", 6: None, 7: ""}),
         _rows_of_raw_row("b", 9, {}),
@@ -291,7 +286,7 @@ def test_rows_are_found_among_rows_without_a_text(tmp_path: Path) -> None:
     _check_all(files, tmp_path)
 
 
-def test_equal_ids_lead_to_no_wrong_row(tmp_path: Path) -> None:
+def test_equal_ids_lead_to_no_wrong_row(tmp_path):
     """In other row groups the neighbours tell them apart; in one row group nothing does."""
     files = [_rows_of_raw_row("a", 12, {1: "", 6: None})]
     files[0][2] = ("twin", "why")
@@ -302,7 +297,7 @@ def test_equal_ids_lead_to_no_wrong_row(tmp_path: Path) -> None:
     _check_all(files, tmp_path, unknown)
 
 
-def test_rows_without_an_id_are_counted(tmp_path: Path) -> None:
+def test_rows_without_an_id_are_counted(tmp_path):
     files = [_rows_of_raw_row("a", 8, {0: ""})]
     files[0][5] = (None, "why")
     _check_all(files, tmp_path, unknown=[4])
@@ -312,7 +307,7 @@ def test_rows_without_an_id_are_counted(tmp_path: Path) -> None:
     assert by_counting([tmp_path / "bare.parquet"], _wanted(files, 3)) == (0, 4)
 
 
-def test_a_long_run_of_rows_without_a_text_beside_the_row_is_counted(tmp_path: Path) -> None:
+def test_a_long_run_of_rows_without_a_text_beside_the_row_is_counted(tmp_path):
     rows = _rows_of_raw_row("a", 150, dict.fromkeys(range(10, 100), ""))
     path = _write(tmp_path / "a.parquet", rows, row_group_size=1000)
     for row, expected in ((3, 3), (9, None), (10, None), (30, 120)):
@@ -321,9 +316,7 @@ def test_a_long_run_of_rows_without_a_text_beside_the_row_is_counted(tmp_path: P
         assert by_counting([path], _wanted([rows], row)) == _kept([rows])[row]
 
 
-def test_only_the_row_group_of_the_row_is_read(
-    tmp_path: Path, read_groups: list[tuple[str, int, tuple[str, ...]]]
-) -> None:
+def test_only_the_row_group_of_the_row_is_read(tmp_path, read_groups):
     """Nulls are in footers, so the row groups before it are not read, however many there are."""
     files = [_rows_of_raw_row(name, 400, dict.fromkeys(range(0, 400, 8))) for name in "abc"]
     paths = [_write(tmp_path / f"{n}.parquet", rows) for n, rows in enumerate(files)]
@@ -340,9 +333,7 @@ def test_only_the_row_group_of_the_row_is_read(
     assert (by_ids(paths, _wanted(full, 57)), read_groups) == ((1, 17), [])
 
 
-def test_a_footer_that_counts_too_few_nulls_leads_to_no_wrong_id(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_footer_that_counts_too_few_nulls_leads_to_no_wrong_id(tmp_path, monkeypatch):
     """The row is at or after the place that the footers give, so it is found."""
     monkeypatch.setattr(origins, "_fewest_without", lambda *_: 0)
     files = [_rows_of_raw_row(name, 40, dict.fromkeys(range(0, 40, 8))) for name in "ab"]
@@ -352,16 +343,14 @@ def test_a_footer_that_counts_too_few_nulls_leads_to_no_wrong_id(
 
 
 @pytest.mark.parametrize(("value", "full"), [("x", True), (None, False), ("", False)])
-def test_a_footer_says_whether_all_texts_are_there(
-    tmp_path: Path, value: str | None, full: bool
-) -> None:
+def test_a_footer_says_whether_all_texts_are_there(tmp_path, value, full):
     path = _write(tmp_path / "a.parquet", [("1", "r"), ("2", value)])
     with pq.ParquetFile(path) as shard:
         assert has_all_texts(shard, 0) is full
         assert one_row(path, shard, 0, 1, ["synth_id"]) == {"synth_id": "2"}
 
 
-def test_an_equal_id_before_the_earliest_place_of_the_row_is_no_other_row(tmp_path: Path) -> None:
+def test_an_equal_id_before_the_earliest_place_of_the_row_is_no_other_row(tmp_path):
     rows = _rows_of_raw_row("a", 4, {3: ""})
     rows[0], rows[2] = ("twin", "why"), ("twin", "why")
     path = _write(tmp_path / "a.parquet", rows)
