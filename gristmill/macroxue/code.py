@@ -8,7 +8,6 @@ PACK = Code(
     entries=("gristmill.macroxue.builders.pack.pack", "gristmill.macroxue.raw.drops.raw_files"),
     libraries=("numba", "numpy"),
     compatible_with=(
-        "c4c82cb3eda852368b7d4a1e69b650e0592f6e4b1b234c287c0653fba2ea4ac4",
         "e1b5cd74afb318479b8a2aa29cda13843b2420d235a345fe3d7531bc9dc28300",
         "c33a5dc9fe315fc8340efe463cfd2bf2c61c3066fca51307445ed9afa47a00da",
         "0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",

@@ -9,7 +9,7 @@ import pytest
 
 from assets.reasoning import FAMILY
 from assets.versions import latest
-from commands import materialize
+from commands import selection
 from commands.graph import Graph, register
 from gristmill import provenance
 from gristmill.browse.opening import open_table, tables_of
@@ -247,7 +247,7 @@ def test_nobody_asks_for_an_alignment_of_plain_text(lake, instance):
     assert graph.keys(normalized.key, ()) == [BOOKS, KEY]
     assert graph.keys(alignment.key, ()) == [KEY]
     assert graph.keys(alignment.key, [BOOKS]) == [BOOKS]
-    built = materialize._Build(instance, lake, sorted(targets), (), ())
+    built = selection._Build(instance, lake, sorted(targets), (), ())
     assert built.without_drop() == []
 
 
