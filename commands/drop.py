@@ -24,7 +24,7 @@ from gristmill.inbox import REFUSED, UNREAD
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
 from gristmill.inbox.listing import Account, list_inbox
-from gristmill.look.finding import OWN, look
+from gristmill.look.finding import OWN, TALKS, look, refused_rows
 from gristmill.look.games import game_notes
 from gristmill.look.reading import listed
 from gristmill.look.report import lines
@@ -165,6 +165,8 @@ def _say_builds(lake: Lake, inbox: Inbox, place: Path) -> None:
     links = lake.rules(inbox.folder)[0]
     if inbox.folder == CHESS:
         notes |= dict.fromkeys(game_notes(listed(place, links), links))
+    elif inbox.folder in (OWN, TALKS):
+        notes |= dict.fromkeys(refused_rows(place, links))
     for asset, wanted, asks in _builds_of(lake, inbox, place):
         builds = []
         for key in wanted:

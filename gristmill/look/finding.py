@@ -14,6 +14,7 @@ from typing import Any, Final
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.account import Head, value_at
 from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.chat.messages import chat_of
 from gristmill.corpora.raw.chat.recipe import Chat
 from gristmill.corpora.raw.corpus_file import absent
 from gristmill.corpora.raw.drops import (
@@ -49,7 +50,8 @@ from gristmill.look.splits import globs_of, says_split, says_train, splits_of
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
 OWN: Final = "reasoning"
-"""The inbox whose drops a recipe reads."""
+TALKS: Final = "chat"
+"""The inboxes whose drops a recipe reads."""
 _MOST_PARTS: Final = 8
 _SAME: Final = 0.5
 _MOST: Final = 0.8
@@ -95,16 +97,16 @@ def look(
     reading = listed(path, links)
     taken, refused = asked(reading, links)
     tasks = task_hint(reading, refused, links)
-    is_wanted = is_all or _is_table(reading) or all(taker.inbox == OWN for taker in taken)
+    is_wanted = is_all or _is_table(reading) or {each.inbox for each in taken} <= {OWN, TALKS}
     if is_wanted and not tasks:  # their pairs are no rows
         read_rows(reading, links, is_all=is_all)
     columns = joined(file.columns for file in reading.files)
     taken = [each for each in taken if fits(each, columns, reading, links)]
     parts = _parts(reading.files)
-    unread = _unread(taken, parts, links)
+    refusals = dict(_refused_rows(taken, parts, links))
     games = [*game_notes(reading, links)]
-    notes = [*unread, *_absent(taken, parts, links), *(n for n in games if not is_game(n))]
-    taken = [] if unread else taken
+    notes = [*refusals, *_absent(taken, parts, links), *(n for n in games if not is_game(n))]
+    taken = [] if any(refusals.values()) else taken
     said = [tasks] if tasks else [] if taken else list(hints(reading, columns, links))
     said += filter(is_game, games)
     found = Look(
@@ -239,16 +241,34 @@ def _is_table(reading: Reading) -> bool:
     return bool(endings & {"csv", "tsv", "parquet"})
 
 
-def _unread(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> list[str]:
-    """Notes on rows that the corpus of the folder does not read."""
-    notes = []
-    for corpus in (corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN):
-        for part in parts:
-            if not (made := tried(corpus, [part])).good:
-                (rule, _), *_ = (made.refused + made.left_out).most_common(1)
+def refused_rows(path: Path, links: LinkRule = REFUSE_LINKS) -> list[str]:
+    """Which rows of a drop its recipe refuses, of those that a look reads. Errors as `look`."""
+    reading = listed(path, links)
+    read_rows(reading, links)
+    taken, _ = asked(reading, links)
+    return [note for note, _ in _refused_rows(taken, _parts(reading.files), links)]
+
+
+def _refused_rows(
+    taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule
+) -> Iterator[tuple[str, bool]]:
+    """Yield a note on each part with rows that a recipe refuses, and whether it reads none."""
+    of_inbox = {OWN: corpus_of, TALKS: chat_of}
+    for taker in taken:
+        recipe: Any = of_inbox.get(taker.inbox, lambda *_: None)(taker.path, links)
+        corpus = getattr(recipe, "corpus", recipe)
+        for part in parts if recipe is not None else ():
+            if all(matches(name, corpus.leave) for name in part.files):
+                continue
+            if (made := tried(recipe, [part])).good and not made.refused:
+                continue
+            (rule, _), *_ = (made.refused or made.left_out).most_common(1) or [("", 0)]
+            if made.good:
+                count = f"{made.refused.total():,} of {made.rows:,} rows tried are refused"
+                yield f"{part.files[0]}: {count}: {rule}", False
+            elif made.rows:
                 none = f"the corpus {corpus.name} reads none of {made.rows:,} rows"
-                notes.append(f"{part.files[0]}: {none}: {rule}")
-    return notes
+                yield f"{part.files[0]}: {none}: {rule}", True
 
 
 def _absent(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> Iterator[str]:

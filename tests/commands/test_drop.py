@@ -1,6 +1,7 @@
 """`gristmill drop`: a drop appears whole, whatever happens to the copy."""
 
 import errno
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -38,6 +39,11 @@ def names(folder: Path) -> set[str]:
 
 def hidden(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
+
+
+TALK = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]
+CHAT = 'kind = "chat"\nmessages = "messages"'
+MISSPELT = [TALK[0], {**TALK[1], "role": "asistant"}]
 
 
 def test_a_folder_is_copied_with_its_sums_and_taken_at_the_second_look(data, games):
@@ -126,6 +132,32 @@ def test_own_sudokus_with_a_bad_row_are_said_at_the_drop(data, tmp_path):
     said = " ".join(printed(run(str(folder), "--family", "puzzles")).split())
     assert "puzzles/sudoku own: up to 41 rows" in said and "ready: " in said
     assert "1 of 41 rows looked at is not as a sudoku must be" in said
+
+
+@pytest.mark.parametrize(
+    ("family", "recipe", "good", "wrong", "reason"),
+    [
+        (
+            "chat",
+            'kind = "chat"\nmessages = "messages"',
+            {"messages": TALK},
+            {"messages": MISSPELT},
+            "role 'asistant'",
+        ),
+        ("reasoning", 'question = "q"\nanswer = "a"', {"q": "1", "a": "2"}, {"q": "1"}, "column a"),
+    ],
+)
+def test_rows_that_the_recipe_refuses_are_said_at_the_drop(
+    data, tmp_path, family, recipe, good, wrong, reason
+):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "corpus.toml").write_text(f'schema = 1\nname = "mine"\n{recipe}\n')
+    rows = [{**good, "note": n} for n in range(5)]
+    text = "".join(json.dumps(row) + "\n" for row in [*rows, {**wrong, "note": 5}])
+    (folder / "train.jsonl").write_text(text)
+    said = " ".join(printed(run(str(folder), "--family", family)).split())
+    assert "train.jsonl: 1 of 6 rows tried are refused" in said and reason in said
 
 
 def test_a_thousand_augmentations_are_named_with_their_size(data, tmp_path):
