@@ -48,15 +48,9 @@ class Call:
     dry_run: bool = False
     wait: bool = True
 
-    @property
-    def has_note(self) -> bool:
-        """Whether the answer depends on nothing but the assets and what a stamp stands for."""
-        others = (self.partitions, self.listed, self.words, self.rebuild, self.dry_run)
-        return not any(others)
-
     def stamp(self) -> str | None:
         """What the answer depends on, now; None where nobody can say all of it."""
-        if not self.has_note:
+        if any((self.partitions, self.listed, self.words, self.rebuild, self.dry_run)):
             return None
         home = instance.dagster_home()
         if (history := instance.history_that_opens(checkout.CHECKOUT, home)) is None:

@@ -105,7 +105,11 @@ def look(
     parts = _parts(reading.files)
     refusals = dict(_refused_rows(taken, parts, links))
     games = [*game_notes(reading, links)]
-    notes = [*refusals, *_absent(taken, parts, links), *(n for n in games if not is_game(n))]
+    notes = [
+        *refusals,
+        *_absent(taken, reading.files, links),
+        *(n for n in games if not is_game(n)),
+    ]
     taken = [] if any(refusals.values()) else taken
     said = [tasks] if tasks else [] if taken else list(hints(reading, columns, links))
     said += filter(is_game, games)
@@ -271,15 +275,21 @@ def _refused_rows(
                 yield f"{part.files[0]}: {none}: {rule}", True
 
 
-def _absent(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> Iterator[str]:
-    """Yield the column that the `corpus.toml` of the folder names and no row read here has."""
-    rows = [row for part in parts for row in part.sample]
-    for corpus in (corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN and rows):
+def _absent(taken: Sequence[Taker], files: Sequence[FileLook], links: LinkRule) -> Iterator[str]:
+    """Yield the columns that the `corpus.toml` of the folder names and no row of a split has."""
+    samples = {file.name: file.sample for file in files if file.sample}
+    for corpus in (corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN):
         forms = [] if corpus.is_built_in else Reader(corpus).forms
-        took = {next((each.form.name for each in forms if each.fits(row)), "") for row in rows}
-        rule = forms and absent(corpus, took, {name for row in rows for name in row})
-        if rule:
-            yield f"{CORPUS}: {rule}"
+        rules: dict[str, str] = {}
+        for split, names in assigned(samples, corpus).items() if forms else ():
+            if rows := [row for name in names for row in samples[name]]:
+                took = {
+                    next((each.form.name for each in forms if each.fits(row)), "") for row in rows
+                }
+                rules[split] = absent(corpus, took, {name for row in rows for name in row})
+        for rule in dict.fromkeys(filter(None, rules.values())):
+            own = [split for split in rules if rules[split] == rule]
+            yield f"{CORPUS}: {'' if len(own) == len(rules) else f'{own[0]}: '}{rule}"
 
 
 def write(found: Look, data_root: Path = Path("data")) -> Path:

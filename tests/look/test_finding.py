@@ -222,6 +222,11 @@ def test_a_column_that_the_corpus_file_names_and_no_row_has_is_said(tmp_path):
     (tmp_path / "mine/corpus.toml").write_text(text)
     rule = 'note: corpus.toml: cot: no row has a column "anwser": did you mean "answer"?'
     assert rule in said(tmp_path / "mine")
+    rows = [{**gsm(number), "lang": "en"} for number in range(9)]
+    jsonl(tmp_path / "mine/train.jsonl", rows), jsonl(tmp_path / "mine/test.jsonl", [gsm(10)])
+    keep = 'keep = [{ column = "lang", in = ["en"] }]\n'
+    (tmp_path / "mine/corpus.toml").write_text(text.replace("anwser", "answer") + keep)
+    assert 'note: corpus.toml: test: keep: no row has a column "lang"' in said(tmp_path / "mine")
 
 
 def test_one_file_is_looked_at(tmp_path):
