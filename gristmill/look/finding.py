@@ -257,9 +257,9 @@ def _refused_rows(
     taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule
 ) -> Iterator[tuple[str, bool]]:
     """Yield a note on each part with rows that a recipe refuses, and whether it reads none."""
-    of_inbox = {OWN: corpus_of, TALKS: chat_of}
+    of_inbox: dict[str, Any] = {OWN: corpus_of, TALKS: chat_of}
     for taker in taken:
-        recipe: Any = of_inbox.get(taker.inbox, lambda *_: None)(taker.path, links)
+        recipe = of_inbox.get(taker.inbox, lambda *_: None)(taker.path, links)
         corpus = getattr(recipe, "corpus", recipe)
         for part in parts if recipe is not None else ():
             if all(matches(name, corpus.leave) for name in part.files):
