@@ -47,7 +47,8 @@ _WORD_FIRST: Final = re.compile(rb'\s*\{\s*"([A-Za-z]+)"\s*:\s*[\[{]')
 _LOOKED: Final = 1 << 20
 """Bytes, a member more or less, in which the first object of such a file must begin."""
 _MOST_SPLITS: Final = 3
-_PIECE_BYTES: Final = 1 << 20
+_PIECES: Final = 256
+_PIECE_BYTES, _MOST_PIECE_BYTES = 1 << 20, 1 << 24
 _LEAST_BYTES: Final = 1 << 18
 
 
@@ -519,31 +520,32 @@ class Piece(NamedTuple):
     end: int
 
 
-def pieces(path: Path, links: LinkRule = REFUSE_LINKS, limits: Limits = LIMITS) -> list[Piece]:
-    """The parts of a file of JSON lines that can be read alone, in order.
+def has_pieces(path: Path, links: LinkRule = REFUSE_LINKS) -> bool:
+    """Whether a file is one of JSON lines whose `pieces` can be read alone.
 
-    There are none where the file is small, packed, or of another form: it is read as a whole.
-    Memory: one line. Raises BadInput for what is no regular file.
+    A small or a packed one is not, nor one of another form: it is read as a whole. Raises BadInput
+    for what is no regular file.
     """
     if kind(path.name) not in (("jsonl", ""), ("json", "")):
-        return []
-    found: list[Piece] = []
+        return False
     with open_file(path, root=path.parent, links=links) as file:
         size = file.seek(0, 2)
         file.seek(0)
-        if size < _LEAST_BYTES or not _are_lines(file.readline(_LOOKED), file.readline(_LOOKED)):
-            return []
-        begin = 0
-        while begin < size:
-            file.seek(min(begin + _PIECE_BYTES, size))
+        return size >= _LEAST_BYTES and _are_lines(file.readline(_LOOKED), file.readline(_LOOKED))
+
+
+def pieces(path: Path, links: LinkRule = REFUSE_LINKS, limits: Limits = LIMITS) -> Iterator[Piece]:
+    """Yield the pieces of a file that has some, in order. Memory: one line."""
+    with open_file(path, root=path.parent, links=links) as file:
+        size, end = file.seek(0, 2), 0
+        step = min(max(size // _PIECES, _PIECE_BYTES), _MOST_PIECE_BYTES)
+        while (begin := end) < size:
+            file.seek(min(begin + step, size))
             # The number of the last row is that of the lines, since no blank one is behind it.
-            while (line := file.readline(limits.line_bytes + 1)).isspace():
+            while file.readline(limits.line_bytes + 1).isspace():
                 pass
-            if len(line) > limits.line_bytes:
-                return []
-            found.append(Piece(begin, file.tell()))
-            begin = file.tell()
-    return found
+            end = file.tell()
+            yield Piece(begin, end)
 
 
 def _are_lines(*begun: bytes) -> bool:

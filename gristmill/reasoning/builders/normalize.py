@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import chain, groupby
+from itertools import groupby, tee
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple, Self, TextIO
@@ -26,7 +26,7 @@ from gristmill.corpora.raw import drops
 from gristmill.corpora.raw.corpus_file import absent
 from gristmill.corpora.raw.forgotten import Forgotten
 from gristmill.corpora.raw.reader import Reader, UnknownKeys, emptiness, with_columns
-from gristmill.corpora.raw.rows import Piece, pieces, rows
+from gristmill.corpora.raw.rows import Piece, has_pieces, pieces, rows
 from gristmill.corpora.raw.rules import Drawn, Place, Rules
 from gristmill.corpora.raw.tables import named
 from gristmill.corpora.raw.texts import CURES, Unfit, is_left_out
@@ -337,12 +337,11 @@ class _Run(NamedTuple):
 
 @dataclass(frozen=True)
 class _Task:
-    """A piece of a raw file to read. number: of the file. is_last: whether it is the file's end."""
+    """A piece of a raw file to read. number: of the file."""
 
     path: Path
     number: int
     piece: Piece
-    is_last: bool
     corpus: Corpus
     config: NormalizeConfig
     split: str
@@ -439,16 +438,17 @@ class _Work:
     def run(self, how: _Run, progress: Progress) -> None:
         reader = Reader(self._corpus)
         with progress.stage("normalise", "rows") as stage:
-            tasks = [self._tasks(number, how) for number in range(len(self._paths))]
-            numbered = enumerate(tasks)
-            for is_divided, files in groupby(numbered, key=lambda each: bool(each[1])):
+            kinds = groupby(
+                enumerate(self._paths), key=lambda each: self._is_divided(each[1], how.links)
+            )
+            for is_divided, files in kinds:
                 if is_divided:
-                    self._read_pieces(chain.from_iterable(each for _, each in files), how, stage)
+                    self._read_pieces(files, how, stage)
                     continue
                 for number, _ in files:
                     self._begin()
-                    has_row = self.read_rows(reader, number, how.links, stage) > 0
-                    self._end(number, has_row)
+                    self.read_rows(reader, number, how.links, stage)
+                    self._end(number)
             if not self.rows:
                 raise self._empty(self._paths[0])
             self._read_rest(reader, stage)
@@ -483,34 +483,38 @@ class _Work:
             forgotten_by=dict(self._forgotten.by_date) if self._forgotten else {},
         )
 
-    def _tasks(self, number: int, how: _Run) -> list[_Task]:
-        """The pieces of a file; none where each row counts for later ones, or the file is small."""
-        corpus, path = self._corpus, self._paths[number]
+    def _is_divided(self, path: Path, links: LinkRule) -> bool:
+        """Whether a file is read in pieces: it is large, and no row of it counts for later ones."""
+        corpus = self._corpus
         counts = corpus.id is not None or corpus.dedup or "cap" in (corpus.sample or {})
         if counts or self._forgotten or any(form.group is not None for form in corpus.forms):
-            return []
-        found = pieces(path, how.links)
-        given = (corpus, self._config, how.split, how.links)
-        return [_Task(path, number, each, each == found[-1], *given) for each in found]
+            return False
+        return has_pieces(path, links)
 
-    def _read_pieces(self, tasks: Iterable[_Task], how: _Run, stage: Stage) -> None:
+    def _read_pieces(self, files: Iterable[tuple[int, Path]], how: _Run, stage: Stage) -> None:
         """Take what the pieces of some files hold."""
         stage.advance(self.flush())
-        todo = list(tasks)
-        named_tasks = ((f"{each.number}-{each.piece.begin}", each) for each in todo)
+        given = (self._corpus, self._config, how.split, how.links)
+        tasks, todo = tee(
+            _Task(path, number, piece, *given)
+            for number, path in files
+            for piece in pieces(path, how.links)
+        )
+        named_tasks = ((f"{each.number}-{each.piece.begin}", each) for each in tasks)
         workers = self._config.workers
         store = how.parts() if how.parts is not None else None
         made = run_streams(_read_piece, named_tasks, store, workers, scratch=how.scratch)
-        before = 0
-        for task, (streams, state) in zip(todo, made, strict=True):
+        before, last = 0, -1
+        for (streams, state), task in zip(made, todo, strict=False):
             if not task.piece.begin:
-                before = 0
+                if last >= 0:
+                    self._end(last)
+                before, last = 0, task.number
                 self._begin()
             self._take_piece(task, before, streams, state)
             stage.advance(state["records"])
             before += state["lines"]
-            if task.is_last:
-                self._end(task.number, self.rows > self._begun[2])
+        self._end(last)
 
     def _take_piece(
         self,
@@ -549,15 +553,16 @@ class _Work:
         """Note what was counted before a file."""
         self._begun = (self._good, self.empty, self.rows, self._parts_taken)
 
-    def _end(self, number: int, has_row: bool) -> None:
+    def _end(self, number: int) -> None:
         """Raise BadInput for a file without a row, or of whose rows none is good."""
-        path, (good, empty, _, parts) = self._paths[number], self._begun
+        path, (good, empty, rows_before, parts) = self._paths[number], self._begun
         if self._good > good:
             self._good_files.add(number)
         elif self._parts_taken == parts:
             self._refused.check_file(path, self.empty - empty)
         # Of several Parquet files one may be empty: its footer says so. A text may be cut.
-        if not has_row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
+        is_empty = self.rows == rows_before and self._parts_taken == parts
+        if is_empty and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
             raise self._empty(path)
 
     def read_rows(
