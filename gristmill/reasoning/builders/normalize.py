@@ -286,11 +286,10 @@ def normalize(
             notes[names.numbers(which.name, split)] = FileNote(rows=work.records)
         return work, work.summary(notes)
 
-    last = None
-    if "cap" in (which.sample or ()):  # its last record is known once all are read
-        with TemporaryDirectory(dir=out) as scratch:
-            work, _ = written(Path(scratch), None)
-            last = work.rules.last
+    if "cap" not in (which.sample or ()):
+        return written(out, None)[1]
+    with TemporaryDirectory(dir=out) as scratch:  # the last record is known once all are read
+        last = written(Path(scratch), None)[0].rules.last
     return written(out, last)[1]
 
 
