@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ from gristmill.run.progress import Progress
 # To import Dagster takes longer than a command where nothing is to be done.
 if TYPE_CHECKING:
     import dagster as dg
+elif find_spec("dagster") is None:
+    raise ModuleNotFoundError("No module named 'dagster'")
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 DATA = "GRISTMILL_DATA"

@@ -118,9 +118,11 @@ def _files(place: str) -> Iterator[tuple[Any, ...]]:
             target = entry.path
             if entry.is_symlink():
                 target = os.path.realpath(entry)
-                yield target, *_numbers(target)
+                numbers = _numbers(target)
+                yield target, *numbers
             is_walked = target != entry.path and target.startswith(f"{start}/")
-            if entry.is_dir() and not is_walked and target not in seen:
+            is_folder = S_ISDIR(numbers[0]) and not numbers[-1]
+            if is_folder and not is_walked and target not in seen:
                 waiting.append(target)
                 seen.add(target)
 

@@ -29,6 +29,7 @@ def root(tmp_path: Path) -> Path:
     (root / "far").symlink_to(other / "deep")
     (root / "drops/b").symlink_to(other / "b")
     (root / "again").symlink_to(root / "drops")
+    (root / "loop").symlink_to(root / "loop")
     return root
 
 
