@@ -15,6 +15,7 @@ from typing import Final
 from commands import checkout, instance
 from commands.outcomes import Outcome
 from gristmill import standing
+from gristmill.layout import root_of
 
 _INDEX: Final = "history/runs/index.db"
 """What the instance says of partitions, checks and ends of runs is in this database."""
@@ -57,7 +58,9 @@ class Call:
             return None
         files = (history / _INDEX, history / f"{_INDEX}-wal")
         code = (checkout.CHECKOUT / name for name in _CODE)
-        return standing.stamp(checkout.root_of_call(), (self.selection, history), (*code, *files))
+        return standing.stamp(
+            root_of(checkout.CHECKOUT), (self.selection, history), (*code, *files)
+        )
 
     def standing_answer(self) -> Answer | None:
         """The answer of an equal call before, where all that it depends on is as it was.
@@ -77,4 +80,4 @@ class Call:
 
     def _note(self) -> Path:
         state = instance.state_folder(checkout.CHECKOUT, instance.dagster_home())
-        return standing.note_of(state, (str(checkout.root_of_call()), self.selection))
+        return standing.note_of(state, (str(root_of(checkout.CHECKOUT)), self.selection))

@@ -19,9 +19,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from commands import instance as instance_files
+from commands.instance import CHECKOUT as CHECKOUT
 from commands.instance import CONFIG, HISTORIES, STATE
 from gristmill.contract import BadInput, GristmillError
-from gristmill.layout import refuse_missing_root
+from gristmill.layout import refuse_missing_root, root_of
 from gristmill.printable import is_utf8, plain, printable
 from gristmill.run import interrupts, locks
 from gristmill.run.progress import Progress
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 elif find_spec("dagster") is None:
     raise ModuleNotFoundError("No module named 'dagster'")
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 DATA = "GRISTMILL_DATA"
 NO_WAIT = "Stop where another process builds the same partition; else wait for it."
 """Help of the option `--no-wait`."""
@@ -107,7 +107,7 @@ class CheckoutCommand(click.Command):
         ctx.obj = Path.cwd()
         os.chdir(CHECKOUT)
         if self._needs_data_root:
-            refuse_missing_root(root_of_call())
+            refuse_missing_root(root_of(CHECKOUT))
         try:
             with interrupts.watched():
                 return super().invoke(ctx)
@@ -140,11 +140,6 @@ def _explain(error: Exception) -> None:
             f"End what uses the instance, remove {_history_places()}, and call "
             "`gristmill adopt --all`, then this command again"
         ) from error
-
-
-def root_of_call() -> Path:
-    """Returns the data root of this call, as `resources.Lake` has it."""
-    return Path(os.environ.get(DATA) or CHECKOUT / "data").absolute()
 
 
 def _use_data_root(context: click.Context, _: click.Parameter, data_root: Path | None) -> None:

@@ -19,6 +19,7 @@ import yaml
 
 from gristmill.contract import GristmillError
 
+CHECKOUT = Path(__file__).resolve().parent.parent
 CONFIG: Final = "dagster.yaml"
 STATE: Final = ".dagster"
 HISTORIES: Final = ("storage", "run_storage", "event_log_storage", "schedule_storage")

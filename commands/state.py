@@ -10,13 +10,11 @@ import json
 import os
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
-from commands.instance import dagster_home, history_that_opens
+from commands.instance import CHECKOUT, dagster_home, history_that_opens
 from gristmill.contract import GristmillError
 
-_CHECKOUT: Final = Path(__file__).resolve().parents[1]
 _MOST: Final = 300
 
 
@@ -26,7 +24,7 @@ def instance_state() -> dict[str, str | None]:
     The instance is that of DAGSTER_HOME, else that of the current folder.
     """
     with suppress(GristmillError):
-        if history_that_opens(_CHECKOUT, dagster_home()):
+        if history_that_opens(CHECKOUT, dagster_home()):
             return {"storage": "SqliteRunStorage", "refusal": None}
     from commands.checkout import open_instance
 
@@ -43,7 +41,7 @@ def instance_state() -> dict[str, str | None]:
 
 def main() -> None:
     """Print the state of the instance."""
-    os.chdir(_CHECKOUT)
+    os.chdir(CHECKOUT)
     sys.stdout.write(json.dumps(instance_state()) + "\n")
 
 

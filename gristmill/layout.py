@@ -29,6 +29,11 @@ PULLED = "pulled"
 UNLISTED = "unlisted"
 
 
+def root_of(checkout: Path, named: str = "") -> Path:
+    """The data root: that of a name, else of the variable GRISTMILL_DATA, else of the checkout."""
+    return Path(named or os.environ.get("GRISTMILL_DATA") or checkout / "data").absolute()
+
+
 def refuse_missing_root(root: Path) -> None:
     """Raise GristmillError where a data root is not there, before anything is made below it.
 

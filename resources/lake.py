@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import dagster as dg
 
 from gristmill.data_root import DataRoot, NotBuilt, NotRebuilt
+from gristmill.layout import root_of
 from gristmill.run import kernels
 from gristmill.run.ray_parts import RayParts
 from gristmill.run.workers import on_other_machines
@@ -36,8 +36,7 @@ class Lake(dg.ConfigurableResource[Any], DataRoot):
     @property
     def root(self) -> Path:
         """The absolute path of the data root."""
-        chosen = self.data_root or os.environ.get("GRISTMILL_DATA") or CHECKOUT / "data"
-        return Path(chosen).absolute()
+        return root_of(CHECKOUT, self.data_root)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Let compiled functions use the data root, before a run needs one.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -62,17 +62,18 @@ def tombstones_of(root: DataRoot, key: str, numbers: Iterable[int], reason: str)
             raise GristmillError(f"{key}: no record has the number {number}")
         wanted.add(tuple(places[at].tolist()))
     hash_of = hasher(key_of(root.root, makes=True), corpus)
-    found = [
-        (at, path.relative_to(drop).as_posix(), row, hash_of(values))
-        for at, path in enumerate(files)
-        for row, values in rows(path, corpus, root.link_rule())
-        if not isinstance(values, Unfit)
-    ]
+
+    def found() -> Iterator[tuple[int, str, int, str]]:
+        for at, path in enumerate(files):
+            for row, values in rows(path, corpus, root.link_rule()):
+                if not isinstance(values, Unfit):
+                    yield at, path.relative_to(drop).as_posix(), row, hash_of(values)
+
     known = {each.hash for each in file.read(drop, corpus.splits, root.link_rule())}
-    hashes = {own for at, _, row, own in found if (at, row) in wanted} - known
+    hashes = {own for at, _, row, own in found() if (at, row) in wanted} - known
     return [
         Tombstone(name, row, split, number, own, reason, _today())
-        for at, name, row, own in found
+        for at, name, row, own in found()
         if own in hashes
         for same in [np.flatnonzero((places == (at, row)).all(axis=1))]
         for number in [of_lines.of(int(same[0])) if len(same) else None]
