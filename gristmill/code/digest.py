@@ -369,6 +369,7 @@ LEFT_OUT: Final = {
     "gristmill.data_root": "finds the drops and settings of a build",
     "gristmill.families": "finds the drops and settings of a build",
     "gristmill.hashing": "sha256 of files, which has one right value",
+    "gristmill.layout.root_of": "finds the data root, whose place decides no byte",
     "gristmill.lazy_exports": "imports names when they are used",
     "gristmill.provenance": "describes what was built",
     "gristmill.publish": "puts into place what was built",
@@ -378,7 +379,7 @@ LEFT_OUT: Final = {
     "gristmill.untrusted.child_main": "runs a function in a process with limits",
     "gristmill.untrusted.toml": "reads settings and recipes, whose values are in the fingerprint",
 }
-"""Modules and packages that decide no byte of an artifact, and why."""
+"""Modules, packages and definitions that decide no byte of an artifact, and why."""
 
 
 @dataclass(frozen=True)
@@ -427,13 +428,15 @@ def definitions_of(entries: Collection[str]) -> set[Place]:
 
 
 def is_left_out(place: Place) -> bool:
-    """Whether a definition is in one of the modules that decide nothing.
+    """Whether a definition decides nothing: by itself, or by the module that it is in.
 
     place: of the definition. The module `builds` of a family gives a builder what the fingerprint
         has: inputs and config.
     """
     is_builds = place.module.endswith(".builds")
-    return is_builds or any(f"{place.module}.".startswith(f"{name}.") for name in LEFT_OUT)
+    return is_builds or any(
+        f"{place.module}.{place.name}.".startswith(f"{name}.") for name in LEFT_OUT
+    )
 
 
 @cache
