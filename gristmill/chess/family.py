@@ -106,7 +106,7 @@ _GAMES = _of_month(
     trace=call(_TRACE, "chess/game_dataset"),
     source=call("gristmill.chess.read.dataset:opened"),
     rows=("games/train", "games/val", "games/test"),
-    counted=call("gristmill.chess.laws.games:no_game"),
+    counted=call("gristmill.chess.laws.games:of_dataset"),
     code=code.GAMES,
     text="One compact row a game in `train.jsonl`, `val.jsonl` and `test.jsonl`. A game's split "
     "depends on its moves alone, so that the same game is never in two splits, in any month.",

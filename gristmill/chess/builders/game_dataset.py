@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from gristmill.chess.builders.splits import (
     SplitTask,
+    contexts_in_train,
     eligible,
     rule_stats,
     shared_sequences,
@@ -58,6 +59,7 @@ class GameSummary(Summary):
     duplicate_games: int
     dropped_duplicates: int
     shared_sequences: int
+    contexts_in_train: Mapping[str, float]
 
 
 def _make(task: SplitTask[GameConfig]) -> Made:
@@ -228,10 +230,13 @@ def build_game_dataset(
     records = [folders.games_file(out, split) for split in SPLITS]
     shared = shared_sequences(out, records, config)
     duplicates = sum(count_duplicates([file]) for file in records)
-    return _summary(totals, duplicates, shared)
+    contexts = contexts_in_train(out, config) if beside and beside.has_moves else {}
+    return _summary(totals, duplicates, shared, contexts)
 
 
-def _summary(totals: _Totals, duplicates: int, shared: int) -> GameSummary:
+def _summary(
+    totals: _Totals, duplicates: int, shared: int, contexts: Mapping[str, float]
+) -> GameSummary:
     files = {STATS: FileNote(payload=False)}
     for split in SPLITS:
         rows_of_split = FileNote(rows=totals.split_games[split])
@@ -247,6 +252,7 @@ def _summary(totals: _Totals, duplicates: int, shared: int) -> GameSummary:
         duplicate_games=duplicates,
         dropped_duplicates=totals.dropped,
         shared_sequences=shared,
+        contexts_in_train=contexts,
     )
 
 

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import count, islice, pairwise
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -255,6 +255,79 @@ def shared_sequences(out: Path, files: Sequence[Path], config: Config) -> int:
     shared = count_shared(files)
     if shared and config.split != "shuffle":
         raise SplitLeakage(f"{out}: {shared} move sequences are in more than one split")
+    return shared
+
+
+_GAMES_AT_ONCE = 1 << 18
+_DEPTHS = (12, 20)
+"""The last plies of the depths by which shared contexts are counted; behind them is one more."""
+
+
+@dataclass(frozen=True)
+class _Games:
+    """Games of a split. first, plies: int64 [games]; moves: uint16, of all games of the split."""
+
+    first: NDArray[np.int64]
+    plies: NDArray[np.int64]
+    moves: NDArray[np.uint16]
+
+    @staticmethod
+    def of(dataset: Path, split: str) -> Iterator[_Games]:
+        """Yield the games of a split, a bounded number at once."""
+        found = Sidecar.open(dataset, split)
+        for start in range(0, found.games if found else 0, _GAMES_AT_ONCE):
+            assert found is not None
+            spans = found.spans(start, _GAMES_AT_ONCE)
+            first, plies = (spans[name].astype(np.int64) for name in ("first", "plies"))
+            size = int(plies.sum())
+            yield _Games(first - first[0], plies, found.moves(int(first[0]), size))
+
+
+def contexts_in_train(dataset: Path, config: GameConfig) -> dict[str, float]:
+    """The share of the contexts of held-out games with which a game of train begins, too.
+
+    dataset: has packed moves. A context has at least `min_context` plies, and `min_target` after.
+    Returns shares from 0 to 1 by split, and by split and depth in plies; a depth of no context has
+    none.
+    """
+    shares: dict[str, float] = {}
+    edges = [config.min_context - 1, *(at for at in _DEPTHS if at >= config.min_context), 1 << 30]
+    bands = [(one + 1, other) for one, other in pairwise(edges)]
+    for split in SPLITS[1:]:
+        shared, every = (np.zeros(len(bands), np.int64) for _ in range(2))
+        for held in _Games.of(dataset, split):
+            depth, longest = np.zeros_like(held.plies), held.plies - config.min_target
+            for train in _Games.of(dataset, SPLITS[0]):
+                np.maximum(depth, _shared_plies(held, train), out=depth)
+            for number, (least, most) in enumerate(bands):
+                for counts, until in ((every, longest), (shared, np.minimum(depth, longest))):
+                    counts[number] += np.clip(np.minimum(until, most) - least + 1, 0, None).sum()
+        names = [f"{split}, {least} to {most} plies" for least, most in bands[:-1]]
+        names += [f"{split}, {bands[-1][0]} plies and more"]
+        found = [(split, shared.sum(), every.sum()), *zip(names, shared, every, strict=True)]
+        shares |= {name: round(float(n / of), 6) for name, n, of in found if of}
+    return shares
+
+
+def _shared_plies(held: _Games, train: _Games) -> NDArray[np.int64]:
+    """With how many first moves of each held-out game some game of train begins, int64 [games]."""
+    shared = np.zeros_like(held.plies)
+    # The games of both that begin with the same moves have one number: no hash can be equal by lot.
+    games = [np.arange(len(each.plies)) for each in (held, train)]
+    numbers = [np.zeros_like(each) for each in games]
+    for depth in count():
+        keys = []
+        for at, each in enumerate((held, train)):
+            longer = each.plies[games[at]] > depth
+            games[at], numbers[at] = games[at][longer], numbers[at][longer]
+            keys.append(numbers[at] << 16 | each.moves[each.first[games[at]] + depth])
+        both = np.intersect1d(*keys)
+        if not len(both):
+            break
+        for at, key in enumerate(keys):
+            is_shared = np.isin(key, both)
+            games[at], numbers[at] = games[at][is_shared], np.searchsorted(both, key[is_shared])
+        shared[games[0]] = depth + 1
     return shared
 
 

@@ -554,6 +554,29 @@ def no_valid_game(record: Record) -> Iterator[Violation]:
     yield Violation("no_valid_game", f"{record.artifact}/{SUMMARY}", rule)
 
 
+_MOST_SHARED: Final = 0.01
+"""The share of deep contexts from which on a note is made of it: real months have 0.003."""
+
+
+def of_dataset(record: Record, folder: Path) -> Iterator[Violation]:
+    """Yield the notes on the counts of a game dataset."""
+    yield from no_game(record, folder)
+    yield from deep_contexts(record, folder)
+
+
+def deep_contexts(record: Record, _: Path) -> Iterator[Violation]:
+    """Yield `deep_contexts` where many held-out contexts behind the openings stand in train."""
+    for name, share in record.counts.items():
+        if (
+            name.startswith("contexts_in_train/")
+            and name.endswith("more")
+            and share >= _MOST_SHARED
+        ):
+            rule = f"{share:.1%} of its contexts of {name.partition(', ')[2]} stand in train, too"
+            split = name.partition("/")[2].partition(",")[0]
+            yield Violation("deep_contexts", f"{record.artifact}/{split}.jsonl", rule)
+
+
 def no_game(record: Record, _: Path) -> Iterator[Violation]:
     """Yield `no_game` where no valid game of the month is in a split, with reasons and settings."""
     counts = record.counts

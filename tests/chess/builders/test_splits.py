@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import chess
@@ -23,11 +24,12 @@ from gristmill.chess import (
     build_splice_dataset,
     validate,
 )
+from gristmill.chess.builders import splits
 from gristmill.chess.builders.splits import SplitLeakage, build_subset, shares
 from gristmill.chess.config import SPLITS, SubsetConfig
 from gristmill.chess.format.folders import split_of
 from gristmill.chess.laws.datasets import dataset_laws, subset_laws
-from gristmill.chess.laws.games import validated_laws, validated_notes
+from gristmill.chess.laws.games import deep_contexts, validated_laws, validated_notes
 from gristmill.chess.read.row_batches import RowBatch
 from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
@@ -58,6 +60,32 @@ def test_no_leakage_between_real_files_that_share_games(real, tmp_path):
     leaky = build_game_dataset(again, tmp_path / "leaky", GameConfig(split="shuffle"))
     assert leaky.shared_sequences > 0
     assert shuffled.games.keys() == counted.games.keys()
+
+
+@pytest.mark.parametrize("at_once", [1 << 18, 7])
+def test_contexts_that_a_game_of_train_begins_with_are_counted_by_depth(
+    valid, tmp_path, monkeypatch, at_once
+):
+    monkeypatch.setattr(splits, "_GAMES_AT_ONCE", at_once)
+    found = build_game_dataset(valid, tmp_path / "g", GameConfig(min_context=3, min_target=2))
+    games = {s: [tuple(r["moves"]) for r in rows(tmp_path / "g" / f"{s}.jsonl")] for s in SPLITS}
+    train = {moves[:depth] for moves in games["train"] for depth in range(len(moves) + 1)}
+    wanted = {}
+    for split in SPLITS[1:]:
+        bands: dict[str, list[bool]] = {}
+        for moves in games[split]:
+            for depth in range(3, len(moves) - 1):
+                band = "3 to 12 plies" if depth < 13 else "13 to 20 plies"
+                for name in (split, f"{split}, {band if depth < 21 else '21 plies and more'}"):
+                    bands.setdefault(name, []).append(moves[:depth] in train)
+        wanted |= {name: round(sum(each) / len(each), 6) for name, each in bands.items()}
+    assert found.contexts_in_train == wanted
+    assert wanted["val"] > 0
+    record = SimpleNamespace(
+        artifact="g", counts={f"contexts_in_train/{name}": n for name, n in wanted.items()}
+    )
+    deep = {name: n for name, n in wanted.items() if "more" in name}
+    assert len([*deep_contexts(record, tmp_path)]) == sum(n >= 0.01 for n in deep.values())
 
 
 def _with_twins(path: Path, games: int) -> list[list[str]]:

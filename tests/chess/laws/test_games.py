@@ -20,7 +20,7 @@ from gristmill.chess.laws.datasets import dataset_laws
 from gristmill.chess.laws.games import (
     archive_laws,
     event_line_laws,
-    no_game,
+    of_dataset,
     of_month,
     validated_laws,
     validated_notes,
@@ -364,7 +364,7 @@ def _notes(root: Path, text: str, **settings: Any) -> list[str]:
     notes = (
         *validated_notes(root / "valid"),
         *of_month(valid, root / "valid"),
-        *no_game(game, root),
+        *of_dataset(game, root),
     )
     return [str(note) for note in notes]
 
