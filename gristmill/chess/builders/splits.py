@@ -321,7 +321,7 @@ def _shared_plies(held: _Games, train: _Games) -> NDArray[np.int64]:
             longer = each.plies[games[at]] > depth
             games[at], numbers[at] = games[at][longer], numbers[at][longer]
             keys.append(numbers[at] << 16 | each.moves[each.first[games[at]] + depth])
-        both = np.intersect1d(*keys)
+        both = np.intersect1d(keys[0], keys[1])
         if not len(both):
             break
         for at, key in enumerate(keys):
