@@ -117,7 +117,9 @@ def _marks(
     if dataset.kind == arc_grid.KIND:
         pairs = zip(inputs, labels, strict=True)
         return np.array([*starmap(_arc_mark, pairs)], _U8)
-    config = {name: dataset.config.get(name) for name in ("height", "width", "alphabet", "values")}
+    config: dict[str, Any] = {
+        name: dataset.config.get(name) for name in ("height", "width", "alphabet", "values")
+    }
     is_dihedral = dataset.kind == grid.KIND and bool(asked.config["dihedral"])
     # A kind that is not known has its rows as one line of cells.
     height, width = (config["height"], config["width"]) if is_dihedral else (1, inputs.shape[1])
