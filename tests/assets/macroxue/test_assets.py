@@ -19,7 +19,6 @@ from gristmill.macroxue.builders import pack as pack_module
 from gristmill.macroxue.samples import write_drop
 from resources import Lake
 from tests.assets.helpers import built, evaluated, failure, materialized, sha256
-from tests.paths import REAL_DATA
 
 pack, values, pool = (built(f"macroxue/{name}") for name in ("pack", "values", "pool"))
 (pool_members_current,) = (
@@ -27,9 +26,6 @@ pack, values, pool = (built(f"macroxue/{name}") for name in ("pack", "values", "
     for check in FAMILY.checks
     if any(key.name == "pool_members_current" for key in check.check_keys)
 )
-
-REAL = REAL_DATA / "macroxue"
-needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real drops are not there")
 
 
 @pytest.fixture
@@ -66,24 +62,6 @@ def pool_file(lake: Lake, name: str, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
-
-
-@pytest.mark.slow
-@pytest.mark.real
-@needs_real
-def test_the_real_drops_give_the_golden_files_in_the_packed_layout(build, lake):
-    golden = json.loads((REAL / "golden.json").read_text())["files"]
-    shutil.copytree(REAL / "d6_v1", lake.inbox("macroxue") / "d6_v1")
-    for drop in ("d6_v1", "d7_v1"):
-        shutil.copytree(REAL / drop, lake.inbox("macroxue") / "both" / drop)
-    assert build(pack, "d6_v1", layout="packed46").success
-    assert build(pack, "both", layout="packed46", shard_rows=40_000).success
-    packs = lake.root / "macroxue/packs"
-    for name, expected in golden.items():
-        folder, file = name.split("/")
-        path = packs / {"d6": "d6_v1", "both_sharded": "both"}[folder] / file
-        assert sha256(path) == expected["sha256"], name
-    assert provenance.verify(packs) == []
 
 
 def test_settings_in_the_drop_choose_the_layout(build, lake):

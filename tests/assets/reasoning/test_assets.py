@@ -30,7 +30,6 @@ from tests.assets.helpers import (
     materialized,
     metadata,
     not_built,
-    sha256,
 )
 from tests.paths import REAL_DATA
 
@@ -130,26 +129,6 @@ def failed_checks(result: dg.ExecuteInProcessResult) -> dict[str, str]:
         for check in result.get_asset_check_evaluations()
         if not check.passed
     }
-
-
-@pytest.mark.slow
-@pytest.mark.real
-@needs_real
-def test_the_real_gsm8k_test_split_gives_the_golden_tensor_and_file(build, lake, vocabulary):
-    folder = lake.inbox("reasoning") / "gsm8k"
-    folder.mkdir(parents=True)
-    shutil.copy(REAL / "test.jsonl", folder)
-    build_all(build, TEST)
-    assert failed_checks(build(qc_report, today().isoformat())) == {}
-    jsonl = lake.root / names.NORMALIZED / names.normalized("gsm8k", "test")
-    assert sha256(jsonl) == "4cef33a7737174083116224c95e3502b8e3a9a5fe85cb3c545f8a48cc22ab1f9"
-    root = lake.root / names.TOKENIZED
-    (entry,) = json.loads((root / names.MANIFEST).read_bytes())
-    assert entry["sha256"] == "2685f162625baa0e1db98c4831100a1585410bd4d836aaafd093d192a2564945"
-    assert entry["num_sequences"] == 104
-    shard = root / entry["path"]
-    assert sha256(shard) == "1d33ff2ef6eeee47ce03e40b60f61815e4267537faf1d2438dfbaeef70336d10"
-    assert len((root / names.INDEX).read_bytes().splitlines()) == 1319
 
 
 @pytest.mark.slow
