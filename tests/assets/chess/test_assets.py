@@ -12,7 +12,6 @@ import pytest
 from assets import versions
 from assets.chess import FAMILY, ChessMonth
 from commands.graph import Graph
-from definitions import build_defs
 from gristmill import provenance
 from gristmill.browse.shown import show
 from gristmill.chess import GameSpliceDataset
@@ -193,26 +192,6 @@ def test_a_month_that_is_not_published_yet_is_observed_and_does_not_fail(build, 
     assert not (lake.root / "chess/raw").exists() or not list(lake.root.glob("chess/raw/elite/2*"))
 
 
-@pytest.mark.slow
-def test_the_job_with_its_checks_runs_a_month_and_passes_over_one_that_is_not_there(
-    lake, instance, server
-):
-    drop(lake, "elite-2024-01.zip")
-    resources = {"lake": lake, "elite_archive": EliteArchive(base_address=server.address)}
-    job = build_defs(resources).resolve_job_def("chess_month")
-    result = job.execute_in_process(instance=instance, partition_key="2024-01")
-    assert result.success
-    checks = result.get_asset_check_evaluations()
-    assert len(checks) == 20
-    # The sample month repeats games.
-    (noted,) = [check for check in checks if not check.passed]
-    assert (noted.check_name, noted.asset_key.path[-1]) == ("noteworthy", "valid_games")
-    result = job.execute_in_process(instance=instance, partition_key="2024-02")
-    assert result.success
-    assert built(instance, "2024-02") == set()
-    assert result.get_asset_check_evaluations() == []
-
-
 def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_not_built(
     build, lake, instance, server, tmp_path
 ):
@@ -356,17 +335,3 @@ def test_a_subset_is_built_where_it_is_asked_for_and_traced_to_the_drop(build, l
         with pytest.raises(BadInput, match="has 30 rows, no row 30"):
             list(traced("chess/subset", Request(folder, "30", {})))
     assert metadata(build("2024-01", assets=[subset]), subset)["status"] == "unchanged"
-
-
-def test_drops_of_every_ending_give_the_same_games(build, lake):
-    zstandard = pytest.importorskip("zstandard")
-    for name in ("a.2024-01.zip", "b.2024-02.pgn"):
-        drop(lake, name)
-    packed = zstandard.ZstdCompressor().compress(
-        (lake.inbox("chess") / "b.2024-02.pgn").read_bytes()
-    )
-    (lake.inbox("chess") / "c_2024-03.pgn.zst").write_bytes(packed)
-    assert build("2024-01", "2024-02", "2024-03", assets=[elite_pgn]).success
-    found = hashes(lake.root / "chess/raw/elite", "*.pgn")
-    assert len(found) == 3
-    assert len(set(found.values())) == 1

@@ -1,9 +1,7 @@
 """2048 through Dagster: drops to packs, values and pools, with the goldens of the real drops."""
 
 import contextlib
-import gzip
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -69,22 +67,6 @@ def test_settings_in_the_drop_choose_the_layout(build, lake):
     (folder / "gristmill.toml").write_text('[macroxue.pack]\nlayout = "packed46"\n')
     assert build(pack, "d1").success
     assert np.load(lake.root / "macroxue/packs/d1/steps.npy").dtype.itemsize == 46
-
-
-def test_a_bad_line_fails_the_run_and_leaves_the_old_pack(build, lake):
-    folder = sample(lake, "d1", seed=1)
-    assert build(pack, "d1").success
-    old = sha256(lake.root / "macroxue/packs/d1/steps.npy")
-    steps = next(folder.glob("*.jsonl.gz"))
-    lines = gzip.decompress(steps.read_bytes()).splitlines(keepends=True)
-    lines[4] = lines[4].replace(b'"move"', b'"moved"')
-    steps.write_bytes(gzip.compress(b"".join(lines)))
-    text = failure(build(pack, "d1"))
-    assert f"{steps.name}:5: " in text
-    assert "move" in text
-    assert sha256(lake.root / "macroxue/packs/d1/steps.npy") == old
-    # The pack still verifies by itself; its drop is no longer what it was made from.
-    assert {violation.law for violation in provenance.verify(lake.root)} == {"input"}
 
 
 def test_a_game_that_comes_while_its_drop_is_read_is_not_packed_unseen(build, lake, monkeypatch):
@@ -210,13 +192,6 @@ def test_a_pack_let_through_can_be_pooled_and_verified(build, lake, two_packs):
     assert provenance.verify(lake.root) == []
     # A stricter word is asked for again, not passed over as unchanged.
     assert found in failure(build(pack, "d1"))
-
-
-def test_values_verify_where_the_pack_is_not(build, lake, two_packs, tmp_path):
-    assert build(values, "d1").success
-    moved = tmp_path / "moved"
-    shutil.copytree(lake.root / "macroxue/values/d1", moved)
-    assert provenance.verify(moved, check_inputs=False) == []
 
 
 def test_a_deletion_cut_short_is_made_up_for(build, lake, two_packs, monkeypatch):

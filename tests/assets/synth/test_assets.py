@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets.checking.evaluations import THIS_RUN
 from assets.synth import FAMILY
 from gristmill import families, provenance
 from gristmill.asset import Asset, Wanted
@@ -25,7 +23,6 @@ from resources import Lake
 from tests.assets.helpers import (
     TOKENIZERS,
     built_by,
-    evaluated,
     failure,
     materialized,
     metadata,
@@ -126,23 +123,6 @@ def ready(lake: Lake, name: str = "ready") -> Path:
     folder = lake.inbox("synth_harmony") / name
     shutil.copytree(REAL / "synth_harmony", folder, copy_function=shutil.copyfile)
     return folder
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("built")
-def test_a_drop_goes_all_the_way_and_again_nothing_needs_doing(build, lake):
-    assert provenance.verify(lake.root) == []
-    manifest = json.loads((lake.root / "synth_harmony/manifest.json").read_text())
-    runs = [3, 2, 2, 2]
-    for number, files, shard in zip(NUMBERS, runs, manifest["storage"]["shards"], strict=True):
-        record = provenance.read_record(lake.root / f"synth_harmony/provenance/{number}.json")
-        assert len(record.inputs) == files
-        assert {item.asset for item in record.inputs} == {"synth/raw"}
-        assert {item.partition for item in record.inputs} == {"first"}
-        assert shard["rows"] == record.counts["rows"]
-    for asset, key in ((harmony, "01"), (harmony_manifest, None), (kd_manifest, None)):
-        assert metadata(build(asset, key))["status"] == "unchanged"
-    assert metadata(build(kd_shards, "01", valid_fraction=0.2))["status"] == "unchanged"
 
 
 @pytest.mark.usefixtures("built")
@@ -355,54 +335,3 @@ def test_a_rebuilt_harmony_shard_makes_the_manifests_stale(build, drop, lake):
     assert build(harmony_manifest).success
     assert build(kd_manifest).success
     assert provenance.verify(lake.root) == []
-
-
-@pytest.fixture
-def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
-    def evaluate() -> dict[str, dg.AssetCheckEvaluation]:
-        assets = [*TOKENIZERS, *FAMILY.assets]
-        return {
-            f"{item.asset_key.to_user_string()}:{item.check_name}": item
-            for item in evaluated(FAMILY.checks, assets, lake, instance)
-        }
-
-    return evaluate
-
-
-@pytest.mark.usefixtures("built")
-def test_the_checks_see_all_that_is_published(check):
-    found = check()
-    assert len(found) == 33
-    # The launchpad chose a valid_fraction that no file gives.
-    warned = [name for name, item in found.items() if not item.passed]
-    assert warned == ["synth/kd_shards:noteworthy"]
-    seen = {name: str(item.metadata[THIS_RUN].value) for name, item in found.items()}
-    assert "; 4 looked at" in seen["synth/kd_shards:lawful"]
-    assert "; 1 looked at" in seen["synth/kd_manifest:lawful"]
-    assert "; 1 looked at" in seen["synth/harmony_manifest:intact"]
-    assert "; 0 looked at" in seen["synth_smoke/kd_shards:lawful"]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("converted")
-def test_keys_that_are_not_rendered_are_a_warning_that_names_them(build, all_of, check, lake):
-    drop = lake.inbox("synth_harmony") / "mine"
-    files = shutil.ignore_patterns("provenance")
-    shutil.copytree(lake.root / "synth_harmony", drop, ignore=files)
-    shard = drop / "synth_harmony_shard_01.parquet"
-    table = pq.read_table(shard)
-    key = '{"thinking": "so", "role": "assistant"'
-    texts = [
-        text.as_py().replace('{"role": "assistant"', key) for text in table.column("messages_json")
-    ]
-    pq.write_table(table.set_column(0, "messages_json", pa.array(texts)), shard)
-    (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth_harmony/mine"\n')
-    all_of(harmony)
-    all_of(kd_shards)
-    found = check()["synth/kd_shards:noteworthy"]
-    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
-    said = str(found.metadata["listed"].value).replace("\\", "").replace("\u200b", "")
-    rule = f"keys of messages that are not rendered: thinking ({2 * len(table):,})"
-    assert f"megatron/synth_kd_v1 [01]: unknown_keys: {rule}" in said
-    refused = failure(build(kd_shards, "01", unknown_keys="refuse"))
-    assert "('thinking'): make a message of what they hold" in refused
