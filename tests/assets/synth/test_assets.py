@@ -13,7 +13,6 @@ import pytest
 from assets.synth import FAMILY
 from gristmill import families, provenance
 from gristmill.asset import Asset, Wanted
-from gristmill.inbox import READY, REFUSED, UNREAD
 from gristmill.publish import remove
 from gristmill.publish.publish import publish
 from gristmill.synth.builds import harmony_build
@@ -26,7 +25,6 @@ from tests.assets.helpers import (
     failure,
     materialized,
     metadata,
-    not_built,
     sha256,
 )
 from tests.drawings import images
@@ -59,13 +57,6 @@ def build_all(build: Any, asset: dg.AssetsDefinition, **config: Any) -> None:
 @pytest.fixture
 def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
     return builder(lake, instance)
-
-
-def unread(lake: Lake, drop: Path, state: str = UNREAD) -> str:
-    """Why nothing reads a drop that is in order, or why it is in another state."""
-    found = lake.judged(drop.parent.name, drop)
-    assert found.state == state
-    return found.reason
 
 
 @pytest.fixture(scope="module")
@@ -172,35 +163,6 @@ def test_the_smoke_build_is_capped_unless_the_run_sets_another_cap(build, lake, 
     counts = provenance.read_record(lake.root / SMOKE / "provenance/00.json").counts
     assert counts["train_rows"] + counts["valid_rows"] == 250
     assert counts["valid_rows"] > 0
-
-
-def test_a_drop_that_is_not_complete_waits(build, lake):
-    folder = lake.inbox("synth") / "first"
-    write_drop(folder, files=5, rows=3, done=False)
-    assert "5 Parquet files of 500" in unread(lake, folder, REFUSED)
-    assert "5 Parquet files of 500" in failure(build(harmony, "00"))
-    (folder / "gristmill.toml").write_text("[synth.raw]\nfiles = 5\n")
-    assert lake.judged("synth", folder).state == READY
-    assert build(harmony, "00").success
-    (folder / "gristmill.toml").unlink()
-    assert lake.judged("synth", folder).state == REFUSED
-    (folder / ".done").touch()
-    assert lake.judged("synth", folder).state == READY
-
-
-def test_of_two_drops_one_must_be_named(build, lake, drop):
-    second = lake.inbox("synth") / "second"
-    write_drop(second, files=4, rows=3, seed=2)
-    assert "several drops are complete (synth/first, synth/second)" in unread(lake, drop)
-    assert "[synth.harmony] drop" in not_built(build(harmony, "00"))
-    (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth/second"\n')
-    assert lake.judged("synth", second).state == READY
-    assert "synth/second is the drop in use" in unread(lake, drop)
-    assert build(harmony, "00").success
-    record = provenance.read_record(lake.root / "synth_harmony/provenance/00.json")
-    assert {item.partition for item in record.inputs} == {"second"}
-    (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth/third"\n')
-    assert "'synth/third'" in not_built(build(harmony, "00"))
 
 
 @pytest.mark.slow
