@@ -10,7 +10,7 @@ from tests.paths import CHECKOUT
 def test_a_worker_takes_a_file_or_all_that_starts_dagster():
     assert dealing.unit("tests/run/test_x.py::test_a[b::c]") == "tests/run/test_x.py"
     assert dealing.unit("tests/e2e/test_ui.py::test_a") == dealing.LIVE
-    assert dealing.unit("tests/e2e/test_synth.py::test_b") == dealing.LIVE
+    assert dealing.unit("tests/e2e/test_drops.py::test_b") == dealing.LIVE
     assert dealing.unit("tests/reading/test_reader.py::test_a") == dealing.unit(dealing.TORCH[0])
 
 

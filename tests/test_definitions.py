@@ -10,6 +10,8 @@ import pytest
 
 from assets.family import Family
 from definitions import build_defs, followers_sensor
+from gristmill.corpora.corpus import PARTITIONS
+from resources import Lake
 from tests.paths import ran
 
 HEAVY = [
@@ -115,3 +117,45 @@ def test_a_schedule_that_starts_builds_is_off_until_it_is_switched_on(name, job,
     assert schedule.default_status is (status.RUNNING if is_on else status.STOPPED)
     assert (schedule.job_name, schedule.cron_schedule) == (job, cron)
     assert schedule.execution_timezone == "UTC"
+
+
+NORMALIZED, HARMONY = "reasoning/normalized", "synth/harmony"
+FOLLOWED: dict[str, list[tuple[str, str]]] = {
+    "reasoning": [  # after each split, whatever the others do
+        ("", ""),
+        (f"{NORMALIZED} gsm8k__test", "reasoning/raw_manifest"),
+        ("reasoning/raw_manifest", ""),
+        ("reasoning/gpt2_shards gsm8k__test", "reasoning/manifest"),
+        ("reasoning/manifest", ""),
+        (f"{NORMALIZED} wiqa__test", "reasoning/raw_manifest"),
+        ("", ""),
+    ],
+    "synth": [  # once all shards stand, and each manifest after that of what it is made from
+        ("tokenizers/o200k_harmony", ""),
+        (f"{HARMONY} 00 01 02", ""),
+        (f"{HARMONY} 03", "synth/harmony_manifest"),
+        ("synth/harmony_manifest", ""),
+        ("synth/kd_shards 00 01 02 03", "synth/kd_manifest"),
+        ("synth/kd_manifest", ""),
+    ],
+}
+"""By family: what is built, step by step, and the manifest that is asked for then."""
+
+
+@pytest.mark.parametrize("family", FOLLOWED)
+def test_manifests_follow_what_they_list(family, instance, tmp_path):
+    defs = build_defs({"lake": Lake(data_root=str(tmp_path))})
+    sensor = defs.get_repository_def().get_sensor_def("followers")
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+    graph, cursor = defs.resolve_asset_graph(), None
+    keys = [key for key in graph.materializable_asset_keys if key.path[-1].endswith("manifest")]
+    instance.add_dynamic_partitions("reasoning_splits", list(PARTITIONS))
+    for built, expected in FOLLOWED[family]:
+        asset, *partitions = built.split() or [""]
+        for partition in partitions or [None] * bool(asset):
+            event = dg.AssetMaterialization(asset.split("/"), partition=partition)
+            instance.report_runless_asset_event(event)
+        found = dg.evaluate_automation_conditions(defs=defs, instance=instance, cursor=cursor)
+        cursor = found.cursor
+        asked = [key.to_user_string() for key in keys if found.get_num_requested(key)]
+        assert asked == [expected] * bool(expected), built

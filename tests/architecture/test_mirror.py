@@ -20,7 +20,6 @@ ACROSS = {
     "assets/reasoning/test_inbox.py": "drops of the reasoning corpora as runs",
     "assets/puzzles/test_assets.py": "the assets of puzzles in runs",
     "assets/puzzles/test_inbox.py": "the drops of puzzles and the runs that they start",
-    "assets/puzzles/test_real.py": "the builds of real puzzles through Dagster",
     "chess/builders/test_goldens.py": "all builders of chess against golden files",
     "chess/kernels/test_rules.py": "all kernels against python-chess",
     "assets/chess/test_collections.py": "collections of PGNs, from the sensor to the reader",

@@ -173,17 +173,12 @@ def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds():
     assert value(metadata, "notes").startswith(HOSTILE[0])
 
 
-def test_what_was_not_checked_is_a_line_of_its_own():
-    metadata = event_metadata(published({"rows": 3}, not_checked="not checked: games"))
-    assert value(metadata, "not checked") == "not checked: games"
-    assert "not checked" not in event_metadata(published({"rows": 3}))
-
-
-def test_the_account_of_a_drop_is_a_line_of_its_own_and_stays_short():
-    metadata = event_metadata(published({"rows": 3}, account="2 files taken; 3 rows"))
-    assert value(metadata, "account") == "2 files taken; 3 rows"
-    assert "account" not in event_metadata(published({"rows": 3}))
-    assert stored(event_metadata(published(account="x" * 1_000_000))) <= MOST_BYTES
+@pytest.mark.parametrize(("field", "name"), [("not_checked", "not checked"), ("account",) * 2])
+def test_what_was_not_checked_and_the_account_of_a_drop_are_lines_of_their_own(field, name):
+    metadata = event_metadata(published({"rows": 3}, **{field: "2 files taken; 3 rows"}))
+    assert value(metadata, name) == "2 files taken; 3 rows"
+    assert name not in event_metadata(published({"rows": 3}))
+    assert stored(event_metadata(published(**{field: "x" * 1_000_000}))) <= MOST_BYTES
 
 
 def test_what_becomes_of_the_columns_of_a_drop_is_a_row_with_a_line_a_state():
@@ -565,14 +560,16 @@ def test_an_error_that_says_what_to_do_gets_no_further_line():
     assert problem.first_line == "no space: make room"
 
 
-def test_a_key_that_no_drop_can_have_is_not_offered_to_retire():
-    target = Target("macroxue/pool", "a`; rm -r x", from_drop=True)
-    assert problem_of(BAD, target).cure == "correct the file and build again"
-
-
-def test_a_key_that_begins_with_a_dash_is_retired_as_a_value():
-    target = Target("macroxue/pool", "-x", from_drop=True)
-    assert problem_of(BAD, target).cure.endswith("run `gristmill retire -- -x`")
+@pytest.mark.parametrize(
+    ("key", "more"),
+    [
+        ("a`; rm -r x", ""),
+        ("-x", "; to give the drop up, remove it and run `gristmill retire -- -x`"),
+    ],
+)
+def test_retire_is_offered_for_a_key_that_a_drop_can_have_as_a_value(key, more):
+    problem = problem_of(BAD, Target("macroxue/pool", key, from_drop=True))
+    assert problem.cure == f"correct the file and build again{more}"
 
 
 def test_only_an_unexpected_error_has_a_stack_trace():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import json
 import os
 import re
@@ -352,21 +351,6 @@ def test_a_manifest_is_left_alone_where_only_other_assets_of_its_family_have_a_d
     assert "manifest" not in done
 
 
-@pytest.mark.slow
-def test_a_synth_drop_is_built_whole_and_then_nothing_needs_doing(run, data, vocabulary_root):
-    shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
-    write_raw(data / "drops/synth/first", files=4, rows=5)
-    done = run("materialize", "--all")
-    assert (done.exit_code, done.exception) == (0, None), done.output
-    lines = done.stdout.splitlines()
-    for name in ("synth/kd_shards", "synth_smoke/kd_shards"):
-        rows = itertools.takewhile(lambda line: line[0] == " ", lines[lines.index(name) + 1 :])
-        assert sum(" built " in row for row in rows) == 4
-    assert lines.index("synth/harmony_manifest") < lines.index("synth/kd_manifest")
-    assert provenance.verify(data) == []
-    assert "nothing needed doing (17 artifacts" in printed(run("materialize", "--all"))
-
-
 def _check_packs(instance: dg.DagsterInstance) -> None:
     """Execute the checks of packs by themselves, as the button of the UI does."""
     job = definitions.build_defs().resolve_implicit_global_asset_job_def()
@@ -410,22 +394,6 @@ def _rename_a_valuation(data: Path) -> None:
     text = names.read_bytes()
     assert b"search" in text
     names.write_bytes(text.replace(b"search", b"SEARCH"))
-
-
-@pytest.mark.slow
-def test_a_pool_of_a_damaged_pack_is_refused_and_the_others_go_on(run, data):
-    pool = _write_pool(data)
-    assert run("materialize", "macroxue/pack").exit_code == 0
-    _rename_a_valuation(data)
-    said = printed(run("materialize", "macroxue/pool", "macroxue/values"), 1)
-    assert "failed macroxue/pool both: " in said
-    assert "valuation_types.json: sha256" in said
-    assert "gristmill materialize macroxue/pack --partition two --rebuild" in said
-    assert not pool.exists()
-    assert (data / "macroxue/values/one").exists() and not (data / "macroxue/values/two").exists()
-    assert run("materialize", "macroxue/pack", "--partition", "two", "--rebuild").exit_code == 0
-    assert run("materialize", "macroxue/pool", "macroxue/values").exit_code == 0
-    assert provenance.verify(data / "macroxue") == []
 
 
 @pytest.mark.slow

@@ -280,20 +280,6 @@ def assert_old_pack_stands(live_instance: LiveInstance, before: provenance.Recor
     assert record_of(live_instance.pack("big")) == before
 
 
-def test_retire_forgets_a_partition_whose_drop_is_gone(live_instance):
-    refused = live_instance.gristmill("retire", "slow")
-    assert refused.returncode == 2
-    assert "is still there" in refused.stderr
-    shutil.move(live_instance.drops / "slow", live_instance.data / "slow-archived")
-    listed = live_instance.gristmill("retire", "slow", "--dry-run")
-    assert (listed.returncode, "forget slow" in listed.stdout) == (0, True)
-    assert "slow" in live_instance.statuses()["materialized"]
-    assert live_instance.gristmill("retire", "slow").returncode == 0
-    assert "slow" not in live_instance.statuses()["materialized"]
-    assert live_instance.pack("slow").exists()
-    assert live_instance.gristmill("retire", "slow").returncode == 2
-
-
 def test_after_a_kill_of_everything_prune_closes_the_run_that_was_under_way(live_instance, big):
     before = record_of(live_instance.pack("big"))
     change(big, seed=602)

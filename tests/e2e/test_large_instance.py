@@ -10,7 +10,6 @@ import pytest
 
 from bench.servers import Server, copy_checkout, plain_environment
 from tests.e2e.browser import opened
-from tests.e2e.live_instance import until
 
 pytestmark = pytest.mark.slow
 PARTITIONS = 2000
@@ -93,22 +92,3 @@ def test_an_asset_links_to_its_page_which_is_served(large: Large) -> None:
     urls = [entry["url"] for entry in node["metadataEntries"] if entry["label"] == "docs"]
     assert urls == ["/docs/macroxue.md"]
     assert large.page(urls[0]).startswith("# 2048")
-
-
-def test_prune_while_it_serves_keeps_every_partition(large: Large) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "gristmill.cli", "prune", "--keep-runs", "1"],
-        cwd=large.checkout,
-        env=plain_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert f"; {PARTITIONS // 100:,} stay" in done.stdout
-    key = {"path": ["macroxue", "pack"]}
-
-    def materialized() -> bool:
-        node = large.ask(ASSET, key=key)["assetNodeOrError"]
-        return len(node["assetPartitionStatuses"]["materializedPartitions"]) == PARTITIONS
-
-    until("every partition is materialized", materialized, 60)

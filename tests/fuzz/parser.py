@@ -5,7 +5,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -110,6 +110,19 @@ def folder(name: str) -> Iterator[Path]:
     path.mkdir()
     yield path
     shutil.rmtree(path, ignore_errors=True)
+
+
+def put_names(place: Path, names: Iterable[bytes], folders: bool = False) -> None:
+    """Make a file of each name in a folder, where it can be one; or of each second one a folder."""
+    for line in names:
+        name = line.replace(b"\0", b"").replace(b"/", b"")[:200]
+        path = bytes(place) + b"/" + name
+        if name in (b"", b".", b"..") or os.path.exists(path):  # noqa: PTH110
+            continue
+        if folders and len(name) % 2:
+            os.mkdir(path)  # noqa: PTH102
+        else:
+            open(path, "xb").close()  # noqa: PTH123 - a name need not be UTF-8
 
 
 def split(data: bytes, parts: int) -> list[bytes]:

@@ -2,25 +2,20 @@
 
 import json
 import os
-import shutil
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import numpy as np
 import pytest
 
 from assets import versions
 from assets.chess import FAMILY, ChessMonth
 from commands.graph import Graph
-from definitions import build_defs
 from gristmill import provenance
 from gristmill.browse.shown import show
 from gristmill.chess import GameSpliceDataset
 from gristmill.chess.builds import has_subset
-from gristmill.chess.format import folders
 from gristmill.chess.raw.drops import available
 from gristmill.chess.read.trace import traced
 from gristmill.chess.samples import write_month
@@ -30,14 +25,10 @@ from gristmill.families import Request
 from resources import EliteArchive, Lake
 from tests.archive_server import ArchiveServer
 from tests.assets.helpers import built_by, failure, not_built, sha256
-from tests.paths import REAL_DATA
 
 elite_pgn, valid_games, game_dataset, splice_cache, splice_dataset = MONTH = [
     *built_by("chess").values()
 ][:5]
-
-REAL = REAL_DATA / "chess"
-needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real drops are not there")
 GAMES = "chess/dataset/elite_2024-01_game"
 CACHE = f"{GAMES}/runtime_splice_cache"
 
@@ -121,62 +112,6 @@ def hashes(folder: Path, pattern: str = "*") -> dict[str, str]:
     }
 
 
-@pytest.mark.slow
-@pytest.mark.real
-@needs_real
-def test_the_golden_files_under_the_reference_rules(build, lake):
-    (lake.root / "drops/chess").mkdir(parents=True)
-    shutil.copy(REAL / "golden/small.pgn", lake.root / "drops/chess/small_2024-01.pgn")
-    reference = {"compat": "reference", "source_name": "small.pgn", "split": "shuffle"}
-    assert build("2024-01", **reference, legacy_cap=4).success
-    places = {
-        "golden_game": lake.root / GAMES,
-        "splice_cap4": lake.root / "chess/dataset/elite_2024-01_cap4",
-    }
-    valid = lake.root / "chess/validated/elite_2024-01"
-    checked = 0
-    for line in (REAL / "golden/SHA256SUMS").read_text().splitlines():
-        digest, name = line.split()
-        folder, _, rest = name.removeprefix("./").partition("/")
-        path = places[folder] / rest if rest else valid / folder
-        if folder == "small.pgn":
-            path = lake.root / "chess/raw/elite/2024-01/lichess_elite_2024-01.pgn"
-        if rest == "stats.json":
-            continue  # it names its own place: `tests/chess/builders/test_goldens.py`
-        assert sha256(path) == digest, name
-        checked += 1
-    assert checked == 22
-    assert provenance.verify(lake.root) == []
-
-
-@pytest.mark.slow
-@pytest.mark.real
-@needs_real
-def test_real_months_that_share_games_never_share_them_across_splits(build, lake, instance):
-    (lake.root / "drops/chess").mkdir(parents=True)
-    files = sorted((REAL / "pgn").glob("*.pgn"))
-    months = [f"2024-{number:02d}" for number in range(1, len(files) + 1)]
-    for month, file in zip(months, files, strict=True):
-        shutil.copy(file, lake.root / f"drops/chess/{file.stem.replace('-', '_')}.{month}.pgn")
-    result = build(*months, legacy=True, legacy_cap=4)
-    assert result.success
-    assert all(len(built(instance, month)) == 5 for month in months)
-    splits_of: dict[int, set[str]] = defaultdict(set)
-    months_of: dict[int, set[str]] = defaultdict(set)
-    for month in months:
-        for split in ("train", "val", "test"):
-            file = folders.games_file(lake.root / f"chess/dataset/elite_{month}_game", split)
-            for key in np.fromfile(file, folders.GAME)["move_key"].tolist():
-                splits_of[key].add(split)
-                months_of[key].add(month)
-    assert sum(len(found) > 1 for found in months_of.values()) > 50
-    assert {key for key, found in splits_of.items() if len(found) > 1} == set()
-    datasets = [lake.root / f"chess/dataset/elite_{month}_game" for month in months]
-    dataset = GameSpliceDataset(datasets, "train", require_cache=True, horizon=4)
-    assert len(dataset) > 300_000
-    assert dataset[len(dataset) // 2].next_move == dataset[len(dataset) // 2].target[0]
-
-
 def test_a_dropped_month_becomes_all_five_and_is_then_left_alone(build, lake, server):
     drop(lake, "lichess_elite_2024-01.zip")
     first = build("2024-01")
@@ -257,26 +192,6 @@ def test_a_month_that_is_not_published_yet_is_observed_and_does_not_fail(build, 
     assert not (lake.root / "chess/raw").exists() or not list(lake.root.glob("chess/raw/elite/2*"))
 
 
-@pytest.mark.slow
-def test_the_job_with_its_checks_runs_a_month_and_passes_over_one_that_is_not_there(
-    lake, instance, server
-):
-    drop(lake, "elite-2024-01.zip")
-    resources = {"lake": lake, "elite_archive": EliteArchive(base_address=server.address)}
-    job = build_defs(resources).resolve_job_def("chess_month")
-    result = job.execute_in_process(instance=instance, partition_key="2024-01")
-    assert result.success
-    checks = result.get_asset_check_evaluations()
-    assert len(checks) == 20
-    # The sample month repeats games.
-    (noted,) = [check for check in checks if not check.passed]
-    assert (noted.check_name, noted.asset_key.path[-1]) == ("noteworthy", "valid_games")
-    result = job.execute_in_process(instance=instance, partition_key="2024-02")
-    assert result.success
-    assert built(instance, "2024-02") == set()
-    assert result.get_asset_check_evaluations() == []
-
-
 def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_not_built(
     build, lake, instance, server, tmp_path
 ):
@@ -328,14 +243,17 @@ def test_legacy_splices_only_where_they_are_asked_for(build, lake, instance):
 
 def test_one_config_serves_the_whole_month(build, lake):
     drop(lake, "x_2024-01.pgn")
-    assert build("2024-01", min_context=10, seed=9, cache_cap=3).success
+    config = {"compat": "reference", "source_name": "mine.pgn", "split": "shuffle"}
+    assert build("2024-01", min_context=10, seed=9, cache_cap=3, **config).success
+    record = provenance.read_record(lake.root / "chess/validated/elite_2024-01/provenance.json")
+    assert (record.config["compat"], record.config["source_names"]) == ("reference", ["mine.pgn"])
     manifest = json.loads((lake.root / CACHE / "manifest.json").read_text())
     stats = json.loads((lake.root / GAMES / "stats.json").read_text())
     assert manifest["config"] == {
         "min_context": 10, "min_target": 1, "max_samples_per_game": 3, "seed": 9
     }  # fmt: skip
     assert stats["runtime_splice_defaults"]["min_context"] == 10
-    assert stats["split_seed"] == 9
+    assert (stats["split_seed"], "split_rule" in stats) == (9, False)
 
 
 def test_a_cache_cannot_differ_from_its_dataset(build, lake):
@@ -417,17 +335,3 @@ def test_a_subset_is_built_where_it_is_asked_for_and_traced_to_the_drop(build, l
         with pytest.raises(BadInput, match="has 30 rows, no row 30"):
             list(traced("chess/subset", Request(folder, "30", {})))
     assert metadata(build("2024-01", assets=[subset]), subset)["status"] == "unchanged"
-
-
-def test_drops_of_every_ending_give_the_same_games(build, lake):
-    zstandard = pytest.importorskip("zstandard")
-    for name in ("a.2024-01.zip", "b.2024-02.pgn"):
-        drop(lake, name)
-    packed = zstandard.ZstdCompressor().compress(
-        (lake.inbox("chess") / "b.2024-02.pgn").read_bytes()
-    )
-    (lake.inbox("chess") / "c_2024-03.pgn.zst").write_bytes(packed)
-    assert build("2024-01", "2024-02", "2024-03", assets=[elite_pgn]).success
-    found = hashes(lake.root / "chess/raw/elite", "*.pgn")
-    assert len(found) == 3
-    assert len(set(found.values())) == 1

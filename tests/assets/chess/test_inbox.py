@@ -83,16 +83,3 @@ def test_other_files_are_refused_by_name(tick, lake, inbox, name, reason):
     assert reason in result.skip_reason.skip_message
     (refusal,) = present_drops(inbox, lake.asked("chess"), INBOX.shape).refusals
     assert reason in refusal.reason
-
-
-def test_two_files_of_a_month_wait_until_one_is_taken_away(tick, lake, inbox):
-    for name in ("a_2024-01.pgn", "b_2024-01.zip"):
-        (inbox / name).write_bytes(games(name))
-    tick()
-    result = tick()
-    assert result.run_requests == []
-    assert "a_2024-01.pgn, b_2024-01.zip are the same partition" in result.skip_reason.skip_message
-    assert present_drops(inbox, lake.asked("chess"), INBOX.shape).arrivals == []
-    (inbox / "a_2024-01.pgn").unlink()
-    tick()
-    assert [request.partition_key for request in tick().run_requests] == ["2024-01"]

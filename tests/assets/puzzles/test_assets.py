@@ -15,7 +15,6 @@ from gristmill import provenance
 from gristmill.contract import FileNote, NothingToBuild, Summary
 from gristmill.puzzles import PuzzleExamples, builds
 from gristmill.puzzles.raw import drops
-from gristmill.samples import write_samples
 from resources import Lake
 from tests.assets.helpers import built, built_by, failure, materialized, metadata, not_built
 from tests.assets.puzzles.drops import put_recipe, put_tasks
@@ -160,50 +159,10 @@ def test_a_published_name_is_not_given_to_another_kind(build, lake):
     assert record(lake, "mine") == before
 
 
-def test_a_damaged_dataset_fails_its_checks_and_no_other(build, lake):
-    for name in ("one", "two"):
-        put_recipe(lake, name, "domino", num_games=5)
-        assert build("domino", name).success
-    path = lake.root / "puzzles/one/train/all__labels.npy"
-    octets = bytearray(path.read_bytes())
-    octets[-4 * 72 + 8] = 7  # the position of the last move
-    path.write_bytes(octets)
-    laws = {violation.law for violation in provenance.verify(lake.root / "puzzles/one")}
-    assert laws - {"sha256", "modified"}
-    assert provenance.verify(lake.root / "puzzles/two") == []
-
-
 def test_names_of_built_in_recipes_are_partitions_of_their_kind_alone():
     every = [name for names in BUILT_IN_KEYS.values() for name in names]
     assert len(every) == len(set(every))
     assert set(BUILT_IN_KEYS) == {each.partitions_def.name for each in built_by("puzzles").values()}
-
-
-@pytest.mark.slow
-def test_two_builds_of_the_samples_in_other_orders_have_equal_data_versions(build, lake):
-    write_samples(lake.root)
-    names = {kind: f"{kind}-sample" for kind in ("arc", "sudoku", "maze", "domino", "grid")}
-    versions = {}
-    for kind, name in names.items():
-        result = build(kind, name)
-        assert result.success, failure(result)
-        versions[kind] = record(lake, name).data_version
-    assert provenance.verify(lake.root) == []
-    inbox = lake.inbox("puzzles")
-    for folder in [path for path in inbox.iterdir() if path.is_dir()]:
-        moved = inbox / f".{folder.name}"
-        folder.rename(moved)
-        for path in sorted(moved.rglob("*"), reverse=True):
-            target = folder / path.relative_to(moved)
-            if path.is_file():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(path, target)
-        shutil.rmtree(moved)
-    for kind, name in names.items():
-        shutil.rmtree(lake.root / "puzzles" / name)
-        result = build(kind, name, workers=2)
-        assert result.success, failure(result)
-        assert record(lake, name).data_version == versions[kind]
 
 
 def test_a_build_without_its_source_says_so_at_once(lake):

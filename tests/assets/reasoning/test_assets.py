@@ -30,7 +30,6 @@ from tests.assets.helpers import (
     materialized,
     metadata,
     not_built,
-    sha256,
 )
 from tests.paths import REAL_DATA
 
@@ -135,26 +134,6 @@ def failed_checks(result: dg.ExecuteInProcessResult) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.real
 @needs_real
-def test_the_real_gsm8k_test_split_gives_the_golden_tensor_and_file(build, lake, vocabulary):
-    folder = lake.inbox("reasoning") / "gsm8k"
-    folder.mkdir(parents=True)
-    shutil.copy(REAL / "test.jsonl", folder)
-    build_all(build, TEST)
-    assert failed_checks(build(qc_report, today().isoformat())) == {}
-    jsonl = lake.root / names.NORMALIZED / names.normalized("gsm8k", "test")
-    assert sha256(jsonl) == "4cef33a7737174083116224c95e3502b8e3a9a5fe85cb3c545f8a48cc22ab1f9"
-    root = lake.root / names.TOKENIZED
-    (entry,) = json.loads((root / names.MANIFEST).read_bytes())
-    assert entry["sha256"] == "2685f162625baa0e1db98c4831100a1585410bd4d836aaafd093d192a2564945"
-    assert entry["num_sequences"] == 104
-    shard = root / entry["path"]
-    assert sha256(shard) == "1d33ff2ef6eeee47ce03e40b60f61815e4267537faf1d2438dfbaeef70336d10"
-    assert len((root / names.INDEX).read_bytes().splitlines()) == 1319
-
-
-@pytest.mark.slow
-@pytest.mark.real
-@needs_real
 def test_every_law_holds_for_the_real_corpora(build, lake, vocabulary):
     for corpus, folder in (
         ("gsm8k", "gsm8k"),
@@ -182,19 +161,6 @@ def test_every_law_holds_for_the_real_corpora(build, lake, vocabulary):
 
 
 CORPORA_OF_TRAIN = ("cot_collection__train", "reasoning_traces__train", "wiqa__train")
-
-
-@pytest.mark.slow
-def test_a_drop_goes_through_every_asset_and_a_second_build_finds_nothing_to_do(build, lake, built):
-    day = today().isoformat()
-    assert failed_checks(build(qc_report, day)) == {}
-    assert [path.name for path in (lake.root / names.REPORTS).glob("*.json")] == [f"{day}.json"]
-    for asset in (normalized, gpt2_shards, alignment):
-        assert metadata(build(asset, TEST))["status"] == "unchanged"
-    for asset in (raw_manifest, manifest):
-        assert metadata(build(asset))["status"] == "unchanged"
-    assert metadata(build(qc_report, day))["status"] == "unchanged"
-    assert provenance.verify(lake.root) == []
 
 
 @pytest.mark.parametrize(
@@ -318,19 +284,6 @@ def test_the_audit_sample_is_reported_on_the_page_of_the_alignment_until_it_is_a
 
 
 @pytest.mark.slow
-def test_a_split_that_is_added_is_merged_into_both_manifests(build, lake, built):
-    drop(lake, "gsm8k", "train", sums(3))
-    for asset in (normalized, gpt2_shards):
-        assert build(asset, "gsm8k__train").success
-    for asset in (raw_manifest, manifest):
-        assert metadata(build(asset))["status"] == "built"
-    files = json.loads((lake.root / names.NORMALIZED / names.MANIFEST).read_bytes())
-    assert list(files["gsm8k"]["files"]) == ["train", "test"]
-    shards = json.loads((lake.root / names.TOKENIZED / names.MANIFEST).read_bytes())
-    assert [entry["split"] for entry in shards] == ["test", "train"]
-
-
-@pytest.mark.slow
 def test_drift_fails_the_check_and_the_report_is_published_until_the_change_is_accepted(
     build, lake, built, monkeypatch
 ):
@@ -414,12 +367,3 @@ def test_hostile_text_of_a_drop_is_escaped_in_events_of_bounded_size(build, lake
         stored = dg.serialize_value(event.step_materialization_data.materialization)
         assert len(stored) <= 100_000
         assert "<script>" not in stored and "\u202e" not in stored and "\x1b" not in stored
-
-
-def test_numbers_that_the_page_plots(build, built):
-    shown = metadata(build(gpt2_shards, TEST))
-    assert shown["text_tokens"] > 0 and "with_cot" in shown["zero"]
-    steps = metadata(build(alignment, TEST))
-    assert "![steps](<data:image/svg+xml," in steps["picture"]
-    assert steps["aligned"] == steps["examples"] > 0
-    assert steps["mean_confidence"] == pytest.approx(0.89)

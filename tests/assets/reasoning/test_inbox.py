@@ -8,15 +8,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-import definitions
 from assets.reasoning import FAMILY
 from commands.graph import register
-from gristmill.corpora.corpus import PARTITIONS
 from gristmill.inbox import READY
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.raw import available, keys_of
 from resources import Lake
-from tests.assets.helpers import built
 from tests.sensors.ticks import Ticks, partitions_of
 
 INBOX, *_ = FAMILY.inboxes
@@ -97,34 +94,3 @@ def test_what_is_available_are_the_splits_of_the_drops_and_the_day_of_the_report
     assert FAMILY.available(lake) == {"gsm8k__test", today().isoformat()}
     assert lake.judged("reasoning", folder).state == READY
     assert keys_of(folder) == ["gsm8k__test"]
-
-
-def test_a_manifest_follows_each_split_and_does_not_wait_for_the_others(instance, lake):
-    defs = definitions.build_defs({"lake": lake})
-    cursor = None
-
-    def asked() -> set[str]:
-        nonlocal cursor
-        result = dg.evaluate_automation_conditions(defs=defs, instance=instance, cursor=cursor)
-        cursor = result.cursor
-        return {
-            each.key.to_user_string()
-            for each in (built("reasoning/raw_manifest"), built("reasoning/manifest"))
-            if result.get_num_requested(each.key)
-        }
-
-    def report(asset: dg.AssetsDefinition, key: str | None = None) -> None:
-        instance.report_runless_asset_event(dg.AssetMaterialization(asset.key, partition=key))
-
-    instance.add_dynamic_partitions("reasoning_splits", list(PARTITIONS))
-    assert asked() == set()
-    report(built("reasoning/normalized"), "gsm8k__test")
-    assert asked() == {"reasoning/raw_manifest"}
-    report(built("reasoning/raw_manifest"))
-    assert asked() == set()
-    report(built("reasoning/gpt2_shards"), "gsm8k__test")
-    assert asked() == {"reasoning/manifest"}
-    report(built("reasoning/manifest"))
-    report(built("reasoning/normalized"), "wiqa__test")
-    assert asked() == {"reasoning/raw_manifest"}
-    assert asked() == set()

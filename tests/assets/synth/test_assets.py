@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets.checking.evaluations import THIS_RUN
 from assets.synth import FAMILY
 from gristmill import families, provenance
 from gristmill.asset import Asset, Wanted
-from gristmill.inbox import READY, REFUSED, UNREAD
 from gristmill.publish import remove
 from gristmill.publish.publish import publish
 from gristmill.synth.builds import harmony_build
@@ -25,11 +22,9 @@ from resources import Lake
 from tests.assets.helpers import (
     TOKENIZERS,
     built_by,
-    evaluated,
     failure,
     materialized,
     metadata,
-    not_built,
     sha256,
 )
 from tests.drawings import images
@@ -62,13 +57,6 @@ def build_all(build: Any, asset: dg.AssetsDefinition, **config: Any) -> None:
 @pytest.fixture
 def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
     return builder(lake, instance)
-
-
-def unread(lake: Lake, drop: Path, state: str = UNREAD) -> str:
-    """Why nothing reads a drop that is in order, or why it is in another state."""
-    found = lake.judged(drop.parent.name, drop)
-    assert found.state == state
-    return found.reason
 
 
 @pytest.fixture(scope="module")
@@ -128,56 +116,6 @@ def ready(lake: Lake, name: str = "ready") -> Path:
     return folder
 
 
-@pytest.mark.slow
-@pytest.mark.real
-@needs_real
-def test_the_real_conversations_give_the_golden_files_and_the_reference_manifest(
-    build, all_of, lake, vocabulary
-):
-    drop = ready(lake)
-    all_of(harmony)
-    assert build(harmony_manifest).success
-    all_of(kd_shards, valid_fraction=0.1, workers=2)
-    assert build(kd_manifest).success
-    root = lake.root / KD
-    for line in (REAL / "golden_sha256.txt").read_text().splitlines():
-        expected, name = line.split()
-        assert sha256(root / name) == expected, name
-    manifest = json.loads((root / "manifest.json").read_text())
-    reference = json.loads((REAL / "reference_manifest_vf0.1.json").read_text())
-    assert list(manifest)[: len(reference)] == list(reference)
-    for key in ("schema_version", "config_hash", "renderer", "config"):
-        assert manifest[key] == reference[key]
-    assert manifest["input"]["manifest_sha256"] == sha256(drop / "manifest.json")
-    assert manifest["input"]["manifest_sha256"] == reference["input"]["manifest_sha256"]
-    assert manifest["tokenizer"]["model_sha256"] == reference["tokenizer"]["model_sha256"]
-    assert manifest["tokenizer"]["model_path"] == "data/tokenizer/o200k_base.tiktoken"
-    for name, inventory in reference["splits"].items():
-        ours = manifest["splits"][name]
-        assert (ours["rows"], ours["tokens"]) == (inventory["rows"], inventory["tokens"])
-        for mine, theirs in zip(ours["shards"], inventory["shards"], strict=True):
-            assert list(mine)[: len(theirs)] == list(theirs)
-            assert mine["bytes"] == theirs["bytes"]
-    assert provenance.verify(lake.root) == []
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("built")
-def test_a_drop_goes_all_the_way_and_again_nothing_needs_doing(build, lake):
-    assert provenance.verify(lake.root) == []
-    manifest = json.loads((lake.root / "synth_harmony/manifest.json").read_text())
-    runs = [3, 2, 2, 2]
-    for number, files, shard in zip(NUMBERS, runs, manifest["storage"]["shards"], strict=True):
-        record = provenance.read_record(lake.root / f"synth_harmony/provenance/{number}.json")
-        assert len(record.inputs) == files
-        assert {item.asset for item in record.inputs} == {"synth/raw"}
-        assert {item.partition for item in record.inputs} == {"first"}
-        assert shard["rows"] == record.counts["rows"]
-    for asset, key in ((harmony, "01"), (harmony_manifest, None), (kd_manifest, None)):
-        assert metadata(build(asset, key))["status"] == "unchanged"
-    assert metadata(build(kd_shards, "01", valid_fraction=0.2))["status"] == "unchanged"
-
-
 @pytest.mark.usefixtures("built")
 def test_the_record_of_a_shard_names_its_tokenizer_and_its_input(lake):
     record = provenance.read_record(lake.root / KD / "provenance/02.json")
@@ -225,35 +163,6 @@ def test_the_smoke_build_is_capped_unless_the_run_sets_another_cap(build, lake, 
     counts = provenance.read_record(lake.root / SMOKE / "provenance/00.json").counts
     assert counts["train_rows"] + counts["valid_rows"] == 250
     assert counts["valid_rows"] > 0
-
-
-def test_a_drop_that_is_not_complete_waits(build, lake):
-    folder = lake.inbox("synth") / "first"
-    write_drop(folder, files=5, rows=3, done=False)
-    assert "5 Parquet files of 500" in unread(lake, folder, REFUSED)
-    assert "5 Parquet files of 500" in failure(build(harmony, "00"))
-    (folder / "gristmill.toml").write_text("[synth.raw]\nfiles = 5\n")
-    assert lake.judged("synth", folder).state == READY
-    assert build(harmony, "00").success
-    (folder / "gristmill.toml").unlink()
-    assert lake.judged("synth", folder).state == REFUSED
-    (folder / ".done").touch()
-    assert lake.judged("synth", folder).state == READY
-
-
-def test_of_two_drops_one_must_be_named(build, lake, drop):
-    second = lake.inbox("synth") / "second"
-    write_drop(second, files=4, rows=3, seed=2)
-    assert "several drops are complete (synth/first, synth/second)" in unread(lake, drop)
-    assert "[synth.harmony] drop" in not_built(build(harmony, "00"))
-    (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth/second"\n')
-    assert lake.judged("synth", second).state == READY
-    assert "synth/second is the drop in use" in unread(lake, drop)
-    assert build(harmony, "00").success
-    record = provenance.read_record(lake.root / "synth_harmony/provenance/00.json")
-    assert {item.partition for item in record.inputs} == {"second"}
-    (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth/third"\n')
-    assert "'synth/third'" in not_built(build(harmony, "00"))
 
 
 @pytest.mark.slow
@@ -388,85 +297,3 @@ def test_a_rebuilt_harmony_shard_makes_the_manifests_stale(build, drop, lake):
     assert build(harmony_manifest).success
     assert build(kd_manifest).success
     assert provenance.verify(lake.root) == []
-
-
-def spoiled(lake: Lake, row: int) -> str:
-    """Put a ready folder there whose shard 01 has a bad row; the synth_id of that row."""
-    folder = ready(lake)
-    path = folder / "synth_harmony_shard_01.parquet"
-    table = pq.read_table(path)
-    messages = table["messages_json"].to_pylist()
-    found = json.loads(messages[row - 1])
-    found["messages"][-1]["channel"] = "commentary"
-    messages[row - 1] = json.dumps(found)
-    place = table.schema.get_field_index("messages_json")
-    pq.write_table(table.set_column(place, "messages_json", pa.array(messages)), path)
-    return str(table["synth_id"][row - 1].as_py())
-
-
-@pytest.mark.slow
-@pytest.mark.real
-@needs_real
-def test_a_bad_row_fails_with_shard_row_id_and_rule(build, lake, vocabulary):
-    synth_id = spoiled(lake, 17)
-    assert build(harmony, "01").success
-    text = failure(build(kd_shards, "01"))
-    assert "synth_harmony_shard_01.parquet:17: " in text
-    assert f"synth_id '{synth_id}'" in text
-    assert "missing/invalid channel: 'commentary'" in text
-    assert not (lake.root / KD).exists()
-    shown = metadata(build(kd_shards, "01", bad_rows=1))
-    assert shown["bad_rows"] == 1
-    (entry,) = (lake.root / KD / "quarantine/quarantine_01.jsonl").read_text().splitlines()
-    assert json.loads(entry)["synth_id"] == synth_id
-
-
-@pytest.fixture
-def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
-    def evaluate() -> dict[str, dg.AssetCheckEvaluation]:
-        assets = [*TOKENIZERS, *FAMILY.assets]
-        return {
-            f"{item.asset_key.to_user_string()}:{item.check_name}": item
-            for item in evaluated(FAMILY.checks, assets, lake, instance)
-        }
-
-    return evaluate
-
-
-@pytest.mark.usefixtures("built")
-def test_the_checks_see_all_that_is_published(check):
-    found = check()
-    assert len(found) == 33
-    # The launchpad chose a valid_fraction that no file gives.
-    warned = [name for name, item in found.items() if not item.passed]
-    assert warned == ["synth/kd_shards:noteworthy"]
-    seen = {name: str(item.metadata[THIS_RUN].value) for name, item in found.items()}
-    assert "; 4 looked at" in seen["synth/kd_shards:lawful"]
-    assert "; 1 looked at" in seen["synth/kd_manifest:lawful"]
-    assert "; 1 looked at" in seen["synth/harmony_manifest:intact"]
-    assert "; 0 looked at" in seen["synth_smoke/kd_shards:lawful"]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("converted")
-def test_keys_that_are_not_rendered_are_a_warning_that_names_them(build, all_of, check, lake):
-    drop = lake.inbox("synth_harmony") / "mine"
-    files = shutil.ignore_patterns("provenance")
-    shutil.copytree(lake.root / "synth_harmony", drop, ignore=files)
-    shard = drop / "synth_harmony_shard_01.parquet"
-    table = pq.read_table(shard)
-    key = '{"thinking": "so", "role": "assistant"'
-    texts = [
-        text.as_py().replace('{"role": "assistant"', key) for text in table.column("messages_json")
-    ]
-    pq.write_table(table.set_column(0, "messages_json", pa.array(texts)), shard)
-    (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth_harmony/mine"\n')
-    all_of(harmony)
-    all_of(kd_shards)
-    found = check()["synth/kd_shards:noteworthy"]
-    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
-    said = str(found.metadata["listed"].value).replace("\\", "").replace("\u200b", "")
-    rule = f"keys of messages that are not rendered: thinking ({2 * len(table):,})"
-    assert f"megatron/synth_kd_v1 [01]: unknown_keys: {rule}" in said
-    refused = failure(build(kd_shards, "01", unknown_keys="refuse"))
-    assert "('thinking'): make a message of what they hold" in refused

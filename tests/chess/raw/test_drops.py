@@ -40,6 +40,7 @@ from gristmill.publish.publish import publish
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from tests.chess.raw.archives import GAME, MONTH, said_within_a_gigabyte, zipped
 from tests.publish.tiny import tiny_build
+from tests.refusal import refusal
 
 ZST = zstandard.ZstdCompressor()
 APPLE = b"\x00\x05\x16\x07Mac OS X"
@@ -49,15 +50,6 @@ APPLE = b"\x00\x05\x16\x07Mac OS X"
 def _month(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most names here say no month; `tests/assets/chess/test_inbox.py` has names that do."""
     monkeypatch.setattr(drops, "month_in", lambda name: month_in(name) or MONTH)
-
-
-def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
-    """Why a drop is refused, or None."""
-    try:
-        account(drop, links)
-    except BadInput as error:
-        return str(error)
-    return None
 
 
 @pytest.mark.parametrize(
@@ -190,7 +182,7 @@ def test_what_is_no_pgn_is_refused_with_the_cure(tmp_path, name, data, rule):
     drop.write_bytes(data)
     with pytest.raises(BadInput, match=f"{re.escape(str(drop))}: .*{rule}"):
         account(drop)
-    assert re.search(rule, str(refusal(drop)))
+    assert re.search(rule, str(refusal(account, drop)))
     with pytest.raises(BadInput, match=rule):
         take_drop(drop, tmp_path / "out", MONTH)
     assert not (tmp_path / "evil.pgn").exists()
@@ -203,7 +195,7 @@ def test_what_can_be_pgn_is_not_refused(tmp_path):
     ):
         drop = tmp_path / f"{number}.pgn"
         drop.write_bytes(text)
-        assert refusal(drop) is None
+        assert refusal(account, drop) is None
         take_drop(drop, tmp_path / str(number), MONTH)
 
 
@@ -225,7 +217,7 @@ def test_a_long_window_is_read(tmp_path, window):
 def test_only_missing_bytes_are_to_be_downloaded_again(tmp_path):
     for name, data, rule in REFUSED:
         (tmp_path / name).write_bytes(data)
-        again = "download it again" in str(refusal(tmp_path / name))
+        again = "download it again" in str(refusal(account, tmp_path / name))
         assert again == (data in MISSING and rule != "not a ZIP"), name
 
 
@@ -239,7 +231,7 @@ def test_a_look_reads_the_beginning_alone(tmp_path, ending):
     if ending == "zip":
         packed[len(packed) // 2] ^= 255
     drop.write_bytes(packed)
-    assert refusal(drop) is None
+    assert refusal(account, drop) is None
     with pytest.raises(BadInput, match=r"broken (ZIP|zstd).*download it again"):
         take_drop(drop, tmp_path / "out", MONTH)
 
@@ -473,9 +465,9 @@ def test_a_link_is_followed_where_a_person_allows_it(tmp_path, pgn):
     (tmp_path / "store" / "blob").write_bytes(zipped(("a.pgn", pgn)))
     drop = tmp_path / "inbox" / "a.zip"
     drop.symlink_to(tmp_path / "store" / "blob")
-    assert "is a link" in str(refusal(drop))
+    assert "is a link" in str(refusal(account, drop))
     links = LinkRule(follow=True, roots=(str(tmp_path / "store"),))
-    assert refusal(drop, links) is None
+    assert refusal(account, drop, links) is None
     summary = take_drop(drop, tmp_path / "out", MONTH, links=links)
     packed = (tmp_path / "store" / "blob").read_bytes()
     assert summary.archive_bytes == len(packed)

@@ -13,20 +13,12 @@ import chess
 import pytest
 
 from gristmill.chess import GameSpliceDataset, trace
-from gristmill.chess.builders.validate import validate
-from gristmill.chess.config import ArchiveConfig, ValidateConfig
-from gristmill.chess.format.folders import Sidecar, pgn_name
-from gristmill.chess.raw.download import take_drop
+from gristmill.chess.format.folders import Sidecar
 from gristmill.chess.read.trace import Trace as GameTrace
 from gristmill.chess.read.trace import find, places, traced
 from gristmill.contract import BadInput, Trace
 from gristmill.families import Request
-from gristmill.provenance import Input, Record
-from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.provenance.trace_inputs import NotTraced
-from gristmill.publish.build import Build
-from gristmill.publish.publish import publish
-from tests.paths import REAL_DATA
 
 
 def test_the_first_and_the_last_row_are_traced_and_no_row_beyond(valid, month):
@@ -116,15 +108,6 @@ def _is_game_of(row: dict[str, Any], data: bytes) -> None:
 
 
 @pytest.mark.parametrize("month", MONTHS)
-@pytest.mark.parametrize("which", ["0", "7", "100"])
-def test_a_valid_game_is_the_bytes_that_its_trace_names(sample_root, month, which):
-    data = sample_root.data
-    split = "val" if which == "7" else "train"
-    for place, side in ((f"validated/elite_{month}", None), (f"dataset/elite_{month}_game", split)):
-        _is_game_of(*_game(data, _steps("game_dataset", data / "chess" / place, which, side)))
-
-
-@pytest.mark.parametrize("month", MONTHS)
 @pytest.mark.parametrize(("split", "sample"), [("train", 0), ("train", 999), ("test", 40)])
 def test_a_sample_of_the_cache_is_a_move_of_the_game_that_its_trace_names(
     sample_root, month, split, sample
@@ -186,40 +169,3 @@ def test_a_splice_of_other_moves_is_not_traced(sample_root, tmp_path):
     games.write_bytes(games.read_bytes().replace(b'"moves": ["', b'"moves": ["x'))
     with pytest.raises(NotTraced, match="with the moves of this sample"):
         _steps("splice_dataset", data / "chess/dataset/elite_2024-01_cap8", 3)
-
-
-@pytest.mark.skipif(not (REAL_DATA / "chess").is_dir(), reason="no real data")
-def test_a_real_game_is_the_bytes_that_its_trace_names(tmp_path):
-    drop = tmp_path / "drops/chess/ding_2024-01.pgn"
-    drop.parent.mkdir(parents=True)
-    drop.write_bytes((REAL_DATA / "chess/pgn/pgnmentor_Ding.pgn").read_bytes())
-    config = ArchiveConfig()
-
-    def build(artifact: str, asset: str, inputs: list[Input], make: Any) -> Record:
-        return publish(
-            Build(tmp_path, artifact, asset, "2024-01", "1", config, inputs, make)
-        ).record
-
-    archive = build(
-        "chess/raw/elite/2024-01",
-        "chess/elite_pgn",
-        raw_inputs(tmp_path, [drop], "chess/raw_drop", "2024-01", {}),
-        lambda attempt: take_drop(drop, attempt.out, "2024-01", config),
-    )
-    made_from = Input(
-        asset=archive.asset,
-        partition=archive.partition,
-        data_version=archive.data_version,
-        path=archive.artifact,
-    )
-    pgn = tmp_path / archive.artifact / pgn_name("2024-01")
-    games = build(
-        "chess/validated/elite_2024-01",
-        "chess/valid_games",
-        [made_from],
-        lambda attempt: validate([pgn], attempt.out, ValidateConfig(workers=1)),
-    )
-    assert games.counts["valid_games"] > 1000
-    for which in ("0", "333", str(int(games.counts["valid_games"]) - 1)):
-        folder = tmp_path / "chess/validated/elite_2024-01"
-        _is_game_of(*_game(tmp_path, _steps("game_dataset", folder, which)))

@@ -25,6 +25,7 @@ from commands.serving.services import (
     forget_heartbeats,
     refuse_other_daemons,
 )
+from tests.e2e.live_instance import until
 from tests.free_port import free_port
 from tests.paths import CHECKOUT
 
@@ -83,7 +84,7 @@ def serve_until(
     """Serve, and send this process a signal once the service is ready."""
 
     def ask() -> None:
-        until(ready)
+        until("it is ready", ready)
         os.kill(os.getpid(), number)
 
     asking = threading.Thread(target=ask)
@@ -101,19 +102,12 @@ def serving(checkout: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[int]
         cwd=checkout,
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
     ) as command:
-        until(lambda: note.exists() and note.read_text())
+        until("it has noted", lambda: note.exists() and note.read_text())
         yield command, [int(pid) for pid in note.read_text().split()]
 
 
 def gone(process: int) -> bool:
     return worker.identity(process) is None
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_service_that_ends_ends_the_others_and_is_named(checkout, monkeypatch):
@@ -134,7 +128,7 @@ def test_a_service_that_ends_ends_the_others_and_is_named(checkout, monkeypatch)
     monkeypatch.setattr(services, "_PATIENCE_SECONDS", 0.5)
     with pytest.raises(click.ClickException, match=r"the third ended \(status 3\)"):
         serve(checkout, monkeypatch, first, second, third)
-    until(lambda: all(gone(int(pid)) for pid in note.read_text().split()))
+    until("all are gone", lambda: all(gone(int(pid)) for pid in note.read_text().split()))
     assert list((checkout / "temporary").iterdir()) == []
 
 
@@ -188,8 +182,8 @@ def test_a_kill_of_the_command_kills_all_that_it_started(checkout):
     with pytest.raises(click.ClickException), services.instance_lock(checkout / "ui.lock"):
         pass
     os.close(pipe)
-    until(lambda: all(map(gone, processes)))
-    until(lambda: not list((checkout / "temporary").iterdir()))
+    until("all are gone", lambda: all(map(gone, processes)))
+    until("nothing is left", lambda: not list((checkout / "temporary").iterdir()))
     with services.instance_lock(checkout / "ui.lock"):
         pass
 
@@ -199,7 +193,7 @@ def test_services_die_with_the_command_even_without_the_keeper(checkout):
     with serving(checkout) as (command, (service, child, keeper)):
         os.kill(keeper, signal.SIGKILL)
         command.kill()
-    until(lambda: gone(service))
+    until("the service is gone", lambda: gone(service))
     os.kill(child, signal.SIGKILL)
 
 

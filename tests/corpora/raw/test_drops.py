@@ -17,17 +17,9 @@ from gristmill.corpora.raw.drops import Place, account, name_notes
 from gristmill.inbox.hub import HubError, Reached
 from gristmill.untrusted.files import LinkRule
 from tests.hub_server import COMMIT, CONVERTED, Hub, server
+from tests.refusal import refusal
 
 GSM8K, TRIP, WIQA = CORPORA["gsm8k"], CORPORA["trip"], CORPORA["wiqa"]
-
-
-def refusal(drop: Path) -> str | None:
-    """Why nothing can be built from a drop, None where something can."""
-    try:
-        drops.account(drop)
-    except BadInput as error:
-        return str(error)
-    return None
 
 
 def _drop(root: Path, corpus: str, *names: str) -> Path:
@@ -309,14 +301,14 @@ def test_one_configuration_alone_is_read(tmp_path):
 
 def test_two_files_of_one_split_with_equal_bytes_are_refused(tmp_path):
     drop = _drop(tmp_path, "gsm8k", "train-0.jsonl", "train-1.jsonl", "test.jsonl")
-    assert refusal(drop) is None  # empty files hold no record twice
+    assert refusal(drops.account, drop) is None  # empty files hold no record twice
     for name in ("train-0.jsonl", "test.jsonl"):
         (drop / name).write_text('{"question": "a", "answer": "1"}\n')
-    assert refusal(drop) is None
+    assert refusal(drops.account, drop) is None
     (drop / "train-1.jsonl").write_text('{"question": "b", "answer": "1"}\n')
-    assert refusal(drop) is None
+    assert refusal(drops.account, drop) is None
     (drop / "train-1.jsonl").write_bytes((drop / "train-0.jsonl").read_bytes())
-    assert refusal(drop) == (
+    assert refusal(drops.account, drop) == (
         f"{drop}/train-1.jsonl: has the bytes of train-0.jsonl: its records would count twice: "
         "take one of them out"
     )
@@ -340,7 +332,7 @@ def test_the_tree_of_a_hub_cache_is_refused_or_read_as_links_are_allowed(tmp_pat
     for name in ("train.parquet", "test.parquet"):
         (blobs / name[:2]).touch()
         (folder / name).symlink_to(blobs / name[:2])
-    refused = str(refusal(drop))
+    refused = str(refusal(drops.account, drop))
     assert "main/test.parquet: is a link" in refused or "main/train.parquet: is a link" in refused
     assert "allow links with [inbox] follow_links in gristmill.toml" in refused
     found = drops.account(drop, LinkRule(True, (str(blobs),)))

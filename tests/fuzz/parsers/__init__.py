@@ -1,39 +1,11 @@
 """Every parser, by name. A new module that reads bytes needs an entry (test_corpus.py)."""
 
 from tests.fuzz.parser import Parser
-from tests.fuzz.parsers import (
-    browse,
-    chess,
-    common,
-    kept,
-    loading,
-    macroxue,
-    mirror,
-    puzzles,
-    reasoning,
-    reasoning_corpora,
-    reasoning_read,
-    reasoning_steps,
-    synth,
-)
+from tests.fuzz.parsers import chess, common, macroxue, puzzles, reasoning, synth
 
 PARSERS: dict[str, Parser] = {
     parser.name: parser
-    for module in (
-        common,
-        kept,
-        loading,
-        browse,
-        mirror,
-        macroxue,
-        synth,
-        chess,
-        reasoning,
-        reasoning_corpora,
-        reasoning_steps,
-        reasoning_read,
-        puzzles,
-    )
+    for module in (common, macroxue, synth, chess, reasoning, puzzles)
     for parser in module.PARSERS
 }
 

@@ -1,5 +1,7 @@
 """The parsers of the chess family."""
 
+from functools import partial
+
 from gristmill.contract import BadInput
 from tests.fuzz.parser import (
     HUNDRED_THOUSAND,
@@ -151,39 +153,23 @@ def month_list(data: bytes) -> None:
     pgn_text.parse_month_list(text)
 
 
-@PARSERS.add(
-    "chess_zip",
-    f"{_RAW}.drops",
-    "zipfile",
-    inputs=TEN_THOUSAND,
-    words=(b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"PK\x06\x06", b"a.pgn", b"\x01\x00"),
-)
-def zip_file(data: bytes) -> None:
-    """An archive: it is refused, or unpacks to at most the limit."""
+def _unpacked(name: str, data: bytes) -> None:
+    """A packed file: it is refused, or unpacks to at most the limit."""
     from gristmill.chess.config import Limits
     from gristmill.chess.raw.drops import unpack_pgn
 
-    target = scratch() / "out.pgn"
-    limit = 1 << 20
-    assert unpack_pgn(file("x.zip", data), target, Limits(limit)) == target.stat().st_size <= limit
+    target, limit = scratch() / "out.pgn", 1 << 20
+    assert unpack_pgn(file(name, data), target, Limits(limit)) == target.stat().st_size <= limit
 
 
-@PARSERS.add(
-    "chess_zst",
-    f"{_RAW}.drops",
-    "gristmill.untrusted.walk",
-    inputs=TEN_THOUSAND,
-    words=(b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18"),
-)
-def zst_file(data: bytes) -> None:
-    """A zstd file: it is refused, or unpacks to at most the limit."""
-    from gristmill.chess.config import Limits
-    from gristmill.chess.raw.drops import unpack_pgn
-
-    target = scratch() / "out.pgn"
-    limit = 1 << 20
-    size = unpack_pgn(file("x.pgn.zst", data), target, Limits(limit))
-    assert size == target.stat().st_size <= limit
+_ZIP = (b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"PK\x06\x06", b"a.pgn", b"\x01\x00")
+_ZST = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18")
+for _name, _reader, _words in (
+    ("zip", "zipfile", _ZIP),
+    ("pgn.zst", "gristmill.untrusted.walk", _ZST),
+):
+    _modules, _more = (f"{_RAW}.drops", _reader), {"inputs": TEN_THOUSAND, "words": _words}
+    PARSERS.add(f"chess_{_name[-3:]}", *_modules, **_more)(partial(_unpacked, f"x.{_name}"))
 
 
 @PARSERS.add(

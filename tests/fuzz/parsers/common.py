@@ -1,13 +1,31 @@
-"""Parsers that every family uses: records, settings, keys, inboxes, Markdown."""
+"""Parsers of what no family owns: records, settings, keys, inboxes, Markdown, notes of Gristmill.
+
+Also states of a loader, addresses of `/browse`, and what lies in a mirror.
+"""
 
 import dataclasses
 import json
+import os
+import warnings
 from functools import cache
 from typing import Any
+from urllib.parse import urlencode
 
-from tests.fuzz.parser import JSON, Parsers, file, folder, scratch, split
+from gristmill.contract import GristmillError
+from tests.fuzz.parser import (
+    HUNDRED_THOUSAND,
+    JSON,
+    TEN_THOUSAND,
+    Parsers,
+    file,
+    folder,
+    put_names,
+    scratch,
+    split,
+)
 
 PARSERS = Parsers()
+_MIRROR = "gristmill.mirror"
 _PROVENANCE = "gristmill.provenance"
 _TOML = (
     *(b"[macroxue.pack]\n", b"[macroxue.pool]\n", b"[synth.harmony]\n", b"[chess.month]\n"),
@@ -124,18 +142,7 @@ def inbox_names(data: bytes) -> None:
     from tests.toy_inbox import asked
 
     with folder("inbox") as place:
-        for line in data.split(b"\n")[:8]:
-            name = line.replace(b"\0", b"").replace(b"/", b"")[:200]
-            if name in (b"", b".", b".."):
-                continue
-            import os
-
-            target = bytes(place) + b"/" + name
-            if len(name) % 2 and not os.path.exists(target):  # noqa: PTH110
-                os.mkdir(target)  # noqa: PTH102
-            elif not os.path.exists(target):  # noqa: PTH110
-                with open(target, "wb"):  # noqa: PTH123 - a name need not be UTF-8
-                    pass
+        put_names(place, data.split(b"\n")[:8], folders=True)
         for shape in (FOLDER, TOML):
             state = State()
             look(place, state, asked(), 3, 5.0, shape)
@@ -159,7 +166,6 @@ def part_ledger(data: bytes) -> None:
 def lock_holder(data: bytes) -> None:
     """What a process that holds a lock wrote into the lock file."""
     import fcntl
-    import os
 
     from gristmill.run.locks import is_locked
 
@@ -192,3 +198,157 @@ def markdown(data: bytes) -> None:
             assert "<" not in inside and "](" not in inside.replace("\\]", "")
     assert "\n" not in bullets([text])
     printable(text).encode()
+
+
+@PARSERS.add("stamps", "gristmill.provenance.raw_inputs", words=JSON)
+def stamps(data: bytes) -> None:
+    """The stamps of a shared folder's files; notes that cannot be read are none."""
+    from gristmill.publish import stamps as notes
+
+    path = notes._file(file("stamped/folder/x", b"").parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    for one in notes.read(path.parents[2] / "folder").values():
+        assert len(one) == 5 and all(type(number) is int for number in one)
+
+
+@PARSERS.add(
+    "cursor",
+    "gristmill.inbox.readiness",
+    words=(*JSON, b'"waiting":{', b'"settled":{', b'"refused":{', b'"asked":{', b'"built":'),
+)
+def cursor(data: bytes) -> None:
+    """The cursor of a sensor, which a person may type: it is read, or counts as none."""
+    from gristmill.inbox.readiness import State
+
+    written = State.read(data.decode("utf-8", "replace")).write()
+    assert State.read(written).write() == written
+
+
+_LOADER_STEPS = 12
+
+
+def _loader() -> Any:
+    from gristmill.loading import Loader, Mixture, Plan
+    from tests.loading.numbered import Numbered
+
+    sources = tuple(Numbered(f"s{n}", [0, 10], "1") for n in range(2))
+    return Loader(Plan(Mixture(sources, (30, 30)), seed=7), 4, form="numpy")
+
+
+@cache
+def _loader_run() -> tuple[list[dict[str, Any]], list[list[int]]]:
+    """The state before each step of a run, and the samples of the step."""
+    loader, states, given = _loader(), [], []
+    states.append(loader.state_dict())
+    for batch, _ in zip(loader, range(_LOADER_STEPS), strict=False):
+        given.append(batch["value"].tolist())
+        states.append(loader.state_dict())
+    return states, given
+
+
+@PARSERS.add(
+    "loader_state",
+    "gristmill.loading.state",
+    covers=("gristmill.loading.plan",),
+    inputs=HUNDRED_THOUSAND,
+    words=(*JSON, b'"sha256": ', b'"segments": [[0, [30, 30]]]', b'"batches": [[0, 0, 4]]'),
+)
+def loader_state(data: bytes) -> None:
+    """A state with a digest is refused, or is one that the run wrote, and gives its samples."""
+    try:
+        read = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise GristmillError(str(error)) from error
+    states, given = _loader_run()
+    loader = _loader()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loader.load_state_dict(read)
+    if isinstance(read, dict) and "sha256" in read:
+        at = states.index(read)
+        assert next(iter(loader))["value"].tolist() == given[at]
+
+
+_ASKED = ("q", "column", "rule", "value", "sort", "token", "start", "n", "tokens", "table")
+_BROWSED = [
+    {"game_id": "a", "n": 1, "moves": "e2e4", "x": None},
+    {"game_id": "ſß\u0301(", "n": 1.5, "moves": "", "x": [1]},
+    {"game_id": "\\d+", "n": -(1 << 62), "moves": "é" * 40, "x": {"y": "z"}},
+]
+
+
+@cache
+def _pages() -> Any:
+    from gristmill.browse.web.app import _Pages
+    from gristmill.browse.web.shelf import Shelf
+
+    text = "\n".join(json.dumps(row, ensure_ascii=at > 1) for at, row in enumerate(_BROWSED))
+    return _Pages(Shelf(file("browse/valid_games.jsonl", text.encode()).parent))
+
+
+@PARSERS.add(
+    "browse_asked",
+    "gristmill.browse.web.asked",
+    "gristmill.browse.table",
+    "gristmill.browse.source",
+    covers=("gristmill.browse.lines",),
+    inputs=TEN_THOUSAND,
+    most_bytes=4000,
+    words=(
+        *(b"\xff\xfe", b"game_id", b"contains", b"moves", b"from", b"to", b"is", b"("),
+        *(b"1e999",),
+    ),
+)
+def asked(data: bytes) -> None:
+    """An address gets a page or a sentence, whatever its parameters are."""
+    from starlette.requests import Request
+
+    pages = _pages()
+    texts = [part.decode("utf-8", "replace") for part in split(data, len(_ASKED))]
+    given = [(name, text) for name, text in zip(_ASKED, texts, strict=True) if text]
+    if {"column", "rule", "value"} & {name for name, _ in given}:
+        given = [*dict.fromkeys([*given, *((n, "") for n in _ASKED[1:4] if n not in dict(given))])]
+    scope = {"type": "http", "query_string": urlencode(given).encode(), "path_params": {"path": ""}}
+    for page in (pages.rows, pages.row, pages.trace):
+        answer = pages.answer(page, Request(scope))
+        assert answer.status_code in (200, 400, 404) and b"<" in answer.body
+
+
+@PARSERS.add(
+    "mirror_keys",
+    f"{_MIRROR}.versions",
+    "gristmill.keys",
+    most_bytes=600,
+    words=(b"artifacts/", b"/@", b"/00000001.json", b"..", b"\n", b"drops", b"\xc3\xa9"),
+)
+def mirror_keys(data: bytes) -> None:
+    """The keys of a mirror, one a line: a key that names a version is made from it again."""
+    from gristmill.mirror.versions import Version
+
+    for line in data.split(b"\n"):
+        key = line.decode("utf-8", "replace")
+        if (found := Version.of(key)) is not None:
+            assert found.key == key
+            assert ".." not in key and not key.startswith("/") and key.isascii()
+
+
+@PARSERS.add(
+    "mirror_record",
+    f"{_MIRROR}.versions",
+    "gristmill.provenance.record",
+    words=(*JSON, b'"outputs":[', b'"bytes":', b'"path":"', b'"sha256":', b"../"),
+)
+def mirror_record(data: bytes) -> None:
+    """The record of a version: no path and no object that it names is outside."""
+    from gristmill.mirror.versions import Version, files_of, parsed_record, wrong_record
+    from gristmill.provenance.inventory import Entry
+
+    entry = Entry("family/tiny")
+    read = parsed_record(data, "record").sealed()
+    version = Version.after(None, entry, read, data)
+    if wrong_record(read, entry) is None:
+        for each in files_of(read):
+            assert not each.path.startswith("/") and ".." not in each.path.split("/")
+            key = version.file(each)
+            assert key.startswith(("objects/", "records/")) and ".." not in key and key.isascii()

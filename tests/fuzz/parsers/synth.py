@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gristmill.contract import BadInput
 from gristmill.untrusted.files import REFUSE_LINKS
-from tests.fuzz.parser import JSON, TEN_THOUSAND, Parsers, file, folder, scratch, split
+from tests.fuzz.parser import JSON, TEN_THOUSAND, Parsers, file, folder, put_names, scratch, split
 
 PARSERS = Parsers()
 _FORMAT = "gristmill.synth.format"
@@ -193,11 +193,7 @@ def raw_names(data: bytes) -> None:
     from gristmill.synth.raw import SHARDS, files, raw_account
 
     with folder("raw") as place:
-        for line in data.split(b"\n")[:20]:
-            name = line.replace(b"\0", b"").replace(b"/", b"")[:200]
-            if name not in (b"", b".", b".."):
-                with open(bytes(place) + b"/" + name, "wb"):  # noqa: PTH123 - need not be UTF-8
-                    pass
+        put_names(place, data.split(b"\n")[:20])
         with suppress(BadInput):
             raw_account(place, expected=3)
         paths = files(place)

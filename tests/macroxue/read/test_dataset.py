@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import sqlite3
 from contextlib import closing
 from functools import cache
@@ -312,28 +310,6 @@ def test_an_id_that_no_row_can_have_is_refused(tmp_path, run_id):
     folder = write_pack(tmp_path / "p", GAMES, runs=sorted(runs, key=lambda run: run.id))
     with pytest.raises(BadInput, match=f"run id {run_id} has no 32 bits"):
         StepDataset(folder)
-
-
-MOVES = ("up", "down", "left", "right")
-
-
-@pytest.mark.parametrize("folder", ["packs/sample_d6", "pools/samples"])
-def test_rows_of_a_batch_are_the_lines_that_their_origins_name(sample_root, folder):
-    data = StepDataset(sample_root.data / "macroxue" / folder)
-    train, _ = data.split(0.2)
-    batch = next(iter(Loader(Plan(data.source(train), seed=5), 8, form="numpy")))
-    assert set(batch["number"].tolist()) <= set(train.all_rows().tolist())
-    for name, column in data.batch(batch["number"]).items():
-        assert np.array_equal(batch[name], column)
-    for row, number in enumerate(batch["number"].tolist()):
-        *_, last = data.source(train).origin(number)
-        facts = last.facts()
-        begin, end = map(int, str(facts["raw_unpacked_bytes"]).split("-"))
-        text = gzip.decompress((sample_root.data / str(facts["raw_steps"])).read_bytes())
-        line = json.loads(text[begin:end])
-        assert line["board"] == batch["ranks"][row].tolist()
-        assert MOVES.index(line["move"]) == batch["move_dir"][row]
-        assert line["step_index"] == batch["step_index"][row]
 
 
 def test_one_row_of_each_run_an_epoch(sample_root):

@@ -13,7 +13,6 @@ from tests.later import later
 from tests.macroxue.games import play, write_pack
 
 torch = later("torch")
-torch_data = later("torch.utils.data", "torch")
 
 GAMES = [play(seed, 150) for seed in range(10)]
 
@@ -41,16 +40,6 @@ def test_tensors_are_the_columns_of_the_batch(pool: StepDataset) -> None:
     assert one["return_raw"] == batch["return_raw"][1]
     with pytest.raises(IndexError):
         data[len(pool)]
-
-
-def test_single_samples_collate_by_default(pool: StepDataset) -> None:
-    data = pool.as_torch(pool.rows_of([4, 6]))
-    plain = list(torch_data.DataLoader(data, batch_size=50))
-    sampler = torch_data.BatchSampler(torch_data.SequentialSampler(data), 50, drop_last=False)
-    batched = list(torch_data.DataLoader(data, batch_size=None, sampler=sampler))
-    assert len(plain) == len(batched) == -(-len(data) // 50)
-    for a, b in zip(plain, batched, strict=True):
-        assert all(torch.equal(a[name], b[name]) for name in b)
 
 
 def test_rows_of_another_dataset_are_refused(pool: StepDataset) -> None:

@@ -37,12 +37,8 @@ from gristmill.puzzles.read.examples import (
     traced_example,
 )
 from gristmill.puzzles.read.rows import Dataset
-from tests.later import later
 from tests.puzzles.read.folders import write_split
 from tests.puzzles.small_datasets import ANSWER, QUESTION, SMALL, arc, arc_tokens, other, write
-
-torch = later("torch")
-torch_data = later("torch.utils.data", "torch")
 
 
 def expected(folder: Path, sets: Sequence[str], ignored: int | None) -> dict[str, np.ndarray]:
@@ -84,27 +80,6 @@ def test_examples_are_the_rows_in_any_order(tmp_path, sets, dtype, ignored):
     assert [example["inputs"].tolist() for example in examples] == rows["inputs"].tolist()
 
 
-def test_a_data_loader_with_workers_shuffles_them(tmp_path):
-    write_split(tmp_path / "train", most_examples=3)
-    examples = PuzzleExamples(str(tmp_path))
-    batches = list(torch_data.DataLoader(examples, batch_size=16, shuffle=True, num_workers=2))  # type: ignore[arg-type]
-    found = torch.cat([batch["inputs"] for batch in batches]).tolist()
-    assert sorted(found) == sorted(expected(tmp_path, ["all"], 0)["inputs"].tolist())
-    assert {batch["labels"].dtype for batch in batches} == {torch.int32}
-
-
-def test_a_number_outside_is_an_index_error(tmp_path):
-    write_split(tmp_path / "train")
-    examples = PuzzleExamples(tmp_path)
-    count = len(examples)
-    for wrong in (10_000, count, -count - 1):
-        with pytest.raises(IndexError, match=f"no example {wrong}: there are {count}"):
-            examples[wrong]
-    for wrong in (10_000, count, -1):
-        with pytest.raises(IndexError, match=f"no example {wrong}: there are {count}"):
-            examples.batch([0, wrong])
-
-
 def test_indices_that_change_while_they_are_read_do_not_end_a_loop(tmp_path):
     write_split(tmp_path / "train")
     examples = PuzzleExamples(tmp_path)
@@ -116,13 +91,6 @@ def test_indices_that_change_while_they_are_read_do_not_end_a_loop(tmp_path):
         list(examples)
 
 
-@pytest.mark.parametrize("numbers", [[0.5], ["0"], [True]])
-def test_anything_but_integers_is_a_type_error(tmp_path, numbers):
-    write_split(tmp_path / "train")
-    with pytest.raises(TypeError, match="example numbers are integers, not"):
-        PuzzleExamples(tmp_path).batch(numbers)  # type: ignore[arg-type]
-
-
 def test_another_split_level_or_folder_is_refused(tmp_path):
     write_split(tmp_path / "train")
     with pytest.raises(ValueError, match="split 'all': must be one of train, test"):
@@ -131,24 +99,6 @@ def test_another_split_level_or_folder_is_refused(tmp_path):
         PuzzleExamples(tmp_path, verify="some")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="is missing"):
         PuzzleExamples(tmp_path, "test")
-
-
-def test_examples_of_a_batch_lead_to_their_raw_rows(sample_root):
-    data = PuzzleExamples(sample_root.data / "puzzles/sudoku-sample")
-    source = data.source()
-    batch = next(iter(Loader(Plan(source, seed=5), 8, form="numpy")))
-    for name, column in data.batch(batch["number"]).items():
-        assert np.array_equal(batch[name], column)
-    for row, number in enumerate(batch["number"].tolist()):
-        (trace,) = source.origin(number)
-        facts = trace.facts()
-        begin, end = map(int, str(facts["raw_bytes"]).split("-"))
-        raw = (sample_root.data / str(facts["raw_file"])).read_bytes()[begin:end].decode()
-        ((_, question, answer, *_),) = csv.reader([raw])
-        given = sum(cell in "123456789" for cell in question)
-        assert np.count_nonzero(batch["inputs"][row] > 1) == given
-        if not facts["augmentation"]:
-            assert (batch["labels"][row] - 1).tolist() == [int(cell) for cell in answer]
 
 
 def test_one_example_of_each_group_an_epoch(sample_root):

@@ -37,26 +37,6 @@ def test_batches_of_a_seed_have_the_loaders_order_with_windows_of_one_shard(samp
     assert not np.array_equal(*loaded)
 
 
-def test_the_examples_of_a_sequence_lead_to_their_raw_rows(sample_root):
-    reader = ShardReader(sample_root.data / SHARDS, corpora=["wiqa"])
-    source = reader.source()
-    for number in range(len(reader)):
-        row = source.read(np.array([number]))
-        shard = reader.shards[int(row["shard"][0])]
-        index = sample_root.data / SHARDS / shard.corpus / shard.split / "index.jsonl"
-        lines = [json.loads(line) for line in index.read_text().splitlines()]
-        listed = [
-            line["example_id"]
-            for line in lines
-            for span in line["spans"]
-            if span["shard_path"].endswith(shard.path)
-            and span["sequence_index"] == int(row["row"][0])
-        ]
-        facts = [trace.facts() for trace in source.origin(number)]
-        assert [each["example_id"] for each in facts if "example_id" in each] == listed != []
-        assert sum("raw_file" in each for each in facts) == len(listed)
-
-
 def test_documents_of_a_sequence_are_those_of_the_index(sample_root):
     root = sample_root.data / SHARDS
     reader = ShardReader(root, corpora=["wiqa"], documents=True)

@@ -137,21 +137,6 @@ def test_every_token_of_every_sequence_is_traced(root):
     }
 
 
-def test_an_example_leads_to_its_raw_row(root):
-    place, record, raw = list(
-        example_origins(root / names.TOKENIZED, PARTITION, "gsm8k_train_000020", 2)
-    )[1:]
-    name, row = expected_record(20)
-    facts = {**place.facts(), **record.facts(), **raw.facts()}
-    assert facts["normalized_file"] == "gsm8k/train.jsonl"
-    assert facts["line"] == 21
-    path = root / "drops/reasoning/gsm8k" / name
-    assert facts["raw_file"] == path.relative_to(root).as_posix()
-    assert facts["raw_row"] == row
-    raw_record = json.loads(path.read_text().splitlines()[row - 1])
-    assert raw_record["question"] == normalized(root)[20]["question"]
-
-
 @pytest.mark.parametrize("record", [0, 3, 9, 21, 30])
 def test_the_characters_of_a_token_hold_its_bytes(root, record):
     text = text_of(normalized(root)[record])

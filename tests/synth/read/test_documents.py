@@ -7,7 +7,6 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
@@ -68,19 +67,6 @@ def test_packed_rows_have_the_tokens_masks_and_spans_of_their_documents(prefixes
     opened = documents_of([prefixes[0].parent.parent], split="valid", seq_len=512)
     assert isinstance(opened, Packed)
     assert opened.identity.numbering["packed"] == {"rule": 1, "seq_len": 512}
-
-
-def test_documents_lead_to_their_raw_rows(prefixes, sample_root):
-    source = SynthKDDocuments(prefixes)
-    for number in (0, int(source.cuts[1]) - 1, int(source.cuts[1]), len(source) - 1):
-        document, *_, raw = (step.facts() for step in source.origin(number))
-        rows = pq.read_table(sample_root.data / str(raw["raw_file"]))
-        row = rows.slice(int(str(raw["raw_row"])) - 1, 1).to_pylist()[0]
-        assert row["synth_id"] == document["synth_id"]
-        (shown,) = source.shown(number)
-        named = {"split": "train", "shard": str(document["input"])[-10:-8]}
-        assert (shown.path, shown.options) == (prefixes[0].parent.parent, named)
-        assert shown.number == number - (number >= source.cuts[1]) * source.cuts[1]
 
 
 def test_documents_are_mixed_by_tokens(prefixes):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -29,7 +28,6 @@ from gristmill.synth.read.origins import (
     Wanted,
     by_counting,
     by_ids,
-    document_origins,
     has_all_texts,
     one_row,
     row_origins,
@@ -43,31 +41,6 @@ def _raw_row(root: Path, steps: list[Trace]) -> tuple[dict[str, Any], dict[str, 
     row = pq.read_table(root / str(facts["raw_file"])).slice(int(str(facts["raw_row"])) - 1, 1)
     (found,) = row.to_pylist()
     return dict(found), facts
-
-
-def _texts(messages: str) -> list[str]:
-    return [
-        part["text"]
-        for message in json.loads(messages)["messages"]
-        for part in message["content"]
-        if "text" in part
-    ]
-
-
-def test_every_row_and_document_of_the_samples_leads_to_its_raw_row(sample_root):
-    harmony = sample_root.data / "synth_harmony"
-    for shard in ("00", "03"):
-        rows = pq.read_table(harmony / f"synth_harmony_shard_{shard}.parquet").to_pylist()
-        for number in (0, 1, 50, len(rows) - 1):
-            steps = list(row_origins(harmony, shard, number))
-            raw, _ = _raw_row(sample_root.data, steps)
-            assert raw["synth_id"] == rows[number]["synth_id"] == steps[0].facts()["synth_id"]
-            assert [raw[name] for name in TEXTS] == _texts(rows[number]["messages_json"])
-        for split, document in (("train", 0), ("train", 60), ("valid", 2)):
-            folder = sample_root.data / "megatron/synth_kd_v1"
-            steps = list(document_origins(folder, shard, split, document))
-            raw, _ = _raw_row(sample_root.data, steps)
-            assert raw["synth_id"] == steps[0].facts()["synth_id"]
 
 
 def _write_raw(
