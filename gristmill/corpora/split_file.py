@@ -6,19 +6,21 @@ A split has one path, `<split>.jsonl`. Where that is no file, its lines are thos
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from io import SEEK_CUR, SEEK_END, BufferedReader, RawIOBase
 from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO, Final, Self, cast
+from typing import BinaryIO, Final, NamedTuple, Self, cast
 
 from gristmill.contract import BadInput, FileNote
 from gristmill.hashing import HashedFile
 
 FIRST: Final = "00000.jsonl"
 _READ_BYTES: Final = 1 << 20
+_BYTES_ALONE: Final = 1 << 28
 
 
 def files(path: Path) -> list[Path]:
@@ -80,6 +82,36 @@ def located(path: Path, line: int) -> tuple[Path, int]:
             if count == line:
                 return file, number
     return path, line
+
+
+class Range(NamedTuple):
+    """The lines of a file that begin from one place on and before another one."""
+
+    path: Path
+    begin: int
+    end: int
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield them; the last one may end behind the range."""
+        with self.path.open("rb") as file:
+            if at := self.begin:
+                file.seek(at - 1)
+                at += len(file.readline()) - 1
+            while at < self.end and (line := file.readline()):
+                at += len(line)
+                yield line
+
+
+def ranges(path: Path, size: int) -> Iterator[Range]:
+    """Yield the ranges of a file, of `size` bytes each; one for an empty file."""
+    for begin in range(0, max(1, path.stat().st_size), size):
+        yield Range(path, begin, begin + size)
+
+
+def workers_for(tasks: Sequence[Range], workers: int) -> int:
+    """How many of `workers` are worth their start, which costs more than reading few bytes."""
+    is_long = sum(each.end - each.begin for each in tasks) > _BYTES_ALONE
+    return min(workers, os.cpu_count() or 1) if is_long else 1
 
 
 def sha256_of_parts(hashes: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from gristmill.asset import Asset, Wanted, declared
 from gristmill.cli import main
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
+from gristmill.corpora import split_file
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw import rows as read_rows
 from gristmill.corpora.raw.forgotten import add
@@ -38,6 +39,7 @@ from gristmill.reasoning.family import CATALOG
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.align import rows
 from gristmill.reasoning.format.published import splits_in
+from gristmill.reasoning.laws import shards as shard_laws
 from gristmill.reasoning.laws import texts
 from gristmill.reasoning.raw import refuse_terms
 from gristmill.reasoning.read.shard_files import verify_shards
@@ -402,7 +404,8 @@ def test_two_workers_make_the_same_parts(in_parts, vocabulary_root, tmp_path, mo
     monkeypatch.setattr(read_rows, "_PIECE_BYTES", 500)
     monkeypatch.setattr(read_rows, "_LEAST_BYTES", 1)
     monkeypatch.setattr(texts, "_RANGE_BYTES", 700)
-    monkeypatch.setattr(texts, "_MOST_ALONE", 1)
+    monkeypatch.setattr(split_file, "_BYTES_ALONE", 1)
+    monkeypatch.setattr(shard_laws, "_RANGE_BYTES", 700)
     chain(tmp_path, RECIPE + "part_bytes = 3000\n", find(GPT2, vocabulary_root), workers=2)
     whole, parted = outputs_of(tmp_path), outputs_of(in_parts)
     for each in (whole, parted):

@@ -7,7 +7,6 @@ Source: `docs/formats/reasoning.md#normalised-files`, `docs/formats/reasoning.md
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
@@ -16,7 +15,7 @@ from functools import partial
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
@@ -25,7 +24,7 @@ from gristmill.corpora.corpus import CORPORA, Corpus, corpus_and_split
 from gristmill.corpora.raw.chat.recipe import KEPT
 from gristmill.corpora.raw.texts import BETWEEN, flattened, is_reason
 from gristmill.corpora.records import STEPS, LineWriter, Record, keys, records
-from gristmill.corpora.split_file import files, is_there
+from gristmill.corpora.split_file import Range, files, is_there, ranges, workers_for
 from gristmill.families import Subject
 from gristmill.inbox.division import is_valid, threshold
 from gristmill.laws import MOST, Few
@@ -42,7 +41,6 @@ from gristmill.reasoning.laws.quality import nothing
 from gristmill.run.workers import ordered_map
 
 _RANGE_BYTES: Final = 16 << 20
-_MOST_ALONE: Final = 16
 _REFUSED_KEYS: Final = {"reason", "file", "row", "rule"}
 
 
@@ -122,10 +120,10 @@ def _file_violations(
 ) -> Iterator[Violation]:
     count, found = 0, list[Violation]()
     try:
-        tasks = [each for file in files(folder / path) for each in _ranges(file)]
-        # Starting processes costs more than reading so few bytes.
-        several = min(workers, os.cpu_count() or 1) if len(tasks) > _MOST_ALONE else 1
-        with closing(ordered_map(partial(_broken_in, corpus), tasks, several)) as results:
+        several = files(folder / path)
+        tasks = [each for file in several for each in ranges(file, _RANGE_BYTES)]
+        alone = partial(_broken_in, corpus)
+        with closing(ordered_map(alone, tasks, workers_for(tasks, workers))) as results:
             for file, pairs in groupby(zip(tasks, results, strict=True), lambda each: each[0].path):
                 where, before = file.relative_to(folder).as_posix(), 0
                 offenders = Few(where, "{more:,} more of {count:,} rows")
@@ -150,36 +148,18 @@ def _file_violations(
     yield from _refused_violations(folder, names.rejected(partition))
 
 
-class _Range(NamedTuple):
-    """The lines of a file that begin from one place on and before another one."""
-
-    path: Path
-    begin: int
-    end: int
-
-
-def _ranges(path: Path) -> Iterator[_Range]:
-    for begin in range(0, max(1, path.stat().st_size), _RANGE_BYTES):
-        yield _Range(path, begin, begin + _RANGE_BYTES)
-
-
 def _broken_in(
-    corpus: Corpus, task: _Range
+    corpus: Corpus, task: Range
 ) -> tuple[int, dict[str, tuple[int, list[tuple[int, str]]]]]:
     """The number of lines in a range; by law how many break it, and the first of them."""
     laws, row = _RecordLaws(corpus), 0
     broken: dict[str, tuple[int, list[tuple[int, str]]]] = {}
-    with task.path.open("rb") as file:
-        if at := task.begin:
-            file.seek(at - 1)
-            at += len(file.readline()) - 1
-        while at < task.end and (line := file.readline()):
-            at, row = at + len(line), row + 1
-            if (one := laws.broken(line)) is not None:
-                count, named = broken.get(one[0], (0, []))
-                if count < MOST:
-                    named.append((row, one[1]))
-                broken[one[0]] = count + 1, named
+    for row, line in enumerate(task.lines(), 1):
+        if (one := laws.broken(line)) is not None:
+            count, named = broken.get(one[0], (0, []))
+            if count < MOST:
+                named.append((row, one[1]))
+            broken[one[0]] = count + 1, named
     return row, broken
 
 
