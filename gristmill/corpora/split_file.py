@@ -20,7 +20,6 @@ from gristmill.hashing import HashedFile
 
 FIRST: Final = "00000.jsonl"
 _READ_BYTES: Final = 1 << 20
-_BYTES_ALONE: Final = 1 << 28
 
 
 def files(path: Path) -> list[Path]:
@@ -108,9 +107,9 @@ def ranges(path: Path, size: int) -> Iterator[Range]:
         yield Range(path, begin, begin + size)
 
 
-def workers_for(tasks: Sequence[Range], workers: int) -> int:
-    """How many of `workers` are worth their start, which costs more than reading few bytes."""
-    is_long = sum(each.end - each.begin for each in tasks) > _BYTES_ALONE
+def workers_for(tasks: Sequence[Range], workers: int, alone: int) -> int:
+    """How many of `workers` are worth their start. alone: bytes that one process reads sooner."""
+    is_long = sum(each.end - each.begin for each in tasks) > alone
     return min(workers, os.cpu_count() or 1) if is_long else 1
 
 

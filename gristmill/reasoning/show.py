@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -231,7 +233,7 @@ def _of_split(asset: str, folder: Path, files: Files, key: str) -> Iterator[Stor
     path = folder / f"{corpus}/{FILES[asset].format(split=split)}"
     several = split_file.files(path)
     for at, part in enumerate(several):
-        table = _table(asset, folder, files, corpus, split, several[: at + 1])
+        table = _table(asset, folder, files, corpus, split, several, at)
         yield table if part == path else replace(table, name=f"{key}__{part.stem}")
 
 
@@ -248,10 +250,16 @@ def _parquet(files: Files, path: str) -> Stored:
 
 
 def _table(
-    asset: str, folder: Path, files: Files, corpus: str, split: str, paths: Sequence[Path]
+    asset: str,
+    folder: Path,
+    files: Files,
+    corpus: str,
+    split: str,
+    several: Sequence[Path],
+    part: int,
 ) -> Stored:
-    """The table of the last one of `paths`; the others are the parts before it."""
-    name = paths[-1].relative_to(folder).as_posix()
+    """The table of a split, or of a part of it. several: all its files. part: which of them."""
+    name = several[part].relative_to(folder).as_posix()
     form, shown = Form(json_row), dict[str, Any]()
     if asset == ALIGNMENT:
         shown = {
@@ -266,11 +274,17 @@ def _table(
     jsonl = folder / names.normalized(corpus, split)
 
     @cache
-    def before() -> int:
-        return sum(rows_of_files(folder, f"{corpus}__{split}", paths[:-1]))
+    def own() -> range:
+        """The places of its records; where the split has no parts nobody counts them."""
+        if len(several) == 1:
+            return range(sys.maxsize)
+        *before, count = islice(rows_of_files(folder, f"{corpus}__{split}", several), part + 1)
+        return range(sum(before), sum(before) + count)
 
     def sample(row: Record) -> tuple[str, Mapping[str, Any]]:
-        number = Numbers(jsonl).of(before() + row.number) if asset == NORMALIZED else row.number
+        number = row.number
+        if asset == NORMALIZED:
+            number = Numbers(jsonl).of(own()[row.number])
         return str(row.values.get("example_id") or number), chosen
 
     def named(sample: str) -> int | Sequence[str]:
@@ -280,7 +294,7 @@ def _table(
         if asset != NORMALIZED:
             return ("example_id",)
         at = Numbers(jsonl).place(place.record)
-        return () if at is None or at < before() else at - before()
+        return () if at is None or at not in own() else own().index(at)
 
     return Stored(
         f"{corpus}__{split}",

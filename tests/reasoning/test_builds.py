@@ -17,9 +17,9 @@ import pytest
 from click.testing import CliRunner
 
 from gristmill.asset import Asset, Wanted, declared
+from gristmill.browse.opening import Files
 from gristmill.cli import main
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
-from gristmill.corpora import split_file
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw import rows as read_rows
 from gristmill.corpora.raw.forgotten import add
@@ -42,9 +42,12 @@ from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.laws import shards as shard_laws
 from gristmill.reasoning.laws import texts
 from gristmill.reasoning.raw import refuse_terms
+from gristmill.reasoning.read.exported import splits_of
 from gristmill.reasoning.read.shard_files import verify_shards
 from gristmill.reasoning.read.trace import record_at, record_origins
 from gristmill.reasoning.render.annotations import KEYS, rows_of
+from gristmill.reasoning.render.text import text_of
+from gristmill.reasoning.show import tables
 from gristmill.vocabularies.pinned import FACTS, GPT2, find
 from tests.reasoning.exported_root import broken, build_dataset
 from tests.reasoning.published_root import (
@@ -370,6 +373,35 @@ def test_a_split_in_parts_gives_the_files_of_one_that_is_not(in_parts, vocabular
         assert traced[0] == traced[1]
 
 
+def test_rows_of_parts_are_shown_and_exported_as_those_of_one_file(in_parts):
+    folder = in_parts / names.NORMALIZED
+    every = list(records(own_path(in_parts)))
+    several = files(own_path(in_parts))
+    found = tables("reasoning/normalized", folder, Files(folder))
+    assert [each.name for each in found] == [f"{OWN_TRAIN}__{each.stem}" for each in several]
+    at = 0
+    for table in found:
+        rows_ = table.open().read(0, 100, 60.0)
+        for row in rows_:
+            assert row.values["question"] == every[at][1]["question"]
+            assert table.sample is not None and table.named is not None
+            assert table.sample(row)[0] == str(at)
+            assert table.named(f"own_train_{at:06d}") == row.number
+            at += 1
+        assert table.named("own_train_000000") == (0 if table is found[0] else ())
+    assert at == len(every)
+    for number in (0, 50, 89):
+        said = CliRunner().invoke(main, ["show", str(folder), f"own_train_{number:06d}"]).output
+        assert f"How many are {number} and" in said
+    splits = list(splits_of("reasoning/normalized", folder, OWN_TRAIN, in_parts))
+    assert [folder / each.file for each in splits] == several
+    assert [row for each in splits for batch in each.batches() for row in batch.to_pylist()] == [
+        record for _, record in every
+    ]
+    texts_ = [text for each in splits for some in each.texts() for text in some.to_pylist()]
+    assert texts_ == [text_of(record) for _, record in every]
+
+
 def facts(root: Path, record: int) -> Iterator[tuple[str, object]]:
     for step in record_origins(root / names.NORMALIZED, OWN_TRAIN, record):
         yield from step.facts().items()
@@ -404,7 +436,8 @@ def test_two_workers_make_the_same_parts(in_parts, vocabulary_root, tmp_path, mo
     monkeypatch.setattr(read_rows, "_PIECE_BYTES", 500)
     monkeypatch.setattr(read_rows, "_LEAST_BYTES", 1)
     monkeypatch.setattr(texts, "_RANGE_BYTES", 700)
-    monkeypatch.setattr(split_file, "_BYTES_ALONE", 1)
+    monkeypatch.setattr(texts, "_BYTES_ALONE", 1)
+    monkeypatch.setattr(shard_laws, "_BYTES_ALONE", 1)
     monkeypatch.setattr(shard_laws, "_RANGE_BYTES", 700)
     chain(tmp_path, RECIPE + "part_bytes = 3000\n", find(GPT2, vocabulary_root), workers=2)
     whole, parted = outputs_of(tmp_path), outputs_of(in_parts)

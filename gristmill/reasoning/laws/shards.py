@@ -117,7 +117,8 @@ def _index(path: Path, tokenized: Path, splits: list[tuple[str, str]]) -> Iterat
 
 
 _BATCH: Final = 4096
-_RANGE_BYTES: Final = 16 << 20
+_RANGE_BYTES: Final = 8 << 20
+_BYTES_ALONE: Final = 1 << 26
 _WRONG_ID: Final = "its id is not that of a record"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _COUNTS: Final = ("num_tokens", "num_tokens_with_eos")
@@ -136,7 +137,7 @@ def index_laws(
     numbers = {meta.path: meta.shard_index for meta in shards}
     tasks = [*ranges(folder / name, _RANGE_BYTES)]
     parse = partial(_parsed, f"{corpus}_{split}_", numbers)
-    with closing(ordered_map(parse, tasks, workers_for(tasks, workers))) as results:
+    with closing(ordered_map(parse, tasks, workers_for(tasks, workers, _BYTES_ALONE))) as results:
         for batches, error in results:
             for batch in batches:
                 for place, problem in checked.add(batch):
@@ -448,7 +449,7 @@ def shard_laws(
     """Yield the violations of the shards, metas and index of one split.
 
     sampled: leaves out the hash of each whole file, which the record has, too; default False.
-    workers: threads that read shards, and processes that parse an index of more than 256 MiB.
+    workers: threads that read shards, and processes that parse an index of more than 64 MiB.
     Memory: the rows of a shard 4 MiB at a time, and some lines of the index.
     """
     corpus, split = corpus_and_split(str(partition))

@@ -41,6 +41,7 @@ from gristmill.reasoning.laws.quality import nothing
 from gristmill.run.workers import ordered_map
 
 _RANGE_BYTES: Final = 16 << 20
+_BYTES_ALONE: Final = 1 << 28
 _REFUSED_KEYS: Final = {"reason", "file", "row", "rule"}
 
 
@@ -122,8 +123,8 @@ def _file_violations(
     try:
         several = files(folder / path)
         tasks = [each for file in several for each in ranges(file, _RANGE_BYTES)]
-        alone = partial(_broken_in, corpus)
-        with closing(ordered_map(alone, tasks, workers_for(tasks, workers))) as results:
+        processes = workers_for(tasks, workers, _BYTES_ALONE)
+        with closing(ordered_map(partial(_broken_in, corpus), tasks, processes)) as results:
             for file, pairs in groupby(zip(tasks, results, strict=True), lambda each: each[0].path):
                 where, before = file.relative_to(folder).as_posix(), 0
                 offenders = Few(where, "{more:,} more of {count:,} rows")
