@@ -7,7 +7,8 @@ Rows: GSM8K and GSM8K_Backward by their corpus files, against functions in plain
 the same records, which is checked; us a row, medians of rounds by turns. A look: hard links to one
 file of JSON lines and one of Parquet, against reading all bytes of the folder once; --cold drops
 the page cache before each, where root may. Two workers: an own corpus of text in parts, normalised,
-tokenised and checked, against one worker; it needs an idle machine of two cores. Exit status 1 where a ceiling is missed.
+tokenised and checked, against one worker; it needs an idle machine of two cores. Exit status 1
+where a bound is missed.
 """
 
 from __future__ import annotations

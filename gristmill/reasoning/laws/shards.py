@@ -143,7 +143,7 @@ def index_laws(
                 for place, problem in checked.add(batch):
                     yield Violation("index", f"{name}:{line + place + 1}", problem)
                     return
-                line += batch.count
+                line += batch.size
             if error is not None:
                 yield Violation("index", f"{name}:{line + error[0]}", error[1])
                 return
@@ -174,7 +174,7 @@ class _Batch(NamedTuple):
     problems: the place of the first line with each problem.
     """
 
-    count: int
+    size: int
     lines: _Lines | None
     problems: dict[str, int]
 
