@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from gristmill.asset import Asset, Wanted, declared
 from gristmill.browse.opening import Files
 from gristmill.cli import main
-from gristmill.contract import BadInput, GristmillError, NothingToBuild
+from gristmill.contract import BadInput, GristmillError, NothingToBuild, Violation
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw import rows as read_rows
 from gristmill.corpora.raw.forgotten import add
@@ -39,6 +39,7 @@ from gristmill.reasoning.family import CATALOG
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.align import rows
 from gristmill.reasoning.format.published import splits_in
+from gristmill.reasoning.format.shards import metas
 from gristmill.reasoning.laws import shards as shard_laws
 from gristmill.reasoning.laws import texts
 from gristmill.reasoning.raw import refuse_terms
@@ -470,6 +471,32 @@ def test_a_damaged_part_is_found_and_named(in_parts, tmp_path, damage):
                 read()
     publish(build_of(root, CHAIN[0], OWN_TRAIN), rebuild=True)
     assert part.read_bytes() == octets and verify(root) == []
+
+
+@pytest.mark.parametrize("size", [1, 90, 900])
+def test_laws_name_the_same_lines_whatever_the_ranges_that_are_read(
+    in_parts, tmp_path, monkeypatch, size
+):
+    shutil.copytree(in_parts, tmp_path / "root")
+    folder, tokenized = tmp_path / "root" / names.NORMALIZED, tmp_path / "root" / names.TOKENIZED
+    last, index = files(own_path(tmp_path / "root"))[-1], tokenized / "own/train/index.jsonl"
+    rows_ = last.read_bytes().splitlines(keepends=True)
+    last.write_bytes(b"".join([*rows_[:4], b"{}\n", *rows_[4:6], b"no\n", *rows_[6:]]))
+    rows_ = index.read_bytes().splitlines(keepends=True)
+    index.write_bytes(b"".join([*rows_[:70], rows_[3], *rows_[70:]]))
+
+    def found() -> list[Violation]:
+        return [*texts.normalized_laws(folder, OWN_TRAIN), *index_laws(tokenized)]
+
+    def index_laws(where: Path) -> Iterator[Violation]:
+        return shard_laws.index_laws(where, "own", "train", metas(where, "own", "train"))
+
+    whole = found()
+    named = [each.where.rpartition("/")[2] for each in whole]
+    assert {f"{last.name}:5", f"{last.name}:8", "index.jsonl:71"} <= {*named}
+    monkeypatch.setattr(texts, "_RANGE_BYTES", size)
+    monkeypatch.setattr(shard_laws, "_RANGE_BYTES", size)
+    assert found() == whole
 
 
 @pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
