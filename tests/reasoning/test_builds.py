@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -50,6 +53,7 @@ from gristmill.reasoning.render.annotations import KEYS, rows_of
 from gristmill.reasoning.render.text import text_of
 from gristmill.reasoning.show import tables
 from gristmill.vocabularies.pinned import FACTS, GPT2, find
+from tests.paths import CHECKOUT
 from tests.reasoning.exported_root import broken, build_dataset
 from tests.reasoning.published_root import (
     SEQ_LEN,
@@ -430,6 +434,52 @@ def test_a_build_in_parts_is_resumed_with_the_same_bytes(in_parts, tmp_path, mon
     assert any("4 of" in note and "taken over" in note for note in done.notes)
     expected = {name: data for name, data in outputs_of(in_parts).items() if "/raw/own" in name}
     assert {n: d for n, d in outputs_of(tmp_path).items() if "/raw/own" in n} == expected
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gristmill.corpora.raw import rows
+from gristmill.corpora.split_file import SplitWriter
+from tests.reasoning.test_builds import CHAIN, OWN_TRAIN, built
+
+rows._PIECE_BYTES, rows._LEAST_BYTES, left, write = 500, 1, int(sys.argv[2]), SplitWriter.write
+
+def killed(self, data):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(self, data)
+
+SplitWriter.write = killed
+built(Path(sys.argv[1]), CHAIN[0], OWN_TRAIN, workers=int(sys.argv[3]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("writes", "workers"), [(2, 1), (9, 1), (20, 1), (9, 2)])
+def test_a_build_in_parts_that_was_killed_goes_on(in_parts, tmp_path, monkeypatch, writes, workers):
+    monkeypatch.setenv("GRISTMILL_PARTS_SECONDS", "0")
+    own_drop(tmp_path, RECIPE + "part_bytes = 3000\n")
+    command = [sys.executable, "-c", KILLED, str(tmp_path), str(writes), str(workers)]
+    assert subprocess.run(command, cwd=CHECKOUT, check=False).returncode == -signal.SIGKILL
+    monkeypatch.setattr(read_rows, "_PIECE_BYTES", 500)
+    monkeypatch.setattr(read_rows, "_LEAST_BYTES", 1)
+    done = publish(build_of(tmp_path, CHAIN[0], OWN_TRAIN))
+    assert any("taken over" in note for note in done.notes)
+    expected = {name: data for name, data in outputs_of(in_parts).items() if "/raw/own" in name}
+    assert {n: d for n, d in outputs_of(tmp_path).items() if "/raw/own" in n} == expected
+
+
+def test_a_recipe_that_asks_for_parts_later_leaves_no_other_file(tmp_path):
+    drop = own_drop(tmp_path, RECIPE)
+    for least, count in ((None, 1), (3000, 6), (8000, 3), (None, 1)):
+        more = f"part_bytes = {least}\n" if least else ""
+        (drop / "corpus.toml").write_text(RECIPE + more)
+        built(tmp_path, CHAIN[0], OWN_TRAIN)
+        assert sorted(own_path(tmp_path).parent.rglob("*.jsonl")) == files(own_path(tmp_path))
+        assert len(files(own_path(tmp_path))) == count and verify(tmp_path) == []
 
 
 @pytest.mark.slow
