@@ -124,7 +124,7 @@ def _count(
 def _batches(task: Task) -> Iterator[list[_Example]]:
     batch: list[_Example] = []
     size = 0
-    wanted = _index_rows(task)
+    wanted = map(orjson.loads, _lines(task.index, task.index_start, task.index_end))
     row = next(wanted, None)
     numbers = Numbers(task.jsonl)
     for place, line in enumerate(_lines(task.jsonl, task.start, task.end), task.first_record):
@@ -158,11 +158,6 @@ def _example(task: Task, line: bytes, row: Mapping[str, Any]) -> _Example:
             task.index, f"{row['example_id']} has another text_sha256 than {task.jsonl}: {_AGAIN}"
         )
     return _Example(row, steps_of(value, text, task.corpus, task.marks), text.text)
-
-
-def _index_rows(task: Task) -> Iterator[dict[str, Any]]:
-    for line in _lines(task.index, task.index_start, task.index_end):
-        yield orjson.loads(line)
 
 
 def _lines(path: Path, start: int, end: int) -> Iterator[bytes]:

@@ -492,16 +492,12 @@ def _split(partition: str, records: Mapping[str, Record]) -> dict[str, Any]:
             if name.startswith("confidence/")
         }
     tokens = records.get(names.TOKENIZED)
-    found["raw_sha256"] = _normalized_sha256(records, corpus.name, split)
+    normalized = records.get(names.NORMALIZED)
+    file = normalized and file_entry(normalized.model_dump(mode="json"), corpus.name, split)
+    found["raw_sha256"] = file["sha256"] if file else None
     found["tokenizer_sha256"] = tokens.tokenizer.sha256 if tokens and tokens.tokenizer else None
     found["licence"] = corpus.licence.id
     return found
-
-
-def _normalized_sha256(records: Mapping[str, Record], corpus: str, split: str) -> str | None:
-    record = records.get(names.NORMALIZED)
-    file = record and file_entry(record.model_dump(mode="json"), corpus, split)
-    return file["sha256"] if file else None
 
 
 def _invariance(
