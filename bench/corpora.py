@@ -6,13 +6,17 @@ real drops (GRISTMILL_REAL_DATA, default ../shared/data).
 Rows: GSM8K and GSM8K_Backward by their corpus files, against functions in plain Python that give
 the same records, which is checked; us a row, medians of rounds by turns. A look: hard links to one
 file of JSON lines and one of Parquet, against reading all bytes of the folder once; --cold drops
-the page cache before each, where root may. Exit status 1 where a ceiling is missed.
+the page cache before each, where root may. Two workers: an own corpus of text in parts, normalised,
+tokenised and checked, against one worker; it needs an idle machine of two cores. Exit status 1
+where a bound is missed.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -22,16 +26,25 @@ from statistics import median
 from typing import Any, Final
 
 from bench import kit
+from bench.distinct_text import Text
 from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw.corpus_file import read_corpus_file
 from gristmill.corpora.raw.reader import Reader
 from gristmill.corpora.raw.rows import rows
 from gristmill.corpora.raw.texts import text
 from gristmill.corpora.records import Record
 from gristmill.look.finding import look
 from gristmill.look.report import lines
+from gristmill.reasoning.builders.normalize import normalize
+from gristmill.reasoning.builders.shards import tokenize
+from gristmill.reasoning.config import CorpusConfig, TokenizeConfig
+from gristmill.reasoning.laws.shards import shard_laws
+from gristmill.reasoning.laws.texts import normalized_laws
+from gristmill.vocabularies.pinned import GPT2, find
 
 MOST_RATIO: Final = 2.5
 MOST_SECONDS: Final = 5.0
+LEAST_OF_TWO: Final = 1.7
 ROUNDS: Final = 7
 _MARK: Final = "The answer is:"
 _FILE: Final = 250 << 20
@@ -171,5 +184,40 @@ def a_look(given: kit.Given) -> None:
         )
 
 
+def two_workers(given: kit.Given) -> None:
+    """How much sooner two workers normalise, tokenise and check an own corpus of text."""
+    drop = given.scratch / "own"
+    drop.mkdir()
+    (drop / "corpus.toml").write_text('schema = 1\ntexts = "{text}"\npart_bytes = 100000000\n')
+    text, size = Text(1), 0
+    with (drop / "train.jsonl").open("w") as file:
+        while size < given.megabytes << 20:
+            size += file.write(json.dumps({"text": text.body(1500)}) + "\n")
+    table, vocabulary = read_corpus_file(drop / "corpus.toml", "own").table, find(GPT2, kit.DATA)
+
+    def work(workers: int) -> Callable[[], None]:
+        def built() -> None:
+            out = Path(tempfile.mkdtemp(dir=given.scratch))
+            config = CorpusConfig(workers=workers, corpus=table)
+            normalize(drop, out / "raw", config, corpus="own", split="train")
+            jsonl = out / "raw/own/train.jsonl"
+            tokenize(jsonl, out / "gpt2", TokenizeConfig(vocabulary, workers=workers))
+            broken = [
+                *normalized_laws(out / "raw", "own__train", table=table, workers=workers),
+                *shard_laws(out / "gpt2", "own__train", sampled=True, workers=workers),
+            ]
+            if broken:
+                raise SystemExit(f"laws are broken: {broken[:3]}")
+            shutil.rmtree(out)
+
+        return built
+
+    one, two = kit.in_turns(work(1), work(2), rounds=given.rounds, clock=time.perf_counter)
+    text_of = f"{given.megabytes:,} MiB of text"
+    what = f"two workers on {text_of}: speed of one ({median(one):.1f} s), times"
+    kit.bounded(what, median(one) / median(two), least=LEAST_OF_TWO)
+
+
 if __name__ == "__main__":
-    kit.main(__doc__, a_row, a_look, gigabytes=10.0, cold=False)
+    options = {"gigabytes": 10.0, "megabytes": 512, "rounds": 3, "cold": False}
+    kit.main(__doc__, a_row, a_look, two_workers, **options)

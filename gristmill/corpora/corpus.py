@@ -67,6 +67,7 @@ class Corpus:
     revision: branch, tag or commit of it. paths: globs of its files; none for all.
     quotes: whether cells of its tables are in quotes; None: they may be, and a cell that holds
         rows is refused.
+    part_bytes: the least size of a part of a split; None: a split is one file.
     version: of what a built-in corpus makes of its rows; raised when that changes.
     table: the file as JSON, in a form that comments do not change; empty if it is built in.
     """
@@ -100,6 +101,7 @@ class Corpus:
     sample: Mapping[str, Any] | None = None
     split: Mapping[str, Any] | None = None
     id: str | None = None
+    part_bytes: int | None = None
     steps: Mapping[str, Any] | None = None
     table: str = ""
 
@@ -159,6 +161,7 @@ def corpus_of_table(raw: Mapping[str, Any], *, is_built_in: bool = False) -> Cor
         sample=raw.get("sample"),
         split=raw.get("split"),
         id=raw.get("id"),
+        part_bytes=raw.get("part_bytes"),
         steps=raw.get("steps"),
         table="" if is_built_in else json.dumps(raw, sort_keys=True, separators=(",", ":")),
     )

@@ -10,6 +10,7 @@ import orjson
 
 from gristmill.contract import BadInput
 from gristmill.corpora.corpus import Corpus
+from gristmill.corpora.split_file import lines
 
 KEYS: Final = ("question", "answer", "cot", "source_dataset")
 """Keys that every record has, in this order; the extras of the corpus follow."""
@@ -93,14 +94,12 @@ def parse(line: bytes, path: Path, row: int) -> dict[str, Any]:
 
 
 def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the records of a normalised file with their numbers, from 0; blank lines do not count.
+    """Yield the records of a split by its path, with their numbers, from 0; blank lines are none.
 
     Raises BadInput for a line that is no JSON object, OSError where the file cannot be read.
     """
     number = 0
-    with path.open("rb") as file:
-        for row, line in enumerate(file, 1):
-            if line.isspace():
-                continue
-            yield number, parse(line, path, row)
+    for file, row, line in lines(path):
+        if not line.isspace():
+            yield number, parse(line, file, row)
             number += 1

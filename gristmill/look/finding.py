@@ -142,7 +142,8 @@ def _propose(found: Look) -> None:
         kept = _of_one_meaning(_without_unanswered(found, left), left)
         names = [file.name for file in reading.files if file.name not in left]
         files = globs_of(splits_of(names), [*left])
-        found.proposal = proposal(found.name, kept, files, found.licence, [*left])
+        size = sum(file.size for file in reading.files)
+        found.proposal = proposal(found.name, kept, files, found.licence, [*left], size)
     talks, others = _talks(found)
     first = "".join(rule for rule, _ in talks.refused.most_common(1)) if talks is not None else ""
     # Pictures no recipe reads.

@@ -35,6 +35,7 @@ _ENDS: Final = 0.9
 _LINE: Final = 80
 """Characters of the answer behind a mark."""
 _SEVERAL: Final = 3
+_PART_BYTES: Final = 10**9
 _SHOWN: Final = 40
 _MOST_LEFT: Final = 100
 _NAMED: Final = 3
@@ -97,12 +98,14 @@ def proposal(
     files: Mapping[str, Sequence[str]],
     licence: tuple[str, str],
     left: Sequence[str] = (),
+    size: int = 0,
 ) -> Proposal:
     """The recipe for the parts of a folder that a recipe reads.
 
     name: of the corpus. files: globs by split. licence: identifier, and the file that says so; two
     empty texts where none does.
     left: data files that no form reads, which the recipe names in `leave`; default none.
+    size: bytes of the files; default: few.
     """
     notes: list[str] = []
     read = [(part, form) for part in parts if (form := _form(part, notes))]
@@ -111,6 +114,8 @@ def proposal(
     head = head_of({"schema": 1, "name": name}, licence, files, map(literal, left), notes)
     if not licence[0]:
         notes.append('The licence is unknown: add licence = { id = "...", train = true }.')
+    if size > _PART_BYTES:
+        head["part_bytes"] = _PART_BYTES
     if bare := next((part for part in parts if part.headerless), None):
         ending = "*.tsv*" if ".tsv" in bare.files[0].lower() else "*.csv*"
         head["headerless"] = {"files": ending, **bare.headerless}

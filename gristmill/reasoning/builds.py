@@ -15,6 +15,7 @@ from gristmill import provenance
 from gristmill.asset import Wanted
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.corpora.corpus import corpus_and_split
+from gristmill.corpora.split_file import files
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Tokenizer, read_record
 from gristmill.publish.build import Build, ManifestConfig, bytes_of
@@ -132,7 +133,7 @@ def shards_build(wanted: Wanted) -> Build:
         # The builder has just hashed the files.
         sampled=True,
         tokenizer=_TOKENIZER,
-        space=_GROWTH * bytes_of(jsonl),
+        space=_GROWTH * bytes_of(*files(jsonl)),
     )
 
 
@@ -162,7 +163,7 @@ def tokens_build(wanted: Wanted) -> Build:
         ),
         sampled=True,
         tokenizer=own,
-        space=_GROWTH * bytes_of(*(each.jsonl for each in splits)),
+        space=_GROWTH * bytes_of(*(path for each in splits for path in files(each.jsonl))),
     )
 
 
@@ -228,7 +229,7 @@ def alignment_build(wanted: Wanted) -> Build:
         ),
         shared=key,
         tokenizer=_TOKENIZER,
-        space=_GROWTH * bytes_of(jsonl),
+        space=_GROWTH * bytes_of(*files(jsonl)),
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import replace
+from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +16,7 @@ from gristmill.browse.lines import Form, json_row
 from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture, Token
 from gristmill.contract import GristmillError
+from gristmill.corpora import split_file
 from gristmill.corpora.raw.chat.recipe import KEPT
 from gristmill.families import Column
 from gristmill.printable import printable
@@ -30,7 +34,14 @@ from gristmill.reasoning.format.published import (
     shard_splits,
     splits_in,
 )
-from gristmill.reasoning.read.trace import FILES, parsed, record_at, tokenizer_of, tokens_of
+from gristmill.reasoning.read.trace import (
+    FILES,
+    parsed,
+    record_at,
+    rows_of_files,
+    tokenizer_of,
+    tokens_of,
+)
 from gristmill.reasoning.render.text import text_of
 from gristmill.svg import SOFT, small_card, small_text
 
@@ -144,7 +155,8 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
             yield f"{path.relative_to(folder).as_posix()}: {path.stat().st_size:,} bytes"
     if asset == "reasoning/qc_report":
         yield f"reports of {', '.join(reports.dates(folder))}"
-    found = {path.relative_to(folder).as_posix() for path in folder.glob("*/*.jsonl")}
+    every = (path for each in ("*/*.jsonl", "*/*/[0-9]*.jsonl") for path in folder.glob(each))
+    found = {path.relative_to(folder).as_posix() for path in every}
     yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST))
 
 
@@ -212,7 +224,17 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
         texts = sorted(folder.glob("nanochat/*.parquet"))
         return [_parquet(files, f"nanochat/{path.name}") for path in texts]
     found = splits_in(folder, FILES[asset]) if asset in FILES else ()
-    return [_table(asset, folder, files, *key.rsplit("__", 1)) for key in found]
+    return [each for key in found for each in _of_split(asset, folder, files, key)]
+
+
+def _of_split(asset: str, folder: Path, files: Files, key: str) -> Iterator[Stored]:
+    """The table of a split, or one for each of its parts."""
+    corpus, split = key.rsplit("__", 1)
+    path = folder / f"{corpus}/{FILES[asset].format(split=split)}"
+    several = split_file.files(path)
+    for at, part in enumerate(several):
+        table = _table(asset, folder, files, corpus, split, several, at)
+        yield table if part == path else replace(table, name=f"{key}__{part.stem}")
 
 
 def _parquet(files: Files, path: str) -> Stored:
@@ -227,8 +249,17 @@ def _parquet(files: Files, path: str) -> Stored:
     )
 
 
-def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> Stored:
-    name = f"{corpus}/{FILES[asset].format(split=split)}"
+def _table(
+    asset: str,
+    folder: Path,
+    files: Files,
+    corpus: str,
+    split: str,
+    several: Sequence[Path],
+    part: int,
+) -> Stored:
+    """The table of a split, or of a part of it. several: all its files. part: which of them."""
+    name = several[part].relative_to(folder).as_posix()
     form, shown = Form(json_row), dict[str, Any]()
     if asset == ALIGNMENT:
         shown = {
@@ -240,8 +271,20 @@ def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> S
         form, shown = Form(json_row, more={"text": held.text}), {"tokens": held.shown}
     chosen = {"corpus": corpus, "split": split}
 
+    jsonl = folder / names.normalized(corpus, split)
+
+    @cache
+    def own() -> range:
+        """The places of its records; where the split has no parts nobody counts them."""
+        if len(several) == 1:
+            return range(sys.maxsize)
+        *before, count = islice(rows_of_files(folder, f"{corpus}__{split}", several), part + 1)
+        return range(sum(before), sum(before) + count)
+
     def sample(row: Record) -> tuple[str, Mapping[str, Any]]:
-        number = Numbers(folder / name).of(row.number) if asset == NORMALIZED else row.number
+        number = row.number
+        if asset == NORMALIZED:
+            number = Numbers(jsonl).of(own()[row.number])
         return str(row.values.get("example_id") or number), chosen
 
     def named(sample: str) -> int | Sequence[str]:
@@ -250,7 +293,8 @@ def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> S
             return ()
         if asset != NORMALIZED:
             return ("example_id",)
-        return () if (at := Numbers(folder / name).place(place.record)) is None else at
+        at = Numbers(jsonl).place(place.record)
+        return () if at is None or at not in own() else own().index(at)
 
     return Stored(
         f"{corpus}__{split}",
@@ -309,7 +353,7 @@ def _example(folder: Path, row: Record) -> Iterator[tuple[align.AlignRow, str]]:
     """Yield a row of an alignment with its text, nothing where its record is not there."""
     place = parsed(str(row.values["example_id"]))
     normalized = folder.absolute().parent / Path(names.NORMALIZED).name
-    if place is not None and (normalized / names.normalized(*place[:2])).is_file():
+    if place is not None and split_file.is_there(normalized / names.normalized(*place[:2])):
         found = align.AlignRow(**{key: row.values[key] for key in align.KEYS})
         yield found, text_of(record_at(normalized, place.partition, place.record)[0])
 

@@ -47,6 +47,13 @@ def test_the_recipe_of_a_public_dataset_reads_its_rows(card):
         assert (made.good, made.refused) == (len(card.rows), {})
 
 
+@pytest.mark.parametrize(("size", "least"), [(10**9, None), (10**9 + 1, 10**9)])
+def test_a_recipe_makes_parts_of_more_than_a_gigabyte(size, least):
+    rows = [{"question": "q", "answer": "a"}]
+    made = proposal("own", [part(rows)], GLOBS, ("", ""), size=size)
+    assert values(made).get("part_bytes") == least and made.good == 1
+
+
 def test_an_answer_that_is_a_letter_becomes_the_text_of_a_choice():
     row = {"question": "Which one is an animal?", "options": ["A) oak", "B) dog"], "correct": "B"}
     made = proposed(row)

@@ -7,28 +7,53 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from gristmill.asset import Asset, Wanted, declared
+from gristmill.browse.opening import Files
 from gristmill.cli import main
-from gristmill.contract import BadInput, GristmillError, NothingToBuild
+from gristmill.contract import BadInput, GristmillError, NothingToBuild, Violation
 from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw import rows as read_rows
+from gristmill.corpora.raw.forgotten import add
+from gristmill.corpora.records import records
+from gristmill.corpora.split_file import files
 from gristmill.data_root import DataRoot
 from gristmill.provenance import record_path, verify
 from gristmill.provenance.list_artifacts import list_artifacts
 from gristmill.publish.publish import publish
 from gristmill.reasoning import ShardReader, builds
+from gristmill.reasoning.builders import normalize
+from gristmill.reasoning.builders.forget import tombstones_of
+from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.builds import report_build, today
+from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.family import CATALOG
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.align import rows
+from gristmill.reasoning.format.published import splits_in
+from gristmill.reasoning.format.shards import metas
+from gristmill.reasoning.laws import shards as shard_laws
+from gristmill.reasoning.laws import texts
 from gristmill.reasoning.raw import refuse_terms
+from gristmill.reasoning.read.exported import splits_of
+from gristmill.reasoning.read.shard_files import verify_shards
+from gristmill.reasoning.read.trace import record_at, record_origins
 from gristmill.reasoning.render.annotations import KEYS, rows_of
+from gristmill.reasoning.render.text import text_of
+from gristmill.reasoning.show import tables
 from gristmill.vocabularies.pinned import FACTS, GPT2, find
+from tests.paths import CHECKOUT
 from tests.reasoning.exported_root import broken, build_dataset
 from tests.reasoning.published_root import (
     SEQ_LEN,
@@ -269,3 +294,281 @@ def test_an_alignment_needs_tokens_that_are_the_bytes_of_a_text(tmp_path):
     facts.write_text(text.replace('"no_offsets": ""', '"no_offsets": "it adds blanks"'))
     with pytest.raises(BadInput, match='leave "alignment" out of outputs: tiny: it adds blanks'):
         built(tmp_path, "reasoning/tokens", "mine")
+
+
+RECIPE = """schema = 1
+question = "q"
+answer = "a"
+cot = "c"
+"""
+OWN_TRAIN = "own__train"
+CHAIN = ("reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment", "reasoning/spans")
+
+
+def own_drop(root: Path, recipe: str, rows: int = 90) -> Path:
+    """A drop whose rows are of different lengths; some are blank, some have no chain."""
+    drop = root / "drops/reasoning/own"
+    drop.mkdir(parents=True)
+    (drop / "corpus.toml").write_text(recipe)
+    lines = [
+        {
+            "q": f"How many are {n} and {n}? " + "So? " * (n * 7 % 40),
+            "a": f"<<{n}+{n}={2 * n}>>{2 * n}",
+            "c": f"There are {n}.\n{n} more come." if n % 3 else None,
+        }
+        for n in range(rows)
+    ]
+    text = "".join(json.dumps(line) + "\n\n" * (n % 9 == 8) + "\n" for n, line in enumerate(lines))
+    (drop / "train.jsonl").write_text(text)
+    return drop
+
+
+def chain(root: Path, recipe: str, vocabulary: Path, workers: int = 1, **of_drop: int) -> Path:
+    """Publish every artifact of the drop."""
+    own_drop(root, recipe, **of_drop)
+    put_vocabulary(root, vocabulary)
+    for asset in CHAIN:
+        chosen = {"seq_len": SEQ_LEN, "tokens_per_shard": 4 * SEQ_LEN} if "shards" in asset else {}
+        chosen |= {} if "spans" in asset else {"workers": workers}
+        built(root, asset, OWN_TRAIN, **chosen)
+    for manifest in ("reasoning/raw_manifest", "reasoning/manifest"):
+        built(root, manifest, names.MANIFEST_RECORD)
+    return root
+
+
+def outputs_of(root: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted((root / "reasoning").rglob("*"))
+        if path.is_file() and not {"provenance", ".gristmill"} & {*path.parts}
+    }
+
+
+@pytest.fixture(scope="module")
+def in_parts(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
+    root = tmp_path_factory.mktemp("parts")
+    return chain(root, RECIPE + "part_bytes = 3000\n", find(GPT2, vocabulary_root))
+
+
+def own_path(root: Path) -> Path:
+    return root / names.NORMALIZED / "own/train.jsonl"
+
+
+def test_a_split_in_parts_gives_the_files_of_one_that_is_not(in_parts, vocabulary_root, tmp_path):
+    root = chain(tmp_path / "whole", RECIPE, find(GPT2, vocabulary_root))
+    whole, parted = outputs_of(root), outputs_of(in_parts)
+    parts = sorted(each for each in parted if each.startswith("reasoning/raw/own/train/"))
+    assert len(parts) > 3
+    # The raw manifest alone says that the split is in parts.
+    manifests = [json.loads(each.pop("reasoning/raw/manifest.json")) for each in (whole, parted)]
+    joined = b"".join(parted.pop(each) for each in parts)
+    assert {**parted, "reasoning/raw/own/train.jsonl": joined} == whole
+    (one, several) = (manifest["own"]["files"]["train"] for manifest in manifests)
+    listed = several.pop("parts")
+    assert [f"reasoning/raw/{each['path']}" for each in listed] == parts
+    assert sum(each["rows"] for each in listed) == one["records"]
+    assert several | {"sha256": one["sha256"]} == one
+    assert verify(in_parts) == verify(root) == []
+    assert list(verify_shards(in_parts / names.TOKENIZED)) == []
+    assert splits_in(in_parts / names.NORMALIZED, "{split}.jsonl") == [OWN_TRAIN]
+    for record in (0, 40, 89):
+        traced = [dict(facts(each, record)) for each in (root, in_parts)]
+        for each in traced:
+            del each["normalized_file"], each["line"], each["normalized_sha256"]
+        assert traced[0] == traced[1]
+
+
+def test_rows_of_parts_are_shown_and_exported_as_those_of_one_file(in_parts):
+    folder = in_parts / names.NORMALIZED
+    every = list(records(own_path(in_parts)))
+    several = files(own_path(in_parts))
+    found = tables("reasoning/normalized", folder, Files(folder))
+    assert [each.name for each in found] == [f"{OWN_TRAIN}__{each.stem}" for each in several]
+    at = 0
+    for table in found:
+        rows_ = table.open().read(0, 100, 60.0)
+        for row in rows_:
+            assert row.values["question"] == every[at][1]["question"]
+            assert table.sample is not None and table.named is not None
+            assert table.sample(row)[0] == str(at)
+            assert table.named(f"own_train_{at:06d}") == row.number
+            at += 1
+        assert table.named("own_train_000000") == (0 if table is found[0] else ())
+    assert at == len(every)
+    for number in (0, 50, 89):
+        said = CliRunner().invoke(main, ["show", str(folder), f"own_train_{number:06d}"]).output
+        assert f"How many are {number} and" in said
+    splits = list(splits_of("reasoning/normalized", folder, OWN_TRAIN, in_parts))
+    assert [folder / each.file for each in splits] == several
+    assert [row for each in splits for batch in each.batches() for row in batch.to_pylist()] == [
+        record for _, record in every
+    ]
+    texts_ = [text for each in splits for some in each.texts() for text in some.to_pylist()]
+    assert texts_ == [text_of(record) for _, record in every]
+
+
+def facts(root: Path, record: int) -> Iterator[tuple[str, object]]:
+    for step in record_origins(root / names.NORMALIZED, OWN_TRAIN, record):
+        yield from step.facts().items()
+
+
+def test_a_build_in_parts_is_resumed_with_the_same_bytes(in_parts, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRISTMILL_PARTS_SECONDS", "0")
+    monkeypatch.setattr(read_rows, "_PIECE_BYTES", 500)
+    monkeypatch.setattr(read_rows, "_LEAST_BYTES", 1)
+    own_drop(tmp_path, RECIPE + "part_bytes = 3000\n")
+    made = 0
+
+    def killed(task: Any) -> Any:
+        nonlocal made
+        made += 1
+        if made == 5:
+            raise KeyboardInterrupt
+        return read_piece(task)
+
+    read_piece = normalize._read_piece
+    monkeypatch.setattr(normalize, "_read_piece", killed)
+    with pytest.raises(KeyboardInterrupt):
+        built(tmp_path, CHAIN[0], OWN_TRAIN)
+    done = publish(build_of(tmp_path, CHAIN[0], OWN_TRAIN))
+    assert any("4 of" in note and "taken over" in note for note in done.notes)
+    expected = {name: data for name, data in outputs_of(in_parts).items() if "/raw/own" in name}
+    assert {n: d for n, d in outputs_of(tmp_path).items() if "/raw/own" in n} == expected
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gristmill.corpora.raw import rows
+from gristmill.corpora.split_file import SplitWriter
+from tests.reasoning.test_builds import CHAIN, OWN_TRAIN, built
+
+rows._PIECE_BYTES, rows._LEAST_BYTES, left, write = 500, 1, int(sys.argv[2]), SplitWriter.write
+
+def killed(self, data):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(self, data)
+
+SplitWriter.write = killed
+built(Path(sys.argv[1]), CHAIN[0], OWN_TRAIN, workers=int(sys.argv[3]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("writes", "workers"), [(2, 1), (9, 1), (20, 1), (9, 2)])
+def test_a_build_in_parts_that_was_killed_goes_on(in_parts, tmp_path, monkeypatch, writes, workers):
+    monkeypatch.setenv("GRISTMILL_PARTS_SECONDS", "0")
+    own_drop(tmp_path, RECIPE + "part_bytes = 3000\n")
+    command = [sys.executable, "-c", KILLED, str(tmp_path), str(writes), str(workers)]
+    assert subprocess.run(command, cwd=CHECKOUT, check=False).returncode == -signal.SIGKILL
+    monkeypatch.setattr(read_rows, "_PIECE_BYTES", 500)
+    monkeypatch.setattr(read_rows, "_LEAST_BYTES", 1)
+    done = publish(build_of(tmp_path, CHAIN[0], OWN_TRAIN))
+    assert any("taken over" in note for note in done.notes)
+    expected = {name: data for name, data in outputs_of(in_parts).items() if "/raw/own" in name}
+    assert {n: d for n, d in outputs_of(tmp_path).items() if "/raw/own" in n} == expected
+
+
+def test_a_recipe_that_asks_for_parts_later_leaves_no_other_file(tmp_path):
+    drop = own_drop(tmp_path, RECIPE)
+    for least, count in ((None, 1), (3000, 6), (8000, 3), (None, 1)):
+        more = f"part_bytes = {least}\n" if least else ""
+        (drop / "corpus.toml").write_text(RECIPE + more)
+        built(tmp_path, CHAIN[0], OWN_TRAIN)
+        assert sorted(own_path(tmp_path).parent.rglob("*.jsonl")) == files(own_path(tmp_path))
+        assert len(files(own_path(tmp_path))) == count and verify(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_two_workers_make_the_same_parts(in_parts, vocabulary_root, tmp_path, monkeypatch):
+    monkeypatch.setattr(read_rows, "_PIECE_BYTES", 500)
+    monkeypatch.setattr(read_rows, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(texts, "_RANGE_BYTES", 700)
+    monkeypatch.setattr(texts, "_BYTES_ALONE", 1)
+    monkeypatch.setattr(shard_laws, "_BYTES_ALONE", 1)
+    monkeypatch.setattr(shard_laws, "_RANGE_BYTES", 700)
+    chain(tmp_path, RECIPE + "part_bytes = 3000\n", find(GPT2, vocabulary_root), workers=2)
+    whole, parted = outputs_of(tmp_path), outputs_of(in_parts)
+    for each in (whole, parted):
+        del each["reasoning/raw/manifest.json"]  # it has a time
+    assert whole == parted
+
+
+@pytest.mark.parametrize("damage", ["changed", "gone", "last gone"])
+def test_a_damaged_part_is_found_and_named(in_parts, tmp_path, damage):
+    shutil.copytree(in_parts, tmp_path / "root")
+    root, folder = tmp_path / "root", tmp_path / "root" / names.NORMALIZED
+    several = files(own_path(root))
+    part = several[-1 if "last" in damage else 1]
+    octets = part.read_bytes()
+    part.unlink()
+    if damage == "changed":
+        part.write_bytes(b"[" + octets[1:])
+    said = str(verify(root))
+    assert part.name in said
+    if damage == "changed":
+        with pytest.raises(BadInput, match=rf"{part.name}:1: .*build the partition again"):
+            list(records(own_path(root)))
+        assert f"own/train/{part.name}:1" in str([*texts.normalized_laws(folder, OWN_TRAIN)])
+        with pytest.raises(BadInput, match=rf"{part.name}:1: is no"):
+            tokenize(own_path(root), tmp_path / "out", TokenizeConfig(find(GPT2, root)))
+    elif damage == "gone":
+        for read in (lambda: list(records(own_path(root))), lambda: [*facts(root, 40)]):
+            with pytest.raises(BadInput, match=rf"{part.name}: is missing.*build the partition"):
+                read()
+    publish(build_of(root, CHAIN[0], OWN_TRAIN), rebuild=True)
+    assert part.read_bytes() == octets and verify(root) == []
+
+
+@pytest.mark.parametrize("size", [1, 90, 900])
+def test_laws_name_the_same_lines_whatever_the_ranges_that_are_read(
+    in_parts, tmp_path, monkeypatch, size
+):
+    shutil.copytree(in_parts, tmp_path / "root")
+    folder, tokenized = tmp_path / "root" / names.NORMALIZED, tmp_path / "root" / names.TOKENIZED
+    last, index = files(own_path(tmp_path / "root"))[-1], tokenized / "own/train/index.jsonl"
+    rows_ = last.read_bytes().splitlines(keepends=True)
+    last.write_bytes(b"".join([*rows_[:4], b"{}\n", *rows_[4:6], b"no\n", *rows_[6:]]))
+    rows_ = index.read_bytes().splitlines(keepends=True)
+    index.write_bytes(b"".join([*rows_[:70], rows_[3], *rows_[70:]]))
+
+    def found() -> list[Violation]:
+        return [*texts.normalized_laws(folder, OWN_TRAIN), *index_laws(tokenized)]
+
+    def index_laws(where: Path) -> Iterator[Violation]:
+        return shard_laws.index_laws(where, "own", "train", metas(where, "own", "train"))
+
+    whole = found()
+    named = [each.where.rpartition("/")[2] for each in whole]
+    assert {f"{last.name}:5", f"{last.name}:8", "index.jsonl:71"} <= {*named}
+    monkeypatch.setattr(texts, "_RANGE_BYTES", size)
+    monkeypatch.setattr(shard_laws, "_RANGE_BYTES", size)
+    assert found() == whole
+
+
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_origins_of_a_split_in_parts_with_gaps_are_its_raw_bytes(tmp_path, count):
+    recipe = RECIPE + "part_bytes = 4000\n"
+    drop = own_drop(tmp_path, recipe, rows=2 * count)
+    raw = (drop / "train.jsonl").read_bytes()
+    built(tmp_path, CHAIN[0], OWN_TRAIN)
+    dice = Random(1)
+    gone = dice.sample(range(2 * count), count // 10)
+    folder = tmp_path / names.NORMALIZED
+    add(drop, tombstones_of(DataRoot(tmp_path), OWN_TRAIN, gone, "asked"), ["train"])
+    built(tmp_path, CHAIN[0], OWN_TRAIN)
+    assert len(files(own_path(tmp_path))) > 5
+    assert (folder / "own/train.numbers.npy").is_file()
+    left = [number for number in range(2 * count) if number not in gone]
+    for number in dice.sample(left, count):
+        found = dict(facts(tmp_path, number))
+        first, last = map(int, str(found["raw_bytes"]).split("-"))
+        row = json.loads(raw[first:last])
+        record, line = record_at(folder, OWN_TRAIN, number)
+        assert (record["question"], record["answer"]) == (row["q"], row["a"])
+        assert row["q"].startswith(f"How many are {number} ")
+        file = (folder / str(found["normalized_file"])).read_bytes().split(b"\n")
+        assert found["line"] == line and json.loads(file[line - 1]) == record

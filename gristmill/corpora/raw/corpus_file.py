@@ -60,6 +60,7 @@ KEYS_OF_ALL: Final[dict[str, str]] = {
 _KEYS: Final[dict[str, str]] = {
     "extras": _TEXTS,
     "evidence": _TEXTS,
+    "part_bytes": _COUNT,
     "steps": _TABLE,
     "headerless": _TABLE,
     "form": "a list of tables",

@@ -18,6 +18,7 @@ import orjson
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
 from gristmill.corpora.corpus import is_key
+from gristmill.corpora.split_file import is_there, opened, size
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.config import AlignConfig, CorpusAlignConfig
 from gristmill.reasoning.format import align as form
@@ -123,7 +124,7 @@ def _count(
 def _batches(task: Task) -> Iterator[list[_Example]]:
     batch: list[_Example] = []
     size = 0
-    wanted = _index_rows(task)
+    wanted = map(orjson.loads, _lines(task.index, task.index_start, task.index_end))
     row = next(wanted, None)
     numbers = Numbers(task.jsonl)
     for place, line in enumerate(_lines(task.jsonl, task.start, task.end), task.first_record):
@@ -159,14 +160,9 @@ def _example(task: Task, line: bytes, row: Mapping[str, Any]) -> _Example:
     return _Example(row, steps_of(value, text, task.corpus, task.marks), text.text)
 
 
-def _index_rows(task: Task) -> Iterator[dict[str, Any]]:
-    for line in _lines(task.index, task.index_start, task.index_end):
-        yield orjson.loads(line)
-
-
 def _lines(path: Path, start: int, end: int) -> Iterator[bytes]:
     """Yield the lines between two places in a file that are not blank."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         file.seek(start)
         for line in file if start < end else ():
             start += len(line)
@@ -276,7 +272,7 @@ def align(
         raise BadInput(jsonl, "is no <corpus>/<split>.jsonl: give a published normalised file")
     index = shards / names.split_index(corpus, split)
     for file, asset in ((jsonl, "reasoning/normalized"), (index, "reasoning/gpt2_shards")):
-        if not file.is_file():
+        if not is_there(file):
             raise BadInput(file, f"is not there: build {asset}")
     own = tokenizer or of_pinned(GPT2, config.vocabulary)
     own.read()  # before anything is written
@@ -286,7 +282,7 @@ def align(
     tally = _Tally()
     with ExitStack() as stack:
         written = stack.enter_context(HashedFile(path))
-        stage = stack.enter_context(progress.stage("align", "bytes", jsonl.stat().st_size))
+        stage = stack.enter_context(progress.stage("align", "bytes", size(jsonl)))
         tasks = _tasks(jsonl, index, config, found, own)
         # Parts of the engine that a user has turned off are not used again.
         prefix = "rows" if config.engine == AUTO else f"{config.engine}_rows"
@@ -324,7 +320,7 @@ def _tasks(
     steps = config.steps if isinstance(config, CorpusAlignConfig) else ""
     marks: dict[str, str] = json.loads(steps or "{}")
     numbers = Numbers(jsonl)
-    with jsonl.open("rb") as records, index.open("rb") as rows:
+    with opened(jsonl) as records, index.open("rb") as rows:
         record = start = index_start = 0
         while True:
             first, size = record, 0

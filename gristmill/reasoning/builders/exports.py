@@ -149,4 +149,4 @@ def splits_for(name: str, dataset: Path, normalized: Path, root: Path) -> Sequen
     if name != TEXTS:
         return splits
     keys = [f"{each.table}__{each.name}" for each in splits]
-    return [exported.split_of(NORMALIZED, normalized, key, root) for key in keys]
+    return [each for key in keys for each in exported.splits_of(NORMALIZED, normalized, key, root)]

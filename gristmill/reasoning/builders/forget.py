@@ -25,6 +25,7 @@ from gristmill.corpora.raw.forgotten import Forgotten, Tombstone, hasher, key_of
 from gristmill.corpora.raw.rows import rows
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.corpora.raw.transforms import versions
+from gristmill.corpora.split_file import lines
 from gristmill.data_root import DataRoot
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.provenance.trace_inputs import source
@@ -148,8 +149,7 @@ def _hashes_of(
 
 
 def _hashes(jsonl: Path) -> list[bytes]:
-    with jsonl.open("rb") as lines:
-        return [blake2b(line, digest_size=8).digest() for line in lines]
+    return [blake2b(line, digest_size=8).digest() for _, _, line in lines(jsonl)]
 
 
 def _gone(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
 from gristmill.corpora.corpus import CORPORA, Corpus, corpus_and_split
+from gristmill.corpora.split_file import sha256_of_parts
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.shards import Meta, manifest_entries, metas
@@ -28,6 +29,8 @@ NINE_KEYS: Final = (
 """First keys of a corpus, in this order."""
 MORE_KEYS: Final = ("licence", "source_shape", "files", "generated_at", "schema_version")
 """The keys behind them, in this order."""
+PART_KEYS: Final = ("path", "sha256", "bytes", "rows")
+"""Keys of a part of a split, which the manifest lists where a split is in parts."""
 _SHAPES: Final = "shapes/"
 
 
@@ -118,19 +121,11 @@ def _entry(
 ) -> dict[str, Any]:
     """The entry of a corpus with one more split, or with that split replaced."""
     counts = record["counts"]
-    path = names.normalized(corpus.name, split)
-    written = [output for output in record["outputs"] if output["path"] == path]
-    if not written:
+    if (file := file_entry(record, corpus.name, split)) is None:
+        path = names.normalized(corpus.name, split)
         raise GristmillError(f"the record of {record['partition']} has no {path}: build it again")
     shapes = {
         key.removeprefix(_SHAPES): counts[key] for key in sorted(counts) if key.startswith(_SHAPES)
-    }
-    file = {
-        "path": path,
-        "sha256": written[0]["sha256"],
-        "bytes": written[0]["bytes"],
-        "records": counts["records"],
-        "rejected": counts["rejected"],
     }
     return nine(corpus) | {
         "licence": asdict(corpus.licence),
@@ -139,6 +134,33 @@ def _entry(
         "generated_at": before.get("generated_at"),
         "schema_version": SCHEMA,
     }
+
+
+def file_entry(record: Mapping[str, Any], corpus: str, split: str) -> dict[str, Any] | None:
+    """What the manifest says of the file of a split, or of its parts; None where it has none.
+
+    record: of the split, as JSON.
+    """
+    path = names.normalized(corpus, split)
+    folder = f"{path.removesuffix('.jsonl')}/"
+    written = [
+        each
+        for each in record["outputs"]
+        if each["path"] == path or each["path"].startswith(folder)
+    ]
+    if not written:
+        return None
+    return {
+        "path": path,
+        "sha256": sha256_of_parts([each["sha256"] for each in written]),
+        "bytes": sum(each["bytes"] for each in written),
+        "records": record["counts"].get("records"),
+        "rejected": record["counts"].get("rejected"),
+    } | (
+        {"parts": [{key: each[key] for key in PART_KEYS} for each in written]}
+        if written[0]["path"] != path
+        else {}
+    )
 
 
 def _by_split(

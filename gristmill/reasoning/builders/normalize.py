@@ -33,7 +33,7 @@ from gristmill.corpora.raw.texts import CURES, Unfit, is_left_out
 from gristmill.corpora.raw.transforms import Row
 from gristmill.corpora.raw.values import Names, text_of
 from gristmill.corpora.records import LineWriter, Record
-from gristmill.hashing import HashedFile
+from gristmill.corpora.split_file import SplitWriter
 from gristmill.printable import cut, printable
 from gristmill.reasoning.config import REFUSE, CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format import names, numbers
@@ -246,7 +246,7 @@ def normalize(
     """Normalise the raw files of one split.
 
     source: the drop, a folder of raw files.
-    out: folder to write, which must not exist: `<corpus>/<split>.jsonl`,
+    out: folder to write, which must not exist: `<corpus>/<split>.jsonl`, or its parts,
         `origins/<corpus>__<split>.npy`, and where there is something for them
         `rejected/<corpus>__<split>.jsonl` and `<corpus>/<split>.numbers.npy`.
     config: cleaning, and how many damaged records are set aside.
@@ -271,14 +271,14 @@ def normalize(
         (folder / target).parent.mkdir(parents=True)
         (folder / origins).parent.mkdir(parents=True)
         with (
-            HashedFile(folder / target) as file,
+            SplitWriter(folder / target, which.part_bytes) as file,
             OriginsWriter(folder / origins) as places,
             Refused(folder / rejected, config.bad_rows, source) as refused,
         ):
             rules = Rules(which, split, last)
             work = _Work(which, rules, paths, file, places, refused, config, forgotten)
             work.run(_Run(folder, parts, split, links), progress)
-            notes = {target: FileNote(rows=work.records, sha256=file.sha256, bytes=file.bytes)}
+            notes = file.notes(target, work.records)
         notes[origins] = FileNote(rows=work.records)
         if refused.count:
             notes[rejected] = FileNote(rows=refused.listed)
@@ -348,7 +348,7 @@ class _Task:
 
 
 class _Listed:
-    """What a piece holds, kept as `HashedFile` and `OriginsWriter` get it."""
+    """What a piece holds, kept as `SplitWriter` and `OriginsWriter` get it."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
@@ -400,7 +400,7 @@ class _Work:
         corpus: Corpus,
         rules: Rules,
         paths: Sequence[Path],
-        file: HashedFile | _Listed,
+        file: SplitWriter | _Listed,
         places: OriginsWriter | _Listed,
         refused: Refused,
         config: NormalizeConfig,

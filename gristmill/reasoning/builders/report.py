@@ -23,8 +23,10 @@ from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.corpora.corpus import Corpus, corpus_and_split, ordered
 from gristmill.corpora.raw.texts import chain, text
 from gristmill.corpora.records import STEPS, parse
+from gristmill.corpora.split_file import lines
 from gristmill.provenance import Record
 from gristmill.provenance.find_artifacts import artifacts_in
+from gristmill.reasoning.builders.manifest import file_entry
 from gristmill.reasoning.config import ALIGNED, ReportConfig
 from gristmill.reasoning.format import align, names, reports
 from gristmill.reasoning.format.published import (
@@ -130,13 +132,12 @@ def _drawn(jsonl: Path, wanted: set[int]) -> Iterator[dict[str, Any]]:
     """Yield the records with some numbers, from 0."""
     number = -1
     last = max(wanted, default=-1)
-    with jsonl.open("rb") as file:
-        for row, line in enumerate(file, 1):
-            number += not line.isspace()
-            if number in wanted and not line.isspace():
-                yield parse(line, jsonl, row)
-            if number >= last:
-                return
+    for file, row, line in lines(jsonl):
+        number += not line.isspace()
+        if number in wanted and not line.isspace():
+            yield parse(line, file, row)
+        if number >= last:
+            return
 
 
 def _texts(records: Sequence[Mapping[str, Any]], perturb: Perturb, random: Random) -> list[str]:
@@ -491,17 +492,12 @@ def _split(partition: str, records: Mapping[str, Record]) -> dict[str, Any]:
             if name.startswith("confidence/")
         }
     tokens = records.get(names.TOKENIZED)
-    found["raw_sha256"] = _normalized_sha256(records, corpus.name, split)
+    normalized = records.get(names.NORMALIZED)
+    file = normalized and file_entry(normalized.model_dump(mode="json"), corpus.name, split)
+    found["raw_sha256"] = file["sha256"] if file else None
     found["tokenizer_sha256"] = tokens.tokenizer.sha256 if tokens and tokens.tokenizer else None
     found["licence"] = corpus.licence.id
     return found
-
-
-def _normalized_sha256(records: Mapping[str, Record], corpus: str, split: str) -> str | None:
-    record = records.get(names.NORMALIZED)
-    path = names.normalized(corpus, split)
-    outputs = record.outputs if record is not None else []
-    return next((each.sha256 for each in outputs if each.path == path), None)
 
 
 def _invariance(

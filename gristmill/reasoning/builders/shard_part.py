@@ -19,6 +19,7 @@ import orjson
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.split_file import located, opened
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.format.index import SELECTORS, extras_of, extras_text
 from gristmill.reasoning.format.numbers import Ints, Numbers
@@ -55,7 +56,7 @@ class Group:
 
         is_chosen: bool [records].
         """
-        with path.open("rb") as file:
+        with opened(path) as file:
             file.seek(self.begin)
             lines: Iterable[tuple[int, bytes]] = enumerate(
                 islice(file, self.lines), self.first_line + 1
@@ -78,7 +79,7 @@ def scan(path: Path, world_size: int) -> Groups:
     size = _GROUP_BYTES * min(world_size, _MOST_RANKS)
     digest, groups = hashlib.sha256(), []
     begin = lines = records = 0
-    with path.open("rb") as file:
+    with opened(path) as file:
         while data := file.read(size):
             data += file.readline()
             digest.update(data)
@@ -295,7 +296,7 @@ def selectors(corpus: str, jsonl: Path) -> tuple[str, ...]:
     """
     if (known := CORPORA.get(corpus)) is None:
         return SELECTORS
-    with jsonl.open("rb") as file:
+    with opened(jsonl) as file:
         first = next((line for line in file if not line.isspace()), b"")
     # A drop may have a file of its own for the name.
     return tuple(
@@ -308,16 +309,24 @@ def selectors(corpus: str, jsonl: Path) -> tuple[str, ...]:
 def _refuse(task: Task, batch: Sequence[tuple[int, bytes]], encode: Encoder) -> None:
     """Raise BadInput with the first line of a batch that cannot become tokens."""
     for number, line in batch:
-        try:
-            record = orjson.loads(line)
-        except ValueError as error:
-            raise BadInput(task.jsonl, f"is no JSON: {error}", number) from error
-        if not isinstance(record, dict):
-            raise BadInput(task.jsonl, "is no JSON object", number)
-        for name in ("question", "answer", "cot"):
-            if not isinstance(record.get(name) or "", str):
-                raise BadInput(task.jsonl, f"{name}: must be text or null", number)
-        try:
-            encode.encode([text_of(record)])
-        except ValueError as error:
-            raise BadInput(task.jsonl, f"cannot be encoded: {error}", number) from error
+        if rule := _problem(line, encode):
+            file, row = located(task.jsonl, number)
+            raise BadInput(file, rule, row)
+
+
+def _problem(line: bytes, encode: Encoder) -> str:
+    """Why a line cannot become tokens; empty where it can."""
+    try:
+        record = orjson.loads(line)
+    except ValueError as error:
+        return f"is no JSON: {error}"
+    if not isinstance(record, dict):
+        return "is no JSON object"
+    for name in ("question", "answer", "cot"):
+        if not isinstance(record.get(name) or "", str):
+            return f"{name}: must be text or null"
+    try:
+        encode.encode([text_of(record)])
+    except ValueError as error:
+        return f"cannot be encoded: {error}"
+    return ""

@@ -14,6 +14,7 @@ import orjson
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.corpora import records
+from gristmill.corpora.split_file import lines
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.builders.exports import (
     CALIBRATION,
@@ -131,12 +132,10 @@ def rows(
 def has_annotations(normalized: Path, partition: str) -> bool:
     """Whether a split has an annotation; arguments as of `write_spans`."""
     path = normalized / names.normalized(*partition.split("__"))
-    with path.open("rb") as file:
-        return any(
-            b"<<" in line
-            and any(annotations_of(text_with_answer(records.parse(line, path, number))))
-            for number, line in enumerate(file, 1)
-        )
+    return any(
+        b"<<" in line and any(annotations_of(text_with_answer(records.parse(line, file, number))))
+        for file, number, line in lines(path)
+    )
 
 
 def _examples(normalized: Path, partition: str) -> Iterator[_Example]:

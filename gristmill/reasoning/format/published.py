@@ -16,6 +16,7 @@ from typing import Any, Final
 from gristmill import provenance
 from gristmill.contract import BadInput, NothingToBuild
 from gristmill.corpora.corpus import Corpus, corpus_and_split, is_key, ordered
+from gristmill.corpora.split_file import FIRST
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Record
 from gristmill.provenance.find_artifacts import Artifact
@@ -58,15 +59,16 @@ def recorded(items: list[Artifact]) -> list[str]:
 
 
 def splits_in(folder: Path, name: str) -> list[str]:
-    """Returns the partitions that have a file in a folder, in the order of the corpora.
+    """Returns the partitions with a file, or its parts, in a folder, in the order of the corpora.
 
     name: of the file below the folder of its corpus, beginning with `{split}`.
     """
-    after = name.removeprefix("{split}")
     found = set()
-    for path in folder.glob(f"*/*{after}"):
-        corpus, _, rest = path.relative_to(folder).as_posix().partition("/")
-        found.add(f"{corpus}__{rest.removesuffix(after)}")
+    whole = name.removeprefix("{split}")
+    for after in (whole, f"{whole.removesuffix('.jsonl')}/{FIRST}"):
+        for path in folder.glob(f"*/*{after}"):
+            corpus, _, rest = path.relative_to(folder).as_posix().partition("/")
+            found.add(f"{corpus}__{rest.removesuffix(after)}")
     return ordered({key for key in found if is_key(key)})
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.corpora.corpus import PARTITIONS
+from gristmill.corpora.split_file import is_there
 from gristmill.hashing import HashedFile
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def asset_of(folder: Path) -> str | None:
             (f"{split}.align.jsonl", "alignment"),
             (f"{split}.spans.jsonl", "spans"),
         ):
-            if (folder / corpus / name).is_file():
+            if is_there(folder / corpus / name):
                 return f"reasoning/{asset}"
     if first is not None:
         return "reasoning/gpt2_shards"  # the original's scripts write no index

@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain, islice
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,8 +20,10 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, Violation
 from gristmill.corpora.corpus import corpus_and_split
+from gristmill.corpora.split_file import Range, ranges, workers_for
 from gristmill.families import Subject
 from gristmill.hashing import sha256_file
+from gristmill.laws import or_unreadable
 from gristmill.reasoning.builders.manifest import all_metas, different
 from gristmill.reasoning.format import foreign_pt, id_files, index, names
 from gristmill.reasoning.format.published import shard_splits
@@ -38,6 +42,7 @@ from gristmill.reasoning.read.shard_files import (
     shard_violations,
     without_meta,
 )
+from gristmill.run.workers import ordered_map, threaded_map
 
 _READ_BYTES: Final = 1 << 20
 _AGAIN: Final = "materialize reasoning/manifest again if a split was rebuilt after it"
@@ -112,6 +117,8 @@ def _index(path: Path, tokenized: Path, splits: list[tuple[str, str]]) -> Iterat
 
 
 _BATCH: Final = 4096
+_RANGE_BYTES: Final = 8 << 20
+_BYTES_ALONE: Final = 1 << 26
 _WRONG_ID: Final = "its id is not that of a record"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _COUNTS: Final = ("num_tokens", "num_tokens_with_eos")
@@ -122,21 +129,24 @@ Mask = npt.NDArray[np.bool_]
 
 
 def index_laws(
-    folder: Path, corpus: str, split: str, shards: Sequence[Meta]
+    folder: Path, corpus: str, split: str, shards: Sequence[Meta], workers: int = 1
 ) -> Iterator[Violation]:
-    """Yield the violations of the index of a split."""
+    """Yield the violations of the index of a split. workers: processes that parse a large one."""
     name = names.split_index(corpus, split)
-    checked = _Checked(folder, corpus, split, shards)
-    try:
-        rows, line = index.objects(folder / name), 0
-        while some := list(islice(rows, _BATCH)):
-            for place, problem in checked.add(some):
-                yield Violation("index", f"{name}:{line + place + 1}", problem)
+    checked, line = _Checked(folder, corpus, split, shards), 0
+    numbers = {meta.path: meta.shard_index for meta in shards}
+    tasks = [*ranges(folder / name, _RANGE_BYTES)]
+    parse = partial(_parsed, f"{corpus}_{split}_", numbers)
+    with closing(ordered_map(parse, tasks, workers_for(tasks, workers, _BYTES_ALONE))) as results:
+        for batches, error in results:
+            for batch in batches:
+                for place, problem in checked.add(batch):
+                    yield Violation("index", f"{name}:{line + place + 1}", problem)
+                    return
+                line += batch.size
+            if error is not None:
+                yield Violation("index", f"{name}:{line + error[0]}", error[1])
                 return
-            line += len(some)
-    except BadInput as error:
-        yield Violation("index", f"{name}:{error.row}", error.rule)
-        return
     for where, problem in checked.end():
         yield Violation("tiling", where, problem)
 
@@ -156,6 +166,17 @@ class _Lines(NamedTuple):
     row: Ints
     start: Ints
     end: Ints
+
+
+class _Batch(NamedTuple):
+    """What some lines are without others. lines: None where one cannot be arrays.
+
+    problems: the place of the first line with each problem.
+    """
+
+    size: int
+    lines: _Lines | None
+    problems: dict[str, int]
 
 
 class _Spans(NamedTuple):
@@ -181,74 +202,31 @@ class _Seen:
     last: str = ""
 
 
-class _Checked:
-    """Follows the index batch by batch, with a cursor for each rank."""
+class _Parser:
+    """Makes arrays of lines. prefix: of their ids. shards: numbers by path."""
 
-    def __init__(self, folder: Path, corpus: str, split: str, shards: Sequence[Meta]) -> None:
-        self._metas = {meta.shard_index: meta for meta in shards}
-        self._by_path = {meta.path: meta.shard_index for meta in shards}
+    def __init__(self, prefix: str, shards: Mapping[str, int]) -> None:
+        self._prefix, self._shards = prefix, shards
         self._numbers: dict[str, int] = {}
-        self._folder, self._prefix = folder, f"{corpus}_{split}_"
-        self._seq_len = shards[0].seq_len if shards else 1
-        self._eod = shards[0].eod if shards else EOS
-        self._ranks = shards[0].world_size if shards else 1
-        self._full = max((meta.token_count for meta in shards), default=0)
-        self._cursor = [0] * self._ranks
-        self._record = -1
-        self._seen = {number: _Seen() for number in self._metas}
-        self._tensors: dict[int, id_files.Ids] = {}
 
-    def add(self, values: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
-        """Yield the place and the problem of the first line that is wrong, if one is."""
+    def batch(self, values: Sequence[Mapping[str, Any]]) -> _Batch:
+        """What some lines are without others."""
         try:
-            of_values, arrays = self._of_values(values), self._arrays(values)
+            of_values, lines = self._of_values(values), self._arrays(values)
         except (ValueError, OverflowError) as error:
-            for place, each in enumerate(values):
-                yield from self._alone(place, each)
-            yield 0, str(error)
-            return
-        spans = self._spans(arrays)
-        after = np.diff(arrays.records, prepend=self._record) <= 0
-        problems = {
-            _WRONG_ID: of_values.pop(_WRONG_ID),
-            "its record is not after the one before": after,
-            **self._of_lines(arrays, spans),
-            **of_values,
-        }
-        for problem, mask in problems.items():
-            if mask.any():
-                yield int(np.flatnonzero(mask)[0]), problem
-                return
-        self._record = int(arrays.records[-1])
-        yield from self._advance(arrays.records, spans)
-
-    def end(self) -> Iterator[tuple[str, str]]:
-        """Yield what the index leaves open at its end: shards without their tokens."""
-        for number, meta in self._metas.items():
-            seen = self._seen[number]
-            if (seen.ends, seen.first, seen.last) != (
-                *(meta.eos_tokens, meta.first_example, meta.last_example),
-            ):
-                yield meta.path, f"has other examples than its meta file: {seen}"
-        for rank in range(self._ranks):
-            own = [meta for meta in self._metas.values() if meta.rank == rank]
-            tokens = sum(meta.token_count for meta in own)
-            padding = sum(meta.pad_tokens for meta in own)
-            if self._cursor[rank] + padding != tokens:
-                where = f"rank {rank}"
-                yield where, f"{tokens} tokens, of which spans have {self._cursor[rank]}"
-            elif padding and own:
-                last = max(own, key=lambda meta: meta.shard_index)
-                if (self._tensor(last.shard_index).ravel()[-padding:] != self._eod).any():
-                    yield last.path, "its padding is not the id of the end"
+            broken = (each for at, value in enumerate(values) for each in self._alone(at, value))
+            place, problem = next(broken, (0, str(error)))
+            return _Batch(len(values), None, {problem: place})
+        first = {name: int(np.argmax(mask)) for name, mask in of_values.items() if mask.any()}
+        return _Batch(len(values), lines, first)
 
     def _number(self, path: str) -> int:
         """Number of the shard of a `shard_path`. Raises ValueError for another path."""
         if path not in self._numbers:
             below = index.below_tokenized(path)
-            if below not in self._by_path:
+            if below not in self._shards:
                 raise ValueError(f"{path} is no shard")
-            self._numbers[path] = self._by_path[below]
+            self._numbers[path] = self._shards[below]
         return self._numbers[path]
 
     def _arrays(self, values: Sequence[Mapping[str, Any]]) -> _Lines:
@@ -285,6 +263,92 @@ class _Checked:
                 [not _SHA256.fullmatch(each["text_sha256"]) for each in values]
             ),
         }
+
+    def _alone(self, place: int, values: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+        """Yield the place and the problem of a line whose values cannot be arrays."""
+        number = values["example_id"].removeprefix(self._prefix)
+        if not (number.isascii() and number.isdigit()):
+            yield place, f"example_id {values['example_id']!r} is not {self._prefix}<record>"
+        for span in values["spans"]:
+            try:
+                self._number(span["shard_path"])
+            except ValueError as error:
+                yield place, str(error)
+
+
+def _parsed(
+    prefix: str, shards: Mapping[str, int], task: Range
+) -> tuple[list[_Batch], tuple[int, str] | None]:
+    """The batches of a range, and the row, counted behind them, and the rule of a broken line."""
+    parser, batches, error = _Parser(prefix, shards), list[_Batch](), None
+    some: list[Mapping[str, Any]] = []
+    try:
+        for line in task.lines():
+            some.append(index.parsed(line, task.path, len(some) + 1))
+            if len(some) == _BATCH:
+                batches.append(parser.batch(some))
+                some = []
+    except BadInput as raised:
+        error = raised.row or 1, raised.rule
+        return batches, error
+    if some:
+        batches.append(parser.batch(some))
+    return batches, error
+
+
+class _Checked:
+    """Follows the index batch by batch, with a cursor for each rank."""
+
+    def __init__(self, folder: Path, corpus: str, split: str, shards: Sequence[Meta]) -> None:
+        self._metas = {meta.shard_index: meta for meta in shards}
+        self._folder, self._prefix = folder, f"{corpus}_{split}_"
+        self._seq_len = shards[0].seq_len if shards else 1
+        self._eod = shards[0].eod if shards else EOS
+        self._ranks = shards[0].world_size if shards else 1
+        self._full = max((meta.token_count for meta in shards), default=0)
+        self._cursor = [0] * self._ranks
+        self._record = -1
+        self._seen = {number: _Seen() for number in self._metas}
+        self._tensors: dict[int, id_files.Ids] = {}
+
+    def add(self, batch: _Batch) -> Iterator[tuple[int, str]]:
+        """Yield the place and the problem of the first line that is wrong, if one is."""
+        if (arrays := batch.lines) is None:
+            yield from ((place, problem) for problem, place in batch.problems.items())
+            return
+        spans = self._spans(arrays)
+        after = np.diff(arrays.records, prepend=self._record) <= 0
+        masks = {
+            "its record is not after the one before": after,
+            **self._of_lines(arrays, spans),
+        }
+        first = {problem: int(np.argmax(mask)) for problem, mask in masks.items() if mask.any()}
+        of_ids = {name: batch.problems[name] for name in (_WRONG_ID,) if name in batch.problems}
+        for problem, place in {**of_ids, **first, **batch.problems}.items():
+            yield place, problem
+            return
+        self._record = int(arrays.records[-1])
+        yield from self._advance(arrays.records, spans)
+
+    def end(self) -> Iterator[tuple[str, str]]:
+        """Yield what the index leaves open at its end: shards without their tokens."""
+        for number, meta in self._metas.items():
+            seen = self._seen[number]
+            if (seen.ends, seen.first, seen.last) != (
+                *(meta.eos_tokens, meta.first_example, meta.last_example),
+            ):
+                yield meta.path, f"has other examples than its meta file: {seen}"
+        for rank in range(self._ranks):
+            own = [meta for meta in self._metas.values() if meta.rank == rank]
+            tokens = sum(meta.token_count for meta in own)
+            padding = sum(meta.pad_tokens for meta in own)
+            if self._cursor[rank] + padding != tokens:
+                where = f"rank {rank}"
+                yield where, f"{tokens} tokens, of which spans have {self._cursor[rank]}"
+            elif padding and own:
+                last = max(own, key=lambda meta: meta.shard_index)
+                if (self._tensor(last.shard_index).ravel()[-padding:] != self._eod).any():
+                    yield last.path, "its padding is not the id of the end"
 
     def _spans(self, lines: _Lines) -> _Spans:
         begin = lines.shard // self._ranks * self._full + lines.row * self._seq_len
@@ -352,17 +416,6 @@ class _Checked:
             self._tensors[shard] = id_files.of_meta(self._folder, self._metas[shard])
         return self._tensors[shard]
 
-    def _alone(self, place: int, values: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-        """Yield the place and the problem of a line whose values cannot be arrays."""
-        number = values["example_id"].removeprefix(self._prefix)
-        if not (number.isascii() and number.isdigit()):
-            yield place, f"example_id {values['example_id']!r} is not {self._prefix}<record>"
-        for span in values["spans"]:
-            try:
-                self._number(span["shard_path"])
-            except ValueError as error:
-                yield place, str(error)
-
 
 def _first_and_last(spans: _Spans) -> tuple[Ints, Ints]:
     """Places of the first and the last span of each line."""
@@ -391,11 +444,12 @@ _SUFFIXES: Final = (".pt", id_files.BIN, ".meta.json", id_files.SAFETENSORS)
 
 
 def shard_laws(
-    folder: Path, partition: str | None, *, sampled: bool = False
+    folder: Path, partition: str | None, *, sampled: bool = False, workers: int = 1
 ) -> Iterator[Violation]:
     """Yield the violations of the shards, metas and index of one split.
 
     sampled: leaves out the hash of each whole file, which the record has, too; default False.
+    workers: threads that read shards, and processes that parse an index of more than 64 MiB.
     Memory: the rows of a shard 4 MiB at a time, and some lines of the index.
     """
     corpus, split = corpus_and_split(str(partition))
@@ -405,19 +459,24 @@ def shard_laws(
         return
     shards: list[Meta] = []
     broken = False
-    for violation in _shards(folder, corpus.name, split, sampled, shards):
+    for violation in _shards(folder, corpus.name, split, shards):
         broken = True
         yield violation
-    for violation in _series(shards):
-        broken = True
-        yield violation
+    read = partial(_of_tensor, folder, sampled)
+    with closing(threaded_map(read, shards, workers)) as found:
+        for violation in chain(chain.from_iterable(found), _series(shards)):
+            broken = True
+            yield violation
     if not broken:
-        yield from index_laws(folder, corpus.name, split, shards)
+        yield from index_laws(folder, corpus.name, split, shards, workers)
 
 
-def _shards(
-    folder: Path, corpus: str, split: str, sampled: bool, shards: list[Meta]
-) -> Iterator[Violation]:
+def _of_tensor(folder: Path, sampled: bool, meta: Meta) -> list[Violation]:
+    where = meta.path.rpartition(".")[0]
+    return [*or_unreadable(tensor_laws(folder, meta, sampled=sampled), where)]
+
+
+def _shards(folder: Path, corpus: str, split: str, shards: list[Meta]) -> Iterator[Violation]:
     """Every file belongs to a shard, and every shard is as its meta says; fills `shards`."""
     inside = folder / corpus / split
     stems: dict[str, set[str]] = {}
@@ -443,7 +502,6 @@ def _shards(
                 yield Violation("meta", f"{where}.meta.json", problem)
                 continue
             shards.append(meta)
-            yield from tensor_laws(folder, meta, sampled=sampled)
         except BadInput as error:
             yield Violation("readable", where, str(error))
 
@@ -570,7 +628,12 @@ def shards(subject: Subject) -> Iterable[Violation]:
     """Yields what token shards break; of a folder without records, those of all splits."""
     if not subject.has_record:
         return _unrecorded_shards(subject)
-    return shard_laws(subject.folder, subject.partition, sampled=subject.sampled)
+    return shard_laws(
+        subject.folder,
+        subject.partition,
+        sampled=subject.sampled,
+        workers=subject.config.get("workers", 1),
+    )
 
 
 def tokens(subject: Subject) -> Iterator[Violation]:
@@ -579,7 +642,9 @@ def tokens(subject: Subject) -> Iterator[Violation]:
         yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*")
         return
     for corpus, split in found:
-        yield from shard_laws(subject.folder, f"{corpus}__{split}", sampled=subject.sampled)
+        workers = subject.config.get("workers", 1)
+        key = f"{corpus}__{split}"
+        yield from shard_laws(subject.folder, key, sampled=subject.sampled, workers=workers)
     every = [meta for each in found for meta in metas(subject.folder, *each)]
     if read_manifest(subject.folder) != sorted(every, key=lambda meta: meta.path):
         yield Violation("manifest", names.MANIFEST, "does not list the meta files of the shards")

@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from hashlib import blake2b
+from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -21,12 +24,13 @@ from gristmill.corpora.corpus import CORPORA, Corpus, corpus_and_split
 from gristmill.corpora.raw.chat.recipe import KEPT
 from gristmill.corpora.raw.texts import BETWEEN, flattened, is_reason
 from gristmill.corpora.records import STEPS, LineWriter, Record, keys, records
+from gristmill.corpora.split_file import Range, files, is_there, ranges, workers_for
 from gristmill.families import Subject
 from gristmill.inbox.division import is_valid, threshold
-from gristmill.laws import Few
+from gristmill.laws import MOST, Few
 from gristmill.provenance import SHARED_RECORDS, read_record
 from gristmill.provenance import Record as BuildRecord
-from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, nine
+from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, file_entry, nine
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format import reports as form
 from gristmill.reasoning.format.index import mapped
@@ -34,7 +38,10 @@ from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.format.numbers import path_of as numbers_of
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.laws.quality import nothing
+from gristmill.run.workers import ordered_map
 
+_RANGE_BYTES: Final = 16 << 20
+_BYTES_ALONE: Final = 1 << 28
 _REFUSED_KEYS: Final = {"reason", "file", "row", "rule"}
 
 
@@ -43,16 +50,19 @@ def normalized_laws(
     partition: str | None = None,
     has_origins: bool = True,
     table: str = "",
+    workers: int = 1,
 ) -> Iterator[Violation]:
     """Yield what the normalised files of a folder break.
 
     Of each law and file the first 20 violations are yielded, and the number of the others.
+
+    workers: processes that read a split of more than 256 MiB; default: this one.
     """
     found = splits_in(folder, "{split}.jsonl") if partition is None else [partition]
     for each in found:
         corpus, split = corpus_and_split(each, table)
         path = names.normalized(corpus.name, split)
-        yield from _file_violations(folder, each, corpus, path, has_origins)
+        yield from _file_violations(folder, each, corpus, path, has_origins, workers)
 
 
 def ids_again(record: BuildRecord, _: Path) -> Iterator[Violation]:
@@ -74,7 +84,7 @@ def questions_again(record: BuildRecord, folder: Path) -> Iterator[Violation]:
     own: Any = None
     for other in order[: order.index(split)] if split in order else ():
         before = names.normalized(corpus.name, other)
-        if not (folder / before).is_file():
+        if not is_there(folder / before):
             continue
         own = _questions(folder / path) if own is None else own
         if (same := _same(own, _questions(folder / before))) is not None:
@@ -107,26 +117,51 @@ def _same(own: Any, others: Any) -> tuple[int, int, int] | None:
 
 
 def _file_violations(
-    folder: Path, partition: str, corpus: Corpus, path: str, has_origins: bool
+    folder: Path, partition: str, corpus: Corpus, path: str, has_origins: bool, workers: int
 ) -> Iterator[Violation]:
-    laws, offenders = _RecordLaws(corpus), Few(path, "{more:,} more of {count:,} rows")
-    count = 0
+    count, found = 0, list[Violation]()
     try:
-        with (folder / path).open("rb") as file:
-            for row, line in enumerate(file, 1):
-                count += 1
-                if (broken := laws.broken(line)) is not None:
-                    law, found = broken
-                    offenders.add(law, f"{path}:{row}", found)
+        several = files(folder / path)
+        tasks = [each for file in several for each in ranges(file, _RANGE_BYTES)]
+        processes = workers_for(tasks, workers, _BYTES_ALONE)
+        with closing(ordered_map(partial(_broken_in, corpus), tasks, processes)) as results:
+            for file, pairs in groupby(zip(tasks, results, strict=True), lambda each: each[0].path):
+                where, before = file.relative_to(folder).as_posix(), 0
+                offenders = Few(where, "{more:,} more of {count:,} rows")
+                for _, (rows, broken) in pairs:
+                    for law, (number, named) in broken.items():
+                        places = ((f"{where}:{before + row}", text) for row, text in named)
+                        offenders.add_all(law, number, places)
+                    before += rows
+                count += before
+                found += offenders.added()
+    except BadInput as error:
+        yield Violation("readable", Path(error.file).relative_to(folder).as_posix(), error.rule)
+        return
     except OSError as error:
         yield Violation("readable", path, f"cannot be read: {os_reason(error)}")
         return
-    yield from offenders.added()
+    yield from found
     if has_origins:
         yield from _origin_violations(folder, names.origins(partition), count)
     if (numbers := numbers_of(folder / path)).exists():
         yield from _number_violations(folder / path, f"{corpus.name}/{numbers.name}", count)
     yield from _refused_violations(folder, names.rejected(partition))
+
+
+def _broken_in(
+    corpus: Corpus, task: Range
+) -> tuple[int, dict[str, tuple[int, list[tuple[int, str]]]]]:
+    """The number of lines in a range; by law how many break it, and the first of them."""
+    laws, row = _RecordLaws(corpus), 0
+    broken: dict[str, tuple[int, list[tuple[int, str]]]] = {}
+    for row, line in enumerate(task.lines(), 1):
+        if (one := laws.broken(line)) is not None:
+            count, named = broken.get(one[0], (0, []))
+            if count < MOST:
+                named.append((row, one[1]))
+            broken[one[0]] = count + 1, named
+    return row, broken
 
 
 class _RecordLaws:
@@ -297,11 +332,10 @@ def _recorded(folder: Path, name: str) -> list[BuildRecord]:
 def _as_recorded(entry: Any, record: BuildRecord) -> Iterator[Violation]:
     """Yield where the file of a split is another one than in the record of that split."""
     split = str(record.partition).rpartition("__")[2]
-    files = entry.get("files") if isinstance(entry, dict) else None
-    file = files.get(split) if isinstance(files, dict) else None
-    named = tuple(file.get(key) for key in _FILE_KEYS) if isinstance(file, dict) else ()
-    counts = tuple(record.counts.get(key) for key in _FILE_KEYS[3:])
-    if named not in {(each.path, each.sha256, each.bytes, *counts) for each in record.outputs}:
+    listed = entry.get("files") if isinstance(entry, dict) else None
+    file = listed.get(split) if isinstance(listed, dict) else None
+    name = str(record.partition).rpartition("__")[0]
+    if file is None or file != file_entry(record.model_dump(mode="json"), name, split):
         yield Violation("files", f"{names.MANIFEST}: {record.partition}", "is not as recorded")
 
 
@@ -341,7 +375,7 @@ def _paths_violations(where: str, name: str, entry: Mapping[str, Any]) -> Iterat
         return
     for split, file in files.items():
         place = f"{where}: {split}"
-        if not isinstance(file, dict) or tuple(file) != _FILE_KEYS:
+        if not isinstance(file, dict) or tuple(file) not in (_FILE_KEYS, (*_FILE_KEYS, "parts")):
             yield Violation("files", place, f"is {file!r}")
             continue
         if file["path"] != names.normalized(name, split):
@@ -367,6 +401,7 @@ def normalized(subject: Subject) -> Iterator[Violation]:
         subject.partition,
         has_origins=not missing,
         table=str(subject.config.get("corpus", "")),
+        workers=subject.config.get("workers", 1),
     )
 
 

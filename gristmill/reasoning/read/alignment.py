@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from gristmill.contract import BadInput, os_reason
 from gristmill.corpora.corpus import corpus_and_split
 from gristmill.corpora.records import records
+from gristmill.corpora.split_file import is_there
 from gristmill.reasoning.format import align, index, names
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.numbers import Numbers
@@ -162,7 +163,7 @@ def examples(
     index_path = tokenized / names.split_index(corpus, split)
     source = normalized / names.normalized(corpus, split)
     for file, asset in ((path, "alignment"), (index_path, "gpt2_shards"), (source, "normalized")):
-        if not file.is_file():
+        if not is_there(file):
             raise BadInput(file, f"is not there: build reasoning/{asset}")
     numbers, rows = Numbers(source), align.rows(path)
     every = ((names.example_id(corpus, split, numbers.of(at)), one) for at, one in records(source))

@@ -6,7 +6,7 @@ Documents of tokens come from the shards alone: those of a rank are one stream, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ import orjson
 import pyarrow as pa
 
 from gristmill.contract import BadInput
+from gristmill.corpora.split_file import files
 from gristmill.exports.table import Array, Batches, Split, Tokens, lines, list_of, required
 from gristmill.families import columns_of
 from gristmill.provenance import RECORD, SHARED_RECORDS, read_record
@@ -62,11 +63,14 @@ def splits(asset: str, folder: Path) -> Iterator[Split]:
         if asset != TOKENS:
             record = read_record(folder / SHARED_RECORDS / f"{partition}.json")
         root = folder.absolute().parents[len(Path(record.artifact).parts) - 1]
-        yield split_of(asset, folder, partition, root)
+        yield from splits_of(asset, folder, partition, root)
 
 
-def split_of(asset: str, folder: Path, partition: str, root: Path) -> Split:
-    """A split of a corpus. asset, folder: as for `splits`. partition: its key. root: data root."""
+def splits_of(asset: str, folder: Path, partition: str, root: Path) -> Iterator[Split]:
+    """Yield a split of a corpus, or each part of it.
+
+    asset, folder: as for `splits`. partition: its key. root: data root.
+    """
     licence = corpus_of(root, partition).licence.id
     corpus, split = partition.split("__")
     said: dict[str, Any] = {
@@ -76,13 +80,15 @@ def split_of(asset: str, folder: Path, partition: str, root: Path) -> Split:
         "licence": "" if licence == "unknown" else licence.lower(),
     }
     if asset in _LINES:
-        file = _LINES[asset](corpus, split)
-        if asset == NORMALIZED:
-            said["texts"] = lambda: _texts(folder / file)
-        return lines(folder / file, columns_of(asset), file=file, **said)
+        for path in files(folder / _LINES[asset](corpus, split)):
+            if asset == NORMALIZED:
+                said["texts"] = partial(_texts, path)
+            file = path.relative_to(folder).as_posix()
+            yield lines(path, columns_of(asset), file=file, **said)
+        return
     listed = metas(folder, corpus, split)
     end, ids = (listed[0].eod, listed[0].ids) if listed else (EOS, IDS)
-    return Split(
+    yield Split(
         schema=lambda: _TOKENS,
         batches=lambda: examples(folder, names.split_index(corpus, split)),
         tokens=Tokens(end, ids, lambda: _documents(folder, listed)),

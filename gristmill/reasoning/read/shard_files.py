@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, Violation, os_reason
+from gristmill.corpora.split_file import is_there
 from gristmill.hashing import sha256_file
 from gristmill.provenance import RECORD, SHARED_RECORDS, record_path
 from gristmill.reading.folder import (
@@ -357,7 +358,8 @@ def _normalized(folder: Path, found: list[Violation]) -> Iterator[tuple[Path, st
         for name, corpus in json.loads(path.read_bytes()).items():
             for split, file in corpus.get("files", {}).items():
                 if not _was_removed(folder, str(file["path"]), f"{name}__{split}"):
-                    yield folder / str(file["path"]), str(file["sha256"])
+                    for each in file.get("parts", [file]):
+                        yield folder / str(each["path"]), str(each["sha256"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         found.append(Violation("raw manifest", str(path), f"cannot be read: {error!r}"))
 
@@ -365,7 +367,7 @@ def _normalized(folder: Path, found: list[Violation]) -> Iterator[tuple[Path, st
 def _was_removed(folder: Path, path: str, partition: str) -> bool:
     """Whether a split was taken away on purpose, with its record; the manifest still lists it."""
     records = record_path(folder, partition, shared=True)
-    return records.parent.is_dir() and not (folder / path).exists() and not records.exists()
+    return records.parent.is_dir() and not is_there(folder / path) and not records.exists()
 
 
 def _raw_file(path: Path, sha256: str, stage: Stage) -> list[Violation]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,10 +24,12 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora import records
 from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.corpora.raw.rows import row_bytes
+from gristmill.corpora.split_file import files, is_there
 from gristmill.families import Misuse, Request
 from gristmill.hashing import kept
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.printable import printable
+from gristmill.provenance import read_record, record_path
 from gristmill.provenance.trace_inputs import Edge, NotTraced, Origin, Row, Steps, source, walk
 from gristmill.reading.reader import lines_from
 from gristmill.reasoning.format import align, id_files, names, reports
@@ -360,13 +362,14 @@ def _token(tokenized: Path, place: tuple[str, Mapping[str, Any], int]) -> Steps:
 def _record(folder: Path, place: tuple[str, int]) -> Steps:
     """The edge of a normalised record: its line, and the raw row by the origins."""
     partition, record = place
-    normalized, (_, line) = source(folder, partition), record_at(folder, partition, record)
+    normalized, (path, line) = source(folder, partition), _line_at(folder, partition, record)[:2]
     corpus, split = corpus_and_split(partition)
-    name = names.normalized(corpus.name, split)
+    name = path.relative_to(folder).as_posix()
     sha256 = next((each.sha256 for each in normalized.record.outputs if each.path == name), None)
     yield Origin({"normalized_file": name, "line": line, "normalized_sha256": sha256})
     places = mapped(normalized.folder / names.origins(partition))
-    at = Numbers(normalized.folder / name).place(record)
+    jsonl = normalized.folder / names.normalized(corpus.name, split)
+    at = Numbers(jsonl).place(record)
     if at is None or at >= len(places):
         raise NotTraced(f"{names.origins(partition)} has no record {record}: build it again")
     number, row = places[at].tolist()
@@ -487,17 +490,36 @@ def aligned_row(folder: Path, place: Place) -> tuple[int, align.AlignRow]:
 
 def record_at(folder: Path, partition: str, record: int) -> tuple[dict[str, Any], int]:
     """A record of a normalised file by its number, and its line, from 1."""
+    path, line, begin = _line_at(folder, partition, record)
+    with path.open("rb") as file:
+        file.seek(begin)
+        return records.parse(file.readline(), path, line), line
+
+
+def _line_at(folder: Path, partition: str, record: int) -> tuple[Path, int, int]:
+    """The file of a record by its number, its line there, from 1, and where that begins."""
     corpus, split = corpus_and_split(partition)
     path = folder / names.normalized(corpus.name, split)
-    if not path.is_file():
+    if not is_there(path):
         raise BadInput(path, "is not there: build reasoning/normalized")
-    begins, lines = kept(_lines_of, path)
-    at = Numbers(path).place(record)
-    if at is None or not 0 <= at < len(begins):
-        raise NotTraced(f"{path} has no record {record}{' any more' if at is None else ''}")
-    with path.open("rb") as file:
-        file.seek(begins[at])
-        return records.parse(file.readline(), path, lines[at]), lines[at]
+    at, found = Numbers(path).place(record), files(path)
+    left = -1 if at is None else at
+    for file, count in zip(found, rows_of_files(folder, partition, found), strict=True):
+        if 0 <= left < count:
+            begins, lines = kept(_lines_of, file)
+            return file, lines[left], begins[left]
+        left -= count
+    raise NotTraced(f"{path} has no record {record}{' any more' if at is None else ''}")
+
+
+def rows_of_files(folder: Path, partition: str, found: Sequence[Path]) -> Iterator[int]:
+    """Yield how many records each file of a split has: as recorded, which spares reading parts."""
+    path = record_path(folder, partition, shared=True)
+    outputs = kept(read_record, path).outputs if len(found) > 1 and path.is_file() else ()
+    rows = {folder / each.path: each.rows for each in outputs}
+    for file in found:
+        known = rows.get(file)
+        yield len(kept(_lines_of, file)[0]) if known is None else known
 
 
 def _lines_of(path: Path) -> tuple[array[int], array[int]]:

@@ -62,6 +62,7 @@ def test_the_page_shows_the_file_of_gsm8k_and_names_the_others():
         ('schema = 1\nname = "other"\nquestion = "q"', 'must be "mine", as the folder is named'),
         ('schema = 1\nname = 3\nquestion = "q"', "name = 3: must be a text"),
         ('schema = 1\nquestion = "q"\nquotes = 1', "quotes = 1: must be true or false, as quotes"),
+        (HEAD + 'question = "q"\npart_bytes = 0', "part_bytes = 0: must be a whole number from 1"),
         (HEAD, 'question is missing: write question = "name of its column"'),
         (HEAD + 'qustion = "q"', 'unknown key "qustion".*question'),
         (PLAIN + "when_made = 2026-01-01", "no text, number, truth value, list or table"),

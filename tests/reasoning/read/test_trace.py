@@ -249,7 +249,7 @@ def dataset(root: Path, ranks: int) -> Path:
 
 def documents(folder: Path, root: Path) -> list[list[int]]:
     """The documents of the split, and a check of their bounds."""
-    split = exported.split_of(TOKENS, folder, "gsm8k__train", root)
+    (split,) = exported.splits_of(TOKENS, folder, "gsm8k__train", root)
     assert split.tokens is not None
     found = []
     for tokens, bounds in split.tokens.batches():
@@ -264,7 +264,7 @@ def test_documents_are_those_of_the_index_over_all_shards(ranks, piece, tmp_path
     monkeypatch.setattr(exported, "_PIECE", piece)
     folder = dataset(tmp_path, ranks)
     assert len(list(folder.glob("*/*/*.bin"))) > ranks
-    split = exported.split_of(TOKENS, folder, "gsm8k__train", tmp_path)
+    (split,) = exported.splits_of(TOKENS, folder, "gsm8k__train", tmp_path)
     rows = [row for batch in split.batches() for row in batch["input_ids"].to_pylist()]
     found = documents(folder, tmp_path)
     assert len(found) == 12
