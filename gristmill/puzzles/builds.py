@@ -58,11 +58,7 @@ def recipes(lake: DataRoot) -> dict[str, Recipe]:
 
 
 def recipe_of(lake: DataRoot, kind: str, name: str) -> Recipe:
-    """Returns the recipe of a partition.
-
-    Raises BadKey for a name that is no key, BadInput if its file is refused or has another kind,
-    NotReady if there is none.
-    """
+    """Returns the recipe of a partition. Raises BadKey, BadInput as its file does, or NotReady."""
     path = lake.inbox(RECIPES_INBOX) / f"{keys.checked(name)}.toml"
     if not os.path.lexists(path):
         if name not in BUILT_IN:
@@ -98,10 +94,7 @@ def recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
 
 
 def recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]) -> str:
-    """What the next build of a dataset takes in place of its record's, empty where nothing.
-
-    Raises BadInput for a file of settings that is refused.
-    """
+    """What a dataset's next build takes in place of its record's. Raises BadInput for its file."""
     lake = DataRoot(root)
     recipe = read_recipe_file(file, lake.rules(RECIPES_INBOX)[0])
     given = {**lake.settings(recipe.asset), **recipe.settings}
@@ -391,7 +384,6 @@ def _inputs(
 def _make(
     kind: str, folders: Sequence[Path], attempt: Attempt, config: object, links: LinkRule
 ) -> Summary:
-    """Build the dataset of a kind."""
     build = getattr(import_module(f"gristmill.puzzles.builders.{kind}"), f"build_{kind}")
     common = {"parts": attempt.parts, "progress": attempt.progress}
     if kind == DOMINO:
@@ -499,5 +491,4 @@ def _example(tokens: int, config: Any) -> int:
 
 
 def _itemsize(config: Any) -> int:
-    """Bytes of a token in the dataset."""
     return _ITEMSIZE[config.dtype]

@@ -67,7 +67,6 @@ _SOURCES = [
 
 
 def _dataset(kind: str) -> Asset:
-    """The datasets of one kind of puzzle."""
     laws = call(f"{_LAWS}.{'grid' if kind == 'maze' else kind}:{kind}_laws")
     traced = f"{_LAWS}.contract:of_traced"
     rules = Law(

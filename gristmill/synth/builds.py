@@ -231,8 +231,6 @@ def _named(root: DataRoot, *names: str) -> str:
 
 
 class _Talks(NamedTuple):
-    """What tokens are built from: a shard of conversations, and the tokenizer of their texts."""
-
     shard: Path
     inputs: list[Input]
     tokenizer: Tokenizer
@@ -427,10 +425,7 @@ def is_asked(table: str, root: DataRoot, key: str) -> bool:
 
 
 def settings_of_shard(table: str, root: DataRoot, key: str) -> Settings:
-    """Returns what files give for a partition: the file of its drop, else the data root's.
-
-    The drop of a shard is the one that its Harmony shard was built from.
-    """
+    """Returns what files give for a partition: the file of its drop, else the data root's."""
     if table.startswith("chat/"):
         drop = root.inbox(_INBOX) / key.rpartition("__")[0]
         return root.settings(table, drop if drop.is_dir() else None)

@@ -166,10 +166,7 @@ class KDConfig(Checked):
 
 @dataclass(frozen=True)
 class ChatKDConfig(KDConfig):
-    """How conversations become Megatron datasets.
-
-    eod, ids: of their tokenizer: the id that ends a document, and the number of ids.
-    """
+    """How conversations become Megatron datasets. eod, ids: the id of an end, and how many ids."""
 
     CODE_VERSION: ClassVar = "1"
 

@@ -109,7 +109,6 @@ _HARMONY_MANIFEST = Asset(
 
 
 def _dataset(place: str, table: Table, group: str, label: str, content: str) -> list[Asset]:
-    """The shards and the manifest of one Megatron dataset."""
     shards = table.name
     labels = [label] if label else []
     return [

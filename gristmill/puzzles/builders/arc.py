@@ -252,8 +252,6 @@ class ArcSummary(DatasetSummary):
 
 
 class _Source(NamedTuple):
-    """One task for a worker."""
-
     number: int
     base: str
     task: FlatTask
@@ -393,7 +391,6 @@ _Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _ids(base: str, drawn: _Drawn) -> Iterator[str]:
-    """The ids of a group, as `arc_augment.aug_id` makes them."""
     _, symmetries, colours = drawn
     digits = (colours + _ZERO).tobytes().decode()
     width = colours.shape[1]
@@ -403,7 +400,6 @@ def _ids(base: str, drawn: _Drawn) -> Iterator[str]:
 
 
 def _pieces(selection: Selection, config: ArcConfig) -> Iterator[tuple[str, list[_Source]]]:
-    """Name and sources of each part."""
     gathered: list[_Source] = []
     size = number = 0
     for at, task in enumerate(selection.tasks):

@@ -130,8 +130,6 @@ def _check_plan(plan: Plan[Any]) -> None:
 
 @dataclass(frozen=True)
 class _Make:
-    """Makes the part of a task."""
-
     plan: Plan[Any]
 
     def __call__(self, task: Any, path: Path) -> dict[str, Any]:

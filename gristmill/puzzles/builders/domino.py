@@ -36,11 +36,7 @@ class DominoSummary(DatasetSummary):
 
 @dataclass(frozen=True)
 class _Games:
-    """Games of one split.
-
-    rows: inputs and labels, uint8 [games, 72]; None for more games than are kept in memory, which
-        are played once more.
-    """
+    """Games of one split. rows: inputs and labels, uint8 [games, 72]; None: to be played again."""
 
     split: str
     numbers: npt.NDArray[np.int32]
@@ -147,8 +143,6 @@ def _tasks(games: _Games, num_aug: int) -> list[tuple[str, _Games]]:
 
 @dataclass(frozen=True)
 class _Make:
-    """Makes the batch of some games."""
-
     num_aug: int
     augmentation: str
 

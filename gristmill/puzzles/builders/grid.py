@@ -113,8 +113,6 @@ def build_grid(
 
 
 class _Reader:
-    """Reads the files of all sources."""
-
     def __init__(self, config: GridConfig, links: LinkRule) -> None:
         self.files: list[SourceFile] = []
         self.rows = 0
@@ -276,8 +274,6 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Make:
-    """Makes the batch of some groups from the file of tokens."""
-
     path: Path
     sides: tuple[int, int]
     dihedral: bool

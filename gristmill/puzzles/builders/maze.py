@@ -128,8 +128,6 @@ def build_maze(
 
 
 class _Reader:
-    """Reads the files of both splits."""
-
     def __init__(self, links: LinkRule) -> None:
         self.files: list[SourceFile] = []
         self.length = 0
@@ -246,8 +244,6 @@ def _tasks(
 
 @dataclass(frozen=True)
 class _Make:
-    """Makes the batch of some mazes from the file of tokens."""
-
     path: Path
     length: int
     aug: bool

@@ -104,10 +104,7 @@ def read_sources(
     progress: Progress,
     counts: Counter[str],
 ) -> Table:
-    """Read the sources of a build.
-
-    Raises BadInput with file and line for a board or an answer that breaks a rule.
-    """
+    """Read the sources of a build. Raises BadInput for a board or an answer that breaks a rule."""
     files = _sorted_files(folders, links)
     columns: list[tuple[npt.NDArray[Any], ...]] = []
     sources: list[SourceFile] = []
@@ -164,7 +161,6 @@ class _Rows:
     lines: npt.NDArray[np.int64]
 
     def where(self, kept: npt.NDArray[np.bool_]) -> _Rows:
-        """The rows for which `kept` is true."""
         return _Rows(self.questions[kept], self.answers[kept], self.lines[kept])
 
 
@@ -446,10 +442,7 @@ class MakeSudokus:
 
 
 def check_unique(questions: Boards, task: SudokuTask) -> None:
-    """Check that every puzzle of a task has one solution.
-
-    questions: uint8 [rows, 81].
-    """
+    """Check that every puzzle of a task has one solution. questions: uint8 [rows, 81]."""
     _, found, _ = solutions_of(questions)
     if (found == 1).all():
         return

@@ -70,18 +70,12 @@ def maze_encoding(side: int) -> Encoding:
 
 
 def encoded(characters: Boards) -> Boards:
-    """The tokens of characters, same shape; 0 for a character that no cell may have.
-
-    characters: bytes, uint8 of any shape.
-    """
+    """The tokens of characters, uint8 of any shape; 0 for one that no cell may have."""
     return _TOKEN_OF[characters]
 
 
 def decoded(tokens: Integers) -> list[str]:
-    """The lines of a maze; `?` for a token that is not 1 to 5.
-
-    Raises ValueError for another number of tokens.
-    """
+    """The lines of a maze; `?` for a token that is not 1 to 5. Raises ValueError for no square."""
     side = side_of(len(tokens))
     if side is None:
         raise ValueError(f"{len(tokens)} tokens are not a square maze")

@@ -48,12 +48,7 @@ class Scenario:
 
 
 def decoded(inputs: Integers, labels: Integers) -> Scenario:
-    """The scenario of a row; pairs with an empty half are left out.
-
-    inputs, labels: integers [72].
-
-    Raises ValueError for another shape.
-    """
+    """The scenario of 72 integers, without half-empty pairs. Raises ValueError for others."""
     if inputs.shape != (SEQ_LEN,) or labels.shape != (SEQ_LEN,):
         raise ValueError(f"shape {inputs.shape} and {labels.shape}, expected ({SEQ_LEN},)")
     tokens, label = inputs.tolist(), labels.tolist()

@@ -71,10 +71,7 @@ def index_map(symmetry: int, height: int, width: int) -> npt.NDArray[np.int32]:
 
 @cache
 def index_maps(side: int) -> npt.NDArray[np.int32]:
-    """Return the index maps of all symmetries of a square grid, int32 [8, side * side].
-
-    side: cells of one side. The same array comes back for the same side: do not change it.
-    """
+    """The index maps of a square's symmetries, int32 [8, side * side]; shared, never changed."""
     return np.stack([index_map(symmetry, side, side) for symmetry in range(SYMMETRIES)])
 
 
@@ -86,10 +83,7 @@ Cells = npt.NDArray[np.uint16]
 
 @dataclass(frozen=True)
 class Symbols:
-    """What the cells of a dataset are, and their tokens.
-
-    texts: of each token how a person writes it; that of padding is empty where no cell is padding.
-    """
+    """What cells are, and their tokens. texts: of each token; empty for padding that no cell is."""
 
     texts: tuple[str, ...]
     token_of: dict[str | int, int]

@@ -142,10 +142,7 @@ class SetFiles:
     def token_files(
         self, dtype: npt.DTypeLike, advance: Callable[[int], None]
     ) -> list[Callable[[], tuple[str, FileNote]]]:
-        """Functions that write inputs, labels and origins; each returns path and note of its file.
-
-        They may run in several threads: NumPy, the hash and the system let go of Python's lock.
-        """
+        """Functions that write a file of tokens each; return its path and note. Threads may run."""
         from gristmill.puzzles.format import names
 
         split, set_name = self._key

@@ -317,10 +317,7 @@ class _Set:
 
 @kernel(nogil=True)
 def places(tokens):
-    """Where the grid of each row is: int32 [n, 4], row, column, height, width.
-
-    All four are 0 for a row that is not one grid of colours with its border of EOS, and else PAD.
-    """
+    """Where each row's grid is: row, column, height, width, int32 [n, 4]; zeros for no grid."""
     found = np.zeros((tokens.shape[0], 4), np.int32)
     for number in range(tokens.shape[0]):
         cells = tokens[number]
@@ -477,10 +474,7 @@ def _in_any_order(pairs: Any) -> list[list[str]] | None:
 
 
 def _first_pairs(dataset: Dataset, split: str) -> dict[str, list[dict[str, Any]] | None]:
-    """The pairs of the tasks themselves by base: of the first puzzle of each group of a split.
-
-    None for a puzzle with a row that is no grid.
-    """
+    """The tasks' own pairs by base: of each group's first puzzle; None where a row is no grid."""
     found: dict[str, list[dict[str, Any]] | None] = {}
     for set_name in (name for of_split, name in dataset.sets() if of_split == split):
         arrays = dataset.arrays(split, set_name)

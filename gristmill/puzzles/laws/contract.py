@@ -381,10 +381,7 @@ def of_dataset(laws: Laws, subject: Subject) -> Iterable[Violation]:
 
 
 def of_traced(rules: str, laws: Laws, subject: Subject) -> Iterable[Violation]:
-    """Yields what a dataset breaks of laws that need its trace, which other programs do not write.
-
-    rules: what nobody looks at without a trace, in words.
-    """
+    """Yields laws that need a trace. rules: what nobody looks at without one, in words."""
     return () if subject.missing({SOURCES: rules}) else laws(_dataset(subject))
 
 

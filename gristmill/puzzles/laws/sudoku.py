@@ -58,7 +58,6 @@ class _Set:
         self.invariants = np.zeros(len(self.sources), np.uint64)
 
     def violations(self) -> Iterator[Violation]:
-        """What is wrong with the rows, in order."""
         if self.arrays.inputs.shape[1] != CELLS:
             found = f"{self.arrays.inputs.shape[1]} tokens, not {CELLS}"
             yield Violation("seq_len_mismatch", self.place, found)
@@ -69,7 +68,6 @@ class _Set:
         yield from self._few.rest()
 
     def _looked(self, rows: Rows) -> list[_Finding]:
-        """What is wrong with the rows of a batch."""
         from gristmill.puzzles.domains.sudoku_checks import described
 
         here = rows.first + np.arange(len(rows.inputs))

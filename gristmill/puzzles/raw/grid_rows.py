@@ -71,10 +71,7 @@ def is_grid_file(name: str) -> bool:
 
 
 def grid_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[GridFile]:
-    """The files of a source, sorted by name: `train.jsonl` and `test.jsonl`, or else all `*.jsonl`.
-
-    Raises BadInput where there is none, one of the two alone, or a packed one.
-    """
+    """A source's files, sorted: `train.jsonl`, `test.jsonl`, or all `*.jsonl`. Raises BadInput."""
     listed = list_files(folder, root=folder, links=links, deep=False)
     entries = {entry.name: entry for entry in listed}
     check_names(folder, entries, is_grid_file)

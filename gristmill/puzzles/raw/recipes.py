@@ -99,11 +99,7 @@ _MOST_FOLDERS: Final = 16
 
 
 def read_recipe_file(path: Path, links: LinkRule = REFUSE_LINKS) -> Recipe:
-    """Read and check a recipe file.
-
-    Raises BadInput, naming file, field and rule, for a file that is gone, is not TOML or breaks a
-    rule, and OSError where it cannot be read.
-    """
+    """Read and check a recipe file. Raises BadInput for one that breaks a rule, and OSError."""
     try:
         raw = read_toml(path, root=path.parent, links=links)
     except FileNotFoundError as error:

@@ -285,10 +285,7 @@ def _facts(data: Dataset, found: Example) -> dict[str, object]:
 
 
 def parameters(sources: Sources, found: Example) -> dict[str, object]:
-    """The parameters of an example's augmentation, in words; empty where there are none.
-
-    Raises BadInput where the parameters cannot be read from the example or its config.
-    """
+    """An augmentation in words, empty for none. Raises BadInput where it cannot be read."""
     of_kind = _BY_KIND.get(sources.kind)
     try:
         return of_kind(sources.config, found) if of_kind else {}

@@ -200,10 +200,7 @@ def build_chat_shard(
     *,
     progress: Progress = SILENT,
 ) -> ChatSummary:
-    """Write the datasets and the trace of a shard of conversations; as `kd_shard.build_kd_shard`.
-
-    shard: `shard_NN.parquet`. render, tokenizer: how its conversations are rendered and encoded.
-    """
+    """Write a shard of conversations, by a template, as `kd_shard.build_kd_shard`."""
 
     def task_of(task: kd_part.Task) -> ChatTask:
         return ChatTask(**vars(task), render=render, tokenizer=tokenizer)

@@ -39,10 +39,7 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Texts:
-    """What a conversation asks and answers.
-
-    is_single: whether it has one question, one answer and at most one thought.
-    """
+    """What a conversation asks and answers. is_single: at most one question, answer, thought."""
 
     query: str
     reasoning: str

@@ -63,11 +63,7 @@ def build_distill(
     render: Render | None = None,
     progress: Progress = SILENT,
 ) -> DistillSummary:
-    """Write `dataset_dict.json`, `train/` and `validation/` of a shard, and its trace.
-
-    Raises BadInput as `build_kd_shard`, where no row stays, and for a shard without the column of
-    a text that the template needs.
-    """
+    """Write a shard's splits and its trace. Raises BadInput for no rows, or a missing column."""
     columns, shares = _scanned(shard, config) if render is None else ((), distill_part.Shares())
     is_harmony = config.template == HARMONY if render is None else render.template == HARMONY
 

@@ -62,11 +62,7 @@ def raw_file_count(lake: DataRoot, folder: Path) -> int:
 
 
 def source_of(lake: DataRoot) -> Source:
-    """Returns the drop that `synth_harmony/` is built from.
-
-    Raises NotReady if there is no drop, if none has arrived, or if several have and the settings
-    name none of them; GristmillError with the reasons if one is refused and none is ready.
-    """
+    """Returns the drop of `synth_harmony/`. Raises NotReady for none or several; GristmillError."""
     drops, name = lake.root / "drops", lake.settings(HARMONY).get("drop")
     present = present_sources(drops)
     if not present:
@@ -110,12 +106,7 @@ def present_sources(drops: Path) -> list[Source]:
 
 
 def record_path(lake: DataRoot, artifact: str, partition: str) -> Path:
-    """Returns the path of a shard's record in the folder that the shards share.
-
-    lake: the data root.
-    artifact: path of the folder relative to the data root.
-    partition: number of the shard, or `manifest`.
-    """
+    """Returns the path of a shard's record in the folder that the shards share."""
     return provenance.record_path(lake.root / artifact, partition, shared=True)
 
 

@@ -144,13 +144,7 @@ class Envelope:
         self._between.insert(0, text)
 
     def convert(self, rows: RawRows, fields: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
-        """Return the Harmony rows of those raw rows whose three texts are not empty.
-
-        schema: columns of the Harmony shard. A field without a column is null.
-
-        Raises BadInput for a text that is not UTF-8, for a row without an id, and for a metadata
-        value that JSON cannot hold.
-        """
+        """The Harmony rows of raw rows with three texts. Raises BadInput for other texts."""
         count = len(rows.batch)
         fits = count * sum(map(len, self._between)) <= _COMPILED_BYTES
         if fits and count >= _COMPILED_ROWS and _has_valid_strings(rows.batch):
@@ -273,20 +267,12 @@ def schema_of(config: HarmonyConfig) -> pa.Schema:
 
 
 def opened(path: Path, config: HarmonyConfig, links: LinkRule) -> UntrustedParquet:
-    """Open a raw file.
-
-    Raises BadInput for a file that is not readable Parquet, or that has a column that
-    is read more than once.
-    """
+    """Open a raw file. Raises BadInput for no Parquet, or a column read more than once."""
     return UntrustedParquet(path, [*raw.TEXTS, *config.metadata_fields], links=links)
 
 
 def make_part(task: Task, path: Path) -> dict[str, Any]:
-    """Write the Harmony rows of a raw file as an Arrow IPC stream.
-
-    Returns how many Harmony rows it has (`kept`), and how many raw rows were read up to the end of
-    each of its batches (`read`).
-    """
+    """Write a raw file's Harmony rows as an Arrow stream; how many, and rows read by batch."""
     import pyarrow as pa
 
     read, kept, schema = [], 0, schema_of(task.config)
@@ -370,7 +356,6 @@ class Joiner:
             self._file.close()
 
     def _write_group(self, size: int) -> None:
-        """Append the first rows that wait as a row group."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -101,11 +101,7 @@ def import_shard(
     progress: Progress = SILENT,
     links: LinkRule = REFUSE_LINKS,
 ) -> HarmonySummary:
-    """Copy one Harmony shard of a finished conversion.
-
-    Raises GristmillError with all violations of the shard, BadInput if it is damaged or
-    breaks a limit.
-    """
+    """Copy one shard of a finished conversion. Raises BadInput, or GristmillError by its laws."""
     path = source / shard_name(number)
     if broken := list(_violations(path, links)):
         raise GristmillError("\n".join(f"{source}: {violation}" for violation in broken))
@@ -139,10 +135,7 @@ def _add(digest: RowsDigest, batch: pa.RecordBatch, path: Path, before: int) -> 
 def import_manifest(
     source: Path, out: Path, progress: Progress = SILENT, *, links: LinkRule = REFUSE_LINKS
 ) -> ImportedManifest:
-    """Copy `manifest.json` and `metadata.json` of a finished conversion.
-
-    Raises GristmillError with all violations of the folder.
-    """
+    """Copy the manifest of a finished conversion. Raises GristmillError with its violations."""
     if broken := list(folder_violations(source, links)):
         raise GristmillError("\n".join(f"{source}: {violation}" for violation in broken))
     contents = {name: read_json(source / name, links) for name in (MANIFEST, METADATA)}

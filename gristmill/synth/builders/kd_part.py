@@ -84,10 +84,7 @@ def _renderer(vocabulary: Path) -> documents.Renderer:
 
 @dataclass
 class Sorted:
-    """The rows of a batch: conversations of each split and their places, and refused rows.
-
-    A row may give several conversations, one after the other.
-    """
+    """A batch's conversations of each split, which may be several a row; and refused rows."""
 
     ids: Sequence[Any]
     refused: dict[int, str]

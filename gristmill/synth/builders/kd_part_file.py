@@ -67,10 +67,7 @@ def _bytes(array: npt.NDArray[Any]) -> memoryview:
 
 
 def read(path: Path) -> Iterator[Batch]:
-    """Yield the batches of a part, in order.
-
-    The runs of the documents are empty.
-    """
+    """Yield the batches of a part, in order."""
     with path.open("rb") as file:
         while head := file.read(_SIZES.size):
             arrays = [file.read(size) for size in _SIZES.unpack(head)]

@@ -56,10 +56,7 @@ class KDSummary(Summary):
 
 
 class Joiner:
-    """Appends parts to the files of a shard, and sums their counts.
-
-    Enter `open` before the first part; its exit completes the files.
-    """
+    """Appends parts to a shard's files and sums their counts. Its exit completes the files."""
 
     summary_type: type[Any] = KDSummary
     texts: Sequence[str] = _TEXTS
@@ -85,11 +82,7 @@ class Joiner:
         self._quarantine = self.open.enter_context(quarantine.QuarantineWriter(out, number))
 
     def capped(self, tasks: Iterator[kd_part.Task]) -> Iterator[kd_part.Task]:
-        """Yield the tasks with the rest of both caps, until a cap is reached.
-
-        tasks: of the shard, without caps. The next one may be taken only after the
-            part of the one before was added.
-        """
+        """Yield the tasks with the rest of both caps, each after the part before was added."""
         for task in tasks:
             rows = self._config.max_rows - self._made["documents"]
             tokens = self._config.max_tokens - self._made["tokens"]
@@ -125,10 +118,7 @@ class Joiner:
                     self._append(split, documents, table)
 
     def check(self, shard: Path) -> None:
-        """Raise BadInput where too many rows are bad, or none is good. Call it after the last part.
-
-        shard: the Harmony shard.
-        """
+        """Raise BadInput where too many rows are bad, or none is good; after the last part."""
         self.bad.check(shard, self._made["documents"])
 
     def _numbered(self, table: pa.RecordBatch) -> pa.RecordBatch:

@@ -64,10 +64,7 @@ def _content(value: object, roots: Sequence[str]) -> object:
 
 
 def read_json(path: Path, links: LinkRule | None = None) -> tuple[bytes, dict[str, Any]]:
-    """Return the bytes of a file and the JSON object that they are.
-
-    Raises BadInput if it cannot be read, is not a JSON object or breaks a limit.
-    """
+    """Return the bytes of a file and their JSON object. Raises BadInput for none, or a limit."""
     try:
         with opened(path, links) as file:
             octets = file.read(LIMITS.bytes + 1)
@@ -91,11 +88,7 @@ def json_violations(path: Path, links: LinkRule | None = None) -> Iterator[Viola
 
 
 def check_equal_configs(records: Sequence[Mapping[str, Any]], config: type[Any]) -> dict[str, Any]:
-    """Return the config and code version that all records share.
-
-    Raises GristmillError if there are no records, or if two of them differ. It
-    names both partitions and the keys.
-    """
+    """Return the config and code version of all records. Raises GristmillError if they differ."""
     if not records:
         raise GristmillError("no shard has a record yet: materialize the shards first")
     ignored = fields_with(config, NO_EFFECT)
@@ -185,7 +178,6 @@ def _check_config(records: Sequence[Mapping[str, Any]], config: HarmonyConfig) -
 
 
 def _metadata(config: HarmonyConfig) -> dict[str, Any]:
-    """Return the object of `metadata.json`."""
     return {
         "dataset": config.dataset,
         "split": "train",

@@ -51,10 +51,7 @@ def packed(rows: Iterable[BadRow]) -> bytes:
 
 
 class QuarantineWriter:
-    """Writes a quarantine file. The file begins with its first row.
-
-    Use it as a context manager. Memory does not grow with the number of rows.
-    """
+    """Writes a quarantine file in constant memory; the file begins with its first row."""
 
     def __init__(self, root: Path, number: str) -> None:
         self.rows = 0

@@ -147,10 +147,7 @@ def _quoted(column: pa.Array) -> pa.Array:
 
 
 def files_of(folder: Path, split: str) -> list[Path]:
-    """The Arrow streams of a split, as its `state.json` names them.
-
-    split: "train" or "valid". Raises BadInput where that file is missing or damaged.
-    """
+    """The Arrow streams that a split's `state.json` names. Raises BadInput where it is damaged."""
     state = folder / SPLITS[split] / STATE
     try:
         found = orjson.loads(state.read_bytes())

@@ -18,11 +18,7 @@ _THINK, _THOUGHT = "<think>\n", "\n</think>\n\n"
 
 
 class Piece(NamedTuple):
-    """A part of a rendered conversation.
-
-    message: number of the turn whose text it is; `OUTSIDE` for a text of the template, which
-        alone may hold control tokens.
-    """
+    """A part of a rendered conversation. message: number of the text's turn; `OUTSIDE` for none."""
 
     text: str
     span: int
