@@ -299,7 +299,12 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         try:
-            summary = _make(kind, folders, attempt, config, links)
+            build = getattr(import_module(f"gristmill.puzzles.builders.{kind}"), f"build_{kind}")
+            common = {"parts": attempt.parts, "progress": attempt.progress}
+            if kind == DOMINO:
+                summary: Summary = build(attempt.out, config, **common)
+            else:
+                summary = build(folders, attempt.out, config, **common, links=links)
         except BadInput as error:
             if AMBIGUOUS not in error.rule:
                 raise
@@ -381,18 +386,6 @@ def _inputs(
     ]
 
 
-def _make(
-    kind: str, folders: Sequence[Path], attempt: Attempt, config: object, links: LinkRule
-) -> Summary:
-    build = getattr(import_module(f"gristmill.puzzles.builders.{kind}"), f"build_{kind}")
-    common = {"parts": attempt.parts, "progress": attempt.progress}
-    if kind == DOMINO:
-        summary: Summary = build(attempt.out, config, **common)
-    else:
-        summary = build(folders, attempt.out, config, **common, links=links)
-    return summary
-
-
 _ARC_CELLS: Final = 900
 _GRID: Final = re.compile(rb"\[\s*\[\s*[0-9]")
 _FILES, _HEAD = 64, 1 << 16
@@ -426,7 +419,12 @@ def estimate(
     """
     total = sum(size for _, size in files)
     if isinstance(config, ArcConfig):
-        rows = _pairs(files, root, links) * (1 + config.num_aug)
+        looked = grids = 0
+        for path, _ in files[:: len(files) // _FILES + 1]:
+            with suppress(OSError, BadInput), opened(root / path, links) as file:
+                head = file.read(_HEAD)
+                looked, grids = looked + len(head), grids + len(_GRID.findall(head))
+        rows = (sum(size for _, size in files) * grids // max(2 * looked, 1)) * (1 + config.num_aug)
         return Estimate(rows, rows * _example(2 * _ARC_CELLS, config))
     if isinstance(config, SudokuConfig):
         return _sudoku(config, files)
@@ -456,16 +454,6 @@ def takes(drop: Path, text: str, links: LinkRule = REFUSE_LINKS) -> str:
     ]
     found = estimate(config, [(str(file), file.stat().st_size) for file in files], links=links)
     return amounts.needed(found.rows, found.bytes)
-
-
-def _pairs(files: Sequence[tuple[str, int]], root: Path, links: LinkRule) -> int:
-    """About how many pairs tasks have, by the grids in the first bytes of some files."""
-    looked = grids = 0
-    for path, _ in files[:: len(files) // _FILES + 1]:
-        with suppress(OSError, BadInput), opened(root / path, links) as file:
-            head = file.read(_HEAD)
-            looked, grids = looked + len(head), grids + len(_GRID.findall(head))
-    return sum(size for _, size in files) * grids // max(2 * looked, 1)
 
 
 def _sudoku(config: SudokuConfig, files: Sequence[tuple[str, int]]) -> Estimate:

@@ -66,7 +66,13 @@ def harmony_build(wanted: Wanted) -> Build:
     _, account = root.ready_drop(source.inbox, source.folder.name)
     if source.inbox == READY:
         return _imported(wanted, source, account.of(number))
-    config = _conversion(wanted, source)
+    config = wanted.config(HarmonyConfig, wanted.root.settings(HARMONY, source.folder))
+    if config.num_shards != len(NUMBERS):
+        raise BadInput(
+            "configuration",
+            f"num_shards = {config.num_shards}: must be {len(NUMBERS)}, one for each partition",
+        )
+    config = replace(config, developer=None) if config.developer == "" else config
     links = root.link_rule()
     files = raw.complete_files(source.folder, raw_file_count(root, source.folder), links)
     own = contiguous_run(files, int(number), raw.SHARDS)
@@ -101,17 +107,6 @@ def _number(wanted: Wanted) -> str:
 
 def _bytes(items: Sequence[Input | Output]) -> int:
     return sum(item.bytes or 0 for item in items)
-
-
-def _conversion(wanted: Wanted, source: Source) -> HarmonyConfig:
-    """The config of a conversion. Raises BadInput for another number of shards."""
-    config = wanted.config(HarmonyConfig, wanted.root.settings(HARMONY, source.folder))
-    if config.num_shards != len(NUMBERS):
-        raise BadInput(
-            "configuration",
-            f"num_shards = {config.num_shards}: must be {len(NUMBERS)}, one for each partition",
-        )
-    return replace(config, developer=None) if config.developer == "" else config
 
 
 def _without_rows(number: str, own: Sequence[Path], read: int, most: int) -> GristmillError:
@@ -369,7 +364,13 @@ def kd_manifest_build(wanted: Wanted) -> Build:
     root, place, (asset,) = wanted.root, wanted.asset.place, wanted.asset.all_of
     inputs, records = _shards(root, place, asset)
     for record in records:
-        _check_current(root, record)
+        for item in _inputs_of(root, record):
+            current = provenance.published_version(root.root / str(item.path), item.partition)
+            if current != item.data_version:
+                raise NotRebuilt(
+                    f"{record.asset} {record.partition}: {item.asset} {item.partition} was rebuilt "
+                    f"since: materialize {record.asset} {record.partition} again"
+                )
     _check_equal_configs(records, KDConfig)
     source = root.root / FOLDER / manifests.MANIFEST
     inputs.append(_current_manifest(root))
@@ -394,17 +395,6 @@ def kd_manifest_build(wanted: Wanted) -> Build:
         )
 
     return wanted.build(place, ManifestConfig.of(records), inputs, make, shared=_MANIFEST)
-
-
-def _check_current(root: DataRoot, record: Record) -> None:
-    """Raise NotRebuilt if a shard's inputs were rebuilt since."""
-    for item in _inputs_of(root, record):
-        current = provenance.published_version(root.root / str(item.path), item.partition)
-        if current != item.data_version:
-            raise NotRebuilt(
-                f"{record.asset} {record.partition}: {item.asset} {item.partition} was rebuilt "
-                f"since: materialize {record.asset} {record.partition} again"
-            )
 
 
 def _current_manifest(root: DataRoot) -> Input:

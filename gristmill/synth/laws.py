@@ -269,22 +269,16 @@ def kd_laws(
         yield Violation("shards", ".", "there is no shard in train or valid, and no trace")
     with current_progress().stage("laws", "files", len(numbers)) as stage:
         for number in numbers:
-            yield from _shard_laws(root, number, valid_fraction, has_traces, form)
+            splits: dict[str, Values | None] = {}
+            for split in SPLITS:
+                splits[split] = yield from _split(root, split, number, form)
+            # The trace reads all documents, so their values are checked meanwhile.
+            broken = list(check(root, number, splits, valid_fraction, form)) if has_traces else []
+            for values in splits.values():
+                if values is not None:
+                    yield from values.violations()
+            yield from broken
             stage.advance(1)
-
-
-def _shard_laws(
-    root: Path, number: str, valid_fraction: float | None, has_traces: bool, form: Form
-) -> Iterator[Violation]:
-    splits: dict[str, Values | None] = {}
-    for split in SPLITS:
-        splits[split] = yield from _split(root, split, number, form)
-    # The trace reads all documents, so their values are checked meanwhile.
-    broken = list(check(root, number, splits, valid_fraction, form)) if has_traces else []
-    for values in splits.values():
-        if values is not None:
-            yield from values.violations()
-    yield from broken
 
 
 def _split(
@@ -428,11 +422,6 @@ def kd_manifest_law(subject: Subject) -> Iterator[Violation]:
     except GristmillError as error:
         yield Violation("equal configs", MANIFEST, str(error))
         return
-    yield from _against_records(manifest, records)
-    yield from _disjoint(shards, [str(record.partition) for record in records])
-
-
-def _against_records(manifest: Mapping[str, Any], records: Sequence[Record]) -> Iterator[Violation]:
     try:
         if manifest["config_hash"] != manifests.config_hash(manifest["config"]):
             yield Violation("config hash", MANIFEST, "config_hash is not the hash of config")
@@ -440,6 +429,7 @@ def _against_records(manifest: Mapping[str, Any], records: Sequence[Record]) -> 
             yield from _inventory(split, manifest["splits"][split], records)
     except (KeyError, TypeError, AttributeError) as error:
         yield Violation("schema", MANIFEST, f"is not a manifest of Megatron datasets: {error!r}")
+    yield from _disjoint(shards, [str(record.partition) for record in records])
 
 
 def _inventory(

@@ -468,7 +468,10 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
     Raises BadInput where a file cannot be read.
     """
     if asset.startswith("synth/harmony"):
-        yield from _parquet(folder)
+        for shard in harmony_shard.shards(folder).values():
+            with harmony_shard.open_shard(shard) as file:
+                columns = ", ".join(f"{field.name} {field.type}" for field in file.schema)
+                yield f"{shard.name}: {counted(file.rows, 'row')}; {columns}"
     elif asset.endswith("/distill"):
         for split, name in distill.SPLITS.items():
             rows, lengths = 0, Ranges()
@@ -481,13 +484,6 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
             for index in sorted((folder / split).glob("shard_*_tokens.idx")):
                 yield from _dataset_facts(index.with_suffix(""), split)
     yield from file_facts(folder, ("manifest.json", "metadata.json"))
-
-
-def _parquet(folder: Path) -> Iterator[str]:
-    for shard in harmony_shard.shards(folder).values():
-        with harmony_shard.open_shard(shard) as file:
-            columns = ", ".join(f"{field.name} {field.type}" for field in file.schema)
-            yield f"{shard.name}: {counted(file.rows, 'row')}; {columns}"
 
 
 def _dataset_facts(tokens: Path, split: str) -> Iterator[str]:

@@ -479,7 +479,11 @@ def write_trm(
         (folder / split).mkdir(parents=True)
         for path in sorted((out / split).iterdir()):
             name = f"{split}/{path.name}"
-            _link(path, folder / name)
+            target = folder / name
+            try:
+                os.link(path, target)
+            except OSError:  # as on exFAT
+                shutil.copyfile(path, target)
             if name in files:
                 notes[f"{names.TRM}/{name}"] = files[name]
     tasks = {task.base: task.task for task in selection.tasks}
@@ -511,10 +515,3 @@ def _pairs(task: ArcTask, numbers: Any) -> list[dict[str, Any]]:
         {"input": task.pairs[number][0].tolist(), "output": task.pairs[number][1].tolist()}
         for number in numbers
     ]
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # as on exFAT
-        shutil.copyfile(source, target)

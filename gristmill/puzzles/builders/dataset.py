@@ -89,7 +89,16 @@ def build_dataset(
     Raises BadInput where a split would have no example; ValueError where batches break the
     encoding; WorkerDied and what `plan.make` raises.
     """
-    _check_plan(plan)
+    if plan.encoding.blank_identifier_id != 0:
+        raise ValueError("the blank identifier must be 0, the first entry of identifiers.json")
+    held = np.iinfo(plan.config.dtype)
+    if plan.encoding.vocab_size - 1 > held.max:
+        raise ValueError(f"{plan.config.dtype} cannot hold {plan.encoding.vocab_size} tokens")
+    ignored = plan.encoding.ignore_label_id
+    if ignored is not None and not held.min <= ignored <= held.max:
+        raise ValueError(f"{plan.config.dtype} cannot hold the label {ignored}, which is ignored")
+    if len({name for name, _ in plan.tasks}) != len(plan.tasks):
+        raise ValueError("two tasks have the same name")
     out.mkdir()
     for split in names.SPLITS:
         (out / split).mkdir()
@@ -113,19 +122,6 @@ def scratch_folder(out: Path, parts: PartStore | None) -> Iterator[Path]:
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".scratch-", dir=place) as name:
         yield Path(name)
-
-
-def _check_plan(plan: Plan[Any]) -> None:
-    if plan.encoding.blank_identifier_id != 0:
-        raise ValueError("the blank identifier must be 0, the first entry of identifiers.json")
-    held = np.iinfo(plan.config.dtype)
-    if plan.encoding.vocab_size - 1 > held.max:
-        raise ValueError(f"{plan.config.dtype} cannot hold {plan.encoding.vocab_size} tokens")
-    ignored = plan.encoding.ignore_label_id
-    if ignored is not None and not held.min <= ignored <= held.max:
-        raise ValueError(f"{plan.config.dtype} cannot hold the label {ignored}, which is ignored")
-    if len({name for name, _ in plan.tasks}) != len(plan.tasks):
-        raise ValueError("two tasks have the same name")
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,13 @@ class _Reader:
         grids = (row.input, row.output)
         for grid in grids:
             tokens.write(np.ascontiguousarray(grid).data)
-        mark = _mark(grids, self._config.dihedral)
+        forms = []
+        for symmetry in range(SYMMETRIES if self._config.dihedral else 1):
+            turned = [transform(grid, symmetry) for grid in grids]
+            forms.append(
+                b"".join(bytes(f"{grid.shape}", "ascii") + grid.tobytes() for grid in turned)
+            )
+        mark = hashlib.blake2b(min(forms), digest_size=16).digest()
         shapes = tuple((int(grid.shape[0]), int(grid.shape[1])) for grid in grids)
         made = _Row(len(self.files), row.line, self._cells, (shapes[0], shapes[1]), mark)
         self._cells += sum(grid.size for grid in grids)
@@ -252,15 +258,6 @@ _Puzzle = tuple[str, tuple[_Row, ...]]
 
 def _name(group: str, puzzle: str) -> str:
     return puzzle if group == puzzle else f"{group}/{puzzle}"
-
-
-def _mark(grids: tuple[Cells, Cells], dihedral: bool) -> bytes:
-    """A hash of an example: of the smallest one of its symmetries, where these are made."""
-    forms = []
-    for symmetry in range(SYMMETRIES if dihedral else 1):
-        turned = [transform(grid, symmetry) for grid in grids]
-        forms.append(b"".join(bytes(f"{grid.shape}", "ascii") + grid.tobytes() for grid in turned))
-    return hashlib.blake2b(min(forms), digest_size=16).digest()
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,12 @@ def read_sources(
     counts: Counter[str],
 ) -> Table:
     """Read the sources of a build. Raises BadInput for a board or an answer that breaks a rule."""
-    files = _sorted_files(folders, links)
+    found = [
+        (f"{label}/{file.path.name}", file)
+        for label, folder in labelled_folders(folders)
+        for file in sudoku_files(folder, links)
+    ]
+    files = sorted(found, key=lambda named: named[0])
     columns: list[tuple[npt.NDArray[Any], ...]] = []
     sources: list[SourceFile] = []
     with boards.open("xb") as out, progress.stage("read", "rows") as stage:
@@ -124,15 +129,6 @@ def read_sources(
     )
     paths = [file.path for _, file in files]
     return Table(boards, splits, numbers, lines, marks, sources, paths)
-
-
-def _sorted_files(folders: Sequence[Path], links: LinkRule) -> list[tuple[str, SudokuFile]]:
-    found = [
-        (f"{label}/{file.path.name}", file)
-        for label, folder in labelled_folders(folders)
-        for file in sudoku_files(folder, links)
-    ]
-    return sorted(found, key=lambda named: named[0])
 
 
 def _splits(

@@ -134,20 +134,6 @@ _Tasks = dict[int, _Built]
 """By the number of the file."""
 
 
-def _source_laws(dataset: Dataset, tasks: _Tasks) -> Iterator[Violation]:
-    """Yield the files whose pairs the dataset does not hold, and those with a leak."""
-    if dataset.kind is None:
-        return
-    files = dataset.sources.files
-    for number, file in enumerate(files):
-        built = tasks.get(number, _Built())
-        yield from _leaks(file, built)
-        if task_hash(built.pairs.values()) != file.facts.get(TASK_HASH):
-            yield Violation("source", file.path, "the pairs have not the hash of the source file")
-    for number in sorted(set(tasks) - set(range(len(files)))):
-        yield Violation("source", f"file {number}", f"is not in {names.SOURCES}")
-
-
 def _leaks(file: SourceFile, built: _Built) -> Iterator[Violation]:
     """Test pairs that are, cell by cell, pairs of the task in training."""
     for number in sorted(built.numbers["test"]):
@@ -173,7 +159,16 @@ def _arc_laws(dataset: Dataset) -> Iterator[Violation]:
         _Set(dataset, split, set_name, found, offenders).check(tasks)
     yield from offenders.added()
     yield from split_laws(dataset, found)
-    yield from _source_laws(dataset, tasks)
+    if dataset.kind is None:
+        return
+    files = dataset.sources.files
+    for number, file in enumerate(files):
+        built = tasks.get(number, _Built())
+        yield from _leaks(file, built)
+        if task_hash(built.pairs.values()) != file.facts.get(TASK_HASH):
+            yield Violation("source", file.path, "the pairs have not the hash of the source file")
+    for number in sorted(set(tasks) - set(range(len(files)))):
+        yield Violation("source", f"file {number}", f"is not in {names.SOURCES}")
 
 
 class _Originals(NamedTuple):
@@ -437,7 +432,14 @@ def _violations(dataset: Dataset) -> Iterator[Violation]:
         if own != expected:
             yield from few.at("trm", f"{_NAMES} {number}", f"is not the name of {expected!r:.120}")
     yield from few.rest()
-    held = _tasks(trm / names.TEST_PUZZLES)
+    path = trm / names.TEST_PUZZLES
+    try:
+        tasks = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(path, f"cannot be read: {error}") from error
+    if not isinstance(tasks, dict):
+        raise BadInput(path, "must hold an object")
+    held = {base_of(task): _in_any_order(pairs) for task, pairs in tasks.items()}
     pairs = {split: _first_pairs(dataset, split) for split in names.SPLITS}
     few = Few(_PUZZLES, "{count:,} in all")
     for base in sorted({*held, *pairs["test"]}):
@@ -453,17 +455,6 @@ def _own_name(name: str) -> str:
     """A name of TRM in the form of the dataset. One without `|||` names a task alone."""
     task, *augmentation = name.split(TRM_MARK)
     return "_".join([base_of(task), *augmentation])
-
-
-def _tasks(path: Path) -> dict[str, list[list[str]] | None]:
-    """The pairs of each task of `test_puzzles.json`, by its base."""
-    try:
-        tasks = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(path, f"cannot be read: {error}") from error
-    if not isinstance(tasks, dict):
-        raise BadInput(path, "must hold an object")
-    return {base_of(task): _in_any_order(pairs) for task, pairs in tasks.items()}
 
 
 def _in_any_order(pairs: Any) -> list[list[str]] | None:

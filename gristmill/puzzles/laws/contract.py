@@ -88,21 +88,18 @@ def contract_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     except GristmillError as error:
         yield Violation("readable", str(dataset.folder), str(error))
         return
-    yield from _shared(metadata["train"], metadata["test"])
-    yield from _identifiers(identifiers, metadata["train"], dataset.kind is not None)
-    for split, described in metadata.items():
-        yield from or_unreadable(_split(dataset, split, described), split)
-
-
-def _shared(train: PuzzleDatasetMetadata, test: PuzzleDatasetMetadata) -> Iterator[Violation]:
+    train = metadata["train"]
     for name in _SHARED:
-        one, other = getattr(train, name), getattr(test, name)
+        one, other = getattr(train, name), getattr(metadata["test"], name)
         if one != other:
             yield Violation("splits_agree", name, f"{one} in train, {other} in test")
     if not train.blank_identifier_id < train.num_puzzle_identifiers:
         yield Violation("identifiers", "blank_identifier_id", "is not an identifier")
     if not train.pad_id < train.vocab_size:
         yield Violation("tokens", "pad_id", "is not a token")
+    yield from _identifiers(identifiers, metadata["train"], dataset.kind is not None)
+    for split, described in metadata.items():
+        yield from or_unreadable(_split(dataset, split, described), split)
 
 
 def _identifiers(
@@ -122,7 +119,13 @@ def _split(dataset: Dataset, split: str, metadata: PuzzleDatasetMetadata) -> Ite
     examples = puzzles = groups = 0
     for name in metadata.sets:
         arrays = dataset.arrays(split, name)
-        yield from _indices(split, name, arrays, metadata)
+        for law, field, found in index_faults(arrays, metadata):
+            yield Violation(law, names.array(split, name, field), found)
+        for field in names.INDICES:
+            if (dtype := getattr(arrays, field).dtype).str != "<i4":
+                yield Violation(
+                    "dtype", names.array(split, name, field), f"{dtype}, expected int32"
+                )
         yield from _tokens(dataset, split, name, arrays, metadata)
         examples += len(arrays.inputs)
         puzzles += len(arrays.puzzle_identifiers)
@@ -139,16 +142,6 @@ def _split(dataset: Dataset, split: str, metadata: PuzzleDatasetMetadata) -> Ite
     if metadata.mean_puzzle_examples != mean:
         found_mean = f"mean_puzzle_examples {metadata.mean_puzzle_examples}, not {mean}"
         yield Violation("metadata", place, found_mean)
-
-
-def _indices(
-    split: str, name: str, arrays: SetArrays, metadata: PuzzleDatasetMetadata
-) -> Iterator[Violation]:
-    for law, field, found in index_faults(arrays, metadata):
-        yield Violation(law, names.array(split, name, field), found)
-    for field in names.INDICES:
-        if (dtype := getattr(arrays, field).dtype).str != "<i4":
-            yield Violation("dtype", names.array(split, name, field), f"{dtype}, expected int32")
 
 
 def _tokens(

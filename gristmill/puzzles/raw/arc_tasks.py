@@ -126,23 +126,20 @@ def _members(
         if file.seek(0, 2) > _MOST_BYTES:
             raise BadInput(path, f"has more than {_MOST_BYTES:,} bytes")
         file.seek(0)
-        for task, value in members(seen(reads(file)), path, limits, _once(path)):
+
+        def made(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+            read = dict(pairs)
+            if len(read) != len(pairs):
+                raise BadInput(path, "has a key twice in one object")
+            return read
+
+        for task, value in members(seen(reads(file)), path, limits, made):
             if not isinstance(task, str):
                 raise BadInput(path, "must hold an object: the id of each task, and the task")
             if task in found:
                 raise BadInput(path, f"has the task {task!r:.80} twice")
             found[task] = value
     return found, digest.hexdigest()
-
-
-def _once(path: Path) -> Any:
-    def made(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        read = dict(pairs)
-        if len(read) != len(pairs):
-            raise BadInput(path, "has a key twice in one object")
-        return read
-
-    return made
 
 
 def _solved(task: Any, outputs: Any, challenges: Path, path: Path, name: str) -> dict[str, Any]:

@@ -158,7 +158,14 @@ class Envelope:
         from gristmill.synth.format.json_strings import joined
 
         batch = rows.batch
-        kept = _kept(batch)
+        every = np.ones(len(batch), dtype=np.bool_)
+        for name in raw.TEXTS:
+            column = batch.column(name)
+            starts = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(batch) + 1]
+            every &= starts[:-1] < starts[1:]
+            if column.null_count:
+                every &= column.is_valid().to_numpy(zero_copy_only=False)
+        kept = pa.array(np.flatnonzero(every), pa.int64())
         rows.check_ids(kept.to_pylist())
         names = [f"{json.dumps(name)}: " for name in fields]
         between = [
@@ -229,20 +236,6 @@ def _has_valid_strings(batch: pa.RecordBatch) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def _kept(batch: pa.RecordBatch) -> pa.Array:
-    """Return the numbers of the rows whose three texts are not empty."""
-    import pyarrow as pa
-
-    every = np.ones(len(batch), dtype=np.bool_)
-    for name in raw.TEXTS:
-        column = batch.column(name)
-        starts = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(batch) + 1]
-        every &= starts[:-1] < starts[1:]
-        if column.null_count:
-            every &= column.is_valid().to_numpy(zero_copy_only=False)
-    return pa.array(np.flatnonzero(every), pa.int64())
 
 
 _BATCH_ROWS: Final = 1000

@@ -166,7 +166,14 @@ class Part:
         made = {split: _assembled(rows, split, self.assemble, self.task.engine) for split in SPLITS}
         made = self.limited(rows, made)
         self._sample.check(made, rows.conversations, rows.places, rows.ids, first_row)
-        refused = self._refused(rows, first_row)
+        refused = [
+            BadRow(first_row + index + 1, _name(rows.ids[index]), rows.refused[index])
+            for index in sorted(rows.refused)
+        ]
+        first = self.summary["first_bad_rows"]
+        first += [row.short() for row in refused[: quarantine.MOST_NAMED - len(first)]]
+        self.summary["bad_rows"] += len(refused)
+        refused = quarantine.packed(refused)
         for conversation in chain(*rows.conversations.values()):
             self.count(conversation)
         self.summary["documents"] += sum(map(len, rows.places.values()))
@@ -239,17 +246,6 @@ class Part:
         if METADATA in columns:
             yield strict.column_rules(batch.column(METADATA), METADATA, columns[METADATA])
 
-    def _refused(self, rows: Sorted, first_row: int) -> bytes:
-        """Return the refused rows of a batch as a part keeps them, and count them."""
-        refused = [
-            BadRow(first_row + index + 1, _name(rows.ids[index]), rows.refused[index])
-            for index in sorted(rows.refused)
-        ]
-        first = self.summary["first_bad_rows"]
-        first += [row.short() for row in refused[: quarantine.MOST_NAMED - len(first)]]
-        self.summary["bad_rows"] += len(refused)
-        return quarantine.packed(refused)
-
 
 def _rows_within(texts: pa.Array, most: int) -> int:
     """Return how many of the first texts have at most `most` bytes together; a null has none."""
@@ -316,6 +312,12 @@ def _trace_rows(
     kept = np.array([place for split in SPLITS for place in places[split]], dtype=np.int64)
     taken = batch.take(pa.array(kept))
     numbers = np.concatenate([np.arange(len(places[split])) for split in SPLITS])
+    runs = np.concatenate([documents[split].runs for split in SPLITS])
+    counts = np.concatenate([documents[split].run_counts for split in SPLITS])
+    bounds = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    # The tokens before a run, less the tokens before its document.
+    before = np.cumsum(runs, dtype=np.int64) - runs
+    offsets = (before - np.repeat(before[bounds[:-1]], counts)).astype(np.int32)
     rows = pa.RecordBatch.from_arrays(
         [
             pa.array([split for split in SPLITS for _ in places[split]], pa.string()),
@@ -329,24 +331,11 @@ def _trace_rows(
                 else pa.nulls(len(kept), pa.string())
                 for name in OPTIONAL
             ),
-            _offsets(documents),
+            pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), pa.array(offsets)),
         ],
         schema=trace.schema(),
     )
     return rows.take(pa.array(np.argsort(kept, kind="stable")))
-
-
-def _offsets(documents: Mapping[str, Documents]) -> pa.ListArray:
-    """Return where the messages and the EOD of each document begin."""
-    import pyarrow as pa
-
-    runs = np.concatenate([documents[split].runs for split in SPLITS])
-    counts = np.concatenate([documents[split].run_counts for split in SPLITS])
-    bounds = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    # The tokens before a run, less the tokens before its document.
-    before = np.cumsum(runs, dtype=np.int64) - runs
-    offsets = (before - np.repeat(before[bounds[:-1]], counts)).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), pa.array(offsets))
 
 
 class Sample:

@@ -111,7 +111,10 @@ class Joiner:
         for batch in kd_part_file.read(part):
             self._quarantine.add(batch.refused)
             table = pa.ipc.read_record_batch(pa.py_buffer(batch.trace), trace.schema())
-            table = self._numbered(table)
+            splits = table.column("split").to_numpy(zero_copy_only=False)
+            before = np.where(splits == "train", self._rows["train"], self._rows["valid"])
+            numbers = pa.array(table.column("document").to_numpy() + before)
+            table = table.set_column(1, table.schema.field(1), numbers)
             self._trace.add(table)
             for split, documents in batch.documents.items():
                 if len(documents.lengths):
@@ -120,15 +123,6 @@ class Joiner:
     def check(self, shard: Path) -> None:
         """Raise BadInput where too many rows are bad, or none is good; after the last part."""
         self.bad.check(shard, self._made["documents"])
-
-    def _numbered(self, table: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the trace of a batch with documents counted over the whole shard."""
-        import pyarrow as pa
-
-        splits = table.column("split").to_numpy(zero_copy_only=False)
-        before = np.where(splits == "train", self._rows["train"], self._rows["valid"])
-        numbers = pa.array(table.column("document").to_numpy() + before)
-        return table.set_column(1, table.schema.field(1), numbers)
 
     def _append(self, split: str, documents: Documents, names: pa.RecordBatch) -> None:
         """Append the documents of a split. names: rows of the trace, also of the other split."""
@@ -157,8 +151,18 @@ class Joiner:
     def summary(self) -> KDSummary:
         """Return the counts of the shard. Call it after the exit of `open`."""
         rows = sum(self._rows.values())
+        files = {}
+        for split, writers in self._writers.items():
+            for suffix, writer in writers.items():
+                name = f"{split}/shard_{self._number}_{suffix}"
+                files[f"{name}.bin"] = writer.note()
+                files[f"{name}.idx"] = FileNote(rows=self._rows[split])
+        digest = self._trace.content_sha256()
+        files[trace.path(self._number)] = FileNote(rows=rows, content_sha256=digest)
+        if self._quarantine.rows:
+            files[quarantine.path(self._number)] = FileNote(rows=self._quarantine.rows)
         found: KDSummary = self.summary_type(
-            files=self._files(rows),
+            files=files,
             rows=rows,
             train_rows=self._rows["train"],
             train_tokens=self._tokens["train"],
@@ -170,24 +174,6 @@ class Joiner:
             **{name: _most_frequent(counter) for name, counter in self._names.items()},
         )
         return found
-
-    def _files(self, rows: int) -> dict[str, FileNote]:
-        files = self._written()
-        digest = self._trace.content_sha256()
-        files[trace.path(self._number)] = FileNote(rows=rows, content_sha256=digest)
-        if self._quarantine.rows:
-            files[quarantine.path(self._number)] = FileNote(rows=self._quarantine.rows)
-        return files
-
-    def _written(self) -> dict[str, FileNote]:
-        """The files of the documents."""
-        files = {}
-        for split, writers in self._writers.items():
-            for suffix, writer in writers.items():
-                name = f"{split}/shard_{self._number}_{suffix}"
-                files[f"{name}.bin"] = writer.note()
-                files[f"{name}.idx"] = FileNote(rows=self._rows[split])
-        return files
 
 
 def _most_frequent(counter: Counter[str]) -> dict[str, int]:

@@ -136,7 +136,12 @@ def write_harmony_manifest(
     GristmillError if there are no records, or if their configs differ from each other or from
     `config`.
     """
-    _check_config(records, config)
+    shared = check_equal_configs(records, HarmonyConfig)
+    own = config_fields(config)
+    if different := [key for key in own if key in shared and shared[key] != own[key]]:
+        raise GristmillError(
+            f"the shards were built with another {', '.join(different)}: build them again"
+        )
     out.mkdir(parents=True)
     metadata = _metadata(config)
     shards = _shards(records, dataset_dir)
@@ -166,15 +171,6 @@ def write_harmony_manifest(
         bytes=sum(shard["bytes"] for shard in shards),
         skipped=skipped,
     )
-
-
-def _check_config(records: Sequence[Mapping[str, Any]], config: HarmonyConfig) -> None:
-    shared = check_equal_configs(records, HarmonyConfig)
-    own = config_fields(config)
-    if different := [key for key in own if key in shared and shared[key] != own[key]]:
-        raise GristmillError(
-            f"the shards were built with another {', '.join(different)}: build them again"
-        )
 
 
 def _metadata(config: HarmonyConfig) -> dict[str, Any]:
@@ -302,18 +298,9 @@ def write_kd_manifest(
     with progress.stage("write", "files", 1) as stage:
         write_json(out / MANIFEST, manifest)
         stage.advance(1)
-    return _summary(len(ordered), splits, counts, content_note(manifest, [root]))
-
-
-def _summary(
-    shards: int,
-    splits: Mapping[str, Mapping[str, Any]],
-    counts: Mapping[str, int],
-    note: FileNote,
-) -> KDManifestSummary:
     return KDManifestSummary(
-        files={MANIFEST: note},
-        shards=shards,
+        files={MANIFEST: content_note(manifest, [root])},
+        shards=len(ordered),
         train_rows=splits["train"]["rows"],
         train_tokens=splits["train"]["tokens"],
         valid_rows=splits["valid"]["rows"],

@@ -287,23 +287,6 @@ def digest(tokens: Path) -> str:
         hashes[f"{tokens.parent.name}/{index.name}"] = sha256_file(index)
     if record is None:
         return hashlib.sha256("".join(hashes.values()).encode()).hexdigest()
-    _compare_with_record(tokens, record, hashes)
-    return record.data_version
-
-
-def misaligned(three: Mapping[str, Indexed]) -> Iterator[tuple[str, str]]:
-    """Yield the law and the words for each dataset of another type or with other documents."""
-    for name, dtype in DTYPES.items():
-        if three[name].dtype != dtype:
-            yield "dtypes", f"{name} is {three[name].dtype}, not {dtype}"
-        if not same_boundaries(three[name], three["tokens"]):
-            yield "equal boundaries", f"documents of {name} and tokens differ in number or length"
-
-
-def _compare_with_record(
-    tokens: Path, record: provenance.Record, hashes: Mapping[str, str]
-) -> None:
-    """Compare the index files by sha256 and the bin files by size with the record."""
     if record.digest != record.computed_digest():
         raise RuntimeError(f"{tokens}: its provenance record was changed after it was written")
     outputs = {output.path: output for output in record.outputs}
@@ -316,6 +299,16 @@ def _compare_with_record(
             raise RuntimeError(
                 f"{tokens}: {binary} has {size} bytes, its provenance record has another size"
             )
+    return record.data_version
+
+
+def misaligned(three: Mapping[str, Indexed]) -> Iterator[tuple[str, str]]:
+    """Yield the law and the words for each dataset of another type or with other documents."""
+    for name, dtype in DTYPES.items():
+        if three[name].dtype != dtype:
+            yield "dtypes", f"{name} is {three[name].dtype}, not {dtype}"
+        if not same_boundaries(three[name], three["tokens"]):
+            yield "equal boundaries", f"documents of {name} and tokens differ in number or length"
 
 
 def cache_folder(tokens: Path) -> Path:
