@@ -18,7 +18,7 @@ import numpy as np
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
-from gristmill.synth.builders import kd_part, kd_part_file
+from gristmill.synth.builders import kd_part
 from gristmill.synth.builders.harmony_shard import open_shard, wrong_types
 from gristmill.synth.config import REFUSE, ChatKDConfig, KDConfig
 from gristmill.synth.format import harmony_tokens, megatron, quarantine, trace
@@ -70,8 +70,8 @@ class Joiner:
         self._writers: dict[str, dict[str, IndexedWriter]] = {}
         trace_file = out / trace.path(number)
         self._trace = self.open.enter_context(trace.TraceWriter(trace_file))
-        self._rows = dict.fromkeys(kd_part_file.SPLITS, 0)
-        self._tokens = dict.fromkeys(kd_part_file.SPLITS, 0)
+        self._rows = dict.fromkeys(kd_part.SPLITS, 0)
+        self._tokens = dict.fromkeys(kd_part.SPLITS, 0)
         self._spans = np.zeros(3, dtype=np.int64)
         self._texts: Counter[str] = Counter()
         self._names: dict[str, Counter[str]] = {name: Counter() for name in self.names}
@@ -108,7 +108,7 @@ class Joiner:
         self._texts.update({name: summary[name] for name in self.texts})
         for name, counter in self._names.items():
             counter.update(summary[name])
-        for batch in kd_part_file.read(part):
+        for batch in kd_part.read(part):
             self._quarantine.add(batch.refused)
             table = pa.ipc.read_record_batch(pa.py_buffer(batch.trace), trace.schema())
             splits = table.column("split").to_numpy(zero_copy_only=False)

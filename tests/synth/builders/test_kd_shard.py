@@ -16,7 +16,7 @@ from gristmill.inbox import division
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import Progress, Report
 from gristmill.synth import show
-from gristmill.synth.builders import kd_part, kd_part_file, kd_shard
+from gristmill.synth.builders import kd_part, kd_shard
 from gristmill.synth.builders.kd_shard import build_kd_shard, shard_number
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import megatron, quarantine, trace
@@ -403,13 +403,13 @@ def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
 def test_parts_are_only_counted_once_there_are_too_many_bad_rows(write_rows, kd_build, monkeypatch):
     """Bad rows are in the third part and in the fifth one."""
     read: list[str] = []
-    real = kd_part_file.read
+    real = kd_part.read
 
     def noted(path: Path) -> Any:
         read.append(path.stem)
         return real(path)
 
-    monkeypatch.setattr(kd_part_file, "read", noted)
+    monkeypatch.setattr(kd_part, "read", noted)
     rows = [(f"id{n}", "{" if n in (45, 90) else GOOD) for n in range(100)]
     shard = write_rows(rows, row_group_size=10)
     with pytest.raises(BadInput, match="2 rows cannot be rendered"):
