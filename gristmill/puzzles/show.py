@@ -21,7 +21,6 @@ from gristmill.families import Column
 from gristmill.markdown import INLINE, image
 from gristmill.puzzles.domains.arc_grid import COLOURS, EOS, FIRST_COLOUR, PAD
 from gristmill.puzzles.domains.arc_grid import SIDE as ARC_SIDE
-from gristmill.puzzles.domains.boards import GOAL, OPEN, PATH, START, WALL, side_of
 from gristmill.puzzles.domains.domino_rows import (
     FIRST,
     NONE,
@@ -33,7 +32,7 @@ from gristmill.puzzles.domains.domino_rows import (
 )
 from gristmill.puzzles.domains.domino_rows import SEQ_LEN as DOMINO_LENGTH
 from gristmill.puzzles.domains.domino_rows import decoded as scenario_of
-from gristmill.puzzles.domains.grid import Symbols, extents
+from gristmill.puzzles.domains.grid import GOAL, OPEN, PATH, START, WALL, Symbols, extents, side_of
 from gristmill.puzzles.format.names import FIELDS, IDENTIFIERS, SPLITS, array, metadata
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.reading.reader import array_fact, counted

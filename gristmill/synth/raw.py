@@ -24,7 +24,7 @@ from gristmill.inbox.marks import SUMS, is_newest, left_out_of, listed_sums, not
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.tables import FILE
-from gristmill.synth.render.pieces import TEMPLATES
+from gristmill.synth.render.assemble import TEMPLATES
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file, refuse_equal
 from gristmill.untrusted.toml import read_toml
 from gristmill.untrusted.walk import is_hidden, list_files, visible_files

@@ -38,8 +38,7 @@ from gristmill.puzzles.domains.arc_grid import (
 )
 from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.batch import Batch, Sets
-from gristmill.puzzles.format.metadata import SourceFile, read_identifiers
+from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile, read_identifiers
 from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.raw.arc_tasks import ArcTask, Parts, is_collection, part_of, read_tasks
 from gristmill.puzzles.raw.file_forms import source_folders, source_labels

@@ -16,8 +16,17 @@ import numpy as np
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.provenance import config_fields
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.batch import Batch, PartBatches, SetFiles, Sets, write_part
-from gristmill.puzzles.format.metadata import Encoding, PuzzleDatasetMetadata, SourceFile, Sources
+from gristmill.puzzles.format.dataset import (
+    Batch,
+    Encoding,
+    PartBatches,
+    PuzzleDatasetMetadata,
+    SetFiles,
+    Sets,
+    SourceFile,
+    Sources,
+    write_part,
+)
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import Engine, ordered_map

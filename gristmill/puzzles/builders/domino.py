@@ -15,7 +15,7 @@ from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_datas
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.domains.domino_rows import ENCODING, KIND, SEQ_LEN
 from gristmill.puzzles.domains.randomness import source_key
-from gristmill.puzzles.format.batch import Batch, Sets
+from gristmill.puzzles.format.dataset import Batch, Sets
 from gristmill.puzzles.format.names import SET
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress

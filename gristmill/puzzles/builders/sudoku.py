@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset, scratch_folder
 from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.domains.boards import (
+from gristmill.puzzles.domains.grid import (
     CELLS,
     SUDOKU,
     SUDOKU_ENCODING,
@@ -37,8 +37,7 @@ from gristmill.puzzles.domains.sudoku_checks import (
     solutions_of,
 )
 from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms, groups, invariants, key_of
-from gristmill.puzzles.format.batch import Batch, Sets
-from gristmill.puzzles.format.metadata import SourceFile
+from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile
 from gristmill.puzzles.format.names import AMBIGUOUS, SET, SPLITS
 from gristmill.puzzles.raw.file_forms import is_table, labelled_folders, source_folders
 from gristmill.puzzles.raw.tables import (

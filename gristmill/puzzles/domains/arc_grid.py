@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gristmill.contract import GristmillError
 from gristmill.puzzles.domains.grid import INVERSE, transform
-from gristmill.puzzles.format.metadata import Encoding
+from gristmill.puzzles.format.dataset import Encoding
 
 Grid = npt.NDArray[np.uint8]
 

@@ -32,7 +32,7 @@ from gristmill.puzzles.domains.domino_rows import (
     VALUES,
 )
 from gristmill.puzzles.domains.randomness import below, source_key, start
-from gristmill.puzzles.format.batch import Integers
+from gristmill.puzzles.format.dataset import Integers
 from gristmill.run.kernels import kernel
 
 _MOST_MOVES = 10

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gristmill.puzzles.format.batch import Integers
-from gristmill.puzzles.format.metadata import Encoding
+from gristmill.puzzles.format.dataset import Encoding, Integers
 
 KIND: Final = "domino"
 SEQ_LEN: Final = 72

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gristmill.puzzles.domains.boards import GOAL, OPEN, PATH, START, WALL, side_of
-from gristmill.puzzles.domains.grid import index_maps
-from gristmill.puzzles.format.batch import Integers
+from gristmill.puzzles.domains.grid import GOAL, OPEN, PATH, START, WALL, index_maps, side_of
+from gristmill.puzzles.format.dataset import Integers
 from gristmill.run.kernels import kernel
 
 RULES: Final = {

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from numba import njit
 
 from gristmill.puzzles.domains import randomness
-from gristmill.puzzles.domains.boards import SUDOKU
+from gristmill.puzzles.domains.grid import SUDOKU
 from gristmill.puzzles.domains.randomness import mixed, source_key
 from gristmill.run.kernels import kernel
 

@@ -41,7 +41,7 @@ from gristmill.puzzles.domains.arc_grid import (
 )
 from gristmill.puzzles.domains.grid import SYMMETRIES, affine
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import SourceFile, read_identifiers
+from gristmill.puzzles.format.dataset import SourceFile, read_identifiers
 from gristmill.puzzles.laws.contract import encoding_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 from gristmill.run.kernels import kernel

@@ -23,7 +23,7 @@ from gristmill.laws import MOST, Few, or_unreadable
 from gristmill.provenance import Record
 from gristmill.puzzles.domains.grid import KIND as GRID
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import (
+from gristmill.puzzles.format.dataset import (
     Encoding,
     PuzzleDatasetMetadata,
     SourceFile,

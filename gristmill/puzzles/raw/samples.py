@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gristmill.puzzles.domains.boards import CELLS, text_of
+from gristmill.puzzles.domains.grid import CELLS, text_of
 from gristmill.puzzles.domains.randomness import source_key
 
 _Grid = list[list[int]]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
+from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata
 from gristmill.puzzles.read.rows import Integers, MappedSet, MappedSplit, compiled_rows, open_split
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.folder import Generation, Opening

@@ -24,7 +24,7 @@ from gristmill.loading.source import Columns, Source, identity_of, only
 from gristmill.provenance import RECORD
 from gristmill.provenance.trace_inputs import Origin, source
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, SourceFile, Sources
+from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata, SourceFile, Sources
 from gristmill.puzzles.read.dataset import batch_of, owners_of
 from gristmill.puzzles.read.rows import Dataset, MappedSplit, open_split
 from gristmill.reading import StaleDataset, Verify
@@ -319,7 +319,7 @@ def _arc(config: Mapping[str, Any], found: Example) -> dict[str, object]:
 
 
 def _sudoku(config: Mapping[str, Any], found: Example) -> dict[str, object]:
-    from gristmill.puzzles.domains.boards import text_of
+    from gristmill.puzzles.domains.grid import text_of
     from gristmill.puzzles.domains.sudoku_symmetry import augmentation
 
     if not found.draw:

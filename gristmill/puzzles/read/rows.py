@@ -21,7 +21,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput, GristmillError, os_reason
 from gristmill.hashing import kept
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import (
+from gristmill.puzzles.format.dataset import (
     PuzzleDatasetMetadata,
     Sources,
     read_identifiers,

@@ -245,7 +245,6 @@ class Part:
         first = self.summary["first_bad_rows"]
         first += [row.short() for row in refused[: quarantine.MOST_NAMED - len(first)]]
         self.summary["bad_rows"] += len(refused)
-        refused = quarantine.packed(refused)
         for conversation in chain(*rows.conversations.values()):
             self.count(conversation)
         self.summary["documents"] += sum(map(len, rows.places.values()))
@@ -257,7 +256,7 @@ class Part:
         table = _trace_rows(batch, self.task.shard.name, first_row, made, rows.places)
         for name, counter in self.names.items():
             counter.update("unknown" if v is None else v for v in table.column(name).to_pylist())
-        return Batch(made, table.serialize().to_pybytes(), refused)
+        return Batch(made, table.serialize().to_pybytes(), quarantine.packed(refused))
 
     def limited(self, rows: Sorted, made: dict[str, Documents]) -> dict[str, Documents]:
         """The documents that stay; the conversations of the others leave `rows`."""

@@ -26,7 +26,7 @@ from gristmill.reading.reader import located
 from gristmill.reading.sample_numbers import number_of
 from gristmill.synth.format import megatron
 from gristmill.synth.format.megatron import Index, MappedValues, UnmappedValues
-from gristmill.synth.read.shard_files import (
+from gristmill.synth.read.documents import (
     HARMONY,
     Misaligned,
     ShardFiles,

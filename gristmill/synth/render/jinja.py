@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
 from gristmill.synth.format.harmony_tokens import PROMPT
-from gristmill.synth.render.pieces import OUTSIDE, Piece, Turn
+from gristmill.synth.render.assemble import OUTSIDE, Piece, Turn
 from gristmill.untrusted import child
 
 if TYPE_CHECKING:

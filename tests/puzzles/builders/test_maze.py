@@ -13,9 +13,9 @@ from gristmill.hashing import sha256_file
 from gristmill.puzzles.builders.maze import MazeSummary, build_maze
 from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.domains.randomness import source_key
-from gristmill.puzzles.format.metadata import read_sources
+from gristmill.puzzles.format.dataset import read_sources
 from gristmill.puzzles.laws.contract import contract_laws
-from gristmill.puzzles.laws.grid import maze_laws
+from gristmill.puzzles.laws.games import maze_laws
 from gristmill.untrusted.files import LinkRule
 from tests.marked import mark
 from tests.puzzles.builders.test_arc import digests

@@ -12,11 +12,11 @@ from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.puzzles.builders.sudoku import SudokuSummary, build_sudoku
 from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.domains.boards import text_of
+from gristmill.puzzles.domains.grid import text_of
 from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.domains.sudoku_symmetry import augmentation
 from gristmill.puzzles.laws.contract import contract_laws
-from gristmill.puzzles.laws.sudoku import sudoku_laws
+from gristmill.puzzles.laws.games import sudoku_laws
 from tests.paths import REAL_DATA
 from tests.puzzles import sudoku
 from tests.puzzles.sudoku import applied, board_of

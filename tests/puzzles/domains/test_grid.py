@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
-from gristmill.puzzles.domains.boards import decoded, encoded, maze_encoding, side_of
 from gristmill.puzzles.domains.grid import (
     INVERSE,
     Symbols,
+    decoded,
+    encoded,
     extents,
     index_map,
     index_maps,
+    maze_encoding,
+    side_of,
     transform,
     trimmed,
     turned_cells,

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from gristmill.puzzles.domains.boards import encoded
+from gristmill.puzzles.domains.grid import encoded
 from gristmill.puzzles.domains.maze_paths import RULES, canonical, findings, rule_names
 from tests.puzzles.plain_mazes import broken, maze, symmetries
 

@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from gristmill.puzzles.domains.boards import text_of
+from gristmill.puzzles.domains.grid import text_of
 from gristmill.puzzles.domains.sudoku_checks import solutions_of
 from gristmill.puzzles.domains.sudoku_symmetry import (
     Symmetry,

@@ -26,7 +26,7 @@ from gristmill.puzzles.read.dataset import (
 from gristmill.puzzles.read.rows import MappedSet
 from tests.later import later
 from tests.paths import REAL_DATA
-from tests.puzzles.format.test_batch import METADATA
+from tests.puzzles.format.test_dataset import METADATA
 from tests.puzzles.read.folders import taken, write_set, write_split
 from tests.puzzles.read.plain_reader import PlainReader
 

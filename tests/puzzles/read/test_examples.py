@@ -26,7 +26,7 @@ from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, Sudoku
 from gristmill.puzzles.domains.domino_rows import decoded
 from gristmill.puzzles.domains.grid import transform
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import Sources
+from gristmill.puzzles.format.dataset import Sources
 from gristmill.puzzles.format.names import FIELDS, SPLITS, TOKENS
 from gristmill.puzzles.read.examples import (
     SYMMETRIES,

@@ -22,7 +22,7 @@ from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import megatron
 from gristmill.synth.format.megatron import MappedValues, UnmappedValues
-from gristmill.synth.read.shard_files import INDEX_FILES
+from gristmill.synth.read.documents import INDEX_FILES
 from tests.later import later
 from tests.paths import CHECKOUT
 

@@ -19,7 +19,7 @@ from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.synth.builders.harmony import to_harmony
-from gristmill.synth.builders.import_harmony import import_shard
+from gristmill.synth.builders.manifests import import_shard
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import parquet
 from gristmill.synth.format import parquet as format_parquet
