@@ -316,7 +316,7 @@ def grids(data: bytes) -> None:
             assert (cells.astype(int) - 1).tolist() == value[name]
 
 
-@PARSERS.add("puzzles_identifiers", f"{_FORMAT}.metadata", words=(*JSON, b'"<blank>"', b'["'))
+@PARSERS.add("puzzles_identifiers", f"{_FORMAT}.dataset", words=(*JSON, b'"<blank>"', b'["'))
 def identifiers(data: bytes) -> None:
     """`identifiers.json`: a list of texts."""
     from gristmill.puzzles.format.dataset import read_identifiers
@@ -326,7 +326,7 @@ def identifiers(data: bytes) -> None:
 
 @PARSERS.add(
     "puzzles_sources",
-    f"{_FORMAT}.metadata",
+    f"{_FORMAT}.dataset",
     words=(*JSON, b'"files": [', b'"path": ', b'"sha256": ', b'"kind": ', b'"config": {'),
 )
 def sources(data: bytes) -> None:
