@@ -9,7 +9,6 @@ import pytest
 from gristmill.puzzles.domains.grid import text_of
 from gristmill.puzzles.domains.sudoku_checks import solutions_of
 from gristmill.puzzles.domains.sudoku_symmetry import (
-    Symmetry,
     augmentation,
     canonical_forms,
     groups,
@@ -20,10 +19,6 @@ from tests.puzzles import sudoku
 from tests.puzzles.sudoku import applied, board_of
 
 PAIRS = sudoku.pairs(0, 6)
-
-
-def symmetries(count: int) -> list[Symmetry]:
-    return [augmentation(k % 3, PAIRS[k % 3][0], k + 1) for k in range(count)]
 
 
 def test_a_draw_is_the_one_of_the_page() -> None:
@@ -40,7 +35,7 @@ def test_draw_zero_is_the_source() -> None:
 
 
 def test_a_symmetry_keeps_rules_clues_and_the_number_of_solutions() -> None:
-    for symmetry in symmetries(12):
+    for symmetry in [augmentation(k % 3, PAIRS[k % 3][0], k + 1) for k in range(12)]:
         for question, answer in PAIRS:
             asked, solved = (applied(symmetry, board_of(each)) for each in (question, answer))
             given, label = (asked + 1).tolist(), (solved + 1).tolist()

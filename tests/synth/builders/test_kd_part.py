@@ -116,10 +116,6 @@ def _build(shard: Path, root: Path, config: KDConfig) -> Build:
     )
 
 
-def _sampled_row(shard: Path, rows: int) -> int:
-    return int(encode.sampled(shard.name, 0, rows)[0])
-
-
 @pytest.mark.parametrize(
     ("wrong", "bad_rows"),
     [
@@ -148,7 +144,7 @@ def test_the_first_row_of_a_part_fails_the_build_and_nothing_is_published(
 def test_a_sampled_row_fails_the_build(write_rows, kd_build, monkeypatch):
     rows = 3 * encode.SHARE
     shard = write_rows(_rows(rows), row_group_size=100)
-    row = _sampled_row(shard, rows)
+    row = int(encode.sampled(shard.name, 0, rows)[0])
     assert row > 0
     _plant(monkeypatch, f"question {row}", lambda ids: np.flip(ids).copy())
     with pytest.raises(EnginesDiffer, match=rf"parquet:{row + 1}: synth_id 'id{row}'") as raised:

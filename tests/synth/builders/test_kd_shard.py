@@ -364,17 +364,13 @@ def test_bad_rows_are_set_aside_within_their_bound(write_rows, vocabulary, tmp_p
         build_kd_shard(shard, tmp_path / "bounded", config)
 
 
-def _with_bad_rows(write_rows: Write, count: int, good: int = 60) -> Path:
-    rows = [(f"id{n}", "{" if n < count else GOOD) for n in range(count + good)]
-    return write_rows(rows[::-1], row_group_size=10)
-
-
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
     write_rows, vocabulary, tmp_path, workers
 ):
-    shard, folder = _with_bad_rows(write_rows, 23), tmp_path / "parts"
+    rows = [(f"id{n}", "{" if n < 23 else GOOD) for n in range(23 + 60)]
+    shard, folder = write_rows(rows[::-1], row_group_size=10), tmp_path / "parts"
     folder.mkdir()
     with pytest.raises(BadInput) as caught:
         config = KDConfig(vocabulary, 0.5, workers=workers)

@@ -33,12 +33,6 @@ FORMS: dict[str, Callable[[Sequence[str | None]], pa.Array]] = {
 }
 
 
-def not_utf8(values: Sequence[bytes]) -> pa.Array:
-    """A column of strings whose bytes Arrow does not check."""
-    buffers = pa.array(values, pa.binary()).buffers()
-    return pa.Array.from_buffers(pa.string(), len(values), buffers)
-
-
 def shard(folder: Path, group: int = 2, **columns: Any) -> Path:
     path = folder / SHARD
     table = pa.table({"messages_json": GOOD, "synth_id": IDS} | columns)
@@ -134,7 +128,8 @@ def test_columns_of_another_type_are_refused(kd_build, tmp_path, columns, rule):
 def test_a_row_that_is_not_utf8_is_a_bad_row(kd_build, vocabulary, tmp_path, name):
     values = [text.encode() for text in (GOOD if name == "messages_json" else IDS)]
     values[3] = values[3].replace(b"question", SURROGATE) if b"q" in values[3] else SURROGATE
-    path = shard(tmp_path, **{name: not_utf8(values)})
+    buffers = pa.array(values, pa.binary()).buffers()
+    path = shard(tmp_path, **{name: pa.Array.from_buffers(pa.string(), len(values), buffers)})
     shown = r"'\\\\xed\\\\xa0\\\\x80'" if name == "synth_id" else "'d'"
     with pytest.raises(BadInput, match=rf"{SHARD}:4: synth_id {shown}: .*{name} is not UTF-8"):
         kd_build(path, "strict")
