@@ -110,9 +110,7 @@ def _dataset(kind: str) -> Asset:
 
 
 _OTHER = Kind(
-    "puzzles/other",
-    [_CONTRACT, Law("rules", call(f"{_LAWS}.contract:of_other"))],
-    trace=_TRACE,
+    "puzzles/other", [_CONTRACT, Law("rules", call(f"{_LAWS}.contract:of_other"))], trace=_TRACE
 )
 """Folders of other kinds that keep the contract: no asset makes them, but they can be shown."""
 

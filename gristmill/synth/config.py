@@ -113,8 +113,7 @@ class KDConfig(Checked):
     CODE_VERSION: ClassVar = "1"
 
     vocabulary: Annotated[
-        Vocabulary,
-        Help("File of the o200k_base ranks, under any name; its sha256 is checked."),
+        Vocabulary, Help("File of the o200k_base ranks, under any name; its sha256 is checked.")
     ]
     valid_fraction: Annotated[
         Share,

@@ -104,11 +104,7 @@ class Values:
     """The documents of a split, whose values are checked as they are read."""
 
     def __init__(
-        self,
-        where: str,
-        three: Mapping[str, Indexed],
-        checked: bool = True,
-        form: Form = SYNTH,
+        self, where: str, three: Mapping[str, Indexed], checked: bool = True, form: Form = SYNTH
     ) -> None:
         self.tokens = three["tokens"]
         self._where, self._three = where, three

@@ -216,10 +216,7 @@ def _body(message: Message) -> tuple[str, str]:
 
 
 def _groups(
-    tokens: Sequence[int],
-    kinds: Sequence[object],
-    bounds: tuple[int, int],
-    encoding: Words,
+    tokens: Sequence[int], kinds: Sequence[object], bounds: tuple[int, int], encoding: Words
 ) -> Iterator[tuple[int, int]]:
     """Yield begin and end of each shown token: several tokens where they share a character."""
     place, end = bounds

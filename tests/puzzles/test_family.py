@@ -84,10 +84,7 @@ def test_the_samples_are_sources_of_built_in_recipes(tmp_path):
     recipes = {f"puzzles/recipes/{name}.toml" for name in BUILT_IN}
     assert set(CATALOG.samples) <= sources | recipes
     CATALOG.samples["puzzles/maze-sample"](tmp_path / "mazes")
-    assert sorted(path.name for path in (tmp_path / "mazes").iterdir()) == [
-        "test.csv",
-        "train.csv",
-    ]
+    assert sorted(path.name for path in (tmp_path / "mazes").iterdir()) == ["test.csv", "train.csv"]
 
 
 def test_every_kind_has_a_table_of_the_data_root_alone():

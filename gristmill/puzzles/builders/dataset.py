@@ -84,10 +84,7 @@ class DatasetSummary(Summary):
 
 
 def build_dataset(
-    plan: Plan[Any],
-    out: Path,
-    parts: PartStore | None = None,
-    progress: Progress = SILENT,
+    plan: Plan[Any], out: Path, parts: PartStore | None = None, progress: Progress = SILENT
 ) -> DatasetSummary:
     """Build a dataset in `out`, a folder that does not exist yet.
 

@@ -79,10 +79,7 @@ def build_domino(
         kind=KIND,
         encoding=ENCODING,
         config=config,
-        tasks=[
-            *_tasks(train[drawn], config.num_aug),
-            *_tasks(test[np.flatnonzero(~is_leak)], 0),
-        ],
+        tasks=[*_tasks(train[drawn], config.num_aug), *_tasks(test[np.flatnonzero(~is_leak)], 0)],
         make=_Make(config.num_aug, config.augmentation),
         engine=threaded_map,
     )

@@ -48,9 +48,7 @@ def game_keys(seed: int, split: str, numbers: npt.NDArray[np.integer]) -> npt.ND
     return keys
 
 
-def games(
-    keys: npt.NDArray[np.uint64],
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+def games(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Play games up to a scenario with a playable tile.
 
     keys: of the games, uint64 [games].

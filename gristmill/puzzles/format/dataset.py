@@ -342,12 +342,7 @@ class SetFiles:
         ]
 
     def _write(
-        self,
-        name: str,
-        path: str,
-        dtype: np.dtype[Any],
-        width: int,
-        advance: Callable[[int], None],
+        self, name: str, path: str, dtype: np.dtype[Any], width: int, advance: Callable[[int], None]
     ) -> tuple[str, FileNote]:
         rows = max(1, _BATCH_BYTES // (width * dtype.itemsize))
         with HashedFile(self._out / path) as file:

@@ -145,11 +145,7 @@ def _split(dataset: Dataset, split: str, metadata: PuzzleDatasetMetadata) -> Ite
 
 
 def _tokens(
-    dataset: Dataset,
-    split: str,
-    name: str,
-    arrays: SetArrays,
-    metadata: PuzzleDatasetMetadata,
+    dataset: Dataset, split: str, name: str, arrays: SetArrays, metadata: PuzzleDatasetMetadata
 ) -> Iterator[Violation]:
     place = names.array(split, name, "inputs")
     if not len(arrays.inputs):

@@ -413,12 +413,7 @@ class _Looked:
     """What is wrong with the rows of a batch, and the marks of rows that are no symmetries."""
 
     def __init__(
-        self,
-        arrays: SetArrays,
-        sides: tuple[int, int],
-        turned: int,
-        dihedral: bool,
-        is_whole: bool,
+        self, arrays: SetArrays, sides: tuple[int, int], turned: int, dihedral: bool, is_whole: bool
     ) -> None:
         self._arrays, self._sides, self._is_whole = arrays, sides, is_whole
         self._puzzles = np.asarray(arrays.puzzle_indices).astype(np.int64)
@@ -541,12 +536,7 @@ def _maze_violations_of(place: str, group: int, rows: Rows) -> Iterator[Violatio
 
 
 def _mazes_twice(
-    place: str,
-    first: int,
-    keys: list[bytes],
-    group: int,
-    seen: set[bytes],
-    trained: set[bytes],
+    place: str, first: int, keys: list[bytes], group: int, seen: set[bytes], trained: set[bytes]
 ) -> Iterator[Violation]:
     """Mazes that an earlier row has; the keys of the others go to `seen`."""
     for source, key in enumerate(keys):

@@ -458,11 +458,7 @@ class PuzzleDataset(Reader[MappedSplit]):
         return made
 
     def __init__(
-        self,
-        config: PuzzleDatasetConfig,
-        split: str = "train",
-        *,
-        verify: Verify | bool = "sizes",
+        self, config: PuzzleDatasetConfig, split: str = "train", *, verify: Verify | bool = "sizes"
     ) -> None:
         if split not in names.SPLITS:
             raise ValueError(f"split {split!r}: must be one of {', '.join(names.SPLITS)}")

@@ -63,8 +63,7 @@ def mapped_integers(opened: Path, path: Path, dimensions: int) -> Integers:
         count *= int(length)
     if size != offset + count * dtype.itemsize:
         raise BadInput(
-            path,
-            f"has {size} bytes, its header says {offset + count * dtype.itemsize}: {_REMEDY}",
+            path, f"has {size} bytes, its header says {offset + count * dtype.itemsize}: {_REMEDY}"
         )
     if count == 0:
         return np.empty(shape, dtype)  # nothing cannot be mapped
@@ -319,11 +318,7 @@ class Dataset:
                 yield Rows(first, inputs.read(first, last), labels.read(first, last))
 
     def each(
-        self,
-        split: str,
-        set_name: str,
-        look: Callable[[Rows], Found],
-        rows: int | None = None,
+        self, split: str, set_name: str, look: Callable[[Rows], Found], rows: int | None = None
     ) -> Generator[Found]:
         """What `look` returns for each batch of rows, in order; `workers` threads call it.
 

@@ -419,9 +419,7 @@ def build_distill(
         reasons = ", ".join(f"{name} {count:,}" for name, count in summary.left_out.items())
         raise BadInput(shard, f"all rows are left out ({reasons}): change the settings")
     return replace(
-        summary,
-        memorization_keep=shares.memorization,
-        other_languages_keep=shares.other_languages,
+        summary, memorization_keep=shares.memorization, other_languages_keep=shares.other_languages
     )
 
 

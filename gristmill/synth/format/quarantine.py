@@ -109,8 +109,7 @@ class BadRows:
             rule = f"none of {self.count:,} rows can be rendered: correct them, or get the file"
             raise self._listed(shard, f"{rule} again: {_NONE_GOOD}:")
         raise self._listed(
-            shard,
-            f"{self.count:,} rows cannot be rendered: correct them, or {self._set_aside()}:",
+            shard, f"{self.count:,} rows cannot be rendered: correct them, or {self._set_aside()}:"
         )
 
     def _set_aside(self) -> str:

@@ -124,9 +124,7 @@ def _compiled(path: Path, source: str, date: str) -> Template:
 
     day = datetime.fromisoformat(date)
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True,
-        lstrip_blocks=True,
-        extensions=[Generation, "jinja2.ext.loopcontrols"],
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"]
     )
     environment.filters["tojson"] = dumped
     environment.globals |= {"raise_exception": refuse, "strftime_now": day.strftime}

@@ -231,8 +231,7 @@ def test_mazes_of_another_size_and_an_empty_table_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "rule"),
-    [("test.csv.gz", "unpack it"), ("TEST.csv.gz", "unpack it")],
+    ("name", "rule"), [("test.csv.gz", "unpack it"), ("TEST.csv.gz", "unpack it")]
 )
 def test_a_table_that_would_be_passed_over_is_refused(name, rule, tmp_path):
     one = drop(tmp_path / "one", mazes(2, 1), mazes(2, 2))

@@ -249,10 +249,7 @@ def test_a_bank_compares_decimal_ratings(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "rule"),
-    [
-        ("11" + "0" * 79, "has no solution"),
-        (_ambiguous()[0], "more than one solution"),
-    ],
+    [("11" + "0" * 79, "has no solution"), (_ambiguous()[0], "more than one solution")],
 )
 def test_a_puzzle_of_a_bank_that_cannot_be_solved_is_refused(tmp_path, line, rule):
     (tmp_path / "bank").mkdir()

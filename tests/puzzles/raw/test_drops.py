@@ -129,7 +129,7 @@ def test_tasks_are_in_folders_one_level_below_a_source(tmp_path):
         "training/g.JSON",
     )
     assert names_of("arc", folder) == [
-        *("evaluation/c.json", "training/a.json", "training/b.json", "training/g.JSON"),
+        *("evaluation/c.json", "training/a.json", "training/b.json", "training/g.JSON")
     ]
 
 
@@ -265,11 +265,7 @@ def test_a_link_anywhere_in_a_drop_refuses_it(tmp_path):
 def test_the_real_drops_are_taken_or_named():
     taken = {
         name: len(account(REAL_DATA / "puzzles" / name).taken[""])
-        for name in (
-            "arc",
-            "concept_arc",
-            "sudoku_bank",
-        )
+        for name in ("arc", "concept_arc", "sudoku_bank")
     }
     assert taken == {"arc": 800, "concept_arc": 160, "sudoku_bank": 6}
     assert "is built already" in str(refusal(account, REAL_DATA / "puzzles" / "maze_hrm_built"))

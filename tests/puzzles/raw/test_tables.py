@@ -226,11 +226,7 @@ def read(tmp_path: Path, text: str, length: int | None = None) -> list[tuple[str
 
 def test_the_mazes_of_a_file_come_with_their_lines(tmp_path):
     text = MAZE_HEADER + 'a,S  G,So G,2\n\na,"SG##",SG##,1\nb,  SG,  SG,1'
-    assert read(tmp_path, text) == [
-        ("3224", "3524", 2),
-        ("3411", "3411", 4),
-        ("2234", "2234", 5),
-    ]
+    assert read(tmp_path, text) == [("3224", "3524", 2), ("3411", "3411", 4), ("2234", "2234", 5)]
 
 
 @pytest.mark.parametrize(

@@ -721,8 +721,7 @@ def _numbered(tmp_path: Path, puzzles: int, examples: int) -> Path:
     for field in ("inputs", "labels"):
         np.save(root / f"train/all__{field}.npy", numbers)
     np.save(
-        root / "train/all__puzzle_indices.npy",
-        np.arange(0, count + 1, examples, dtype=np.int32),
+        root / "train/all__puzzle_indices.npy", np.arange(0, count + 1, examples, dtype=np.int32)
     )
     np.save(root / "train/all__puzzle_identifiers.npy", np.arange(puzzles, dtype=np.int32) % 5)
     np.save(root / "train/all__group_indices.npy", np.arange(puzzles + 1, dtype=np.int32))
