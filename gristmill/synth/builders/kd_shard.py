@@ -151,12 +151,7 @@ class Joiner:
     def summary(self) -> KDSummary:
         """Return the counts of the shard. Call it after the exit of `open`."""
         rows = sum(self._rows.values())
-        files = {}
-        for split, writers in self._writers.items():
-            for suffix, writer in writers.items():
-                name = f"{split}/shard_{self._number}_{suffix}"
-                files[f"{name}.bin"] = writer.note()
-                files[f"{name}.idx"] = FileNote(rows=self._rows[split])
+        files = self._written()
         digest = self._trace.content_sha256()
         files[trace.path(self._number)] = FileNote(rows=rows, content_sha256=digest)
         if self._quarantine.rows:
@@ -174,6 +169,16 @@ class Joiner:
             **{name: _most_frequent(counter) for name, counter in self._names.items()},
         )
         return found
+
+    def _written(self) -> dict[str, FileNote]:
+        """The files of the documents."""
+        files = {}
+        for split, writers in self._writers.items():
+            for suffix, writer in writers.items():
+                name = f"{split}/shard_{self._number}_{suffix}"
+                files[f"{name}.bin"] = writer.note()
+                files[f"{name}.idx"] = FileNote(rows=self._rows[split])
+        return files
 
 
 def _most_frequent(counter: Counter[str]) -> dict[str, int]:
