@@ -24,7 +24,7 @@ from bench.puzzles_build import Built, beside_loop, published, write_plain
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.domains.boards import digits, text_of
+from gristmill.puzzles.domains.grid import digits, text_of
 from gristmill.puzzles.domains.sudoku_symmetry import groups
 from gristmill.puzzles.raw.samples import generated_sudoku
 

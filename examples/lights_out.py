@@ -19,8 +19,7 @@ from gristmill.contract import Violation
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
 from gristmill.puzzles.domains.grid import transform
 from gristmill.puzzles.domains.randomness import source_key
-from gristmill.puzzles.format.batch import Batch
-from gristmill.puzzles.format.metadata import Encoding
+from gristmill.puzzles.format.dataset import Batch, Encoding
 from gristmill.puzzles.laws.contract import augmentation_law, contract_laws
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.settings.fields import NO_EFFECT, Checked, Count, Ge, Help, Le

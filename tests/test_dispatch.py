@@ -264,7 +264,7 @@ OTHERS: dict[
         ("trace",),
         NO_TRACE,
         _set("test/all__labels.npy", (-1, 0), 0),
-        [("border", "test all labels row 35"), ("trm", "trm/test/all__labels.npy")],
+        [("border", "test all labels row 35")],
     ),
     "puzzles/grid": (
         ("trace",),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         SudokuConfig,
     )
     from gristmill.puzzles.domains.arc_grid import arc_vote, aug_id, inverse, task_hash
-    from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
+    from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata
     from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
     from gristmill.puzzles.read.examples import PuzzleExamples, trace
 
@@ -56,7 +56,7 @@ __getattr__ = lazy_exports(
         "builders.sudoku": ("build_sudoku",),
         "config": ("ArcConfig", "DominoConfig", "GridConfig", "MazeConfig", "SudokuConfig"),
         "domains.arc_grid": ("arc_vote", "aug_id", "inverse", "task_hash"),
-        "format.metadata": ("PuzzleDatasetMetadata",),
+        "format.dataset": ("PuzzleDatasetMetadata",),
         "read.dataset": ("PuzzleDataset", "PuzzleDatasetConfig"),
         "read.examples": ("PuzzleExamples", "trace"),
     },

@@ -58,11 +58,7 @@ def recipes(lake: DataRoot) -> dict[str, Recipe]:
 
 
 def recipe_of(lake: DataRoot, kind: str, name: str) -> Recipe:
-    """Returns the recipe of a partition.
-
-    Raises BadKey for a name that is no key, BadInput if its file is refused or has another kind,
-    NotReady if there is none.
-    """
+    """Returns the recipe of a partition. Raises BadKey, BadInput as its file does, or NotReady."""
     path = lake.inbox(RECIPES_INBOX) / f"{keys.checked(name)}.toml"
     if not os.path.lexists(path):
         if name not in BUILT_IN:
@@ -98,10 +94,7 @@ def recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
 
 
 def recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]) -> str:
-    """What the next build of a dataset takes in place of its record's, empty where nothing.
-
-    Raises BadInput for a file of settings that is refused.
-    """
+    """What a dataset's next build takes in place of its record's. Raises BadInput for its file."""
     lake = DataRoot(root)
     recipe = read_recipe_file(file, lake.rules(RECIPES_INBOX)[0])
     given = {**lake.settings(recipe.asset), **recipe.settings}
@@ -306,7 +299,12 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         try:
-            summary = _make(kind, folders, attempt, config, links)
+            build = getattr(import_module(f"gristmill.puzzles.builders.{kind}"), f"build_{kind}")
+            common = {"parts": attempt.parts, "progress": attempt.progress}
+            if kind == DOMINO:
+                summary: Summary = build(attempt.out, config, **common)
+            else:
+                summary = build(folders, attempt.out, config, **common, links=links)
         except BadInput as error:
             if AMBIGUOUS not in error.rule:
                 raise
@@ -388,19 +386,6 @@ def _inputs(
     ]
 
 
-def _make(
-    kind: str, folders: Sequence[Path], attempt: Attempt, config: object, links: LinkRule
-) -> Summary:
-    """Build the dataset of a kind."""
-    build = getattr(import_module(f"gristmill.puzzles.builders.{kind}"), f"build_{kind}")
-    common = {"parts": attempt.parts, "progress": attempt.progress}
-    if kind == DOMINO:
-        summary: Summary = build(attempt.out, config, **common)
-    else:
-        summary = build(folders, attempt.out, config, **common, links=links)
-    return summary
-
-
 _ARC_CELLS: Final = 900
 _GRID: Final = re.compile(rb"\[\s*\[\s*[0-9]")
 _FILES, _HEAD = 64, 1 << 16
@@ -434,7 +419,12 @@ def estimate(
     """
     total = sum(size for _, size in files)
     if isinstance(config, ArcConfig):
-        rows = _pairs(files, root, links) * (1 + config.num_aug)
+        looked = grids = 0
+        for path, _ in files[:: len(files) // _FILES + 1]:
+            with suppress(OSError, BadInput), opened(root / path, links) as file:
+                head = file.read(_HEAD)
+                looked, grids = looked + len(head), grids + len(_GRID.findall(head))
+        rows = (sum(size for _, size in files) * grids // max(2 * looked, 1)) * (1 + config.num_aug)
         return Estimate(rows, rows * _example(2 * _ARC_CELLS, config))
     if isinstance(config, SudokuConfig):
         return _sudoku(config, files)
@@ -466,16 +456,6 @@ def takes(drop: Path, text: str, links: LinkRule = REFUSE_LINKS) -> str:
     return amounts.needed(found.rows, found.bytes)
 
 
-def _pairs(files: Sequence[tuple[str, int]], root: Path, links: LinkRule) -> int:
-    """About how many pairs tasks have, by the grids in the first bytes of some files."""
-    looked = grids = 0
-    for path, _ in files[:: len(files) // _FILES + 1]:
-        with suppress(OSError, BadInput), opened(root / path, links) as file:
-            head = file.read(_HEAD)
-            looked, grids = looked + len(head), grids + len(_GRID.findall(head))
-    return sum(size for _, size in files) * grids // max(2 * looked, 1)
-
-
 def _sudoku(config: SudokuConfig, files: Sequence[tuple[str, int]]) -> Estimate:
     """A line of a CSV file has two boards at least, one of a bank has one."""
     lines = {path: size // _line(path) for path, size in files}
@@ -499,5 +479,4 @@ def _example(tokens: int, config: Any) -> int:
 
 
 def _itemsize(config: Any) -> int:
-    """Bytes of a token in the dataset."""
     return _ITEMSIZE[config.dtype]

@@ -210,8 +210,7 @@ class GridConfig(Checked):
     CODE_VERSION: ClassVar = "1"
 
     alphabet: Annotated[
-        str | None,
-        Help("The characters that cells may be, in the order of their tokens, as .#SG."),
+        str | None, Help("The characters that cells may be, in the order of their tokens, as .#SG.")
     ] = None
     values: Annotated[
         int | None,

@@ -67,8 +67,7 @@ _SOURCES = [
 
 
 def _dataset(kind: str) -> Asset:
-    """The datasets of one kind of puzzle."""
-    laws = call(f"{_LAWS}.{'grid' if kind == 'maze' else kind}:{kind}_laws")
+    laws = call(f"{_LAWS}.{'arc' if kind == 'arc' else 'games'}:{kind}_laws")
     traced = f"{_LAWS}.contract:of_traced"
     rules = Law(
         kind,
@@ -79,10 +78,9 @@ def _dataset(kind: str) -> Asset:
     )
     words = "trace, draws of augmentations"
     trace = Law("trace", call(traced, words, call(f"{_LAWS}.contract:trace_laws")))
-    trm = Law("trm", call(f"{_LAWS}.contract:of_dataset", call(f"{_LAWS}.arc:trm_laws")))
     return Asset(
         f"puzzles/{kind}",
-        laws=[_CONTRACT, trace, rules, *([trm] if kind == "arc" else [])],
+        laws=[_CONTRACT, trace, rules],
         trace=_TRACE,
         source=call("gristmill.puzzles.read.examples:opened"),
         rows=("examples/train", "examples/test"),
@@ -112,9 +110,7 @@ def _dataset(kind: str) -> Asset:
 
 
 _OTHER = Kind(
-    "puzzles/other",
-    [_CONTRACT, Law("rules", call(f"{_LAWS}.contract:of_other"))],
-    trace=_TRACE,
+    "puzzles/other", [_CONTRACT, Law("rules", call(f"{_LAWS}.contract:of_other"))], trace=_TRACE
 )
 """Folders of other kinds that keep the contract: no asset makes them, but they can be shown."""
 

@@ -21,7 +21,6 @@ from gristmill.families import Column
 from gristmill.markdown import INLINE, image
 from gristmill.puzzles.domains.arc_grid import COLOURS, EOS, FIRST_COLOUR, PAD
 from gristmill.puzzles.domains.arc_grid import SIDE as ARC_SIDE
-from gristmill.puzzles.domains.boards import GOAL, OPEN, PATH, START, WALL, side_of
 from gristmill.puzzles.domains.domino_rows import (
     FIRST,
     NONE,
@@ -33,7 +32,7 @@ from gristmill.puzzles.domains.domino_rows import (
 )
 from gristmill.puzzles.domains.domino_rows import SEQ_LEN as DOMINO_LENGTH
 from gristmill.puzzles.domains.domino_rows import decoded as scenario_of
-from gristmill.puzzles.domains.grid import Symbols, extents
+from gristmill.puzzles.domains.grid import GOAL, OPEN, PATH, START, WALL, Symbols, extents, side_of
 from gristmill.puzzles.format.names import FIELDS, IDENTIFIERS, SPLITS, array, metadata
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.reading.reader import array_fact, counted
@@ -101,11 +100,7 @@ class Drawn(Protocol):
 
 @dataclass(frozen=True)
 class Panel:
-    """A grid of a drawing.
-
-    cells: the place of each cell's look in `looks`. texts: of the cells, each of one character or
-    empty; None: looks say all.
-    """
+    """A grid of a drawing. cells: places in `looks`. texts: of cells, one character or none."""
 
     caption: str
     cells: Grid
@@ -115,10 +110,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Grids of one size beside each other.
-
-    note: the line below the title of the SVG. block: cells between two lines of a board; 0: none.
-    """
+    """Grids of one size. note: the line below the title. block: cells between lines of a board."""
 
     note: str
     panels: Sequence[Panel]
@@ -424,11 +416,7 @@ def drawing(
     labels: npt.ArrayLike,
     config: Mapping[str, Any] = MappingProxyType({}),
 ) -> Drawn | None:
-    """What is drawn of an example; None for other kinds, and for rows of another length.
-
-    kind: of the puzzle, as in `trace/sources.json`. inputs, labels: integer [seq_len]; other tokens
-        than those of the kind are marked.
-    """
+    """What is drawn of an example; None for other kinds and lengths. Wrong tokens are marked."""
     # int64, in which no arithmetic of pictures overflows.
     given, wanted = (np.asarray(row).astype(np.int64).reshape(-1) for row in (inputs, labels))
     count = len(given)
@@ -463,10 +451,7 @@ _LONG_TITLE: Final = "x" * 60
 
 
 def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
-    """Yield a table for each set of each split.
-
-    asset: the key of the kind. folder: of the dataset. files: what the record says of them.
-    """
+    """Yield a table for each set of each split."""
     data = Dataset(folder)
     for split, set_name in data.sets():
         yield _table(data, files, split, set_name)
@@ -564,10 +549,7 @@ def _examples(data: Dataset, files: Files, split: str, set_name: str) -> Columns
 
 
 def facts_of(_: str, folder: Path) -> Iterator[str]:
-    """Yield what is in a dataset of any kind, a line each: its sets, arrays, metadata and names.
-
-    Raises BadInput where a file cannot be read.
-    """
+    """Yield what is in a dataset, a line each. Raises BadInput where a file cannot be read."""
     data = Dataset(folder)
     for place in data.sets():
         arrays = data.arrays(*place)

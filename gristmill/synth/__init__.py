@@ -38,20 +38,10 @@ __getattr__ = lazy_exports(
     {
         "builders.harmony": ("to_harmony",),
         "builders.kd_shard": ("build_kd_shard",),
-        "config": (
-            "HarmonyConfig",
-            "KDConfig",
-        ),
-        "read.dataset": (
-            "StaleDataset",
-            "SynthKDDataset",
-        ),
+        "config": ("HarmonyConfig", "KDConfig"),
+        "read.dataset": ("StaleDataset", "SynthKDDataset"),
         "read.documents": ("DistilledRows", "SynthKDDocuments"),
         "read.loss": ("span_normalized_loss",),
-        "read.training": (
-            "KDTraining",
-            "SynthKDBlendBuilder",
-            "add_kd_arguments",
-        ),
+        "read.training": ("KDTraining", "SynthKDBlendBuilder", "add_kd_arguments"),
     },
 )

@@ -7,7 +7,7 @@ from gristmill.code.digest import Code
 HARMONY = Code(
     entries=(
         "gristmill.synth.builders.harmony.to_harmony",
-        "gristmill.synth.builders.import_harmony.import_shard",
+        "gristmill.synth.builders.manifests.import_shard",
     ),
     libraries=("pyarrow",),
     compatible_with=(
@@ -20,7 +20,7 @@ HARMONY = Code(
 HARMONY_MANIFEST = Code(
     entries=(
         "gristmill.synth.builders.manifests.write_harmony_manifest",
-        "gristmill.synth.builders.import_harmony.import_manifest",
+        "gristmill.synth.builders.manifests.import_manifest",
     ),
     compatible_with=(
         "f70b5c42205723b35519c73ef1042e4fd1c93704747d16e18a5b1a97b53b42f2",

@@ -113,8 +113,7 @@ class KDConfig(Checked):
     CODE_VERSION: ClassVar = "1"
 
     vocabulary: Annotated[
-        Vocabulary,
-        Help("File of the o200k_base ranks, under any name; its sha256 is checked."),
+        Vocabulary, Help("File of the o200k_base ranks, under any name; its sha256 is checked.")
     ]
     valid_fraction: Annotated[
         Share,
@@ -166,10 +165,7 @@ class KDConfig(Checked):
 
 @dataclass(frozen=True)
 class ChatKDConfig(KDConfig):
-    """How conversations become Megatron datasets.
-
-    eod, ids: of their tokenizer: the id that ends a document, and the number of ids.
-    """
+    """How conversations become Megatron datasets. eod, ids: the id of an end, and how many ids."""
 
     CODE_VERSION: ClassVar = "1"
 

@@ -44,10 +44,7 @@ SPLITS: Final = ("train", "valid")
 
 
 def shard_numbers(root: Path) -> list[str]:
-    """Return the numbers ("00") of the shards of a Megatron dataset, sorted.
-
-    root: the dataset. A shard counts if an index file or a trace of it is there.
-    """
+    """The numbers ("00") of a dataset's shards that have an index file or a trace, sorted."""
     numbers = {
         path.name.split("_")[1] for split in SPLITS for path in (root / split).glob("shard_*.idx")
     }
@@ -82,7 +79,6 @@ _CLOSING: Final = [control.END, control.CALL, control.RETURN, control.ENDOFTEXT]
 
 
 def _tables() -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return `_NEXT` as bool [C, C] (before, after) and `_CLOSING` as bool [C]."""
     size = control.PADDED_VOCABULARY - control.BODY_LIMIT
     follows = np.zeros((size, size), dtype=np.bool_)
     closing = np.zeros(size, dtype=np.bool_)
@@ -93,10 +89,7 @@ def _tables() -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
 
 
 class Form(NamedTuple):
-    """What the datasets of a shard are.
-
-    eod, ids: of the tokenizer: the id that ends a document, and the number of ids.
-    """
+    """What the datasets of a shard are. eod, ids: the id of an end, and how many ids there are."""
 
     is_harmony: bool = True
     is_by_hash: bool = True
@@ -108,17 +101,10 @@ SYNTH: Final = Form()
 
 
 class Values:
-    """The documents of a split, whose values are checked as they are read.
-
-    checked: False where they are not aligned: then the tokens are read alone.
-    """
+    """The documents of a split, whose values are checked as they are read."""
 
     def __init__(
-        self,
-        where: str,
-        three: Mapping[str, Indexed],
-        checked: bool = True,
-        form: Form = SYNTH,
+        self, where: str, three: Mapping[str, Indexed], checked: bool = True, form: Form = SYNTH
     ) -> None:
         self.tokens = three["tokens"]
         self._where, self._three = where, three
@@ -142,10 +128,7 @@ class Values:
         return ids
 
     def violations(self) -> Iterator[Violation]:
-        """Check the documents that nobody read, and yield the broken laws, each with documents.
-
-        A violation names the first token of a document that breaks the law.
-        """
+        """Check the documents that nobody read; yield broken laws with a document's first token."""
         for first, edges in _batches(self.tokens, self._next):
             self.ids(first, edges)
         yield from self._few.added()
@@ -190,10 +173,7 @@ def _broken(
     form: Form,
     tables: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | None,
 ) -> dict[str, npt.NDArray[np.int64]]:
-    """Return for each law the places where it is broken, in whole documents.
-
-    ids, mask, span: of all tokens [T]. ends: places of the last tokens of the documents [D].
-    """
+    """For each law the places where tokens break it, in whole documents. ends: of documents [D]."""
     outside = np.flatnonzero((ids < 0) | (ids >= form.ids))
     broken = {
         "tokens in the vocabulary": outside,
@@ -279,32 +259,22 @@ def kd_laws(
     has_traces: bool = True,
     form: Form = SYNTH,
 ) -> Iterator[Violation]:
-    """Yield the violations of Megatron datasets.
-
-    valid_fraction: the configured fraction, which the split must obey; default not
-        tested.
-    """
+    """Yield the violations of Megatron datasets. valid_fraction: which the split must obey."""
     numbers = [partition] if partition is not None else shard_numbers(root)
     if not numbers:
         yield Violation("shards", ".", "there is no shard in train or valid, and no trace")
     with current_progress().stage("laws", "files", len(numbers)) as stage:
         for number in numbers:
-            yield from _shard_laws(root, number, valid_fraction, has_traces, form)
+            splits: dict[str, Values | None] = {}
+            for split in SPLITS:
+                splits[split] = yield from _split(root, split, number, form)
+            # The trace reads all documents, so their values are checked meanwhile.
+            broken = list(check(root, number, splits, valid_fraction, form)) if has_traces else []
+            for values in splits.values():
+                if values is not None:
+                    yield from values.violations()
+            yield from broken
             stage.advance(1)
-
-
-def _shard_laws(
-    root: Path, number: str, valid_fraction: float | None, has_traces: bool, form: Form
-) -> Iterator[Violation]:
-    splits: dict[str, Values | None] = {}
-    for split in SPLITS:
-        splits[split] = yield from _split(root, split, number, form)
-    # The trace reads all documents, so their values are checked meanwhile.
-    broken = list(check(root, number, splits, valid_fraction, form)) if has_traces else []
-    for values in splits.values():
-        if values is not None:
-            yield from values.violations()
-    yield from broken
 
 
 def _split(
@@ -432,10 +402,7 @@ _ID_ROWS = 1 << 14
 
 
 def kd_manifest_law(subject: Subject) -> Iterator[Violation]:
-    """Yield the violations of a manifest: the shards' records, and no id in both splits.
-
-    Raises GristmillError if a record cannot be read.
-    """
+    """Yield a manifest's violations. Raises GristmillError if a record cannot be read."""
     path = subject.folder / MANIFEST
     if broken := list(json_violations(path)):
         yield from broken
@@ -451,11 +418,6 @@ def kd_manifest_law(subject: Subject) -> Iterator[Violation]:
     except GristmillError as error:
         yield Violation("equal configs", MANIFEST, str(error))
         return
-    yield from _against_records(manifest, records)
-    yield from _disjoint(shards, [str(record.partition) for record in records])
-
-
-def _against_records(manifest: Mapping[str, Any], records: Sequence[Record]) -> Iterator[Violation]:
     try:
         if manifest["config_hash"] != manifests.config_hash(manifest["config"]):
             yield Violation("config hash", MANIFEST, "config_hash is not the hash of config")
@@ -463,12 +425,12 @@ def _against_records(manifest: Mapping[str, Any], records: Sequence[Record]) -> 
             yield from _inventory(split, manifest["splits"][split], records)
     except (KeyError, TypeError, AttributeError) as error:
         yield Violation("schema", MANIFEST, f"is not a manifest of Megatron datasets: {error!r}")
+    yield from _disjoint(shards, [str(record.partition) for record in records])
 
 
 def _inventory(
     split: str, inventory: Mapping[str, Any], records: Sequence[Record]
 ) -> Iterator[Violation]:
-    """Each shard of a split is listed as in its record, and no other shard is listed."""
     listed = {shard["name"].removeprefix("shard_"): shard for shard in inventory["shards"]}
     for record in records:
         shard = listed.pop(str(record.partition), None)

@@ -24,7 +24,7 @@ from gristmill.inbox.marks import SUMS, is_newest, left_out_of, listed_sums, not
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.tables import FILE
-from gristmill.synth.render.pieces import TEMPLATES
+from gristmill.synth.render.assemble import TEMPLATES
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file, refuse_equal
 from gristmill.untrusted.toml import read_toml
 from gristmill.untrusted.walk import is_hidden, list_files, visible_files
@@ -114,10 +114,7 @@ def is_complete(folder: Path, expected: int = FILES, links: LinkRule = REFUSE_LI
 def complete_files(
     folder: Path, expected: int = FILES, links: LinkRule = REFUSE_LINKS
 ) -> list[Path]:
-    """Return the raw files of a complete drop, sorted by name.
-
-    Raises BadInput if the drop is not complete, and as `is_complete`.
-    """
+    """A drop's raw files, sorted. Raises BadInput if it is incomplete, and as `is_complete`."""
     paths = files(folder, links)
     if not paths:
         raise BadInput(
@@ -154,10 +151,7 @@ READY_FILES: Final = (*READY_SHARDS, "manifest.json", "metadata.json")
 
 
 def raw_account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILES) -> Account:
-    """What becomes of each file of a drop of raw files.
-
-    Raises BadInput for a drop that is not complete or not clear.
-    """
+    """What becomes of each file. Raises BadInput for a drop that is not complete or not clear."""
     sizes, left_out, inner = {}, {}, []
     for name, size in visible_files(drop, links, (SUMS, FILE)).items():
         if not name.lower().endswith(ENDING):
@@ -320,11 +314,7 @@ def drop_name(source: Source) -> str:
 
 
 def reached(source: Source, count: int | None = None) -> Reached:
-    """The first Parquet files of a repository, by name.
-
-    Raises HubError if the hub does not answer, if there is no such file, or one that one folder
-    cannot hold or whose sha256 is not known.
-    """
+    """The first Parquet files of a repository. Raises HubError where it has none to be used."""
     listed = hub.listed(source, lambda path: path.endswith(".parquet"))
     for file in listed:
         if file.sha256 is None:

@@ -48,10 +48,7 @@ _SUBSCRIPTS: Final = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉
 
 
 class Words(NamedTuple):
-    """What the ids of a tokenizer are written as.
-
-    bytes_of: of an ordinary token. name_of: of a control token, None for an ordinary one.
-    """
+    """What ids are written as. name_of: of a control token, None for an ordinary one."""
 
     bytes_of: Callable[[int], bytes]
     name_of: Callable[[int], str | None]
@@ -101,10 +98,7 @@ def vocabulary_of(path: Path) -> Path:
 def harmony_row(
     shard: Path, row: int, values: Mapping[str, Any], vocabulary: Path
 ) -> list[Message]:
-    """Return the messages of a row of a Harmony shard as they are rendered.
-
-    row: from 0. values: its columns, by name. Raises BadInput if it cannot be rendered.
-    """
+    """The messages of a Harmony row, from 0. Raises BadInput if it cannot be rendered."""
     try:
         rendered = Renderer(vocabulary).read(values["messages_json"])
         strict.parse(values["messages_json"])
@@ -133,10 +127,7 @@ def document(root: Path, number: str, split: str, place: int, vocabulary: Path) 
 
 
 def distilled(folder: Path, split: str, number: int, vocabulary: Path) -> list[Message]:
-    """Return the messages of a row of a dataset of labels and spans.
-
-    number: of the row, from 0. Raises BadInput if there is no such row, or if it is damaged.
-    """
+    """The messages of a row of labels and spans. Raises BadInput if it is missing or damaged."""
     row = distill.row(folder, split, number)
     tokens, counts = row["input_ids"], list(row["spans"].values())
     stops = list(accumulate(counts))
@@ -225,10 +216,7 @@ def _body(message: Message) -> tuple[str, str]:
 
 
 def _groups(
-    tokens: Sequence[int],
-    kinds: Sequence[object],
-    bounds: tuple[int, int],
-    encoding: Words,
+    tokens: Sequence[int], kinds: Sequence[object], bounds: tuple[int, int], encoding: Words
 ) -> Iterator[tuple[int, int]]:
     """Yield begin and end of each shown token: several tokens where they share a character."""
     place, end = bounds
@@ -298,10 +286,7 @@ _TRACED: Final = ("input", "row", "synth_id", "language", "exercise")
 
 
 def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
-    """Yield a table for each shard of Harmony, or for each split of each shard of a dataset.
-
-    asset: its key. folder: its path. files: what the records say of them.
-    """
+    """Yield a table for each shard of Harmony, or for each split of each shard of a dataset."""
     if asset == "synth/harmony":
         for number in shards(folder):
             yield _harmony_table(folder, files, number)
@@ -461,7 +446,6 @@ class _Documents:
 
 
 def _decoder(folder: Path) -> Callable[[], Words] | None:
-    """Gives the words when it is needed; None where its vocabulary is not to be had."""
     try:
         path = vocabulary_of(folder)
     except GristmillError:
@@ -481,7 +465,10 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
     Raises BadInput where a file cannot be read.
     """
     if asset.startswith("synth/harmony"):
-        yield from _parquet(folder)
+        for shard in harmony_shard.shards(folder).values():
+            with harmony_shard.open_shard(shard) as file:
+                columns = ", ".join(f"{field.name} {field.type}" for field in file.schema)
+                yield f"{shard.name}: {counted(file.rows, 'row')}; {columns}"
     elif asset.endswith("/distill"):
         for split, name in distill.SPLITS.items():
             rows, lengths = 0, Ranges()
@@ -494,13 +481,6 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
             for index in sorted((folder / split).glob("shard_*_tokens.idx")):
                 yield from _dataset_facts(index.with_suffix(""), split)
     yield from file_facts(folder, ("manifest.json", "metadata.json"))
-
-
-def _parquet(folder: Path) -> Iterator[str]:
-    for shard in harmony_shard.shards(folder).values():
-        with harmony_shard.open_shard(shard) as file:
-            columns = ", ".join(f"{field.name} {field.type}" for field in file.schema)
-            yield f"{shard.name}: {counted(file.rows, 'row')}; {columns}"
 
 
 def _dataset_facts(tokens: Path, split: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from gristmill.puzzles.raw.drops import proposal
 from resources.lake import Lake
 from tests.assets.puzzles.drops import put_tasks
 from tests.commands.drops import printed
-from tests.puzzles.raw.test_fitness import ROWS, put
+from tests.puzzles.raw.test_drops import ROWS, put
 from tests.reasoning.published_root import built
 from tests.toy_inbox import asked
 

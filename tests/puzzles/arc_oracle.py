@@ -81,20 +81,6 @@ def group(
     return found
 
 
-def offsets(seed: int, base: str, number: int, pairs: Sequence[Pair]) -> list[tuple[int, int]]:
-    """Where the examples of a training puzzle begin."""
-    words = Stream(key_of(seed, "arc:translation", base), number)
-    fixed = words.below(len(pairs))
-    places = []
-    for at, (a, b) in enumerate(pairs):
-        if at == fixed:
-            places.append((0, 0))
-            continue
-        row = words.below(31 - max(a.shape[0], b.shape[0]))
-        places.append((row, words.below(31 - max(a.shape[1], b.shape[1]))))
-    return places
-
-
 def built(folders: Sequence[Path], seed: int, most: int) -> dict[str, list]:
     """What a dataset holds: by split the groups, each a list of (id, examples)."""
     files = {}
@@ -121,7 +107,16 @@ def built(folders: Sequence[Path], seed: int, most: int) -> dict[str, list]:
                     chosen = [changed_pairs[k] for k in mine]
                     at = [(0, 0)] * len(mine)
                     if split == "train":
-                        at = offsets(seed, base, number, chosen)
+                        words = Stream(key_of(seed, "arc:translation", base), number)
+                        fixed = words.below(len(chosen))
+                        places = []
+                        for at, (a, b) in enumerate(chosen):
+                            if at == fixed:
+                                places.append((0, 0))
+                                continue
+                            row = words.below(31 - max(a.shape[0], b.shape[0]))
+                            places.append((row, words.below(31 - max(a.shape[1], b.shape[1]))))
+                        at = places
                     examples = [
                         (tokens(a, *place), tokens(b, *place), number, k)
                         for (a, b), place, k in zip(chosen, at, mine, strict=True)

@@ -49,16 +49,6 @@ def _chain(table: list[tuple[int, int]], ends: tuple[int, int]) -> set[str]:
     if not table:
         return {"ends_not_of_table"} if any(ends) else set()
     possible = set()
-    for turns in _orientations(table):
-        if all(one[1] == two[0] for one, two in pairwise(turns)):
-            possible.add((turns[0][0], turns[-1][1]))
-    if not possible:
-        return {"chain_not_connected"}
-    return set() if ends in possible else {"ends_not_of_table"}
-
-
-def _orientations(table: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Every way to turn the tiles of which neighbours meet so far."""
     ways: list[list[tuple[int, int]]] = [[]]
     for low, high in table:
         ways = [
@@ -67,7 +57,12 @@ def _orientations(table: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
             for tile in {(low, high), (high, low)}
             if not way or way[-1][1] == tile[0]
         ]
-    return ways
+    for turns in ways:
+        if all(one[1] == two[0] for one, two in pairwise(turns)):
+            possible.add((turns[0][0], turns[-1][1]))
+    if not possible:
+        return {"chain_not_connected"}
+    return set() if ends in possible else {"ends_not_of_table"}
 
 
 def _move(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, SourceFile, Sources
+from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata, SourceFile, Sources
 
 Tokens = npt.NDArray[np.uint8]
 

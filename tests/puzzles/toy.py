@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gristmill.puzzles.builders.dataset import Plan
-from gristmill.puzzles.format.batch import Batch, Sets
-from gristmill.puzzles.format.metadata import Encoding, SourceFile
+from gristmill.puzzles.format.dataset import Batch, Encoding, Sets, SourceFile
 
 WIDTH = 5
 

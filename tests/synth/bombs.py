@@ -239,12 +239,6 @@ def delta_bytes(size: int, rows: int) -> File:
     return column([Page(packed, rows, DELTA_BYTES, unpacked=len(contents) + size)], rows, ZSTD)
 
 
-def many_pages(size: int, pages: int) -> File:
-    """Each row has a page of its own."""
-    page = Page(zeros(size, binary.pack("<I", size)), 1, unpacked=size + 4)
-    return column([page] * pages, pages, ZSTD)
-
-
 GOOD: Final = column([Page(plain(b"text") * 4, 4)], 4)
 
 
@@ -271,11 +265,6 @@ def _table(**more: object) -> pa.Table:
     return pa.table(texts | more)
 
 
-def _wide_lists(items: int) -> pa.Table:
-    lists = pa.ListArray.from_arrays([0, items, items, items, items], pa.nulls(items, pa.int8()))
-    return _table(more=lists)
-
-
 def _overwritten(path: Path, place: int, octets: bytes) -> Path:
     data = bytearray(GOOD.write(path).read_bytes())
     data[place : place + len(octets) or None] = octets
@@ -284,13 +273,14 @@ def _overwritten(path: Path, place: int, octets: bytes) -> Path:
 
 
 def _files() -> dict[str, File]:
+    page = Page(zeros(2_000_000, binary.pack("<I", 2_000_000)), 1, unpacked=2_000_000 + 4)
     return {
         "a dictionary of one string of 10 MB for 1000 rows": dictionary_of_one(10_000_000, 1000),
         "a dictionary of one string of 1 GB": dictionary_of_one(MUCH, 10),
         "2**40 rows of nulls": nulls(_MANY_ROWS),
         "a row of 1 GB": row_of(MUCH),
         "a row of 40 MB": row_of(40_000_000),
-        "a page for each row, 200 MB together": many_pages(2_000_000, 100),
+        "a page for each row, 200 MB together": column([page] * 100, 100, ZSTD),
         "strings by differences that repeat one of 10 MB": delta_bytes(10_000_000, 1025),
         "lengths by differences in a block of 2**30": delta_lengths(4),
         "2**31 lengths by differences": delta_lengths((1 << 31) - 1),
@@ -331,6 +321,9 @@ def _files() -> dict[str, File]:
 
 
 def _others() -> dict[str, Callable[[Path], Path]]:
+    lists = pa.ListArray.from_arrays(
+        [0, 20_000_000, 20_000_000, 20_000_000, 20_000_000], pa.nulls(20_000_000, pa.int8())
+    )
     return {
         "a footer longer than the file": lambda path: _overwritten(
             path, -8, binary.pack("<I", 1 << 31)
@@ -338,9 +331,7 @@ def _others() -> dict[str, Callable[[Path], Path]]:
         "an encrypted footer": lambda path: _overwritten(path, -4, b"PARE"),
         "structs without end": lambda path: _written(path, endless_struct(1_000_000)),
         "nothing": lambda path: _written(path, b""),
-        "a list of 20 million nulls in one row": _arrow(
-            _wide_lists(20_000_000), compression="zstd"
-        ),
+        "a list of 20 million nulls in one row": _arrow(_table(more=lists), compression="zstd"),
         "times beyond the calendar": _arrow(
             _table(
                 more=pa.array([2**62] * 4, pa.timestamp("us")),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gristmill.contract import GristmillError
 from gristmill.synth.builders.harmony import to_harmony
-from gristmill.synth.builders.import_harmony import import_shard
+from gristmill.synth.builders.manifests import import_shard
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.untrusted_parquet import UntrustedParquet
 

@@ -1,4 +1,4 @@
-"""The configs: values that they refuse, and the help text of each field."""
+"""Configs of SYNTH, and which artifact a folder without a record holds."""
 
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ import pytest
 from gristmill.provenance import config_fields, recipe
 from gristmill.settings.fields import COUNTED_BEFORE, NO_EFFECT, fields_with, rules_of
 from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.family import asset_of
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,24 @@ def test_the_fraction_1_and_the_fraction_1_0_are_one_config(fraction: int) -> No
     whole, exact = KDConfig(Path("v"), fraction), KDConfig(Path("v"), float(fraction))
     assert recipe("1", whole, []) == recipe("1", exact, [])
     assert repr(config_fields(whole)) == repr(config_fields(exact))
+
+
+@pytest.mark.parametrize(
+    ("files", "asset"),
+    [
+        (["synth_harmony_shard_00.parquet", "manifest.json"], "synth/harmony"),
+        (["trace/trace_00.parquet", "train/shard_00_tokens.bin"], "synth/kd_shards"),
+        (["trace/trace_00.parquet", "synth_harmony_shard_00.parquet"], "synth/kd_shards"),
+        (["train/shard_00_tokens.idx"], "synth/kd_shards"),
+        (["dataset_dict.json", "trace/trace_00.parquet"], "synth/distill"),
+        (["trace/readme.txt", "train/shard_00_tokens.bin"], None),
+        (["synth_001.parquet"], None),
+        ([], None),
+    ],
+)
+def test_a_folder_is_known_by_the_names_of_its_files(tmp_path, files, asset):
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert asset_of(tmp_path) == asset
+    assert asset_of(tmp_path / "missing") is None

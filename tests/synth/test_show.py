@@ -48,12 +48,7 @@ def test_tokens_have_the_text_span_and_mask_of_the_datasets(
 
 @pytest.mark.parametrize(
     ("name", "dtype", "value"),
-    [
-        ("tokens", "<i4", -1),
-        ("tokens", "<i4", 201_088),
-        ("lossmask", "u1", 2),
-        ("span", "u1", 3),
-    ],
+    [("tokens", "<i4", -1), ("tokens", "<i4", 201_088), ("lossmask", "u1", 2), ("span", "u1", 3)],
 )
 def test_a_damaged_document_is_not_shown(kd_copy, vocabulary, name, dtype, value):
     set_value(kd_copy / f"train/shard_00_{name}.bin", dtype, 3, value)

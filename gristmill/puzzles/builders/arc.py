@@ -38,8 +38,7 @@ from gristmill.puzzles.domains.arc_grid import (
 )
 from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.batch import Batch, Sets
-from gristmill.puzzles.format.metadata import SourceFile, read_identifiers
+from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile, read_identifiers
 from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.raw.arc_tasks import ArcTask, Parts, is_collection, part_of, read_tasks
 from gristmill.puzzles.raw.file_forms import source_folders, source_labels
@@ -252,8 +251,6 @@ class ArcSummary(DatasetSummary):
 
 
 class _Source(NamedTuple):
-    """One task for a worker."""
-
     number: int
     base: str
     task: FlatTask
@@ -393,7 +390,6 @@ _Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _ids(base: str, drawn: _Drawn) -> Iterator[str]:
-    """The ids of a group, as `arc_augment.aug_id` makes them."""
     _, symmetries, colours = drawn
     digits = (colours + _ZERO).tobytes().decode()
     width = colours.shape[1]
@@ -403,7 +399,6 @@ def _ids(base: str, drawn: _Drawn) -> Iterator[str]:
 
 
 def _pieces(selection: Selection, config: ArcConfig) -> Iterator[tuple[str, list[_Source]]]:
-    """Name and sources of each part."""
     gathered: list[_Source] = []
     size = number = 0
     for at, task in enumerate(selection.tasks):
@@ -483,7 +478,11 @@ def write_trm(
         (folder / split).mkdir(parents=True)
         for path in sorted((out / split).iterdir()):
             name = f"{split}/{path.name}"
-            _link(path, folder / name)
+            target = folder / name
+            try:
+                os.link(path, target)
+            except OSError:  # as on exFAT
+                shutil.copyfile(path, target)
             if name in files:
                 notes[f"{names.TRM}/{name}"] = files[name]
     tasks = {task.base: task.task for task in selection.tasks}
@@ -515,10 +514,3 @@ def _pairs(task: ArcTask, numbers: Any) -> list[dict[str, Any]]:
         {"input": task.pairs[number][0].tolist(), "output": task.pairs[number][1].tolist()}
         for number in numbers
     ]
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # as on exFAT
-        shutil.copyfile(source, target)

@@ -16,8 +16,17 @@ import numpy as np
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.provenance import config_fields
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.batch import Batch, PartBatches, SetFiles, Sets, write_part
-from gristmill.puzzles.format.metadata import Encoding, PuzzleDatasetMetadata, SourceFile, Sources
+from gristmill.puzzles.format.dataset import (
+    Batch,
+    Encoding,
+    PartBatches,
+    PuzzleDatasetMetadata,
+    SetFiles,
+    Sets,
+    SourceFile,
+    Sources,
+    write_part,
+)
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import Engine, ordered_map
@@ -75,10 +84,7 @@ class DatasetSummary(Summary):
 
 
 def build_dataset(
-    plan: Plan[Any],
-    out: Path,
-    parts: PartStore | None = None,
-    progress: Progress = SILENT,
+    plan: Plan[Any], out: Path, parts: PartStore | None = None, progress: Progress = SILENT
 ) -> DatasetSummary:
     """Build a dataset in `out`, a folder that does not exist yet.
 
@@ -89,7 +95,16 @@ def build_dataset(
     Raises BadInput where a split would have no example; ValueError where batches break the
     encoding; WorkerDied and what `plan.make` raises.
     """
-    _check_plan(plan)
+    if plan.encoding.blank_identifier_id != 0:
+        raise ValueError("the blank identifier must be 0, the first entry of identifiers.json")
+    held = np.iinfo(plan.config.dtype)
+    if plan.encoding.vocab_size - 1 > held.max:
+        raise ValueError(f"{plan.config.dtype} cannot hold {plan.encoding.vocab_size} tokens")
+    ignored = plan.encoding.ignore_label_id
+    if ignored is not None and not held.min <= ignored <= held.max:
+        raise ValueError(f"{plan.config.dtype} cannot hold the label {ignored}, which is ignored")
+    if len({name for name, _ in plan.tasks}) != len(plan.tasks):
+        raise ValueError("two tasks have the same name")
     out.mkdir()
     for split in names.SPLITS:
         (out / split).mkdir()
@@ -115,23 +130,8 @@ def scratch_folder(out: Path, parts: PartStore | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def _check_plan(plan: Plan[Any]) -> None:
-    if plan.encoding.blank_identifier_id != 0:
-        raise ValueError("the blank identifier must be 0, the first entry of identifiers.json")
-    held = np.iinfo(plan.config.dtype)
-    if plan.encoding.vocab_size - 1 > held.max:
-        raise ValueError(f"{plan.config.dtype} cannot hold {plan.encoding.vocab_size} tokens")
-    ignored = plan.encoding.ignore_label_id
-    if ignored is not None and not held.min <= ignored <= held.max:
-        raise ValueError(f"{plan.config.dtype} cannot hold the label {ignored}, which is ignored")
-    if len({name for name, _ in plan.tasks}) != len(plan.tasks):
-        raise ValueError("two tasks have the same name")
-
-
 @dataclass(frozen=True)
 class _Make:
-    """Makes the part of a task."""
-
     plan: Plan[Any]
 
     def __call__(self, task: Any, path: Path) -> dict[str, Any]:

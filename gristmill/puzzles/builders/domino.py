@@ -15,7 +15,7 @@ from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_datas
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.domains.domino_rows import ENCODING, KIND, SEQ_LEN
 from gristmill.puzzles.domains.randomness import source_key
-from gristmill.puzzles.format.batch import Batch, Sets
+from gristmill.puzzles.format.dataset import Batch, Sets
 from gristmill.puzzles.format.names import SET
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
@@ -36,11 +36,7 @@ class DominoSummary(DatasetSummary):
 
 @dataclass(frozen=True)
 class _Games:
-    """Games of one split.
-
-    rows: inputs and labels, uint8 [games, 72]; None for more games than are kept in memory, which
-        are played once more.
-    """
+    """Games of one split. rows: inputs and labels, uint8 [games, 72]; None: to be played again."""
 
     split: str
     numbers: npt.NDArray[np.int32]
@@ -83,10 +79,7 @@ def build_domino(
         kind=KIND,
         encoding=ENCODING,
         config=config,
-        tasks=[
-            *_tasks(train[drawn], config.num_aug),
-            *_tasks(test[np.flatnonzero(~is_leak)], 0),
-        ],
+        tasks=[*_tasks(train[drawn], config.num_aug), *_tasks(test[np.flatnonzero(~is_leak)], 0)],
         make=_Make(config.num_aug, config.augmentation),
         engine=threaded_map,
     )
@@ -147,8 +140,6 @@ def _tasks(games: _Games, num_aug: int) -> list[tuple[str, _Games]]:
 
 @dataclass(frozen=True)
 class _Make:
-    """Makes the batch of some games."""
-
     num_aug: int
     augmentation: str
 

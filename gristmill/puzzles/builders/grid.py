@@ -22,8 +22,7 @@ from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_datas
 from gristmill.puzzles.config import GridConfig
 from gristmill.puzzles.domains.grid import KIND, PAD, SYMMETRIES, Cells, Symbols, transform
 from gristmill.puzzles.domains.randomness import source_key
-from gristmill.puzzles.format.batch import Batch, Sets
-from gristmill.puzzles.format.metadata import SourceFile
+from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile
 from gristmill.puzzles.format.names import SET, SPLITS, Split
 from gristmill.puzzles.raw.file_forms import labelled_folders, source_folders
 from gristmill.puzzles.raw.grid_rows import GridFile, GridRow, grid_files, read_grids
@@ -113,8 +112,6 @@ def build_grid(
 
 
 class _Reader:
-    """Reads the files of all sources."""
-
     def __init__(self, config: GridConfig, links: LinkRule) -> None:
         self.files: list[SourceFile] = []
         self.rows = 0
@@ -140,7 +137,13 @@ class _Reader:
         grids = (row.input, row.output)
         for grid in grids:
             tokens.write(np.ascontiguousarray(grid).data)
-        mark = _mark(grids, self._config.dihedral)
+        forms = []
+        for symmetry in range(SYMMETRIES if self._config.dihedral else 1):
+            turned = [transform(grid, symmetry) for grid in grids]
+            forms.append(
+                b"".join(bytes(f"{grid.shape}", "ascii") + grid.tobytes() for grid in turned)
+            )
+        mark = hashlib.blake2b(min(forms), digest_size=16).digest()
         shapes = tuple((int(grid.shape[0]), int(grid.shape[1])) for grid in grids)
         made = _Row(len(self.files), row.line, self._cells, (shapes[0], shapes[1]), mark)
         self._cells += sum(grid.size for grid in grids)
@@ -256,15 +259,6 @@ def _name(group: str, puzzle: str) -> str:
     return puzzle if group == puzzle else f"{group}/{puzzle}"
 
 
-def _mark(grids: tuple[Cells, Cells], dihedral: bool) -> bytes:
-    """A hash of an example: of the smallest one of its symmetries, where these are made."""
-    forms = []
-    for symmetry in range(SYMMETRIES if dihedral else 1):
-        turned = [transform(grid, symmetry) for grid in grids]
-        forms.append(b"".join(bytes(f"{grid.shape}", "ascii") + grid.tobytes() for grid in turned))
-    return hashlib.blake2b(min(forms), digest_size=16).digest()
-
-
 @dataclass(frozen=True)
 class _Task:
     """Some groups of one set, each with its puzzles."""
@@ -276,8 +270,6 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Make:
-    """Makes the batch of some groups from the file of tokens."""
-
     path: Path
     sides: tuple[int, int]
     dihedral: bool

@@ -19,11 +19,16 @@ from gristmill.contract import BadInput
 from gristmill.inbox.marks import not_samples
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset, scratch_folder
 from gristmill.puzzles.config import MazeConfig
-from gristmill.puzzles.domains.boards import MAZE, decoded, maze_encoding, side_of
-from gristmill.puzzles.domains.grid import SYMMETRIES, index_maps
+from gristmill.puzzles.domains.grid import (
+    MAZE,
+    SYMMETRIES,
+    decoded,
+    index_maps,
+    maze_encoding,
+    side_of,
+)
 from gristmill.puzzles.domains.randomness import source_key
-from gristmill.puzzles.format.batch import Batch, Sets
-from gristmill.puzzles.format.metadata import SourceFile
+from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile
 from gristmill.puzzles.format.names import SET, SPLITS, Split
 from gristmill.puzzles.raw.drops import MAZE_FILES
 from gristmill.puzzles.raw.file_forms import both_tables, labelled_folders, source_folders
@@ -128,8 +133,6 @@ def build_maze(
 
 
 class _Reader:
-    """Reads the files of both splits."""
-
     def __init__(self, links: LinkRule) -> None:
         self.files: list[SourceFile] = []
         self.length = 0
@@ -246,8 +249,6 @@ def _tasks(
 
 @dataclass(frozen=True)
 class _Make:
-    """Makes the batch of some mazes from the file of tokens."""
-
     path: Path
     length: int
     aug: bool

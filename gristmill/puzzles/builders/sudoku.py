@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset, scratch_folder
 from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.domains.boards import (
+from gristmill.puzzles.domains.grid import (
     CELLS,
     SUDOKU,
     SUDOKU_ENCODING,
@@ -37,8 +37,7 @@ from gristmill.puzzles.domains.sudoku_checks import (
     solutions_of,
 )
 from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms, groups, invariants, key_of
-from gristmill.puzzles.format.batch import Batch, Sets
-from gristmill.puzzles.format.metadata import SourceFile
+from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile
 from gristmill.puzzles.format.names import AMBIGUOUS, SET, SPLITS
 from gristmill.puzzles.raw.file_forms import is_table, labelled_folders, source_folders
 from gristmill.puzzles.raw.tables import (
@@ -104,11 +103,13 @@ def read_sources(
     progress: Progress,
     counts: Counter[str],
 ) -> Table:
-    """Read the sources of a build.
-
-    Raises BadInput with file and line for a board or an answer that breaks a rule.
-    """
-    files = _sorted_files(folders, links)
+    """Read the sources of a build. Raises BadInput for a board or an answer that breaks a rule."""
+    found = [
+        (f"{label}/{file.path.name}", file)
+        for label, folder in labelled_folders(folders)
+        for file in sudoku_files(folder, links)
+    ]
+    files = sorted(found, key=lambda named: named[0])
     columns: list[tuple[npt.NDArray[Any], ...]] = []
     sources: list[SourceFile] = []
     with boards.open("xb") as out, progress.stage("read", "rows") as stage:
@@ -127,15 +128,6 @@ def read_sources(
     )
     paths = [file.path for _, file in files]
     return Table(boards, splits, numbers, lines, marks, sources, paths)
-
-
-def _sorted_files(folders: Sequence[Path], links: LinkRule) -> list[tuple[str, SudokuFile]]:
-    found = [
-        (f"{label}/{file.path.name}", file)
-        for label, folder in labelled_folders(folders)
-        for file in sudoku_files(folder, links)
-    ]
-    return sorted(found, key=lambda named: named[0])
 
 
 def _splits(
@@ -164,7 +156,6 @@ class _Rows:
     lines: npt.NDArray[np.int64]
 
     def where(self, kept: npt.NDArray[np.bool_]) -> _Rows:
-        """The rows for which `kept` is true."""
         return _Rows(self.questions[kept], self.answers[kept], self.lines[kept])
 
 
@@ -446,10 +437,7 @@ class MakeSudokus:
 
 
 def check_unique(questions: Boards, task: SudokuTask) -> None:
-    """Check that every puzzle of a task has one solution.
-
-    questions: uint8 [rows, 81].
-    """
+    """Check that every puzzle of a task has one solution. questions: uint8 [rows, 81]."""
     _, found, _ = solutions_of(questions)
     if (found == 1).all():
         return

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gristmill.contract import GristmillError
 from gristmill.puzzles.domains.grid import INVERSE, transform
-from gristmill.puzzles.format.metadata import Encoding
+from gristmill.puzzles.format.dataset import Encoding
 
 Grid = npt.NDArray[np.uint8]
 
@@ -43,10 +43,7 @@ class Placed(NamedTuple):
 
 
 def checked_grid(grid: npt.ArrayLike) -> Grid:
-    """Return a grid as uint8 [height, width].
-
-    grid: integers 0 to 9 of any type, in two dimensions of 1 to 30; lists and tensors count, too.
-    """
+    """Return a grid as uint8 [height, width]. grid: integers 0 to 9, sides 1 to 30; lists count."""
     try:
         cells = np.asarray(grid)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -155,10 +152,7 @@ _TRM_ID = re.compile(r"(.+?)\|\|\|t([0-7])\|\|\|(0[1-9]{9})")
 
 
 class Augmentation(NamedTuple):
-    """One augmentation.
-
-    colours: ten digits; digit i is the new colour of colour i. The first one is 0.
-    """
+    """One augmentation. colours: ten digits; digit i is the new colour of i, the first is 0."""
 
     symmetry: int = 0
     colours: str = "0123456789"
@@ -198,10 +192,7 @@ def aug_id(base: str, augmentation: Augmentation) -> str:
 
 
 def parse_id(identifier: str) -> tuple[str, Augmentation | None]:
-    """Return the id of the task and the augmentation, None for the task itself.
-
-    identifier: in the form of HRM, `a_t1_0123456789`, or in that of TRM, `a|||t1|||0123456789`.
-    """
+    """Return the task's id, and the augmentation, if any. identifier: of HRM's form or TRM's."""
     found = None
     if isinstance(identifier, str):
         found = _TRM_ID.fullmatch(identifier) or _ID.fullmatch(identifier)
@@ -229,10 +220,7 @@ class FlatTask(NamedTuple):
 
 
 def flat(pairs: Sequence[tuple[Grid, Grid]]) -> FlatTask:
-    """Return the arrays of a task.
-
-    pairs: input and output of each pair, uint8 [height, width].
-    """
+    """Return the arrays of a task. pairs: input and output of each, uint8 [height, width]."""
     grids = [grid for pair in pairs for grid in pair]
     sizes = np.array([grid.size for grid in grids], np.int64)
     return FlatTask(

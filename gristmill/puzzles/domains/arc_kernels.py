@@ -204,10 +204,7 @@ def room(shapes, pair, symmetry):
 def write_examples(
     key, moved, cells, starts, shapes, pairs, numbers, symmetries, colours, inputs, labels
 ):
-    """Write the examples of a task and its augmentations.
-
-    inputs, labels: uint8 [augmentations * pairs, 900], zeros; written.
-    """
+    """Write a task's examples, its augmentations' too, into zeros: uint8 [drawn * pairs, 900]."""
     state = np.zeros(1, np.uint64)
     example = 0
     for puzzle in range(numbers.shape[0]):

@@ -32,7 +32,7 @@ from gristmill.puzzles.domains.domino_rows import (
     VALUES,
 )
 from gristmill.puzzles.domains.randomness import below, shuffle, start
-from gristmill.puzzles.format.batch import Integers
+from gristmill.puzzles.format.dataset import Integers
 from gristmill.run.kernels import kernel
 
 MODULAR: Final = "modular"
@@ -48,11 +48,7 @@ for _place, (_low, _high) in enumerate(combinations_with_replacement(range(VALUE
 
 @dataclass(frozen=True)
 class Change:
-    """The parameters of one augmentation.
-
-    order: slot `i` of the hand gets the tile of slot `order[i]`; slots that a hand does not have
-        are left out of it.
-    """
+    """What one augmentation changes. order: slot `i` of the hand gets the tile of `order[i]`."""
 
     is_reversed: bool = False
     order: tuple[int, ...] = tuple(range(HAND_SIZE))

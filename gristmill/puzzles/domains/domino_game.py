@@ -32,7 +32,7 @@ from gristmill.puzzles.domains.domino_rows import (
     VALUES,
 )
 from gristmill.puzzles.domains.randomness import below, source_key, start
-from gristmill.puzzles.format.batch import Integers
+from gristmill.puzzles.format.dataset import Integers
 from gristmill.run.kernels import kernel
 
 _MOST_MOVES = 10
@@ -41,19 +41,14 @@ _LOW, _HIGH = _PAIRS[:, 0].copy(), _PAIRS[:, 1].copy()
 
 
 def game_keys(seed: int, split: str, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
-    """The keys of games, uint64 [games].
-
-    The key of game n is the state of draw n of the source `split`.
-    """
+    """The keys of games, uint64 [games]: of game n the state of draw n of the source `split`."""
     keys = np.empty(len(numbers), np.uint64)
     split_key = np.uint64(source_key(seed, KIND, split))
     _derive(split_key, np.ascontiguousarray(numbers, np.int64), keys)
     return keys
 
 
-def games(
-    keys: npt.NDArray[np.uint64],
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+def games(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Play games up to a scenario with a playable tile.
 
     keys: of the games, uint64 [games].
@@ -237,12 +232,7 @@ MODULAR_BREAKS: Final = ("label_not_heaviest", "tile_not_low_high")
 
 
 def findings(inputs: Integers, labels: Integers) -> npt.NDArray[np.uint32]:
-    """The rules that each row breaks.
-
-    inputs, labels: integers [rows, 72]; rows of another length break `seq_len_mismatch` alone.
-
-    Returns uint32 [rows]: bit k is set where the row breaks rule k of `RULES`.
-    """
+    """The rules each row breaks, uint32 [rows]: bit k for rule k of `RULES`. rows: of 72 tokens."""
     found = np.zeros(len(inputs), np.uint32)
     if inputs.shape[1:] != (SEQ_LEN,) or labels.shape[1:] != (SEQ_LEN,):
         return found + np.uint32(_SEQ_LEN)

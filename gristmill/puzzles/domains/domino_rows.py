@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gristmill.puzzles.format.batch import Integers
-from gristmill.puzzles.format.metadata import Encoding
+from gristmill.puzzles.format.dataset import Encoding, Integers
 
 KIND: Final = "domino"
 SEQ_LEN: Final = 72
@@ -48,12 +47,7 @@ class Scenario:
 
 
 def decoded(inputs: Integers, labels: Integers) -> Scenario:
-    """The scenario of a row; pairs with an empty half are left out.
-
-    inputs, labels: integers [72].
-
-    Raises ValueError for another shape.
-    """
+    """The scenario of 72 integers, without half-empty pairs. Raises ValueError for others."""
     if inputs.shape != (SEQ_LEN,) or labels.shape != (SEQ_LEN,):
         raise ValueError(f"shape {inputs.shape} and {labels.shape}, expected ({SEQ_LEN},)")
     tokens, label = inputs.tolist(), labels.tolist()

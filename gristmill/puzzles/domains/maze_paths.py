@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gristmill.puzzles.domains.boards import GOAL, OPEN, PATH, START, WALL, side_of
-from gristmill.puzzles.domains.grid import index_maps
-from gristmill.puzzles.format.batch import Integers
+from gristmill.puzzles.domains.grid import GOAL, OPEN, PATH, START, WALL, index_maps, side_of
+from gristmill.puzzles.format.dataset import Integers
 from gristmill.run.kernels import kernel
 
 RULES: Final = {
@@ -59,13 +58,7 @@ def rule_names(broken: int) -> list[str]:
 
 
 def canonical(inputs: Integers) -> list[bytes]:
-    """A key for each maze that is equal for mazes of the same cells up to symmetry.
-
-    inputs: tokens, integers [mazes, side * side].
-
-    Returns 16 bytes for each maze: of the sha256 of the least of its eight transforms, as bytes.
-    Raises ValueError where the mazes are not square.
-    """
+    """16 bytes for each maze, equal up to symmetry. Raises ValueError for what is not square."""
     side = side_of(inputs.shape[1])
     if side is None:
         raise ValueError(f"{inputs.shape[1]} tokens are not a square maze")

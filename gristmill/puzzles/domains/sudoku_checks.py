@@ -262,11 +262,7 @@ def _cells(given, label):
 
 @kernel(nogil=True)
 def check(inputs, labels, findings, clues):
-    """Note what is wrong with each row, and count its clues.
-
-    inputs, labels: tokens, [rows, 81]. findings: uint8 [rows], set to bits; 0 for a good row.
-    clues: int32 [rows], set to the number of clues.
-    """
+    """Note what is wrong with each row of 81 tokens, as bits, and count its clues, int32."""
     bits, columns = np.empty(81, np.int32), np.empty(9, np.int32)
     for row in range(inputs.shape[0]):
         found, count = _cells(inputs[row], labels[row])
@@ -277,10 +273,7 @@ def check(inputs, labels, findings, clues):
 
 
 def described(given: npt.NDArray[Any], label: npt.NDArray[Any]) -> Iterator[str]:
-    """Yield the names of what is wrong with one example.
-
-    `row_dup_r`, `col_dup_c` and `box_dup_r_c` count rows, columns and boxes from 0.
-    """
+    """Yield the names of what is wrong with one example; rows, columns and boxes count from 0."""
     if given.shape != (81,) or label.shape != (81,):
         yield "seq_len_mismatch"
         return

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from numba import njit
 
 from gristmill.puzzles.domains import randomness
-from gristmill.puzzles.domains.boards import SUDOKU
+from gristmill.puzzles.domains.grid import SUDOKU
 from gristmill.puzzles.domains.randomness import mixed, source_key
 from gristmill.run.kernels import kernel
 
@@ -79,10 +79,7 @@ def _set_invariants(boards, out):
 
 
 def invariants(boards: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """A number for each board that no symmetry changes, uint64 [rows].
-
-    boards: uint8 [rows, 81], digits, 0 for a blank.
-    """
+    """A number for each board that no symmetry changes, uint64. boards: uint8 [rows, 81]."""
     out = np.empty(len(boards), np.uint64)
     _set_invariants(np.ascontiguousarray(boards), out)
     return out

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.puzzles.domains import arc_grid, domino_rows, grid
-from gristmill.puzzles.domains.boards import MAZE, SUDOKU
-from gristmill.puzzles.laws.grid import mark_of
+from gristmill.puzzles.domains.grid import MAZE, SUDOKU
+from gristmill.puzzles.laws.games import mark_of
 from gristmill.puzzles.read.rows import Dataset, Integers, SetArrays
 
 _TOGETHER: Final = 4096

@@ -1,4 +1,4 @@
-"""What must hold of every example of an ARC dataset, of its puzzles and groups, and of its `trm/`.
+"""What must hold of every example of an ARC dataset, and of its puzzles and groups.
 
 Compiled checks say where a grid is in its tokens, and whether it is right. They share no code with
 the kernels that write examples.
@@ -8,8 +8,6 @@ the kernels that write examples.
 
 from __future__ import annotations
 
-import filecmp
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gristmill.contract import BadInput, GristmillError, Violation
+from gristmill.contract import GristmillError, Violation
 from gristmill.laws import MOST, Few, or_unreadable
 from gristmill.puzzles.builders.arc import TASK_HASH, is_same_pair
 from gristmill.puzzles.domains.arc_grid import (
@@ -33,15 +31,13 @@ from gristmill.puzzles.domains.arc_grid import (
     TRM_MARK,
     Augmentation,
     Grid,
-    base_of,
-    decode,
     is_task_id,
     parse_id,
     task_hash,
 )
 from gristmill.puzzles.domains.grid import SYMMETRIES, affine
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import SourceFile, read_identifiers
+from gristmill.puzzles.format.dataset import SourceFile
 from gristmill.puzzles.laws.contract import encoding_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 from gristmill.run.kernels import kernel
@@ -134,20 +130,6 @@ _Tasks = dict[int, _Built]
 """By the number of the file."""
 
 
-def _source_laws(dataset: Dataset, tasks: _Tasks) -> Iterator[Violation]:
-    """Yield the files whose pairs the dataset does not hold, and those with a leak."""
-    if dataset.kind is None:
-        return
-    files = dataset.sources.files
-    for number, file in enumerate(files):
-        built = tasks.get(number, _Built())
-        yield from _leaks(file, built)
-        if task_hash(built.pairs.values()) != file.facts.get(TASK_HASH):
-            yield Violation("source", file.path, "the pairs have not the hash of the source file")
-    for number in sorted(set(tasks) - set(range(len(files)))):
-        yield Violation("source", f"file {number}", f"is not in {names.SOURCES}")
-
-
 def _leaks(file: SourceFile, built: _Built) -> Iterator[Violation]:
     """Test pairs that are, cell by cell, pairs of the task in training."""
     for number in sorted(built.numbers["test"]):
@@ -173,7 +155,16 @@ def _arc_laws(dataset: Dataset) -> Iterator[Violation]:
         _Set(dataset, split, set_name, found, offenders).check(tasks)
     yield from offenders.added()
     yield from split_laws(dataset, found)
-    yield from _source_laws(dataset, tasks)
+    if dataset.kind is None:
+        return
+    files = dataset.sources.files
+    for number, file in enumerate(files):
+        built = tasks.get(number, _Built())
+        yield from _leaks(file, built)
+        if task_hash(built.pairs.values()) != file.facts.get(TASK_HASH):
+            yield Violation("source", file.path, "the pairs have not the hash of the source file")
+    for number in sorted(set(tasks) - set(range(len(files)))):
+        yield Violation("source", f"file {number}", f"is not in {names.SOURCES}")
 
 
 class _Originals(NamedTuple):
@@ -317,10 +308,7 @@ class _Set:
 
 @kernel(nogil=True)
 def places(tokens):
-    """Where the grid of each row is: int32 [n, 4], row, column, height, width.
-
-    All four are 0 for a row that is not one grid of colours with its border of EOS, and else PAD.
-    """
+    """Where each row's grid is: row, column, height, width, int32 [n, 4]; zeros for no grid."""
     found = np.zeros((tokens.shape[0], 4), np.int32)
     for number in range(tokens.shape[0]):
         cells = tokens[number]
@@ -410,91 +398,3 @@ def unequal(tokens, placed, cells, starts, shapes, original_of, steps, symmetrie
             to += np.uint64(SIDE)
         wrong[number] = differs
     return wrong
-
-
-_PUZZLES = f"{names.TRM}/{names.TEST_PUZZLES}"
-_NAMES = f"{names.TRM}/{names.IDENTIFIERS}"
-
-
-def trm_laws(dataset: Dataset | Path) -> Iterator[Violation]:
-    """Yields what breaks the folder `trm/` of a dataset; datasets of earlier versions have none."""
-    dataset = Dataset.of(dataset)
-    if not (dataset.folder / names.TRM).is_dir():
-        return iter(())
-    return or_unreadable(_violations(dataset), str(dataset.folder / names.TRM))
-
-
-def _violations(dataset: Dataset) -> Iterator[Violation]:
-    trm = dataset.folder / names.TRM
-    for split in names.SPLITS:
-        for path in sorted((dataset.folder / split).iterdir()):
-            other = trm / split / path.name
-            if not other.is_file() or not filecmp.cmp(path, other, shallow=False):
-                yield Violation("trm", f"{names.TRM}/{split}/{path.name}", "is not that of the set")
-    listed = [_own_name(name) for name in read_identifiers(trm / names.IDENTIFIERS)]
-    if len(listed) != len(dataset.identifiers):
-        found = f"has {len(listed)} names, expected {len(dataset.identifiers)}"
-        yield Violation("trm", _NAMES, found)
-    few = Few(_NAMES, "{count:,} in all")
-    for number, (own, expected) in enumerate(zip(listed, dataset.identifiers, strict=False)):
-        if own != expected:
-            yield from few.at("trm", f"{_NAMES} {number}", f"is not the name of {expected!r:.120}")
-    yield from few.rest()
-    held = _tasks(trm / names.TEST_PUZZLES)
-    pairs = {split: _first_pairs(dataset, split) for split in names.SPLITS}
-    few = Few(_PUZZLES, "{count:,} in all")
-    for base in sorted({*held, *pairs["test"]}):
-        both = {split: of.get(base, []) for split, of in pairs.items()}
-        if None in both.values():
-            continue  # the law of rows names it
-        if base not in pairs["test"] or held.get(base) != _in_any_order(both):
-            yield from few.at("trm", f"{_PUZZLES} {base}", "has not the pairs of the splits")
-    yield from few.rest()
-
-
-def _own_name(name: str) -> str:
-    """A name of TRM in the form of the dataset. One without `|||` names a task alone."""
-    task, *augmentation = name.split(TRM_MARK)
-    return "_".join([base_of(task), *augmentation])
-
-
-def _tasks(path: Path) -> dict[str, list[list[str]] | None]:
-    """The pairs of each task of `test_puzzles.json`, by its base."""
-    try:
-        tasks = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(path, f"cannot be read: {error}") from error
-    if not isinstance(tasks, dict):
-        raise BadInput(path, "must hold an object")
-    return {base_of(task): _in_any_order(pairs) for task, pairs in tasks.items()}
-
-
-def _in_any_order(pairs: Any) -> list[list[str]] | None:
-    """The pairs of a task, sorted, so that two tasks can be compared; None for what is no task."""
-    if not isinstance(pairs, dict) or not all(isinstance(pairs.get(s), list) for s in names.SPLITS):
-        return None
-    return [sorted(map(json.dumps, pairs[split])) for split in names.SPLITS]
-
-
-def _first_pairs(dataset: Dataset, split: str) -> dict[str, list[dict[str, Any]] | None]:
-    """The pairs of the tasks themselves by base: of the first puzzle of each group of a split.
-
-    None for a puzzle with a row that is no grid.
-    """
-    found: dict[str, list[dict[str, Any]] | None] = {}
-    for set_name in (name for of_split, name in dataset.sets() if of_split == split):
-        arrays = dataset.arrays(split, set_name)
-        for puzzle in np.asarray(arrays.group_indices[:-1]).tolist():
-            base = dataset.identifiers[int(arrays.puzzle_identifiers[puzzle])]
-            rows = range(*map(int, arrays.puzzle_indices[puzzle : puzzle + 2]))
-            try:
-                found[base] = [
-                    {
-                        "input": decode(arrays.inputs[row]).grid.tolist(),
-                        "output": decode(arrays.labels[row]).grid.tolist(),
-                    }
-                    for row in rows
-                ]
-            except ValueError:
-                found[base] = None
-    return found

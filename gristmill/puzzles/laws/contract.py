@@ -23,7 +23,7 @@ from gristmill.laws import MOST, Few, or_unreadable
 from gristmill.provenance import Record
 from gristmill.puzzles.domains.grid import KIND as GRID
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import (
+from gristmill.puzzles.format.dataset import (
     Encoding,
     PuzzleDatasetMetadata,
     SourceFile,
@@ -88,21 +88,18 @@ def contract_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     except GristmillError as error:
         yield Violation("readable", str(dataset.folder), str(error))
         return
-    yield from _shared(metadata["train"], metadata["test"])
-    yield from _identifiers(identifiers, metadata["train"], dataset.kind is not None)
-    for split, described in metadata.items():
-        yield from or_unreadable(_split(dataset, split, described), split)
-
-
-def _shared(train: PuzzleDatasetMetadata, test: PuzzleDatasetMetadata) -> Iterator[Violation]:
+    train = metadata["train"]
     for name in _SHARED:
-        one, other = getattr(train, name), getattr(test, name)
+        one, other = getattr(train, name), getattr(metadata["test"], name)
         if one != other:
             yield Violation("splits_agree", name, f"{one} in train, {other} in test")
     if not train.blank_identifier_id < train.num_puzzle_identifiers:
         yield Violation("identifiers", "blank_identifier_id", "is not an identifier")
     if not train.pad_id < train.vocab_size:
         yield Violation("tokens", "pad_id", "is not a token")
+    yield from _identifiers(identifiers, metadata["train"], dataset.kind is not None)
+    for split, described in metadata.items():
+        yield from or_unreadable(_split(dataset, split, described), split)
 
 
 def _identifiers(
@@ -122,7 +119,13 @@ def _split(dataset: Dataset, split: str, metadata: PuzzleDatasetMetadata) -> Ite
     examples = puzzles = groups = 0
     for name in metadata.sets:
         arrays = dataset.arrays(split, name)
-        yield from _indices(split, name, arrays, metadata)
+        for law, field, found in index_faults(arrays, metadata):
+            yield Violation(law, names.array(split, name, field), found)
+        for field in names.INDICES:
+            if (dtype := getattr(arrays, field).dtype).str != "<i4":
+                yield Violation(
+                    "dtype", names.array(split, name, field), f"{dtype}, expected int32"
+                )
         yield from _tokens(dataset, split, name, arrays, metadata)
         examples += len(arrays.inputs)
         puzzles += len(arrays.puzzle_identifiers)
@@ -141,22 +144,8 @@ def _split(dataset: Dataset, split: str, metadata: PuzzleDatasetMetadata) -> Ite
         yield Violation("metadata", place, found_mean)
 
 
-def _indices(
-    split: str, name: str, arrays: SetArrays, metadata: PuzzleDatasetMetadata
-) -> Iterator[Violation]:
-    for law, field, found in index_faults(arrays, metadata):
-        yield Violation(law, names.array(split, name, field), found)
-    for field in names.INDICES:
-        if (dtype := getattr(arrays, field).dtype).str != "<i4":
-            yield Violation("dtype", names.array(split, name, field), f"{dtype}, expected int32")
-
-
 def _tokens(
-    dataset: Dataset,
-    split: str,
-    name: str,
-    arrays: SetArrays,
-    metadata: PuzzleDatasetMetadata,
+    dataset: Dataset, split: str, name: str, arrays: SetArrays, metadata: PuzzleDatasetMetadata
 ) -> Iterator[Violation]:
     place = names.array(split, name, "inputs")
     if not len(arrays.inputs):
@@ -381,10 +370,7 @@ def of_dataset(laws: Laws, subject: Subject) -> Iterable[Violation]:
 
 
 def of_traced(rules: str, laws: Laws, subject: Subject) -> Iterable[Violation]:
-    """Yields what a dataset breaks of laws that need its trace, which other programs do not write.
-
-    rules: what nobody looks at without a trace, in words.
-    """
+    """Yields laws that need a trace. rules: what nobody looks at without one, in words."""
     return () if subject.missing({SOURCES: rules}) else laws(_dataset(subject))
 
 

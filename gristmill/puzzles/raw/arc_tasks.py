@@ -65,13 +65,7 @@ def pair_of(pair: Any) -> Any:
 
 
 def subsets_of(source: Path, names: Iterable[str], wanted: Collection[str] = ()) -> list[Subset]:
-    """The subsets in a source, sorted by their files.
-
-    names: of the files in the source. wanted: names of the subsets to take; default: all but a
-    subset `test` without solutions, which are hidden ones.
-
-    Raises BadInput where one of the two files is missing.
-    """
+    """The subsets in a source, sorted; `test` without solutions by name alone. Raises BadInput."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for name in sorted(names):
         if is_collection(name) and (match := _FILE.fullmatch(name)):
@@ -132,23 +126,20 @@ def _members(
         if file.seek(0, 2) > _MOST_BYTES:
             raise BadInput(path, f"has more than {_MOST_BYTES:,} bytes")
         file.seek(0)
-        for task, value in members(seen(reads(file)), path, limits, _once(path)):
+
+        def made(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+            read = dict(pairs)
+            if len(read) != len(pairs):
+                raise BadInput(path, "has a key twice in one object")
+            return read
+
+        for task, value in members(seen(reads(file)), path, limits, made):
             if not isinstance(task, str):
                 raise BadInput(path, "must hold an object: the id of each task, and the task")
             if task in found:
                 raise BadInput(path, f"has the task {task!r:.80} twice")
             found[task] = value
     return found, digest.hexdigest()
-
-
-def _once(path: Path) -> Any:
-    def made(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        read = dict(pairs)
-        if len(read) != len(pairs):
-            raise BadInput(path, "has a key twice in one object")
-        return read
-
-    return made
 
 
 def _solved(task: Any, outputs: Any, challenges: Path, path: Path, name: str) -> dict[str, Any]:
@@ -241,11 +232,7 @@ ALL: Final = Parts()
 
 
 def read_tasks(source: Path, links: LinkRule = REFUSE_LINKS, parts: Parts = ALL) -> list[ArcTask]:
-    """Read the tasks of a source: `*.json` of each of its sub-folders, in the order of their paths.
-
-    The tasks of Kaggle's files come after them. Raises BadInput for a file that cannot be opened by
-    the rules of drops, and as `task_files`, `parse_task` and `read_subset`.
-    """
+    """Read the tasks of a source: folders in the order of paths, then subsets. Raises BadInput."""
     entries, collected = task_files(source, links, parts)
     tasks = [read_task(source, entry.name, links, parts) for entry in entries]
     for subset in collected:
@@ -395,11 +382,7 @@ def _object(octets: bytes, path: Path) -> dict[str, Any]:
 
 
 def _is_shallow(octets: bytes) -> bool:
-    """Whether brackets and quotes alone say that a text is not nested too deep.
-
-    Without backslashes every second quote ends a string, so that no bracket in a string can cancel
-    one outside of it.
-    """
+    """Whether brackets and quotes alone say that a text is not nested too deep."""
     if b"\\" in octets:
         return False
     marks = octets.translate(None, _OTHERS)

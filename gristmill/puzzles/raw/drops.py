@@ -42,13 +42,7 @@ FILES: Final = ("train.csv", "test.csv")
 def reached(
     repo: str, revision: str = "main", endpoint: str | None = None, token: str | bool = False
 ) -> Reached:
-    """Look at a repository: its commit, and the files that a drop would get.
-
-    token: for repositories that need one; False (default) sends none.
-
-    Raises HubError if the hub does not answer, has no such repository, or if the repository lacks
-    one of `FILES`.
-    """
+    """Look at a repository: its commit and files. Raises HubError where a drop lacks them."""
     commit = hub.commit_of(repo, revision, endpoint, token)
     source = Source(repo, commit, endpoint, token)
     files = {file.path: file for file in hub.listed(source, lambda path: path in FILES)}
@@ -270,10 +264,7 @@ def _is_for_tests(path: str) -> bool:
 
 
 def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
-    """The recipe that would read a drop which no built-in one names, as TOML; a guess, or empty.
-
-    Raises BadInput and OSError as `account`.
-    """
+    """The recipe that would read a drop which no built-in one names, as TOML; a guess, or empty."""
     from gristmill.puzzles.raw.arc_tasks import subsets_of
     from gristmill.puzzles.raw.grid_rows import cells_of, grid_files
 

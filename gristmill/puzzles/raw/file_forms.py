@@ -34,10 +34,7 @@ def check_encoding(head: bytes, path: Path) -> None:
 def text_lines(
     path: Path, limits: Limits, links: LinkRule, see: Callable[[bytes], None] | None
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file that are not blank, with their numbers from 1.
-
-    A byte order mark is left out. Raises BadInput for a file that breaks a limit or is UTF-16.
-    """
+    """Yield the lines that are not blank, numbered from 1. Raises BadInput for limits, UTF-16."""
 
     def seen(parts: Iterator[bytes]) -> Iterator[bytes]:
         for part in parts:
@@ -58,10 +55,7 @@ def text_lines(
 
 
 def check_names(folder: Path, names: Iterable[str], counts: Callable[[str], bool]) -> None:
-    """Refuse packed files that would count if they were unpacked.
-
-    A packed file beside the unpacked one is let be. Raises BadInput with what to do.
-    """
+    """Raise BadInput for packed files that would count if unpacked, and are not unpacked."""
     listed = sorted(names)
     present = {name.lower() for name in listed}
     for name in listed:
@@ -101,10 +95,7 @@ def split_tables(folder: Path, names: Iterable[str]) -> dict[Split, str]:
 
 
 def both_tables(folder: Path, names: Iterable[str]) -> dict[Split, Path]:
-    """The paths of `train.csv` and `test.csv`, in capitals or not.
-
-    Raises BadInput where one is missing, and as `split_tables`.
-    """
+    """The paths of `train.csv` and `test.csv`, in capitals or not. Raises BadInput without both."""
     found = split_tables(folder, names)
     for split in SPLITS:
         if split not in found:
@@ -113,10 +104,7 @@ def both_tables(folder: Path, names: Iterable[str]) -> dict[Split, Path]:
 
 
 def source_folders(sources: Sequence[Path] | Path) -> list[Path]:
-    """The folders of one or more sources.
-
-    Raises BadInput for a source that is missing, or no folder.
-    """
+    """The folders of one or more sources. Raises BadInput for one that is missing, or no folder."""
     folders = [sources] if isinstance(sources, Path) else list(sources)
     for folder in folders:
         if not folder.exists():
@@ -137,10 +125,7 @@ def source_labels(folders: Sequence[Path]) -> dict[Path, str]:
 
 
 def labelled_folders(folders: Sequence[Path]) -> list[tuple[str, Path]]:
-    """The folders with their names, sorted by them, so that their order changes nothing.
-
-    Raises BadInput for a folder that is there twice.
-    """
+    """The folders by name, so that their order changes nothing. Raises BadInput for one twice."""
     labels = source_labels(folders)
     named = sorted((labels[folder], folder) for folder in folders)
     for (label, _), (other, folder) in pairwise(named):

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.domains.boards import CELLS, CHARSET, MAZE, SUDOKU, digits, side_of
+from gristmill.puzzles.domains.grid import CELLS, CHARSET, MAZE, SUDOKU, digits, side_of
 from gristmill.puzzles.raw.file_forms import BYTE_ORDER_MARK, is_table
 from gristmill.puzzles.raw.grid_rows import each_grid, is_grid_file
 from gristmill.puzzles.raw.tables import COLUMN_NAMES, Held, columns_of, each_row, is_sudoku_file

@@ -17,12 +17,7 @@ from gristmill.inbox.marks import not_samples
 from gristmill.puzzles.config import MOST_SIDE
 from gristmill.puzzles.domains.grid import Cells, Symbols, trimmed
 from gristmill.puzzles.format.names import SET, SPLITS, Split, is_set_name
-from gristmill.puzzles.raw.file_forms import (
-    CARRIAGE_RETURN,
-    check_names,
-    text_lines,
-    unpack_hint,
-)
+from gristmill.puzzles.raw.file_forms import CARRIAGE_RETURN, check_names, text_lines, unpack_hint
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.json_text import load_json
 from gristmill.untrusted.limits import Limits
@@ -71,10 +66,7 @@ def is_grid_file(name: str) -> bool:
 
 
 def grid_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[GridFile]:
-    """The files of a source, sorted by name: `train.jsonl` and `test.jsonl`, or else all `*.jsonl`.
-
-    Raises BadInput where there is none, one of the two alone, or a packed one.
-    """
+    """A source's files, sorted: `train.jsonl`, `test.jsonl`, or all `*.jsonl`. Raises BadInput."""
     listed = list_files(folder, root=folder, links=links, deep=False)
     entries = {entry.name: entry for entry in listed}
     check_names(folder, entries, is_grid_file)

@@ -99,11 +99,7 @@ _MOST_FOLDERS: Final = 16
 
 
 def read_recipe_file(path: Path, links: LinkRule = REFUSE_LINKS) -> Recipe:
-    """Read and check a recipe file.
-
-    Raises BadInput, naming file, field and rule, for a file that is gone, is not TOML or breaks a
-    rule, and OSError where it cannot be read.
-    """
+    """Read and check a recipe file. Raises BadInput for one that breaks a rule, and OSError."""
     try:
         raw = read_toml(path, root=path.parent, links=links)
     except FileNotFoundError as error:
@@ -115,23 +111,11 @@ def read_recipe_file(path: Path, links: LinkRule = REFUSE_LINKS) -> Recipe:
     if unknown := sorted(set(raw) - set(_KNOWN)):
         raise BadInput(path, _unknown_key(unknown[0], raw.get("kind")))
     name = path.name.removesuffix(".toml")
-    kind = _kind(path, raw)
-    _check_name(path, name, kind)
-    sources = _sources(path, raw.get("sources", []), kind)
-    return Recipe(name, kind, sources, _settings(path, raw.get("settings", {}), kind))
-
-
-def _kind(path: Path, raw: dict[str, Any]) -> str:
     if "kind" not in raw:
         raise BadInput(path, f"`kind` is missing: it must be one of {', '.join(KINDS)}")
     kind = raw["kind"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise BadInput(path, f"kind = {shown(kind)}: must be one of {', '.join(KINDS)}")
-    return kind
-
-
-def _check_name(path: Path, name: str, kind: str) -> None:
-    """Refuse a name that is no partition key, or that a built-in recipe of another kind has."""
     if reason := keys.refusal(name):
         raise BadInput(path, reason)
     built_in = BUILT_IN.get(name)
@@ -141,6 +125,14 @@ def _check_name(path: Path, name: str, kind: str) -> None:
             f"kind = {shown(kind)}: the built-in recipe {name} has the kind {built_in.kind}, and "
             "a name has one kind: rename the file",
         )
+    sources = _sources(path, raw.get("sources", []), kind)
+    table = Table("settings", CONFIGS[kind])
+    checked = table.checked(path, raw.get("settings", {}))
+    try:
+        CONFIGS[kind](**checked)
+    except ValueError as error:
+        raise BadInput(path, f"{table.header} {error}") from error
+    return Recipe(name, kind, sources, checked)
 
 
 def _sources(path: Path, value: object, kind: str) -> tuple[str, ...]:
@@ -167,17 +159,6 @@ def _check_source(path: Path, source: str) -> None:
             raise BadInput(path, f"`sources`: {shown(source)}: {reason}")
     if parts[0] == FOLDER:
         raise BadInput(path, f"`sources`: {FOLDER} holds recipe files: name the folder of a drop")
-
-
-def _settings(path: Path, values: object, kind: str) -> dict[str, Any]:
-    """The table `[settings]`, checked as the config of the kind is."""
-    table = Table("settings", CONFIGS[kind])
-    checked = table.checked(path, values)
-    try:
-        CONFIGS[kind](**checked)
-    except ValueError as error:
-        raise BadInput(path, f"{table.header} {error}") from error
-    return checked
 
 
 def _unknown_key(name: str, kind: object) -> str:

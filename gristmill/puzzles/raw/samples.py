@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gristmill.puzzles.domains.boards import CELLS, text_of
+from gristmill.puzzles.domains.grid import CELLS, text_of
 from gristmill.puzzles.domains.randomness import source_key
 
 _Grid = list[list[int]]
@@ -226,18 +226,14 @@ def write_grid_sample(path: Path) -> None:
     for split, count in GRIDS.items():
         rows: list[str] = []
         while len(rows) < count:
-            given = _grid_question(random)
+            height, width = (_LEAST_SIDE + int(random.random() * _SIDES) for _ in range(2))
+            cells = ["#" if random.random() < _GRID_WALLS else "." for _ in range(height * width)]
+            cells[int(random.random() * len(cells))] = "S"
+            given = ["".join(cells[row * width : (row + 1) * width]) for row in range(height)]
             filled = _filled(given)
             if sum(line.count("o") for line in filled) >= _LEAST_SIDE:
                 rows.append(json.dumps({"input": given, "output": filled}))
         (path / f"{split}.jsonl").write_text("\n".join(rows) + "\n")
-
-
-def _grid_question(random: Random) -> list[str]:
-    height, width = (_LEAST_SIDE + int(random.random() * _SIDES) for _ in range(2))
-    cells = ["#" if random.random() < _GRID_WALLS else "." for _ in range(height * width)]
-    cells[int(random.random() * len(cells))] = "S"
-    return ["".join(cells[row * width : (row + 1) * width]) for row in range(height)]
 
 
 def _filled(given: list[str]) -> list[str]:

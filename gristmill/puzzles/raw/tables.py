@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, os_reason
 from gristmill.inbox.marks import is_mark, not_samples
-from gristmill.puzzles.domains.boards import CELLS, CHARSET, encoded, side_of
+from gristmill.puzzles.domains.grid import CELLS, CHARSET, encoded, side_of
 from gristmill.puzzles.format.names import SPLITS, Split
 from gristmill.puzzles.raw.file_forms import (
     BYTE_ORDER_MARK,
@@ -376,10 +376,7 @@ class _ByRow(_Reader):
 def each_row(
     path: Path, head: bytes, columns: Mapping[str, str], length: int | None
 ) -> Iterator[Held | BadInput]:
-    """Yield the rows at the beginning of a table or a bank; one that breaks a rule is its error.
-
-    Raises BadInput as `check_header`.
-    """
+    """Yield the first rows of a table or a bank; one that breaks a rule is its error."""
     reader, has_header = _ByRow(path, length, CSV_LIMITS, columns), is_table(path.name)
     if has_header:
         reader.check_header(head)
@@ -421,10 +418,7 @@ def read_mazes(
     limits: Limits = CSV_LIMITS,
     see: Callable[[bytes], None] | None = None,
 ) -> Iterator[MazeRows]:
-    """Yield the mazes of a file in batches.
-
-    length: cells of every maze; None (default): those of the first one.
-    """
+    """Yield the mazes of a file in batches. length: of each maze; default: that of the first."""
     from gristmill.puzzles.domains.maze_paths import RULES, findings, rule_names
 
     for rows in read_rows(path, length=length, links=links, limits=limits, see=see):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
+from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata
 from gristmill.puzzles.read.rows import Integers, MappedSet, MappedSplit, compiled_rows, open_split
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.folder import Generation, Opening
@@ -122,10 +122,7 @@ def warn_of_no_batch(sets: Sequence[MappedSet], epochs: int, size: int) -> None:
 def batches_in_order(
     made: MappedSet, size: int, rank: int, ranks: int, place: int
 ) -> Iterator[Chosen]:
-    """Yield the rows of one rank, of every batch; the examples are in order, each once.
-
-    rank, ranks: which part of each batch is wanted; it may be empty in the last batch.
-    """
+    """Yield one rank's part of each batch, examples in order; in the last it may be empty."""
     own = size // ranks
     for first in range(place, made.examples, size):
         end = min(made.examples, first + size)
@@ -134,10 +131,7 @@ def batches_in_order(
 
 
 def owners_of(made: MappedSet, rows: Numbers) -> Numbers:
-    """The puzzles of examples, int64 [n]; of damaged indices also numbers that no puzzle has.
-
-    made: the set. rows: int64 [n], from 0 up to the number of its examples.
-    """
+    """The puzzles of examples, int64 [n]; of damaged indices also numbers that no puzzle has."""
     indices = made.puzzle_indices
     # Another type of the wanted values would have NumPy copy the whole array.
     return np.searchsorted(indices, rows.astype(indices.dtype), "right") - 1
@@ -150,10 +144,7 @@ def _changed(made: MappedSet, field: str) -> BadInput:
 def batch_of(
     made: MappedSet, metadata: PuzzleDatasetMetadata, rows: Numbers, owners: Numbers, size: int
 ) -> dict[str, Any]:
-    """The tokens of examples, padded to `size` rows: int32 arrays by name.
-
-    rows, owners: int64 [n], the examples and their puzzles, n at most `size`.
-    """
+    """The tokens of n examples, int32 arrays by name, padded to `size` rows."""
     if len(owners) and not 0 <= owners.min() <= owners.max() < len(made.puzzle_identifiers):
         raise _changed(made, "puzzle_indices")
     inputs = _tokens(made.inputs, rows, size, None)
@@ -467,11 +458,7 @@ class PuzzleDataset(Reader[MappedSplit]):
         return made
 
     def __init__(
-        self,
-        config: PuzzleDatasetConfig,
-        split: str = "train",
-        *,
-        verify: Verify | bool = "sizes",
+        self, config: PuzzleDatasetConfig, split: str = "train", *, verify: Verify | bool = "sizes"
     ) -> None:
         if split not in names.SPLITS:
             raise ValueError(f"split {split!r}: must be one of {', '.join(names.SPLITS)}")

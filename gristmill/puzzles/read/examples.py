@@ -24,7 +24,7 @@ from gristmill.loading.source import Columns, Source, identity_of, only
 from gristmill.provenance import RECORD
 from gristmill.provenance.trace_inputs import Origin, source
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, SourceFile, Sources
+from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata, SourceFile, Sources
 from gristmill.puzzles.read.dataset import batch_of, owners_of
 from gristmill.puzzles.read.rows import Dataset, MappedSplit, open_split
 from gristmill.reading import StaleDataset, Verify
@@ -285,10 +285,7 @@ def _facts(data: Dataset, found: Example) -> dict[str, object]:
 
 
 def parameters(sources: Sources, found: Example) -> dict[str, object]:
-    """The parameters of an example's augmentation, in words; empty where there are none.
-
-    Raises BadInput where the parameters cannot be read from the example or its config.
-    """
+    """An augmentation in words, empty for none. Raises BadInput where it cannot be read."""
     of_kind = _BY_KIND.get(sources.kind)
     try:
         return of_kind(sources.config, found) if of_kind else {}
@@ -322,7 +319,7 @@ def _arc(config: Mapping[str, Any], found: Example) -> dict[str, object]:
 
 
 def _sudoku(config: Mapping[str, Any], found: Example) -> dict[str, object]:
-    from gristmill.puzzles.domains.boards import text_of
+    from gristmill.puzzles.domains.grid import text_of
     from gristmill.puzzles.domains.sudoku_symmetry import augmentation
 
     if not found.draw:

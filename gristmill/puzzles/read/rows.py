@@ -21,7 +21,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput, GristmillError, os_reason
 from gristmill.hashing import kept
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import (
+from gristmill.puzzles.format.dataset import (
     PuzzleDatasetMetadata,
     Sources,
     read_identifiers,
@@ -63,8 +63,7 @@ def mapped_integers(opened: Path, path: Path, dimensions: int) -> Integers:
         count *= int(length)
     if size != offset + count * dtype.itemsize:
         raise BadInput(
-            path,
-            f"has {size} bytes, its header says {offset + count * dtype.itemsize}: {_REMEDY}",
+            path, f"has {size} bytes, its header says {offset + count * dtype.itemsize}: {_REMEDY}"
         )
     if count == 0:
         return np.empty(shape, dtype)  # nothing cannot be mapped
@@ -80,10 +79,7 @@ _COMPILED: Final = (np.dtype(np.uint8), np.dtype(np.int32), np.dtype(np.int64))
 
 @dataclass(frozen=True)
 class SetArrays:
-    """The arrays of one set, mapped.
-
-    origins: int32 [examples, 3], None where the dataset has no trace, and in training.
-    """
+    """The arrays of one set, mapped. origins: int32 [n, 3]; None without trace or in training."""
 
     inputs: Integers
     labels: Integers
@@ -120,10 +116,7 @@ class MappedSplit:
 
 
 def open_split(folder: OpenFolder, split: str, check: bool = True) -> MappedSplit:
-    """Open the files of a split.
-
-    Raises BadInput, naming the file and the rule, for a file that is missing or damaged.
-    """
+    """Open a split's files. Raises BadInput, naming the file, where one is missing or damaged."""
     name = names.metadata(split)
     try:
         metadata = read_metadata(folder.file(name))
@@ -204,10 +197,7 @@ def _refuse(made: MappedSet, field: str, found: str) -> None:
 def compiled_rows(
     tokens: Integers, rows: npt.NDArray[np.int64]
 ) -> tuple[Integers, npt.NDArray[np.int64]]:
-    """Tokens of a type that the kernels know, and where the rows are in them.
-
-    tokens: mapped integers [N, seq_len]. rows: int64 [n].
-    """
+    """Tokens of a type that the kernels know, and where rows, int64 [n], are in them."""
     if tokens.dtype in _COMPILED:
         return tokens, rows
     return tokens[rows].astype(np.int64), np.arange(len(rows))
@@ -328,11 +318,7 @@ class Dataset:
                 yield Rows(first, inputs.read(first, last), labels.read(first, last))
 
     def each(
-        self,
-        split: str,
-        set_name: str,
-        look: Callable[[Rows], Found],
-        rows: int | None = None,
+        self, split: str, set_name: str, look: Callable[[Rows], Found], rows: int | None = None
     ) -> Generator[Found]:
         """What `look` returns for each batch of rows, in order; `workers` threads call it.
 

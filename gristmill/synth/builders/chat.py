@@ -21,8 +21,7 @@ from gristmill.synth.builders.kd_shard import Joiner, KDSummary, build_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.raw import HARMONY, Render
 from gristmill.synth.render import assemble, jinja
-from gristmill.synth.render.documents import BadRow, Conversation, Documents, Shape
-from gristmill.synth.render.pieces import (
+from gristmill.synth.render.assemble import (
     OUTSIDE,
     TEMPLATES,
     Piece,
@@ -31,6 +30,7 @@ from gristmill.synth.render.pieces import (
     turns_of,
     with_turn_ends,
 )
+from gristmill.synth.render.documents import BadRow, Conversation, Documents, Shape
 from gristmill.vocabularies.encode import Encoder
 from gristmill.vocabularies.tokenizer import Tokenizer
 
@@ -200,10 +200,7 @@ def build_chat_shard(
     *,
     progress: Progress = SILENT,
 ) -> ChatSummary:
-    """Write the datasets and the trace of a shard of conversations; as `kd_shard.build_kd_shard`.
-
-    shard: `shard_NN.parquet`. render, tokenizer: how its conversations are rendered and encoded.
-    """
+    """Write a shard of conversations, by a template, as `kd_shard.build_kd_shard`."""
 
     def task_of(task: kd_part.Task) -> ChatTask:
         return ChatTask(**vars(task), render=render, tokenizer=tokenizer)

@@ -144,13 +144,7 @@ class Envelope:
         self._between.insert(0, text)
 
     def convert(self, rows: RawRows, fields: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
-        """Return the Harmony rows of those raw rows whose three texts are not empty.
-
-        schema: columns of the Harmony shard. A field without a column is null.
-
-        Raises BadInput for a text that is not UTF-8, for a row without an id, and for a metadata
-        value that JSON cannot hold.
-        """
+        """The Harmony rows of raw rows with three texts. Raises BadInput for other texts."""
         count = len(rows.batch)
         fits = count * sum(map(len, self._between)) <= _COMPILED_BYTES
         if fits and count >= _COMPILED_ROWS and _has_valid_strings(rows.batch):
@@ -164,7 +158,14 @@ class Envelope:
         from gristmill.synth.format.json_strings import joined
 
         batch = rows.batch
-        kept = _kept(batch)
+        every = np.ones(len(batch), dtype=np.bool_)
+        for name in raw.TEXTS:
+            column = batch.column(name)
+            starts = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(batch) + 1]
+            every &= starts[:-1] < starts[1:]
+            if column.null_count:
+                every &= column.is_valid().to_numpy(zero_copy_only=False)
+        kept = pa.array(np.flatnonzero(every), pa.int64())
         rows.check_ids(kept.to_pylist())
         names = [f"{json.dumps(name)}: " for name in fields]
         between = [
@@ -237,20 +238,6 @@ def _has_valid_strings(batch: pa.RecordBatch) -> bool:
     return True
 
 
-def _kept(batch: pa.RecordBatch) -> pa.Array:
-    """Return the numbers of the rows whose three texts are not empty."""
-    import pyarrow as pa
-
-    every = np.ones(len(batch), dtype=np.bool_)
-    for name in raw.TEXTS:
-        column = batch.column(name)
-        starts = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(batch) + 1]
-        every &= starts[:-1] < starts[1:]
-        if column.null_count:
-            every &= column.is_valid().to_numpy(zero_copy_only=False)
-    return pa.array(np.flatnonzero(every), pa.int64())
-
-
 _BATCH_ROWS: Final = 1000
 
 
@@ -273,20 +260,12 @@ def schema_of(config: HarmonyConfig) -> pa.Schema:
 
 
 def opened(path: Path, config: HarmonyConfig, links: LinkRule) -> UntrustedParquet:
-    """Open a raw file.
-
-    Raises BadInput for a file that is not readable Parquet, or that has a column that
-    is read more than once.
-    """
+    """Open a raw file. Raises BadInput for no Parquet, or a column read more than once."""
     return UntrustedParquet(path, [*raw.TEXTS, *config.metadata_fields], links=links)
 
 
 def make_part(task: Task, path: Path) -> dict[str, Any]:
-    """Write the Harmony rows of a raw file as an Arrow IPC stream.
-
-    Returns how many Harmony rows it has (`kept`), and how many raw rows were read up to the end of
-    each of its batches (`read`).
-    """
+    """Write a raw file's Harmony rows as an Arrow stream; how many, and rows read by batch."""
     import pyarrow as pa
 
     read, kept, schema = [], 0, schema_of(task.config)
@@ -370,7 +349,6 @@ class Joiner:
             self._file.close()
 
     def _write_group(self, size: int) -> None:
-        """Append the first rows that wait as a row group."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

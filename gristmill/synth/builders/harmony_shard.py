@@ -39,11 +39,7 @@ def shards(folder: Path) -> dict[str, Path]:
 
 
 def open_shard(shard: Path, links: LinkRule | None = None) -> UntrustedParquet:
-    """Open a Harmony shard.
-
-    Raises BadInput if it is not readable Parquet, lacks a required column, or has
-    a column that is read more than once.
-    """
+    """Open a Harmony shard. Raises BadInput for no Parquet, or a column missing or twice."""
     file = UntrustedParquet(shard, [*REQUIRED, *OPTIONAL], REQUIRED, links)
     if missing := [name for name in REQUIRED if name not in file.names]:
         file.close()
@@ -54,11 +50,7 @@ def open_shard(shard: Path, links: LinkRule | None = None) -> UntrustedParquet:
 def wrong_types(
     schema: pa.Schema, texts: Sequence[str] = (MESSAGES,), values: Sequence[str] = OPTIONAL
 ) -> Iterator[str]:
-    """Yield what is wrong with the types of the columns that are read, with the cure.
-
-    values: columns that must be strings or single values, default those of a shard. The column
-        `synth_id` must be strings or integers.
-    """
+    """Yield what is wrong with the types of columns. values: strings or single values."""
     import pyarrow as pa
 
     for field in schema:
@@ -100,12 +92,7 @@ def with_texts(batch: pa.RecordBatch, shard: Path, before: int) -> pa.RecordBatc
 
 
 def columns_of(batch: pa.RecordBatch) -> tuple[dict[str, list[Any]], dict[int, str]]:
-    """Return the columns of a batch as Python values, and why rows are refused, by index.
-
-    batch: rows of a Harmony shard.
-
-    A synth_id that is not UTF-8 has escapes, because it names the row.
-    """
+    """A batch's columns as Python values, and why rows are refused; a bad synth_id has escapes."""
     columns: dict[str, list[Any]] = {}
     refused: dict[int, str] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):

@@ -1,7 +1,8 @@
-"""What a worker does: rows of some row groups of a Harmony shard become one part."""
+"""Rows of a shard to a part of its datasets, and its file. See `kd_shard.build_kd_shard`."""
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from gristmill.hashing import HashedFile
 from gristmill.inbox import division
 from gristmill.run.parts import SHA256
-from gristmill.synth.builders import harmony_shard, kd_part_file
+from gristmill.synth.builders import harmony_shard
 from gristmill.synth.builders.harmony_shard import (
     MESSAGES,
     METADATA,
@@ -23,7 +25,6 @@ from gristmill.synth.builders.harmony_shard import (
     REQUIRED,
     open_shard,
 )
-from gristmill.synth.builders.kd_part_file import SPLITS
 from gristmill.synth.format import quarantine, trace
 from gristmill.synth.format.quarantine import BadRow
 from gristmill.synth.render import documents, harmony, strict
@@ -34,6 +35,77 @@ from gristmill.vocabularies.pinned import O200K
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_ARRAYS: Final = 5
+"""Arrays of a split: low and high halves of tokens, span values, their ends, lengths."""
+_SIZES: Final = struct.Struct("<12Q")
+SPLITS: Final = ("train", "valid")
+"""The splits, at the index that `division.is_valid` gives as a number."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The documents of some consecutive rows.
+
+    documents: of each split, in row order. A file keeps tokens, span and lengths: the
+        tokens as their low 16 and high 8 bits, the span as values and ends of runs.
+    trace: rows as a serialized Arrow record batch; documents count from 0 in this
+        batch.
+    refused: rows that cannot be rendered, as `quarantine.packed` returns them.
+    """
+
+    documents: Mapping[str, Documents]
+    trace: bytes
+    refused: bytes
+
+
+def write(file: HashedFile, batch: Batch) -> None:
+    """Append a batch to the file of a part."""
+    arrays: list[memoryview] = []
+    for split in SPLITS:
+        documents = batch.documents[split]
+        tokens, span = documents.tokens, documents.span
+        ends = np.append(np.flatnonzero(span[1:] != span[:-1]) + 1, len(span))
+        ends = ends[ends > 0]
+        arrays += [
+            _bytes(tokens.astype("<u2")),
+            _bytes((tokens >> 16).astype(np.uint8)),
+            _bytes(span[ends - 1]),
+            _bytes(ends.astype("<i8")),
+            _bytes(documents.lengths),
+        ]
+    arrays += [memoryview(batch.trace), memoryview(batch.refused)]
+    file.write(_SIZES.pack(*map(len, arrays)))
+    for array in arrays:
+        file.write(array)
+
+
+def _bytes(array: npt.NDArray[Any]) -> memoryview:
+    """Return the bytes of an array, little endian. A memoryview of no items cannot be cast."""
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).view(np.uint8).data
+
+
+def read(path: Path) -> Iterator[Batch]:
+    """Yield the batches of a part, in order."""
+    with path.open("rb") as file:
+        while head := file.read(_SIZES.size):
+            arrays = [file.read(size) for size in _SIZES.unpack(head)]
+            documents = {
+                split: _documents(*arrays[number * _ARRAYS :][:_ARRAYS])
+                for number, split in enumerate(SPLITS)
+            }
+            yield Batch(documents, *arrays[-2:])
+
+
+def _documents(low: bytes, high: bytes, values: bytes, ends: bytes, lengths: bytes) -> Documents:
+    none = np.zeros(0, dtype=np.int32)
+    tokens = np.frombuffer(high, dtype=np.uint8).astype("<i4")
+    tokens <<= 16
+    tokens |= np.frombuffer(low, dtype="<u2")
+    runs = np.diff(np.frombuffer(ends, dtype="<i8"), prepend=0)
+    span = np.repeat(np.frombuffer(values, dtype=np.uint8), runs)
+    return Documents(tokens, span, np.frombuffer(lengths, dtype="<i4"), none, none)
+
 
 BATCH_ROWS: Final = 512
 _COUNTS: Final = (
@@ -72,7 +144,7 @@ def written(part: Part, path: Path) -> dict[str, Any]:
     """Write a part, and return its summary as `make_part`. path: file to write."""
     with HashedFile(path) as file:
         for batch in part.batches():
-            kd_part_file.write(file, batch)
+            write(file, batch)
     names = {f"{name}s": dict(counter) for name, counter in part.names.items()}
     return part.summary | names | {SHA256: file.sha256}
 
@@ -84,10 +156,7 @@ def _renderer(vocabulary: Path) -> documents.Renderer:
 
 @dataclass
 class Sorted:
-    """The rows of a batch: conversations of each split and their places, and refused rows.
-
-    A row may give several conversations, one after the other.
-    """
+    """A batch's conversations of each split, which may be several a row; and refused rows."""
 
     ids: Sequence[Any]
     refused: dict[int, str]
@@ -127,7 +196,7 @@ class Part:
         """What encodes its texts."""
         return encoder(O200K, self.task.vocabulary, self.task.engine)
 
-    def batches(self) -> Iterator[kd_part_file.Batch]:
+    def batches(self) -> Iterator[Batch]:
         """Yield the documents of the rows up to the caps, at most `BATCH_ROWS` rows together."""
         task, row = self.task, self.task.first_row
         with open_shard(task.shard) as shard:
@@ -163,13 +232,19 @@ class Part:
             task.tokens is not None and summary["tokens"] >= task.tokens
         )
 
-    def _batch(self, batch: pa.RecordBatch, first_row: int) -> kd_part_file.Batch:
+    def _batch(self, batch: pa.RecordBatch, first_row: int) -> Batch:
         """Return the documents of a batch; `first_row` rows are before it."""
         rows = self.sorted(batch)
         made = {split: _assembled(rows, split, self.assemble, self.task.engine) for split in SPLITS}
         made = self.limited(rows, made)
         self._sample.check(made, rows.conversations, rows.places, rows.ids, first_row)
-        refused = self._refused(rows, first_row)
+        refused = [
+            BadRow(first_row + index + 1, _name(rows.ids[index]), rows.refused[index])
+            for index in sorted(rows.refused)
+        ]
+        first = self.summary["first_bad_rows"]
+        first += [row.short() for row in refused[: quarantine.MOST_NAMED - len(first)]]
+        self.summary["bad_rows"] += len(refused)
         for conversation in chain(*rows.conversations.values()):
             self.count(conversation)
         self.summary["documents"] += sum(map(len, rows.places.values()))
@@ -181,7 +256,7 @@ class Part:
         table = _trace_rows(batch, self.task.shard.name, first_row, made, rows.places)
         for name, counter in self.names.items():
             counter.update("unknown" if v is None else v for v in table.column(name).to_pylist())
-        return kd_part_file.Batch(made, table.serialize().to_pybytes(), refused)
+        return Batch(made, table.serialize().to_pybytes(), quarantine.packed(refused))
 
     def limited(self, rows: Sorted, made: dict[str, Documents]) -> dict[str, Documents]:
         """The documents that stay; the conversations of the others leave `rows`."""
@@ -241,17 +316,6 @@ class Part:
         yield strict.json_rules(columns[MESSAGES], doubted)
         if METADATA in columns:
             yield strict.column_rules(batch.column(METADATA), METADATA, columns[METADATA])
-
-    def _refused(self, rows: Sorted, first_row: int) -> bytes:
-        """Return the refused rows of a batch as a part keeps them, and count them."""
-        refused = [
-            BadRow(first_row + index + 1, _name(rows.ids[index]), rows.refused[index])
-            for index in sorted(rows.refused)
-        ]
-        first = self.summary["first_bad_rows"]
-        first += [row.short() for row in refused[: quarantine.MOST_NAMED - len(first)]]
-        self.summary["bad_rows"] += len(refused)
-        return quarantine.packed(refused)
 
 
 def _rows_within(texts: pa.Array, most: int) -> int:
@@ -319,6 +383,12 @@ def _trace_rows(
     kept = np.array([place for split in SPLITS for place in places[split]], dtype=np.int64)
     taken = batch.take(pa.array(kept))
     numbers = np.concatenate([np.arange(len(places[split])) for split in SPLITS])
+    runs = np.concatenate([documents[split].runs for split in SPLITS])
+    counts = np.concatenate([documents[split].run_counts for split in SPLITS])
+    bounds = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    # The tokens before a run, less the tokens before its document.
+    before = np.cumsum(runs, dtype=np.int64) - runs
+    offsets = (before - np.repeat(before[bounds[:-1]], counts)).astype(np.int32)
     rows = pa.RecordBatch.from_arrays(
         [
             pa.array([split for split in SPLITS for _ in places[split]], pa.string()),
@@ -332,24 +402,11 @@ def _trace_rows(
                 else pa.nulls(len(kept), pa.string())
                 for name in OPTIONAL
             ),
-            _offsets(documents),
+            pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), pa.array(offsets)),
         ],
         schema=trace.schema(),
     )
     return rows.take(pa.array(np.argsort(kept, kind="stable")))
-
-
-def _offsets(documents: Mapping[str, Documents]) -> pa.ListArray:
-    """Return where the messages and the EOD of each document begin."""
-    import pyarrow as pa
-
-    runs = np.concatenate([documents[split].runs for split in SPLITS])
-    counts = np.concatenate([documents[split].run_counts for split in SPLITS])
-    bounds = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    # The tokens before a run, less the tokens before its document.
-    before = np.cumsum(runs, dtype=np.int64) - runs
-    offsets = (before - np.repeat(before[bounds[:-1]], counts)).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), pa.array(offsets))
 
 
 class Sample:

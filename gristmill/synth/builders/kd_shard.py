@@ -18,7 +18,7 @@ import numpy as np
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
-from gristmill.synth.builders import kd_part, kd_part_file
+from gristmill.synth.builders import kd_part
 from gristmill.synth.builders.harmony_shard import open_shard, wrong_types
 from gristmill.synth.config import REFUSE, ChatKDConfig, KDConfig
 from gristmill.synth.format import harmony_tokens, megatron, quarantine, trace
@@ -56,10 +56,7 @@ class KDSummary(Summary):
 
 
 class Joiner:
-    """Appends parts to the files of a shard, and sums their counts.
-
-    Enter `open` before the first part; its exit completes the files.
-    """
+    """Appends parts to a shard's files and sums their counts. Its exit completes the files."""
 
     summary_type: type[Any] = KDSummary
     texts: Sequence[str] = _TEXTS
@@ -73,8 +70,8 @@ class Joiner:
         self._writers: dict[str, dict[str, IndexedWriter]] = {}
         trace_file = out / trace.path(number)
         self._trace = self.open.enter_context(trace.TraceWriter(trace_file))
-        self._rows = dict.fromkeys(kd_part_file.SPLITS, 0)
-        self._tokens = dict.fromkeys(kd_part_file.SPLITS, 0)
+        self._rows = dict.fromkeys(kd_part.SPLITS, 0)
+        self._tokens = dict.fromkeys(kd_part.SPLITS, 0)
         self._spans = np.zeros(3, dtype=np.int64)
         self._texts: Counter[str] = Counter()
         self._names: dict[str, Counter[str]] = {name: Counter() for name in self.names}
@@ -85,11 +82,7 @@ class Joiner:
         self._quarantine = self.open.enter_context(quarantine.QuarantineWriter(out, number))
 
     def capped(self, tasks: Iterator[kd_part.Task]) -> Iterator[kd_part.Task]:
-        """Yield the tasks with the rest of both caps, until a cap is reached.
-
-        tasks: of the shard, without caps. The next one may be taken only after the
-            part of the one before was added.
-        """
+        """Yield the tasks with the rest of both caps, each after the part before was added."""
         for task in tasks:
             rows = self._config.max_rows - self._made["documents"]
             tokens = self._config.max_tokens - self._made["tokens"]
@@ -115,30 +108,21 @@ class Joiner:
         self._texts.update({name: summary[name] for name in self.texts})
         for name, counter in self._names.items():
             counter.update(summary[name])
-        for batch in kd_part_file.read(part):
+        for batch in kd_part.read(part):
             self._quarantine.add(batch.refused)
             table = pa.ipc.read_record_batch(pa.py_buffer(batch.trace), trace.schema())
-            table = self._numbered(table)
+            splits = table.column("split").to_numpy(zero_copy_only=False)
+            before = np.where(splits == "train", self._rows["train"], self._rows["valid"])
+            numbers = pa.array(table.column("document").to_numpy() + before)
+            table = table.set_column(1, table.schema.field(1), numbers)
             self._trace.add(table)
             for split, documents in batch.documents.items():
                 if len(documents.lengths):
                     self._append(split, documents, table)
 
     def check(self, shard: Path) -> None:
-        """Raise BadInput where too many rows are bad, or none is good. Call it after the last part.
-
-        shard: the Harmony shard.
-        """
+        """Raise BadInput where too many rows are bad, or none is good; after the last part."""
         self.bad.check(shard, self._made["documents"])
-
-    def _numbered(self, table: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the trace of a batch with documents counted over the whole shard."""
-        import pyarrow as pa
-
-        splits = table.column("split").to_numpy(zero_copy_only=False)
-        before = np.where(splits == "train", self._rows["train"], self._rows["valid"])
-        numbers = pa.array(table.column("document").to_numpy() + before)
-        return table.set_column(1, table.schema.field(1), numbers)
 
     def _append(self, split: str, documents: Documents, names: pa.RecordBatch) -> None:
         """Append the documents of a split. names: rows of the trace, also of the other split."""
@@ -167,8 +151,13 @@ class Joiner:
     def summary(self) -> KDSummary:
         """Return the counts of the shard. Call it after the exit of `open`."""
         rows = sum(self._rows.values())
+        files = self._written()
+        digest = self._trace.content_sha256()
+        files[trace.path(self._number)] = FileNote(rows=rows, content_sha256=digest)
+        if self._quarantine.rows:
+            files[quarantine.path(self._number)] = FileNote(rows=self._quarantine.rows)
         found: KDSummary = self.summary_type(
-            files=self._files(rows),
+            files=files,
             rows=rows,
             train_rows=self._rows["train"],
             train_tokens=self._tokens["train"],
@@ -180,14 +169,6 @@ class Joiner:
             **{name: _most_frequent(counter) for name, counter in self._names.items()},
         )
         return found
-
-    def _files(self, rows: int) -> dict[str, FileNote]:
-        files = self._written()
-        digest = self._trace.content_sha256()
-        files[trace.path(self._number)] = FileNote(rows=rows, content_sha256=digest)
-        if self._quarantine.rows:
-            files[quarantine.path(self._number)] = FileNote(rows=self._quarantine.rows)
-        return files
 
     def _written(self) -> dict[str, FileNote]:
         """The files of the documents."""

@@ -1,6 +1,7 @@
-"""The manifests of a Harmony and of a Megatron dataset, from the records of their shards.
+"""The manifests of datasets, from the records of their shards; and finished conversions, copied.
 
-Source: `docs/formats/synth.md#kd-manifest`.
+The manifest of a conversion is copied byte for byte, since a Megatron dataset's has its sha256.
+Source: `docs/formats/synth.md#kd-manifest`, `docs/formats/synth.md#import`.
 """
 
 from __future__ import annotations
@@ -10,19 +11,30 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary, Violation
 from gristmill.hashing import sha256_file
 from gristmill.provenance import config_fields
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import ADDED_LATER, NO_EFFECT, fields_with, rules_of
-from gristmill.synth.builders.harmony import developer_message, system_message
+from gristmill.synth.builders.harmony import HarmonySummary, developer_message, system_message
+from gristmill.synth.builders.harmony_shard import (
+    no_text_form,
+    open_shard,
+    shard_name,
+    shard_violations,
+    shards,
+)
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import harmony_tokens, megatron
-from gristmill.untrusted.files import LinkRule, opened
+from gristmill.synth.format.trace import RowsDigest
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, opened
 from gristmill.untrusted.json_text import check_nesting
 from gristmill.untrusted.limits import Limits
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MANIFEST: Final = "manifest.json"
 METADATA: Final = "metadata.json"
@@ -64,10 +76,7 @@ def _content(value: object, roots: Sequence[str]) -> object:
 
 
 def read_json(path: Path, links: LinkRule | None = None) -> tuple[bytes, dict[str, Any]]:
-    """Return the bytes of a file and the JSON object that they are.
-
-    Raises BadInput if it cannot be read, is not a JSON object or breaks a limit.
-    """
+    """Return the bytes of a file and their JSON object. Raises BadInput for none, or a limit."""
     try:
         with opened(path, links) as file:
             octets = file.read(LIMITS.bytes + 1)
@@ -91,11 +100,7 @@ def json_violations(path: Path, links: LinkRule | None = None) -> Iterator[Viola
 
 
 def check_equal_configs(records: Sequence[Mapping[str, Any]], config: type[Any]) -> dict[str, Any]:
-    """Return the config and code version that all records share.
-
-    Raises GristmillError if there are no records, or if two of them differ. It
-    names both partitions and the keys.
-    """
+    """Return the config and code version of all records. Raises GristmillError if they differ."""
     if not records:
         raise GristmillError("no shard has a record yet: materialize the shards first")
     ignored = fields_with(config, NO_EFFECT)
@@ -143,7 +148,12 @@ def write_harmony_manifest(
     GristmillError if there are no records, or if their configs differ from each other or from
     `config`.
     """
-    _check_config(records, config)
+    shared = check_equal_configs(records, HarmonyConfig)
+    own = config_fields(config)
+    if different := [key for key in own if key in shared and shared[key] != own[key]]:
+        raise GristmillError(
+            f"the shards were built with another {', '.join(different)}: build them again"
+        )
     out.mkdir(parents=True)
     metadata = _metadata(config)
     shards = _shards(records, dataset_dir)
@@ -175,17 +185,7 @@ def write_harmony_manifest(
     )
 
 
-def _check_config(records: Sequence[Mapping[str, Any]], config: HarmonyConfig) -> None:
-    shared = check_equal_configs(records, HarmonyConfig)
-    own = config_fields(config)
-    if different := [key for key in own if key in shared and shared[key] != own[key]]:
-        raise GristmillError(
-            f"the shards were built with another {', '.join(different)}: build them again"
-        )
-
-
 def _metadata(config: HarmonyConfig) -> dict[str, Any]:
-    """Return the object of `metadata.json`."""
     return {
         "dataset": config.dataset,
         "split": "train",
@@ -310,18 +310,9 @@ def write_kd_manifest(
     with progress.stage("write", "files", 1) as stage:
         write_json(out / MANIFEST, manifest)
         stage.advance(1)
-    return _summary(len(ordered), splits, counts, content_note(manifest, [root]))
-
-
-def _summary(
-    shards: int,
-    splits: Mapping[str, Mapping[str, Any]],
-    counts: Mapping[str, int],
-    note: FileNote,
-) -> KDManifestSummary:
     return KDManifestSummary(
-        files={MANIFEST: note},
-        shards=shards,
+        files={MANIFEST: content_note(manifest, [root])},
+        shards=len(ordered),
         train_rows=splits["train"]["rows"],
         train_tokens=splits["train"]["tokens"],
         valid_rows=splits["valid"]["rows"],
@@ -423,3 +414,121 @@ def _common(values: Sequence[str | None], what: str) -> str:
     if one is None:
         raise GristmillError(f"no record of a shard names its {what}: build the shards again")
     return one
+
+
+_BATCH_ROWS: Final = 1000
+_MOST_ROWS: Final = 1 << 53
+_SHOWN: Final = 300
+
+
+@dataclass(frozen=True)
+class ImportedManifest(Summary):
+    """Counts of an imported manifest."""
+
+    manifest_bytes: int
+    claimed_rows: int
+    manifest_sha256: str
+
+
+@dataclass(frozen=True)
+class ImportConfig:
+    """The config of an imported shard."""
+
+    adopted_from: str
+
+
+def folder_violations(folder: Path, links: LinkRule = REFUSE_LINKS) -> Iterator[Violation]:
+    """Yield why a folder cannot be imported; nothing if it can."""
+    try:
+        _, manifest = read_json(folder / MANIFEST, links)
+    except BadInput as error:
+        yield Violation("manifest", MANIFEST, error.rule)
+    else:
+        if (version := manifest.get("schema_version")) != HARMONY_SCHEMA:
+            yield Violation("manifest", MANIFEST, f"schema_version {version!r}"[:_SHOWN])
+        elif _claimed_rows(manifest) is None:
+            yield Violation("manifest", MANIFEST, "storage.total_rows is not a number of rows")
+    for violation in json_violations(folder / METADATA, links):
+        yield Violation("metadata", METADATA, violation.found)
+    if not (paths := shards(folder)):
+        yield Violation("shards", ".", f"there is no {shard_name('XX')}")
+    for path in paths.values():
+        yield from _violations(path, links)
+
+
+def _violations(path: Path, links: LinkRule) -> Iterator[Violation]:
+    """The violations of a shard; one without rows is none that training could use."""
+    broken = list(shard_violations(path, links))
+    yield from broken
+    if not broken:
+        with open_shard(path, links) as shard:
+            if not shard.rows:
+                found = "has no rows, and a dataset needs all shards: give it a row"
+                yield Violation("rows", path.name, found)
+
+
+def _claimed_rows(manifest: dict[str, Any]) -> int | None:
+    """Return the rows that a manifest names, 0 if it names none, None for an invalid value."""
+    storage = manifest.get("storage", {})
+    rows = storage.get("total_rows", 0) if isinstance(storage, dict) else None
+    return rows if type(rows) is int and 0 <= rows < _MOST_ROWS else None
+
+
+def import_shard(
+    source: Path,
+    out: Path,
+    number: str,
+    *,
+    progress: Progress = SILENT,
+    links: LinkRule = REFUSE_LINKS,
+) -> HarmonySummary:
+    """Copy one shard of a finished conversion. Raises BadInput, or GristmillError by its laws."""
+    path = source / shard_name(number)
+    if broken := list(_violations(path, links)):
+        raise GristmillError("\n".join(f"{source}: {violation}" for violation in broken))
+    digest = RowsDigest()
+    rows = 0
+    with (
+        open_shard(path, links) as shard,
+        progress.stage("digest", unit="rows", total=shard.rows) as stage,
+    ):
+        out.mkdir(parents=True)
+        shard.copy(out / path.name)
+        groups = len(shard.groups)
+        for batch in shard.batches(_BATCH_ROWS):
+            _add(digest, batch, path, rows)
+            rows += len(batch)
+            stage.advance(len(batch))
+    note = FileNote(rows=rows, content_sha256=digest.hexdigest())
+    return HarmonySummary({path.name: note}, rows, 0, groups, 1)
+
+
+def _add(digest: RowsDigest, batch: pa.RecordBatch, path: Path, before: int) -> None:
+    """Add rows to the digest; `before` rows are before them."""
+    import pyarrow as pa
+
+    try:
+        digest.update(batch)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise no_text_form(path, error, before) from error
+
+
+def import_manifest(
+    source: Path, out: Path, progress: Progress = SILENT, *, links: LinkRule = REFUSE_LINKS
+) -> ImportedManifest:
+    """Copy the manifest of a finished conversion. Raises GristmillError with its violations."""
+    if broken := list(folder_violations(source, links)):
+        raise GristmillError("\n".join(f"{source}: {violation}" for violation in broken))
+    contents = {name: read_json(source / name, links) for name in (MANIFEST, METADATA)}
+    out.mkdir(parents=True)
+    with progress.stage("copy", "files", 2) as stage:
+        for name, (octets, _) in contents.items():
+            (out / name).write_bytes(octets)
+            stage.advance(1)
+    _, manifest = contents[MANIFEST]
+    return ImportedManifest(
+        files={MANIFEST: FileNote(), METADATA: FileNote()},
+        manifest_bytes=(out / MANIFEST).stat().st_size,
+        claimed_rows=_claimed_rows(manifest) or 0,
+        manifest_sha256=sha256_file(out / MANIFEST),
+    )

@@ -92,10 +92,7 @@ def _space(size: int) -> npt.NDArray[np.uint8]:
 
 
 def _octets(buffers: Sequence[pa.Buffer | None]) -> tuple[npt.NDArray[np.uint8], list[int]]:
-    """Return the bytes of all buffers in one array, and where each buffer begins in it.
-
-    The compiled code reads beyond the end of a text, so there are bytes behind the last buffer.
-    """
+    """The bytes of all buffers in one array with room behind, and where each buffer begins."""
     there = [buffer for buffer in buffers if buffer is not None]
     whole = there[0].parent if there else None
     if whole is not None and all(

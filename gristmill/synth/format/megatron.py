@@ -56,13 +56,7 @@ class IndexedWriter:
         self._idx.write(bytes(_HEADER.size))
 
     def add(self, values: npt.NDArray[Any], lengths: npt.NDArray[np.int32]) -> None:
-        """Append documents.
-
-        values: [N] of the dtype of this writer, all documents back to back.
-        lengths: int32 [D], number of values in each document; their sum is N.
-
-        Raises ValueError for another dtype or sum.
-        """
+        """Append documents. lengths: int32 [D], in order. Raises ValueError for another dtype."""
         if values.dtype != self._dtype or len(values) != int(lengths.sum(dtype=np.int64)):
             raise ValueError(
                 f"{values.dtype} [{len(values)}] does not fit {self._dtype} and the lengths"
@@ -116,10 +110,7 @@ class IndexedWriter:
 
 @dataclass(frozen=True)
 class Indexed:
-    """An IndexedDataset with one sequence a document.
-
-    dtype: of the values, int32 or uint8.
-    """
+    """An IndexedDataset with one sequence a document."""
 
     path: Path
     index: Path
@@ -171,14 +162,7 @@ class Indexed:
         return begins if last < self.count else np.append(begins, np.int64(self.size))
 
     def load(self, begin: int, stop: int) -> npt.NDArray[Any]:
-        """Return a copy of `values[begin:stop]`.
-
-        begin: number of the first value.
-        stop: number after the last value.
-
-        Use it to read a whole dataset: mapped pages count as memory of this
-        process until the system needs them.
-        """
+        """Return a copy of `values[begin:stop]`, whose pages this process does not keep."""
         with self.path.open("rb") as file:
             return _read_at(file, self.dtype, begin * self.dtype.itemsize, stop - begin)
 
@@ -207,10 +191,7 @@ def read(prefix: Path) -> Indexed:
 
 
 def opened(prefix: Path) -> Indexed:
-    """Open a dataset as `read` does, but check no entry of its index: for a few of its documents.
-
-    The caller compares what `bounds` says of a document with something else. Raises BadInput.
-    """
+    """Open as `read`, but check no entry of the index: for a few documents that are compared."""
     idx = prefix.with_name(prefix.name + ".idx")
     binary = prefix.with_name(prefix.name + ".bin")
     size, values = _size(idx), _size(binary)
@@ -306,23 +287,6 @@ def digest(tokens: Path) -> str:
         hashes[f"{tokens.parent.name}/{index.name}"] = sha256_file(index)
     if record is None:
         return hashlib.sha256("".join(hashes.values()).encode()).hexdigest()
-    _compare_with_record(tokens, record, hashes)
-    return record.data_version
-
-
-def misaligned(three: Mapping[str, Indexed]) -> Iterator[tuple[str, str]]:
-    """Yield the law and the words for each dataset of another type or with other documents."""
-    for name, dtype in DTYPES.items():
-        if three[name].dtype != dtype:
-            yield "dtypes", f"{name} is {three[name].dtype}, not {dtype}"
-        if not same_boundaries(three[name], three["tokens"]):
-            yield "equal boundaries", f"documents of {name} and tokens differ in number or length"
-
-
-def _compare_with_record(
-    tokens: Path, record: provenance.Record, hashes: Mapping[str, str]
-) -> None:
-    """Compare the index files by sha256 and the bin files by size with the record."""
     if record.digest != record.computed_digest():
         raise RuntimeError(f"{tokens}: its provenance record was changed after it was written")
     outputs = {output.path: output for output in record.outputs}
@@ -335,6 +299,16 @@ def _compare_with_record(
             raise RuntimeError(
                 f"{tokens}: {binary} has {size} bytes, its provenance record has another size"
             )
+    return record.data_version
+
+
+def misaligned(three: Mapping[str, Indexed]) -> Iterator[tuple[str, str]]:
+    """Yield the law and the words for each dataset of another type or with other documents."""
+    for name, dtype in DTYPES.items():
+        if three[name].dtype != dtype:
+            yield "dtypes", f"{name} is {three[name].dtype}, not {dtype}"
+        if not same_boundaries(three[name], three["tokens"]):
+            yield "equal boundaries", f"documents of {name} and tokens differ in number or length"
 
 
 def cache_folder(tokens: Path) -> Path:
@@ -412,10 +386,7 @@ class UnmappedValues:
         self._file, self._path = file, str(file.opened)
 
     def read(self, dtype: type[Any], count: int, offset: int) -> npt.NDArray[Any]:
-        """Return `count` values from byte `offset` on.
-
-        Raises BadInput if the file ends before.
-        """
+        """Return `count` values from byte `offset` on. Raises BadInput if the file ends before."""
         values = np.empty(count, dtype)
         for wait in self.waits:
             try:

@@ -95,11 +95,7 @@ def with_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return whether a column of this type holds strings, or only nulls.
-
-    kind: Arrow type. Strings may be string, large string, string view or a
-        dictionary of one of these, and they may be marked as JSON.
-    """
+    """Whether a column holds strings of any kind, or only nulls."""
     import pyarrow as pa
 
     if is_json(kind):

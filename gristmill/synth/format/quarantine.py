@@ -51,10 +51,7 @@ def packed(rows: Iterable[BadRow]) -> bytes:
 
 
 class QuarantineWriter:
-    """Writes a quarantine file. The file begins with its first row.
-
-    Use it as a context manager. Memory does not grow with the number of rows.
-    """
+    """Writes a quarantine file in constant memory; the file begins with its first row."""
 
     def __init__(self, root: Path, number: str) -> None:
         self.rows = 0
@@ -112,8 +109,7 @@ class BadRows:
             rule = f"none of {self.count:,} rows can be rendered: correct them, or get the file"
             raise self._listed(shard, f"{rule} again: {_NONE_GOOD}:")
         raise self._listed(
-            shard,
-            f"{self.count:,} rows cannot be rendered: correct them, or {self._set_aside()}:",
+            shard, f"{self.count:,} rows cannot be rendered: correct them, or {self._set_aside()}:"
         )
 
     def _set_aside(self) -> str:

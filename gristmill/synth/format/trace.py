@@ -56,10 +56,7 @@ class RowsDigest:
 
 
 def _contents(column: pa.Array, before: int) -> tuple[memoryview, memoryview]:
-    """The bytes that both digests of a column take: sizes of its values, and values.
-
-    The size of a null is -1. Integers have one size: the row numbers of nulls stand instead.
-    """
+    """The bytes that both digests take: sizes of values, -1 for null, and values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -191,11 +188,7 @@ class TraceWriter:
 
 
 def opened(file: Path) -> pq.ParquetFile:
-    """Open a trace file.
-
-    Raises BadInput if it is not readable Parquet or has other columns than
-    `schema`.
-    """
+    """Open a trace file. Raises BadInput for no Parquet, or other columns than `schema`."""
     trace = parquet.opened(file, [])
     if not trace.schema_arrow.equals(schema()):
         raise BadInput(file, "does not have the columns of a trace: build the shard again")

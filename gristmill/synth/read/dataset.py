@@ -26,7 +26,7 @@ from gristmill.reading.reader import located
 from gristmill.reading.sample_numbers import number_of
 from gristmill.synth.format import megatron
 from gristmill.synth.format.megatron import Index, MappedValues, UnmappedValues
-from gristmill.synth.read.shard_files import (
+from gristmill.synth.read.documents import (
     HARMONY,
     Misaligned,
     ShardFiles,
@@ -39,11 +39,7 @@ class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]
     """An IndexedDataset over held files, which a worker opens again in the same generation."""
 
     def __init__(
-        self,
-        files: ShardFiles,
-        name: str,
-        mmap: bool,
-        counts: tuple[int, int] | None = None,
+        self, files: ShardFiles, name: str, mmap: bool, counts: tuple[int, int] | None = None
     ) -> None:
         self.files, self.name = files, name
         self.path_prefix = str(megatron.sibling(files.prefix, name))

@@ -115,10 +115,16 @@ def rows(
     labels = np.where(answered[inside], ids, np.int32(IGNORED))
     counts = (found.start - found.first, found.reasoning, found.final)
     listed = ((ids, pa.int32()), (labels, pa.int32()), (np.ones(len(ids), np.int8), pa.int8()))
+    kept = {name: names[name] for name in ("exercise", "language", "synth_id")}
+    pieces: list[Any] = [f'{{"dataset":{orjson.dumps(dataset).decode()}']
+    for name, column in kept.items():
+        pieces += [f',"{name}":"', _quoted(column), '"']
+    joined = pc.binary_join_element_wise(*pieces, "}", "")
     columns = [
         pc.binary_join_element_wise(f"{dataset}:", names["synth_id"], ""),
         pa.StructArray.from_arrays(
-            _sources(names, dataset), fields=list(SCHEMA.field("source").type)
+            [pa.array([dataset] * len(names)), kept["language"], kept["exercise"], joined],
+            fields=list(SCHEMA.field("source").type),
         ),
         *(pa.ListArray.from_arrays(pa.array(places), pa.array(of, kind)) for of, kind in listed),
         pa.StructArray.from_arrays(
@@ -129,16 +135,6 @@ def rows(
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _sources(names: pa.RecordBatch, dataset: str) -> list[pa.Array]:
-    """Dataset, language and exercise of rows, and these with the id as JSON."""
-    kept = {name: names[name] for name in ("exercise", "language", "synth_id")}
-    pieces: list[Any] = [f'{{"dataset":{orjson.dumps(dataset).decode()}']
-    for name, column in kept.items():
-        pieces += [f',"{name}":"', _quoted(column), '"']
-    joined = pc.binary_join_element_wise(*pieces, "}", "")
-    return [pa.array([dataset] * len(names)), kept["language"], kept["exercise"], joined]
-
-
 def _quoted(column: pa.Array) -> pa.Array:
     """Texts as JSON has them between its quotation marks."""
     if not pc.any(pc.match_substring_regex(column, r'[\x00-\x1f"\\]')).as_py():
@@ -147,10 +143,7 @@ def _quoted(column: pa.Array) -> pa.Array:
 
 
 def files_of(folder: Path, split: str) -> list[Path]:
-    """The Arrow streams of a split, as its `state.json` names them.
-
-    split: "train" or "valid". Raises BadInput where that file is missing or damaged.
-    """
+    """The Arrow streams that a split's `state.json` names. Raises BadInput where it is damaged."""
     state = folder / SPLITS[split] / STATE
     try:
         found = orjson.loads(state.read_bytes())

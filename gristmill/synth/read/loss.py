@@ -46,10 +46,7 @@ class SpanLoss:
     ranks: int = 1
 
     def report(self) -> dict[str, tuple[torch.Tensor, torch.Tensor | float]]:
-        """Return pairs of numerator and denominator for a logger that sums both and divides.
-
-        It sums over micro-batches, and over data and context parallel ranks.
-        """
+        """Pairs of numerator and denominator, summed over micro-batches and ranks, for a logger."""
         return {
             "lm loss": (self.loss.detach(), self.tokens),
             "reasoning loss": (self.reasoning_sum.detach(), self.reasoning_tokens),

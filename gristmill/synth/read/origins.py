@@ -71,10 +71,7 @@ def by_ids(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
 
 
 def by_counting(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
-    """Return the same by counting the raw rows that have all texts; None where there are too few.
-
-    A footer can be wrong about its column, so every row group up to the row is read.
-    """
+    """The same by counting raw rows that have all texts, as footers lie; None for too few."""
     left = wanted.row
     for number, file in enumerate(files):
         first = 0
@@ -206,18 +203,12 @@ _TRACED: Final = ("messages_json", "synth_id")
 def document_origins(
     folder: Path, shard: str | None, split: str, document: int
 ) -> Iterator[contract.Trace]:
-    """Trace a document of a dataset to its raw row. shard: None where the folder is its own.
-
-    Yields the document's trace, then the raw row. Raises as `trace.trace`.
-    """
+    """Trace a document of a dataset to its raw row. shard: None where the folder is its own."""
     return walk(EDGES, Row(DOCUMENTS, folder, (shard, split, document)))
 
 
 def row_origins(folder: Path, shard: str, row: int) -> Iterator[contract.Trace]:
-    """Trace a row of a Harmony shard to its raw row.
-
-    Raises BadInput where there is no such shard or row.
-    """
+    """Trace a row of a Harmony shard to its raw row. Raises BadInput where it is not there."""
     return walk(EDGES, Row(HARMONY, folder, (shard, row, None)))
 
 
@@ -341,11 +332,7 @@ def _place(harmony: Source, item: Input, row: int, columns: list[str]) -> Origin
 
 
 def traced(asset: str, request: Request) -> Iterator[contract.Trace]:
-    """Where a row of a Harmony shard came from, or a document of a dataset.
-
-    asset: `synth/harmony`, `synth/kd_shards`, or another one whose folder is its own.
-    request: of shard 00 and the split train, where its options name none.
-    """
+    """Where a Harmony row or a document came from; shard 00 and train where options name none."""
     shard, split = request.options.get("shard") or "00", request.options.get("split") or "train"
     if asset == HARMONY:
         return row_origins(request.path, shard, request.number)

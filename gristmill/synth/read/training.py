@@ -30,8 +30,8 @@ from megatron.core.utils import (
 from torch import distributed
 
 from gristmill.synth.read.dataset import makes_index
+from gristmill.synth.read.documents import index_folder
 from gristmill.synth.read.loss import check_weights, span_normalized_loss
-from gristmill.synth.read.shard_files import index_folder
 
 _INPUTS = {"tokens": torch.int64, "position_ids": torch.int64}
 _LABELS = {"labels": torch.int64, "span_id": torch.int64, "loss_mask": torch.float32}

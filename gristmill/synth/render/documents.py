@@ -52,11 +52,7 @@ class Shape:
 
 
 class Conversation(NamedTuple):
-    """A conversation that can be assembled.
-
-    keys: number of keys in its JSON, each once in its object; default UNKNOWN, for one that
-        openai-harmony rendered.
-    """
+    """A conversation to assemble. keys: in its JSON; UNKNOWN where openai-harmony renders."""
 
     shape: Shape
     bodies: Sequence[str]
@@ -66,10 +62,7 @@ class Conversation(NamedTuple):
 
 @dataclass(frozen=True)
 class MessageKind:
-    """The tokens of a kind of message around its body, or those of a fixed message.
-
-    before: token ids before the body, or all token ids of a fixed message.
-    """
+    """A kind of message: tokens before and after its body, or all of a fixed one before it."""
 
     before: tuple[int, ...]
     has_body: bool
@@ -194,10 +187,7 @@ class Documents:
 def assemble(
     conversations: Sequence[Conversation], vocabulary: Path, engine: str = AUTO
 ) -> Documents:
-    """Encode the bodies of conversations and place them between their templates.
-
-    Raises ValueError if a body cannot be encoded, without naming the conversation.
-    """
+    """Encode bodies, and place them between templates. Raises ValueError if one cannot be."""
     if not conversations:
         return Documents(_none(), np.zeros(0, dtype=np.uint8), _none(), _none(), _none())
     own_texts = [conversation.bodies for conversation in conversations]
@@ -232,10 +222,7 @@ def _runs(
 
 
 def each_of(counts: encode.Tokens, places: Collection[int]) -> encode.Tokens:
-    """How many of some places of texts belong to each document.
-
-    counts: int32 [D], number of texts of each document.
-    """
+    """How many of some places of texts belong to each document. counts: int32 [D]."""
     owners = np.searchsorted(np.cumsum(counts), sorted(places), side="right")
     return np.bincount(owners, minlength=len(counts)).astype(np.int32)
 
@@ -303,10 +290,7 @@ class Renderer:
         self._head = _Head()
 
     def read(self, messages_json: str) -> Conversation:
-        """Parse one row and find its shape.
-
-        Raises BadRow with the rule that the row breaks.
-        """
+        """Parse one row and find its shape. Raises BadRow with the rule that it breaks."""
         conversation = self._after_head(messages_json)
         if conversation is None:
             conversation = self._from_start(messages_json)
@@ -456,10 +440,7 @@ def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str], int] | 
 
 
 def _is_panic(error: BaseException) -> bool:
-    """Whether openai-harmony panicked, as it does on a run of a million equal characters.
-
-    The class of the error cannot be imported, and it is not an Exception.
-    """
+    """Whether openai-harmony panicked; its class cannot be imported, and is no Exception."""
     return type(error).__name__ == "PanicException"
 
 

@@ -59,10 +59,7 @@ def encoding(vocabulary: Path) -> HarmonyEncoding:
 
 
 def parse(messages_json: str) -> list[Any]:
-    """Return the list `messages` of a Harmony row.
-
-    Raises ValueError if it is not strict JSON with such a list.
-    """
+    """The list `messages` of a Harmony row. Raises ValueError if it is not strict JSON with one."""
     messages = strict.parse(messages_json)
     messages = messages.get("messages") if isinstance(messages, dict) else None
     if not isinstance(messages, list):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
 from gristmill.synth.format.harmony_tokens import PROMPT
-from gristmill.synth.render.pieces import OUTSIDE, Piece, Turn
+from gristmill.synth.render.assemble import OUTSIDE, Piece, Turn
 from gristmill.untrusted import child
 
 if TYPE_CHECKING:
@@ -124,9 +124,7 @@ def _compiled(path: Path, source: str, date: str) -> Template:
 
     day = datetime.fromisoformat(date)
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True,
-        lstrip_blocks=True,
-        extensions=[Generation, "jinja2.ext.loopcontrols"],
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"]
     )
     environment.filters["tojson"] = dumped
     environment.globals |= {"raise_exception": refuse, "strftime_now": day.strftime}

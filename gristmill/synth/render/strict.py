@@ -25,10 +25,7 @@ _SPACE, _QUOTE, _COLON, _BACKSLASH = b' ":\\'
 
 
 def parse(text: str) -> Any:
-    """Return the value of a JSON text.
-
-    Raises ValueError, or RecursionError for deep nesting.
-    """
+    """Return the value of a JSON text. Raises ValueError, or RecursionError for deep nesting."""
     return json.loads(text, object_pairs_hook=_members, parse_constant=_constant)
 
 
@@ -64,10 +61,7 @@ def count_keys(value: Any) -> int:
 
 
 def suspects(texts: pa.Array, keys: Sequence[int]) -> list[int]:
-    """Return which texts may have a key twice in one object; the others certainly do not.
-
-    texts: of type string, large_string or null, each of them JSON or null.
-    """
+    """Which texts may have a key twice in one object; the others certainly do not."""
     import pyarrow as pa
 
     if pa.types.is_null(texts.type):

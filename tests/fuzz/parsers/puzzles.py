@@ -111,12 +111,12 @@ def collection(data: bytes) -> None:
 @PARSERS.add(
     "puzzles_maze_csv",
     "gristmill.puzzles.raw.tables",
-    covers=("gristmill.puzzles.domains.boards",),
+    covers=("gristmill.puzzles.domains.grid",),
     words=_MAZE_WORDS,
 )
 def mazes(data: bytes) -> None:
     """A CSV file: its mazes are those of Python's csv, square, with shortest paths."""
-    from gristmill.puzzles.domains.boards import decoded
+    from gristmill.puzzles.domains.grid import decoded
     from gristmill.puzzles.raw.tables import COLUMN_NAMES, read_mazes
     from tests.puzzles.plain_mazes import broken
 
@@ -148,7 +148,7 @@ def mazes(data: bytes) -> None:
 @PARSERS.add(
     "puzzles_dataset",
     *(f"{_READ}.{name}" for name in ("rows", "dataset", "batch_kernels")),
-    "gristmill.puzzles.format.metadata",
+    "gristmill.puzzles.format.dataset",
     "gristmill.untrusted.npy_header",
     "numpy.lib._format_impl",
     inputs=TEN_THOUSAND,
@@ -287,7 +287,7 @@ def sudoku_bank(data: bytes) -> None:
     from gristmill.puzzles.builders.sudoku import build_sudoku
     from gristmill.puzzles.config import SudokuConfig
     from gristmill.puzzles.laws.contract import contract_laws
-    from gristmill.puzzles.laws.sudoku import sudoku_laws
+    from gristmill.puzzles.laws.games import sudoku_laws
 
     with folder("sudoku") as place:
         file("sudoku/drop/bank.txt", data)
@@ -316,22 +316,22 @@ def grids(data: bytes) -> None:
             assert (cells.astype(int) - 1).tolist() == value[name]
 
 
-@PARSERS.add("puzzles_identifiers", f"{_FORMAT}.metadata", words=(*JSON, b'"<blank>"', b'["'))
+@PARSERS.add("puzzles_identifiers", f"{_FORMAT}.dataset", words=(*JSON, b'"<blank>"', b'["'))
 def identifiers(data: bytes) -> None:
     """`identifiers.json`: a list of texts."""
-    from gristmill.puzzles.format.metadata import read_identifiers
+    from gristmill.puzzles.format.dataset import read_identifiers
 
     assert all(isinstance(name, str) for name in read_identifiers(file("identifiers.json", data)))
 
 
 @PARSERS.add(
     "puzzles_sources",
-    f"{_FORMAT}.metadata",
+    f"{_FORMAT}.dataset",
     words=(*JSON, b'"files": [', b'"path": ', b'"sha256": ', b'"kind": ', b'"config": {'),
 )
 def sources(data: bytes) -> None:
     """`trace/sources.json`: it is written as it was read."""
-    from gristmill.puzzles.format.metadata import read_sources
+    from gristmill.puzzles.format.dataset import read_sources
 
     read = read_sources(file("sources.json", data))
     again = read_sources(file("sources.json", read.text().encode()))

@@ -104,7 +104,7 @@ def trace_file(data: bytes) -> None:
 
 @PARSERS.add(
     "synth_harmony_shard",
-    f"{_BUILD}.import_harmony",
+    f"{_BUILD}.manifests",
     f"{_BUILD}.harmony_shard",
     inputs=TEN_THOUSAND,
     most_bytes=16_384,
@@ -112,7 +112,7 @@ def trace_file(data: bytes) -> None:
 )
 def harmony_shard(data: bytes) -> None:
     """A Harmony shard of a finished conversion: its laws find what is wrong."""
-    from gristmill.synth.builders.import_harmony import shard_violations
+    from gristmill.synth.builders.manifests import shard_violations
 
     list(shard_violations(file("synth_harmony_shard_00.parquet", data)))
 
@@ -163,14 +163,13 @@ def _renderer():  # type: ignore[no-untyped-def]
 
 @PARSERS.add(
     "synth_conversion",
-    f"{_BUILD}.import_harmony",
     f"{_BUILD}.manifests",
     words=(*JSON, b'"storage"', b'"total_rows"', b'"schema_version"', b"\xff\xfe"),
 )
 def finished_conversion(data: bytes) -> None:
     """manifest.json and metadata.json of a finished conversion, and names of shards."""
-    from gristmill.synth.builders.drop_in_use import account
-    from gristmill.synth.builders.import_harmony import folder_violations
+    from gristmill.synth.builders.manifests import folder_violations
+    from gristmill.synth.builds import account
 
     manifest, metadata = split(data, 2)
     with folder("conversion") as place:

@@ -12,7 +12,7 @@ from gristmill.contract import BadInput, counts_of
 from gristmill.hashing import sha256_file
 from gristmill.puzzles.builders.arc import ArcSummary, build_arc
 from gristmill.puzzles.config import ArcConfig
-from gristmill.puzzles.format.metadata import read_sources
+from gristmill.puzzles.format.dataset import read_sources
 from gristmill.puzzles.laws.arc import arc_laws
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.raw.arc_tasks import read_tasks

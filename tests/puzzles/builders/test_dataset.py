@@ -11,8 +11,7 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.puzzles.builders.dataset import Plan, build_dataset
-from gristmill.puzzles.format.batch import Batch, Sets
-from gristmill.puzzles.format.metadata import Encoding
+from gristmill.puzzles.format.dataset import Batch, Encoding, Sets
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.run.parts import PartStore
 from tests.publish.tiny import snapshot

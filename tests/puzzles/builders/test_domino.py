@@ -13,7 +13,7 @@ from gristmill.puzzles.domains.domino_augment import augmented, canonical
 from gristmill.puzzles.domains.domino_game import game_keys, games
 from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.laws.contract import contract_laws
-from gristmill.puzzles.laws.domino import domino_laws
+from gristmill.puzzles.laws.games import domino_laws
 from tests.puzzles.builders.test_arc import digests
 
 

@@ -12,7 +12,7 @@ from gristmill.puzzles.builders.grid import GridSummary, build_grid
 from gristmill.puzzles.config import GridConfig
 from gristmill.puzzles.domains.grid import transform
 from gristmill.puzzles.laws.contract import contract_laws, trace_laws
-from gristmill.puzzles.laws.grid import grid_laws
+from gristmill.puzzles.laws.games import grid_laws
 from gristmill.puzzles.read.examples import trace
 from tests.puzzles import grids
 

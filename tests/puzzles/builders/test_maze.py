@@ -13,9 +13,9 @@ from gristmill.hashing import sha256_file
 from gristmill.puzzles.builders.maze import MazeSummary, build_maze
 from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.domains.randomness import source_key
-from gristmill.puzzles.format.metadata import read_sources
+from gristmill.puzzles.format.dataset import read_sources
 from gristmill.puzzles.laws.contract import contract_laws
-from gristmill.puzzles.laws.grid import maze_laws
+from gristmill.puzzles.laws.games import maze_laws
 from gristmill.untrusted.files import LinkRule
 from tests.marked import mark
 from tests.puzzles.builders.test_arc import digests
@@ -231,8 +231,7 @@ def test_mazes_of_another_size_and_an_empty_table_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "rule"),
-    [("test.csv.gz", "unpack it"), ("TEST.csv.gz", "unpack it")],
+    ("name", "rule"), [("test.csv.gz", "unpack it"), ("TEST.csv.gz", "unpack it")]
 )
 def test_a_table_that_would_be_passed_over_is_refused(name, rule, tmp_path):
     one = drop(tmp_path / "one", mazes(2, 1), mazes(2, 2))

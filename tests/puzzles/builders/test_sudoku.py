@@ -12,11 +12,11 @@ from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.puzzles.builders.sudoku import SudokuSummary, build_sudoku
 from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.domains.boards import text_of
+from gristmill.puzzles.domains.grid import text_of
 from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.domains.sudoku_symmetry import augmentation
 from gristmill.puzzles.laws.contract import contract_laws
-from gristmill.puzzles.laws.sudoku import sudoku_laws
+from gristmill.puzzles.laws.games import sudoku_laws
 from tests.paths import REAL_DATA
 from tests.puzzles import sudoku
 from tests.puzzles.sudoku import applied, board_of
@@ -249,10 +249,7 @@ def test_a_bank_compares_decimal_ratings(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "rule"),
-    [
-        ("11" + "0" * 79, "has no solution"),
-        (_ambiguous()[0], "more than one solution"),
-    ],
+    [("11" + "0" * 79, "has no solution"), (_ambiguous()[0], "more than one solution")],
 )
 def test_a_puzzle_of_a_bank_that_cannot_be_solved_is_refused(tmp_path, line, rule):
     (tmp_path / "bank").mkdir()

@@ -32,15 +32,11 @@ def grid_of(shape: tuple[int, int]) -> np.ndarray:
     return np.random.default_rng(shape).integers(0, 10, shape, np.uint8)
 
 
-def corners(shape: tuple[int, int]) -> set[tuple[int, int]]:
-    rows, columns = {0, (30 - shape[0]) // 2, 30 - shape[0]}, {0, 30 - shape[1]}
-    return {(row, column) for row in rows for column in columns}
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_grid_anywhere_is_encoded_by_the_rules_and_decoded_again(shape: tuple[int, int]) -> None:
     grid = grid_of(shape)
-    for row, column in corners(shape):
+    rows, columns = {0, (30 - shape[0]) // 2, 30 - shape[0]}, {0, 30 - shape[1]}
+    for row, column in {(row, column) for row in rows for column in columns}:
         made = encode(grid, row, column)
         assert made.dtype == np.uint8
         assert made.tolist() == tokens(grid, row, column)

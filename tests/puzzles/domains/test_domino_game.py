@@ -56,18 +56,14 @@ def attempt(stream: Stream) -> Scenario | None:
     return Scenario(tuple(chain), tuple(hand), ends, move, position)
 
 
-def game(key: int) -> Scenario:
-    stream = Stream(key, 0)
-    while (scenario := attempt(stream)) is None:
-        pass
-    return scenario
-
-
 def test_games_are_those_of_plain_python():
     keys = game_keys(42, "test", np.arange(400))
     inputs, labels = games(keys)
     for row, key in enumerate(keys.tolist()):
-        expected = encoded(game(key))
+        stream = Stream(key, 0)
+        while (scenario := attempt(stream)) is None:
+            pass
+        expected = encoded(scenario)
         assert inputs[row].tolist() == expected[0].tolist()
         assert labels[row].tolist() == expected[1].tolist()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gristmill.puzzles.domains import sudoku_checks as solver
-from gristmill.puzzles.domains.boards import SUDOKU_ENCODING, digits, first_without_digit, text_of
+from gristmill.puzzles.domains.grid import SUDOKU_ENCODING, digits, first_without_digit, text_of
 from gristmill.puzzles.domains.sudoku_checks import check, described, solutions_of
 from tests.puzzles import sudoku
 from tests.puzzles.sudoku import board_of

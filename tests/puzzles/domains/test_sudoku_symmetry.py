@@ -1,29 +1,29 @@
 """Symmetries: drawn as the page says, and applied alike one by one and by the kernel."""
 
+import hashlib
 import random
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from gristmill.puzzles.domains.boards import text_of
+from gristmill.puzzles.domains import randomness
+from gristmill.puzzles.domains.grid import text_of
+from gristmill.puzzles.domains.randomness import source_key
 from gristmill.puzzles.domains.sudoku_checks import solutions_of
 from gristmill.puzzles.domains.sudoku_symmetry import (
-    Symmetry,
     augmentation,
     canonical_forms,
     groups,
     invariants,
     key_of,
 )
+from gristmill.run.kernels import kernel
 from tests.puzzles import sudoku
+from tests.puzzles.plain_draws import Stream
 from tests.puzzles.sudoku import applied, board_of
 
 PAIRS = sudoku.pairs(0, 6)
-
-
-def symmetries(count: int) -> list[Symmetry]:
-    return [augmentation(k % 3, PAIRS[k % 3][0], k + 1) for k in range(count)]
 
 
 def test_a_draw_is_the_one_of_the_page() -> None:
@@ -40,7 +40,7 @@ def test_draw_zero_is_the_source() -> None:
 
 
 def test_a_symmetry_keeps_rules_clues_and_the_number_of_solutions() -> None:
-    for symmetry in symmetries(12):
+    for symmetry in [augmentation(k % 3, PAIRS[k % 3][0], k + 1) for k in range(12)]:
         for question, answer in PAIRS:
             asked, solved = (applied(symmetry, board_of(each)) for each in (question, answer))
             given, label = (asked + 1).tolist(), (solved + 1).tolist()
@@ -156,3 +156,42 @@ def test_two_boards_with_one_different_cell_differ() -> None:
     marks = invariants(np.array(changed))
     forms = canonical_forms(np.array(changed))
     assert len(np.unique(forms, axis=0)) == len(np.unique(marks)) > 75
+
+
+@kernel()
+def _drawn(key, number, bounds, order):  # type: ignore[no-untyped-def]
+    state = np.empty(1, np.uint64)
+    randomness.start(state, key, number)
+    found = np.empty_like(bounds)
+    for place in range(bounds.shape[0]):
+        found[place] = randomness.below(state, bounds[place])
+    randomness.shuffle(state, order)
+    return found
+
+
+def test_draws_are_those_of_the_docs() -> None:
+    for number in (0, 1, 2, 1_000_000):
+        key = source_key(number, "sudoku", "4.")
+        bounds = np.array([1, 2, 9, 2**62 + 1, 2**31, 7])
+        order = np.arange(9)
+        found = _drawn(np.uint64(key), number, bounds, order)
+        stream = Stream(key, number)
+        assert found.tolist() == [stream.below(bound) for bound in bounds.tolist()]
+        expected = list(range(9))
+        stream.shuffle(expected)
+        assert order.tolist() == expected
+
+
+def test_a_key_is_the_start_of_a_hash() -> None:
+    digest = hashlib.sha256(b"42:arc:007bbfb7").digest()
+    assert source_key(42, "arc", "007bbfb7") == int.from_bytes(digest[:8], "little")
+
+
+def test_each_order_of_a_shuffle_is_as_likely() -> None:
+    counts: dict[tuple[int, ...], int] = {}
+    for number in range(6000):
+        order = np.arange(3)
+        _drawn(np.uint64(5), number, np.array([2]), order)
+        counts[tuple(order.tolist())] = counts.get(tuple(order.tolist()), 0) + 1
+    assert len(counts) == 6
+    assert all(abs(count - 1000) < 150 for count in counts.values())

@@ -17,8 +17,7 @@ from gristmill.puzzles.builders.dataset import Plan, build_dataset
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, SudokuConfig
-from gristmill.puzzles.format.batch import Batch, Sets
-from gristmill.puzzles.format.metadata import Encoding, SourceFile
+from gristmill.puzzles.format.dataset import Batch, Encoding, Sets, SourceFile
 from gristmill.puzzles.format.names import SOURCES
 from gristmill.puzzles.laws import contract
 from gristmill.puzzles.laws.contract import (
@@ -28,7 +27,7 @@ from gristmill.puzzles.laws.contract import (
     rows_left_out,
     trace_laws,
 )
-from gristmill.puzzles.laws.domino import domino_laws
+from gristmill.puzzles.laws.games import domino_laws
 from gristmill.puzzles.read import rows
 from tests.paths import REAL_DATA
 from tests.puzzles import arc_tasks

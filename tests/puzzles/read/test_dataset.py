@@ -26,7 +26,7 @@ from gristmill.puzzles.read.dataset import (
 from gristmill.puzzles.read.rows import MappedSet
 from tests.later import later
 from tests.paths import REAL_DATA
-from tests.puzzles.format.test_batch import METADATA
+from tests.puzzles.format.test_dataset import METADATA
 from tests.puzzles.read.folders import taken, write_set, write_split
 from tests.puzzles.read.plain_reader import PlainReader
 
@@ -721,8 +721,7 @@ def _numbered(tmp_path: Path, puzzles: int, examples: int) -> Path:
     for field in ("inputs", "labels"):
         np.save(root / f"train/all__{field}.npy", numbers)
     np.save(
-        root / "train/all__puzzle_indices.npy",
-        np.arange(0, count + 1, examples, dtype=np.int32),
+        root / "train/all__puzzle_indices.npy", np.arange(0, count + 1, examples, dtype=np.int32)
     )
     np.save(root / "train/all__puzzle_identifiers.npy", np.arange(puzzles, dtype=np.int32) % 5)
     np.save(root / "train/all__group_indices.npy", np.arange(puzzles + 1, dtype=np.int32))

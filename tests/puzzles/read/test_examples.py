@@ -26,7 +26,7 @@ from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, Sudoku
 from gristmill.puzzles.domains.domino_rows import decoded
 from gristmill.puzzles.domains.grid import transform
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import Sources
+from gristmill.puzzles.format.dataset import Sources
 from gristmill.puzzles.format.names import FIELDS, SPLITS, TOKENS
 from gristmill.puzzles.read.examples import (
     SYMMETRIES,
@@ -196,10 +196,7 @@ def test_each_symmetry_has_its_words():
 
 def test_what_cannot_be_read_is_said(tmp_path):
     sources, found = _read(tmp_path, "arc", 2)
-    for wrong in (
-        replace(found, name="<blank>_"),
-        replace(found, inputs=np.zeros(900, np.int64)),
-    ):
+    for wrong in (replace(found, name="<blank>_"), replace(found, inputs=np.zeros(900, np.int64))):
         with pytest.raises(BadInput, match="the augmentation of example 2 cannot be read"):
             parameters(sources, wrong)
     sources, found = _read(tmp_path, "domino", 1)

@@ -14,7 +14,7 @@ from gristmill.hashing import HashedFile
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build, LawsBroken
 from gristmill.publish.publish import publish
-from gristmill.synth.builders import kd_part, kd_part_file, kd_shard
+from gristmill.synth.builders import kd_part, kd_shard
 from gristmill.synth.builders.kd_part import Sorted, _up_to_cap
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
@@ -116,10 +116,6 @@ def _build(shard: Path, root: Path, config: KDConfig) -> Build:
     )
 
 
-def _sampled_row(shard: Path, rows: int) -> int:
-    return int(encode.sampled(shard.name, 0, rows)[0])
-
-
 @pytest.mark.parametrize(
     ("wrong", "bad_rows"),
     [
@@ -148,7 +144,7 @@ def test_the_first_row_of_a_part_fails_the_build_and_nothing_is_published(
 def test_a_sampled_row_fails_the_build(write_rows, kd_build, monkeypatch):
     rows = 3 * encode.SHARE
     shard = write_rows(_rows(rows), row_group_size=100)
-    row = _sampled_row(shard, rows)
+    row = int(encode.sampled(shard.name, 0, rows)[0])
     assert row > 0
     _plant(monkeypatch, f"question {row}", lambda ids: np.flip(ids).copy())
     with pytest.raises(EnginesDiffer, match=rf"parquet:{row + 1}: synth_id 'id{row}'") as raised:
@@ -234,13 +230,13 @@ EDGES = documents([0, 1, 65_535, 65_536, 199_999, 201_087, (1 << 24) - 1], [0] *
 def test_batches_come_back(tmp_path, train):
     path = tmp_path / "part"
     batches = [
-        kd_part_file.Batch({"train": train, "valid": EDGES}, b"trace", b"refused"),
-        kd_part_file.Batch({"train": EMPTY, "valid": train}, b"", b""),
+        kd_part.Batch({"train": train, "valid": EDGES}, b"trace", b"refused"),
+        kd_part.Batch({"train": EMPTY, "valid": train}, b"", b""),
     ]
     with HashedFile(path) as file:
         for batch in batches:
-            kd_part_file.write(file, batch)
-    for written, read in zip(batches, kd_part_file.read(path), strict=True):
+            kd_part.write(file, batch)
+    for written, read in zip(batches, kd_part.read(path), strict=True):
         assert (read.trace, read.refused) == (written.trace, written.refused)
         for split, made in written.documents.items():
             for name in ("tokens", "span", "lengths"):
@@ -252,9 +248,9 @@ def test_batches_come_back(tmp_path, train):
 def test_a_part_takes_half_of_the_bytes_of_the_datasets(tmp_path):
     count = 100_000
     span = np.repeat([0, 1, 2, 0], count // 4).tolist()
-    batch = kd_part_file.Batch(
+    batch = kd_part.Batch(
         {"train": documents([200_000] * count, span, [count]), "valid": EMPTY}, b"", b""
     )
     with HashedFile(tmp_path / "part") as file:
-        kd_part_file.write(file, batch)
+        kd_part.write(file, batch)
     assert file.bytes < 3.01 * count  # the datasets have 4 + 1 + 1 bytes a token

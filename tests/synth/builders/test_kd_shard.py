@@ -16,7 +16,7 @@ from gristmill.inbox import division
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import Progress, Report
 from gristmill.synth import show
-from gristmill.synth.builders import kd_part, kd_part_file, kd_shard
+from gristmill.synth.builders import kd_part, kd_shard
 from gristmill.synth.builders.kd_shard import build_kd_shard, shard_number
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import megatron, quarantine, trace
@@ -364,17 +364,13 @@ def test_bad_rows_are_set_aside_within_their_bound(write_rows, vocabulary, tmp_p
         build_kd_shard(shard, tmp_path / "bounded", config)
 
 
-def _with_bad_rows(write_rows: Write, count: int, good: int = 60) -> Path:
-    rows = [(f"id{n}", "{" if n < count else GOOD) for n in range(count + good)]
-    return write_rows(rows[::-1], row_group_size=10)
-
-
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
     write_rows, vocabulary, tmp_path, workers
 ):
-    shard, folder = _with_bad_rows(write_rows, 23), tmp_path / "parts"
+    rows = [(f"id{n}", "{" if n < 23 else GOOD) for n in range(23 + 60)]
+    shard, folder = write_rows(rows[::-1], row_group_size=10), tmp_path / "parts"
     folder.mkdir()
     with pytest.raises(BadInput) as caught:
         config = KDConfig(vocabulary, 0.5, workers=workers)
@@ -403,13 +399,13 @@ def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
 def test_parts_are_only_counted_once_there_are_too_many_bad_rows(write_rows, kd_build, monkeypatch):
     """Bad rows are in the third part and in the fifth one."""
     read: list[str] = []
-    real = kd_part_file.read
+    real = kd_part.read
 
     def noted(path: Path) -> Any:
         read.append(path.stem)
         return real(path)
 
-    monkeypatch.setattr(kd_part_file, "read", noted)
+    monkeypatch.setattr(kd_part, "read", noted)
     rows = [(f"id{n}", "{" if n in (45, 90) else GOOD) for n in range(100)]
     shard = write_rows(rows, row_group_size=10)
     with pytest.raises(BadInput, match="2 rows cannot be rendered"):

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.synth.builders import import_harmony
+from gristmill.synth.builders import manifests
 from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
@@ -31,12 +31,6 @@ FORMS: dict[str, Callable[[Sequence[str | None]], pa.Array]] = {
     "json": lambda values: pa.array(values, pa.json_()),
     "large json": lambda values: pa.array(values, pa.json_(pa.large_string())),
 }
-
-
-def not_utf8(values: Sequence[bytes]) -> pa.Array:
-    """A column of strings whose bytes Arrow does not check."""
-    buffers = pa.array(values, pa.binary()).buffers()
-    return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 
 def shard(folder: Path, group: int = 2, **columns: Any) -> Path:
@@ -80,8 +74,8 @@ def test_every_form_of_strings_gives_the_same_shard(vocabulary, tmp_path, form, 
     build_kd_shard(tmp_path / SHARD, tmp_path / "out", config)
     assert hashes(tmp_path / "out") == of_strings
     assert list(kd_laws(tmp_path / "out", "07", 0.5)) == []
-    assert list(import_harmony.shard_violations(tmp_path / SHARD)) == []
-    imported = import_harmony.import_shard(_renumbered(tmp_path), tmp_path / "imported", "00")
+    assert list(manifests.shard_violations(tmp_path / SHARD)) == []
+    imported = manifests.import_shard(_renumbered(tmp_path), tmp_path / "imported", "00")
     assert imported.rows == 5
 
 
@@ -127,14 +121,15 @@ def test_columns_of_another_type_are_refused(kd_build, tmp_path, columns, rule):
     path = shard(tmp_path, **columns)
     with pytest.raises(BadInput, match=f"{SHARD}: {rule}"):
         kd_build(path, "out")
-    assert [v.found.startswith(rule) for v in import_harmony.shard_violations(path)] == [True]
+    assert [v.found.startswith(rule) for v in manifests.shard_violations(path)] == [True]
 
 
 @pytest.mark.parametrize("name", ["messages_json", "synth_id", "language"])
 def test_a_row_that_is_not_utf8_is_a_bad_row(kd_build, vocabulary, tmp_path, name):
     values = [text.encode() for text in (GOOD if name == "messages_json" else IDS)]
     values[3] = values[3].replace(b"question", SURROGATE) if b"q" in values[3] else SURROGATE
-    path = shard(tmp_path, **{name: not_utf8(values)})
+    buffers = pa.array(values, pa.binary()).buffers()
+    path = shard(tmp_path, **{name: pa.Array.from_buffers(pa.string(), len(values), buffers)})
     shown = r"'\\\\xed\\\\xa0\\\\x80'" if name == "synth_id" else "'d'"
     with pytest.raises(BadInput, match=rf"{SHARD}:4: synth_id {shown}: .*{name} is not UTF-8"):
         kd_build(path, "strict")
@@ -185,7 +180,7 @@ def test_a_damaged_page_names_file_and_row(vocabulary, tmp_path, compression):
         # The first row of the batch that could not be read.
         (513, lambda out: build_kd_shard(path, out, KDConfig(vocabulary))),
         (1001, lambda out: to_harmony([path], out, 0, config)),
-        (1001, lambda out: import_harmony.import_shard(tmp_path, out, "00")),
+        (1001, lambda out: manifests.import_shard(tmp_path, out, "00")),
     ]
     for place, (row, build) in enumerate(builds):
         with pytest.raises(BadInput, match=rf"shard_0[07]\.parquet:{row}: is damaged in this row"):
@@ -205,8 +200,8 @@ def test_a_null_id_after_a_struct_column_is_found(tmp_path):
     """In the file a struct column takes one column for each field."""
     table = pa.table({"s": [{"a": 1, "b": None}] * 5, "messages_json": GOOD, "synth_id": IDS})
     pq.write_table(table, tmp_path / SHARD)
-    assert list(import_harmony.shard_violations(tmp_path / SHARD)) == []
+    assert list(manifests.shard_violations(tmp_path / SHARD)) == []
     nulls = table.set_column(2, "synth_id", pa.array(["a", "b", "c", "d", None]))
     pq.write_table(nulls, tmp_path / SHARD, row_group_size=3)
-    (violation,) = import_harmony.shard_violations(tmp_path / SHARD)
+    (violation,) = manifests.shard_violations(tmp_path / SHARD)
     assert (violation.law, violation.found) == ("no nulls", "synth_id of row 5")

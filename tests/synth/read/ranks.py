@@ -232,14 +232,9 @@ def check_training(ranks: list[dict[str, Any]], per_token: bool) -> None:
             name: np.sum([rank_report[name] for _, _, rank_report in parts], axis=0)
             for name in parts[0][2]
         }
-        check_report(report, step)
-
-
-def check_report(report: dict[str, np.ndarray], step: dict[str, Any]) -> None:
-    """Sums of numerators and denominators over all ranks, as Megatron logs them."""
-    expected = [step["combined"] * step["tokens"], step["tokens"]]
-    np.testing.assert_allclose(report["lm loss"], expected, rtol=1e-5)
-    for span, weight in zip(("reasoning", "final"), step["weights"], strict=True):
-        np.testing.assert_allclose(report[f"{span} loss"], step[span], rtol=1e-5)
-        for name, value in ((f"{span} tokens", step[span][1]), (f"{span} weight", weight)):
-            np.testing.assert_allclose(report[name][0] / report[name][1], value, rtol=1e-5)
+        expected = [step["combined"] * step["tokens"], step["tokens"]]
+        np.testing.assert_allclose(report["lm loss"], expected, rtol=1e-5)
+        for span, weight in zip(("reasoning", "final"), step["weights"], strict=True):
+            np.testing.assert_allclose(report[f"{span} loss"], step[span], rtol=1e-5)
+            for name, value in ((f"{span} tokens", step[span][1]), (f"{span} weight", weight)):
+                np.testing.assert_allclose(report[name][0] / report[name][1], value, rtol=1e-5)

@@ -22,7 +22,7 @@ from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import megatron
 from gristmill.synth.format.megatron import MappedValues, UnmappedValues
-from gristmill.synth.read.shard_files import INDEX_FILES
+from gristmill.synth.read.documents import INDEX_FILES
 from tests.later import later
 from tests.paths import CHECKOUT
 
@@ -128,9 +128,7 @@ def test_samples_are_megatrons_with_aligned_sidecars(root, tmp_path, samples):
 def test_the_pieces_of_a_sample_are_the_tokens_that_megatron_reads(root, tmp_path, split, extra):
     prefix = root / split / "shard_00_tokens"
     settings = config(
-        tmp_path,
-        drop_last_partial_validation_sequence=False,
-        add_extra_token_to_sequence=extra,
+        tmp_path, drop_last_partial_validation_sequence=False, add_extra_token_to_sequence=extra
     )
     made = dataset(prefix, settings)
     documents = megatron.read(prefix)
@@ -382,8 +380,7 @@ def test_the_shards_blend_by_their_samples(real, vocabulary, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "module",
-    ["gristmill.synth", "gristmill.synth.builders.kd_shard", "gristmill.synth.laws"],
+    "module", ["gristmill.synth", "gristmill.synth.builders.kd_shard", "gristmill.synth.laws"]
 )
 def test_importing_the_library_imports_neither_torch_nor_megatron(module):
     heavy = {"torch", "megatron", "pyarrow", "tiktoken", "openai_harmony", "huggingface_hub"}

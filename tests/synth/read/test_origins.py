@@ -18,7 +18,7 @@ from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.synth.builders.harmony import to_harmony
-from gristmill.synth.builders.import_harmony import import_shard
+from gristmill.synth.builders.manifests import import_shard
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import parquet
 from gristmill.synth.format import parquet as format_parquet
@@ -43,22 +43,6 @@ def _raw_row(root: Path, steps: list[Trace]) -> tuple[dict[str, Any], dict[str, 
     return dict(found), facts
 
 
-def _write_raw(
-    path: Path,
-    rows: list[tuple[str | None, str | None, str | None]],
-    ids: Callable[[str, int], str] | None = None,
-) -> None:
-    names = ("query", "synthetic_reasoning", "synthetic_answer")
-    id_of = ids or (lambda name, number: f"{name} {number}")
-    columns: dict[str, list[str | None]] = {
-        "synth_id": [id_of(path.stem, number) for number in range(len(rows))]
-    }
-    columns |= {name: [row[at] for row in rows] for at, name in enumerate(names)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
-    pq.write_table(table, path, row_group_size=4, compression="NONE", use_dictionary=False)
-
-
 def _rows(name: str, gaps: set[int]) -> list[tuple[str | None, str | None, str | None]]:
     """Ten rows, each with texts of its own; those in `gaps` lack one."""
     return [
@@ -79,7 +63,16 @@ def _published(
     """A data root with a Harmony shard of raw files of ten rows; those in `gaps` lack a text."""
     files = [tmp_path / f"drops/synth/d/{name}.parquet" for name in gaps]
     for file, missing in zip(files, gaps.values(), strict=True):
-        _write_raw(file, _rows(file.stem, missing), ids)
+        rows = _rows(file.stem, missing)
+        names = ("query", "synthetic_reasoning", "synthetic_answer")
+        id_of = ids or (lambda name, number: f"{name} {number}")
+        columns: dict[str, list[str | None]] = {
+            "synth_id": [id_of(file.stem, number) for number in range(len(rows))]
+        }
+        columns |= {name: [row[at] for row in rows] for at, name in enumerate(names)}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        table = pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+        pq.write_table(table, file, row_group_size=4, compression="NONE", use_dictionary=False)
     config = HarmonyConfig(num_shards=1, metadata_fields=("synth_id",), rows_per_group=6)
     publish(
         Build(

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from gristmill.synth.render.pieces import Turn
+from gristmill.synth.render.assemble import Turn
 
 # Their control tokens are those of o200k_harmony, which the tests have.
 CHATML = (

@@ -11,8 +11,7 @@ from gristmill.contract import BadInput
 from gristmill.synth.builders.harmony_shard import open_shard
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.render import jinja
-from gristmill.synth.render.assemble import assemble, words_of
-from gristmill.synth.render.pieces import OUTSIDE, Piece, Turn, with_turn_ends
+from gristmill.synth.render.assemble import OUTSIDE, Piece, Turn, assemble, with_turn_ends, words_of
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned

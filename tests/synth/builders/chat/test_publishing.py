@@ -23,8 +23,8 @@ from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.synth.raw import TEXTS
 from gristmill.synth.read import distill
+from gristmill.synth.read.documents import HARMONY, Own, ShardFiles, contradiction
 from gristmill.synth.read.origins import traced
-from gristmill.synth.read.shard_files import HARMONY, Own, ShardFiles, contradiction
 from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.pinned import O200K, PLACED, place

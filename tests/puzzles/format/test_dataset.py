@@ -9,8 +9,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.domains.arc_grid import parse_id
-from gristmill.puzzles.format.batch import Batch
-from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, read_metadata
+from gristmill.puzzles.format.dataset import Batch, PuzzleDatasetMetadata, read_metadata
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.untrusted.npy_header import npy_header
 from tests.puzzles import viewer
