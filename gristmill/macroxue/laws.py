@@ -66,11 +66,15 @@ from gristmill.macroxue.read.stream import (
     run_facts,
 )
 from gristmill.macroxue.read.trace import trace
-from gristmill.macroxue.rules.game import DIRECTIONS, TrueRanks, broken, fresh, move
-from gristmill.macroxue.rules.scores import (
+from gristmill.macroxue.rules.game import (
+    DIRECTIONS,
     KINDS,
+    TrueRanks,
     board_scores,
+    broken,
+    fresh,
     line_table,
+    move,
     packed_scores,
 )
 from gristmill.printable import printable

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.macroxue.rules.game import DIRECTIONS, Ranks, move_towards
-from gristmill.macroxue.rules.scores import board_eval, board_score
+from gristmill.macroxue.rules.game import DIRECTIONS, Ranks, board_eval, board_score, move_towards
 
 # This is subtracted from the board_eval of a board without a legal move.
 _LOSS = 2_000_000

@@ -31,8 +31,7 @@ from gristmill.macroxue.format.files import read_runs, read_session, write_metad
 from gristmill.macroxue.format.rows import VALUE_COLUMNS, Rows, as_bytes, copied, pack_boards
 from gristmill.macroxue.laws import Finder, game_laws, game_notes, value_laws, view_law
 from gristmill.macroxue.read.stream import Batch, StepStream
-from gristmill.macroxue.rules.game import DIRECTIONS, legal_moves, move_towards
-from gristmill.macroxue.rules.scores import board_eval
+from gristmill.macroxue.rules.game import DIRECTIONS, board_eval, legal_moves, move_towards
 from gristmill.run.progress import Progress, Report
 from tests.macroxue.annotated import write_annotations
 from tests.macroxue.games import Game, cut, play, run_table, step_rows, write_pack

@@ -70,8 +70,14 @@ from gristmill.macroxue.read.stream import (
     queried,
     refuse_sharing,
 )
-from gristmill.macroxue.rules.game import true_ranks, turned, turned_annotations
-from gristmill.macroxue.rules.scores import FITS_INT32, BinRules, Fit
+from gristmill.macroxue.rules.game import (
+    FITS_INT32,
+    BinRules,
+    Fit,
+    true_ranks,
+    turned,
+    turned_annotations,
+)
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.npy_header import npy_header
@@ -80,20 +86,12 @@ BATCH_ROWS: Final = 1 << 15
 """Rows that are held at once, where no run is longer."""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What the games of a pack or pool are fit for.
+def _judged(stream: StepStream, progress: Progress) -> tuple[dict[int, Gap], set[int]]:
+    """Play all games of a pack or pool: the gaps by run, and the runs without images.
 
-    imageless: ids of the runs with a tile whose rank cannot be found, or is so high that an image's
-        board_eval may not fit int32.
+    These have a tile whose rank cannot be found, or is so high that an image's board_eval may not
+    fit int32.
     """
-
-    gaps: dict[int, Gap]
-    imageless: frozenset[int]
-
-
-def judged(stream: StepStream, progress: Progress) -> Judged:
-    """Play all games of a pack or pool."""
     gaps: dict[int, Gap] = {}
     imageless: set[int] = set()
     with progress.stage("gaps", unit="rows", total=stream.rows) as stage:
@@ -104,7 +102,7 @@ def judged(stream: StepStream, progress: Progress) -> Judged:
             imageless |= set(np.unique(batch.rows["run_id"][wrong]).tolist())
             gaps |= {gap.run_id: gap for gap in gaps_of(batch, stream.runs, games)}
             stage.advance(len(batch.rows))
-    return Judged(gaps, frozenset(imageless))
+    return gaps, imageless
 
 
 class JoinedValues:
@@ -310,12 +308,12 @@ def training_view(
     joined = JoinedValues(values, stream)
     notes = None if annotations is None else Annotations(annotations, links)
     sides = _sides(stream, out, config)
-    found = judged(stream, progress)
+    found, imageless = _judged(stream, progress)
     used = {run for side in sides for run in side.runs}
-    found = replace(found, gaps={run: gap for run, gap in found.gaps.items() if run in used})
-    if found.gaps and config.gaps == "refuse":
-        raise _gap(source, next(iter(found.gaps.values())), len(found.gaps))
-    view = _View(stream, joined, notes, names, config, sides, found)
+    gaps = {run: gap for run, gap in found.items() if run in used}
+    if gaps and config.gaps == "refuse":
+        raise _gap(source, next(iter(gaps.values())), len(gaps))
+    view = _View(stream, joined, notes, names, config, sides, gaps, imageless)
     for side in sides:
         side.folder.mkdir(parents=True)
     links_made = view.link(known or {}) if view.is_whole else []
@@ -386,6 +384,7 @@ def _asked(stream: StepStream, runs: Mapping[int, Run], name: str, sql: str) -> 
         raise GristmillError(f"{path}: {name} = {sql!r}: {error}") from error
 
 
+@dataclass
 class _View:
     """A view while it is written; `add` takes all batches of the source in order.
 
@@ -393,33 +392,32 @@ class _View:
     reads: whether any row must be read.
     """
 
-    def __init__(
-        self,
-        stream: StepStream,
-        joined: JoinedValues,
-        annotations: Annotations | None,
-        names: Sequence[str],
-        config: ViewConfig,
-        sides: Sequence[_Side],
-        found: Judged,
-    ) -> None:
-        self._stream, self._joined, self._annotations = stream, joined, annotations
-        self._names, self._config, self._sides = names, config, sides
-        self._gaps, self._imageless = found.gaps, found.imageless
+    stream: StepStream
+    joined: JoinedValues
+    annotations: Annotations | None
+    names: Sequence[str]
+    config: ViewConfig
+    sides: Sequence[_Side]
+    gaps: Mapping[int, Gap]
+    imageless: Container[int]
+
+    def __post_init__(self) -> None:
+        config, files = self.config, self.joined.files
         self._images = config.images
-        self.is_whole = sides[0].name == "" and self._images == 1
-        links_values = self.is_whole and not self._gaps and len(joined.files) == 1
-        self._linked_values = joined.files[0] if links_values else []
-        self.reads = bool(not links_values or config.num_bins or annotations)
+        self.is_whole = self.sides[0].name == "" and self._images == 1
+        links_values = self.is_whole and not self.gaps and len(files) == 1
+        self._linked_values = files[0] if links_values else []
+        self.reads = bool(not links_values or config.num_bins or self.annotations)
         rules = BinRules(config.search_failure_cutoff, config.zero_tolerance)
-        self._fit = Fit(names, rules) if config.num_bins else None
-        self._layout: Layout = "packed46" if stream.files[0].dtype == PACKED46 else "aligned48"
+        self._fit = Fit(self.names, rules) if config.num_bins else None
+        is_packed = self.stream.files[0].dtype == PACKED46
+        self._layout: Layout = "packed46" if is_packed else "aligned48"
 
     def link(self, known: Mapping[str, FileNote]) -> list[str]:
         """Make hard links of the files that stay as they are; returns their names."""
-        (side,) = self._sides
-        rows = [file.rows for file in self._stream.files]
-        for files in ([file.path for file in self._stream.files], self._linked_values):
+        (side,) = self.sides
+        rows = [file.rows for file in self.stream.files]
+        for files in ([file.path for file in self.stream.files], self._linked_values):
             for path, count in zip(files, rows, strict=False):
                 link_read_only(path, side.folder / path.name)
                 side.notes[path.name] = known.get(str(path), FileNote(rows=count))
@@ -427,10 +425,10 @@ class _View:
 
     def open(self, stack: ExitStack) -> None:
         """Open what is written row by row; `stack` closes it."""
-        single = [file.path.name for file in self._stream.files] == ["steps.npy"]
-        whole = 0 if single else [file.rows for file in self._stream.files]
-        for side in self._sides:
-            cuts: int | Sequence[int] = whole if self.is_whole else self._config.shard_rows
+        single = [file.path.name for file in self.stream.files] == ["steps.npy"]
+        whole = 0 if single else [file.rows for file in self.stream.files]
+        for side in self.sides:
+            cuts: int | Sequence[int] = whole if self.is_whole else self.config.shard_rows
             if not self.is_whole:
                 writer = ShardWriter(side.folder, STEP_FORMATS[self._layout], cuts)
                 side.steps = stack.enter_context(writer)
@@ -442,21 +440,21 @@ class _View:
                 for run in side.runs.values()
                 for symmetry in range(self._images_of(side, run.id))
             ]
-            if self._annotations is not None:
+            if self.annotations is not None:
                 shards = _shard_sizes(cuts, sum(run.steps for run in side.table))
-                side.annotations = AnnotationWriter(side.folder, self._annotations, shards)
+                side.annotations = AnnotationWriter(side.folder, self.annotations, shards)
 
     def _images_of(self, side: _Side, run_id: int) -> int:
-        return 1 if run_id in self._imageless else side.images
+        return 1 if run_id in self.imageless else side.images
 
     def add(self, batch: Batch) -> None:
         """Write the rows of whole runs to their sides."""
-        values = None if self._linked_values else self._joined.of(batch)
-        if values is not None and self._gaps:
-            marked = self._rows_of(batch, self._gaps)
+        values = None if self._linked_values else self.joined.of(batch)
+        if values is not None and self.gaps:
+            marked = self._rows_of(batch, self.gaps)
             for name in VALUE_COLUMNS:
                 values[name][marked] = np.nan
-        for side in self._sides:
+        for side in self.sides:
             if self.is_whole:
                 self._put(side, batch.rows, batch.rows, values)
                 continue
@@ -473,7 +471,7 @@ class _View:
 
     def _rows_of(self, batch: Batch, runs: Container[int]) -> npt.NDArray[np.bool_]:
         """Whether each row of a batch is of some runs, by their ids: bool [N]."""
-        own = self._stream.runs[batch.first_run : batch.first_run + len(batch.counts)]
+        own = self.stream.runs[batch.first_run : batch.first_run + len(batch.counts)]
         return np.repeat([run.id in runs for run in own], batch.counts)
 
     def _put_images(self, side: _Side, rows: Rows, values: Rows) -> None:
@@ -505,20 +503,20 @@ class _View:
 
     def finish(self) -> None:
         """Write the tables of each side. Raises GristmillError for values that fill no bins."""
-        session = read_session(self._stream.folder / DATABASE)
+        session = read_session(self.stream.folder / DATABASE)
         if not self.is_whole:
             session.pop(PACKS_KEY, None)  # it counts the runs of the source
         fitted = self._fitted()
-        for side in self._sides:
+        for side in self.sides:
             path, notes = side.folder / DATABASE, side.notes
             write_metadata(path, side.table, session)
             add_gaps(path, self._gaps_of(side))
             digest = content_with_gaps_sha256(path)
             notes[DATABASE] = FileNote(rows=len(side.table), content_sha256=digest)
-            write_valuation_types(side.folder / NAMES, self._names)
-            notes[NAMES] = FileNote(rows=len(self._names))
+            write_valuation_types(side.folder / NAMES, self.names)
+            notes[NAMES] = FileNote(rows=len(self.names))
             rows = sum(run.steps for run in side.table)
-            settings = {**self._joined.settings, "rows": rows, "runs": len(side.table)}
+            settings = {**self.joined.settings, "rows": rows, "runs": len(side.table)}
             (side.folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n")
             if fitted is not None:
                 (side.folder / TOKENIZER).write_bytes(fitted)
@@ -530,38 +528,38 @@ class _View:
 
     def _gaps_of(self, side: _Side) -> Iterator[Gap]:
         for run in side.table:
-            if gap := self._gaps.get(run.id // self._images):
+            if gap := self.gaps.get(run.id // self._images):
                 yield replace(gap, run_id=run.id)
 
     def _fitted(self) -> bytes | None:
         if self._fit is None:
             return None
-        bins, edges, counts = self._config.num_bins, {}, {}
+        bins, edges, counts = self.config.num_bins, {}, {}
         for kind, found in self._fit.kinds.items():
             try:
                 edges[kind] = found.edges(bins)
             except ValueError as error:
                 raise GristmillError(
-                    f"{self._stream.folder}: no tokenizer.json can be made, {kind} rows: {error}:"
+                    f"{self.stream.folder}: no tokenizer.json can be made, {kind} rows: {error}:"
                     " choose fewer num_bins, or 0 for none"
                 ) from error
             counts[kind] = {name: found.counts[name] for name in COUNTED}
-        return tokenizer(bins, self._config.search_failure_cutoff, edges, counts)
+        return tokenizer(bins, self.config.search_failure_cutoff, edges, counts)
 
     def summary(self, files: Mapping[str, FileNote], linked: int) -> ViewSummary:
         """The counts. files: notes beside those of the sides. linked: number of links."""
-        named = {side.name or "all": side.table for side in self._sides}
+        named = {side.name or "all": side.table for side in self.sides}
         rows = {name: sum(run.steps for run in table) for name, table in named.items()}
-        taken = {run for side in self._sides for run in side.runs}
-        written = [side.annotations for side in self._sides if side.annotations is not None]
-        turned_runs = [run for side in self._sides if side.images > 1 for run in side.runs]
+        taken = {run for side in self.sides for run in side.runs}
+        written = [side.annotations for side in self.sides if side.annotations is not None]
+        turned_runs = [run for side in self.sides if side.images > 1 for run in side.runs]
         kinds = self._fit.kinds.values() if self._fit is not None else ()
         return ViewSummary(
             files={
                 **files,
                 **{
                     (f"{side.name}/{name}" if side.name else name): note
-                    for side in self._sides
+                    for side in self.sides
                     for name, note in side.notes.items()
                 },
             },
@@ -569,9 +567,9 @@ class _View:
             rows=sum(rows.values()),
             runs_by_side={name: len(table) for name, table in named.items()},
             rows_by_side=rows,
-            runs_left_out=len(self._stream.runs) - len(taken),
-            gaps_by_reason=Counter(gap.reason for gap in self._gaps.values()),
-            games_without_images=len(self._imageless.intersection(turned_runs)),
+            runs_left_out=len(self.stream.runs) - len(taken),
+            gaps_by_reason=Counter(gap.reason for gap in self.gaps.values()),
+            games_without_images=sum(run in self.imageless for run in turned_runs),
             linked=linked,
             rows_without_value=sum(found.counts["unvalued"] for found in kinds),
             annotated_rows=sum(writer.annotated for writer in written),

@@ -40,14 +40,16 @@ from gristmill.macroxue.raw.strict_parser import Meta, Names, RunFacts
 from gristmill.macroxue.rules.game import (
     BRANCHES,
     CELLS,
+    INT32_MAX,
+    INT32_MIN,
     MAX_RANK,
     Ranks,
     bits_at,
+    board_scores,
     has_new_tile,
     move,
     move_towards,
 )
-from gristmill.macroxue.rules.scores import INT32_MAX, INT32_MIN, board_scores
 from gristmill.untrusted.files import LinkRule
 
 MOST_STEPS = 1 << 22
