@@ -46,9 +46,8 @@ def parse_month_list(text: str, name: str = "month list") -> list[str]:
             continue
         link = _LINK.search(entry)
         if not link and not _BARE.fullmatch(entry):
-            raise BadInput(
-                name, f"Unsupported month entry {entry!r}; write YYYY-MM or a link", number
-            )
+            rule = f"Unsupported month entry {entry!r}; write YYYY-MM or a link"
+            raise BadInput(name, rule, number)
         months[check_month(link[1] if link else entry)] = None
     if not months:
         raise BadInput(name, "has no months; write one a line, as YYYY-MM")
@@ -82,14 +81,10 @@ def due_months(
 ) -> list[str]:
     """The months that a tick of the schedule should ask for, oldest first.
 
-    tick: date of the tick.
-    present: months that need not be asked for.
-    limit: months to return at most, 3 by default.
-    look_back: how many months before the tick count, 12 by default; no month before
-        the first archive counts.
-
-    Where more months are missing than `limit`, the choice changes from week to week:
-    months that stay unpublished or damaged cannot keep the others waiting.
+    tick: date of the tick. present: months that need not be asked for.
+    limit: months to return at most, 3 by default; of more the choice changes from week to week, so
+        that months that stay unpublished or damaged cannot keep the others waiting.
+    look_back: how many months before the tick count, 12 by default, from the first archive on.
     """
     missing: list[str] = []
     month = f"{tick.year}-{tick.month:02d}"
@@ -143,9 +138,8 @@ def packed_otherwise(name: str) -> str:
     known = (word for each, word in _OTHER.items() if name.lower().endswith(each))
     if command := next(known, None):
         command = _OTHER[".tar"] if ".tar." in name.lower() else command
-        return (
-            f"is packed in a form that is not read: unpack it with `{command}`, and bring the .pgn"
-        )
+        rule = "is packed in a form that is not read"
+        return f"{rule}: unpack it with `{command}`, and bring the .pgn"
     return ""
 
 
@@ -263,10 +257,7 @@ def snippet(head: bytes) -> str:
 
 
 def other_kind(head: bytes) -> str:
-    """What to do about a file that is of another kind than its name says.
-
-    head: its first bytes.
-    """
+    """What to do about a file that is of another kind than its name says, by its first bytes."""
     if head.lstrip(_BLANKS).startswith(b"<"):
         return f"likely HTML/error page: {snippet(head)!r}; download it again"
     if head.startswith(_LFS):
