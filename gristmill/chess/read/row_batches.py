@@ -231,14 +231,6 @@ def _row_number(byte_range: RowRange, number: int) -> int:
     return number
 
 
-def _canonical(byte_range: RowRange, line: bytes, number: int) -> bytes:
-    try:
-        return canonical_row(line)
-    except ValueError as error:
-        rule = f"the row is not a JSON object ({error}); correct or remove it"
-        raise BadInput(byte_range.path, rule, _row_number(byte_range, number)) from error
-
-
 def _parse(data: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint16], bytes]:
     from gristmill.chess.kernels import rowshape, rowtext
 
@@ -272,12 +264,16 @@ def rows_in(
         data = os.pread(file.fileno(), byte_range.stop - byte_range.start, byte_range.start)
     buf, columns, moves, uci = _parse(data)
     if columns[:, rowshape.UNUSUAL].any():
-        lines = [
-            _canonical(byte_range, data[start:end], i) if unusual else data[start:end] + b"\n"
-            for i, (start, end, unusual) in enumerate(
-                columns[:, [rowshape.LINE0, rowshape.LINE1, rowshape.UNUSUAL]].tolist(), 1
-            )
-        ]
+        lines = []
+        of = columns[:, [rowshape.LINE0, rowshape.LINE1, rowshape.UNUSUAL]].tolist()
+        for number, (start, end, unusual) in enumerate(of, 1):
+            line = data[start:end]
+            try:
+                lines.append(canonical_row(line) if unusual else line + b"\n")
+            except ValueError as error:
+                rule = f"the row is not a JSON object ({error}); correct or remove it"
+                place = _row_number(byte_range, number)
+                raise BadInput(byte_range.path, rule, place) from error
         buf, columns, moves, uci = _parse(b"".join(lines))
         if columns[:, rowshape.UNUSUAL].any():
             number = int(np.flatnonzero(columns[:, rowshape.UNUSUAL])[0]) + 1
@@ -292,8 +288,7 @@ def read_batch(byte_range: RowRange, *, by_keys: bool = False) -> RowBatch:
     by_keys: compare move keys with the sidecar, which hashes all moves, where packed moves
         could be compared (default False).
 
-    Raises BadInput with the row number where a row cannot be read, and BadInput
-    where the sidecar does not agree with the rows.
+    Raises BadInput, with the number of a row that cannot be read, and for another sidecar.
     """
     from gristmill.chess.kernels import rowshape
 
@@ -324,11 +319,9 @@ def _from_sidecar(batch: RowBatch, sidecar: Sidecar, by_keys: bool) -> NDArray[n
     elif agrees:
         agrees = (records["move_key"] == _keys_of(_texts(batch.uci, columns))).all()
     if not agrees:
-        raise BadInput(
-            byte_range.path,
-            f"the rows from byte {byte_range.start} on are not those of the sidecar; validate "
-            "again, or remove the sidecar folder to have the games replayed",
-        )
+        rule = f"the rows from byte {byte_range.start} on are not those of the sidecar; validate "
+        rule += "again, or remove the sidecar folder to have the games replayed"
+        raise BadInput(byte_range.path, rule)
     return records
 
 

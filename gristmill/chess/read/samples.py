@@ -77,11 +77,11 @@ def capped(
     seed: int,
     seed_of: Seed,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The samples of each game under a cap (docs/formats/chess.md#runtime-cap).
+    """The samples that stay of each game under a cap, and their splice indices.
 
-    samples: samples of each game without a cap, int64 [games].
-    Returns (samples that stay of each game, their splice indices). The indices of a game are
-    shuffled where the cap removes any, as `random.Random(seed).shuffle` does it.
+    samples: of each game without a cap, int64 [games]. The indices of a game are shuffled where
+    the cap removes any, as `random.Random(seed).shuffle` does it.
+    Source: docs/formats/chess.md#runtime-cap.
     """
     if not cap or not (samples > cap).any():
         return samples, ranges(samples, min_context)
@@ -102,12 +102,7 @@ _RANGE_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class SampleTask:
-    """One part of a split's samples.
-
-    byte_range: lines of the split's file; with `games` it only names the sidecar and
-        the first game and ply.
-    games: number of records to take from the sidecar, -1 to read the lines.
-    """
+    """One part of a split's samples; games: records to take from the sidecar, -1 to read lines."""
 
     split: str
     byte_range: RowRange
@@ -248,9 +243,13 @@ def collate(
     [N, horizon], target_mask bool of the same shape, and phase, winner, side_to_move int64 [N].
     Padding is behind the moves.
     """
+    return tensors(columns_of(samples, vocabulary, horizon))
+
+
+def tensors(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Columns as torch tensors."""
     import torch
 
-    columns = columns_of(samples, vocabulary, horizon)
     return {name: torch.from_numpy(column) for name, column in columns.items()}
 
 

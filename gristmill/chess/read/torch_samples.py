@@ -21,8 +21,7 @@ with naming_the_extra():
 class Samples(Protocol):
     """What this module needs of a GameSpliceDataset."""
 
-    def __len__(self) -> int:
-        """Number of samples."""
+    def __len__(self) -> int: ...
 
     def batch(
         self, indices: Sequence[int], vocabulary: Mapping[str, int]
