@@ -95,19 +95,14 @@ def _make_games(task: SplitTask[GameConfig]) -> Made:
             streams[f"{split}.moves"] = batch.moves[of_picked].astype(folders.MOVE).tobytes()
             winners = batch.columns[picked, rowshape.WINNER]
             streams[f"{split}.spans"] = folders.spans_of(plies[picked], winners).tobytes()
-        summary[split] = _counts_of_games(batch.columns[picked])
+        columns = batch.columns[picked]
+        sides, counts = np.unique(columns[:, rowshape.WINNER], return_counts=True)
+        summary[split] = {
+            "games": len(columns),
+            "plies": int(columns[:, rowshape.PLIES].sum()),
+            "winners": {chr(c): n for c, n in zip(sides.tolist(), counts.tolist(), strict=True)},
+        }
     return streams, summary
-
-
-def _counts_of_games(columns: NDArray[np.int64]) -> dict[str, Any]:
-    from gristmill.chess.kernels import rowshape
-
-    sides, counts = np.unique(columns[:, rowshape.WINNER], return_counts=True)
-    return {
-        "games": len(columns),
-        "plies": int(columns[:, rowshape.PLIES].sum()),
-        "winners": {chr(c): n for c, n in zip(sides.tolist(), counts.tolist(), strict=True)},
-    }
 
 
 def _append(streams: Iterable[tuple[str, Bytes]], written: StreamFiles) -> None:
@@ -434,18 +429,6 @@ def _first_met(numbers: NDArray[np.integer[Any]], names: tuple[str, ...]) -> dic
     return {names[values[i]]: int(counts[i]) for i in order}
 
 
-def _id_keys(batch: RowBatch, picked: NDArray[np.bool_]) -> bytes:
-    """Game records with a hash of the id as move key, from which distinct ids are counted."""
-    from gristmill.chess.kernels import rowshape
-
-    text, sha256 = batch.buf.data, hashlib.sha256
-    spans = batch.columns[picked][:, [rowshape.ID0, rowshape.ID1]].tolist()
-    records = np.zeros(len(spans), folders.GAME)
-    digests = b"".join([sha256(text[a:b]).digest()[:8] for a, b in spans])
-    records["move_key"] = np.frombuffer(digests, ">u8")
-    return records.tobytes()
-
-
 @dataclass(frozen=True)
 class _Samples:
     """The samples of a batch: plies and samples of each game, the splice index of each sample."""
@@ -484,7 +467,7 @@ def _make_splices(task: SplitTask[SpliceConfig]) -> Made:
     from gristmill.chess.kernels import rowshape, splicetext
 
     config, batch = task.config, read_batch(task.range)
-    columns, codes = batch.columns, batch.codes
+    columns, codes, text, sha256 = batch.columns, batch.codes, batch.buf.data, hashlib.sha256
     accepted, _ = eligible(batch, config)
     places = task.places(batch)
     samples = _samples(batch, config, places)
@@ -506,7 +489,12 @@ def _make_splices(task: SplitTask[SpliceConfig]) -> Made:
         )  # fmt: skip
         used += size
         streams[split] = free[:size].data
-        streams[f"{split}.ids"] = _id_keys(batch, picked)
+        # Game records with a hash of the id as move key, from which distinct ids are counted.
+        spans = columns[picked][:, [rowshape.ID0, rowshape.ID1]].tolist()
+        records = np.zeros(len(spans), folders.GAME)
+        digests = b"".join([sha256(text[a:b]).digest()[:8] for a, b in spans])
+        records["move_key"] = np.frombuffer(digests, ">u8")
+        streams[f"{split}.ids"] = records.tobytes()
         streams[f"{split}.moves"] = batch.records[picked].tobytes()
         summary[split] = _counts_of_splices(samples, picked, codes)
     return streams, summary
@@ -626,10 +614,6 @@ def build_splice_dataset(
         files[f"{split}.moves"].unlink()
     stats = _stats_of_splices(config, published or out, totals.rows, totals.splits)
     (out / STATS).write_text(json.dumps(stats, indent=2))
-    return _summary_of_splices(stats)
-
-
-def _summary_of_splices(stats: Mapping[str, Any]) -> SpliceSummary:
     samples = stats["split_samples"]
     rows_by_file = {f"{split}.jsonl": FileNote(rows=samples[split]) for split in SPLITS}
     return SpliceSummary(

@@ -346,11 +346,7 @@ class SubsetSummary(Summary):
 def build_subset(
     source: Path, out: Path, config: SubsetConfig, *, progress: Progress = SILENT
 ) -> SubsetSummary:
-    """Take a subset of a game dataset, or of legacy rows.
-
-    Memory grows by 16 bytes a row. Raises BadInput where a row cannot be read, or has no ratings
-    that are asked for.
-    """
+    """Take a subset of games or legacy rows; memory grows by 16 bytes a row."""
     out.mkdir()
     words: Counter[str] = Counter()
     splits: dict[str, dict[str, Any]] = {}

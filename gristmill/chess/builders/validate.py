@@ -248,11 +248,9 @@ def _summary(tally: Tally, duplicates: int, equal: EqualGames) -> ValidateSummar
 
 
 class Tally:
-    """Counts and openings of all parts so far.
+    """Counts and openings of all parts so far, as `RangeOutput` has them.
 
     counts: number by name, such as `valid`, `plies` or `reason.too_short`.
-    openings: games, White wins, draws, Black wins and the opening's name, by ECO code.
-    outside: tag, value and byte offset of the first game whose date is not in the month.
     """
 
     def __init__(self) -> None:

@@ -207,8 +207,6 @@ class Sidecar:
     def batches(self, games: int) -> Iterator[tuple[int, int, NDArray[np.void]]]:
         """All records in batches: (number of the first game, number of its first ply, records).
 
-        games: games in a batch at most.
-
         Raises BadInput at the end if the phases file has another number of plies.
         """
         ply = 0

@@ -129,9 +129,8 @@ class _Cache:
 def cache_laws(subject: Subject) -> Iterator[Violation]:
     """Check a cache: its structure, its manifest, its source; without a record every element.
 
-    subject: its input is the folder of the rows. By default the folder around the cache; for a
-        cache that is still being built, the folder that its manifest names. The manifest of
-        another program need not name the source, and its rows need no sidecar.
+    Its input is the folder of its rows; by default that around it, else what the manifest names.
+    The manifest of another program need not name the source, and its rows need no sidecar.
     """
     path, is_ours = subject.folder, subject.has_record
     dataset = next((each for each in subject.inputs if each.exists()), None)

@@ -256,9 +256,7 @@ def event_line_laws(subject: Subject) -> Iterator[Violation]:
 
     The line starts a game that was read or rejected, is one of its tags, lies in a closed
     comment of it, or follows no blank line in its movetext. Memory does not grow with the PGN.
-
-    subject: validated in the mode `current`; its input is the folder of the PGNs, which are not
-        compared where they have other sizes than `sources.json` records.
+    PGNs of other sizes than `sources.json` records are not compared.
     """
     path, (pgn_folder,) = subject.folder, subject.inputs
     recorded, faults = read_json(folders.sources_file(path))
@@ -428,11 +426,7 @@ _CURE: Final = "; change the setting under [chess.month] in gristmill.toml"
 
 @law
 def validated_notes(path: Path) -> Iterator[Violation]:
-    """Find what is unusual in a validated folder; the check `noteworthy` warns of it.
-
-    Yields `equal_games` where one is in the PGN more than once, `other_month` for dates that are
-    not in the month, and `not_utf8` for tags with U+FFFD.
-    """
+    """Find what is unusual in a validated folder; the check `noteworthy` warns of it."""
     summary, faults = read_json(path / SUMMARY)
     yield from faults
     if faults:

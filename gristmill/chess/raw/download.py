@@ -239,9 +239,6 @@ def fetch(
 ) -> Fetched:
     """Download a file whole, and continue from the bytes of an earlier attempt.
 
-    part_file: where the bytes go; the server's validators go to the same name with the
-        suffix .json.
-
     Raises NotPublished for the status 404 and 410, DownloadError where the attempts or
     the time are used up and for every final answer of the server.
     """

@@ -28,15 +28,12 @@ from gristmill.contract import BadInput
 class Batch:
     """Games that the compiled reader took, in file order (columns: `kernels.scan`).
 
-    base: byte offset of `buf` in the file.
-    buf: bytes of the games.
+    base: byte offset of `buf`, the bytes of the games, in the file.
     games: numbers and places of each game, int64 [games, `scan.COLUMNS`].
     known: places of the tags of `rows.KNOWN`, int64 [games, len(KNOWN), 2]; -1 for none.
     tags: places of all tags, int64 [tags, 4].
-    moves: packed moves, game after game; uint16 [plies].
-    phases: phase codes, game after game; uint8 [plies].
-    text: JSON of headers and moves, game after game.
-    uci: fields of the game id and moves joined by spaces, game after game.
+    moves, phases: packed moves and phase codes, game after game; [plies].
+    text: JSON of headers and moves. uci: fields of the game id and moves joined by spaces.
     """
 
     base: int

@@ -329,9 +329,7 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def __getitem__(self, index: int) -> Sample:
-        """One sample.
-
-        index: number of the sample, from 0; negative numbers count from the end.
+        """One sample by its number from 0; negative numbers count from the end.
 
         Raises IndexError beyond the ends, TypeError for anything but an integer, BadInput for a
         row without that move.
@@ -358,12 +356,7 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         )
 
     def __getitems__(self, indices: Sequence[int]) -> SampleBatch[Sample]:
-        """Samples by number as one batch; a data loader of torch calls it.
-
-        indices: numbers of samples; negative ones count from the end.
-
-        Raises as `self[index]`.
-        """
+        """Samples by number as one batch, as `self[index]`; a data loader of torch calls it."""
         numbers = numbers_of(indices, len(self), "sample").tolist()
         return SampleBatch(self, numbers, Sample, lambda of: tensors(self.batch(of)))
 

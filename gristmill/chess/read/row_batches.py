@@ -59,11 +59,10 @@ def unpack_move(move: int) -> str:
 
 
 def replay_phases(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Phase codes of games, by replay from the start position.
+    """Phase codes uint8 [plies] of games, by replay from the start position.
 
-    moves: packed moves, game after game; uint16 [plies].
-    lengths: plies of each game, int64 [games].
-    Returns uint8 [plies], 0 from the first move of a game on that is not legal.
+    moves: packed moves uint16 [plies], game after game. lengths: plies of each game.
+    A code is 0 from the first move of a game on that is not legal.
     """
     from gristmill.chess.kernels.board import new_board
     from gristmill.chess.kernels.replay import replay
@@ -116,8 +115,7 @@ class RowBatch:
 
     buf: their bytes, then zeros; uint8.
     columns: byte places and numbers of each row, int64 [rows, `rowshape.COLUMNS`].
-    moves: packed moves, row after row; uint16 [plies].
-    codes: phase codes, row after row; uint8 [plies].
+    moves, codes: packed moves and phase codes, row after row; [plies].
     noted: game record of each row in the sidecar, `folders.GAME` [rows]; None without one.
     """
 
@@ -255,8 +253,7 @@ def rows_in(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint16], bytes]:
     """The rows of a byte range: `buf`, `columns`, `moves` and `uci` of a RowBatch.
 
-    Raises BadInput with the row number where a line is not a JSON object or has moves that are not
-    simple texts.
+    Raises BadInput with the number of a row that is no JSON object of simple moves.
     """
     from gristmill.chess.kernels import rowshape
 
@@ -285,10 +282,7 @@ def rows_in(
 def read_batch(byte_range: RowRange, *, by_keys: bool = False) -> RowBatch:
     """Read the rows of a byte range, with phase codes, and with game records of the sidecar.
 
-    by_keys: compare move keys with the sidecar, which hashes all moves, where packed moves
-        could be compared (default False).
-
-    Raises BadInput, with the number of a row that cannot be read, and for another sidecar.
+    by_keys: compare move keys with the sidecar, which hashes all moves, not packed moves.
     """
     from gristmill.chess.kernels import rowshape
 

@@ -141,7 +141,6 @@ def make_samples(task: SampleTask) -> Made:
     """Make one part: the bytes of each array of LAYOUT, and its counts.
 
     With a sidecar also SAMPLE_GAMES: without one the games before the part are not known.
-    Raises BadInput where a row cannot be read or the sidecar does not agree with it.
     """
     config, byte_range = task.config, task.byte_range
     if task.games >= 0 and byte_range.sidecar:
@@ -286,10 +285,9 @@ Numbers = NDArray[np.int64]
 
 
 class PackedGames(NamedTuple):
-    """The moves of a split's games, and the game of each sample.
+    """The moves of a split's games, and the game of each sample; folder: of the dataset.
 
-    folder: of the dataset, for messages. moves: uint16 [plies]. spans: SPAN [games].
-    numbers: of games, uint32 [samples].
+    moves: uint16 [plies]. spans: SPAN [games]. numbers: of games, uint32 [samples].
     """
 
     folder: Path

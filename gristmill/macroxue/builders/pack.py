@@ -128,8 +128,8 @@ def _entry(facts: RunFacts) -> dict[str, Any]:
 def make_part(part: Part, path: Path) -> dict[str, Any]:
     """Read the runs of a part and write their rows to a file.
 
-    Returns the summary as JSON: `names` has the valuation names by the ids in the rows, `runs` has
-    for each run its facts, or `file`, `row` and `rule` if it was set aside.
+    Returns as JSON `names`, the valuation names by the ids in the rows, and `runs`, of each run its
+    facts, or `file`, `row` and `rule` if it was set aside.
     """
     scanner: Scanner | None = None
     # A scanner that is already loaded costs nothing.
@@ -286,11 +286,7 @@ def _copy_rows(
     kinds: npt.NDArray[np.uint8] | None,
     writer: ShardWriter,
 ) -> None:
-    """Copy the rows of a part to the shards.
-
-    ids: final run ids by place in the part. kinds: final valuation_type by that in the rows. None
-        where those in the rows are final.
-    """
+    """Copy the rows of a part to the shards, with final ids by their place, and final kinds."""
     for rows in read_rows(path, part.layout):
         if ids is not None:
             rows["run_id"] = ids[rows["run_id"] - part.first_id]
@@ -368,11 +364,7 @@ class Ledger:
     def add(
         self, part: Part, summary: Mapping[str, Any]
     ) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8] | None]:
-        """Add the counts and lines of a part; parts come in order.
-
-        Returns ids and kinds as `_copy_rows` takes them. Raises BadInput where more runs are set
-        aside than `quarantine_share` allows.
-        """
+        """Add a part; parts come in order. Returns ids and kinds as `_copy_rows` takes them."""
         names: list[str] = summary["names"]
         kinds = np.array([self.names.id_of(name) for name in names], np.uint8)
         ids = np.zeros(len(part.runs), np.uint32)
@@ -392,12 +384,9 @@ class Ledger:
             {"drop": files.drop, "meta": files.meta_name, "steps": files.steps_name, **entry}
         )
         if len(self.quarantine) > self._most:
-            raise BadInput(
-                self._where,
-                f"{len(self.quarantine)} of {len(self._drop.runs)} runs are bad and"
-                f" quarantine_share allows {self._most}; the last is {_named(entry)}; {_CURE}, or"
-                " raise quarantine_share",
-            )
+            rule = f"{len(self.quarantine)} of {len(self._drop.runs)} runs are bad and"
+            rule += f" quarantine_share allows {self._most}; the last is {_named(entry)}"
+            raise BadInput(self._where, f"{rule}; {_CURE}, or raise quarantine_share")
 
     def check_rows(self) -> None:
         """Raise BadInput where no run was kept, whatever quarantine_share allows, or no row."""

@@ -136,11 +136,9 @@ def _renumbered(
         kinds = rows["valuation_type"]
         if int(kinds.max()) >= len(ids):
             at = int(np.flatnonzero(kinds >= len(ids))[0])
-            raise BadInput(
-                stream.folder,
-                f"row {start + at} has valuation_type {int(kinds[at])}, but"
-                f" valuation_types.json names {len(ids)}: they are of different builds",
-            )
+            rule = f"row {start + at} has valuation_type {int(kinds[at])}, but valuation_types.json"
+            rule += f" names {len(ids)}: they are of different builds"
+            raise BadInput(stream.folder, rule)
         if not np.array_equal(ids, np.arange(len(ids))):
             rows["valuation_type"] = ids[kinds]
         return rows
@@ -222,9 +220,8 @@ def refuse_nesting(packs: Sequence[Path], out: Path) -> None:
                 raise BadInput(pack, f"is the same folder as {other}: give each one once")
             if place.is_relative_to(elsewhere) or elsewhere.is_relative_to(place):
                 inner, outer = (pack, other) if place.is_relative_to(elsewhere) else (other, pack)
-                raise BadInput(
-                    inner, f"is inside {outer}: give packs and an output that are separate folders"
-                )
+                cure = "give packs and an output that are separate folders"
+                raise BadInput(inner, f"is inside {outer}: {cure}")
 
 
 def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
@@ -234,10 +231,8 @@ def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
         raise ValueError(f"{len(names)} names for {len(packs)} packs")
     for at, name in enumerate(names):
         if name in names[:at]:
-            raise BadInput(
-                packs[at],
-                f"another pack is called {name!r} too: give each a name by MergeConfig(names=...)",
-            )
+            rule = f"another pack is called {name!r} too"
+            raise BadInput(packs[at], f"{rule}: give each a name by MergeConfig(names=...)")
     return [Member.open(pack, name) for pack, name in zip(packs, names, strict=True)]
 
 
@@ -247,18 +242,13 @@ def joined_names(members: Sequence[Member]) -> tuple[str, ...]:
     for member in members:
         names |= dict.fromkeys(member.names)
         if len(names) > MAX_NAMES:
-            raise BadInput(
-                member.stream.folder / "valuation_types.json",
-                f"with the packs before it makes {len(names)} names: {MAX_NAMES} fit the column",
-            )
+            rule = f"with the packs before it makes {len(names)} names: {MAX_NAMES} fit the column"
+            raise BadInput(member.stream.folder / "valuation_types.json", rule)
     return tuple(names)
 
 
 def joined_runs(members: Sequence[Member]) -> int:
-    """Set the place of each member in the pool, and the ids of its runs.
-
-    Returns the number of runs that equal an earlier run in everything but the id.
-    """
+    """Set the places of members and the ids of runs; returns how many equal an earlier run."""
     known: set[tuple[int, int, int, int]] = set()
     run_id = row = repeated = 0
     for member in members:

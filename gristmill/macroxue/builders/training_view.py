@@ -13,7 +13,7 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -82,6 +82,7 @@ from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.npy_header import npy_header
 
+_VALUES_AGAIN: Final = "build the values of its packs again"
 BATCH_ROWS: Final = 1 << 15
 """Rows that are held at once, where no run is longer."""
 
@@ -118,11 +119,8 @@ class JoinedValues:
         self._maps = [Gather([open_values(file) for file in files]) for files in self.files]
         self._firsts = np.cumsum([0, *map(len, self._maps)])
         if int(self._firsts[-1]) != stream.rows:
-            raise BadInput(
-                stream.folder,
-                f"has {stream.rows} rows, but the values have {int(self._firsts[-1])}: build the"
-                " values of its packs again",
-            )
+            rule = f"has {stream.rows} rows, but the values have {int(self._firsts[-1])}"
+            raise BadInput(stream.folder, f"{rule}: {_VALUES_AGAIN}")
         # Runs of a member are numbered from the first run that it has in the pool.
         self._shifts = [
             stream.batch(first, first + 1).rows["run_id"] - values.rows(np.zeros(1, int))["run_id"]
@@ -139,10 +137,8 @@ class JoinedValues:
             except (OSError, ValueError, AttributeError) as error:
                 raise BadInput(folder / SETTINGS, f"cannot be used: {error!r}") from error
             if found[-1] != found[0]:
-                raise GristmillError(
-                    f"{folder}: the values have other settings than {self._folders[0]}: build both"
-                    " with the same [macroxue.values]"
-                )
+                rule = f"the values have other settings than {self._folders[0]}: build both with"
+                raise GristmillError(f"{folder}: {rule} the same [macroxue.values]")
         return found[0]
 
     def of(self, batch: Batch) -> Rows:
@@ -159,11 +155,8 @@ class JoinedValues:
         for column in ("run_id", "step_index"):
             wrong = np.flatnonzero(values_of[column] != rows[column])
             if len(wrong):
-                raise BadInput(
-                    self._stream.folder,
-                    f"row {batch.start + int(wrong[0])} has another {column} in the values: build"
-                    " the values of its packs again",
-                )
+                rule = f"row {batch.start + int(wrong[0])} has another {column} in the values"
+                raise BadInput(self._stream.folder, f"{rule}: {_VALUES_AGAIN}")
         return values_of
 
 
@@ -189,11 +182,7 @@ class AnnotationWriter:
                 self.notes[name] = FileNote(rows=rows)
 
     def add(self, steps: Rows, runs: Mapping[int, Run], symmetry: int, images: int) -> None:
-        """Write the annotations of whole games.
-
-        steps: their rows [N] in the source. runs: of the source, by id.
-        symmetry: that turns them. images: runs of the view for each of the source.
-        """
+        """Write the annotations of whole games, by their rows [N] and runs in the source."""
         cuts = np.flatnonzero(np.diff(steps["run_id"])) + 1
         for own in np.split(np.arange(len(steps)), cuts) if len(steps) else ():
             rows = steps[own[0] : own[-1] + 1]
@@ -335,20 +324,17 @@ def training_view(
 
 def _gap(source: Path, gap: Gap, count: int) -> BadInput:
     said = "does not follow from the row before" if gap.reason == "board" else "is not the last one"
-    return BadInput(
-        source,
-        f"run {gap.run_id} has missing steps, as have {count - 1} other runs: step {gap.step_index}"
-        f' {said}: build with gaps = "mark", or leave these runs out by queries',
-    )
+    rule = f"run {gap.run_id} has missing steps, as have {count - 1} other runs: step"
+    cure = 'build with gaps = "mark", or leave these runs out by queries'
+    return BadInput(source, f"{rule} {gap.step_index} {said}: {cure}")
 
 
 def _sides(stream: StepStream, out: Path, config: ViewConfig) -> list[_Side]:
     """The folders of a view. Raises GristmillError for one without rows."""
     runs = {run.id: run for run in stream.runs}
     if max(runs) * config.images >= 1 << 32:
-        raise GristmillError(
-            f"{stream.folder}: has run {max(runs)}: images have no run_id of 32 bits"
-        )
+        rule = f"has run {max(runs)}: images have no run_id of 32 bits"
+        raise GristmillError(f"{stream.folder}: {rule}")
     if config.train_query:
         train, held = (
             _asked(stream, runs, name, getattr(config, name))
@@ -367,10 +353,8 @@ def _sides(stream: StepStream, out: Path, config: ViewConfig) -> list[_Side]:
     for name, ids in zip(SIDES, (train, held), strict=True):
         own = {run: runs[run] for run in ids.tolist()}
         if not sum(run.steps for run in own.values()):
-            raise GristmillError(
-                f"{stream.folder}: no step is in {name}/: choose another validation_share or"
-                " split_seed, or other queries"
-            )
+            rule = f"no step is in {name}/: choose another validation_share or split_seed, or other"
+            raise GristmillError(f"{stream.folder}: {rule} queries")
         sides.append(_Side(name, out / name, config.images if name == TRAIN else 1, own))
     return sides
 
@@ -441,7 +425,14 @@ class _View:
                 for symmetry in range(self._images_of(side, run.id))
             ]
             if self.annotations is not None:
-                shards = _shard_sizes(cuts, sum(run.steps for run in side.table))
+                # The rows of each steps file that a ShardWriter of these cuts writes.
+                rows = sum(run.steps for run in side.table)
+                size = cuts or rows
+                shards = (
+                    [min(size, rows - at) for at in range(0, rows, size)]
+                    if isinstance(size, int)
+                    else size
+                )
                 side.annotations = AnnotationWriter(side.folder, self.annotations, shards)
 
     def _images_of(self, side: _Side, run_id: int) -> int:
@@ -467,18 +458,15 @@ class _View:
                 continue
             cuts = np.flatnonzero(np.diff(rows["run_id"])) + 1
             for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
-                self._put_images(side, rows[start:stop], valued[start:stop])
+                game, found = rows[start:stop], valued[start:stop]
+                known = true_ranks(game, np.zeros(1, np.int64))
+                for symmetry in range(self._images_of(side, int(game["run_id"][0]))):
+                    self._put(side, game, turned(game, symmetry, known.ranks), found, symmetry)
 
     def _rows_of(self, batch: Batch, runs: Container[int]) -> npt.NDArray[np.bool_]:
         """Whether each row of a batch is of some runs, by their ids: bool [N]."""
         own = self.stream.runs[batch.first_run : batch.first_run + len(batch.counts)]
         return np.repeat([run.id in runs for run in own], batch.counts)
-
-    def _put_images(self, side: _Side, rows: Rows, values: Rows) -> None:
-        """Write a game, and its images if it has any."""
-        known = true_ranks(rows, np.zeros(1, np.int64))
-        for symmetry in range(self._images_of(side, int(rows["run_id"][0]))):
-            self._put(side, rows, turned(rows, symmetry, known.ranks), values, symmetry)
 
     def _put(
         self, side: _Side, origin: Rows, rows: Rows, values: Rows | None, symmetry: int = 0
@@ -510,7 +498,8 @@ class _View:
         for side in self.sides:
             path, notes = side.folder / DATABASE, side.notes
             write_metadata(path, side.table, session)
-            add_gaps(path, self._gaps_of(side))
+            marked = {run.id: self.gaps.get(run.id // self._images) for run in side.table}
+            add_gaps(path, [replace(gap, run_id=run) for run, gap in marked.items() if gap])
             digest = content_with_gaps_sha256(path)
             notes[DATABASE] = FileNote(rows=len(side.table), content_sha256=digest)
             write_valuation_types(side.folder / NAMES, self.names)
@@ -526,11 +515,6 @@ class _View:
                 side.annotations.finish()
                 notes.update(side.annotations.notes)
 
-    def _gaps_of(self, side: _Side) -> Iterator[Gap]:
-        for run in side.table:
-            if gap := self.gaps.get(run.id // self._images):
-                yield replace(gap, run_id=run.id)
-
     def _fitted(self) -> bytes | None:
         if self._fit is None:
             return None
@@ -539,10 +523,8 @@ class _View:
             try:
                 edges[kind] = found.edges(bins)
             except ValueError as error:
-                raise GristmillError(
-                    f"{self.stream.folder}: no tokenizer.json can be made, {kind} rows: {error}:"
-                    " choose fewer num_bins, or 0 for none"
-                ) from error
+                rule = f"no tokenizer.json can be made, {kind} rows: {error}: choose fewer num_bins"
+                raise GristmillError(f"{self.stream.folder}: {rule}, or 0 for none") from error
             counts[kind] = {name: found.counts[name] for name in COUNTED}
         return tokenizer(bins, self.config.search_failure_cutoff, edges, counts)
 
@@ -576,19 +558,8 @@ class _View:
         )
 
 
-def _shard_sizes(cuts: int | Sequence[int], rows: int) -> list[int]:
-    """The rows of each steps file that a ShardWriter of these cuts writes."""
-    if not isinstance(cuts, int):
-        return list(cuts)
-    size = cuts or rows
-    return [min(size, rows - at) for at in range(0, rows, size)]
-
-
 def link_read_only(source: Path, target: Path) -> None:
-    """Make `target` a hard link of a file that nobody may write to; a copy where none is possible.
-
-    A file system may have no hard links, or none to a file of another user.
-    """
+    """Make a hard link of a file that nobody may write to; a copy where none is possible."""
     try:
         source.chmod(READ_ONLY)
         os.link(source, target)

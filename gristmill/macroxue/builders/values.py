@@ -133,19 +133,14 @@ def _check(stream: StepStream, batch: Batch) -> None:
     wrong = np.flatnonzero(rows["move_dir"] > 3)
     if len(wrong):
         at = int(wrong[0])
-        raise BadInput(
-            stream.folder,
-            f"row {batch.start + at} (run {int(rows['run_id'][at])}, step"
-            f" {int(rows['step_index'][at])}) has move_dir {int(rows['move_dir'][at])}:"
-            " moves are 0 to 3",
-        )
+        place = f"run {int(rows['run_id'][at])}, step {int(rows['step_index'][at])}"
+        rule = f"has move_dir {int(rows['move_dir'][at])}: moves are 0 to 3"
+        raise BadInput(stream.folder, f"row {batch.start + at} ({place}) {rule}")
     falls = rows["step_index"][1:] < rows["step_index"][:-1]
     falls &= rows["run_id"][1:] == rows["run_id"][:-1]
     if falls.any():
         at = int(np.flatnonzero(falls)[0]) + 1
-        raise BadInput(
-            stream.folder,
-            f"run {int(rows['run_id'][at])}: step_index {int(rows['step_index'][at])} after"
-            f" {int(rows['step_index'][at - 1])} (row {batch.start + at}): a return needs"
-            " the steps of a run in order",
-        )
+        before, step = rows["step_index"][at - 1 : at + 1].tolist()
+        place = f"run {int(rows['run_id'][at])}: step_index {step} after {before} (row"
+        cure = "a return needs the steps of a run in order"
+        raise BadInput(stream.folder, f"{place} {batch.start + at}): {cure}")

@@ -98,11 +98,9 @@ def _opened(
     try:
         raw = read_toml(path, root=path.parent, links=links)
     except FileNotFoundError as error:
-        raise BadInput(
-            path,
-            f"the {name.removeprefix('training_')} file is gone: bring it back, or retire its "
-            f"partition with `{command('retire', path.name.removesuffix('.toml'))}`",
-        ) from error
+        rule = f"the {name.removeprefix('training_')} file is gone: bring it back, or retire its "
+        rule += f"partition with `{command('retire', path.name.removesuffix('.toml'))}`"
+        raise BadInput(path, rule) from error
     known = (*own, "macroxue")
     if unknown := sorted(set(raw) - set(known)):
         key, keys_known = unknown[0], f"the known keys are {', '.join(known)}"
@@ -116,15 +114,9 @@ def _opened(
     return raw, table.checked(path, tables.get(name, {}))
 
 
-def pool_account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a pool's file: it is taken. Raises BadInput where it breaks a rule."""
-    read_pool_file(file, links)
-    return Account({"": [file.name]})
-
-
-def view_account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a view's file: it is taken. Raises BadInput where it breaks a rule."""
-    read_view_file(file, links)
+def account(kind: str, file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """The account of the file of a pool or a view: it is taken, where it breaks no rule."""
+    (read_pool_file if kind == "pool" else read_view_file)(file, links)
     return Account({"": [file.name]})
 
 
@@ -271,8 +263,7 @@ def source_of(lake: DataRoot, view: ViewFile) -> Input:
 def values_of(lake: DataRoot, view: ViewFile, source: Input) -> list[Input]:
     """The values of a view's pack, or of each member of its pool, in order.
 
-    Raises NotBuilt for values that are not published, NotRebuilt for those of another version of
-    the pack than the source is or was merged from.
+    Raises NotBuilt where they are not published, NotRebuilt for those of another version.
     """
     packs = [source] if view.asset == PACK else _inputs(lake, view.artifact)
     found = []

@@ -135,9 +135,7 @@ def _check(boards: Ranks) -> None:
 def move_towards(
     boards: Ranks, direction: int
 ) -> tuple[Ranks, NDArray[np.int64], NDArray[np.bool_]]:
-    """Make the same move on every board.
-
-    boards: uint8 [N, 16], ranks 0..31, row by row.
+    """Make the same move on every board uint8 [N, 16] of ranks 0..31, row by row.
 
     Returns the boards after the move without the new tile (uint8 [N, 16]), the points (int64 [N]),
     and whether the board changed (bool [N]), which is whether the move is legal.
@@ -239,9 +237,7 @@ def _line_scores(weights: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def board_eval(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
-    """Scores of many boards as int32 [N].
-
-    ranks: integers [N, 16], each 0..31, row by row.
+    """Scores of many boards [N, 16] of ranks 0..31 as int32 [N].
 
     Raises OverflowError, naming the first board, where a score does not fit int32, which is
     possible from rank 20 on. Raises ValueError for a rank out of range.
@@ -391,10 +387,8 @@ def broken(
 ) -> npt.NDArray[np.bool_]:
     """Rows whose board is not the one before, moved, with one new tile of rank 1 or 2: bool [N].
 
-    known: ranks of the boards.
-    after: uint8 [N, 16], ranks after the recorded moves.
-    judged: bool [N - 1], whether a row is compared with the row before. Rows behind one of unknown
-        ranks are not.
+    after: uint8 [N, 16], ranks after the recorded moves. judged: bool [N - 1], whether a row is
+    compared with the row before. Rows behind one of unknown ranks are not.
     """
     wrong = np.zeros(len(after), np.bool_)
     # If the ranks of the later row are unknown, ranks of 16 and more count as equal.
@@ -411,8 +405,6 @@ def fresh(board: npt.NDArray[np.uint8]) -> bool:
 
 def lacks_points(first: npt.NDArray[np.uint8], points: int, score: int) -> bool:
     """Whether the rewards of a game do not sum to its score, nor to its score from a late start.
-
-    first: uint8 [16], true ranks of the first board.
 
     A board that is no new game's was reached with the points of its tiles: (r - 1) * 2^r for a tile
     of rank r if all new tiles had rank 1, (r - 2) * 2^r if all had rank 2.
@@ -521,10 +513,7 @@ _GATHERED: Final = 1 << 20
 
 @dataclass(frozen=True)
 class BinRules:
-    """How branches are judged.
-
-    failure_cutoff: search branches worth less than board_eval plus this are failures.
-    """
+    """How branches are judged: search branches below board_eval + failure_cutoff are failures."""
 
     failure_cutoff: int
     zero_tolerance: float
@@ -616,10 +605,8 @@ class Differences:
         """The edges of bins: bins + 1 numbers, each above the one before.
 
         Linear quantiles at even distances, as `np.quantile` gives them; the last edge is at least
-        0, and an edge that is not above the one before is 1e-9 above it.
-
-        Raises ValueError for fewer differences than bins, and for edges that float64 does not tell
-        apart or that are not finite.
+        0, and an edge that is not above the one before is 1e-9 above it. Raises ValueError where
+        there are too few differences, or edges are infinite or too large for float64 to tell apart.
         """
         total = len(self)
         if total < bins:

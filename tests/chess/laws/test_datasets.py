@@ -70,11 +70,8 @@ LAWS = {"valid": validated_laws, "game": dataset_laws, CACHE: cache_laws, "splic
     ("folder", "law", "damage"),
     [
         ("valid", "rows_as_sidecar", on("valid_games.jsonl", edit, b'"e2e4"', b'"e2e3"')),
-        (
-            "valid",
-            "winner_of_result",
-            on("valid_games.jsonl", edit, b'"W", "plies"', b'"B", "plies"'),
-        ),
+        ("valid", "winner_of_result",
+         on("valid_games.jsonl", edit, b'"W", "plies"', b'"B", "plies"')),
         ("valid", "moves_packed", on("sidecar/games.moves.u16.bin", flip, 40)),
         ("valid", "moves_packed", on("sidecar/games.moves.u16.bin", grow)),
         ("valid", "rows_as_sidecar", on("sidecar/games.games.bin", flip, 32)),
@@ -111,25 +108,16 @@ LAWS = {"valid": validated_laws, "game": dataset_laws, CACHE: cache_laws, "splic
         ("game", "rows_noted", on("sidecar/rows.json", Path.write_text, '{"x": {}}')),
         ("game", "games_decisive", on("val.jsonl", edit, b'"W"', b'"D"')),
         ("game", "games_counted", stats(lambda s: s["split_games"].update(val=1))),
-        (
-            "game",
-            "games_spliceable",
-            stats(lambda s: s["runtime_splice_defaults"].update(min_context=90)),
-        ),
+        ("game", "games_spliceable",
+         stats(lambda s: s["runtime_splice_defaults"].update(min_context=90))),
         (CACHE, "missing_manifest", on("manifest.json", Path.unlink)),
         (CACHE, "invalid_manifest_json", on("manifest.json", Path.write_text, "[")),
         (CACHE, "invalid_manifest_json", on("manifest.json", Path.write_text, "{}")),
         (CACHE, "artifact_complete", manifest(lambda m: m["splits"]["val"].pop("files"))),
-        (
-            CACHE,
-            "artifact_complete",
-            manifest(lambda m: m["splits"]["val"]["source"].pop("sha256")),
-        ),
-        (
-            CACHE,
-            "artifact_complete",
-            manifest(lambda m: m["splits"]["val"].pop("sample_rows_total")),
-        ),
+        (CACHE, "artifact_complete",
+         manifest(lambda m: m["splits"]["val"]["source"].pop("sha256"))),
+        (CACHE, "artifact_complete",
+         manifest(lambda m: m["splits"]["val"].pop("sample_rows_total"))),
         (CACHE, "readable_json", on("vocab_rows_meta.json", Path.write_text, "{}")),
         (CACHE, "manifest_kind_unexpected", manifest(lambda m: m.update(kind="x"))),
         (CACHE, "artifact_complete", manifest(lambda m: m["splits"].pop("test"))),
@@ -145,23 +133,14 @@ LAWS = {"valid": validated_laws, "game": dataset_laws, CACHE: cache_laws, "splic
         (CACHE, "games_of_samples", on("val/sample_games.u32.bin", Path.unlink)),
         (CACHE, "source_unchanged", lambda p: edit(p.parent / "val.jsonl", b"1-0", b"0-1")),
         (CACHE, "source_path_missing", lambda p: (p.parent / "val.jsonl").unlink()),
-        (
-            CACHE,
-            "one_config",
-            manifest(lambda m: m["splits"]["test"]["config"].update(min_context=3)),
-        ),
-        (
-            CACHE,
-            "samples_counted",
-            manifest(lambda m: m["splits"]["val"].update(sample_rows_total=7)),
-        ),
+        (CACHE, "one_config",
+         manifest(lambda m: m["splits"]["test"]["config"].update(min_context=3))),
+        (CACHE, "samples_counted",
+         manifest(lambda m: m["splits"]["val"].update(sample_rows_total=7))),
         ("splice", "missing_file", on("val.jsonl", Path.unlink)),
         ("splice", "samples_counted", on("val.jsonl", edit, b"\n", b"\n\n")),
-        (
-            "splice",
-            "sample_rows",
-            on("val.jsonl", edit, b'"context": ["', b'"context": ["a2a3", "'),
-        ),
+        ("splice", "sample_rows",
+         on("val.jsonl", edit, b'"context": ["', b'"context": ["a2a3", "')),
         ("splice", "sample_rows", on("val.jsonl", edit, b'"next_move": "', b'"next_move": "x')),
         ("splice", "sample_rows", on("val.jsonl", edit, b"late", b"early")),
         ("splice", "sample_rows", on("val.jsonl", edit, b'"phase": "middlegame"', b'"phase": "x"')),
@@ -170,7 +149,7 @@ LAWS = {"valid": validated_laws, "game": dataset_laws, CACHE: cache_laws, "splic
         ("splice", "artifact_complete", stats(lambda s: s["split_samples"].pop("val"))),
         ("splice", "phases_counted", stats(lambda s: s["split_phase_counts"].update(val={}))),
     ],
-)
+)  # fmt: skip
 def test_damage_to_an_artifact_breaks_its_law(copy, folder, law, damage):
     damage(copy / folder)
     violations = list(LAWS[folder](Subject(copy / folder)))
@@ -499,12 +478,9 @@ def test_a_row_at_every_bound_has_no_fault():
         ({"plies_remaining_bucket": "11-20"}, {}, "plies_remaining_bucket is wrong"),
         ({"relative_progress_bucket": "mid"}, {}, "relative_progress_bucket is wrong"),
         ({"phase": "endgame"}, {}, "phase or its reason is not that of the replayed context"),
-        (
-            {"phase_reason": "default_transition"},
-            {},
-            "phase or its reason is not that of the replayed context",
-        ),
+        ({"phase_reason": "default_transition"}, {},
+         "phase or its reason is not that of the replayed context"),
     ],
-)
+)  # fmt: skip
 def test_a_rule_that_a_row_breaks_is_named(change, params, fault):
     assert _row_faults(ROW | change, PARAMS | params) == [fault]
