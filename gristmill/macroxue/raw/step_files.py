@@ -27,6 +27,7 @@ from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, has_file, open_fil
 from gristmill.untrusted.toml import read_toml
 from gristmill.untrusted.walk import list_files
 
+INBOX: Final = "macroxue"
 STEPS: Final = "steps.toml"
 """The file that says which columns the steps files of a drop have."""
 _DATABASE, _NAMES = "metadata.db", "valuation_types.json"
