@@ -160,34 +160,23 @@ def _write_streams(
             for month in [(month_in(path.name) or "").replace("-", ".")]
             for item in plan(path, config.share_bytes)
         ]
-        return _append_all(tasks, config.workers, store, written, out, progress)
-
-
-def _append_all(
-    tasks: list[tuple[str, RangeTask]],
-    workers: int,
-    store: PartStore | None,
-    written: StreamFiles,
-    scratch: Path,
-    progress: Progress,
-) -> Tally:
-    """Validate all byte ranges; a range that began inside a game is read again from its end."""
-    tally, file, expected = Tally(), -1, 0
-    total = sum(task.size for _, task in tasks)
-    finished = run_streams(validate_range, tasks, store, workers, scratch=scratch)
-    with progress.stage("validate", unit="bytes", total=total) as stage:
-        for (name, task), (streams, summary) in zip(tasks, finished, strict=True):
-            if task.file != file:
-                file, expected = task.file, 0
-            moved = follow(expected, task.range)
-            if moved is None:
-                end = _append(streams, summary, written, tally)
-            else:
-                again = [(f"{name}_from_{expected:014d}", replace(task, range=moved))]
-                for part in run_streams(validate_range, again, store, 1, scratch=scratch):
-                    end = _append(*part, written, tally)
-            expected = end if task.range.stop < task.range.path.stat().st_size else 0
-            stage.advance(task.size)
+        tally, file, expected = Tally(), -1, 0
+        total = sum(task.size for _, task in tasks)
+        finished = run_streams(validate_range, tasks, store, config.workers, scratch=out)
+        with progress.stage("validate", unit="bytes", total=total) as stage:
+            for (name, task), (streams, summary) in zip(tasks, finished, strict=True):
+                if task.file != file:
+                    file, expected = task.file, 0
+                # A range that began inside a game is read again from its end.
+                moved = follow(expected, task.range)
+                if moved is None:
+                    end = _append(streams, summary, written, tally)
+                else:
+                    again = [(f"{name}_from_{expected:014d}", replace(task, range=moved))]
+                    for part in run_streams(validate_range, again, store, 1, scratch=out):
+                        end = _append(*part, written, tally)
+                expected = end if task.range.stop < task.range.path.stat().st_size else 0
+                stage.advance(task.size)
     return tally
 
 

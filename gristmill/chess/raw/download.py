@@ -170,33 +170,6 @@ def _open(
             raise DownloadError(f"{url}: {rule}") from error
 
 
-def _check_range(answer: Any, part_file: Path, have: int, state: dict[str, str]) -> None:
-    """Raise _TryAgain, and drop the stored bytes, where a 206 does not continue from them."""
-    content_range, why = answer.headers.get("Content-Range", ""), ""
-    if not content_range.startswith(f"bytes {have}-"):
-        why = f"the server answered with another range ({content_range!r})"
-    elif any(
-        value and state.get(n, value) not in ("", value)
-        for n, value in _validators(answer.headers).items()
-    ):
-        # A server that does not know If-Range sends the end of another file.
-        why = "the file changed on the server"
-    if why:
-        part_file.unlink(missing_ok=True)
-        raise _TryAgain(why)
-
-
-def _refuse_web_page(url: str, answer: Any, have: int) -> None:
-    """Raise an error where the type of an answer names HTML."""
-    if "html" not in answer.headers.get("Content-Type", "").lower():
-        return
-    head = answer.read1(512)
-    if not head.startswith(b"PK") and not have:
-        rule = f"the server sent HTML, not ZIP: {snippet(head)!r}; look at the address"
-        raise DownloadError(f"{url}: {rule}")
-    raise _TryAgain("the server named another type for the same file")
-
-
 def _attempt(
     url: str, part_file: Path, config: FetchConfig, deadline: float, stage: Stage
 ) -> tuple[int, dict[str, str]]:
@@ -212,10 +185,24 @@ def _attempt(
         length = answer.headers.get("Content-Length", "")
         expected = int(length) if length.isdigit() else None
         if answer.status == 206:
-            _check_range(answer, part_file, have, state)
+            content_range, why = answer.headers.get("Content-Range", ""), ""
+            named = _validators(answer.headers).items()
+            if not content_range.startswith(f"bytes {have}-"):
+                why = f"the server answered with another range ({content_range!r})"
+            elif any(value and state.get(name, value) not in ("", value) for name, value in named):
+                # A server that does not know If-Range sends the end of another file.
+                why = "the file changed on the server"
+            if why:
+                part_file.unlink(missing_ok=True)
+                raise _TryAgain(why)
         else:
             have = 0
-        _refuse_web_page(url, answer, have)
+        if "html" in answer.headers.get("Content-Type", "").lower():
+            head = answer.read1(512)
+            if not head.startswith(b"PK") and not have:
+                rule = f"the server sent HTML, not ZIP: {snippet(head)!r}; look at the address"
+                raise DownloadError(f"{url}: {rule}")
+            raise _TryAgain("the server named another type for the same file")
         if not have:
             # In this order: new validators must never describe old bytes.
             part_file.write_bytes(b"")

@@ -80,15 +80,6 @@ _MACHINE_ERRORS = {
 }
 
 
-def _unsafe(info: zipfile.ZipInfo) -> str:
-    name = PurePosixPath(info.filename.replace("\\", "/"))
-    if name.is_absolute() or ".." in name.parts or ":" in info.filename:
-        return "names a path outside the archive"
-    if stat.S_ISLNK(info.external_attr >> 16):
-        return "is a symbolic link"
-    return ""
-
-
 class BoundedReads:
     """An open ZIP; zipfile reads its directory, whose size the archive names, in one piece."""
 
@@ -139,22 +130,26 @@ def one_pgn(
         rule = f"has {len(members)} members, more than {_MAX_MEMBERS}; pack the PGN alone"
         raise BadInput(path, rule)
     for info in members:
-        if rule := _unsafe(info):
-            name = info.filename[:_SHOWN]
-            raise BadInput(path, f"member {name!r} {rule}; the archive is not trusted")
+        name = PurePosixPath(info.filename.replace("\\", "/"))
+        rule = "is a symbolic link" if stat.S_ISLNK(info.external_attr >> 16) else ""
+        if name.is_absolute() or ".." in name.parts or ":" in info.filename:
+            rule = "names a path outside the archive"
+        if rule:
+            shown = info.filename[:_SHOWN]
+            raise BadInput(path, f"member {shown!r} {rule}; the archive is not trusted")
     pgns = [info for info in members if not why_left_out(info.filename)]
     if len(pgns) != 1:
         # Without a PGN, what is there instead.
-        shown = pgns or _files(members)
-        names = ", ".join(repr(info.filename[:_SHOWN]) for info in shown[:_NAMED])
+        named = (pgns or _files(members))[:_NAMED]
+        names = ", ".join(repr(info.filename[:_SHOWN]) for info in named)
         there = f" ({names})" if pgns else f" but {names}" if names else ""
         cure = "pack one PGN, or unpack it into a folder, which is a collection"
         rule = f"has {len(pgns)} PGN files{there}, expected exactly one; {cure}"
         raise BadInput(path, rule)
     info = pgns[0]
     if info.flag_bits & 1:
-        name = info.filename[:_SHOWN]
-        raise BadInput(path, f"member {name!r} is encrypted; pack it without a password")
+        rule = "is encrypted; pack it without a password"
+        raise BadInput(path, f"member {info.filename[:_SHOWN]!r} {rule}")
     if info.compress_type not in _METHODS:
         number = info.compress_type
         method = "Deflate64" if number == _DEFLATE64 else f"method {number}"
@@ -419,18 +414,6 @@ def files_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> tuple[list[str], dic
     return found, left | samples
 
 
-def _of_collection(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """What becomes of each file of a collection, by its name and the beginning of its text."""
-    found, left = files_of(drop, links)
-    notes: list[str] = []
-    for name in found:
-        head = check_begin(drop / name, links, root=drop)
-        notes += begin_notes(name, head)
-        if not _is_utf8(head):
-            notes.append(f"{name} {_NOT_UTF8}")
-    return Account({"": found}, left, notes)
-
-
 def take_collection(
     drop: Path,
     out: Path,
@@ -500,7 +483,14 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     drop: the file of a month, or the folder of a collection.
     """
     if not ending_in(drop.name, MONTH_ENDINGS) and drop.is_dir():
-        return _of_collection(drop, links)
+        found, left = files_of(drop, links)
+        noted: list[str] = []
+        for name in found:
+            head = check_begin(drop / name, links, root=drop)
+            noted += begin_notes(name, head)
+            if not _is_utf8(head):
+                noted.append(f"{name} {_NOT_UTF8}")
+        return Account({"": found}, left, noted)
     month = month_in(drop.name)
     if month is None or not has_ended(month, datetime.now(UTC)):
         raise BadInput(
