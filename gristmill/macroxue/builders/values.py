@@ -94,7 +94,7 @@ def h(returns: npt.NDArray[np.float64], epsilon: float) -> npt.NDArray[np.float6
 
 def _values(stream: StepStream, batch: Batch, config: ValueConfig, counts: Counter[str]) -> Rows:
     """The value rows of a batch of whole runs; adds to the counts."""
-    from gristmill.macroxue.rules.kernels import discounted
+    from gristmill.macroxue.rules.discount import discounted
 
     rows, as_decoded = batch.rows, config.compat == "reference"
     known = capped_ranks(rows) if as_decoded else true_ranks(rows, batch.run_starts())

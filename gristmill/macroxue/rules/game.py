@@ -14,7 +14,7 @@ board_eval is the engine's heuristic score of a board. A tile of rank r weighs T
 score of a line starts with T of its first cell; each adjacent pair (a, b) of weights adds a + b if
 a >= b, else 12 * (a - b), and a once more if a == b. The score of a board is the sum over its 4
 rows, read left to right, and its 4 columns, read top to bottom. `../raw/fast_scanner.py` and
-`kernels.py` hold compiled forms.
+`rank_search.py` hold compiled forms.
 
 Bins are fitted as the trainer's second tokenizer fits them. A branch that was not chosen is a
 failure, is worth as much as the chosen one, or has a negative difference to it. The bins are
@@ -357,11 +357,11 @@ def true_ranks(rows: Rows, run_starts: npt.NDArray[np.int64]) -> TrueRanks:
     masked = np.flatnonzero(masks)
     if not len(masked):
         return capped_ranks(rows)
-    from gristmill.macroxue.rules import kernels
+    from gristmill.macroxue.rules import rank_search
 
     starts = np.zeros(len(rows), np.bool_)
     starts[run_starts[run_starts < len(rows)]] = True
-    how = kernels.search(
+    how = rank_search.search(
         ranks,
         np.ascontiguousarray(masks),
         np.ascontiguousarray(rows["move_dir"]),
@@ -369,15 +369,15 @@ def true_ranks(rows: Rows, run_starts: npt.NDArray[np.int64]) -> TrueRanks:
         np.ascontiguousarray(rows["max_rank"]),
         starts,
     )
-    unknown = how >= kernels.UNKNOWN
-    count = np.bincount(how, minlength=kernels.UNFIT + 1)
+    unknown = how >= rank_search.UNKNOWN
+    count = np.bincount(how, minlength=rank_search.UNFIT + 1)
     return TrueRanks(
         ranks,
         unknown,
-        how == kernels.UNFIT,
+        how == rank_search.UNFIT,
         len(masked),
-        int(count[kernels.FOLLOWED]),
-        int(count[kernels.SOLVED] + count[kernels.TRACED_BACK]),
+        int(count[rank_search.FOLLOWED]),
+        int(count[rank_search.SOLVED] + count[rank_search.TRACED_BACK]),
         int(unknown.sum()),
     )
 

@@ -17,8 +17,8 @@ from gristmill.macroxue.format.files import Run
 from gristmill.macroxue.format.rows import STEP_FORMATS, VALUE_FORMAT
 from gristmill.macroxue.laws import value_laws
 from gristmill.macroxue.read import stream as step_stream
+from gristmill.macroxue.rules.discount import discounted
 from gristmill.macroxue.rules.game import LEFT
-from gristmill.macroxue.rules.kernels import discounted
 from tests.macroxue.games import Game, all_rows, play, run_table, step_rows, write_pack
 from tests.macroxue.rules.test_game import move_one_board
 

@@ -27,7 +27,7 @@ from gristmill.macroxue.rules.game import (
     true_ranks,
     turned,
 )
-from gristmill.macroxue.rules.kernels import search
+from gristmill.macroxue.rules.rank_search import search
 from tests.macroxue.games import Game, play, step_rows
 from tests.macroxue.lines import step
 
