@@ -416,8 +416,8 @@ def subset_laws(subject: Subject) -> Iterator[Violation]:
     yield from faults
     if faults:
         return
-    tuples = {n: tuple(v) if isinstance(v, list) else v for n, v in report["config"].items()}
-    config = SubsetConfig(**tuples)
+    given: dict[str, Any] = report["config"]
+    config = SubsetConfig(**{n: tuple(v) if type(v) is list else v for n, v in given.items()})
     for split in SPLITS:
         said, file = report["splits"][split], folders.split_file(path, split)
         numbers = np.load(path / folders.subset_rows(split))
