@@ -260,10 +260,7 @@ class SpliceConfig(_OfGames):
 
 @dataclass(frozen=True)
 class SubsetConfig(Checked):
-    """How a subset is taken of a dataset (docs/formats/chess.md#subset).
-
-    No subset is built while train, val and test are 0.
-    """
+    """How a subset is taken of a dataset (docs/formats/chess.md#subset); none where all are 0."""
 
     CODE_VERSION: ClassVar = "1"
 

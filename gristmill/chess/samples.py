@@ -75,10 +75,7 @@ class SampleGame:
 def _tags(
     dice: random.Random, month: str, opening: tuple[str, str], result: str, termination: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """The tags of a game; the `termination` None stands for one by lot.
-
-    The order in which lots are drawn is part of the sample's bytes.
-    """
+    """The tags of a game, in the order of lots; the `termination` None stands for one by lot."""
     white, black = dice.sample(_PLAYERS, 2)
     second = dice.randrange(86400)
     clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"

@@ -521,10 +521,7 @@ _MOST_VALUED = 3
 def game_laws(
     path: Path, noted: list[Violation] | None = None, *, has_record: bool = True
 ) -> Iterator[Violation]:
-    """Find games of a pack or pool that break the rules of 2048.
-
-    noted: gets what `game_notes` yields, found in the same pass; default: nobody asks.
-    """
+    """Find games that break the rules of 2048; noted: gets what `game_notes` yields, too."""
     stream = StepStream(path)
     session = read_session(path / DATABASE)
     sources = {text for key, text in session.items() if key.rpartition("/")[2] == "source"}

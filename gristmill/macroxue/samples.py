@@ -29,10 +29,7 @@ _WORD = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class Step:
-    """One move of a game.
-
-    values: expected board_eval after each of the four moves; NaN for an illegal move.
-    """
+    """One move of a game; values: expected board_eval after each move, NaN for an illegal one."""
 
     board: tuple[int, ...]
     move: int

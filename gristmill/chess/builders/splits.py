@@ -200,10 +200,7 @@ def _write_repeated(
 def split_tasks(
     valid: Path, out: Path, config: Config, drop_empty: bool, progress: Progress
 ) -> Iterator[list[tuple[str, SplitTask[Config]]]]:
-    """Make the folder of a dataset, and yield the tasks that fill it, each with a name.
-
-    Raises BadInput for live bot games, before it makes the folder.
-    """
+    """Make the folder of a dataset; yield the named tasks that fill it. BadInput for live games."""
     if not config.allow_live_bot_games:
         _refuse_live_games(valid)
     out.mkdir()
@@ -274,10 +271,7 @@ _READ_GAMES = 512
 
 
 def strata_of(file: Path, config: SubsetConfig) -> Iterator[tuple[bytes, str]]:
-    """Yield each row of a split and its stratum, in file order; memory does not grow with the file.
-
-    Raises BadInput for a line that is no row, or without ratings where `by` has elo.
-    """
+    """Yield each row of a split and its stratum, in file order; BadInput for what is no row."""
     with file.open("rb") as opened:
         while lines := [*islice(opened, _READ_GAMES)]:
             yield from zip(lines, _strata(lines, file, config), strict=True)

@@ -186,10 +186,7 @@ def _append(
     written: StreamFiles,
     tally: Tally,
 ) -> int:
-    """Append the streams of a part and add its counts; returns the offset where its games end.
-
-    A part's records count row offsets from its own first row: the bytes before are added here.
-    """
+    """Append the streams of a part, with the bytes before it added; returns where it ends."""
     base, records = written.sizes["valid"], bytearray()
     for name, data in streams:
         if name == "games":
@@ -237,10 +234,7 @@ def _summary(tally: Tally, duplicates: int, equal: EqualGames) -> ValidateSummar
 
 
 class Tally:
-    """Counts and openings of all parts so far, as `RangeOutput` has them.
-
-    counts: number by name, such as `valid`, `plies` or `reason.too_short`.
-    """
+    """Counts of all parts so far, by names such as `reason.too_short`; else as `RangeOutput`."""
 
     def __init__(self) -> None:
         self.outside: list[Any] = []

@@ -29,10 +29,7 @@ _NULL_MOVE = "0000"
 
 @dataclass(frozen=True)
 class RangeTask:
-    """A byte range of a PGN file to validate.
-
-    month: that the file's name has, as dates begin (`2024.01`); empty for none.
-    """
+    """A byte range of a PGN; month: of its name, as dates begin (`2024.01`); empty for none."""
 
     range: ByteRange
     file: int

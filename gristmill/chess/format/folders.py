@@ -159,10 +159,7 @@ class Sidecar:
 
     @staticmethod
     def open(root: Path, rows: str) -> Sidecar | None:
-        """The sidecar of a set of rows, or None where there is none.
-
-        Raises BadInput if the records file is not a whole number of records.
-        """
+        """The sidecar of a set of rows, or None; BadInput where its last record is cut."""
         games, phases = games_file(root, rows), phases_file(root, rows)
         if not games.exists() or not phases.exists():
             return None
@@ -193,10 +190,7 @@ class Sidecar:
         return np.fromfile(games_file(self.root, self.rows), GAME, count, offset=at)
 
     def phases(self, start: int, count: int) -> NDArray[np.uint8]:
-        """Phase codes of consecutive plies, uint8 [count].
-
-        Raises BadInput if the file ends before them.
-        """
+        """Phase codes of consecutive plies, uint8 [count]; BadInput if the file ends before."""
         file = phases_file(self.root, self.rows)
         codes = np.fromfile(file, np.uint8, count, offset=start)
         if len(codes) != count:
@@ -321,10 +315,7 @@ def count_shared(files: Sequence[Path]) -> int:
 def split_of(
     keys: NDArray[np.uint64], seed: int, train_ratio: float, val_ratio: float
 ) -> NDArray[np.uint8]:
-    """The split of games by move keys [games]: uint8 [games], 0 train, 1 val, 2 test.
-
-    Source: docs/formats/chess.md#split-by-moves.
-    """
+    """The split of move keys: 0 train, 1 val, 2 test (docs/formats/chess.md#split-by-moves)."""
     # splitmix64 of the key plus the seed; its top 53 bits are a number in [0, 1).
     with np.errstate(over="ignore"):
         z = keys.astype(np.uint64) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
@@ -347,10 +338,7 @@ _ASSETS = {
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of a chess folder (docs/formats/chess.md#folders).
-
-    Raises BadInput where stats.json is damaged: it says which of the two datasets this is.
-    """
+    """The kind of a chess folder (docs/formats/chess.md#folders); BadInput for damaged stats."""
     if (path / VALID).is_file():
         return "validated"
     if (path / "train" / SPLICE_INDICES).is_file():

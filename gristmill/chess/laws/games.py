@@ -105,10 +105,7 @@ _RANGE_BYTES = 4 << 20
 def check_rows(
     jsonl: Path, root: Path, name: str, *, is_ours: bool, has_sidecar: bool = True
 ) -> Iterator[Violation | RowBatch]:
-    """Check a JSONL file against its sidecar; yields each batch of rows, and what it breaks.
-
-    is_ours: its record has the hashes, so that no game is replayed.
-    """
+    """Check rows against their sidecar; yields batches, too. is_ours: no game is replayed."""
     from gristmill.chess.kernels import rowshape
 
     try:

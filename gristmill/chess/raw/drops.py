@@ -422,10 +422,7 @@ def take_collection(
     links: LinkRule = REFUSE_LINKS,
     progress: Progress = SILENT,
 ) -> CollectionSummary:
-    """Unpack the PGNs of a collection.
-
-    Raises BadInput as `files_of`, and for a file that is refused.
-    """
+    """Unpack the PGNs of a collection. Raises BadInput for a file that is refused."""
     from gristmill.chess.format.folders import SOURCE  # loads NumPy
 
     found, _ = files_of(drop, links)
@@ -478,10 +475,7 @@ def _is_utf8(head: bytes) -> bool:
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """What becomes of a drop, and of the members of a ZIP, by its first bytes or its directory.
-
-    drop: the file of a month, or the folder of a collection.
-    """
+    """What becomes of the file of a month or a collection, by its first bytes or its directory."""
     if not ending_in(drop.name, MONTH_ENDINGS) and drop.is_dir():
         found, left = files_of(drop, links)
         noted: list[str] = []
@@ -515,10 +509,7 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 
 
 def drop_of(root: DataRoot, month: str) -> Path | None:
-    """The drop of a month, None where there is none.
-
-    Raises BadInput if several files have the month in their names.
-    """
+    """The drop of a month, None where there is none; BadInput if several files have the month."""
     inbox = root.inbox("chess")
     files = sorted(
         real_paths(

@@ -119,10 +119,7 @@ class ByteRange:
 
 @dataclass
 class PlacedGame:
-    """One game that python-chess read.
-
-    size: bytes of the game, with the blank line that ends it.
-    """
+    """One game that python-chess read, with the blank line that ends it."""
 
     offset: int
     size: int
@@ -130,10 +127,7 @@ class PlacedGame:
 
 
 def plan(path: Path, range_bytes: int) -> list[ByteRange]:
-    """Cut a PGN file into byte ranges at lines that look like the start of a game.
-
-    Such a line can lie inside a comment; `follow` corrects the range.
-    """
+    """Cut a PGN at lines that look like the start of a game; `follow` corrects what is none."""
     size = path.stat().st_size
     cuts = [0]
     with path.open("rb", buffering=0) as file:

@@ -122,10 +122,7 @@ def ending_in(name: str, endings: Sequence[str] = ENDINGS) -> str:
 
 
 def ending_of(file: Path, endings: Sequence[str] = MONTH_ENDINGS) -> str:
-    """The ending of a file, in small letters; one of `endings`.
-
-    Raises BadInput for another ending, with what to do.
-    """
+    """The ending of a file, in small letters; BadInput, with what to do, for none of `endings`."""
     if ending := ending_in(file.name, endings):
         return ending
     if rule := packed_otherwise(file.name):
@@ -159,10 +156,7 @@ class TooMuch(ValueError):
 
 
 def with_short_lines(reads: Iterable[bytes], path: Path, at: int = 0) -> Iterator[bytes]:
-    """The same reads, as long as no line in them is longer than LINE_BYTES.
-
-    Raises BadInput for a longer line, before the read that completes it is yielded.
-    """
+    """The same reads; BadInput before the read that makes a line longer than LINE_BYTES."""
     begun = at
     for data in reads:
         end = at + len(data)
@@ -184,10 +178,7 @@ def _last_line_end(data: bytes, start: int, stop: int) -> int:
 
 
 class Budget:
-    """What one game may still cost python-chess.
-
-    Each method raises TooMuch where the game passes the limit.
-    """
+    """What one game may still cost python-chess; each method raises TooMuch at its limit."""
 
     def __init__(self) -> None:
         self.tags = self.plies = self.errors = self.lines = self.blank = self.work = 0

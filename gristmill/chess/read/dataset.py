@@ -68,10 +68,7 @@ def _changed(jsonl: Path, size: int, sha256: str, current: str | None) -> bool:
 
 
 def read_manifest(cache: Path) -> dict[str, Any]:
-    """The manifest of a splice cache (docs/formats/chess.md#manifest).
-
-    Raises StaleCache where it cannot be read or is of another kind.
-    """
+    """The manifest of a splice cache (docs/formats/chess.md#manifest), or StaleCache."""
     try:
         manifest = json.loads((cache / folders.CACHE_MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError) as error:

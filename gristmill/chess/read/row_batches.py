@@ -207,10 +207,7 @@ def _counts_before(sidecar: Sidecar, cuts: list[int]) -> list[tuple[int, int]]:
 
 
 def row_ranges(path: Path, range_bytes: int, sidecar: Sidecar | None) -> Iterator[RowRange]:
-    """Cut a JSONL file into byte ranges of whole lines, in file order, of about so many bytes.
-
-    Raises BadInput where the sidecar's files do not fit together.
-    """
+    """Cut a JSONL file into ranges of whole lines, about so many bytes each, in file order."""
     cuts = _cuts(path, range_bytes)
     counts = _counts_before(sidecar, cuts) if sidecar else [(-1, -1)] * len(cuts)
     for i in range(len(cuts) - 1):
@@ -373,10 +370,7 @@ def packed_words(path: Path) -> set[str] | None:
 
 
 def words_of_train(dataset: Path) -> list[str]:
-    """The words of a dataset's vocabulary, in order: two marks, then the moves of its train games.
-
-    dataset: folder of the game dataset. Its packed moves are read where they are, else its rows.
-    """
+    """The words of a vocabulary, in order: two marks, then the moves of the train games."""
     packed = folders.moves_file(dataset, "train")
     moves = packed_words(packed) if packed.exists() else None
     if moves is None:

@@ -138,10 +138,7 @@ def _arrays(
 
 
 def make_samples(task: SampleTask) -> Made:
-    """Make one part: the bytes of each array of LAYOUT, and its counts.
-
-    With a sidecar also SAMPLE_GAMES: without one the games before the part are not known.
-    """
+    """Make one part: the bytes of LAYOUT, with a sidecar of SAMPLE_GAMES, and its counts."""
     config, byte_range = task.config, task.byte_range
     if task.games >= 0 and byte_range.sidecar:
         records = byte_range.sidecar.records(byte_range.first, task.games)
@@ -188,10 +185,7 @@ def sample_parts(dataset: Path, split: str, config: CacheConfig) -> Iterator[Mad
 
 
 class SampleArrays(NamedTuple):
-    """Samples of a split, each array [samples]: offset of the row, splice index, phase id.
-
-    games: number of the row, int [samples]; None where it is not known.
-    """
+    """Samples of a split: offset of the row, splice index, phase id, number of the row or None."""
 
     offsets: NDArray[np.uint64]
     indices: NDArray[np.uint32]

@@ -135,10 +135,7 @@ def to_packed(rows: Rows) -> Rows:
 
 
 def to_aligned(rows: Rows) -> Rows:
-    """Step rows [N] of either layout as STEP_ROW_DTYPE rows [N]; aligned rows are not copied.
-
-    The padding of converted rows is 0; aligned rows keep theirs.
-    """
+    """Rows [N] as STEP_ROW_DTYPE, converted with padding 0; aligned rows are not copied."""
     if rows.dtype.itemsize == STEP_ROW_DTYPE.itemsize:
         return rows
     aligned = np.empty(len(rows), STEP_ROW_DTYPE)

@@ -30,10 +30,7 @@ _MOST_NAMED: Final = 5
 
 @dataclass(frozen=True)
 class PoolFile:
-    """The contents of a pool file.
-
-    delete_members: whether the packs are deleted after the pool was published and verified.
-    """
+    """The contents of a pool file; delete_members: the packs, after the pool is published."""
 
     members: tuple[str, ...]
     delete_members: bool
@@ -207,10 +204,7 @@ def refuse_merged_away(lake: DataRoot, key: str) -> None:
 
 
 def stale_members(lake: DataRoot, pools: Collection[str] | None) -> dict[str, str]:
-    """Returns what changed in the members of pools, by `pool/member`; empty if nothing did.
-
-    pools: keys of the pools to compare; None for every published pool.
-    """
+    """Returns what changed in members, by `pool/member`; of all pools where `pools` is None."""
     stale: dict[str, str] = {}
     for path in (item.record_path for item in lake.artifacts("macroxue/pools")):
         record = provenance.read_record(path)
@@ -261,10 +255,7 @@ def source_of(lake: DataRoot, view: ViewFile) -> Input:
 
 
 def values_of(lake: DataRoot, view: ViewFile, source: Input) -> list[Input]:
-    """The values of a view's pack, or of each member of its pool, in order.
-
-    Raises NotBuilt where they are not published, NotRebuilt for those of another version.
-    """
+    """The values of a view's pack, or of each member of its pool, in order, of their version."""
     packs = [source] if view.asset == PACK else _inputs(lake, view.artifact)
     found = []
     for pack in packs:

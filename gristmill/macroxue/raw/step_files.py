@@ -111,10 +111,7 @@ class StepFile:
 
 @dataclass(frozen=True)
 class StepDrop:
-    """A drop of steps; its runs are not known yet.
-
-    kinds: names of valuation types by id; None without a file of them.
-    """
+    """A drop of steps; its runs are not known yet. kinds: names by id, None without a file."""
 
     folder: Path
     links: LinkRule

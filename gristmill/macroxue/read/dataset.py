@@ -157,10 +157,7 @@ class StepDataset(Reader[Columns]):
         return end - self.run_table[place].steps, end
 
     def row_of(self, run_id: int, step_index: int) -> int:
-        """The number of the first row of a run that has this step_index.
-
-        Raises KeyError if there is no such run or step.
-        """
+        """The first row of a run that has this step_index; KeyError if there is no run or step."""
         first, stop = self.run_bounds(run_id)
         # The steps of a whole game are 0, 1, 2, ..., so only other runs need a search. All rows
         # must be read, once: in 0, 2, 2, 3 only one row differs from 0, 1, 2, 3.

@@ -364,10 +364,7 @@ RunIds = npt.NDArray[np.uint32]
 
 
 class RowSet:
-    """The rows of some runs, numbered from 0; its memory grows with runs, not with rows.
-
-    run_ids: uint32 [R], ascending.
-    """
+    """The rows of runs uint32 [R], ascending, numbered from 0; memory grows with runs."""
 
     def __init__(self, run_ids: RunIds, firsts: Sequence[int], counts: Sequence[int]) -> None:
         self.run_ids = run_ids
@@ -405,10 +402,7 @@ def identity(run: Run) -> tuple[int, int, int, int]:
 
 
 def held_by_hash(runs: Sequence[Run], held_out: float, seed: int) -> RunIds:
-    """Ids of held out runs as uint32 [R]: each run by a hash of its own facts.
-
-    A game that is held out in one pack is held out in each pool of that pack.
-    """
+    """Ids of held out runs, by a hash of their own facts: the same in each pool of a pack."""
     held = []
     for run in runs:
         text = json.dumps([seed, *identity(run)]).encode()

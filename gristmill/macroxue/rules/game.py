@@ -155,10 +155,7 @@ def move_towards(
 def move(
     boards: Ranks, moves: NDArray[np.uint8]
 ) -> tuple[Ranks, NDArray[np.int64], NDArray[np.bool_]]:
-    """Make on each board a move of its own: 0 up, 1 down, 2 left, 3 right.
-
-    boards: uint8 [N, 16], ranks 0..31, row by row. Returns as `move_towards`.
-    """
+    """Make on each board a move of its own: 0 up, 1 down, 2 left, 3 right; as `move_towards`."""
     _check(boards)
     if moves.shape != (len(boards),) or (moves.size and int(moves.max()) > RIGHT):
         raise ValueError("moves must be one number 0..3 for each board")
@@ -262,10 +259,7 @@ def board_scores(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
 
 
 def line_table() -> npt.NDArray[np.int32]:
-    """Scores int32 [65536] of all lines of ranks 0..15.
-
-    The index of a line is its four ranks as nibbles, the first rank in the highest nibble.
-    """
+    """Scores int32 [65536] of lines of ranks 0..15, by their nibbles, the first the highest."""
     keys = np.arange(1 << 16, dtype=np.int64)
     cells: npt.NDArray[np.int64] = np.stack([keys >> k & 15 for k in (12, 8, 4, 0)], axis=1)
     return _line_scores(cells << cells).astype(np.int32)
@@ -294,10 +288,7 @@ def transposed(boards: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 def packed_scores(
     boards: npt.NDArray[np.uint64], table: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Scores int32 [N] of packed boards without ranks above 15.
-
-    boards: uint64 [N], 16 nibbles, cell 0 the most significant.
-    """
+    """Scores int32 [N] of packed boards uint64 [N] without ranks above 15."""
     total = np.zeros(len(boards), np.int32)
     for lines in (np.ascontiguousarray(boards), transposed(boards)):
         keys = lines.view(np.uint16).reshape(-1, 4)
