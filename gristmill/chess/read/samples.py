@@ -81,7 +81,6 @@ def capped(
 
     samples: of each game without a cap, int64 [games]. The indices of a game are shuffled where
     the cap removes any, as `random.Random(seed).shuffle` does it.
-    Source: docs/formats/chess.md#runtime-cap.
     """
     if not cap or not (samples > cap).any():
         return samples, ranges(samples, min_context)
