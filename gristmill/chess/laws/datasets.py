@@ -416,8 +416,10 @@ def subset_laws(subject: Subject) -> Iterator[Violation]:
     yield from faults
     if faults:
         return
-    given: dict[str, Any] = report["config"]
-    config = SubsetConfig(**{n: tuple(v) if type(v) is list else v for n, v in given.items()})
+    given: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in report["config"].items()
+    }
+    config = SubsetConfig(**given)
     for split in SPLITS:
         said, file = report["splits"][split], folders.split_file(path, split)
         numbers = np.load(path / folders.subset_rows(split))

@@ -331,10 +331,13 @@ def test_rules_of_a_quarantine_beyond_twenty_count_together(tmp_path):
     assert next(iter(counted.items())) == (r"branch_evs['x0\n'] must be a number or null", 2)
 
 
-def test_seconds_beyond_all_floats_stop_no_pack(tmp_path):
-    for name in "abc":
-        write_run(tmp_path / "drop", name, [step()], meta={"seconds": 1.5e308})
+def test_scores_tiles_and_seconds_beyond_all_floats_are_counted_over_runs(tmp_path):
+    for name, score in (("a", 12), ("b", 4), ("c", 8)):
+        meta = {"score": score, "max_tile": score, "seconds": 1.5e308}
+        write_run(tmp_path / "drop", name, [step()], meta=meta)
     summary = pack(tmp_path / "drop", tmp_path / "p", PackConfig())
+    assert (summary.score_min, summary.score_max) == (4, 12)
+    assert list(summary.runs_by_highest_tile.items()) == [("4", 1), ("8", 1), ("12", 1)]
     assert summary.seconds_played == sys.float_info.max
     assert read_session(tmp_path / "p" / "metadata.db")["seconds"] == repr(sys.float_info.max)
 
@@ -406,14 +409,6 @@ def test_import_stays_cheap():
         "assert not {'torch', 'numba', 'polars', 'pyarrow', 'dagster'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=CHECKOUT)
-
-
-def test_scores_and_tiles_are_counted_over_runs(tmp_path):
-    for name, score in (("a", 12), ("b", 4), ("c", 8)):
-        write_run(tmp_path / "drop", name, [step()], meta={"score": score, "max_tile": score})
-    summary = pack(tmp_path / "drop", tmp_path / "p", PackConfig())
-    assert (summary.score_min, summary.score_max) == (4, 12)
-    assert list(summary.runs_by_highest_tile.items()) == [("4", 1), ("8", 1), ("12", 1)]
 
 
 def test_the_share_of_a_quarantine_is_not_rounded_down_twice(tmp_path):
