@@ -49,14 +49,13 @@ def pack_build(wanted: Wanted) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         try:
-            session, told = {"fingerprint": attempt.recipe}, attempt.progress
             summary = pack.pack(
                 drop,
                 attempt.out,
                 config,
                 attempt.parts,
-                session=session,
-                progress=told,
+                session={"fingerprint": attempt.recipe},
+                progress=attempt.progress,
                 links=links,
             )
         except BadInput as error:
