@@ -33,7 +33,7 @@ from gristmill.macroxue import (
     training_view,
     value_sidecar,
 )
-from gristmill.macroxue.builders.training_view import judged
+from gristmill.macroxue.builders.training_view import _judged
 from gristmill.macroxue.format.files import Run, write_metadata, write_valuation_types
 from gristmill.macroxue.format.rows import (
     STEP_FORMATS,
@@ -45,8 +45,7 @@ from gristmill.macroxue.format.rows import (
 )
 from gristmill.macroxue.laws import game_laws
 from gristmill.macroxue.read.stream import StepStream
-from gristmill.macroxue.rules.game import legal_moves, move
-from gristmill.macroxue.rules.scores import board_eval
+from gristmill.macroxue.rules.game import board_eval, legal_moves, move
 from gristmill.run.progress import SILENT
 
 ROUNDS = 5
@@ -217,7 +216,7 @@ def bench_views(root: Path) -> None:
         training_view(pack, [values], root / f"view{next(numbers)}", config)
 
     search, laws, split, limit = in_turns(
-        lambda: judged(StepStream(pack), SILENT),
+        lambda: _judged(StepStream(pack), SILENT),
         lambda: list(game_laws(pack)),
         lambda: view(validation_share=0.1),
         lambda: copy_bytes(sources, root / f"copy{next(numbers)}"),

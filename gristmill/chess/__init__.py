@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gristmill.chess.builders.game_dataset import (
+    from gristmill.chess.builders.datasets import (
         CacheSummary,
         GameSummary,
+        SpliceSummary,
         build_game_dataset,
         build_splice_cache,
+        build_splice_dataset,
     )
-    from gristmill.chess.builders.splice_dataset import SpliceSummary, build_splice_dataset
     from gristmill.chess.builders.validate import ValidateSummary, validate
     from gristmill.chess.config import (
         ArchiveConfig,
@@ -72,13 +73,15 @@ __all__ = [
 ]
 
 _CONFIGS = ("CacheConfig", "GameConfig", "MonthConfig", "SpliceConfig", "ValidateConfig")
-_GAMES = ("CacheSummary", "GameSummary", "build_game_dataset", "build_splice_cache")
+_DATASETS = (
+    *("CacheSummary", "GameSummary", "SpliceSummary", "build_game_dataset"),
+    *("build_splice_cache", "build_splice_dataset"),
+)
 _DOWNLOAD = ("ArchiveSummary", "DownloadError", "NotPublished", "fetch_month", "take_drop")
 __getattr__ = lazy_exports(
     __name__,
     {
-        "builders.game_dataset": _GAMES,
-        "builders.splice_dataset": ("SpliceSummary", "build_splice_dataset"),
+        "builders.datasets": _DATASETS,
         "builders.validate": ("ValidateSummary", "validate"),
         "config": ("ArchiveConfig", "FetchConfig", *_CONFIGS),
         "raw.download": _DOWNLOAD,

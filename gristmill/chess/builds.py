@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gristmill import provenance
 from gristmill.asset import Wanted
-from gristmill.chess.builders import game_dataset, splice_dataset, splits, validate
+from gristmill.chess.builders import datasets, splits, validate
 from gristmill.chess.config import (
     SHARED,
     SPLITS,
@@ -126,7 +126,7 @@ def dataset_build(wanted: Wanted) -> Build:
     """Returns the build of a month's game dataset."""
     source, folder = _valid_games(wanted)
     config = wanted.config(MonthConfig).game()
-    make = _made(game_dataset.build_game_dataset, folder, config)
+    make = _made(datasets.build_game_dataset, folder, config)
     artifact = _dataset(wanted.root, wanted.partition)
     return wanted.build(artifact, config, [source], make, space=2 * bytes_of(folder))
 
@@ -149,7 +149,7 @@ def cache_build(wanted: Wanted) -> Build:
         f"{source.path}/{CACHE_FOLDER}",
         config,
         [source],
-        _made(game_dataset.build_splice_cache, folder, config),
+        _made(datasets.build_splice_cache, folder, config),
         outer=source.path,
         # A sample takes 17 bytes, a ply of a row about 8; the parts take the same once more.
         space=5 * bytes_of(folder),
@@ -163,7 +163,7 @@ def splice_build(wanted: Wanted) -> Build:
         raise NothingToBuild("legacy splices are switched off (legacy = false)")
     source, folder = _valid_games(wanted)
     config = of_month.splice()
-    make = _made(splice_dataset.build_splice_dataset, folder, config)
+    make = _made(datasets.build_splice_dataset, folder, config)
     name = f"{folder_of(key)}_cap{of_month.legacy_cap}"
     artifact = wanted.root.artifact("chess", "dataset", name)
     return wanted.build(artifact, config, [source], make, space=4 * bytes_of(folder))

@@ -24,12 +24,12 @@ VALID = Code(
     compatible_with=("8be34c37b21b0475d147ac083c025b20879693a6d85e434b18f11b35dbedaeec",),
 )
 GAMES = Code(
-    entries=("gristmill.chess.builders.game_dataset.build_game_dataset",),
+    entries=("gristmill.chess.builders.datasets.build_game_dataset",),
     libraries=("chess",),
     compatible_with=("888862c6c271b7a360ac78a86f516c61a48ab23b9cf96a16f82b78e3f3c9ac9a",),
 )
 CACHE = Code(
-    entries=("gristmill.chess.builders.game_dataset.build_splice_cache",),
+    entries=("gristmill.chess.builders.datasets.build_splice_cache",),
     libraries=("chess",),
     compatible_with=("c663d690bf712c983689a6d76c23d090974f8430780b4dce9f5f22eb7a206c4a",),
 )
@@ -39,7 +39,7 @@ SUBSET = Code(
     compatible_with=("2e546b5b3e9b23f1aff739add87643192a80ffb45fac6aa824c29395727ab0f8",),
 )
 SPLICES = Code(
-    entries=("gristmill.chess.builders.splice_dataset.build_splice_dataset",),
+    entries=("gristmill.chess.builders.datasets.build_splice_dataset",),
     libraries=("chess",),
     compatible_with=(
         "abbbfbbfd4e31f834eaad30d0cc31b146ece1be5d26673834aff75a6e42cd2b3",

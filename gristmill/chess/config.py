@@ -85,9 +85,9 @@ Flagged = Annotated[
     ADDED_LATER,
     Help("'drop' rejects the valid games with the flag of this name, 'keep' only flags them."),
 ]
-_OfGames = Annotated[Share, Unit("fraction of the games")]
-TrainRatio = Annotated[_OfGames, Help("Fraction of the games in train, 0 to 1.")]
-ValRatio = Annotated[_OfGames, Help("Fraction of the games in val, 0 to 1; the rest is test.")]
+_SHARE = Annotated[Share, Unit("fraction of the games")]
+TrainRatio = Annotated[_SHARE, Help("Fraction of the games in train, 0 to 1.")]
+ValRatio = Annotated[_SHARE, Help("Fraction of the games in val, 0 to 1; the rest is test.")]
 Split = Annotated[
     Literal["moves", "opening", "shuffle"],
     IN_EVENT,
@@ -144,19 +144,32 @@ _GAMES: Any = _Unstated("decisive")
 _ALLOW_DRAWS: Mapping[str, bool | None] = {"decisive": False, "finished": True, "all": None}
 
 
-def _check_ratios(train_ratio: float, val_ratio: float) -> None:
-    if train_ratio + val_ratio > 1:
-        raise ValueError(f"train_ratio {train_ratio} and val_ratio {val_ratio} must sum to 0 .. 1")
+@dataclass(frozen=True)
+class _OfGames(Checked):
+    """Which valid games a dataset takes, and the split of each; records have `allow_draws`, too.
 
+    Raises ValueError also where games and allow_draws disagree, or the ratios exceed 1 together.
+    """
 
-class _WithGames(Checked):
-    """A config with `games`, whose records also have its older name."""
+    CODE_VERSION: ClassVar = ""  # each builder's config has its own
 
-    games: str
-    allow_draws: bool | None
+    min_context: MinContext = 8
+    min_target: MinTarget = 1
+    seed: Seed = 7
+    train_ratio: TrainRatio = 0.8
+    val_ratio: ValRatio = 0.1
+    split: Split = "moves"
+    opening_plies: OpeningPlies = 16
+    games: Games = _GAMES
+    allow_draws: AllowDraws = None
+    allow_live_bot_games: AllowBots = False
+    drop_duplicates: DropDuplicates = False
 
-    def _settle_games(self) -> None:
-        """Let `games` say what `allow_draws` does. Raises ValueError where they disagree."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        train, val = self.train_ratio, self.val_ratio
+        if train + val > 1:
+            raise ValueError(f"train_ratio {train} and val_ratio {val} must sum to 0 .. 1")
         stated = None if isinstance(self.games, _Unstated) else str(self.games)
         older = {True: "finished", False: "decisive", None: stated or str(_GAMES)}[self.allow_draws]
         if stated not in (None, older):
@@ -176,10 +189,10 @@ class _WithGames(Checked):
 
 
 @dataclass(frozen=True)
-class ValidateConfig(Checked):
-    """How PGN becomes valid games (docs/formats/chess.md#validation)."""
+class _OfPgn(Checked):
+    """Which games of a PGN are valid."""
 
-    CODE_VERSION: ClassVar = "8"
+    CODE_VERSION: ClassVar = ""
 
     compat: Compat = "current"
     min_plies: MinPlies = 8
@@ -193,6 +206,14 @@ class ValidateConfig(Checked):
     no_result: Flagged = "keep"
     ply_count: Flagged = "keep"
     passed_over: Flagged = "keep"
+
+
+@dataclass(frozen=True)
+class ValidateConfig(_OfPgn):
+    """How PGN becomes valid games (docs/formats/chess.md#validation)."""
+
+    CODE_VERSION: ClassVar = "8"
+
     source_names: Annotated[
         tuple[str, ...], Help("One source_file for each PGN; empty for its name.")
     ] = ()
@@ -203,77 +224,43 @@ class ValidateConfig(Checked):
 
 
 @dataclass(frozen=True)
-class GameConfig(_WithGames):
+class GameConfig(_OfGames):
     """How valid games become a game dataset (docs/formats/chess.md#game-dataset).
 
     The splits: docs/formats/chess.md#split-by-moves, docs/formats/chess.md#split-by-opening and
     docs/formats/chess.md#split-by-shuffle. `games`: docs/formats/chess.md#eligibility.
-
-    Raises ValueError also where games and allow_draws disagree, or the ratios exceed 1 together.
     """
 
     CODE_VERSION: ClassVar = "3"
 
-    min_context: MinContext = 8
-    min_target: MinTarget = 1
-    seed: Seed = 7
-    train_ratio: TrainRatio = 0.8
-    val_ratio: ValRatio = 0.1
-    split: Split = "moves"
-    opening_plies: OpeningPlies = 16
-    games: Games = _GAMES
-    allow_draws: AllowDraws = None
     keep_headers: KeepHeaders = False
-    allow_live_bot_games: AllowBots = False
-    drop_duplicates: DropDuplicates = False
     share_bytes: ShareOfRows = 4 << 20
     workers: Workers = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._settle_games()
-        _check_ratios(self.train_ratio, self.val_ratio)
-
 
 @dataclass(frozen=True)
-class SpliceConfig(_WithGames):
+class SpliceConfig(_OfGames):
     """How valid games become legacy rows (docs/formats/chess.md#legacy-rows).
 
-    Raises ValueError also as GameConfig does, and where k is less than min_target.
+    Raises ValueError also where k is less than min_target.
     """
 
     CODE_VERSION: ClassVar = "1"
 
     k: LegacyK = 4
-    min_context: MinContext = 8
-    min_target: MinTarget = 1
     max_samples_per_game: LegacyCap = 0
-    seed: Seed = 7
-    train_ratio: TrainRatio = 0.8
-    val_ratio: ValRatio = 0.1
-    split: Split = "moves"
-    opening_plies: OpeningPlies = 16
-    games: Games = _GAMES
-    allow_draws: AllowDraws = None
-    allow_live_bot_games: AllowBots = False
-    drop_duplicates: DropDuplicates = False
     share_bytes: ShareOfRows = 1 << 20
     workers: Workers = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._settle_games()
-        _check_ratios(self.train_ratio, self.val_ratio)
         if self.k < self.min_target:
             raise ValueError(f"k ({self.k}) must not be less than min_target ({self.min_target})")
 
 
 @dataclass(frozen=True)
 class SubsetConfig(Checked):
-    """How a subset is taken of a dataset (docs/formats/chess.md#subset).
-
-    No subset is built while train, val and test are 0.
-    """
+    """How a subset is taken of a dataset (docs/formats/chess.md#subset); none where all are 0."""
 
     CODE_VERSION: ClassVar = "1"
 
@@ -327,7 +314,7 @@ class CacheConfig(Checked):
 
 
 @dataclass(frozen=True)
-class MonthConfig(_WithGames):
+class MonthConfig(_OfPgn, _OfGames):
     """All choices for one month, from which the configs of its builders are made.
 
     Fields that a builder's config has too mean the same there.
@@ -335,47 +322,21 @@ class MonthConfig(_WithGames):
     Raises ValueError as the configs of the builders do.
     """
 
-    min_context: MinContext = 8
-    min_target: MinTarget = 1
-    seed: Seed = 7
     cache_cap: CacheCap = 0
     legacy_cap: LegacyCap = 8
     legacy: Annotated[bool, Help("Whether to build the legacy rows.")] = True
     legacy_k: LegacyK = 4
-    compat: Compat = "current"
-    min_plies: MinPlies = 8
-    elo_floor: EloFloor = 0
-    time_controls: TimeControls = ()
-    drop_abandoned: DropAbandoned = False
-    drop_bots: DropBots = False
-    titles: Titles = ()
-    events: Events = ()
-    number_gap: Flagged = "keep"
-    no_result: Flagged = "keep"
-    ply_count: Flagged = "keep"
-    passed_over: Flagged = "keep"
     source_name: Annotated[str, Help("source_file of the rows; empty for the name of the PGN.")] = (
         ""
     )
-    train_ratio: TrainRatio = 0.8
-    val_ratio: ValRatio = 0.1
-    split: Split = "moves"
-    opening_plies: OpeningPlies = 16
-    games: Games = _GAMES
-    allow_draws: AllowDraws = None
     keep_headers: KeepHeaders = False
-    allow_live_bot_games: AllowBots = False
-    drop_duplicates: DropDuplicates = False
     vocabulary: WriteVocabulary = True
     workers: Workers = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._settle_games()
-        self.game()
-        self.validate()
-        self.cache()
-        self.splice()
+        for derived in (self.game, self.validate, self.cache, self.splice):
+            derived()
 
     def _derive(self, kind: type[Config], **named: Any) -> Config:
         """A builder's config from the fields that it has in common, and others by name."""

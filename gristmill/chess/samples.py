@@ -37,14 +37,8 @@ OPENINGS = (
     ("A80", "Dutch Defense", "d2d4 f7f5"),
 )
 _PLAYERS = (
-    "Quill",
-    "Ørsted",
-    "rook_and_roll",
-    "Nocturne",
-    "b5-break",
-    "zugzwang7",
-    "Höhle",
-    "tempo",
+    *("Quill", "Ørsted", "rook_and_roll", "Nocturne"),
+    *("b5-break", "zugzwang7", "Höhle", "tempo"),
 )
 _CONTROLS = ("180+0", "180+2", "300+0", "60+0", "600+0", "900+10")
 _WIDTH = 80
@@ -78,22 +72,10 @@ class SampleGame:
         return "\n".join([*lines, "", *text, line, "", ""])
 
 
-def _result(dice: random.Random, end: int) -> str:
-    """The result of a game: that of the board, or a drawn one where the board is open."""
-    from gristmill.chess.kernels import ending
-
-    drawn_by_lot = dice.choices(("1-0", "0-1", "1/2-1/2"), (48, 42, 10))[0]
-    decided = {ending.WHITE_MATES: "1-0", ending.BLACK_MATES: "0-1", ending.DRAWN: "1/2-1/2"}
-    return decided.get(end, drawn_by_lot)
-
-
 def _tags(
     dice: random.Random, month: str, opening: tuple[str, str], result: str, termination: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """The tags of a game; the `termination` None stands for one by lot.
-
-    The order in which lots are drawn is part of the sample's bytes.
-    """
+    """The tags of a game, in the order of lots; the `termination` None stands for one by lot."""
     white, black = dice.sample(_PLAYERS, 2)
     second = dice.randrange(86400)
     clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
@@ -126,6 +108,7 @@ def make_games(month: str, games: int, seed: int) -> list[SampleGame]:
     from gristmill.chess.kernels.generate import play
     from gristmill.chess.read.row_batches import pack_move
 
+    decided = {ending.WHITE_MATES: "1-0", ending.BLACK_MATES: "0-1", ending.DRAWN: "1/2-1/2"}
     dice = random.Random(f"{month}:{seed}")
     text, board = np.zeros(4096, np.uint8), new_board()
     made: list[SampleGame] = []
@@ -139,7 +122,8 @@ def make_games(month: str, games: int, seed: int) -> list[SampleGame]:
         plies = 5 if unusual == _SHORT else min(400, max(12, round(dice.gauss(90, 34))))
         size, played, end = play(start[:plies], plies, dice.getrandbits(63), text, board)
         moves = tuple(text[:size].tobytes().decode().split(" "))
-        result = _result(dice, end)
+        by_lot = dice.choices(("1-0", "0-1", "1/2-1/2"), (48, 42, 10))[0]
+        result = decided.get(end, by_lot)
         termination = "Normal" if end != ending.OPEN else None
         tags = _tags(dice, month, (code, name), result, termination)
         if unusual == _ABANDONED:

@@ -96,10 +96,7 @@ _COLUMNS = {
 
 
 def columns(asset: str) -> Sequence[Column]:
-    """Returns the columns of an asset's artifacts; none where it has no tables.
-
-    asset: its key, as `chess/valid_games`.
-    """
+    """Returns the columns of an asset's artifacts; none where it has no tables."""
     return _COLUMNS.get(asset, ())
 
 
@@ -110,11 +107,10 @@ _GLYPHS = dict(zip("KQRBNPkqrbnp", "♔♕♖♗♘♙♚♛♜♝♞♟", stric
 
 
 def squares_after(moves: Sequence[str]) -> list[str]:
-    """The pieces on the 64 squares after some moves.
+    """The pieces on the 64 squares after legal UCI moves from the start position.
 
-    moves: legal UCI moves from the start position. A text that is no move of a piece, such
-        as `0000`, is passed over.
-    Returns one letter a square from a1, b1 to h8: upper case for White, empty for no piece.
+    A text that is no move of a piece, such as `0000`, is passed over. Returns one letter a square
+    from a1, b1 to h8: upper case for White, empty for no piece.
     """
     back = "rnbqkbnr"
     board = [*back.upper(), *"P" * 8, *[""] * 32, *"p" * 8, *back]
@@ -212,10 +208,7 @@ class Position(NamedTuple):
 
 
 def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
-    """Returns the tables of an artifact of a month.
-
-    asset: its key. folder: its path. files: what the record says of them.
-    """
+    """Returns the tables of an artifact of a month."""
     if asset == "chess/elite_pgn":
         form = Form(_tags, begin=b"[Event ")
         return [
@@ -229,19 +222,11 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
                 found.append(_stored(name, lambda file=file: files.csv(file), traced=False))
         return found
     if asset == "chess/splice_cache":
-        return [
-            _stored(
-                split,
-                lambda split=split: _cache(files, split),
-                partial(_cached, folder, split),
-                split,
-                ids=(),
-            )
-            for split in SPLITS
-        ]
-    drawn = _game if asset == "chess/game_dataset" else _game_or_splice
+        opens = {split: partial(_cache, files, split) for split in SPLITS}
+        drawn = {split: partial(_cached, folder, split) for split in SPLITS}
+        return [_stored(each, opens[each], drawn[each], each, ids=()) for each in SPLITS]
     found = [
-        _stored(split, lambda split=split: files.jsonl(f"{split}.jsonl"), drawn, split)
+        _stored(split, lambda split=split: files.jsonl(f"{split}.jsonl"), _game, split)
         for split in SPLITS
     ]
     if asset == "chess/subset":
@@ -310,17 +295,14 @@ def _in_terminal(shown: Position, ply: int | None) -> Iterator[RenderableType]:
 
 
 def _game(row: Record) -> Position:
-    players = [row.values.get(f"headers.{side}") for side in ("White", "Black")]
-    title = " – ".join(map(str, players)) if all(players) else f"game {row.values['game_id']}"[:15]
-    return Position(f"{title} · {row.values.get('result', '')}", moves_of(row.values)[:_MOST_PLIES])
-
-
-def _game_or_splice(row: Record) -> Position:
+    """The last position of a game, or that of a splice."""
     values = row.values
-    if "context" not in values:
-        return _game(row)
-    title = f"next move {values['next_move']}"
-    return Position(title, values["context"][:_MOST_PLIES], values["phase"])
+    if "context" in values:
+        title = f"next move {values['next_move']}"
+        return Position(title, values["context"][:_MOST_PLIES], values["phase"])
+    players = [values.get(f"headers.{side}") for side in ("White", "Black")]
+    title = " – ".join(map(str, players)) if all(players) else f"game {values['game_id']}"[:15]
+    return Position(f"{title} · {values.get('result', '')}", moves_of(values)[:_MOST_PLIES])
 
 
 def _cache(files: Files, split: str) -> Columns:
@@ -329,16 +311,14 @@ def _cache(files: Files, split: str) -> Columns:
         path = files.checked(f"{split}/{name}")
         size = path.stat().st_size
         if size % np.dtype(kind).itemsize:
-            raise BadInput(
-                path, f"has {size:,} bytes, no whole number of {kind} values: build it again"
-            )
+            rule = f"has {size:,} bytes, no whole number of {kind} values: build it again"
+            raise BadInput(path, rule)
         arrays[name] = np.memmap(path, kind, "r") if size else np.zeros(0, kind)
         paths.append(path)
     lengths = {len(array) for array in arrays.values()}
     if len(lengths) > 1:
-        raise BadInput(
-            paths[0].parent, f"its arrays have {sorted(lengths)} samples: build it again"
-        )
+        rule = f"its arrays have {sorted(lengths)} samples: build it again"
+        raise BadInput(paths[0].parent, rule)
     return of_arrays(paths[:1], [arrays])
 
 

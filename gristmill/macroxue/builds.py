@@ -53,7 +53,7 @@ def pack_build(wanted: Wanted) -> Build:
                 drop,
                 attempt.out,
                 config,
-                parts=attempt.parts,
+                attempt.parts,
                 session={"fingerprint": attempt.recipe},
                 progress=attempt.progress,
                 links=links,
@@ -65,10 +65,8 @@ def pack_build(wanted: Wanted) -> Build:
         # game that arrived after the listing.
         present = [file.relative_to(root.root).as_posix() for file in raw_files(drop, links)]
         if present != [item.path for item in inputs]:
-            raise InputChanged(
-                f"{drop}: games were added or removed while it was read: materialize the pack "
-                "again once the drop is complete"
-            )
+            rule = "games were added or removed while it was read: materialize the pack again once"
+            raise InputChanged(f"{drop}: {rule} the drop is complete")
         return summary
 
     # Laws of games that are left out look for no notes: the check of the pack does.
@@ -150,9 +148,7 @@ def view_build(wanted: Wanted) -> Build:
         # A link changes the inode times of its source, but not what is in it.
         linked = [folder, *sidecars]
         records = [provenance.read_record(each / provenance.RECORD) for each in linked]
-        noted = [
-            stamps.unchanged(each, [record]) for each, record in zip(linked, records, strict=True)
-        ]
+        before = [stamps.unchanged(*of) for of in zip(linked, ([r] for r in records), strict=True)]
         summary = training_view.training_view(
             folder,
             sidecars,
@@ -161,16 +157,14 @@ def view_build(wanted: Wanted) -> Build:
             annotations=drop,
             links=links,
             known={
-                str(each / output.path): FileNote(
-                    output.rows, sha256=output.sha256, bytes=output.bytes
-                )
+                str(each / of.path): FileNote(of.rows, sha256=of.sha256, bytes=of.bytes)
                 for each, record in zip(linked, records, strict=True)
-                for output in record.outputs
+                for of in record.outputs
             },
             progress=attempt.progress,
         )
-        for each, before in zip(linked, noted, strict=True):
-            stamps.keep(each, before, ())
+        for each, noted in zip(linked, before, strict=True):
+            stamps.keep(each, noted, ())
         return summary
 
     space = config.images * bytes_of(folder, *sidecars, *([drop] if drop else []))

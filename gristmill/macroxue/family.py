@@ -38,7 +38,7 @@ _SOURCES = [
         asset="macroxue/pool_members",
         inbox="pools",
         drop=DropKind(
-            call("gristmill.macroxue.raw.described:pool_account"),
+            call("gristmill.macroxue.raw.described:account", "pool"),
             TOML,
             call("gristmill.macroxue.raw.described:pool_needs"),
         ),
@@ -66,7 +66,7 @@ _SOURCES = [
         asset="macroxue/view_file",
         inbox="views",
         drop=DropKind(
-            call("gristmill.macroxue.raw.described:view_account"),
+            call("gristmill.macroxue.raw.described:account", "view"),
             TOML,
             call("gristmill.macroxue.raw.described:view_needs"),
         ),

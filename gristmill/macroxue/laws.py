@@ -66,11 +66,15 @@ from gristmill.macroxue.read.stream import (
     run_facts,
 )
 from gristmill.macroxue.read.trace import trace
-from gristmill.macroxue.rules.game import DIRECTIONS, TrueRanks, broken, fresh, move
-from gristmill.macroxue.rules.scores import (
+from gristmill.macroxue.rules.game import (
+    DIRECTIONS,
     KINDS,
+    TrueRanks,
     board_scores,
+    broken,
+    fresh,
     line_table,
+    move,
     packed_scores,
 )
 from gristmill.printable import printable
@@ -158,16 +162,13 @@ def _opened(laws: Callable[Given, Iterator[Violation]]) -> Callable[Given, Itera
     return judged
 
 
+@_opened
 def pack_laws(path: Path, without: Collection[str] = ()) -> Iterator[Violation]:
-    """Find what breaks the laws of a pack; where a file cannot be read, only `files_open`.
+    """Find what breaks the laws of a pack.
 
     without: those of DATABASE, NAMES and TRACE that another program need not write; the laws that
         need them are left out. Default: none.
     """
-    return or_unreadable(_pack_laws(path, without), law="files_open")
-
-
-def _pack_laws(path: Path, without: Collection[str]) -> Iterator[Violation]:
     files = step_files(path)
     shards = [open_steps(file) for file in files]
     runs = [] if DATABASE in without else read_runs(path / DATABASE)
@@ -296,7 +297,7 @@ def pack_law(subject: Subject) -> Iterator[Violation]:
 def pool_laws(path: Path) -> Iterator[Violation]:
     """Find what breaks the laws of a pool: files, runs, rows, members and trace."""
     session, lines = read_session(path / DATABASE), [*iter_lines(path / TRACE)]
-    yield from _pack_laws(path, [TRACE])
+    yield from pack_laws(path, [TRACE])
     runs = read_runs(path / DATABASE)
     try:
         members = pool_members(path)
@@ -318,10 +319,8 @@ def member_laws(
         name, count = member["name"], member["runs"]
         rows = sum(run.steps for run in runs[first_run : first_run + count])
         stated = (member["first_run"], member["first_row"], member["rows"])
-        if stated != (first_run, first_row, rows):
-            yield Violation(
-                "members", f"pack {name}", f"{stated}, its runs make {first_run, first_row, rows}"
-            )
+        if stated != (made := (first_run, first_row, rows)):
+            yield Violation("members", f"pack {name}", f"{stated}, its runs make {made}")
         for key in member["session"]:
             if f"{name}/{key}" not in session:
                 yield Violation("session_carried", f"pack {name}", f"key {key!r} is missing")
@@ -354,9 +353,8 @@ def value_laws(path: Path, pack: Path, marked: Collection[int] = ()) -> Iterator
     for batch in stream.batches(whole_runs=False):
         steps, start = batch.rows, batch.start
         values = column.rows(np.arange(start, start + len(steps)))
-        wrong = (values["run_id"] != steps["run_id"]) | (
-            values["step_index"] != steps["step_index"]
-        )
+        wrong = values["run_id"] != steps["run_id"]
+        wrong |= values["step_index"] != steps["step_index"]
         if wrong.any():
             at = int(wrong.argmax())
             found = f"values are of run {values['run_id'][at]} step {values['step_index'][at]}"
@@ -395,7 +393,10 @@ def view_law(subject: Subject) -> Iterator[Violation]:
             where = f"{side}/: {each.where}" if side else each.where
             yield Violation(each.law, where, each.found)
     if view.sides == SIDES:
-        yield from _shared_games(folder)
+        train, held = ({identity(run) for run in StepStream(folder / side).runs} for side in SIDES)
+        for game in sorted(train & held)[:1]:
+            found = f"{len(train & held)} games, the first with seed {game[0]}"
+            yield Violation("game_on_both_sides", ", ".join(SIDES), found)
     first = folder / view.sides[0]
     if (first / TOKENIZER).exists():
         yield from _bin_laws(first)
@@ -417,13 +418,6 @@ def _side_laws(side: Path, view: Description) -> Iterator[Violation]:
     yield from value_laws(side, side, marked)
     if view.annotations:
         yield from _annotation_laws(side, files, shards)
-
-
-def _shared_games(folder: Path) -> Iterator[Violation]:
-    train, held = ({identity(run) for run in StepStream(folder / side).runs} for side in SIDES)
-    for game in sorted(train & held)[:1]:
-        found = f"{len(train & held)} games, the first with seed {game[0]}"
-        yield Violation("game_on_both_sides", ", ".join(SIDES), found)
 
 
 def _annotation_laws(side: Path, files: list[Path], shards: list[Rows]) -> Iterator[Violation]:
@@ -485,14 +479,11 @@ class Notes:
         for index, own, points, gapless in run_facts(batch, facts.reward):
             run, first = self._stream.runs[index], known.ranks[own.start]
             late, sums = f"starts with {np.count_nonzero(first)} tiles", f"rewards sum to {points}"
+            differs = signed64(points) != run.max_score
             for law, holds, found in (
                 ("gaps", not gapless, "step_index does not count 0, 1, 2, ..."),
                 ("started_late", not fresh(first), late),
-                (
-                    "score_differs",
-                    signed64(points) != run.max_score,
-                    f"{sums}, max_score is {run.max_score}",
-                ),
+                ("score_differs", differs, f"{sums}, max_score is {run.max_score}"),
             ):
                 if holds:
                     yield from self._finder.run(law, run.id, found)
@@ -530,11 +521,7 @@ _MOST_VALUED = 3
 def game_laws(
     path: Path, noted: list[Violation] | None = None, *, has_record: bool = True
 ) -> Iterator[Violation]:
-    """Find games of a pack or pool that break the rules of 2048.
-
-    noted: gets what `game_notes` yields, found in the same pass; default: nobody asks.
-    has_record: False for a folder that another program may have made; default True.
-    """
+    """Find games that break the rules of 2048; noted: gets what `game_notes` yields, too."""
     stream = StepStream(path)
     session = read_session(path / DATABASE)
     sources = {text for key, text in session.items() if key.rpartition("/")[2] == "source"}
@@ -542,14 +529,21 @@ def game_laws(
     # Their rows differ from their num_moves.
     lines = [line for line in _warnings(path) if line.get("kind") == "count_mismatch"]
     excused = {run_of(line) for line in lines}
-    finder, few, table = Finder(path), Finder(path, most=_MOST_VALUED), _line_scores()
+    finder, few = Finder(path), Finder(path, most=_MOST_VALUED)
     notes = None if noted is None else Notes(stream, path)
     with current_progress().stage("game laws", "rows", stream.rows) as stage:
         for batch in stream.batches(whole_runs=True):
             facts = played(batch)
-            yield from _batch_laws(stream, batch, facts, excused, finder, table)
-            if is_of_others:
-                yield from _other_laws(batch, facts, few)
+            yield from _batch_laws(stream, batch, facts, excused, finder)
+            if is_of_others:  # the logs of the player itself need not keep these
+                stated, evs = batch.rows["ev_legal"], batch.rows["branch_evs"]
+                # A program may write 0 where there is no value, as the player does.
+                valued = stated & np.packbits(evs != 0, axis=1, bitorder="little")[:, 0]
+                yield from few.rows(
+                    batch,
+                    value_legal=(valued & ~facts.legal != 0) & ~facts.known.unknown,
+                    value_of_move=(stated != 0) & ((stated >> facts.moves) & 1 == 0),
+                )
             if notes is not None and noted is not None:
                 noted += notes.of(batch, facts)
             stage.advance(len(batch.rows))
@@ -559,11 +553,11 @@ def game_laws(
         noted += notes.rest()
 
 
-def _wrong_evals(
-    rows: Rows, known: TrueRanks, table: npt.NDArray[np.int32]
-) -> npt.NDArray[np.bool_]:
+def _wrong_evals(rows: Rows, known: TrueRanks) -> npt.NDArray[np.bool_]:
     """Rows whose board_eval is not that of their board, as bool [N]."""
-    wrong: npt.NDArray[np.bool_] = packed_scores(rows["board"], table) != rows["board_eval"]
+    wrong: npt.NDArray[np.bool_] = (
+        packed_scores(rows["board"], _line_scores()) != rows["board_eval"]
+    )
     masked = np.flatnonzero(rows["tile_65536_mask"])
     for at in range(0, len(masked), _VALUED_ROWS):
         batch = masked[at : at + _VALUED_ROWS]
@@ -582,25 +576,8 @@ def _unmoved(rows: Rows, facts: Played) -> npt.NDArray[np.bool_]:
     return unmoved | (rows["move_dir"] > 3)
 
 
-def _other_laws(batch: Batch, facts: Played, finder: Finder) -> Iterator[Violation]:
-    """Check value_legal and value_of_move, which the logs of the player itself need not keep."""
-    rows, stated = batch.rows, batch.rows["ev_legal"]
-    # A program may write 0 where there is no value, as the player does.
-    valued = stated & np.packbits(rows["branch_evs"] != 0, axis=1, bitorder="little")[:, 0]
-    yield from finder.rows(
-        batch,
-        value_legal=(valued & ~facts.legal != 0) & ~facts.known.unknown,
-        value_of_move=(stated != 0) & ((stated >> facts.moves) & 1 == 0),
-    )
-
-
 def _batch_laws(
-    stream: StepStream,
-    batch: Batch,
-    facts: Played,
-    excused: set[int | None],
-    finder: Finder,
-    table: npt.NDArray[np.int32],
+    stream: StepStream, batch: Batch, facts: Played, excused: set[int | None], finder: Finder
 ) -> Iterator[Violation]:
     rows, known, after = batch.rows, facts.known, facts.after
     # The ranks of unknown rows are placeholders; it is only known that they reach 16.
@@ -609,7 +586,7 @@ def _batch_laws(
         batch,
         move_legal=_unmoved(rows, facts),
         follows=broken(known, after, counts_on(rows)),
-        board_eval=_wrong_evals(rows, known, table),
+        board_eval=_wrong_evals(rows, known),
         max_rank=(stated != 0) & (highest > stated),
     )
     reached = np.maximum(highest, np.where(known.unknown, 16, after.max(axis=1)))

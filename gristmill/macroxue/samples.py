@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.macroxue.rules.game import DIRECTIONS, Ranks, move_towards
-from gristmill.macroxue.rules.scores import board_eval, board_score
+from gristmill.macroxue.rules.game import DIRECTIONS, Ranks, board_eval, board_score, move_towards
 
 # This is subtracted from the board_eval of a board without a legal move.
 _LOSS = 2_000_000
@@ -30,10 +29,7 @@ _WORD = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class Step:
-    """One move of a game.
-
-    values: expected board_eval after each of the four moves; NaN for an illegal move.
-    """
+    """One move of a game; values: expected board_eval after each move, NaN for an illegal one."""
 
     board: tuple[int, ...]
     move: int
@@ -79,8 +75,6 @@ def _best_reply(boards: Ranks) -> NDArray[np.int64]:
 def judge(boards: Ranks) -> tuple[NDArray[np.float64], list[Ranks], list[NDArray[np.int64]]]:
     """Value each move: the expected board_eval after the move, a new tile and the best reply.
 
-    boards: uint8 [N, 16], ranks.
-
     Returns values float64 [N, 4] with NaN for illegal moves; the boards after each move, four
     uint8 [N, 16]; and its points, four int64 [N].
     """
@@ -105,9 +99,7 @@ def judge(boards: Ranks) -> tuple[NDArray[np.float64], list[Ranks], list[NDArray
 
 
 def play(starts: Ranks, dice: list[Dice], limits: list[int]) -> Iterator[list[tuple[int, Step]]]:
-    """Play several games together.
-
-    starts: uint8 [G, 16], the board of each game.
+    """Play several games together, from boards uint8 [G, 16].
 
     Yields one list for each move: (game, step) of the games that are not over. A game is over
     without a legal move, or after its limit.
@@ -231,12 +223,6 @@ def _valuation_type(board: tuple[int, ...]) -> str:
     return "tuple11" if empty == 8 else "search"
 
 
-def _chance(value: float, board: tuple[int, ...]) -> float:
-    """A number of 0..1 that grows with `value`, the same on each machine: it needs no libm."""
-    gain = (value - board_score(board)) / 4000.0
-    return 0.5 + 0.5 * gain / (1.0 + abs(gain))
-
-
 def _step_json(step: Step, number: int, kind: str, legacy: bool, untyped: bool) -> str:
     """The text of a step line from step_index on, with 6 decimals and without spaces."""
     numbers = []
@@ -244,18 +230,17 @@ def _step_json(step: Step, number: int, kind: str, legacy: bool, untyped: bool) 
         if math.isnan(value):
             # A search logs null for an illegal move, a tuple network logs 0.
             numbers.append("null" if kind == "search" else "0.000000")
-        else:
-            scaled = value / 1000.0 if kind == "search" else _chance(value, step.board)
-            numbers.append(f"{scaled:.6f}")
+            continue
+        # A number of 0..1 that grows with the value, the same on each machine: it needs no libm.
+        gain = (value - board_score(step.board)) / 4000.0
+        chance = 0.5 + 0.5 * gain / (1.0 + abs(gain))
+        numbers.append(f"{value / 1000.0 if kind == 'search' else chance:.6f}")
     move = DIRECTIONS[step.move]
     branches = ",".join(f'"{DIRECTIONS[k]}":{numbers[k]}' for k in _BRANCH_ORDER)
     old = f'"move_index":{_OLD_INDEX[move]},' if legacy else ""
     typed = "" if untyped and kind == "search" else f'"valuation_type":"{kind}",'
-    skipped = ""
-    if legacy:
-        skipped = (
-            f',"trace":{{"n":{number},"note":"\\"}},{{\\u00e9\\\\","path":[[{number % 4}],[]]}}'
-        )
+    skipped = f',"trace":{{"n":{number},"note":"\\"}},{{\\u00e9\\\\","path":[[{number % 4}],[]]}}'
+    skipped = skipped if legacy else ""
     cells = ",".join(map(str, step.board))
     return (
         f'"step_index":{number},"max_rank":{max(step.board)},"move":"{move}",{old}{typed}'

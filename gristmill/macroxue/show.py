@@ -267,8 +267,8 @@ def _arrays(
 
 def _title(row: Record) -> str:
     values, move = row.values, row.values["move_dir"]
-    chosen = f"{_ARROWS[move]} {DIRECTIONS[move]}"
-    return f"run {values['run_id']} · step {values['step_index']:,} · {chosen}"
+    step = f"run {values['run_id']} · step {values['step_index']:,}"
+    return f"{step} · {_ARROWS[move]} {DIRECTIONS[move]}"
 
 
 def _heading(folder: Path, row: Record) -> Text:

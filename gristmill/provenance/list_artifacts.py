@@ -230,7 +230,8 @@ class _Listing:
                 state, why = INPUT_CHANGED, reason
         kind = kind_of_asset(record.asset)
         if state == CURRENT and kind is not None and not kind.code.is_equal(record.code_digest):
-            now = str(kind.table.config.CODE_VERSION) if kind.table else record.code_version
+            stated = str(kind.table.config.CODE_VERSION) if kind.table else record.code_version
+            now = getattr(kind, "version", "") or stated
             state, why = OTHER_CODE, "the next build makes it again"
             if now != record.code_version:
                 why = f"code version {record.code_version} -> {now}"

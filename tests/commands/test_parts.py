@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from commands import build as parts
 from gristmill import provenance
-from gristmill.macroxue.builders import pack_parts
+from gristmill.macroxue.builders import pack as pack_builder
 from gristmill.macroxue.samples import write_drop
 from gristmill.provenance import SHARED_RECORDS
 from gristmill.publish.build import Slot
@@ -29,9 +29,9 @@ ASSET, GAMES = "macroxue/pack", 6
 _COMMAND = """
 import os, signal, sys
 from commands.build import parts
-from gristmill.macroxue.builders import pack_parts
+from gristmill.macroxue.builders import pack as pack_builder
 from gristmill.run.parts import Share
-pack_parts.PART_BYTES = 1  # as in the fixture `drop`
+pack_builder.PART_BYTES = 1  # as in the fixture `drop`
 chosen = Share.chosen
 
 def stopping(self, tasks):
@@ -54,7 +54,7 @@ def _parts(*words: str) -> Result:
 @pytest.fixture
 def drop(data: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A drop of several runs, each of which is a part."""
-    monkeypatch.setattr(pack_parts, "PART_BYTES", 1)
+    monkeypatch.setattr(pack_builder, "PART_BYTES", 1)
     write_drop(data / DROPS / "d6", seed=1, games=GAMES, max_moves=30, depth=6)
     return data / DROPS / "d6"
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from gristmill.macroxue.format import rows
 from gristmill.macroxue.format.files import EnumForm, Run, write_metadata, write_valuation_types
-from gristmill.macroxue.rules.game import legal_moves, move_towards
-from gristmill.macroxue.rules.scores import board_eval
+from gristmill.macroxue.rules.game import board_eval, legal_moves, move_towards
 
 NAMES = ("search", "tuple11", "tuple10")
 

@@ -31,8 +31,7 @@ from gristmill.macroxue.format.files import read_runs, read_session, write_metad
 from gristmill.macroxue.format.rows import VALUE_COLUMNS, Rows, as_bytes, copied, pack_boards
 from gristmill.macroxue.laws import Finder, game_laws, game_notes, value_laws, view_law
 from gristmill.macroxue.read.stream import Batch, StepStream
-from gristmill.macroxue.rules.game import DIRECTIONS, legal_moves, move_towards
-from gristmill.macroxue.rules.scores import board_eval
+from gristmill.macroxue.rules.game import DIRECTIONS, board_eval, legal_moves, move_towards
 from gristmill.run.progress import Progress, Report
 from tests.macroxue.annotated import write_annotations
 from tests.macroxue.games import Game, cut, play, run_table, step_rows, write_pack
@@ -665,11 +664,6 @@ def test_notes_name_evs_that_a_tokenizer_stops_at(tmp_path):
     assert noted == list(game_notes(pack))
 
 
-def test_a_pack_without_search_rows_has_notes_too(tmp_path):
-    pack = write_pack(tmp_path / "p", GAMES, names=["a", "b", "c"])
-    assert places(game_notes(pack)) == [("started_late", "run 5")]
-
-
 @pytest.mark.parametrize("batch_rows", [1, 1 << 17])
 def test_laws_note_in_their_own_pass_what_the_notes_find(tmp_path, monkeypatch, batch_rows):
     steps = step_rows(GAMES)
@@ -712,10 +706,10 @@ def test_notes_name_equal_games_and_files_without_the_other_one_of_their_game(tm
     ]
 
 
-def test_the_notes_report_their_progress(tmp_path):
-    pack = write_pack(tmp_path / "p", GAMES)
+def test_a_pack_without_search_rows_has_notes_which_report_their_progress(tmp_path):
+    pack = write_pack(tmp_path / "p", GAMES, names=["a", "b", "c"])
     reports: list[Report] = []
     with Progress(reports.append, every=0).current():
-        list(game_notes(pack))
+        assert places(game_notes(pack)) == [("started_late", "run 5")]
     assert {report.stage for report in reports} == {"game notes"}
     assert reports[-1].done == reports[-1].total == StepStream(pack).rows

@@ -57,7 +57,7 @@ class SplitLeakage(GristmillError):
     """The same moves are in two splits."""
 
 
-def refuse_live_games(path: Path) -> None:
+def _refuse_live_games(path: Path) -> None:
     """Refuse a bot's own live games."""
     lower_path = str(path.resolve()).replace("\\", "/").lower()
     advice = "pass allow_live_bot_games to build from them all the same"
@@ -101,34 +101,20 @@ def shuffled_splits(
     return {name: 0 if i < train else 1 if i < val else 2 for i, name in enumerate(order)}
 
 
-@dataclass(frozen=True)
-class StoredSplits:
-    """The splits of a byte range's rows in a file with one byte a row."""
-
-    path: Path
-    first: int
-    count: int
-
-    def splits(self) -> NDArray[np.uint8]:
-        """The split of each row, NO_SPLIT for a row that is not taken."""
-        with self.path.open("rb") as file:
-            file.seek(self.first)
-            return np.frombuffer(file.read(self.count), np.uint8)
+Stored = tuple[Path, int, int]
+"""Where the splits of a byte range's rows are, one byte a row: file, first byte, bytes."""
 
 
-def store_shuffled_splits(
+def _store_shuffled_splits(
     ranges: Sequence[RowRange],
     config: GameConfig | SpliceConfig,
     path: Path,
     drop_empty: bool,
     progress: Progress,
-) -> list[StoredSplits]:
-    """Split the rows of all byte ranges by the shuffle, and write the splits into a file.
-
-    The ids of all games that are taken are in memory. Returns one entry a range.
-    """
+) -> list[Stored]:
+    """Split the rows of all byte ranges by the shuffle; ids of all taken games are in memory."""
     ids: list[str | None] = []
-    stored: list[StoredSplits] = []
+    stored: list[Stored] = []
     total = sum(item.stop - item.start for item in ranges)
     with progress.stage("split", unit="bytes", total=total) as stage:
         for item in ranges:
@@ -138,30 +124,13 @@ def store_shuffled_splits(
                 game_id if taken and (game_id or not drop_empty) else None
                 for game_id, taken in zip(batch.ids(), spliceable, strict=True)
             ]
-            stored.append(StoredSplits(path, len(ids), len(of_range)))
+            stored.append((path, len(ids), len(of_range)))
             ids += of_range
             stage.advance(item.stop - item.start)
     taken_ids = [game_id for game_id in ids if game_id is not None]
     splits = shuffled_splits(taken_ids, config.seed, config.train_ratio, config.val_ratio)
     path.write_bytes(bytes(NO_SPLIT if i is None else splits[i] for i in ids))
     return stored
-
-
-def splits_of(
-    batch: RowBatch, config: GameConfig | SpliceConfig, stored: StoredSplits | None
-) -> NDArray[np.uint8]:
-    """The split of each row of a batch.
-
-    stored: splits of the shuffle; None where the moves decide.
-
-    Returns uint8 [rows]: 0 train, 1 val, 2 test, NO_SPLIT for a row that is not taken.
-    """
-    if stored is not None:
-        return stored.splits()
-    opening = config.split == "opening"
-    keys = batch.opening_keys(config.opening_plies) if opening else batch.records["move_key"]
-    places = split_of(keys, config.seed, config.train_ratio, config.val_ratio)
-    return np.where(eligible(batch, config)[1], places, NO_SPLIT).astype(np.uint8)
 
 
 def rule_stats(config: GameConfig | SpliceConfig) -> dict[str, Any]:
@@ -175,12 +144,11 @@ def rule_stats(config: GameConfig | SpliceConfig) -> dict[str, Any]:
 class SplitTask(Generic[Config]):
     """The rows of a byte range for a builder.
 
-    stored: splits of the shuffle; None where the moves decide.
-    repeated: numbers of its rows that are dropped, since an earlier row has their id.
+    stored: None where the moves decide. repeated: rows that are dropped: an earlier has their id.
     """
 
     range: RowRange
-    stored: StoredSplits | None
+    stored: Stored | None
     config: Config
     repeated: tuple[int, ...] = ()
 
@@ -190,8 +158,17 @@ class SplitTask(Generic[Config]):
         return self.range.stop - self.range.start
 
     def places(self, batch: RowBatch) -> NDArray[np.uint8]:
-        """The split of each row of the range: see `splits_of`."""
-        places = splits_of(batch, self.config, self.stored).copy()
+        """The split of each row: uint8 [rows], 0 train, 1 val, 2 test, NO_SPLIT for none."""
+        config = self.config
+        if self.stored is not None:
+            path, first, count = self.stored
+            places = np.fromfile(path, np.uint8, count, offset=first)
+        else:
+            is_opening = config.split == "opening"
+            plies = config.opening_plies
+            keys = batch.opening_keys(plies) if is_opening else batch.records["move_key"]
+            places = split_of(keys, config.seed, config.train_ratio, config.val_ratio)
+            places[~eligible(batch, config)[1]] = NO_SPLIT
         places[list(self.repeated)] = NO_SPLIT
         return places
 
@@ -223,20 +200,17 @@ def _write_repeated(
 def split_tasks(
     valid: Path, out: Path, config: Config, drop_empty: bool, progress: Progress
 ) -> Iterator[list[tuple[str, SplitTask[Config]]]]:
-    """Make the folder of a dataset, and yield the tasks that fill it, each with a name.
-
-    Raises BadInput for live bot games, before it makes the folder.
-    """
+    """Make the folder of a dataset; yield the named tasks that fill it. BadInput for live games."""
     if not config.allow_live_bot_games:
-        refuse_live_games(valid)
+        _refuse_live_games(valid)
     out.mkdir()
     ranges: list[RowRange] = list(
         row_ranges(valid, config.share_bytes, Sidecar.open(valid.parent, "games"))
     )
-    stored: list[StoredSplits | None] = [None] * len(ranges)
+    stored: list[Stored | None] = [None] * len(ranges)
     file: Path = out / ".splits"
     if config.split == "shuffle":
-        stored = [*store_shuffled_splits(ranges, config, file, drop_empty, progress)]
+        stored = [*_store_shuffled_splits(ranges, config, file, drop_empty, progress)]
     repeated: list[tuple[int, ...]] = [()] * len(ranges)
     if config.drop_duplicates:
         repeated = _write_repeated(ranges, config, out / DROPPED)
@@ -370,19 +344,10 @@ _READ_GAMES = 512
 
 
 def strata_of(file: Path, config: SubsetConfig) -> Iterator[tuple[bytes, str]]:
-    """Yield each row of a split and its stratum, in file order; memory does not grow with the file.
-
-    Raises BadInput for a line that is no row, for a game without ratings where `by` has elo, and
-    where ratings are asked of legacy rows.
-    """
-    lines: list[bytes] = []
+    """Yield each row of a split and its stratum, in file order; BadInput for what is no row."""
     with file.open("rb") as opened:
-        for line in opened:
-            lines.append(line)
-            if len(lines) == _READ_GAMES:
-                yield from zip(lines, _strata(lines, file, config), strict=True)
-                lines = []
-    yield from zip(lines, _strata(lines, file, config), strict=True)
+        while lines := [*islice(opened, _READ_GAMES)]:
+            yield from zip(lines, _strata(lines, file, config), strict=True)
 
 
 def _strata(lines: Sequence[bytes], file: Path, config: SubsetConfig) -> Iterator[str]:
@@ -448,11 +413,7 @@ class SubsetSummary(Summary):
 def build_subset(
     source: Path, out: Path, config: SubsetConfig, *, progress: Progress = SILENT
 ) -> SubsetSummary:
-    """Take a subset of a game dataset, or of legacy rows.
-
-    Memory grows by 16 bytes a row. Raises BadInput where a row cannot be read, or has no ratings
-    that are asked for.
-    """
+    """Take a subset of games or legacy rows; memory grows by 16 bytes a row."""
     out.mkdir()
     words: Counter[str] = Counter()
     splits: dict[str, dict[str, Any]] = {}
@@ -498,15 +459,22 @@ def _take(
         total += 1
     sizes = {name: len(numbers[name]) for name in sorted(numbers)}
     counts = shares(sizes, most, config.shares == "equal")
-    chosen = [_first(drawn[name], numbers[name], count) for name, count in counts.items()]
-    rows = np.sort(np.concatenate([np.zeros(0, np.int64), *chosen]))
+    chosen = [np.zeros(0, np.int64)]
+    for name, count in counts.items():
+        # The rows with the smallest draws; of equal ones the first.
+        order = np.argsort(np.frombuffer(drawn[name], np.uint64), kind="stable")
+        chosen.append(np.frombuffer(numbers[name], np.int64)[order[:count]])
+    rows = np.sort(np.concatenate(chosen))
     wanted = set(rows.tolist())
     with file.open("rb") as lines, split_file(out, split).open("wb") as written:
         for number, line in enumerate(lines):
             if number in wanted:
                 written.write(line)
-                if words is not None:
-                    words.update(_moves(line, file, number))
+                if words is not None:  # each line was read for its stratum
+                    row = json.loads(line)
+                    words.update(
+                        row["context"] + row["target"] if "context" in row else moves_of(row)
+                    )
     np.save(out / subset_rows(split), rows)
     strata = {name: [counts[name], size] for name, size in sizes.items()}
     return {"rows": len(rows), "rows_of": total, "strata": strata}
@@ -532,17 +500,3 @@ def shares(sizes: Mapping[str, int], most: int, is_equal: bool) -> dict[str, int
         counts[name] = min(sizes[name], left // (len(by_size) - number))
         left -= counts[name]
     return {name: counts[name] for name in sizes}
-
-
-def _first(drawn: array[int], numbers: array[int], count: int) -> NDArray[np.int64]:
-    """The rows with the smallest draws; of equal ones the first."""
-    order = np.argsort(np.frombuffer(drawn, np.uint64), kind="stable")
-    return np.frombuffer(numbers, np.int64)[order[:count]]
-
-
-def _moves(line: bytes, file: Path, number: int) -> list[str]:
-    try:
-        row = json.loads(line)
-        return [*row["context"], *row["target"]] if "context" in row else moves_of(row)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInput(file, f"is no row ({error!r}): build it again", number + 1) from error

@@ -106,7 +106,13 @@ def validate(
         raise BadInput(paths[0], "holds no game: no tag and no move of it can be read; bring a PGN")
     equal = find_equal_games(out)
     duplicates = count_duplicates([folders.games_file(out, "games")])
-    _write_json(folders.sources_file(out), {"sources": _sources(paths, names, progress)})
+    sizes = [path.stat().st_size for path in paths]
+    with progress.stage("hash input", unit="bytes", total=sum(sizes)) as stage:
+        sources = [
+            {"name": name, "bytes": size, "sha256": sha256_file(path, stage.advance)}
+            for name, size, path in zip(names, sizes, paths, strict=True)
+        ]
+    _write_json(folders.sources_file(out), {"sources": sources})
     _write_json(out / SUMMARY, report_of(tally, duplicates, equal, names, config))
     _write_json(out / PROFILE, profile_of(tally, duplicates))
     return _summary(tally, duplicates, equal)
@@ -148,46 +154,29 @@ def _write_streams(
     with StreamFiles(files) as written:
         written.write("invalid", f"{_INVALID_HEAD}{more_columns}\r\n".encode())
         written.write("flagged", _FLAGGED_HEAD.encode())
-        tasks = _tasks(paths, names, config)
-        return _append_all(tasks, config.workers, store, written, out, progress)
-
-
-def _tasks(
-    paths: Sequence[Path], names: Sequence[str], config: ValidateConfig
-) -> list[tuple[str, RangeTask]]:
-    return [
-        (f"{i:04d}_{item.start:014d}_{item.stop:014d}", RangeTask(item, i, names[i], config, month))
-        for i, path in enumerate(paths)
-        for month in [(month_in(path.name) or "").replace("-", ".")]
-        for item in plan(path, config.share_bytes)
-    ]
-
-
-def _append_all(
-    tasks: list[tuple[str, RangeTask]],
-    workers: int,
-    store: PartStore | None,
-    written: StreamFiles,
-    scratch: Path,
-    progress: Progress,
-) -> Tally:
-    """Validate all byte ranges; a range that began inside a game is read again from its end."""
-    tally, file, expected = Tally(), -1, 0
-    total = sum(task.size for _, task in tasks)
-    finished = run_streams(validate_range, tasks, store, workers, scratch=scratch)
-    with progress.stage("validate", unit="bytes", total=total) as stage:
-        for (name, task), (streams, summary) in zip(tasks, finished, strict=True):
-            if task.file != file:
-                file, expected = task.file, 0
-            moved = follow(expected, task.range)
-            if moved is None:
-                end = _append(streams, summary, written, tally)
-            else:
-                again = [(f"{name}_from_{expected:014d}", replace(task, range=moved))]
-                for part in run_streams(validate_range, again, store, 1, scratch=scratch):
-                    end = _append(*part, written, tally)
-            expected = end if task.range.stop < task.range.path.stat().st_size else 0
-            stage.advance(task.size)
+        tasks = [
+            (f"{i:04d}_{item.start:014d}_{item.stop:014d}", RangeTask(item, i, name, config, month))
+            for i, (path, name) in enumerate(zip(paths, names, strict=True))
+            for month in [(month_in(path.name) or "").replace("-", ".")]
+            for item in plan(path, config.share_bytes)
+        ]
+        tally, file, expected = Tally(), -1, 0
+        total = sum(task.size for _, task in tasks)
+        finished = run_streams(validate_range, tasks, store, config.workers, scratch=out)
+        with progress.stage("validate", unit="bytes", total=total) as stage:
+            for (name, task), (streams, summary) in zip(tasks, finished, strict=True):
+                if task.file != file:
+                    file, expected = task.file, 0
+                # A range that began inside a game is read again from its end.
+                moved = follow(expected, task.range)
+                if moved is None:
+                    end = _append(streams, summary, written, tally)
+                else:
+                    again = [(f"{name}_from_{expected:014d}", replace(task, range=moved))]
+                    for part in run_streams(validate_range, again, store, 1, scratch=out):
+                        end = _append(*part, written, tally)
+                expected = end if task.range.stop < task.range.path.stat().st_size else 0
+                stage.advance(task.size)
     return tally
 
 
@@ -197,10 +186,7 @@ def _append(
     written: StreamFiles,
     tally: Tally,
 ) -> int:
-    """Append the streams of a part and add its counts; returns the offset where its games end.
-
-    A part's records count row offsets from its own first row: the bytes before are added here.
-    """
+    """Append the streams of a part, with the bytes before it added; returns where it ends."""
     base, records = written.sizes["valid"], bytearray()
     for name, data in streams:
         if name == "games":
@@ -212,17 +198,6 @@ def _append(
     written.write("games", games.tobytes())
     tally.add(summary)
     return int(summary["end"])
-
-
-def _sources(
-    paths: Sequence[Path], names: Sequence[str], progress: Progress
-) -> list[dict[str, Any]]:
-    sizes = [path.stat().st_size for path in paths]
-    with progress.stage("hash input", unit="bytes", total=sum(sizes)) as stage:
-        return [
-            {"name": name, "bytes": size, "sha256": sha256_file(path, stage.advance)}
-            for name, size, path in zip(names, sizes, paths, strict=True)
-        ]
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -259,12 +234,7 @@ def _summary(tally: Tally, duplicates: int, equal: EqualGames) -> ValidateSummar
 
 
 class Tally:
-    """Counts and openings of all parts so far.
-
-    counts: number by name, such as `valid`, `plies` or `reason.too_short`.
-    openings: games, White wins, draws, Black wins and the opening's name, by ECO code.
-    outside: tag, value and byte offset of the first game whose date is not in the month.
-    """
+    """Counts of all parts so far, by names such as `reason.too_short`; else as `RangeOutput`."""
 
     def __init__(self) -> None:
         self.outside: list[Any] = []
@@ -492,11 +462,16 @@ def _flags(
     claimable = (claimed == _DRAW) & (unclaimed == 0) & decisive
     conflict = (terminator > 0) & (terminator != result)
     conflict &= ~(reference & (terminator == _UNKNOWN))
+    # Players without a name, as `rows.NO_NAMES`.
+    spans = batch.known[:, _PLAYER_TAGS]
+    starts, sizes = spans[..., 0], spans[..., 1] - spans[..., 0]
+    first = np.frombuffer(batch.buf, np.uint8)[np.maximum(starts, 0)]
+    nameless = (starts < 0) | (sizes == 0) | ((sizes == 1) & (first == ord("?")))
     flags: NDArray[np.int64] = (
         claimable * rows.CLAIMABLE_DRAW
         + conflict * rows.RESULT_CONFLICT
         + (result == _OTHER) * rows.ODD_RESULT
-        + _nameless(batch) * rows.NO_PLAYERS
+        + nameless.any(axis=1) * rows.NO_PLAYERS
     )
     if reference:
         return flags
@@ -507,15 +482,6 @@ def _flags(
     flags |= batch.games[:, scan.NUMBERS] * rows.NUMBER_GAP
     flags |= (terminator == 0) * rows.NO_RESULT + miscounted * rows.PLY_COUNT
     return flags
-
-
-def _nameless(batch: Batch) -> NDArray[np.bool_]:
-    """Whether a player of each game has no name (`rows.NO_NAMES`)."""
-    spans = batch.known[:, _PLAYER_TAGS]
-    starts, sizes = spans[..., 0], spans[..., 1] - spans[..., 0]
-    first = np.frombuffer(batch.buf, np.uint8)[np.maximum(starts, 0)]
-    missing = (starts < 0) | (sizes == 0) | ((sizes == 1) & (first == ord("?")))
-    return np.asarray(missing.any(axis=1))
 
 
 def _date_games(output: RangeOutput, batch: Batch, valid: NDArray[np.bool_]) -> None:
@@ -567,7 +533,12 @@ def add_batch(output: RangeOutput, batch: Batch) -> None:
     valid = np.array([not reason for reason in reasons], dtype=np.bool_)
     output.counts["total"] += len(batch.games)
     lines, digests = _add_games(output, batch, reasons, valid, flags, board)
-    records = _records(batch, output.task.file, flags, valid)
+    games = batch.games[valid]
+    records = np.zeros(len(games), GAME)
+    records["pgn"] = games[:, scan.START] + batch.base
+    records["size"] = games[:, scan.END] - games[:, scan.START]
+    records["file"], records["flags"] = output.task.file, flags[valid]
+    records["plies"] = games[:, scan.PLIES]
     records["move_key"] = np.frombuffer(digests, ">u8")
     output.keep(lines, records)
     of_valid = np.repeat(valid, batch.games[:, scan.PLIES])
@@ -593,11 +564,18 @@ def _add_games(
     ids = _ids(batch, output.task.source, output.reference)
     without_id = ("empty_game", *("result_mismatch",) * output.reference)
     for i in np.flatnonzero(~valid | (flags != 0)).tolist():
-        if reason := reasons[i]:
-            game_id = "" if reason in without_id else ids[i]
-            _reject(output, batch, i, game_id, reason, rows.RESULTS[int(board[i])])
-        else:
-            _flag(output, batch, i, ids[i], int(flags[i]))
+        result = _result(batch, i, int(batch.games[i, scan.RESULT]))
+        if not (reason := reasons[i]):
+            detail = f"movetext {rows.RESULTS[batch.games[i, scan.TERMINATOR]]}"
+            output.flag(ids[i], int(flags[i]), result, detail, _offset(batch, i))
+            continue
+        error, plies = "", int(batch.games[i, scan.PLIES])
+        if reason == "result_mismatch":
+            error = f"the board says {rows.RESULTS[int(board[i])]}, the header {result}"
+        elif reason == "fen_start":
+            error, plies = f"FEN {_text(batch, i, scan.FEN)}", 0
+        game_id = "" if reason in without_id else ids[i]
+        output.reject(game_id, reason, plies, result, error, _offset(batch, i))
     begin, moves_key, uci_key = b'{"game_id": "', b', "moves": ', b', "moves_uci": '
     source = b'", "source_file": ' + json.dumps(output.task.source).encode() + b', "headers": '
     middles = [_middle(rows.RESULTS[code] or "*", code) for code in range(_OTHER)]
@@ -635,41 +613,3 @@ def _offset(batch: Batch, i: int) -> int:
     from gristmill.chess.kernels import scan
 
     return batch.base + int(batch.games[i, scan.START])
-
-
-def _reject(
-    output: RangeOutput, batch: Batch, i: int, game_id: str, reason: str, board: str
-) -> None:
-    from gristmill.chess.kernels import scan
-
-    result = _result(batch, i, int(batch.games[i, scan.RESULT]))
-    error, plies = "", int(batch.games[i, scan.PLIES])
-    if reason == "result_mismatch":
-        error = f"the board says {board}, the header {result}"
-    elif reason == "fen_start":
-        error, plies = f"FEN {_text(batch, i, scan.FEN)}", 0
-    output.reject(game_id, reason, plies, result, error, _offset(batch, i))
-
-
-def _flag(output: RangeOutput, batch: Batch, i: int, game_id: str, flags: int) -> None:
-    from gristmill.chess.kernels import scan
-
-    result = _result(batch, i, int(batch.games[i, scan.RESULT]))
-    detail = f"movetext {rows.RESULTS[batch.games[i, scan.TERMINATOR]]}"
-    output.flag(game_id, flags, result, detail, _offset(batch, i))
-
-
-def _records(
-    batch: Batch, file: int, flags: NDArray[np.int64], valid: NDArray[np.bool_]
-) -> NDArray[np.void]:
-    """The game records of the valid games, without rows and move keys."""
-    from gristmill.chess.kernels import scan
-
-    games = batch.games[valid]
-    records = np.zeros(len(games), GAME)
-    records["pgn"] = games[:, scan.START] + batch.base
-    records["size"] = games[:, scan.END] - games[:, scan.START]
-    records["file"] = file
-    records["plies"] = games[:, scan.PLIES]
-    records["flags"] = flags[valid]
-    return records

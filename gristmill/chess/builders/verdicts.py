@@ -29,10 +29,7 @@ _NULL_MOVE = "0000"
 
 @dataclass(frozen=True)
 class RangeTask:
-    """A byte range of a PGN file to validate.
-
-    month: that the file's name has, as dates begin (`2024.01`); empty for none.
-    """
+    """A byte range of a PGN; month: of its name, as dates begin (`2024.01`); empty for none."""
 
     range: ByteRange
     file: int
@@ -48,7 +45,7 @@ class RangeTask:
 
 @dataclass
 class RangeOutput:
-    """The output of a byte range so far: bytes of records, phases and moves, some games at a time.
+    """The output of a byte range so far.
 
     openings: games, White wins, draws, Black wins and the opening's name, by ECO code.
     outside: tag, value and byte offset of the first game whose date is not in the month.
@@ -115,11 +112,7 @@ class RangeOutput:
             self.counts[f"winner.{winner}"] += n
 
     def finish(self, end: int) -> Made:
-        """The streams of the range, which ends at byte `end`, and its summary for the parent.
-
-        Streams: `valid`, `invalid`, `flagged`, `games`, `phases`, `moves`. The summary has `end`,
-        `counts`, `openings` and `outside`.
-        """
+        """The streams of the range, which ends at byte `end`, and its summary for the parent."""
         records = np.frombuffer(b"".join(self.records), GAME)
         phases = b"".join(self.phases)
         for code, n in enumerate(np.bincount(np.frombuffer(phases, np.uint8) & 3, minlength=4)):
@@ -231,7 +224,12 @@ def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]
     """Decide on a game: (reason, "" if valid; offending ply; flags; text of the column `error`)."""
     plies, result = len(game.moves), game.result
     reference = config.compat == "reference"
-    by_tag, tag = _by_tag(game.headers)
+    # The reason by which a tag alone rejects a game.
+    by_tag, tag, fen = "", "", game.headers.get("FEN", _START_FEN)
+    if rows.is_other_variant(game.headers):
+        by_tag, tag = "variant", f"Variant {game.headers['Variant']}"
+    elif not fen.startswith(_START_FEN):
+        by_tag, tag = "fen_start", f"FEN {fen}"
     if by_tag and not reference:
         return by_tag, 0, 0, tag
     if game.unclosed:
@@ -253,15 +251,6 @@ def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]
         return "too_short", plies, flags, ""
     reason = filtered(game.headers, config) or dropped(flags, config)
     return reason, plies, flags, game.said.passed if reason == "passed_over" else ""
-
-
-def _by_tag(headers: Mapping[str, str]) -> tuple[str, str]:
-    """The reason by which a tag alone rejects a game, and that tag; empty texts where none does."""
-    if rows.is_other_variant(headers):
-        return "variant", f"Variant {headers['Variant']}"
-    if not headers.get("FEN", _START_FEN).startswith(_START_FEN):
-        return "fen_start", f"FEN {headers['FEN']}"
-    return "", ""
 
 
 def _flags(game: ParsedGame, reference: bool) -> int:

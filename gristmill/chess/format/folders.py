@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,34 +124,19 @@ _WINNERS[[ord(side) for side in WINNER_IDS]] = list(WINNER_IDS.values())
 NO_SOURCE = 0xFFFFFFFF
 
 
-def games_file(root: Path, rows: str) -> Path:
-    """The file of game records of the set `rows` under `root`."""
-    return root / FOLDER / f"{rows}.games.bin"
+def _file_of(kind: str, root: Path, rows: str) -> Path:
+    """The file of a kind of the set `rows` under `root`."""
+    return root / FOLDER / f"{rows}.{kind}.bin"
 
 
-def phases_file(root: Path, rows: str) -> Path:
-    """The file of phase codes of the set `rows` under `root`."""
-    return root / FOLDER / f"{rows}.phases.bin"
-
-
-def moves_file(root: Path, rows: str) -> Path:
-    """The file of packed moves of the set `rows` under `root`."""
-    return root / FOLDER / f"{rows}.moves.u16.bin"
-
-
-def spans_file(root: Path, rows: str) -> Path:
-    """The file of records of SPAN of the set `rows` under `root`."""
-    return root / FOLDER / f"{rows}.spans.bin"
+games_file, phases_file = partial(_file_of, "games"), partial(_file_of, "phases")
+moves_file, spans_file = partial(_file_of, "moves.u16"), partial(_file_of, "spans")
 
 
 def spans_of(
     plies: NDArray[np.int64], winners: NDArray[np.int64], first: int = 0
 ) -> NDArray[np.void]:
-    """Where the moves of games are.
-
-    plies: of each game. winners: the letter of each, as a byte. first: moves before them, 0 by
-        default.
-    """
+    """Where the moves of games are; winners: letters as bytes, first: moves before them."""
     spans = np.zeros(len(plies), SPAN)
     spans["first"] = np.cumsum(plies) - plies + first
     spans["plies"], spans["winner"] = plies, _WINNERS[winners]
@@ -173,19 +159,14 @@ class Sidecar:
 
     @staticmethod
     def open(root: Path, rows: str) -> Sidecar | None:
-        """The sidecar of a set of rows, or None where there is none.
-
-        Raises BadInput if the records file is not a whole number of records.
-        """
+        """The sidecar of a set of rows, or None; BadInput where its last record is cut."""
         games, phases = games_file(root, rows), phases_file(root, rows)
         if not games.exists() or not phases.exists():
             return None
         size = games.stat().st_size
         if size % GAME.itemsize:
-            raise BadInput(
-                games,
-                f"its size is not a multiple of {GAME.itemsize} bytes; build the folder again",
-            )
+            rule = f"its size is not a multiple of {GAME.itemsize} bytes; build the folder again"
+            raise BadInput(games, rule)
         return Sidecar(root, rows, size // GAME.itemsize, phases.stat().st_size)
 
     @property
@@ -205,30 +186,20 @@ class Sidecar:
 
     def records(self, start: int, count: int) -> NDArray[np.void]:
         """Records of consecutive games; fewer are returned at the end."""
-        with games_file(self.root, self.rows).open("rb") as file:
-            file.seek(start * GAME.itemsize)
-            data = file.read(count * GAME.itemsize)
-        return np.frombuffer(data, GAME)
+        at = start * GAME.itemsize
+        return np.fromfile(games_file(self.root, self.rows), GAME, count, offset=at)
 
     def phases(self, start: int, count: int) -> NDArray[np.uint8]:
-        """Phase codes of consecutive plies, uint8 [count].
-
-        Raises BadInput if the file ends before them.
-        """
-        with phases_file(self.root, self.rows).open("rb") as file:
-            file.seek(start)
-            data = file.read(count)
-        if len(data) != count:
-            raise BadInput(
-                phases_file(self.root, self.rows),
-                "has fewer plies than the game records next to it; build the folder again",
-            )
-        return np.frombuffer(data, np.uint8)
+        """Phase codes of consecutive plies, uint8 [count]; BadInput if the file ends before."""
+        file = phases_file(self.root, self.rows)
+        codes = np.fromfile(file, np.uint8, count, offset=start)
+        if len(codes) != count:
+            rule = "has fewer plies than the game records next to it; build the folder again"
+            raise BadInput(file, rule)
+        return codes
 
     def batches(self, games: int) -> Iterator[tuple[int, int, NDArray[np.void]]]:
         """All records in batches: (number of the first game, number of its first ply, records).
-
-        games: games in a batch at most.
 
         Raises BadInput at the end if the phases file has another number of plies.
         """
@@ -238,10 +209,8 @@ class Sidecar:
             yield start, ply, records
             ply += int(records["plies"].sum(dtype=np.int64))
         if ply != self.plies:
-            raise BadInput(
-                phases_file(self.root, self.rows),
-                f"has {self.plies} plies, the game records have {ply}",
-            )
+            rule = f"has {self.plies} plies, the game records have {ply}"
+            raise BadInput(phases_file(self.root, self.rows), rule)
 
 
 def read_sources(root: Path) -> list[dict[str, Any]]:
@@ -249,9 +218,13 @@ def read_sources(root: Path) -> list[dict[str, Any]]:
     path = sources_file(root)
     if not path.exists():
         return []
-    value = _read_object(path)
-    sources = value.get("sources")
-    if not isinstance(sources, list) or not all(map(_is_file_entry, sources)):
+    sources = _read_object(path).get("sources")
+    if not isinstance(sources, list) or not all(
+        isinstance(entry, dict)
+        and type(entry.get("bytes")) is int
+        and isinstance(entry.get("sha256"), str)
+        for entry in sources
+    ):
         raise BadInput(path, "is no list of PGN files; build the folder again")
     return sources
 
@@ -273,10 +246,7 @@ def write_rows(root: Path, files: Mapping[str, tuple[Path, int]]) -> None:
 def read_rows(root: Path) -> dict[str, dict[str, Any]]:
     """By split: bytes, sha256 and rows of the JSONL file (docs/formats/chess.md#sidecar-rows)."""
     path = rows_file(root)
-    if not path.exists():
-        return {}
-    described: dict[str, dict[str, Any]] = _read_object(path)
-    return described
+    return _read_object(path) if path.exists() else {}
 
 
 def _read_object(path: Path) -> dict[str, Any]:
@@ -289,22 +259,8 @@ def _read_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def _is_file_entry(entry: Any) -> bool:
-    return (
-        isinstance(entry, dict)
-        and type(entry.get("bytes")) is int
-        and isinstance(entry.get("sha256"), str)
-    )
-
-
 _KEYS_IN_MEMORY = 1 << 20  # about
 _RECORDS_PER_READ = 1 << 15
-
-
-def _keys(path: Path) -> Iterator[NDArray[np.uint64]]:
-    with path.open("rb") as file:
-        while data := file.read(_RECORDS_PER_READ * GAME.itemsize):
-            yield np.frombuffer(data, GAME)["move_key"]
 
 
 def _passes(files: Sequence[Path]) -> int:
@@ -319,11 +275,12 @@ def _passes(files: Sequence[Path]) -> int:
 def _within(path: Path, number: int, passes: int) -> NDArray[np.uint64]:
     """The keys of a file that lie in key range `number` of `passes`."""
     shift = np.uint64(64 - (passes.bit_length() - 1)) if passes > 1 else None
-    picked = [
-        keys if shift is None else keys[(keys >> shift) == np.uint64(number)]
-        for keys in _keys(path)
-    ]
-    return np.concatenate(picked) if picked else np.zeros(0, np.uint64)
+    picked = [np.zeros(0, np.uint64)]
+    with path.open("rb") as file:
+        while len(records := np.fromfile(file, GAME, _RECORDS_PER_READ)):
+            keys = records["move_key"]
+            picked.append(keys if shift is None else keys[(keys >> shift) == np.uint64(number)])
+    return np.concatenate(picked)
 
 
 def count_duplicates(files: Sequence[Path]) -> int:
@@ -358,11 +315,7 @@ def count_shared(files: Sequence[Path]) -> int:
 def split_of(
     keys: NDArray[np.uint64], seed: int, train_ratio: float, val_ratio: float
 ) -> NDArray[np.uint8]:
-    """The split of each game by its move key (docs/formats/chess.md#split-by-moves).
-
-    keys: move keys, uint64 [games].
-    Returns uint8 [games]: 0 train, 1 val, 2 test.
-    """
+    """The split of move keys: 0 train, 1 val, 2 test (docs/formats/chess.md#split-by-moves)."""
     # splitmix64 of the key plus the seed; its top 53 bits are a number in [0, 1).
     with np.errstate(over="ignore"):
         z = keys.astype(np.uint64) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
@@ -385,10 +338,7 @@ _ASSETS = {
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of a chess folder (docs/formats/chess.md#folders).
-
-    Raises BadInput where stats.json is damaged: it says which of the two datasets this is.
-    """
+    """The kind of a chess folder (docs/formats/chess.md#folders); BadInput for damaged stats."""
     if (path / VALID).is_file():
         return "validated"
     if (path / "train" / SPLICE_INDICES).is_file():
@@ -396,21 +346,12 @@ def kind_of(path: Path) -> str | None:
     if (path / SUBSET).is_file():
         return "subset"
     if split_file(path, "train").is_file() and (path / STATS).is_file():
-        try:
-            stats = json.loads((path / STATS).read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise BadInput(path / STATS, f"not JSON ({error}); build the folder again") from error
-        if not isinstance(stats, dict):
-            raise BadInput(path / STATS, "not a JSON object; build the folder again")
-        return "dataset" if "dataset_format" in stats else "splices"
+        return "dataset" if "dataset_format" in _read_object(path / STATS) else "splices"
     return None
 
 
 def asset_of(folder: Path) -> str | None:
-    """The asset whose laws and views a folder without a record takes, None where it has none.
-
-    folder: any path.
-    """
+    """The asset whose laws and views a folder without a record takes, None where it has none."""
     if (folder / SOURCE).is_file() and any(folder.glob("*.pgn")):
         return "chess/elite_pgn"
     return _ASSETS.get(kind_of(folder) or "")

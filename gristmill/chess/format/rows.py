@@ -14,19 +14,8 @@ from typing import Any
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
 # Tags with a fixed slot in the compiled reader: the roster, and the tags that a rule reads.
 KNOWN = (
-    *ROSTER,
-    "UTCDate",
-    "UTCTime",
-    "LichessURL",
-    "WhiteElo",
-    "BlackElo",
-    "TimeControl",
-    "Termination",
-    "ECO",
-    "Opening",
-    "FEN",
-    "PlyCount",
-    "CurrentPosition",
+    *(*ROSTER, "UTCDate", "UTCTime", "LichessURL", "WhiteElo", "BlackElo", "TimeControl"),
+    *("Termination", "ECO", "Opening", "FEN", "PlyCount", "CurrentPosition"),
 )
 # By result code of the compiled reader; 0 means that there is none.
 RESULTS = ("", "1-0", "0-1", "1/2-1/2", "*")
@@ -87,10 +76,7 @@ _DAY = re.compile(r"\d{4}\.\d\d\.\d\d", re.ASCII)
 
 
 def day_of(utc_date: str, date: str) -> tuple[str, str] | None:
-    """The tag that dates a game, and its value: `UTCDate`, else `Date`; None without a whole date.
-
-    utc_date: the tag `UTCDate`; empty where it is missing.
-    """
+    """The tag that dates a game, and its value: `UTCDate`, else `Date`; None without a date."""
     dated = (("UTCDate", utc_date), ("Date", date))
     return next(((tag, value) for tag, value in dated if _DAY.fullmatch(value)), None)
 
@@ -107,10 +93,7 @@ def winner_side(result: str) -> str:
 
 
 def remaining_bucket(plies: int) -> str:
-    """Bucket of the plies that remain after a splice (docs/formats/chess.md#buckets).
-
-    plies: plies from the label to the end of the game; below 0 gives `unknown`.
-    """
+    """Bucket of the plies from the label of a splice on (docs/formats/chess.md#buckets)."""
     if plies < 0:
         return "unknown"
     return REMAINING[0] if plies <= 10 else REMAINING[1] if plies <= 20 else REMAINING[2]

@@ -15,7 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -38,63 +38,41 @@ from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.hashing import sha256_file
 
-
-@dataclass
-class _Dataset:
-    """A dataset while it is checked."""
-
-    path: Path
-    stats: Mapping[str, Any]
-    recorded: Mapping[str, Mapping[str, Any]]
-    is_ours: bool
-    has_sidecar: bool
-    split_of_id: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def by_moves(self) -> bool:
-        """Whether the moves of a game decide its split, all or the first of them."""
-        return self.stats.get("split_rule") in ("move_key", "opening_key")
+_BY_MOVES = ("move_key", "opening_key")
+"""The split rules by which the moves of a game decide its split, all or the first of them."""
 
 
 @law
 def dataset_laws(subject: Subject) -> Iterator[Violation]:
     """Find where rows, sidecar, phases, splits and stats do not agree, and what leaks."""
-    path = subject.folder
+    path, split_of_id = subject.folder, dict[str, int]()
     has_sidecar = not subject.missing({folders.FOLDER: f"{SIDECAR_LAWS}, rows_noted"})
     stats, faults = read_json(path / folders.STATS)
     yield from faults
     if faults:
         return
-    dataset = _Dataset(path, stats, folders.read_rows(path), subject.has_record, has_sidecar)
-    for number in range(len(SPLITS)):
-        yield from _check_split_of_games(dataset, number)
-    files = [folders.games_file(path, split) for split in SPLITS]
-    if dataset.by_moves and all(file.exists() for file in files):
-        shared = folders.count_shared(files)
-        if shared:
-            found = f"{shared} move sequences in more than one split"
-            yield Violation("no_leakage", str(path), found)
-
-
-def _check_split_of_games(dataset: _Dataset, number: int) -> Iterator[Violation]:
-    split, games = SPLITS[number], 0
-    jsonl = folders.split_file(dataset.path, split)
-    if not jsonl.is_file():
-        yield Violation("missing_file", str(jsonl), "missing")
-        return
-    for item in check_rows(
-        jsonl, dataset.path, split, is_ours=dataset.is_ours, has_sidecar=dataset.has_sidecar
-    ):
-        if isinstance(item, Violation):
-            yield item
+    noted = folders.read_rows(path)
+    for number, split in enumerate(SPLITS):
+        jsonl, games = folders.split_file(path, split), 0
+        if not jsonl.is_file():
+            yield Violation("missing_file", str(jsonl), "missing")
             continue
-        games += len(item.columns)
-        yield from _check_eligibility(item, dataset.stats, jsonl)
-        yield from _check_places(item, dataset, number, jsonl)
-    yield from difference("games_counted", jsonl, games, dataset.stats["split_games"][split])
-    if dataset.recorded:
-        recorded = dataset.recorded.get(split, {}).get("sha256")
-        yield from difference("rows_noted", jsonl, sha256_file(jsonl), recorded)
+        ours = subject.has_record
+        for item in check_rows(jsonl, path, split, is_ours=ours, has_sidecar=has_sidecar):
+            if isinstance(item, Violation):
+                yield item
+                continue
+            games += len(item.columns)
+            yield from _check_eligibility(item, stats, jsonl)
+            yield from _check_places(item, stats, split_of_id, number, jsonl)
+        yield from difference("games_counted", jsonl, games, stats["split_games"][split])
+        if noted:
+            recorded = noted.get(split, {}).get("sha256")
+            yield from difference("rows_noted", jsonl, sha256_file(jsonl), recorded)
+    files = [folders.games_file(path, split) for split in SPLITS]
+    by_moves = stats.get("split_rule") in _BY_MOVES and all(file.exists() for file in files)
+    if by_moves and (shared := folders.count_shared(files)):
+        yield Violation("no_leakage", str(path), f"{shared} move sequences in more than one split")
 
 
 def _check_eligibility(
@@ -112,11 +90,10 @@ def _check_eligibility(
 
 
 def _check_places(
-    batch: RowBatch, dataset: _Dataset, number: int, jsonl: Path
+    batch: RowBatch, stats: Mapping[str, Any], split_of_id: dict[str, int], number: int, jsonl: Path
 ) -> Iterator[Violation]:
     """Each game is in the split of its moves; with the shuffle, its id is in no other split."""
-    stats = dataset.stats
-    if dataset.by_moves:
+    if stats.get("split_rule") in _BY_MOVES:
         opening = stats["split_rule"] == "opening_key"
         keys = batch.opening_keys(stats["opening_plies"]) if opening else batch.records["move_key"]
         ratios = (stats["train_ratio"], stats["val_ratio"])
@@ -125,7 +102,7 @@ def _check_places(
             yield Violation(law_name, str(jsonl), "a game belongs to another split")
         return
     for game_id in batch.ids():
-        if dataset.split_of_id.setdefault(game_id, number) != number:
+        if split_of_id.setdefault(game_id, number) != number:
             yield Violation("ids_in_one_split", str(jsonl), game_id)
 
 
@@ -152,9 +129,8 @@ class _Cache:
 def cache_laws(subject: Subject) -> Iterator[Violation]:
     """Check a cache: its structure, its manifest, its source; without a record every element.
 
-    subject: its input is the folder of the rows. By default the folder around the cache; for a
-        cache that is still being built, the folder that its manifest names. The manifest of
-        another program need not name the source, and its rows need no sidecar.
+    Its input is the folder of its rows; by default that around it, else what the manifest names.
+    The manifest of another program need not name the source, and its rows need no sidecar.
     """
     path, is_ours = subject.folder, subject.has_record
     dataset = next((each for each in subject.inputs if each.exists()), None)
@@ -171,18 +147,14 @@ def cache_laws(subject: Subject) -> Iterator[Violation]:
     if manifest.get("kind") != rows.CACHE_KIND:
         yield Violation("manifest_kind_unexpected", str(path), repr(manifest.get("kind")))
         return
-    dataset = dataset or _dataset_of(path, manifest)
+    if dataset is None:
+        is_around = folders.split_file(path.parent, "train").is_file()
+        dataset = path.parent if is_around else Path(manifest.get("dataset_dir", path.parent))
     cache = _Cache(path, dataset, manifest, is_ours)
     config = CacheConfig(**manifest["config"])
     for split in SPLITS:
         yield from _check_cached_split(cache, split, manifest["splits"][split], config)
     yield from _check_vocabulary(cache)
-
-
-def _dataset_of(path: Path, manifest: Mapping[str, Any]) -> Path:
-    if folders.split_file(path.parent, "train").is_file():
-        return path.parent
-    return Path(str(manifest.get("dataset_dir", path.parent)))
 
 
 def _check_cached_split(
@@ -333,7 +305,7 @@ def splice_laws(subject: Subject) -> Iterator[Violation]:
 
 
 def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int, list[Violation]]:
-    """Write keys of a split's games as records of folders.GAME, up to a row that cannot be read.
+    """Write keys of games as records of folders.GAME, up to a row that cannot be read.
 
     plies: a key is of so many first moves, 0 for all moves, None for the game's id.
     """
@@ -394,25 +366,21 @@ def _key_of(line: bytes, plies: int | None, k: int) -> bytes:
 
 
 def _check_spread_rows(jsonl: Path, params: Mapping[str, Any]) -> Iterator[Violation]:
-    for line in _spread_lines(jsonl):
-        try:
-            faults = _row_faults(json.loads(line), params)
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            faults = [f"not a sample row ({error!r})"]
-        for fault in faults:
-            yield Violation("sample_rows", f"{jsonl}: {line[:80]!r}", fault)
-
-
-def _spread_lines(path: Path) -> Iterator[bytes]:
-    """Whole lines at places spread evenly over a file."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
+    """Whole rows at places spread evenly over a file."""
+    size = jsonl.stat().st_size
+    with jsonl.open("rb") as file:
         for number in range(_SAMPLE if size else 0):
             file.seek(size * number // _SAMPLE)
             if number:
                 file.readline()
-            if line := file.readline():
-                yield line
+            if not (line := file.readline()):
+                continue
+            try:
+                faults = _row_faults(json.loads(line), params)
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                faults = [f"not a sample row ({error!r})"]
+            for fault in faults:
+                yield Violation("sample_rows", f"{jsonl}: {line[:80]!r}", fault)
 
 
 def _row_faults(row: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
@@ -428,16 +396,15 @@ def _row_faults(row: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
         "the target is too short": len(target) >= params["min_target"],
         "next_move is not the first move of the target": target[:1] == [row["next_move"]],
         "plies_remaining is wrong": left == total - ply,
-        "plies_remaining_bucket is wrong": (
-            row["plies_remaining_bucket"] == rows.remaining_bucket(left)
-        ),
-        "relative_progress_bucket is wrong": (
-            row["relative_progress_bucket"] == rows.progress_bucket(ply, total)
-        ),
         "phase or its reason is not that of the replayed context": (
             (row["phase"], row["phase_reason"]) == phase
         ),
     }
+    buckets = {
+        "plies_remaining_bucket": rows.remaining_bucket(left),
+        "relative_progress_bucket": rows.progress_bucket(ply, total),
+    }
+    rules |= {f"{name} is wrong": row[name] == bucket for name, bucket in buckets.items()}
     return [fault for fault, holds in rules.items() if not holds]
 
 
@@ -449,7 +416,10 @@ def subset_laws(subject: Subject) -> Iterator[Violation]:
     yield from faults
     if faults:
         return
-    config = SubsetConfig(**_tuples(report["config"]))
+    given: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in report["config"].items()
+    }
+    config = SubsetConfig(**given)
     for split in SPLITS:
         said, file = report["splits"][split], folders.split_file(path, split)
         numbers = np.load(path / folders.subset_rows(split))
@@ -465,8 +435,3 @@ def subset_laws(subject: Subject) -> Iterator[Violation]:
         if not (np.diff(numbers, prepend=-1, append=said["rows_of"]) > 0).all():
             words = "numbers of rows do not rise within the dataset"
             yield Violation("rows_numbered", str(file), words)
-
-
-def _tuples(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a config as JSON has them, with tuples for lists."""
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in config.items()}

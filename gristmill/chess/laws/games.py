@@ -85,10 +85,7 @@ def difference(name: str, where: Path | str, found: Any, recorded: Any) -> list[
 
 @contextmanager
 def open_csv(path: Path) -> Iterator[TextIO]:
-    """Open a CSV file for `csv.reader`, with fields of any length.
-
-    Raises ValueError or OSError for a file that cannot be read.
-    """
+    """Open a CSV file for `csv.reader`, with fields of any length; ValueError for a damaged one."""
     # An error text may be as long as its PGN. The limit holds for the process.
     limit = csv.field_size_limit(max(path.stat().st_size + 1, 1 << 17))
     try:
@@ -108,13 +105,9 @@ _RANGE_BYTES = 4 << 20
 def check_rows(
     jsonl: Path, root: Path, name: str, *, is_ours: bool, has_sidecar: bool = True
 ) -> Iterator[Violation | RowBatch]:
-    """Check a JSONL file against its sidecar, one byte range after the other.
+    """Check rows against their sidecar; yields batches, too. is_ours: no game is replayed."""
+    from gristmill.chess.kernels import rowshape
 
-    is_ours: its record has the hashes, so that no game is replayed.
-
-    Yields each batch of rows that could be read, and the violations `has_sidecar`,
-    `moves_packed`, `phases_rederived`, `rows_counted` and `rows_as_sidecar`.
-    """
     try:
         beside = folders.Sidecar.open(root, name)
         if beside is None and has_sidecar:
@@ -125,7 +118,11 @@ def check_rows(
             rows += len(batch.columns)
             # Without a sidecar the codes are those of a replay already.
             if beside and not is_ours:
-                yield from _check_phases(batch, jsonl)
+                codes = replay_phases(batch.moves, batch.columns[:, rowshape.N])
+                if len(wrong := np.flatnonzero(codes != batch.codes)):
+                    place = f"{jsonl}: ply {wrong[0]} of the rows from byte {byte_range.start} on"
+                    found = f"{len(wrong)} codes differ from the replay"
+                    yield Violation("phases_rederived", place, found)
             if beside and beside.has_moves:
                 yield from _check_moves(batch, beside)
             yield batch
@@ -153,16 +150,6 @@ def _check_moves(batch: RowBatch, beside: folders.Sidecar) -> Iterator[Violation
     if not agrees:
         place = f"{beside.rows}: rows from byte {batch.byte_range.start} on"
         yield Violation("moves_packed", place, "packed moves or spans are not those of the rows")
-
-
-def _check_phases(batch: RowBatch, where: Path) -> Iterator[Violation]:
-    from gristmill.chess.kernels import rowshape
-
-    codes = replay_phases(batch.moves, batch.columns[:, rowshape.N])
-    wrong = np.flatnonzero(codes != batch.codes)
-    if len(wrong):
-        place = f"{where}: ply {wrong[0]} of the rows from byte {batch.byte_range.start} on"
-        yield Violation("phases_rederived", place, f"{len(wrong)} codes differ from the replay")
 
 
 @law
@@ -193,13 +180,8 @@ def validated_laws(subject: Subject) -> Iterator[Violation]:
     profile, profile_faults = ({}, []) if PROFILE in without else read_json(path / PROFILE)
     yield from summary_faults + profile_faults
     games = plies = 0
-    for item in check_rows(
-        path / VALID,
-        path,
-        "games",
-        is_ours=subject.has_record,
-        has_sidecar=SIDECAR not in without,
-    ):
+    ours, has_sidecar = subject.has_record, SIDECAR not in without
+    for item in check_rows(path / VALID, path, "games", is_ours=ours, has_sidecar=has_sidecar):
         if isinstance(item, Violation):
             yield item
             continue
@@ -258,6 +240,8 @@ def _check_summary(path: Path, summary: dict[str, Any], games: int) -> Iterator[
 _EVENT, _MARK = b"[Event ", b"\xef\xbb\xbf"
 _WINDOW = 4 << 20
 _RECORDS = 1 << 16
+# Of the tags: behind a blank line none may follow it.
+_EVENT_TAG = re.compile(rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?\[Event ")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 # Outside a comment: what begins one, and lines and rests of lines that are no movetext.
 _MARKUP = re.compile(rb"\{|;[^\r\n]*|(?<=[\r\n])%[^\r\n]*")
@@ -269,9 +253,7 @@ def event_line_laws(subject: Subject) -> Iterator[Violation]:
 
     The line starts a game that was read or rejected, is one of its tags, lies in a closed
     comment of it, or follows no blank line in its movetext. Memory does not grow with the PGN.
-
-    subject: validated in the mode `current`; its input is the folder of the PGNs, which are not
-        compared where they have other sizes than `sources.json` records.
+    PGNs of other sizes than `sources.json` records are not compared.
     """
     path, (pgn_folder,) = subject.folder, subject.inputs
     recorded, faults = read_json(folders.sources_file(path))
@@ -289,27 +271,6 @@ def event_line_laws(subject: Subject) -> Iterator[Violation]:
         yield from few.rest()
 
 
-def _valid(path: Path, number: int) -> tuple[Path, int, int]:
-    """The file of game records, and which are of a PGN by its number: the first, the one behind."""
-    file = folders.games_file(path, "games")
-    count = file.stat().st_size // folders.GAME.itemsize
-
-    def of(record: int) -> int:
-        (found,) = np.fromfile(file, folders.GAME, 1, offset=record * folders.GAME.itemsize)
-        return int(found["file"])
-
-    first, behind = (bisect_left(range(count), number + more, key=of) for more in (0, 1))
-    return file, first, behind
-
-
-def _rejected(path: Path, source: str) -> Iterator[int]:
-    """Byte offsets of the rejected games of a PGN, by its `source_file`."""
-    with open_csv(path / INVALID) as table:
-        for row in csv.DictReader(table):
-            if row["source_file"] == source:
-                yield int(row["pgn_offset"])
-
-
 @dataclass(frozen=True)
 class _Games:
     """Games that begin in a stretch of the PGN; a rejected one ends where the next starts."""
@@ -322,19 +283,28 @@ class _Games:
 
 def _stretches(path: Path, number: int, source: Mapping[str, Any]) -> Iterator[_Games]:
     """The games of a PGN, valid and rejected, some records at a time."""
-    file, first, behind = _valid(path, number)
-    rejected = np.sort(np.fromiter(_rejected(path, source["name"]), np.int64))
+    file, item = folders.games_file(path, "games"), folders.GAME.itemsize
+
+    def of(record: int) -> int:
+        (found,) = np.fromfile(file, folders.GAME, 1, offset=record * item)
+        return int(found["file"])
+
+    records = range(file.stat().st_size // item)
+    first, behind = (bisect_left(records, number + more, key=of) for more in (0, 1))
+    with open_csv(path / INVALID) as table:
+        own = (row for row in csv.DictReader(table) if row["source_file"] == source["name"])
+        rejected = np.sort(np.fromiter((int(row["pgn_offset"]) for row in own), np.int64))
     start, size = 0, source["bytes"]
     while start < size:
         # One record more than wanted: where it begins, the next stretch does.
-        place, most = first * folders.GAME.itemsize, min(_RECORDS + 1, behind - first)
-        records = np.fromfile(file, folders.GAME, most, offset=place)
-        stop = int(records["pgn"][-1]) if len(records) > _RECORDS else size
-        records = records[:_RECORDS]
-        valid = records["pgn"].astype(np.int64)
+        most = min(_RECORDS + 1, behind - first)
+        found = np.fromfile(file, folders.GAME, most, offset=first * item)
+        stop = int(found["pgn"][-1]) if len(found) > _RECORDS else size
+        found = found[:_RECORDS]
+        valid = found["pgn"].astype(np.int64)
         others = rejected[slice(*np.searchsorted(rejected, [start, stop]))]
         starts = np.concatenate([valid, others])
-        ends = np.concatenate([valid + records["size"], np.full(len(others), stop)])
+        ends = np.concatenate([valid + found["size"], np.full(len(others), stop)])
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
         yield _Games(start, stop, starts, np.minimum(ends, np.append(starts[1:], stop)))
@@ -392,15 +362,10 @@ def _outside(text: bytes, start: int, lines: list[int]) -> Iterator[tuple[int, s
             opened, closed = next(comments, (len(text), len(text)))
         if at >= len(text):
             yield line, f"it lies behind the game at byte {start}, and starts none"
-        elif _follows_blank(text, at) and (at >= movetext or _has_event(text[:at])):
+        elif _follows_blank(text, at) and (at >= movetext or _EVENT_TAG.search(text, 0, at)):
             yield line, f"it follows a blank line of the game at byte {start}, and starts none"
         elif closed is None and opened < at:
             yield line, f"it lies in an unclosed comment of the game at byte {start}"
-
-
-def _has_event(tags: bytes) -> bool:
-    """Whether a line of the tags begins with `[Event `: behind a blank line none may follow it."""
-    return re.search(rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?\[Event ", tags) is not None
 
 
 def _follows_blank(text: bytes, at: int) -> bool:
@@ -458,11 +423,7 @@ _CURE: Final = "; change the setting under [chess.month] in gristmill.toml"
 
 @law
 def validated_notes(path: Path) -> Iterator[Violation]:
-    """Find what is unusual in a validated folder; the check `noteworthy` warns of it.
-
-    Yields `equal_games` where one is in the PGN more than once, `other_month` for dates that are
-    not in the month, and `not_utf8` for tags with U+FFFD.
-    """
+    """Find what is unusual in a validated folder; the check `noteworthy` warns of it."""
     summary, faults = read_json(path / SUMMARY)
     yield from faults
     if faults:
@@ -496,19 +457,21 @@ def _drift(path: Path) -> Iterator[Violation]:
     profiles = [json.loads(file.read_bytes()) for file in files if file.is_file()]
     if len(profiles) < 2 or min(profile["games"] for profile in profiles) < _DRIFT_GAMES:
         return
-    counts = zip(*map(_counts, profiles), strict=True)
-    points = {name: _apart(now, then) for (name, now), (_, then) in counts}
+    now, then = map(_counts, profiles)
+    points = {name: _apart(now[name], then[name]) for name in now}
     far = [f"{value:.0f} % of the {name}" for name, value in points.items() if value >= _FAR]
     if far:
         rule = f"{', '.join(far)} would have to be others to be as those of {month_before(month)}"
         yield Violation("drift", str(path / PROFILE), rule)
 
 
-def _counts(profile: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, int]]]:
-    yield "results", profile["winners"]
-    yield "phases", profile["phases"]
-    yield "verdicts", {**profile["reasons"], "valid": profile["games"]}
-    yield "openings", {code: entry[0] for code, entry in profile["openings"].items()}
+def _counts(profile: Mapping[str, Any]) -> dict[str, Mapping[str, int]]:
+    return {
+        "results": profile["winners"],
+        "phases": profile["phases"],
+        "verdicts": {**profile["reasons"], "valid": profile["games"]},
+        "openings": {code: entry[0] for code, entry in profile["openings"].items()},
+    }
 
 
 def _apart(now: Mapping[str, int], then: Mapping[str, int]) -> float:

@@ -79,10 +79,9 @@ def range_validator(state: dict[str, str]) -> str:
     return etag if etag and not etag.startswith("W/") else state.get("last_modified", "")
 
 
-def _is_other_file(state: dict[str, str], headers: Any) -> bool:
-    """Whether an answer names other validators than the recorded ones; it need not name any."""
-    named = {"etag": headers.get("ETag", ""), "last_modified": headers.get("Last-Modified", "")}
-    return any(state.get(name) and value and state[name] != value for name, value in named.items())
+def _validators(headers: Any) -> dict[str, str]:
+    """What an answer names to tell its file from another; it need not name any."""
+    return {"etag": headers.get("ETag", ""), "last_modified": headers.get("Last-Modified", "")}
 
 
 def load_state(part_file: Path, url: str) -> dict[str, str]:
@@ -94,19 +93,6 @@ def load_state(part_file: Path, url: str) -> dict[str, str]:
     if not isinstance(state, dict) or state.get("url") != url:
         return {}
     return {name: str(state.get(name, "")) for name in ("url", "etag", "last_modified")}
-
-
-def _start_over(part_file: Path, url: str, headers: Any) -> dict[str, str]:
-    """Empty the part file, record the validators of an answer, and return them."""
-    # In this order: new validators must never describe old bytes.
-    part_file.write_bytes(b"")
-    state = {
-        "url": url,
-        "etag": headers.get("ETag", ""),
-        "last_modified": headers.get("Last-Modified", ""),
-    }
-    part_file.with_suffix(".json").write_text(json.dumps(state))
-    return state
 
 
 def _append_body(
@@ -131,17 +117,14 @@ def _append_body(
             written += len(data)
             stage.move_to(have + written, None if expected is None else have + expected)
             if have + written > max_bytes:
-                raise DownloadError(
-                    f"{answer.url}: is larger than {max_bytes} bytes; look at the address"
-                )
+                rule = f"is larger than {max_bytes} bytes; look at the address"
+                raise DownloadError(f"{answer.url}: {rule}")
             view = memoryview(data)
             while view:
                 view = view[file.write(view) :]
             if time.monotonic() > deadline:
-                raise DownloadError(
-                    f"{answer.url}: took more time than allowed; run again to go on from byte "
-                    f"{have + written}"
-                )
+                rule = f"took more time than allowed; run again to go on from byte {have + written}"
+                raise DownloadError(f"{answer.url}: {rule}")
     return written
 
 
@@ -158,24 +141,6 @@ def _asked_wait(retry_after: str) -> float:
     return max(0.0, (until - datetime.now(UTC)).total_seconds())
 
 
-def _error_of_status(
-    url: str, part_file: Path, have: int, error: urllib.error.HTTPError
-) -> Exception | None:
-    """The error to raise for an HTTP status; None where the stored bytes are complete."""
-    if error.code in _NOT_PUBLISHED:
-        return NotPublished(url, error.code)
-    if error.code == 416:
-        # If-Range was sent, so the size is that of the file that we have begun.
-        if have and error.headers.get("Content-Range", "") == f"bytes */{have}":
-            return None
-        # We have more bytes than the server, or it does not name its size.
-        part_file.unlink(missing_ok=True)
-        return _TryAgain("the server has no bytes after those we have")
-    if error.code in _TRY_AGAIN or error.code >= 500:
-        return _TryAgain(f"HTTP {error.code}", _asked_wait(error.headers.get("Retry-After", "")))
-    return DownloadError(f"{url}: HTTP {error.code} {error.reason}; look at the address")
-
-
 def _open(
     url: str, part_file: Path, have: int, state: dict[str, str], config: FetchConfig, timeout: float
 ) -> Any:
@@ -188,39 +153,21 @@ def _open(
         return urllib.request.urlopen(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         with error:
-            failure = _error_of_status(url, part_file, have, error)
-            if failure is None:
-                return None
-            raise failure from error
-
-
-def _length(headers: Any) -> int | None:
-    length = headers.get("Content-Length", "")
-    return int(length) if length.isdigit() else None
-
-
-def _check_range(answer: Any, part_file: Path, have: int, state: dict[str, str]) -> None:
-    """Raise _TryAgain, and drop the stored bytes, where a 206 does not continue from them."""
-    content_range = answer.headers.get("Content-Range", "")
-    if not content_range.startswith(f"bytes {have}-"):
-        part_file.unlink(missing_ok=True)
-        raise _TryAgain(f"the server answered with another range ({content_range!r})")
-    if _is_other_file(state, answer.headers):
-        # A server that does not know If-Range sends the end of another file.
-        part_file.unlink(missing_ok=True)
-        raise _TryAgain("the file changed on the server")
-
-
-def _refuse_web_page(url: str, answer: Any, have: int) -> None:
-    """Raise an error where the type of an answer names HTML."""
-    if "html" not in answer.headers.get("Content-Type", "").lower():
-        return
-    head = answer.read1(512)
-    if not head.startswith(b"PK") and not have:
-        raise DownloadError(
-            f"{url}: the server sent HTML, not ZIP: {snippet(head)!r}; look at the address"
-        )
-    raise _TryAgain("the server named another type for the same file")
+            headers = error.headers
+            if error.code in _NOT_PUBLISHED:
+                raise NotPublished(url, error.code) from error
+            if error.code == 416:
+                # If-Range was sent, so the size is that of the file that we have begun.
+                if have and headers.get("Content-Range", "") == f"bytes */{have}":
+                    return None
+                # We have more bytes than the server, or it does not name its size.
+                part_file.unlink(missing_ok=True)
+                raise _TryAgain("the server has no bytes after those we have") from error
+            if error.code in _TRY_AGAIN or error.code >= 500:
+                wait = _asked_wait(headers.get("Retry-After", ""))
+                raise _TryAgain(f"HTTP {error.code}", wait) from error
+            rule = f"HTTP {error.code} {error.reason}; look at the address"
+            raise DownloadError(f"{url}: {rule}") from error
 
 
 def _attempt(
@@ -235,20 +182,37 @@ def _attempt(
     if answer is None:
         return have, state
     with answer:
-        expected = _length(answer.headers)
+        length = answer.headers.get("Content-Length", "")
+        expected = int(length) if length.isdigit() else None
         if answer.status == 206:
-            _check_range(answer, part_file, have, state)
+            content_range, why = answer.headers.get("Content-Range", ""), ""
+            named = _validators(answer.headers).items()
+            if not content_range.startswith(f"bytes {have}-"):
+                why = f"the server answered with another range ({content_range!r})"
+            elif any(value and state.get(name, value) not in ("", value) for name, value in named):
+                # A server that does not know If-Range sends the end of another file.
+                why = "the file changed on the server"
+            if why:
+                part_file.unlink(missing_ok=True)
+                raise _TryAgain(why)
         else:
             have = 0
-        _refuse_web_page(url, answer, have)
+        if "html" in answer.headers.get("Content-Type", "").lower():
+            head = answer.read1(512)
+            if not head.startswith(b"PK") and not have:
+                rule = f"the server sent HTML, not ZIP: {snippet(head)!r}; look at the address"
+                raise DownloadError(f"{url}: {rule}")
+            raise _TryAgain("the server named another type for the same file")
         if not have:
-            state = _start_over(part_file, url, answer.headers)
+            # In this order: new validators must never describe old bytes.
+            part_file.write_bytes(b"")
+            state = {"url": url, **_validators(answer.headers)}
+            part_file.with_suffix(".json").write_text(json.dumps(state))
         most = config.max_bytes
         written = _append_body(answer, part_file, have, expected, most, deadline, stage)
         if expected is not None and written < expected:
-            raise _TryAgain(
-                f"the connection ended after {have + written} of {have + expected} bytes"
-            )
+            bytes_of = f"{have + written} of {have + expected} bytes"
+            raise _TryAgain(f"the connection ended after {bytes_of}")
         return have, state
 
 
@@ -262,50 +226,39 @@ def fetch(
 ) -> Fetched:
     """Download a file whole, and continue from the bytes of an earlier attempt.
 
-    part_file: where the bytes go; the server's validators go to the same name with the
-        suffix .json.
-
     Raises NotPublished for the status 404 and 410, DownloadError where the attempts or
     the time are used up and for every final answer of the server.
     """
     if not url.startswith(("http://", "https://")):
         raise DownloadError(f"{url}: only http and https addresses are fetched")
-    with progress.stage("download", unit="bytes") as stage:
-        return _fetch(url, part_file, config, sleep, stage)
-
-
-def _fetch(
-    url: str, part_file: Path, config: FetchConfig, sleep: Callable[[float], None], stage: Stage
-) -> Fetched:
     deadline = time.monotonic() + config.total_seconds
     failures = requests = 0
     longest = part_file.stat().st_size if part_file.exists() else 0
-    while True:
-        requests += 1
-        try:
-            have, state = _attempt(url, part_file, config, deadline, stage)
-            size = part_file.stat().st_size
-            stage.move_to(size, size)
-            return Fetched(url, size, state["etag"], state["last_modified"], requests, have)
-        except (_TryAgain, OSError, http.client.HTTPException) as error:
-            # Only bytes beyond the longest state are progress: a server that names a
-            # wrong length must not hold the download for ever.
-            size = part_file.stat().st_size if part_file.exists() else 0
-            failures = 1 if size > longest else failures + 1
-            longest = max(longest, size)
-            if failures >= config.attempts or time.monotonic() > deadline:
-                raise DownloadError(
-                    f"{url}: {error}, after {requests} requests; try again later"
-                ) from error
-            wait = min(config.backoff * 2 ** (failures - 1), _LONGEST_WAIT)
-            wait = max(wait, error.wait if isinstance(error, _TryAgain) else 0.0)
-            if time.monotonic() + wait > deadline:
-                raise DownloadError(
-                    f"{url}: {error}, and the next request is due in {wait:.0f} s, after the "
-                    f"{config.total_seconds:.0f} s of a download: run again then"
-                ) from error
-            stage.say(f"{error}: request {requests + 1} from byte {size:,} in {wait:.0f} s")
-            sleep(wait)
+    with progress.stage("download", unit="bytes") as stage:
+        while True:
+            requests += 1
+            try:
+                have, state = _attempt(url, part_file, config, deadline, stage)
+                size = part_file.stat().st_size
+                stage.move_to(size, size)
+                return Fetched(url, size, state["etag"], state["last_modified"], requests, have)
+            except (_TryAgain, OSError, http.client.HTTPException) as error:
+                # Only bytes beyond the longest state are progress: a server that names a
+                # wrong length must not hold the download for ever.
+                size = part_file.stat().st_size if part_file.exists() else 0
+                failures = 1 if size > longest else failures + 1
+                longest = max(longest, size)
+                if failures >= config.attempts or time.monotonic() > deadline:
+                    rule = f"{error}, after {requests} requests; try again later"
+                    raise DownloadError(f"{url}: {rule}") from error
+                wait = min(config.backoff * 2 ** (failures - 1), _LONGEST_WAIT)
+                wait = max(wait, error.wait if isinstance(error, _TryAgain) else 0.0)
+                if time.monotonic() + wait > deadline:
+                    rule = f"{error}, and the next request is due in {wait:.0f} s, after the "
+                    rule += f"{config.total_seconds:.0f} s of a download: run again then"
+                    raise DownloadError(f"{url}: {rule}") from error
+                stage.say(f"{error}: request {requests + 1} from byte {size:,} in {wait:.0f} s")
+                sleep(wait)
 
 
 @dataclass(frozen=True)

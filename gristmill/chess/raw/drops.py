@@ -80,25 +80,6 @@ _MACHINE_ERRORS = {
 }
 
 
-def check_zip_signature(file: BinaryIO, path: Path) -> None:
-    """Check that a file begins with a signature of ZIP. Raises BadInput where it does not."""
-    head = file.read(512)
-    if head[:4] not in _ZIP_MAGIC:
-        raise BadInput(
-            path,
-            f"not a ZIP (bad signature {head[:4]!r}), {other_kind(head)}",
-        )
-
-
-def _unsafe(info: zipfile.ZipInfo) -> str:
-    name = PurePosixPath(info.filename.replace("\\", "/"))
-    if name.is_absolute() or ".." in name.parts or ":" in info.filename:
-        return "names a path outside the archive"
-    if stat.S_ISLNK(info.external_attr >> 16):
-        return "is a symbolic link"
-    return ""
-
-
 class BoundedReads:
     """An open ZIP; zipfile reads its directory, whose size the archive names, in one piece."""
 
@@ -129,16 +110,12 @@ def _files(members: Sequence[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
     return [info for info in members if not info.filename.endswith("/")]
 
 
-def left_out_of(archive: zipfile.ZipFile, taken: zipfile.ZipInfo) -> dict[str, str]:
-    """Why each member of a ZIP but one is not read, by name; folders are none."""
-    others = [info for info in _files(archive.infolist()) if info is not taken]
-    return {info.filename: why_left_out(info.filename) for info in others}
-
-
 @contextmanager
 def opened_zip(file: BinaryIO, path: Path) -> Iterator[zipfile.ZipFile]:
     """A ZIP by its directory."""
-    check_zip_signature(file, path)
+    head = file.read(512)
+    if head[:4] not in _ZIP_MAGIC:
+        raise BadInput(path, f"not a ZIP (bad signature {head[:4]!r}), {other_kind(head)}")
     bounded = cast(IO[bytes], BoundedReads(file, path))
     with damage_as_bad_input(path), zipfile.ZipFile(bounded) as archive:
         yield archive
@@ -150,44 +127,46 @@ def one_pgn(
     """The one PGN among the members of a ZIP. Raises BadInput for a ZIP that is refused."""
     members = archive.infolist()
     if len(members) > _MAX_MEMBERS:
-        raise BadInput(
-            path, f"has {len(members)} members, more than {_MAX_MEMBERS}; pack the PGN alone"
-        )
+        rule = f"has {len(members)} members, more than {_MAX_MEMBERS}; pack the PGN alone"
+        raise BadInput(path, rule)
     for info in members:
-        if rule := _unsafe(info):
-            name = info.filename[:_SHOWN]
-            raise BadInput(path, f"member {name!r} {rule}; the archive is not trusted")
+        name = PurePosixPath(info.filename.replace("\\", "/"))
+        rule = "is a symbolic link" if stat.S_ISLNK(info.external_attr >> 16) else ""
+        if name.is_absolute() or ".." in name.parts or ":" in info.filename:
+            rule = "names a path outside the archive"
+        if rule:
+            shown = info.filename[:_SHOWN]
+            raise BadInput(path, f"member {shown!r} {rule}; the archive is not trusted")
     pgns = [info for info in members if not why_left_out(info.filename)]
     if len(pgns) != 1:
         # Without a PGN, what is there instead.
-        shown = pgns or _files(members)
-        names = ", ".join(repr(info.filename[:_SHOWN]) for info in shown[:_NAMED])
-        found = (
-            f"{len(pgns)} PGN files{f' ({names})' if pgns else f' but {names}' if names else ''}"
-        )
+        named = (pgns or _files(members))[:_NAMED]
+        names = ", ".join(repr(info.filename[:_SHOWN]) for info in named)
+        there = f" ({names})" if pgns else f" but {names}" if names else ""
         cure = "pack one PGN, or unpack it into a folder, which is a collection"
-        raise BadInput(path, f"has {found}, expected exactly one; {cure}")
+        rule = f"has {len(pgns)} PGN files{there}, expected exactly one; {cure}"
+        raise BadInput(path, rule)
     info = pgns[0]
     if info.flag_bits & 1:
-        name = info.filename[:_SHOWN]
-        raise BadInput(path, f"member {name!r} is encrypted; pack it without a password")
+        rule = "is encrypted; pack it without a password"
+        raise BadInput(path, f"member {info.filename[:_SHOWN]!r} {rule}")
     if info.compress_type not in _METHODS:
         number = info.compress_type
         method = "Deflate64" if number == _DEFLATE64 else f"method {number}"
         rule = f"compresses its PGN by {method}, which is not read; pack it again with Deflate"
         raise BadInput(path, rule)
-    if info.compress_size > packed_bytes:
-        raise BadInput(
-            path, f"names {info.compress_size} packed bytes, and has {packed_bytes} in all"
-        )
-    if info.file_size > limits.pgn_bytes:
-        raise BadInput(
-            path, f"names {info.file_size} bytes of PGN, over the limit of {limits.pgn_bytes}"
-        )
-    if info.file_size > max(ANY_RATIO_BYTES, limits.ratio * max(info.compress_size, 1)):
-        raise BadInput(
-            path, f"names over {limits.ratio} times its size of PGN; it looks like a ZIP bomb"
-        )
+    size, packed = info.file_size, info.compress_size
+    most = max(ANY_RATIO_BYTES, limits.ratio * max(packed, 1))
+    for is_broken, rule in (
+        (packed > packed_bytes, f"names {packed} packed bytes, and has {packed_bytes} in all"),
+        (
+            size > limits.pgn_bytes,
+            f"names {size} bytes of PGN, over the limit of {limits.pgn_bytes}",
+        ),
+        (size > most, f"names over {limits.ratio} times its size of PGN; it looks like a ZIP bomb"),
+    ):
+        if is_broken:
+            raise BadInput(path, rule)
     return info
 
 
@@ -198,10 +177,8 @@ def damage_as_bad_input(path: Path) -> Iterator[None]:
         yield
     except MemoryError as error:
         raise BadInput(path, "needs more memory to unpack than there is; pack it again") from error
-    except _DAMAGED as error:
-        raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error
-    except OSError as error:
-        if is_of_machine(error) or error.errno in _MACHINE_ERRORS:
+    except (*_DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and (is_of_machine(error) or error.errno in _MACHINE_ERRORS):
             raise
         raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error
 
@@ -272,30 +249,22 @@ def opened_pgn(
             reads = iter(lambda: file.read(read_bytes), b"")
             yield Packed(reads, limits.pgn_bytes, size, path.name)
         else:
-            if ending == ".pgn.zst":
-                check_zstd_signature(file.read(512), path)
-                file.seek(0)
+            head = file.read(512)
+            file.seek(0)
+            skippable = head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F
+            if ending == ".pgn.zst" and head[:4] != b"\x28\xb5\x2f\xfd" and not skippable:
+                rule = f"not zstd (bad signature {head[:4]!r}); {other_kind(head)}"
+                raise BadInput(path, rule)
             most = min(limits.pgn_bytes, max(ANY_RATIO_BYTES, limits.ratio * size))
             rules = _ZSTD if ending == ".pgn.zst" else Rules()
             reads = unpack(file, path, ending.rpartition(".")[2], rules)
             yield Packed(reads, most, None, path.name)
 
 
-def check_zstd_signature(head: bytes, path: Path) -> None:
-    """Check that a file begins with a signature of zstd, of a skippable frame too."""
-    skippable = head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F
-    if head[:4] != b"\x28\xb5\x2f\xfd" and not skippable:
-        raise BadInput(path, f"not zstd (bad signature {head[:4]!r}); {other_kind(head)}")
-
-
 def check_begin(
     path: Path, links: LinkRule = REFUSE_LINKS, *, root: Path | None = None, month: str = ""
 ) -> bytes:
-    """Check that a file begins as a PGN, and return the first bytes of its text, one at least.
-
-    Raises BadInput as `opened_pgn`, for a text without a tag or a move in its first `HEAD_BYTES`,
-    and for the PGN of another month.
-    """
+    """Check that a file begins as a PGN, and return the first bytes of its text, one at least."""
     head, start = b"", 0
     with opened_pgn(path, root=root, links=links, read_bytes=_LOOK_BYTES) as packed:
         _refuse_other_month(packed.name, path, month)
@@ -412,9 +381,8 @@ def pgn_of(file: str) -> str:
 def files_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> tuple[list[str], dict[str, str]]:
     """The files of a collection that are read, sorted, and why each other one is not.
 
-    Raises BadInput for a name that no collection may have, an archive that is not read, a link,
-    two files with the PGN of one name, and a folder without a PGN; OSError where it cannot be
-    read.
+    Raises BadInput for the name of a month, an archive that is not read, a link, two files with the
+    PGN of one name, and a folder without a PGN.
     """
     if is_month(drop.name.removeprefix(_MONTH_FOLDER)):
         rule = "is the name of a month: name the folder after its games, as twic_2024"
@@ -441,23 +409,9 @@ def files_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> tuple[list[str], dic
         if len(pgn.encode("utf-8", "surrogateescape")) > _LONGEST or printable(pgn) != pgn:
             raise BadInput(drop / name, "has a name that is too long or not printable: rename it")
         if (other := by_pgn.setdefault(pgn.lower(), name)) != name:
-            rule = (
-                f"is {pgn} when it is unpacked, as {other} is: remove it if its games are the same"
-            )
-            raise BadInput(drop / name, f"{rule}, else rename it")
+            rule = f"is {pgn} when it is unpacked, as {other} is: remove it if its games are the "
+            raise BadInput(drop / name, f"{rule}same, else rename it")
     return found, left | samples
-
-
-def _of_collection(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """What becomes of each file of a collection, by its name and the beginning of its text."""
-    found, left = files_of(drop, links)
-    notes: list[str] = []
-    for name in found:
-        head = check_begin(drop / name, links, root=drop)
-        notes += begin_notes(name, head)
-        if not _is_utf8(head):
-            notes.append(f"{name} {_NOT_UTF8}")
-    return Account({"": found}, left, notes)
 
 
 def take_collection(
@@ -468,10 +422,7 @@ def take_collection(
     links: LinkRule = REFUSE_LINKS,
     progress: Progress = SILENT,
 ) -> CollectionSummary:
-    """Unpack the PGNs of a collection.
-
-    Raises BadInput as `files_of`, and for a file that is refused.
-    """
+    """Unpack the PGNs of a collection. Raises BadInput for a file that is refused."""
     from gristmill.chess.format.folders import SOURCE  # loads NumPy
 
     found, _ = files_of(drop, links)
@@ -507,15 +458,12 @@ def take_collection(
 
 def raw_offset(pgn: Path, offset: int) -> int:
     """The byte of a text of one byte a character that is byte `offset` of its UTF-8."""
-    return offset - sum(_rest_bytes(pgn, offset))
-
-
-def _rest_bytes(pgn: Path, offset: int) -> Iterator[int]:
-    """How many bytes before an offset continue a character, read by read."""
+    left, continued = offset, 0
     with pgn.open("rb") as file:
-        while offset > 0 and (data := file.read(min(offset, 1 << 20))):
-            offset -= len(data)
-            yield sum(0x80 <= byte < 0xC0 for byte in data) if not data.isascii() else 0
+        while left > 0 and (data := file.read(min(left, 1 << 20))):
+            left -= len(data)
+            continued += 0 if data.isascii() else sum(0x80 <= byte < 0xC0 for byte in data)
+    return offset - continued
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -527,15 +475,16 @@ def _is_utf8(head: bytes) -> bool:
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """What becomes of a drop, and of the members of a ZIP, by its first bytes or its directory.
-
-    drop: the file of a month, or the folder of a collection.
-    links: what happens to links; default: they are refused.
-
-    Raises BadInput for a drop that is refused; OSError where it cannot be read.
-    """
+    """What becomes of the file of a month or a collection, by its first bytes or its directory."""
     if not ending_in(drop.name, MONTH_ENDINGS) and drop.is_dir():
-        return _of_collection(drop, links)
+        found, left = files_of(drop, links)
+        noted: list[str] = []
+        for name in found:
+            head = check_begin(drop / name, links, root=drop)
+            noted += begin_notes(name, head)
+            if not _is_utf8(head):
+                noted.append(f"{name} {_NOT_UTF8}")
+        return Account({"": found}, left, noted)
     month = month_in(drop.name)
     if month is None or not has_ended(month, datetime.now(UTC)):
         raise BadInput(
@@ -552,23 +501,28 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
             opened_zip(file, drop) as archive,
         ):
             size = os.fstat(file.fileno()).st_size
-            members = left_out_of(archive, one_pgn(archive, drop, size, Limits()))
-        left_out = {f"{drop.name}/{name}": reason for name, reason in members.items()}
+            taken = one_pgn(archive, drop, size, Limits())
+            others = [info.filename for info in _files(archive.infolist()) if info is not taken]
+        left_out = {f"{drop.name}/{name}": why_left_out(name) for name in others}
     notes = begin_notes(drop.name, check_begin(drop, links, month=month))
     return Account({"": [drop.name]}, left_out | samples_beside(drop, month_in), notes)
 
 
 def drop_of(root: DataRoot, month: str) -> Path | None:
-    """The drop of a month, None where there is none.
-
-    Raises BadInput if several files have the month in their names.
-    """
-    files = [path for path in _drops(root) if month_in(path.name) == month]
+    """The drop of a month, None where there is none; BadInput if several files have the month."""
+    inbox = root.inbox("chess")
+    files = sorted(
+        real_paths(
+            path
+            for path in (sorted(inbox.iterdir()) if inbox.is_dir() else [])
+            if path.name.lower().endswith(MONTH_ENDINGS)
+            and not path.name.startswith(".")
+            and month_in(path.name) == month
+        )
+    )
     if len(files) > 1:
         names = ", ".join(path.name for path in files)
-        raise BadInput(
-            files[0].parent, f"{len(files)} files have the month {month}: {names}: keep one"
-        )
+        raise BadInput(inbox, f"{len(files)} files have the month {month}: {names}: keep one")
     return files[0] if files else None
 
 
@@ -580,15 +534,6 @@ def available(root: DataRoot) -> list[str]:
     """
     built = {item.folder.name for item in root.artifacts("chess/raw")}
     return sorted({*root.taken("chess"), *built})
-
-
-def _drops(root: DataRoot) -> list[Path]:
-    inbox = root.inbox("chess")
-    by_month: dict[str | None, list[Path]] = {}
-    for path in sorted(inbox.iterdir()) if inbox.is_dir() else []:
-        if path.name.lower().endswith(MONTH_ENDINGS) and not path.name.startswith("."):
-            by_month.setdefault(month_in(path.name), []).append(path)
-    return sorted(path for files in by_month.values() for path in real_paths(files))
 
 
 _TAG: Final = re.compile(rb'^\[(\w+) +"([^"\r\n]*)"\]', re.MULTILINE)

@@ -28,15 +28,12 @@ from gristmill.contract import BadInput
 class Batch:
     """Games that the compiled reader took, in file order (columns: `kernels.scan`).
 
-    base: byte offset of `buf` in the file.
-    buf: bytes of the games.
+    base: byte offset of `buf`, the bytes of the games, in the file.
     games: numbers and places of each game, int64 [games, `scan.COLUMNS`].
     known: places of the tags of `rows.KNOWN`, int64 [games, len(KNOWN), 2]; -1 for none.
     tags: places of all tags, int64 [tags, 4].
-    moves: packed moves, game after game; uint16 [plies].
-    phases: phase codes, game after game; uint8 [plies].
-    text: JSON of headers and moves, game after game.
-    uci: fields of the game id and moves joined by spaces, game after game.
+    moves, phases: packed moves and phase codes, game after game; [plies].
+    text: JSON of headers and moves. uci: fields of the game id and moves joined by spaces.
     """
 
     base: int
@@ -79,21 +76,8 @@ class ScanArrays:
         """Read games that start in [pos, stop): (games, next position, why it stopped)."""
         from gristmill.chess.kernels import scan
 
-        n, position, why = scan.scan_games(
-            self.buf,
-            size,
-            at_eof,
-            current,
-            pos,
-            stop,
-            self.games,
-            self.known,
-            self.tags,
-            self.moves,
-            self.phases,
-            self.text,
-            self.board,
-        )
+        filled = (self.games, self.known, self.tags, self.moves, self.phases, self.text, self.board)
+        n, position, why = scan.scan_games(self.buf, size, at_eof, current, pos, stop, *filled)
         return n, position, why
 
     def batch(self, data: bytes, base: int, n: int) -> Batch:
@@ -135,10 +119,7 @@ class ByteRange:
 
 @dataclass
 class PlacedGame:
-    """One game that python-chess read.
-
-    size: bytes of the game, with the blank line that ends it.
-    """
+    """One game that python-chess read, with the blank line that ends it."""
 
     offset: int
     size: int
@@ -146,10 +127,7 @@ class PlacedGame:
 
 
 def plan(path: Path, range_bytes: int) -> list[ByteRange]:
-    """Cut a PGN file into byte ranges at lines that look like the start of a game.
-
-    Such a line can lie inside a comment; `follow` corrects the range.
-    """
+    """Cut a PGN at lines that look like the start of a game; `follow` corrects what is none."""
     size = path.stat().st_size
     cuts = [0]
     with path.open("rb", buffering=0) as file:
@@ -180,18 +158,6 @@ def _next_boundary(file: int, at: int) -> int | None:
         at += len(window) - _BOUNDARY_OVERLAP
 
 
-def _ask_python_chess(
-    path: Path, data: bytes, pos: int, offset: int, current: bool
-) -> tuple[python_chess.ParsedGame | None, bool]:
-    """Read one game with python-chess; its failure becomes a BadInput with the byte offset."""
-    try:
-        return python_chess.read_game(data, pos, current=current)
-    except ValueError as error:
-        # For example a NAG with more digits than Python converts to a number.
-        rule = f"the game at byte {offset} cannot be read ({error}); take it out"
-        raise BadInput(path, rule) from error
-
-
 def _window_games(
     byte_range: ByteRange,
     arrays: ScanArrays,
@@ -211,7 +177,12 @@ def _window_games(
         if why in (scan.DONE, scan.CUT):
             return pos, why == scan.DONE
         if why == scan.UNUSUAL_GAME:
-            game, touched_end = _ask_python_chess(byte_range.path, data, pos, start + pos, current)
+            try:
+                game, touched_end = python_chess.read_game(data, pos, current=current)
+            except ValueError as error:
+                # For example a NAG with more digits than Python converts to a number.
+                rule = f"the game at byte {start + pos} cannot be read ({error}); take it out"
+                raise BadInput(byte_range.path, rule) from error
             if touched_end and not at_eof:
                 return pos, False
             if game is None:
@@ -255,11 +226,8 @@ def read_range(
                 yield start + pos
                 return
             if pos == 0 and len(data) > GAME_BYTES:
-                raise BadInput(
-                    byte_range.path,
-                    f"the game at byte {start} has no end within {GAME_BYTES} bytes; "
-                    "is a comment left open?",
-                )
+                rule = f"has no end within {GAME_BYTES} bytes; is a comment left open?"
+                raise BadInput(byte_range.path, f"the game at byte {start} {rule}")
             start += pos
             slack = _SLACK if pos else max(2 * slack, len(data))
 

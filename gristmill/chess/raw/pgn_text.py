@@ -46,9 +46,8 @@ def parse_month_list(text: str, name: str = "month list") -> list[str]:
             continue
         link = _LINK.search(entry)
         if not link and not _BARE.fullmatch(entry):
-            raise BadInput(
-                name, f"Unsupported month entry {entry!r}; write YYYY-MM or a link", number
-            )
+            rule = f"Unsupported month entry {entry!r}; write YYYY-MM or a link"
+            raise BadInput(name, rule, number)
         months[check_month(link[1] if link else entry)] = None
     if not months:
         raise BadInput(name, "has no months; write one a line, as YYYY-MM")
@@ -82,14 +81,10 @@ def due_months(
 ) -> list[str]:
     """The months that a tick of the schedule should ask for, oldest first.
 
-    tick: date of the tick.
-    present: months that need not be asked for.
-    limit: months to return at most, 3 by default.
-    look_back: how many months before the tick count, 12 by default; no month before
-        the first archive counts.
-
-    Where more months are missing than `limit`, the choice changes from week to week:
-    months that stay unpublished or damaged cannot keep the others waiting.
+    tick: date of the tick. present: months that need not be asked for.
+    limit: months to return at most, 3 by default; of more the choice changes from week to week, so
+        that months that stay unpublished or damaged cannot keep the others waiting.
+    look_back: how many months before the tick count, 12 by default, from the first archive on.
     """
     missing: list[str] = []
     month = f"{tick.year}-{tick.month:02d}"
@@ -127,10 +122,7 @@ def ending_in(name: str, endings: Sequence[str] = ENDINGS) -> str:
 
 
 def ending_of(file: Path, endings: Sequence[str] = MONTH_ENDINGS) -> str:
-    """The ending of a file, in small letters; one of `endings`.
-
-    Raises BadInput for another ending, with what to do.
-    """
+    """The ending of a file, in small letters; BadInput, with what to do, for none of `endings`."""
     if ending := ending_in(file.name, endings):
         return ending
     if rule := packed_otherwise(file.name):
@@ -143,9 +135,8 @@ def packed_otherwise(name: str) -> str:
     known = (word for each, word in _OTHER.items() if name.lower().endswith(each))
     if command := next(known, None):
         command = _OTHER[".tar"] if ".tar." in name.lower() else command
-        return (
-            f"is packed in a form that is not read: unpack it with `{command}`, and bring the .pgn"
-        )
+        rule = "is packed in a form that is not read"
+        return f"{rule}: unpack it with `{command}`, and bring the .pgn"
     return ""
 
 
@@ -165,10 +156,7 @@ class TooMuch(ValueError):
 
 
 def with_short_lines(reads: Iterable[bytes], path: Path, at: int = 0) -> Iterator[bytes]:
-    """The same reads, as long as no line in them is longer than LINE_BYTES.
-
-    Raises BadInput for a longer line, before the read that completes it is yielded.
-    """
+    """The same reads; BadInput before the read that makes a line longer than LINE_BYTES."""
     begun = at
     for data in reads:
         end = at + len(data)
@@ -190,10 +178,7 @@ def _last_line_end(data: bytes, start: int, stop: int) -> int:
 
 
 class Budget:
-    """What one game may still cost python-chess.
-
-    Each method raises TooMuch where the game passes the limit.
-    """
+    """What one game may still cost python-chess; each method raises TooMuch at its limit."""
 
     def __init__(self) -> None:
         self.tags = self.plies = self.errors = self.lines = self.blank = self.work = 0
@@ -263,10 +248,7 @@ def snippet(head: bytes) -> str:
 
 
 def other_kind(head: bytes) -> str:
-    """What to do about a file that is of another kind than its name says.
-
-    head: its first bytes.
-    """
+    """What to do about a file that is of another kind than its name says, by its first bytes."""
     if head.lstrip(_BLANKS).startswith(b"<"):
         return f"likely HTML/error page: {snippet(head)!r}; download it again"
     if head.startswith(_LFS):

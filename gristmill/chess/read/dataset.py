@@ -34,6 +34,7 @@ from gristmill.chess.read.samples import (
     open_packed,
     packed_columns,
     sample_arrays,
+    tensors,
 )
 from gristmill.contract import BadInput, GristmillError, Trace
 from gristmill.hashing import sha256_file
@@ -67,10 +68,7 @@ def _changed(jsonl: Path, size: int, sha256: str, current: str | None) -> bool:
 
 
 def read_manifest(cache: Path) -> dict[str, Any]:
-    """The manifest of a splice cache (docs/formats/chess.md#manifest).
-
-    Raises StaleCache where it cannot be read or is of another kind.
-    """
+    """The manifest of a splice cache (docs/formats/chess.md#manifest), or StaleCache."""
     try:
         manifest = json.loads((cache / folders.CACHE_MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -83,11 +81,9 @@ def read_manifest(cache: Path) -> dict[str, Any]:
 def check_cache(
     cache: Path, dataset: Path, split: str, config: CacheConfig, sha256: str | None
 ) -> str:
-    """Check that a cache was built from this dataset's rows, and for which config.
+    """How the config of a cache differs, "" for not; StaleCache where it is not of these rows.
 
     sha256: of the rows; None to compare only their size.
-    Returns "" if the cache can be used, or how its config differs. Raises StaleCache where it is
-    damaged or its rows have changed.
     """
     manifest = read_manifest(cache)
     try:
@@ -159,11 +155,7 @@ class MonthFolders:
 
 @dataclass(frozen=True)
 class OpenMonth:
-    """One split of a month.
-
-    packed: the moves of the rows; None where the month has none.
-    train, train_moves: the train rows and their packed moves, None where there are none.
-    """
+    """One split of a month; packed: None where it has none, as train and its packed moves."""
 
     jsonl: Path
     text: mmap.mmap | bytes
@@ -314,18 +306,10 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         """Map the rows and the samples of each month; the first opening finds the samples."""
         months = [MonthFolders.open(opening, dataset) for dataset in self.dataset_dirs]
         if opening.first:
-            self._find_samples(opening, months)
-        return [
-            open_month(month, self.split, made)
-            for month, made in zip(months, self._made, strict=True)
-        ]
-
-    def _find_samples(self, opening: Opening, months: Sequence[MonthFolders]) -> None:
-        """Find the config of the months, and which have a cache of it."""
-        if self._wanted is None:
-            self.config = config_of([month.admit_config() for month in months])
-        self.cached, self._made = [], []
-        for month in months:
+            self.cached, self._made = [], []
+            if self._wanted is None:
+                self.config = config_of([month.admit_config() for month in months])
+        for month in months if opening.first else ():
             opening.folder(month.dataset.path)
             why = reason_against_cache(month, self.split, self.config)
             if why and self._require_cache:
@@ -333,14 +317,16 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
                 raise BadInput(month.dataset.path, rule)
             self.cached.append(not why)
             self._made.append(made_samples(month, self.split, self.config) if why else None)
+        return [
+            open_month(month, self.split, made)
+            for month, made in zip(months, self._made, strict=True)
+        ]
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def __getitem__(self, index: int) -> Sample:
-        """One sample.
-
-        index: number of the sample, from 0; negative numbers count from the end.
+        """One sample by its number from 0; negative numbers count from the end.
 
         Raises IndexError beyond the ends, TypeError for anything but an integer, BadInput for a
         row without that move.
@@ -367,14 +353,9 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         )
 
     def __getitems__(self, indices: Sequence[int]) -> SampleBatch[Sample]:
-        """Samples by number as one batch; a data loader of torch calls it.
-
-        indices: numbers of samples; negative ones count from the end.
-
-        Raises as `self[index]`.
-        """
+        """Samples by number as one batch, as `self[index]`; a data loader of torch calls it."""
         numbers = numbers_of(indices, len(self), "sample").tolist()
-        return SampleBatch(self, numbers, Sample, self._tensors)
+        return SampleBatch(self, numbers, Sample, lambda of: tensors(self.batch(of)))
 
     def batch(
         self,
@@ -399,11 +380,6 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         if self._ids is None or self._ids[0] is not vocabulary:
             self._ids = (vocabulary, ids_of(vocabulary))
         return packed_columns(packed, self._ends, numbers, self._ids[1], self.horizon)
-
-    def _tensors(self, indices: Sequence[int]) -> dict[str, Any]:
-        import torch
-
-        return {name: torch.from_numpy(found) for name, found in self.batch(indices).items()}
 
     def vocabulary(self) -> dict[str, int]:
         """The number of each word: `<PAD>` 0, `<UNK>` 1, then the moves of all train games, sorted.
@@ -480,11 +456,9 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         bool, and the scalars phase, winner, side_to_move.
         Raises as `self[index]`.
         """
-        import torch
-
         columns = self.batch([number_of(index, len(self), "sample")], vocabulary)
         del columns["context_mask"]  # the context of one sample has no padding
-        return {name: torch.from_numpy(column)[0] for name, column in columns.items()}
+        return {name: column[0] for name, column in tensors(columns).items()}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_last": (-1, -1, {}), "_ids": None}

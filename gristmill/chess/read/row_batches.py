@@ -59,11 +59,10 @@ def unpack_move(move: int) -> str:
 
 
 def replay_phases(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Phase codes of games, by replay from the start position.
+    """Phase codes uint8 [plies] of games, by replay from the start position.
 
-    moves: packed moves, game after game; uint16 [plies].
-    lengths: plies of each game, int64 [games].
-    Returns uint8 [plies], 0 from the first move of a game on that is not legal.
+    moves: packed moves uint16 [plies], game after game. lengths: plies of each game.
+    A code is 0 from the first move of a game on that is not legal.
     """
     from gristmill.chess.kernels.board import new_board
     from gristmill.chess.kernels.replay import replay
@@ -116,8 +115,7 @@ class RowBatch:
 
     buf: their bytes, then zeros; uint8.
     columns: byte places and numbers of each row, int64 [rows, `rowshape.COLUMNS`].
-    moves: packed moves, row after row; uint16 [plies].
-    codes: phase codes, row after row; uint8 [plies].
+    moves, codes: packed moves and phase codes, row after row; [plies].
     noted: game record of each row in the sidecar, `folders.GAME` [rows]; None without one.
     """
 
@@ -209,10 +207,7 @@ def _counts_before(sidecar: Sidecar, cuts: list[int]) -> list[tuple[int, int]]:
 
 
 def row_ranges(path: Path, range_bytes: int, sidecar: Sidecar | None) -> Iterator[RowRange]:
-    """Cut a JSONL file into byte ranges of whole lines, in file order, of about so many bytes.
-
-    Raises BadInput where the sidecar's files do not fit together.
-    """
+    """Cut a JSONL file into ranges of whole lines, about so many bytes each, in file order."""
     cuts = _cuts(path, range_bytes)
     counts = _counts_before(sidecar, cuts) if sidecar else [(-1, -1)] * len(cuts)
     for i in range(len(cuts) - 1):
@@ -229,14 +224,6 @@ def _row_number(byte_range: RowRange, number: int) -> int:
             at += len(line)
             number += bool(line.strip())
     return number
-
-
-def _canonical(byte_range: RowRange, line: bytes, number: int) -> bytes:
-    try:
-        return canonical_row(line)
-    except ValueError as error:
-        rule = f"the row is not a JSON object ({error}); correct or remove it"
-        raise BadInput(byte_range.path, rule, _row_number(byte_range, number)) from error
 
 
 def _parse(data: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint16], bytes]:
@@ -263,8 +250,7 @@ def rows_in(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint16], bytes]:
     """The rows of a byte range: `buf`, `columns`, `moves` and `uci` of a RowBatch.
 
-    Raises BadInput with the row number where a line is not a JSON object or has moves that are not
-    simple texts.
+    Raises BadInput with the number of a row that is no JSON object of simple moves.
     """
     from gristmill.chess.kernels import rowshape
 
@@ -272,12 +258,16 @@ def rows_in(
         data = os.pread(file.fileno(), byte_range.stop - byte_range.start, byte_range.start)
     buf, columns, moves, uci = _parse(data)
     if columns[:, rowshape.UNUSUAL].any():
-        lines = [
-            _canonical(byte_range, data[start:end], i) if unusual else data[start:end] + b"\n"
-            for i, (start, end, unusual) in enumerate(
-                columns[:, [rowshape.LINE0, rowshape.LINE1, rowshape.UNUSUAL]].tolist(), 1
-            )
-        ]
+        lines = []
+        of = columns[:, [rowshape.LINE0, rowshape.LINE1, rowshape.UNUSUAL]].tolist()
+        for number, (start, end, unusual) in enumerate(of, 1):
+            line = data[start:end]
+            try:
+                lines.append(canonical_row(line) if unusual else line + b"\n")
+            except ValueError as error:
+                rule = f"the row is not a JSON object ({error}); correct or remove it"
+                place = _row_number(byte_range, number)
+                raise BadInput(byte_range.path, rule, place) from error
         buf, columns, moves, uci = _parse(b"".join(lines))
         if columns[:, rowshape.UNUSUAL].any():
             number = int(np.flatnonzero(columns[:, rowshape.UNUSUAL])[0]) + 1
@@ -289,11 +279,7 @@ def rows_in(
 def read_batch(byte_range: RowRange, *, by_keys: bool = False) -> RowBatch:
     """Read the rows of a byte range, with phase codes, and with game records of the sidecar.
 
-    by_keys: compare move keys with the sidecar, which hashes all moves, where packed moves
-        could be compared (default False).
-
-    Raises BadInput with the row number where a row cannot be read, and BadInput
-    where the sidecar does not agree with the rows.
+    by_keys: compare move keys with the sidecar, which hashes all moves, not packed moves.
     """
     from gristmill.chess.kernels import rowshape
 
@@ -324,11 +310,9 @@ def _from_sidecar(batch: RowBatch, sidecar: Sidecar, by_keys: bool) -> NDArray[n
     elif agrees:
         agrees = (records["move_key"] == _keys_of(_texts(batch.uci, columns))).all()
     if not agrees:
-        raise BadInput(
-            byte_range.path,
-            f"the rows from byte {byte_range.start} on are not those of the sidecar; validate "
-            "again, or remove the sidecar folder to have the games replayed",
-        )
+        rule = f"the rows from byte {byte_range.start} on are not those of the sidecar; validate "
+        rule += "again, or remove the sidecar folder to have the games replayed"
+        raise BadInput(byte_range.path, rule)
     return records
 
 
@@ -386,10 +370,7 @@ def packed_words(path: Path) -> set[str] | None:
 
 
 def words_of_train(dataset: Path) -> list[str]:
-    """The words of a dataset's vocabulary, in order: two marks, then the moves of its train games.
-
-    dataset: folder of the game dataset. Its packed moves are read where they are, else its rows.
-    """
+    """The words of a vocabulary, in order: two marks, then the moves of the train games."""
     packed = folders.moves_file(dataset, "train")
     moves = packed_words(packed) if packed.exists() else None
     if moves is None:

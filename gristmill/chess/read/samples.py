@@ -77,11 +77,10 @@ def capped(
     seed: int,
     seed_of: Seed,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The samples of each game under a cap (docs/formats/chess.md#runtime-cap).
+    """The samples that stay of each game under a cap, and their splice indices.
 
-    samples: samples of each game without a cap, int64 [games].
-    Returns (samples that stay of each game, their splice indices). The indices of a game are
-    shuffled where the cap removes any, as `random.Random(seed).shuffle` does it.
+    samples: of each game without a cap, int64 [games]. The indices of a game are shuffled where
+    the cap removes any, as `random.Random(seed).shuffle` does it.
     """
     if not cap or not (samples > cap).any():
         return samples, ranges(samples, min_context)
@@ -102,12 +101,7 @@ _RANGE_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class SampleTask:
-    """One part of a split's samples.
-
-    byte_range: lines of the split's file; with `games` it only names the sidecar and
-        the first game and ply.
-    games: number of records to take from the sidecar, -1 to read the lines.
-    """
+    """One part of a split's samples; games: records to take from the sidecar, -1 to read lines."""
 
     split: str
     byte_range: RowRange
@@ -143,11 +137,7 @@ def _arrays(
 
 
 def make_samples(task: SampleTask) -> Made:
-    """Make one part: the bytes of each array of LAYOUT, and its counts.
-
-    With a sidecar also SAMPLE_GAMES: without one the games before the part are not known.
-    Raises BadInput where a row cannot be read or the sidecar does not agree with it.
-    """
+    """Make one part: the bytes of LAYOUT, with a sidecar of SAMPLE_GAMES, and its counts."""
     config, byte_range = task.config, task.byte_range
     if task.games >= 0 and byte_range.sidecar:
         records = byte_range.sidecar.records(byte_range.first, task.games)
@@ -194,10 +184,7 @@ def sample_parts(dataset: Path, split: str, config: CacheConfig) -> Iterator[Mad
 
 
 class SampleArrays(NamedTuple):
-    """Samples of a split, each array [samples]: offset of the row, splice index, phase id.
-
-    games: number of the row, int [samples]; None where it is not known.
-    """
+    """Samples of a split: offset of the row, splice index, phase id, number of the row or None."""
 
     offsets: NDArray[np.uint64]
     indices: NDArray[np.uint32]
@@ -248,9 +235,13 @@ def collate(
     [N, horizon], target_mask bool of the same shape, and phase, winner, side_to_move int64 [N].
     Padding is behind the moves.
     """
+    return tensors(columns_of(samples, vocabulary, horizon))
+
+
+def tensors(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Columns as torch tensors."""
     import torch
 
-    columns = columns_of(samples, vocabulary, horizon)
     return {name: torch.from_numpy(column) for name, column in columns.items()}
 
 
@@ -287,10 +278,9 @@ Numbers = NDArray[np.int64]
 
 
 class PackedGames(NamedTuple):
-    """The moves of a split's games, and the game of each sample.
+    """The moves of a split's games, and the game of each sample; folder: of the dataset.
 
-    folder: of the dataset, for messages. moves: uint16 [plies]. spans: SPAN [games].
-    numbers: of games, uint32 [samples].
+    moves: uint16 [plies]. spans: SPAN [games]. numbers: of games, uint32 [samples].
     """
 
     folder: Path

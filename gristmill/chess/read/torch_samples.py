@@ -21,8 +21,7 @@ with naming_the_extra():
 class Samples(Protocol):
     """What this module needs of a GameSpliceDataset."""
 
-    def __len__(self) -> int:
-        """Number of samples."""
+    def __len__(self) -> int: ...
 
     def batch(
         self, indices: Sequence[int], vocabulary: Mapping[str, int]
@@ -37,8 +36,7 @@ class TorchSamples(Dataset[dict[str, torch.Tensor]]):
     """Samples by number as tensors; a plain data loader pads and masks them.
 
     One sample is what `GameSpliceDataset.tensors` returns, a batch what `gristmill.chess.collate`
-    returns. It can be pickled. Negative numbers count from the end. Raises IndexError for a number
-    outside the samples, TypeError for anything but integers.
+    returns. It can be pickled. Numbers are as those of the dataset.
     """
 
     def __init__(self, samples: Samples, vocabulary: Mapping[str, int]) -> None:

@@ -1,12 +1,19 @@
-"""Build `macroxue/pack` from a raw drop. Source: docs/formats/macroxue.md#raw-drop."""
+"""Build `macroxue/pack` from a raw drop. Source: docs/formats/macroxue.md#raw-drop.
+
+A part is some consecutive runs, and one file with all their rows. The rows of a part have
+preliminary run ids and valuation types, because these depend on the parts before it; the ledger
+makes them final.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, Summary
-from gristmill.macroxue.builders.pack_parts import Part, cut_parts, make_part, read_rows
-from gristmill.macroxue.config import PackConfig
+from gristmill.hashing import NamedFile
+from gristmill.macroxue.config import Layout, PackConfig
 from gristmill.macroxue.format.files import (
     Run,
     content_sha256,
@@ -27,9 +34,12 @@ from gristmill.macroxue.format.files import (
     write_metadata,
     write_valuation_types,
 )
-from gristmill.macroxue.format.rows import STEP_FORMATS, ShardWriter
+from gristmill.macroxue.format.rows import STEP_FORMATS, Rows, ShardWriter, to_layout
 from gristmill.macroxue.raw.drops import AnyRun, Drop, find_runs
-from gristmill.macroxue.raw.strict_parser import Names
+from gristmill.macroxue.raw.read_run import Scanner, notes_of, read_run
+from gristmill.macroxue.raw.read_steps import read_steps
+from gristmill.macroxue.raw.step_files import StepRun
+from gristmill.macroxue.raw.strict_parser import Names, RunFacts
 from gristmill.macroxue.read.stream import identity
 from gristmill.printable import printable
 from gristmill.run.parts import PartStore, run_parts
@@ -43,6 +53,134 @@ _SCANNER_PAYS = 400_000
 _WORKERS_PAY = 100_000_000
 # A run of many small drops loads the scanner, too: zipped bytes of all drops of this process.
 _met = Counter[str]()
+
+
+PART_BYTES = 4_000_000
+"""Zipped bytes of a part: about 130,000 rows of real logs, 6 MB in its file."""
+
+_BATCH_ROWS = 1 << 15
+_MEND = '; mend the game, take it out, or set on_error = "quarantine" to set it aside'
+# What is likely where a rule is broken in every game of a drop, by what the rule begins with.
+_LIKELY = {
+    "board holds rank": "a board holds exponents, 1 for the tile 2, not tiles",
+    "gzip: Error -4": "a log that is not zipped needs `gzip`, whatever its name",
+    "not UTF-8 at byte": "write UTF-8, and zip it once",
+    "not JSON: Expecting value at character 0": "write objects, without a byte order mark",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """The task of a worker; run_id in the rows counts from first_id, the place in the drop.
+
+    scanner: whether the drops of the process are large enough to load the compiled scanner.
+    """
+
+    name: str
+    runs: tuple[AnyRun, ...]
+    first_id: int
+    layout: Layout
+    on_error: str
+    scanner: bool
+
+    @property
+    def size(self) -> int:
+        """Zipped bytes of the steps files."""
+        return sum(run.steps_size for run in self.runs)
+
+
+def cut_parts(runs: Sequence[AnyRun], layout: Layout, on_error: str, scanner: bool) -> list[Part]:
+    """Cut runs into parts of about PART_BYTES, the same for any number of workers."""
+    parts: list[Part] = []
+    first = size = 0
+    for at, run in enumerate(runs):
+        size += run.steps_size
+        if size >= PART_BYTES or at == len(runs) - 1:
+            own = tuple(runs[first : at + 1])
+            # A digest of drop, name and size of each run, so that no part of other runs is used.
+            listed = json.dumps([each.key for each in own]).encode()
+            name = f"rows-{len(parts):06d}-{hashlib.sha256(listed).hexdigest()[:12]}"
+            parts.append(Part(name, own, first, layout, on_error, scanner))
+            first, size = at + 1, 0
+    return parts
+
+
+def _entry(facts: RunFacts) -> dict[str, Any]:
+    """The facts of a run as JSON, for the summary of its part."""
+    meta = facts.meta
+    return {
+        "rows": facts.rows,
+        "seed": meta.seed,
+        "score": meta.score,
+        "max_tile": meta.max_tile,
+        "depth": meta.depth,
+        "seconds": meta.seconds,
+        "meta_bytes": facts.meta_file.size,
+        "meta_sha256": facts.meta_file.hex,
+        "steps_bytes": facts.steps_file.size,
+        "steps_sha256": facts.steps_file.hex,
+        "kinds": sorted(facts.kinds.items()),
+        "ranks": sorted(facts.ranks.items()),
+        "notes": notes_of(facts),
+    }
+
+
+def make_part(part: Part, path: Path) -> dict[str, Any]:
+    """Read the runs of a part and write their rows to a file.
+
+    Returns as JSON `names`, the valuation names by the ids in the rows, and `runs`, of each run its
+    facts, or `file`, `row` and `rule` if it was set aside.
+    """
+    scanner: Scanner | None = None
+    # A scanner that is already loaded costs nothing.
+    if part.scanner or "gristmill.macroxue.raw.fast_scanner" in sys.modules:
+        from gristmill.macroxue.raw.fast_scanner import scan
+
+        scanner = scan
+    names = Names()
+    entries: list[dict[str, Any]] = []
+    with NamedFile(path, "wb") as file:
+
+        def sink(rows: Rows) -> None:
+            octets = to_layout(rows, part.layout).view(np.uint8).data
+            while octets:
+                octets = octets[file.write(octets) :]
+
+        for at, files in enumerate(part.runs):
+            start, known, run_id = file.tell(), len(names.known), part.first_id + at
+            try:
+                if isinstance(files, StepRun):
+                    facts = read_steps(files, run_id, names, sink)
+                else:
+                    facts = read_run(files, run_id, names, sink, scanner)
+                entries.append(_entry(facts))
+            except BadInput as error:
+                if part.on_error != "quarantine":
+                    hints = (
+                        hint for begin, hint in _LIKELY.items() if error.rule.startswith(begin)
+                    )
+                    hint = next((f" ({hint})" for hint in hints), "")
+                    raise BadInput(error.file, error.rule + hint + _MEND, error.row) from error
+                file.seek(start)
+                file.truncate()
+                del names.known[known:]
+                name = files.name_of(error.file)
+                entries.append({"file": name, "row": error.row, "rule": error.rule})
+    return {"names": list(names.known), "runs": entries}
+
+
+def read_rows(path: Path, layout: Layout) -> Iterator[Rows]:
+    """Yield the rows of a finished part in batches; each overwrites the one before."""
+    rows = np.empty(_BATCH_ROWS, STEP_FORMATS[layout].dtype)
+    octets = rows.view(np.uint8).data
+    with path.open("rb", buffering=0) as file:
+        while True:
+            filled = 0
+            while filled < len(octets) and (got := file.readinto(octets[filled:])):
+                filled += got
+            if not filled:
+                return
+            yield rows[: filled // rows.itemsize]
 
 
 @dataclass(frozen=True)
@@ -148,11 +286,7 @@ def _copy_rows(
     kinds: npt.NDArray[np.uint8] | None,
     writer: ShardWriter,
 ) -> None:
-    """Copy the rows of a part to the shards.
-
-    ids: final run ids by place in the part. kinds: final valuation_type by that in the rows. None
-        where those in the rows are final.
-    """
+    """Copy the rows of a part to the shards, with final ids by their place, and final kinds."""
     for rows in read_rows(path, part.layout):
         if ids is not None:
             rows["run_id"] = ids[rows["run_id"] - part.first_id]
@@ -197,10 +331,7 @@ def _named(entry: Mapping[str, Any]) -> str:
 
 
 class Ledger:
-    """The facts of all runs, collected part by part; its memory grows with runs, not with rows.
-
-    It also gives run ids, first rows and valuation types their final values.
-    """
+    """The facts of all runs, part by part, with final ids; memory grows with runs, not rows."""
 
     def __init__(self, drop: Drop, where: str, quarantine_share: float) -> None:
         self.names = Names()
@@ -233,11 +364,7 @@ class Ledger:
     def add(
         self, part: Part, summary: Mapping[str, Any]
     ) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8] | None]:
-        """Add the counts and lines of a part; parts come in order.
-
-        Returns what `_copy_rows` of `pack.py` takes: ids uint32 and kinds uint8. Raises BadInput
-        where more runs are set aside than `quarantine_share` allows.
-        """
+        """Add a part; parts come in order. Returns ids and kinds as `_copy_rows` takes them."""
         names: list[str] = summary["names"]
         kinds = np.array([self.names.id_of(name) for name in names], np.uint8)
         ids = np.zeros(len(part.runs), np.uint32)
@@ -257,12 +384,9 @@ class Ledger:
             {"drop": files.drop, "meta": files.meta_name, "steps": files.steps_name, **entry}
         )
         if len(self.quarantine) > self._most:
-            raise BadInput(
-                self._where,
-                f"{len(self.quarantine)} of {len(self._drop.runs)} runs are bad and"
-                f" quarantine_share allows {self._most}; the last is {_named(entry)}; {_CURE}, or"
-                " raise quarantine_share",
-            )
+            rule = f"{len(self.quarantine)} of {len(self._drop.runs)} runs are bad and"
+            rule += f" quarantine_share allows {self._most}; the last is {_named(entry)}"
+            raise BadInput(self._where, f"{rule}; {_CURE}, or raise quarantine_share")
 
     def check_rows(self) -> None:
         """Raise BadInput where no run was kept, whatever quarantine_share allows, or no row."""

@@ -6,7 +6,7 @@ import json
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from gristmill.macroxue.format.rows import (
     as_bytes,
     to_layout,
 )
-from gristmill.macroxue.read.stream import BATCH_ROWS, StepStream
+from gristmill.macroxue.read.stream import BATCH_ROWS, StepStream, identity
 from gristmill.run.progress import SILENT, Progress
 
 
@@ -95,7 +95,7 @@ def merge(
     table = [run for member in members for run in member.joined]
     write_metadata(out / "metadata.db", table, joined_session(members, session or {}))
     write_valuation_types(out / "valuation_types.json", names, config.enum_form)
-    write_trace(out / "trace.jsonl", members)
+    write_lines(out / "trace.jsonl", _origins(members))
     files = {name: FileNote(rows=rows) for name, rows in writer.written}
     files["metadata.db"] = FileNote(
         rows=len(table), content_sha256=content_sha256(out / "metadata.db")
@@ -136,11 +136,9 @@ def _renumbered(
         kinds = rows["valuation_type"]
         if int(kinds.max()) >= len(ids):
             at = int(np.flatnonzero(kinds >= len(ids))[0])
-            raise BadInput(
-                stream.folder,
-                f"row {start + at} has valuation_type {int(kinds[at])}, but"
-                f" valuation_types.json names {len(ids)}: they are of different builds",
-            )
+            rule = f"row {start + at} has valuation_type {int(kinds[at])}, but valuation_types.json"
+            rule += f" names {len(ids)}: they are of different builds"
+            raise BadInput(stream.folder, rule)
         if not np.array_equal(ids, np.arange(len(ids))):
             rows["valuation_type"] = ids[kinds]
         return rows
@@ -172,10 +170,7 @@ def _renumbered(
 
 @dataclass
 class Member:
-    """A pack that is merged.
-
-    trace: lines of its trace.jsonl, one a run; None without the file.
-    """
+    """A pack that is merged; trace: lines of its trace.jsonl, one a run, None without the file."""
 
     name: str
     stream: StepStream
@@ -225,9 +220,8 @@ def refuse_nesting(packs: Sequence[Path], out: Path) -> None:
                 raise BadInput(pack, f"is the same folder as {other}: give each one once")
             if place.is_relative_to(elsewhere) or elsewhere.is_relative_to(place):
                 inner, outer = (pack, other) if place.is_relative_to(elsewhere) else (other, pack)
-                raise BadInput(
-                    inner, f"is inside {outer}: give packs and an output that are separate folders"
-                )
+                cure = "give packs and an output that are separate folders"
+                raise BadInput(inner, f"is inside {outer}: {cure}")
 
 
 def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
@@ -237,10 +231,8 @@ def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
         raise ValueError(f"{len(names)} names for {len(packs)} packs")
     for at, name in enumerate(names):
         if name in names[:at]:
-            raise BadInput(
-                packs[at],
-                f"another pack is called {name!r} too: give each a name by MergeConfig(names=...)",
-            )
+            rule = f"another pack is called {name!r} too"
+            raise BadInput(packs[at], f"{rule}: give each a name by MergeConfig(names=...)")
     return [Member.open(pack, name) for pack, name in zip(packs, names, strict=True)]
 
 
@@ -250,27 +242,21 @@ def joined_names(members: Sequence[Member]) -> tuple[str, ...]:
     for member in members:
         names |= dict.fromkeys(member.names)
         if len(names) > MAX_NAMES:
-            raise BadInput(
-                member.stream.folder / "valuation_types.json",
-                f"with the packs before it makes {len(names)} names: {MAX_NAMES} fit the column",
-            )
+            rule = f"with the packs before it makes {len(names)} names: {MAX_NAMES} fit the column"
+            raise BadInput(member.stream.folder / "valuation_types.json", rule)
     return tuple(names)
 
 
 def joined_runs(members: Sequence[Member]) -> int:
-    """Set the place of each member in the pool, and the ids of its runs.
-
-    Returns the number of runs that equal an earlier run in everything but the id.
-    """
+    """Set the places of members and the ids of runs; returns how many equal an earlier run."""
     known: set[tuple[int, int, int, int]] = set()
     run_id = row = repeated = 0
     for member in members:
         member.first_id, member.first_row = run_id, row
         for run in member.stream.runs:
-            facts = (run.seed, run.steps, run.max_score, run.highest_tile)
-            repeated += facts in known
-            known.add(facts)
-            member.joined.append(Run(run_id, *facts))
+            repeated += identity(run) in known
+            known.add(identity(run))
+            member.joined.append(replace(run, id=run_id))
             run_id += 1
         row += member.stream.rows
     return repeated
@@ -312,28 +298,20 @@ def pool_members(pool: Path) -> list[dict[str, Any]]:
         entries = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadInput(path, f"session key 'packs' is not JSON: {error}") from error
-    whole = isinstance(entries, list) and all(map(_is_entry, entries))
-    if not whole:
-        raise BadInput(path, "session key 'packs' is not a list of members as merge writes it")
-    return list(entries)
-
-
-def _is_entry(entry: Any) -> bool:
-    numbers = ("runs", "rows", "first_run", "first_row")
-    return (
+    numbers = {"runs", "rows", "first_run", "first_row"}
+    if not isinstance(entries, list) or not all(
         isinstance(entry, dict)
         and isinstance(entry.get("name"), str)
         and isinstance(entry.get("session"), list)
         and all(type(entry.get(key)) is int for key in numbers)
-    )
-
-
-def write_trace(path: Path, members: Sequence[Member]) -> None:
-    """Write trace.jsonl of a pool: one line a run."""
-    write_lines(path, _origins(members))
+        for entry in entries
+    ):
+        raise BadInput(path, "session key 'packs' is not a list of members as merge writes it")
+    return list(entries)
 
 
 def _origins(members: Sequence[Member]) -> Iterator[dict[str, Any]]:
+    """The lines of trace.jsonl, one a run."""
     for member in members:
         row = member.first_row
         lines = member.trace or [{} for _ in member.joined]

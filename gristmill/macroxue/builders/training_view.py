@@ -13,7 +13,7 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -70,30 +70,29 @@ from gristmill.macroxue.read.stream import (
     queried,
     refuse_sharing,
 )
-from gristmill.macroxue.rules.game import true_ranks, turned, turned_annotations
-from gristmill.macroxue.rules.scores import FITS_INT32, BinRules, Fit
+from gristmill.macroxue.rules.game import (
+    FITS_INT32,
+    BinRules,
+    Fit,
+    true_ranks,
+    turned,
+    turned_annotations,
+)
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.npy_header import npy_header
 
+_VALUES_AGAIN: Final = "build the values of its packs again"
 BATCH_ROWS: Final = 1 << 15
 """Rows that are held at once, where no run is longer."""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What the games of a pack or pool are fit for.
+def _judged(stream: StepStream, progress: Progress) -> tuple[dict[int, Gap], set[int]]:
+    """Play all games of a pack or pool: the gaps by run, and the runs without images.
 
-    imageless: ids of the runs with a tile whose rank cannot be found, or is so high that an image's
-        board_eval may not fit int32.
+    These have a tile whose rank cannot be found, or is so high that an image's board_eval may not
+    fit int32.
     """
-
-    gaps: dict[int, Gap]
-    imageless: frozenset[int]
-
-
-def judged(stream: StepStream, progress: Progress) -> Judged:
-    """Play all games of a pack or pool."""
     gaps: dict[int, Gap] = {}
     imageless: set[int] = set()
     with progress.stage("gaps", unit="rows", total=stream.rows) as stage:
@@ -104,7 +103,7 @@ def judged(stream: StepStream, progress: Progress) -> Judged:
             imageless |= set(np.unique(batch.rows["run_id"][wrong]).tolist())
             gaps |= {gap.run_id: gap for gap in gaps_of(batch, stream.runs, games)}
             stage.advance(len(batch.rows))
-    return Judged(gaps, frozenset(imageless))
+    return gaps, imageless
 
 
 class JoinedValues:
@@ -120,11 +119,8 @@ class JoinedValues:
         self._maps = [Gather([open_values(file) for file in files]) for files in self.files]
         self._firsts = np.cumsum([0, *map(len, self._maps)])
         if int(self._firsts[-1]) != stream.rows:
-            raise BadInput(
-                stream.folder,
-                f"has {stream.rows} rows, but the values have {int(self._firsts[-1])}: build the"
-                " values of its packs again",
-            )
+            rule = f"has {stream.rows} rows, but the values have {int(self._firsts[-1])}"
+            raise BadInput(stream.folder, f"{rule}: {_VALUES_AGAIN}")
         # Runs of a member are numbered from the first run that it has in the pool.
         self._shifts = [
             stream.batch(first, first + 1).rows["run_id"] - values.rows(np.zeros(1, int))["run_id"]
@@ -141,10 +137,8 @@ class JoinedValues:
             except (OSError, ValueError, AttributeError) as error:
                 raise BadInput(folder / SETTINGS, f"cannot be used: {error!r}") from error
             if found[-1] != found[0]:
-                raise GristmillError(
-                    f"{folder}: the values have other settings than {self._folders[0]}: build both"
-                    " with the same [macroxue.values]"
-                )
+                rule = f"the values have other settings than {self._folders[0]}: build both with"
+                raise GristmillError(f"{folder}: {rule} the same [macroxue.values]")
         return found[0]
 
     def of(self, batch: Batch) -> Rows:
@@ -161,11 +155,8 @@ class JoinedValues:
         for column in ("run_id", "step_index"):
             wrong = np.flatnonzero(values_of[column] != rows[column])
             if len(wrong):
-                raise BadInput(
-                    self._stream.folder,
-                    f"row {batch.start + int(wrong[0])} has another {column} in the values: build"
-                    " the values of its packs again",
-                )
+                rule = f"row {batch.start + int(wrong[0])} has another {column} in the values"
+                raise BadInput(self._stream.folder, f"{rule}: {_VALUES_AGAIN}")
         return values_of
 
 
@@ -191,11 +182,7 @@ class AnnotationWriter:
                 self.notes[name] = FileNote(rows=rows)
 
     def add(self, steps: Rows, runs: Mapping[int, Run], symmetry: int, images: int) -> None:
-        """Write the annotations of whole games.
-
-        steps: their rows [N] in the source. runs: of the source, by id.
-        symmetry: that turns them. images: runs of the view for each of the source.
-        """
+        """Write the annotations of whole games, by their rows [N] and runs in the source."""
         cuts = np.flatnonzero(np.diff(steps["run_id"])) + 1
         for own in np.split(np.arange(len(steps)), cuts) if len(steps) else ():
             rows = steps[own[0] : own[-1] + 1]
@@ -310,12 +297,12 @@ def training_view(
     joined = JoinedValues(values, stream)
     notes = None if annotations is None else Annotations(annotations, links)
     sides = _sides(stream, out, config)
-    found = judged(stream, progress)
+    found, imageless = _judged(stream, progress)
     used = {run for side in sides for run in side.runs}
-    found = replace(found, gaps={run: gap for run, gap in found.gaps.items() if run in used})
-    if found.gaps and config.gaps == "refuse":
-        raise _gap(source, next(iter(found.gaps.values())), len(found.gaps))
-    view = _View(stream, joined, notes, names, config, sides, found)
+    gaps = {run: gap for run, gap in found.items() if run in used}
+    if gaps and config.gaps == "refuse":
+        raise _gap(source, next(iter(gaps.values())), len(gaps))
+    view = _View(stream, joined, notes, names, config, sides, gaps, imageless)
     for side in sides:
         side.folder.mkdir(parents=True)
     links_made = view.link(known or {}) if view.is_whole else []
@@ -337,20 +324,17 @@ def training_view(
 
 def _gap(source: Path, gap: Gap, count: int) -> BadInput:
     said = "does not follow from the row before" if gap.reason == "board" else "is not the last one"
-    return BadInput(
-        source,
-        f"run {gap.run_id} has missing steps, as have {count - 1} other runs: step {gap.step_index}"
-        f' {said}: build with gaps = "mark", or leave these runs out by queries',
-    )
+    rule = f"run {gap.run_id} has missing steps, as have {count - 1} other runs: step"
+    cure = 'build with gaps = "mark", or leave these runs out by queries'
+    return BadInput(source, f"{rule} {gap.step_index} {said}: {cure}")
 
 
 def _sides(stream: StepStream, out: Path, config: ViewConfig) -> list[_Side]:
     """The folders of a view. Raises GristmillError for one without rows."""
     runs = {run.id: run for run in stream.runs}
     if max(runs) * config.images >= 1 << 32:
-        raise GristmillError(
-            f"{stream.folder}: has run {max(runs)}: images have no run_id of 32 bits"
-        )
+        rule = f"has run {max(runs)}: images have no run_id of 32 bits"
+        raise GristmillError(f"{stream.folder}: {rule}")
     if config.train_query:
         train, held = (
             _asked(stream, runs, name, getattr(config, name))
@@ -369,10 +353,8 @@ def _sides(stream: StepStream, out: Path, config: ViewConfig) -> list[_Side]:
     for name, ids in zip(SIDES, (train, held), strict=True):
         own = {run: runs[run] for run in ids.tolist()}
         if not sum(run.steps for run in own.values()):
-            raise GristmillError(
-                f"{stream.folder}: no step is in {name}/: choose another validation_share or"
-                " split_seed, or other queries"
-            )
+            rule = f"no step is in {name}/: choose another validation_share or split_seed, or other"
+            raise GristmillError(f"{stream.folder}: {rule} queries")
         sides.append(_Side(name, out / name, config.images if name == TRAIN else 1, own))
     return sides
 
@@ -386,6 +368,7 @@ def _asked(stream: StepStream, runs: Mapping[int, Run], name: str, sql: str) -> 
         raise GristmillError(f"{path}: {name} = {sql!r}: {error}") from error
 
 
+@dataclass
 class _View:
     """A view while it is written; `add` takes all batches of the source in order.
 
@@ -393,33 +376,32 @@ class _View:
     reads: whether any row must be read.
     """
 
-    def __init__(
-        self,
-        stream: StepStream,
-        joined: JoinedValues,
-        annotations: Annotations | None,
-        names: Sequence[str],
-        config: ViewConfig,
-        sides: Sequence[_Side],
-        found: Judged,
-    ) -> None:
-        self._stream, self._joined, self._annotations = stream, joined, annotations
-        self._names, self._config, self._sides = names, config, sides
-        self._gaps, self._imageless = found.gaps, found.imageless
+    stream: StepStream
+    joined: JoinedValues
+    annotations: Annotations | None
+    names: Sequence[str]
+    config: ViewConfig
+    sides: Sequence[_Side]
+    gaps: Mapping[int, Gap]
+    imageless: Container[int]
+
+    def __post_init__(self) -> None:
+        config, files = self.config, self.joined.files
         self._images = config.images
-        self.is_whole = sides[0].name == "" and self._images == 1
-        links_values = self.is_whole and not self._gaps and len(joined.files) == 1
-        self._linked_values = joined.files[0] if links_values else []
-        self.reads = bool(not links_values or config.num_bins or annotations)
+        self.is_whole = self.sides[0].name == "" and self._images == 1
+        links_values = self.is_whole and not self.gaps and len(files) == 1
+        self._linked_values = files[0] if links_values else []
+        self.reads = bool(not links_values or config.num_bins or self.annotations)
         rules = BinRules(config.search_failure_cutoff, config.zero_tolerance)
-        self._fit = Fit(names, rules) if config.num_bins else None
-        self._layout: Layout = "packed46" if stream.files[0].dtype == PACKED46 else "aligned48"
+        self._fit = Fit(self.names, rules) if config.num_bins else None
+        is_packed = self.stream.files[0].dtype == PACKED46
+        self._layout: Layout = "packed46" if is_packed else "aligned48"
 
     def link(self, known: Mapping[str, FileNote]) -> list[str]:
         """Make hard links of the files that stay as they are; returns their names."""
-        (side,) = self._sides
-        rows = [file.rows for file in self._stream.files]
-        for files in ([file.path for file in self._stream.files], self._linked_values):
+        (side,) = self.sides
+        rows = [file.rows for file in self.stream.files]
+        for files in ([file.path for file in self.stream.files], self._linked_values):
             for path, count in zip(files, rows, strict=False):
                 link_read_only(path, side.folder / path.name)
                 side.notes[path.name] = known.get(str(path), FileNote(rows=count))
@@ -427,10 +409,10 @@ class _View:
 
     def open(self, stack: ExitStack) -> None:
         """Open what is written row by row; `stack` closes it."""
-        single = [file.path.name for file in self._stream.files] == ["steps.npy"]
-        whole = 0 if single else [file.rows for file in self._stream.files]
-        for side in self._sides:
-            cuts: int | Sequence[int] = whole if self.is_whole else self._config.shard_rows
+        single = [file.path.name for file in self.stream.files] == ["steps.npy"]
+        whole = 0 if single else [file.rows for file in self.stream.files]
+        for side in self.sides:
+            cuts: int | Sequence[int] = whole if self.is_whole else self.config.shard_rows
             if not self.is_whole:
                 writer = ShardWriter(side.folder, STEP_FORMATS[self._layout], cuts)
                 side.steps = stack.enter_context(writer)
@@ -442,21 +424,28 @@ class _View:
                 for run in side.runs.values()
                 for symmetry in range(self._images_of(side, run.id))
             ]
-            if self._annotations is not None:
-                shards = _shard_sizes(cuts, sum(run.steps for run in side.table))
-                side.annotations = AnnotationWriter(side.folder, self._annotations, shards)
+            if self.annotations is not None:
+                # The rows of each steps file that a ShardWriter of these cuts writes.
+                rows = sum(run.steps for run in side.table)
+                size = cuts or rows
+                shards = (
+                    [min(size, rows - at) for at in range(0, rows, size)]
+                    if isinstance(size, int)
+                    else size
+                )
+                side.annotations = AnnotationWriter(side.folder, self.annotations, shards)
 
     def _images_of(self, side: _Side, run_id: int) -> int:
-        return 1 if run_id in self._imageless else side.images
+        return 1 if run_id in self.imageless else side.images
 
     def add(self, batch: Batch) -> None:
         """Write the rows of whole runs to their sides."""
-        values = None if self._linked_values else self._joined.of(batch)
-        if values is not None and self._gaps:
-            marked = self._rows_of(batch, self._gaps)
+        values = None if self._linked_values else self.joined.of(batch)
+        if values is not None and self.gaps:
+            marked = self._rows_of(batch, self.gaps)
             for name in VALUE_COLUMNS:
                 values[name][marked] = np.nan
-        for side in self._sides:
+        for side in self.sides:
             if self.is_whole:
                 self._put(side, batch.rows, batch.rows, values)
                 continue
@@ -469,18 +458,15 @@ class _View:
                 continue
             cuts = np.flatnonzero(np.diff(rows["run_id"])) + 1
             for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
-                self._put_images(side, rows[start:stop], valued[start:stop])
+                game, found = rows[start:stop], valued[start:stop]
+                known = true_ranks(game, np.zeros(1, np.int64))
+                for symmetry in range(self._images_of(side, int(game["run_id"][0]))):
+                    self._put(side, game, turned(game, symmetry, known.ranks), found, symmetry)
 
     def _rows_of(self, batch: Batch, runs: Container[int]) -> npt.NDArray[np.bool_]:
         """Whether each row of a batch is of some runs, by their ids: bool [N]."""
-        own = self._stream.runs[batch.first_run : batch.first_run + len(batch.counts)]
+        own = self.stream.runs[batch.first_run : batch.first_run + len(batch.counts)]
         return np.repeat([run.id in runs for run in own], batch.counts)
-
-    def _put_images(self, side: _Side, rows: Rows, values: Rows) -> None:
-        """Write a game, and its images if it has any."""
-        known = true_ranks(rows, np.zeros(1, np.int64))
-        for symmetry in range(self._images_of(side, int(rows["run_id"][0]))):
-            self._put(side, rows, turned(rows, symmetry, known.ranks), values, symmetry)
 
     def _put(
         self, side: _Side, origin: Rows, rows: Rows, values: Rows | None, symmetry: int = 0
@@ -505,20 +491,21 @@ class _View:
 
     def finish(self) -> None:
         """Write the tables of each side. Raises GristmillError for values that fill no bins."""
-        session = read_session(self._stream.folder / DATABASE)
+        session = read_session(self.stream.folder / DATABASE)
         if not self.is_whole:
             session.pop(PACKS_KEY, None)  # it counts the runs of the source
         fitted = self._fitted()
-        for side in self._sides:
+        for side in self.sides:
             path, notes = side.folder / DATABASE, side.notes
             write_metadata(path, side.table, session)
-            add_gaps(path, self._gaps_of(side))
+            marked = {run.id: self.gaps.get(run.id // self._images) for run in side.table}
+            add_gaps(path, [replace(gap, run_id=run) for run, gap in marked.items() if gap])
             digest = content_with_gaps_sha256(path)
             notes[DATABASE] = FileNote(rows=len(side.table), content_sha256=digest)
-            write_valuation_types(side.folder / NAMES, self._names)
-            notes[NAMES] = FileNote(rows=len(self._names))
+            write_valuation_types(side.folder / NAMES, self.names)
+            notes[NAMES] = FileNote(rows=len(self.names))
             rows = sum(run.steps for run in side.table)
-            settings = {**self._joined.settings, "rows": rows, "runs": len(side.table)}
+            settings = {**self.joined.settings, "rows": rows, "runs": len(side.table)}
             (side.folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n")
             if fitted is not None:
                 (side.folder / TOKENIZER).write_bytes(fitted)
@@ -528,40 +515,33 @@ class _View:
                 side.annotations.finish()
                 notes.update(side.annotations.notes)
 
-    def _gaps_of(self, side: _Side) -> Iterator[Gap]:
-        for run in side.table:
-            if gap := self._gaps.get(run.id // self._images):
-                yield replace(gap, run_id=run.id)
-
     def _fitted(self) -> bytes | None:
         if self._fit is None:
             return None
-        bins, edges, counts = self._config.num_bins, {}, {}
+        bins, edges, counts = self.config.num_bins, {}, {}
         for kind, found in self._fit.kinds.items():
             try:
                 edges[kind] = found.edges(bins)
             except ValueError as error:
-                raise GristmillError(
-                    f"{self._stream.folder}: no tokenizer.json can be made, {kind} rows: {error}:"
-                    " choose fewer num_bins, or 0 for none"
-                ) from error
+                rule = f"no tokenizer.json can be made, {kind} rows: {error}: choose fewer num_bins"
+                raise GristmillError(f"{self.stream.folder}: {rule}, or 0 for none") from error
             counts[kind] = {name: found.counts[name] for name in COUNTED}
-        return tokenizer(bins, self._config.search_failure_cutoff, edges, counts)
+        return tokenizer(bins, self.config.search_failure_cutoff, edges, counts)
 
     def summary(self, files: Mapping[str, FileNote], linked: int) -> ViewSummary:
         """The counts. files: notes beside those of the sides. linked: number of links."""
-        named = {side.name or "all": side.table for side in self._sides}
+        named = {side.name or "all": side.table for side in self.sides}
         rows = {name: sum(run.steps for run in table) for name, table in named.items()}
-        taken = {run for side in self._sides for run in side.runs}
-        written = [side.annotations for side in self._sides if side.annotations is not None]
-        turned_runs = [run for side in self._sides if side.images > 1 for run in side.runs]
+        taken = {run for side in self.sides for run in side.runs}
+        written = [side.annotations for side in self.sides if side.annotations is not None]
+        turned_runs = [run for side in self.sides if side.images > 1 for run in side.runs]
         kinds = self._fit.kinds.values() if self._fit is not None else ()
         return ViewSummary(
             files={
                 **files,
                 **{
                     (f"{side.name}/{name}" if side.name else name): note
-                    for side in self._sides
+                    for side in self.sides
                     for name, note in side.notes.items()
                 },
             },
@@ -569,28 +549,17 @@ class _View:
             rows=sum(rows.values()),
             runs_by_side={name: len(table) for name, table in named.items()},
             rows_by_side=rows,
-            runs_left_out=len(self._stream.runs) - len(taken),
-            gaps_by_reason=Counter(gap.reason for gap in self._gaps.values()),
-            games_without_images=len(self._imageless.intersection(turned_runs)),
+            runs_left_out=len(self.stream.runs) - len(taken),
+            gaps_by_reason=Counter(gap.reason for gap in self.gaps.values()),
+            games_without_images=sum(run in self.imageless for run in turned_runs),
             linked=linked,
             rows_without_value=sum(found.counts["unvalued"] for found in kinds),
             annotated_rows=sum(writer.annotated for writer in written),
         )
 
 
-def _shard_sizes(cuts: int | Sequence[int], rows: int) -> list[int]:
-    """The rows of each steps file that a ShardWriter of these cuts writes."""
-    if not isinstance(cuts, int):
-        return list(cuts)
-    size = cuts or rows
-    return [min(size, rows - at) for at in range(0, rows, size)]
-
-
 def link_read_only(source: Path, target: Path) -> None:
-    """Make `target` a hard link of a file that nobody may write to; a copy where none is possible.
-
-    A file system may have no hard links, or none to a file of another user.
-    """
+    """Make a hard link of a file that nobody may write to; a copy where none is possible."""
     try:
         source.chmod(READ_ONLY)
         os.link(source, target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format.rows import VALUE_FORMAT, VALUE_ROW_DTYPE, Rows, ShardWriter
 from gristmill.macroxue.read.stream import Batch, StepStream
-from gristmill.macroxue.rules.game import TrueRanks, capped_ranks, move, true_ranks
+from gristmill.macroxue.rules.game import capped_ranks, move, true_ranks
 from gristmill.run.progress import SILENT, Progress
 
 SETTINGS = "values.json"
@@ -38,14 +38,6 @@ class ValueSummary(Summary):
     reward_sum: int
 
 
-@dataclass
-class _Tally:
-    counts: Counter[str] = field(default_factory=Counter)
-
-    def add(self, **more: int) -> None:
-        self.counts.update(more)
-
-
 def value_sidecar(
     pack: Path, out: Path, config: ValueConfig, *, progress: Progress = SILENT
 ) -> ValueSummary:
@@ -63,7 +55,7 @@ def value_sidecar(
     out = Path(out)
     stream = StepStream(Path(pack))
     out.mkdir(parents=True)
-    tally = _Tally()
+    counts = Counter[str]()
     single = [file.path.name for file in stream.files] == ["steps.npy"]
     cuts = 0 if single else [file.rows for file in stream.files]
     with (
@@ -72,11 +64,10 @@ def value_sidecar(
     ):
         for batch in stream.batches(whole_runs=True):
             _check(stream, batch)
-            writer.write(_values(stream, batch, config, tally))
+            writer.write(_values(stream, batch, config, counts))
             stage.advance(len(batch.rows))
     settings = {**asdict(config), "rows": stream.rows, "runs": len(stream.runs)}
     (out / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n")
-    counts = tally.counts
     files = {name: FileNote(rows=rows) for name, rows in writer.written}
     return ValueSummary(
         files=files | {SETTINGS: FileNote()},
@@ -101,40 +92,12 @@ def h(returns: npt.NDArray[np.float64], epsilon: float) -> npt.NDArray[np.float6
     return squeezed
 
 
-def run_values(
-    steps: Rows, reward: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], config: ValueConfig
-) -> Rows:
-    """Value rows [N] of whole runs.
-
-    steps: step rows [N].
-    reward: int64 [N], points of the moves.
-    lengths: int64 [R], rows of each run.
-    """
+def _values(stream: StepStream, batch: Batch, config: ValueConfig, counts: Counter[str]) -> Rows:
+    """The value rows of a batch of whole runs; adds to the counts."""
     from gristmill.macroxue.rules.discount import discounted
 
-    values = np.empty(len(steps), VALUE_ROW_DTYPE)
-    values["run_id"] = steps["run_id"]
-    values["step_index"] = steps["step_index"]
-    points = reward.astype(np.float32)
-    values["reward"] = points
-    values["reward_scaled"] = points.astype(np.float64) * config.reward_scale
-    returns = discounted(points, lengths, config.gamma)
-    values["return_raw"] = returns
-    values["return_scaled"] = h(returns, config.epsilon)
-    return values
-
-
-def ranks_for(batch: Batch, config: ValueConfig) -> TrueRanks:
-    """The ranks from which rewards are computed."""
-    if config.compat == "reference":
-        return capped_ranks(batch.rows)
-    return true_ranks(batch.rows, batch.run_starts())
-
-
-def _values(stream: StepStream, batch: Batch, config: ValueConfig, tally: _Tally) -> Rows:
-    """The value rows of a batch of whole runs, whose counts are added to the tally."""
-    rows = batch.rows
-    known = ranks_for(batch, config)
+    rows, as_decoded = batch.rows, config.compat == "reference"
+    known = capped_ranks(rows) if as_decoded else true_ranks(rows, batch.run_starts())
     _, reward, changed = move(known.ranks, np.ascontiguousarray(rows["move_dir"]))
     ends = np.cumsum(batch.counts)
     totals = np.diff(np.concatenate([[0], np.cumsum(reward)])[np.concatenate([[0], ends])])
@@ -144,7 +107,7 @@ def _values(stream: StepStream, batch: Batch, config: ValueConfig, tally: _Tally
         for run, total, count in zip(runs, totals, batch.counts, strict=True)
         if count
     ]
-    tally.add(
+    counts.update(
         masked=known.masked,
         followed=known.followed,
         solved=known.solved,
@@ -154,7 +117,14 @@ def _values(stream: StepStream, batch: Batch, config: ValueConfig, tally: _Tally
         differ=len(matches) - sum(matches),
         reward=int(reward.sum()),
     )
-    return run_values(rows, reward, batch.counts, config)
+    values = np.empty(len(rows), VALUE_ROW_DTYPE)
+    values["run_id"], values["step_index"] = rows["run_id"], rows["step_index"]
+    points = reward.astype(np.float32)
+    values["reward"] = points
+    values["reward_scaled"] = points.astype(np.float64) * config.reward_scale
+    returns = discounted(points, batch.counts, config.gamma)
+    values["return_raw"], values["return_scaled"] = returns, h(returns, config.epsilon)
+    return values
 
 
 def _check(stream: StepStream, batch: Batch) -> None:
@@ -163,19 +133,14 @@ def _check(stream: StepStream, batch: Batch) -> None:
     wrong = np.flatnonzero(rows["move_dir"] > 3)
     if len(wrong):
         at = int(wrong[0])
-        raise BadInput(
-            stream.folder,
-            f"row {batch.start + at} (run {int(rows['run_id'][at])}, step"
-            f" {int(rows['step_index'][at])}) has move_dir {int(rows['move_dir'][at])}:"
-            " moves are 0 to 3",
-        )
+        place = f"run {int(rows['run_id'][at])}, step {int(rows['step_index'][at])}"
+        rule = f"has move_dir {int(rows['move_dir'][at])}: moves are 0 to 3"
+        raise BadInput(stream.folder, f"row {batch.start + at} ({place}) {rule}")
     falls = rows["step_index"][1:] < rows["step_index"][:-1]
     falls &= rows["run_id"][1:] == rows["run_id"][:-1]
     if falls.any():
         at = int(np.flatnonzero(falls)[0]) + 1
-        raise BadInput(
-            stream.folder,
-            f"run {int(rows['run_id'][at])}: step_index {int(rows['step_index'][at])} after"
-            f" {int(rows['step_index'][at - 1])} (row {batch.start + at}): a return needs"
-            " the steps of a run in order",
-        )
+        before, step = rows["step_index"][at - 1 : at + 1].tolist()
+        place = f"run {int(rows['run_id'][at])}: step_index {step} after {before} (row"
+        cure = "a return needs the steps of a run in order"
+        raise BadInput(stream.folder, f"{place} {batch.start + at}): {cure}")

@@ -37,19 +37,15 @@ def iter_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         with path.open("rb") as file:
             for number, text in enumerate(file, 1):
-                yield number, _parse_line(path, number, text)
+                try:
+                    line = json.loads(text)
+                except (ValueError, RecursionError) as error:
+                    raise BadInput(path, f"not JSON: {error}", number) from error
+                if not isinstance(line, dict):
+                    raise BadInput(path, "not a JSON object", number)
+                yield number, line
     except OSError as error:
         raise BadInput(path, f"cannot be read: {os_reason(error)}") from error
-
-
-def _parse_line(path: Path, number: int, text: bytes) -> dict[str, Any]:
-    try:
-        line = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(path, f"not JSON: {error}", number) from error
-    if not isinstance(line, dict):
-        raise BadInput(path, "not a JSON object", number)
-    return line
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -117,11 +113,8 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
         raise BadInput(path, "there is no such file: a pack needs its metadata.db")
     wal = path.with_name(path.name + "-wal")
     if wal.exists() and wal.stat().st_size:
-        raise BadInput(
-            wal,
-            "the write-ahead log still holds rows: open the database once with sqlite3 and run"
-            " PRAGMA wal_checkpoint(TRUNCATE)",
-        )
+        rule = "the write-ahead log still holds rows: open the database once with sqlite3 and run"
+        raise BadInput(wal, f"{rule} PRAGMA wal_checkpoint(TRUNCATE)")
     try:
         # With immutable=1 SQLite reads a database in WAL mode from a read-only mount.
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
@@ -217,12 +210,7 @@ MAX_NAMES = 255
 
 
 def write_valuation_types(path: Path, names: Sequence[str], form: EnumForm = "list") -> None:
-    """Write the names of the ids.
-
-    form: "list" (default): the names as a list, which the Python readers of the original take.
-        "object": name to id in the order of ids, which the merge of the Rust packer needs; the
-        training collate misreads it.
-    """
+    """Write the names of the ids as a list, or name to id, which the training collate misreads."""
     value: Any = list(names) if form == "list" else {name: i for i, name in enumerate(names)}
     path.write_bytes(json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")
 
@@ -235,15 +223,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_valuation_types(path: Path) -> tuple[str, ...]:
-    """The names by id, from any of the three forms: list, name to id, id to name.
-
-    Raises BadInput, naming the file, where it has none of these forms, where ids have gaps or
-    repeat, where names repeat, or where there are more than 255 of them.
-    """
+    """The names by id, from any of the three forms: list, name to id, id to name."""
     if not path.is_file():
-        raise BadInput(
-            path, "there is no such file: ids of valuation_type belong to one pack; copy its file"
-        )
+        rule = "there is no such file: ids of valuation_type belong to one pack; copy its file"
+        raise BadInput(path, rule)
     try:
         value = json.loads(path.read_bytes(), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
@@ -264,16 +247,14 @@ def _names(path: Path, value: Any) -> list[str]:
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return value
     if isinstance(value, dict) and all(type(i) is int for i in value.values()):
-        return _by_id(path, [(i, name) for name, i in value.items()])
-    if isinstance(value, dict) and all(
+        pairs = [(i, name) for name, i in value.items()]
+    elif isinstance(value, dict) and all(
         isinstance(name, str) and key.isdecimal() and key.isascii() and len(key) < 10
         for key, name in value.items()
     ):
-        return _by_id(path, [(int(key), name) for key, name in value.items()])
-    raise BadInput(path, "no list of names, and no object name to id or id to name")
-
-
-def _by_id(path: Path, pairs: Sequence[tuple[int, str]]) -> list[str]:
+        pairs = [(int(key), name) for key, name in value.items()]
+    else:
+        raise BadInput(path, "no list of names, and no object name to id or id to name")
     ids = dict(pairs)
     if len(ids) != len(pairs):
         raise BadInput(path, "two names share an id")
@@ -318,15 +299,13 @@ def read_description(folder: Path) -> Description:
         sides, linked = tuple(map(str, found["sides"])), tuple(map(str, found["linked"]))
         view = Description(sides, found["images"], linked, str(found["annotations"]))
     except OSError as error:
-        raise BadInput(
-            path, f"cannot be read ({os_reason(error)}): build the view again"
-        ) from error
+        rule = f"cannot be read ({os_reason(error)}): build the view again"
+        raise BadInput(path, rule) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(path, f"does not describe a view: {error!r}") from error
     if view.images not in (1, 8) or sides not in (("",), SIDES):
-        raise BadInput(
-            path, f"has sides {sides!r} and {view.images!r} images: build the view again"
-        )
+        rule = f"has sides {sides!r} and {view.images!r} images: build the view again"
+        raise BadInput(path, rule)
     return view
 
 

@@ -75,21 +75,6 @@ MOVES = ("up", "down", "left", "right")
 _PEER_COUNT_WIDTH = 19
 
 
-def _peer_header(dtype: np.dtype[Any], rows: int) -> bytes:
-    fields = []
-    for name in dtype.names or ():
-        kind = dtype[name]
-        base, shape = kind.subdtype if kind.subdtype is not None else (kind, ())
-        tail = f", {shape}" if shape else ""
-        fields.append(f"('{name}', '<{base.kind}{base.itemsize}'{tail}), ")
-    text = f"{{'descr': [{''.join(fields)}], 'fortran_order': False, 'shape': ("
-    end = ",), }"
-    unpadded = 10 + len(text) + _PEER_COUNT_WIDTH + len(end) + 1
-    total = -(-unpadded // 64) * 64
-    body = f"{text}{rows}{end}".ljust(total - 11) + "\n"
-    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body.encode("ascii")
-
-
 @dataclass(frozen=True)
 class RowFormat:
     """A row dtype with the spelling of its npy header (docs/formats/macroxue.md#npy-header).
@@ -105,9 +90,19 @@ class RowFormat:
 
     def header(self, rows: int) -> bytes:
         """The npy header of a file of this number of rows, from the magic to the newline."""
-        if self.spelling == "peer":
-            return _peer_header(self.dtype, rows)
-        return npy_header(self.dtype, (rows,))
+        if self.spelling == "numpy":
+            return npy_header(self.dtype, (rows,))
+        fields = []
+        for name in self.dtype.names or ():
+            kind = self.dtype[name]
+            base, shape = kind.subdtype if kind.subdtype is not None else (kind, ())
+            tail = f", {shape}" if shape else ""
+            fields.append(f"('{name}', '<{base.kind}{base.itemsize}'{tail}), ")
+        text = f"{{'descr': [{''.join(fields)}], 'fortran_order': False, 'shape': ("
+        end = ",), }"
+        unpadded = 10 + len(text) + _PEER_COUNT_WIDTH + len(end) + 1
+        body = f"{text}{rows}{end}".ljust(-(-unpadded // 64) * 64 - 11) + "\n"
+        return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body.encode("ascii")
 
 
 STEP_FORMATS: dict[Layout, RowFormat] = {
@@ -140,10 +135,7 @@ def to_packed(rows: Rows) -> Rows:
 
 
 def to_aligned(rows: Rows) -> Rows:
-    """Step rows [N] of either layout as STEP_ROW_DTYPE rows [N]; aligned rows are not copied.
-
-    The padding of converted rows is 0; aligned rows keep theirs.
-    """
+    """Rows [N] as STEP_ROW_DTYPE, converted with padding 0; aligned rows are not copied."""
     if rows.dtype.itemsize == STEP_ROW_DTYPE.itemsize:
         return rows
     aligned = np.empty(len(rows), STEP_ROW_DTYPE)
@@ -162,9 +154,7 @@ def to_layout(rows: Rows, layout: Layout) -> Rows:
 def pack_boards(
     ranks: npt.NDArray[np.integer[Any]],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
-    """Ranks to the columns (board uint64 [N], tile_65536_mask uint16 [N]).
-
-    ranks: integers [N, 16], each 0..31, row by row.
+    """Ranks [N, 16], each 0..31, to the columns (board uint64 [N], tile_65536_mask uint16 [N]).
 
     Cell 0 is the most significant nibble of the board, but bit 0 of the mask. A rank of 16 or
     more is stored as nibble 15 with its mask bit set.
@@ -179,13 +169,7 @@ def pack_boards(
 def decode_boards(
     board: npt.NDArray[np.uint64], mask: npt.NDArray[np.uint16]
 ) -> npt.NDArray[np.uint8]:
-    """The columns of a board to its ranks uint8 [N, 16], row by row, each 0..16.
-
-    board: uint64 [N], 16 nibbles.
-    mask: uint16 [N], the column tile_65536_mask.
-
-    A masked cell becomes 16; these columns do not keep higher ranks.
-    """
+    """Columns board and tile_65536_mask [N] to ranks uint8 [N, 16]; a masked cell becomes 16."""
     octets = np.ascontiguousarray(board).astype(">u8").view(np.uint8).reshape(-1, 8)
     ranks = np.empty((len(octets), 16), np.uint8)
     ranks[:, 0::2] = octets >> 4
@@ -203,11 +187,8 @@ def npy_files(folder: Path, stem: str) -> list[Path]:
     single = folder / f"{stem}.npy"
     numbered = sorted(folder.glob(f"{stem}-*.npy"))
     if single.exists() and numbered:
-        raise BadInput(
-            folder,
-            f"holds both {stem}.npy and {numbered[0].name}: readers disagree on which one to use;"
-            " remove the one that is stale",
-        )
+        rule = f"holds both {stem}.npy and {numbered[0].name}: readers disagree on which one to use"
+        raise BadInput(folder, f"{rule}; remove the one that is stale")
     for path in [single, *numbered]:
         if path.exists() and not path.is_file():
             raise BadInput(path, "is not a file: remove it, and build or copy the pack again")
@@ -242,11 +223,9 @@ def rows_header(
     if dtype not in known if known else dtype.hasobject:
         raise BadInput(path, f"dtype {dtype} is not one of the known row layouts")
     if size != offset + shape[0] * dtype.itemsize:
-        raise BadInput(
-            path,
-            f"the header says {shape[0]} rows of {dtype.itemsize} bytes behind byte {offset},"
-            f" but the file has {size} bytes: it is cut short or too long; copy it again",
-        )
+        rule = f"the header says {shape[0]} rows of {dtype.itemsize} bytes behind byte {offset},"
+        rule += f" but the file has {size} bytes: it is cut short or too long; copy it again"
+        raise BadInput(path, rule)
     return dtype, offset, shape[0]
 
 
@@ -286,13 +265,9 @@ class ShardWriter:
         self, out: Path, format: RowFormat, shard_rows: int | Sequence[int], stem: str = "steps"
     ) -> None:
         self.written: list[tuple[str, int]] = []
-        self._out = out
-        self._format = format
-        self._stem = stem
-        self._cuts = shard_rows
+        self._out, self._format, self._stem, self._cuts = out, format, stem, shard_rows
         self._file: FileIO | None = None
-        self._name = ""
-        self._rows = 0
+        self._name, self._rows = "", 0
 
     def __enter__(self) -> ShardWriter:
         if self._cuts == 0:
@@ -309,12 +284,9 @@ class ShardWriter:
             self._close()
         elif self._file is not None:
             self._file.close()
-        if (
-            kind is None
-            and not isinstance(self._cuts, int)
-            and len(self.written) != len(self._cuts)
-        ):
-            raise ValueError(f"{len(self.written)} shards written, {len(self._cuts)} were planned")
+        planned = len(self.written) if isinstance(self._cuts, int) else len(self._cuts)
+        if kind is None and len(self.written) != planned:
+            raise ValueError(f"{len(self.written)} shards written, {planned} were planned")
 
     def write(self, rows: npt.NDArray[Any]) -> None:
         """Append contiguous rows [N]; TypeError if they have another dtype than the format."""
@@ -342,9 +314,8 @@ class ShardWriter:
     def _open(self) -> None:
         index = len(self.written)
         if index >= _MAX_SHARDS:
-            raise ValueError(
-                f"more than {_MAX_SHARDS} shards do not sort by name: use a larger shard_rows"
-            )
+            rule = f"more than {_MAX_SHARDS} shards do not sort by name: use a larger shard_rows"
+            raise ValueError(rule)
         self._name = f"{self._stem}.npy" if self._cuts == 0 else f"{self._stem}-{index:05d}.npy"
         self._file = NamedFile(self._out / self._name, "xb")
         self._put(memoryview(self._format.header(0)))
@@ -363,9 +334,7 @@ class ShardWriter:
         self._file, self._rows = None, 0
 
 
-ForeignForm = Literal["self_play", "legacy"]
-
-_REASONS: dict[ForeignForm, str] = {
+_FOREIGN: Final = {
     "self_play": (
         "self-play v1 rows (exps, no packed board, no move, no expected values): read them with"
         " the self-play reader and its collate (make_collate_steps), not with the Macroxue one;"
@@ -381,25 +350,17 @@ _REASONS: dict[ForeignForm, str] = {
 }
 
 
-def foreign_form(path: Path) -> ForeignForm | None:
-    """Which foreign form the rows of a steps file have, by the field names in its header."""
+def refuse_foreign_rows(path: Path) -> None:
+    """Raise BadInput, naming the right reader, for a steps file of another form, by its fields."""
     try:
         with path.open("rb") as file:
             names = set(read_header(file)[2].names or ())
     except ValueError:
-        return None
+        return
     if "exps" in names:
-        return "self_play"
+        raise BadInput(path, _FOREIGN["self_play"])
     if "board" in names and "tile_65536_mask" not in names:
-        return "legacy"
-    return None
-
-
-def refuse_foreign_rows(path: Path) -> None:
-    """Raise BadInput, naming the right reader, where a steps file has a foreign form."""
-    form = foreign_form(path)
-    if form is not None:
-        raise BadInput(path, _REASONS[form])
+        raise BadInput(path, _FOREIGN["legacy"])
 
 
 MANIFEST: Final = "annotation_manifest.json"
@@ -439,10 +400,9 @@ def file_name(stem: str, number: int) -> str:
 
 
 def row_dtype(stem: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """The dtype of one row of a file, None where the stem has no such file.
+    """The dtype of one row of a file of this shape and dtype, None where the stem has none such.
 
-    shape, dtype: of the file. Bins are plain float32: [N, 4, bins] of a student, [N, bins] of
-    values.
+    Bins are plain float32: [N, 4, bins] of a student, [N, bins] of values.
     """
     if stem in (ROWS, VALUES):
         wanted = ROW_DTYPE if stem == ROWS else VALUE_DTYPE

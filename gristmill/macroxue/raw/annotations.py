@@ -49,13 +49,10 @@ def annotation_files(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
 
 
 class Annotations:
-    """The rows of a folder of annotations.
-
-    folder: with `annotations-*.npy`, further stems with as many files, annotation_manifest.json,
-        and metadata.db of the dataset that was annotated.
+    """The rows of a folder of annotations; memory grows with runs, not with rows.
 
     Raises BadInput where a file is missing or is not what its name says, and where the rows of a
-    run do not stand together. Memory grows with runs, not with rows.
+    run do not stand together.
     """
 
     def __init__(self, folder: Path, links: LinkRule = REFUSE_LINKS) -> None:
@@ -66,10 +63,8 @@ class Annotations:
         counts = [len(rows) for rows in self.maps[ROWS]]
         for stem, maps in self.maps.items():
             if [len(rows) for rows in maps] != counts:
-                raise BadInput(
-                    folder,
-                    f"the files {stem}-* have not as many rows as {ROWS}-*: copy all of them again",
-                )
+                rule = f"the files {stem}-* have not as many rows as {ROWS}-*: copy all of them"
+                raise BadInput(folder, f"{rule} again")
         self._firsts, self.rows = np.cumsum([0, *counts]), sum(counts)
         self.manifest = self._manifest()
         self._bounds = self._bounds_of_runs()
@@ -100,11 +95,8 @@ class Annotations:
                 raise BadInput(path, f"{dtype} {shape} is not what {stem}-*.npy holds")
             offset, size = file.tell(), file.seek(0, 2)
             if size != offset + shape[0] * row.itemsize:
-                raise BadInput(
-                    path,
-                    f"the header says {shape[0]} rows of {row.itemsize} bytes, but the file has"
-                    f" {size} bytes: copy it again",
-                )
+                rule = f"the header says {shape[0]} rows of {row.itemsize} bytes, but the file has"
+                raise BadInput(path, f"{rule} {size} bytes: copy it again")
             if not shape[0]:
                 return np.empty(0, row)
             return np.asarray(np.memmap(file, row, "r", offset, (shape[0],)))
@@ -146,12 +138,10 @@ class Annotations:
         return np.concatenate(parts) if parts else np.empty(0, maps[0].dtype)
 
     def places(self, run: Run, steps: Rows) -> npt.NDArray[np.int64]:
-        """The number of the annotation of each step of a game, -1 where it has none: int64 [N].
+        """The number of the annotation of each step row of a game, -1 for none: int64 [N].
 
-        steps: its step rows [N].
-
-        Raises BadInput for an annotation of a step that the game does not have, and for one whose
-        `teacher_move` is not the recorded move: then the annotations are of another game.
+        Raises BadInput for annotations of another game: of a step that it does not have, or with
+        another `teacher_move`.
         """
         none = np.full(len(steps), -1, np.int64)
         own = self.games.get((run.seed, run.steps, run.max_score, run.highest_tile))
@@ -179,7 +169,5 @@ class Annotations:
         return np.where(hits, start + found, none)
 
     def _other_game(self, run: int, row: int, found: str) -> BadInput:
-        return BadInput(
-            self.folder,
-            f"run {run}, row {row}: {found}: annotate this dataset again, or take its metadata.db",
-        )
+        cure = "annotate this dataset again, or take its metadata.db"
+        return BadInput(self.folder, f"run {run}, row {row}: {found}: {cure}")

@@ -30,10 +30,7 @@ _MOST_NAMED: Final = 5
 
 @dataclass(frozen=True)
 class PoolFile:
-    """The contents of a pool file.
-
-    delete_members: whether the packs are deleted after the pool was published and verified.
-    """
+    """The contents of a pool file; delete_members: the packs, after the pool is published."""
 
     members: tuple[str, ...]
     delete_members: bool
@@ -98,11 +95,9 @@ def _opened(
     try:
         raw = read_toml(path, root=path.parent, links=links)
     except FileNotFoundError as error:
-        raise BadInput(
-            path,
-            f"the {name.removeprefix('training_')} file is gone: bring it back, or retire its "
-            f"partition with `{command('retire', path.name.removesuffix('.toml'))}`",
-        ) from error
+        rule = f"the {name.removeprefix('training_')} file is gone: bring it back, or retire its "
+        rule += f"partition with `{command('retire', path.name.removesuffix('.toml'))}`"
+        raise BadInput(path, rule) from error
     known = (*own, "macroxue")
     if unknown := sorted(set(raw) - set(known)):
         key, keys_known = unknown[0], f"the known keys are {', '.join(known)}"
@@ -116,15 +111,9 @@ def _opened(
     return raw, table.checked(path, tables.get(name, {}))
 
 
-def pool_account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a pool's file: it is taken. Raises BadInput where it breaks a rule."""
-    read_pool_file(file, links)
-    return Account({"": [file.name]})
-
-
-def view_account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a view's file: it is taken. Raises BadInput where it breaks a rule."""
-    read_view_file(file, links)
+def account(kind: str, file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """The account of the file of a pool or a view: it is taken, where it breaks no rule."""
+    (read_pool_file if kind == "pool" else read_view_file)(file, links)
     return Account({"": [file.name]})
 
 
@@ -215,10 +204,7 @@ def refuse_merged_away(lake: DataRoot, key: str) -> None:
 
 
 def stale_members(lake: DataRoot, pools: Collection[str] | None) -> dict[str, str]:
-    """Returns what changed in the members of pools, by `pool/member`; empty if nothing did.
-
-    pools: keys of the pools to compare; None for every published pool.
-    """
+    """Returns what changed in members, by `pool/member`; of all pools where `pools` is None."""
     stale: dict[str, str] = {}
     for path in (item.record_path for item in lake.artifacts("macroxue/pools")):
         record = provenance.read_record(path)
@@ -269,11 +255,7 @@ def source_of(lake: DataRoot, view: ViewFile) -> Input:
 
 
 def values_of(lake: DataRoot, view: ViewFile, source: Input) -> list[Input]:
-    """The values of a view's pack, or of each member of its pool, in order.
-
-    Raises NotBuilt for values that are not published, NotRebuilt for those of another version of
-    the pack than the source is or was merged from.
-    """
+    """The values of a view's pack, or of each member of its pool, in order, of their version."""
     packs = [source] if view.asset == PACK else _inputs(lake, view.artifact)
     found = []
     for pack in packs:

@@ -31,9 +31,7 @@ UNPAIRED: Final = {
 class RunFiles:
     """The two raw files of one run (docs/formats/macroxue.md#run-files).
 
-    steps_size: bytes of the zipped steps file.
-    folder: the drop folder; the files are opened from it. Default their own folders.
-    links: what happens to links in it; default: they are refused.
+    folder: the drop folder, from which the files are opened. Default their own folders.
     """
 
     drop: str
@@ -113,10 +111,6 @@ def _is_hidden(parts: _Parts) -> bool:
     return any(part.startswith(b".") for part in parts)
 
 
-def _stem(name: bytes) -> bytes:
-    return name.removesuffix(_ZIPPED) if name.endswith(_ZIPPED) else name.removesuffix(_PLAIN)
-
-
 def _find(root: Path, links: LinkRule) -> Drop:
     if found := find_steps(root, links):
         return Drop((found.name,), tuple(runs_of(found)), (), found.others)
@@ -131,11 +125,10 @@ def _find(root: Path, links: LinkRule) -> Drop:
     # (docs/formats/macroxue.md#run-order).
     for parts in sorted(parts for parts in files if parts[-1].endswith((_PLAIN, _ZIPPED))):
         meta = root.joinpath(*map(os.fsdecode, parts))
-        game = (*parts[:-1], _stem(parts[-1]))
+        game = (*parts[:-1], parts[-1].removesuffix(b".gz").removesuffix(_PLAIN))
         if game in games:
-            raise BadInput(
-                meta, "this game also has a .meta.json: one of the two is stale; remove that one"
-            )
+            rule = "this game also has a .meta.json: one of the two is stale; remove that one"
+            raise BadInput(meta, rule)
         games.add(game)
         steps = files.get((*parts[:-1], game[-1] + _STEPS))
         if steps is None:
@@ -164,8 +157,7 @@ def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> D
     """Find the runs of one drop folder, or of several in the given order.
 
     A run is a regular file `*.meta.json` or `*.meta.json.gz` with a `.jsonl.gz` of the same stem
-    next to it. Metas and logs without partner, and names that are not UTF-8, are left out and
-    noted.
+    next to it. Metas and logs without partner, and names that are not UTF-8, are noted.
     """
     roots = [Path(drops)] if isinstance(drops, str | Path) else list(map(Path, drops))
     resolved = [root.resolve() for root in roots]
@@ -174,11 +166,8 @@ def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> D
             raise BadInput(roots[i], "no such folder of raw drops")
         for other in (*resolved[:i], *resolved[i + 1 :]):
             if folder == other or other in folder.parents:
-                raise BadInput(
-                    roots[i],
-                    f"equals {other.name} or lies in it: its games would be packed twice; name"
-                    " each folder once",
-                )
+                rule = f"equals {other.name} or lies in it: its games would be packed twice; name"
+                raise BadInput(roots[i], f"{rule} each folder once")
     each = [_find(root, links) for root in roots]
     return Drop(
         tuple(drop.names[0] for drop in each),
@@ -189,11 +178,7 @@ def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> D
 
 
 def raw_files(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
-    """The files of a drop that can change its pack.
-
-    Both files of each run, then the metas and logs without partner; of a drop of steps the files
-    that are read.
-    """
+    """The files of a drop that can change its pack; metas and logs without partner are last."""
     if steps := find_steps(drop, links):
         return [drop / name for name in steps.taken]
     content = find_runs(drop, links)
@@ -211,8 +196,10 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     for name in found.others:
         if is_mark(name) or name == FILE:
             continue
-        is_packed = name.lower().endswith(_PACKED)
-        left_out[name] = _CAPITALS if _has_capitals(name) else _REPACK if is_packed else _OTHER
+        low = name.lower()
+        # With its ending in lower case it would be of a game.
+        is_capital = low.endswith(_ENDINGS) and not name.endswith(_ENDINGS)
+        left_out[name] = _CAPITALS if is_capital else _REPACK if low.endswith(_PACKED) else _OTHER
         stem = name.removesuffix(os.fsdecode(_UNZIPPED))
         for meta in (f"{stem}{os.fsdecode(ending)}" for ending in (_PLAIN, _ZIPPED)):
             if name != stem and meta in left_out:
@@ -229,6 +216,7 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 _NOT_UTF8: Final = "a name that is not UTF-8"
 _OTHER: Final = "no file of a game"
 _CAPITALS: Final = "an ending in capitals: rename it"
+_ENDINGS: Final = tuple(map(os.fsdecode, (_PLAIN, _ZIPPED, _STEPS)))
 _PACKED: Final = (".7z", ".bz2", ".rar", ".tar", ".tar.gz", ".tgz", ".xz", ".zip", ".zst")
 _TABLES: Final = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".jsonl", ".json")
 _REPACK: Final = "packed in a form that is not read: unpack it, and `gzip` each log"
@@ -237,12 +225,6 @@ _BY_STEPS: Final = (
     f"no game in it, but steps of another program: write a file {STEPS} beside them, with the"
     " columns that mean the fields of a pack, as these do by their names"
 )
-
-
-def _has_capitals(name: str) -> bool:
-    """Whether a file that is none of a game would be one with its ending in lower case."""
-    endings = tuple(map(os.fsdecode, (_PLAIN, _ZIPPED, _STEPS)))
-    return name.lower().endswith(endings) and not name.endswith(endings)
 
 
 def _no_game(unzipped: Sequence[str], left_out: Mapping[str, str]) -> str:

@@ -25,7 +25,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from gristmill.macroxue.rules.scores import line_table
+from gristmill.macroxue.rules.game import line_table
 from gristmill.run.kernels import kernel
 
 PAD = 128

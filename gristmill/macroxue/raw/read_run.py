@@ -48,23 +48,17 @@ def gunzip(
     folder: Path | None = None,
     links: LinkRule = REFUSE_LINKS,
 ) -> Iterator[bytes]:
-    """The text of all members of a gzip file, in order.
+    """The text of all members of a gzip file, in order, at most so many bytes in each item.
 
-    most: largest number of bytes of text in each item.
-
-    Raises BadInput for a file of 0 bytes, a file that is cut short, a wrong checksum or length,
-    bytes behind the last member that are no further member, and much more text than its size
-    explains.
+    Raises BadInput for a file that is empty, cut short or damaged, other bytes behind the last
+    member, and much more text than its size explains.
     """
     size = 0
     for text in _members(path, _read(path, digest, folder, links), most):
         size += len(text)
         if size > LIMITS.unpacked(digest.size):
-            raise BadInput(
-                path,
-                f"unpacks to more than {LIMITS.ratio} times its size: it looks like a "
-                "decompression bomb",
-            )
+            rule = f"unpacks to more than {LIMITS.ratio} times its size"
+            raise BadInput(path, f"{rule}: it looks like a decompression bomb")
         yield text
 
 
@@ -101,23 +95,18 @@ def _members(path: Path, reads: Iterable[bytes], most: int) -> Iterator[bytes]:
         raise BadInput(path, "0 bytes: not even an empty gzip file")
 
 
-def _capped(path: Path, texts: Iterable[bytes]) -> bytes:
-    text = bytearray()
-    for octets in texts:
-        text += octets
-        if len(text) > _MAX_META_BYTES:
-            raise BadInput(path, f"a meta sidecar of more than {_MAX_META_BYTES} bytes")
-    return bytes(text)
-
-
 def read_meta(
     path: Path, digest: RawDigest, folder: Path | None = None, links: LinkRule = REFUSE_LINKS
 ) -> bytes:
     """The text of a meta file, unzipped if its name ends in .gz."""
-    zipped = path.name.endswith(".gz")
-    if zipped:
-        return _capped(path, gunzip(path, digest, _READ_BYTES, folder, links))
-    return _capped(path, _read(path, digest, folder, links))
+    text, parts = bytearray(), _read(path, digest, folder, links)
+    if path.name.endswith(".gz"):
+        parts = gunzip(path, digest, _READ_BYTES, folder, links)
+    for octets in parts:
+        text += octets
+        if len(text) > _MAX_META_BYTES:
+            raise BadInput(path, f"a meta sidecar of more than {_MAX_META_BYTES} bytes")
+    return bytes(text)
 
 
 PAD = 128
@@ -132,17 +121,9 @@ _U32 = (1 << 32) - 1
 _SPACES = re.compile(rb"[ \t\r]")
 _BLANK_LINES = re.compile(rb"(?:[ \t\r\x0b\x0c]*+\n)++")
 
+_Octets = npt.NDArray[np.uint8]
 Scanner = Callable[
-    [
-        npt.NDArray[np.uint8],
-        int,
-        int,
-        Rows,
-        int,
-        npt.NDArray[np.int64],
-        npt.NDArray[np.uint8],
-    ],
-    tuple[int, int, int],
+    [_Octets, int, int, Rows, int, npt.NDArray[np.int64], _Octets], tuple[int, int, int]
 ]
 """The signature of `fast_scanner.scan`."""
 
@@ -151,7 +132,7 @@ def batches_of_lines(files: RunFiles, digest: RawDigest) -> Iterator[tuple[bytea
     """The lines of a steps file in batches: (buffer, end of the text in it).
 
     The text has whole lines, each with its newline, and PAD bytes behind it. The next batch
-    overwrites the buffer. Raises BadInput for a line of more than MAX_LINE_BYTES, and as `gunzip`.
+    overwrites the buffer.
     """
     buffer = bytearray(2 * BATCH_BYTES + PAD)
     kept = 0
@@ -279,8 +260,6 @@ def read_run(
 
     sink: gets the rows as STEP_ROW_DTYPE [N], which are overwritten after it returns.
     scanner: `fast_scanner.scan`, or None to parse each line strictly; the rows are the same.
-
-    Raises BadInput, naming file, line and rule, and TooManyNames.
     """
     meta_file, steps_file = RawDigest(), RawDigest()
     try:
@@ -304,9 +283,8 @@ def notes_of(facts: RunFacts) -> list[dict[str, Any]]:
     if facts.rows == 0:
         notes.append({"kind": "empty_run"})
     if facts.rows != facts.meta.num_moves:
-        notes.append(
-            {"kind": "count_mismatch", "rows": facts.rows, "num_moves": facts.meta.num_moves}
-        )
+        counts = {"rows": facts.rows, "num_moves": facts.meta.num_moves}
+        notes.append({"kind": "count_mismatch", **counts})
     if facts.unknown_branches:
         notes.append({"kind": "unknown_branches", "rows": dict(facts.unknown_branches)})
     if facts.rows and not facts.legal_rows:

@@ -40,14 +40,16 @@ from gristmill.macroxue.raw.strict_parser import Meta, Names, RunFacts
 from gristmill.macroxue.rules.game import (
     BRANCHES,
     CELLS,
+    INT32_MAX,
+    INT32_MIN,
     MAX_RANK,
     Ranks,
     bits_at,
+    board_scores,
     has_new_tile,
     move,
     move_towards,
 )
-from gristmill.macroxue.rules.scores import INT32_MAX, INT32_MIN, board_scores
 from gristmill.untrusted.files import LinkRule
 
 MOST_STEPS = 1 << 22
@@ -64,7 +66,8 @@ def read_steps(run: StepRun, run_id: int, names: Names, sink: Callable[[Rows], N
         rule = f"has no row for run {run.raw_run} of {run.steps_name}: add it, or remove the file"
         raise BadInput(run.steps.folder / run.meta_name, rule)
     raw = RawRun.read(run)
-    ranks = _boards(raw)
+    reading = run.steps.reading
+    ranks = raw.cells(reading.first_cell)[:, CELLS[reading.turn]]
     moves, several = _moves(raw, ranks)
     kept = np.flatnonzero(moves <= 3)
     after, reward, _ = move(ranks[kept], moves[kept])
@@ -80,7 +83,7 @@ def read_steps(run: StepRun, run_id: int, names: Names, sink: Callable[[Rows], N
         "seed": raw.seeds,
     }
     # The place of each move among the numbers of the program.
-    numbers = np.argsort(run.steps.reading.moves)
+    numbers = np.argsort(reading.moves)
     evs, bits = raw.expected()
     columns["branch_evs"], columns["ev_legal"] = evs[:, numbers], bits_at(bits, numbers)
     for name, values in columns.items():
@@ -123,7 +126,7 @@ class RawRun:
 
     @staticmethod
     def read(run: StepRun) -> RawRun:
-        """The rows in order. Raises BadInput for a repeated step, and too many steps."""
+        """The rows in order."""
         places = run.places
         raw = RawRun(run, np.empty(len(places), run.steps.dtype), np.arange(len(places)), places)
         if len(places) > MOST_STEPS:
@@ -232,9 +235,8 @@ class RawRun:
         numbers = (~np.isnan(evs) << np.arange(4)).sum(axis=1).astype(np.uint8)
         legal = self.numbers("ev_legal", numbers)
         self.refuse(legal > 15, "ev_legal has more than 4 bits")
-        self.refuse(
-            (legal & ~numbers) != 0, "ev_legal has the bit of an expected value that is NaN"
-        )
+        is_nan = (legal & ~numbers) != 0
+        self.refuse(is_nan, "ev_legal has the bit of an expected value that is NaN")
         is_legal = (legal[:, None] >> np.arange(4)) & 1 == 1
         return np.where(is_legal, evs, np.float32(0)), legal
 
@@ -242,12 +244,6 @@ class RawRun:
     def follows(self) -> _Bools:
         """Whether the next row is the next step: bool [N]."""
         return np.append(self.index[1:] == self.index[:-1] + 1, False)[: len(self.rows)]
-
-
-def _boards(raw: RawRun) -> Ranks:
-    """The ranks of the boards: uint8 [N, 16], those above `raw.cap` as the cap."""
-    reading = raw.run.steps.reading
-    return raw.cells(reading.first_cell)[:, CELLS[reading.turn]]
 
 
 def _moves(raw: RawRun, ranks: Ranks) -> tuple[Ranks, _Bools]:

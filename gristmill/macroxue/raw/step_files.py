@@ -28,11 +28,11 @@ from gristmill.untrusted.toml import read_toml
 from gristmill.untrusted.walk import list_files
 
 INBOX: Final = "macroxue"
-
 STEPS: Final = "steps.toml"
 """The file that says which columns the steps files of a drop have."""
 _DATABASE, _NAMES = "metadata.db", "valuation_types.json"
 _LOOKED_AT: Final = 100
+_DIGITS: Final = re.compile(r"([0-9]+)")
 _READ_BYTES, _ROW_BYTES, _NAMES_BYTES = 1 << 20, 1 << 16, 1 << 20
 
 # Names that a column is known by, and the kinds and shapes that it may have.
@@ -111,10 +111,7 @@ class StepFile:
 
 @dataclass(frozen=True)
 class StepDrop:
-    """A drop of steps; its runs are not known yet.
-
-    kinds: names of valuation types by id; None without a file of them.
-    """
+    """A drop of steps; its runs are not known yet. kinds: names by id, None without a file."""
 
     folder: Path
     links: LinkRule
@@ -159,10 +156,9 @@ class StepDrop:
 
 @dataclass(frozen=True, eq=False)
 class StepRun:
-    """A run in the steps files of a drop.
+    """A run in the steps files of a drop; listed: what metadata.db says of it, else None.
 
     pieces: int64 [K, 3], where its rows are: number of the file, first row, rows.
-    listed: what metadata.db says of it; None where it says nothing.
     """
 
     drop: str
@@ -237,7 +233,7 @@ def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
         raise BadInput(folder, f"holds {STEPS}, and neither steps.npy nor steps-*.npy beside it")
     if "step_index" not in fields:
         # Rows count on from file to file, whose numbers may have no zeros: steps-2, steps-10.
-        names.sort(key=_numbered)
+        names.sort(key=lambda name: [int(x) if x.isdecimal() else x for x in _DIGITS.split(name)])
     small = tuple(name for name in (STEPS, _DATABASE, _NAMES) if name in sizes)
     if sizes.get(_NAMES, 0) > _NAMES_BYTES:
         raise BadInput(folder / _NAMES, f"has more than {_NAMES_BYTES} bytes")
@@ -275,12 +271,11 @@ def column_states(
         octets = opened.read(min(file.rows, _LOOKED_AT) * steps.dtype.itemsize)
     rows = np.frombuffer(octets, steps.dtype)
     names = steps.dtype.names or ()
-    made = [{name: _plain(row[name].tolist()) for name in names} for row in rows]
+    made = [
+        {n: v.decode("latin-1") if isinstance(v := row[n].tolist(), bytes) else v for n in names}
+        for row in rows
+    ]
     return states_of([Head("", made)], {column: key for key, column in steps.fields.items()})
-
-
-def _plain(value: Any) -> Any:
-    return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
 def proposal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str:
@@ -380,15 +375,9 @@ def _step_names(folder: Path, names: Collection[str]) -> list[str]:
         if name.startswith("steps-") and name.endswith(".npy") and "/" not in name
     )
     if "steps.npy" in names and shards:
-        raise BadInput(
-            folder, f"holds both steps.npy and {shards[0]}: remove the one that is stale"
-        )
+        rule = f"holds both steps.npy and {shards[0]}: remove the one that is stale"
+        raise BadInput(folder, rule)
     return ["steps.npy"] if "steps.npy" in names else shards
-
-
-def _numbered(name: str) -> list[int | str]:
-    """A name with its numbers as numbers."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
 
 
 def _fields(path: Path, table: Mapping[str, Any]) -> dict[str, str]:
@@ -424,9 +413,8 @@ def _check(folder: Path, name: str, dtype: np.dtype[Any], fields: Mapping[str, s
     for field, column in fields.items():
         where = f'[fields] {field} = "{column}"'
         if column not in columns:
-            raise BadInput(
-                folder / STEPS, f"{where}: {name} has no such column; it has {', '.join(columns)}"
-            )
+            rule = f"{where}: {name} has no such column; it has {', '.join(columns)}"
+            raise BadInput(folder / STEPS, rule)
         base, shape = dtype[column].subdtype or (dtype[column], ())
         _, kinds, shapes = _COLUMNS[field]
         is_packed = field == "board" and shape == ()

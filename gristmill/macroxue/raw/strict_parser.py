@@ -23,7 +23,7 @@ import numpy.typing as npt
 from gristmill.contract import GristmillError
 from gristmill.macroxue.format.files import MAX_NAMES, STANDARD_NAMES
 from gristmill.macroxue.format.rows import MOVES, Rows
-from gristmill.macroxue.rules.scores import INT32_MAX, INT32_MIN, MAX_RANK, board_score
+from gristmill.macroxue.rules.game import INT32_MAX, INT32_MIN, MAX_RANK, board_score
 from gristmill.untrusted.json_text import is_deeper
 
 _U8, _U32, _U64 = (1 << 8) - 1, (1 << 32) - 1, (1 << 64) - 1

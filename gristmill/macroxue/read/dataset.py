@@ -111,15 +111,12 @@ class StepDataset(Reader[Columns]):
             sidecar = opening.folder(self.values_folder)
             values = _values_of(sidecar, pack, steps)
         if opening.first:
-            self._read_tables(pack, steps, values)
+            self.dtype = steps.dtype
+            self.run_table = read_runs(pack.inside / "metadata.db")
+            if pack.has("valuation_types.json"):
+                self.names = read_valuation_types(pack.file("valuation_types.json"))
+            check_tables(pack.path, self.run_table, steps, self.values_folder, values)
         return Columns(steps, values, database)
-
-    def _read_tables(self, pack: OpenFolder, steps: Gather, values: Gather | None) -> None:
-        self.dtype = steps.dtype
-        self.run_table = read_runs(pack.inside / "metadata.db")
-        if pack.has("valuation_types.json"):
-            self.names = read_valuation_types(pack.file("valuation_types.json"))
-        check_tables(pack.path, self.run_table, steps, self.values_folder, values)
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -160,13 +157,14 @@ class StepDataset(Reader[Columns]):
         return end - self.run_table[place].steps, end
 
     def row_of(self, run_id: int, step_index: int) -> int:
-        """The number of the first row of a run that has this step_index.
-
-        Raises KeyError if there is no such run or step.
-        """
+        """The first row of a run that has this step_index; KeyError if there is no run or step."""
         first, stop = self.run_bounds(run_id)
-        # The steps of a whole game are 0, 1, 2, ..., so only other runs need a search.
-        if self._counts_up(run_id) and 0 <= step_index < stop - first:
+        # The steps of a whole game are 0, 1, 2, ..., so only other runs need a search. All rows
+        # must be read, once: in 0, 2, 2, 3 only one row differs from 0, 1, 2, 3.
+        if run_id not in self._counting:
+            column = self._steps(run_id)
+            self._counting[run_id] = bool(np.array_equal(column, np.arange(len(column))))
+        if self._counting[run_id] and 0 <= step_index < stop - first:
             return first + step_index
         for place in np.flatnonzero(self._steps(run_id) == step_index).tolist():
             return first + int(place)
@@ -174,16 +172,6 @@ class StepDataset(Reader[Columns]):
 
     def _steps(self, run_id: int) -> npt.NDArray[np.uint32]:
         return self.rows(np.arange(*self.run_bounds(run_id)))["step_index"]
-
-    def _counts_up(self, run_id: int) -> bool:
-        """Whether the steps of a run are 0, 1, 2, ...; read once for each run.
-
-        All rows must be read: in 0, 2, 2, 3 only one row differs from 0, 1, 2, 3.
-        """
-        if run_id not in self._counting:
-            column = self._steps(run_id)
-            self._counting[run_id] = bool(np.array_equal(column, np.arange(len(column))))
-        return self._counting[run_id]
 
     def boards(self, rows: Rows) -> npt.NDArray[np.uint8]:
         """The ranks of step rows [N] as uint8 [N, 16], row by row; 16 means 65536 or more."""
@@ -392,12 +380,7 @@ def opened(
     by: Literal["hash", "permutation"] = "hash",
     seed: int = 42,
 ) -> Source:
-    """A pack or pool as a source.
-
-    folders: one. held_out, by, seed: as `StepDataset.split`; default: all rows.
-
-    Raises GristmillError for several folders, and as `StepDataset`.
-    """
+    """One pack or pool as a source: all rows, or a side as of `StepDataset.split`."""
     data = StepDataset(only(folders))
     if not held_out:
         return data.source()

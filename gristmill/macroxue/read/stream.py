@@ -46,6 +46,7 @@ from gristmill.reading.sample_numbers import numbers_of
 if TYPE_CHECKING:
     from gristmill.reading.folder import HeldFile
 
+_OTHER_BUILDS = "steps and database are of different builds"
 BATCH_ROWS = 1 << 17
 """Rows that are read together: 6 MB, so that the cost of a system call does not count."""
 
@@ -63,10 +64,8 @@ class StepFile:
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive rows of a pack.
+    """Consecutive rows of a pack, from number `start` on: step rows [N].
 
-    start: number of the first row in the pack.
-    rows: step rows [N].
     first_run: index in `StepStream.runs` of the run of the first row.
     counts: int64 [R], number of rows of that run, of the next one, and so on.
     """
@@ -84,9 +83,8 @@ class Batch:
 class StepStream:
     """A pack or pool that is read from the first row to the last.
 
-    Raises BadInput where a file is not a steps file or is empty, and where the database has no
-    runs. Reading checks that the rows stand run by run in the order of `runs`, as many as it
-    says; BadInput then names pack and run.
+    Raises BadInput for what is no steps file or has no rows or runs. Reading checks that the rows
+    stand run by run in the order of `runs`, as many as it says.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -97,9 +95,8 @@ class StepStream:
             refuse_foreign_rows(path)
             rows = open_steps(path)
             if len(rows) == 0:
-                raise BadInput(
-                    path, "holds no rows: leave an empty pack out, or remove an empty shard"
-                )
+                rule = "holds no rows: leave an empty pack out, or remove an empty shard"
+                raise BadInput(path, rule)
             offset = path.stat().st_size - len(rows) * rows.itemsize
             self.files.append(StepFile(path, self.rows, len(rows), rows.dtype, offset))
             self.rows += len(rows)
@@ -114,10 +111,9 @@ class StepStream:
             raise self._mismatch()
 
     def read(self, start: int, stop: int) -> Rows:
-        """Rows [start, stop) as a new array that may be changed.
+        """Rows [start, stop) as a new array that may be changed; STEP_ROW_DTYPE of both layouts.
 
-        The rows have the layout of their files; rows from files of both layouts have
-        STEP_ROW_DTYPE. Files are read, not mapped, so the memory is that of the array.
+        Files are read, not mapped, so the memory is that of the array.
         """
         touched = [f for f in self.files if f.first < stop and start < f.first + f.rows]
         if len({file.dtype.itemsize for file in touched}) > 1:
@@ -137,11 +133,10 @@ class StepStream:
         return rows
 
     def batches(self, *, whole_runs: bool, most: int = BATCH_ROWS) -> Iterator[Batch]:
-        """The pack in batches, each compared with `runs`.
+        """The pack in batches of `most` rows, each compared with `runs`.
 
         whole_runs: whether to cut only between runs; a run of more than `most` rows then makes
-            a longer batch. Otherwise each batch but the last has `most` rows.
-        most: number of rows; default BATCH_ROWS.
+            a longer batch.
         """
         start = 0
         while start < self.rows:
@@ -179,23 +174,15 @@ class StepStream:
             known = self._ids[np.minimum(places, len(self._ids) - 1)] == ids
             if not known.all():
                 at = int(np.flatnonzero(~known)[0])
-                return BadInput(
-                    self.folder,
-                    f"row {start + at} belongs to run {int(ids[at])}, which metadata.db does not"
-                    " have: steps and database are of different builds",
-                )
+                rule = f"row {start + at} belongs to run {int(ids[at])}, which metadata.db does not"
+                return BadInput(self.folder, f"{rule} have: {_OTHER_BUILDS}")
             counts += np.bincount(places, minlength=len(counts))
         for run, count in zip(self.runs, counts.tolist(), strict=True):
             if run.steps != count:
-                return BadInput(
-                    self.folder,
-                    f"run {run.id} has {run.steps} steps by metadata.db, but {count} rows:"
-                    " steps and database are of different builds",
-                )
-        return BadInput(
-            self.folder,
-            "rows do not stand run by run in the order of metadata.db: sort them by run_id",
-        )
+                rule = f"run {run.id} has {run.steps} steps by metadata.db, but {count} rows"
+                return BadInput(self.folder, f"{rule}: {_OTHER_BUILDS}")
+        rule = "rows do not stand run by run in the order of metadata.db: sort them by run_id"
+        return BadInput(self.folder, rule)
 
 
 def _fill(path: Path, offset: int, into: memoryview) -> None:
@@ -304,20 +291,12 @@ def check_tables(
             raise BadInput(str(sidecar), rule)
 
 
-def playable(rows: Rows) -> npt.NDArray[np.uint8]:
-    """The recorded moves as uint8 [N], with 0 instead of a move above 3.
-
-    Such moves are violations, and must not stop the other laws.
-    """
-    moves: npt.NDArray[np.uint8] = np.where(rows["move_dir"] < 4, rows["move_dir"], 0)
-    return moves.astype(np.uint8)
-
-
 @dataclass(frozen=True)
 class Played:
     """The rows of a batch, and what their moves do.
 
-    moves: uint8 [N], the recorded moves as `playable` returns them.
+    moves: uint8 [N], the recorded moves, with 0 for one above 3: it is a violation, and must not
+        stop the other laws.
     after: uint8 [N, 16], ranks after the moves.
     reward: int64 [N], points of the moves.
     changed: bool [N], whether the moves change the boards.
@@ -337,7 +316,8 @@ class Played:
 
 def played(batch: Batch) -> Played:
     """Play the recorded moves of whole runs."""
-    known, moves = true_ranks(batch.rows, batch.run_starts()), playable(batch.rows)
+    known, moves = true_ranks(batch.rows, batch.run_starts()), batch.rows["move_dir"]
+    moves = np.where(moves < 4, moves, 0).astype(np.uint8)
     return Played(known, moves, *move(known.ranks, moves))
 
 
@@ -351,9 +331,7 @@ def counts_on(rows: Rows) -> npt.NDArray[np.bool_]:
 def run_facts(
     batch: Batch, reward: npt.NDArray[np.int64]
 ) -> Iterator[tuple[int, slice, int, bool]]:
-    """Facts of each run that has rows.
-
-    reward: int64 [N], points of each row.
+    """Facts of each run that has rows; reward: int64 [N], points of each row.
 
     Yields the index of the run in `StepStream.runs`, its rows in the batch, the sum of its
     points, and whether its step_index counts 0, 1, 2, ...
@@ -386,10 +364,7 @@ RunIds = npt.NDArray[np.uint32]
 
 
 class RowSet:
-    """The rows of some runs, numbered from 0; its memory grows with runs, not with rows.
-
-    run_ids: uint32 [R], ascending.
-    """
+    """The rows of runs uint32 [R], ascending, numbered from 0; memory grows with runs."""
 
     def __init__(self, run_ids: RunIds, firsts: Sequence[int], counts: Sequence[int]) -> None:
         self.run_ids = run_ids
@@ -401,9 +376,7 @@ class RowSet:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def rows(self, numbers: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-        """Row numbers in the pack as int64 [N].
-
-        numbers: row numbers [N] in this set from 0, in any order.
+        """Row numbers in the pack as int64 [N], by numbers [N] in this set from 0, in any order.
 
         Raises IndexError for a number outside the set, TypeError for anything but integers.
         """
@@ -428,18 +401,14 @@ def identity(run: Run) -> tuple[int, int, int, int]:
     return run.seed, run.steps, run.max_score, run.highest_tile
 
 
-def _fraction(run: Run, seed: int) -> float:
-    """A number in [0, 1) that depends only on the game and the seed of the split."""
-    text = json.dumps([seed, *identity(run)]).encode()
-    return int.from_bytes(hashlib.sha256(text).digest()[:7], "big") / (1 << 56)
-
-
 def held_by_hash(runs: Sequence[Run], held_out: float, seed: int) -> RunIds:
-    """Ids of held out runs as uint32 [R]: each run by a hash of its own facts.
-
-    A game that is held out in one pack is held out in each pool of that pack.
-    """
-    return np.array([run.id for run in runs if _fraction(run, seed) < held_out], np.uint32)
+    """Ids of held out runs, by a hash of their own facts: the same in each pool of a pack."""
+    held = []
+    for run in runs:
+        text = json.dumps([seed, *identity(run)]).encode()
+        if int.from_bytes(hashlib.sha256(text).digest()[:7], "big") / (1 << 56) < held_out:
+            held.append(run.id)
+    return np.array(held, np.uint32)
 
 
 def held_by_permutation(runs: Sequence[Run], held_out: float, seed: int) -> RunIds:
@@ -467,18 +436,12 @@ def refuse_sharing(runs: Sequence[Run], train: RunIds, held_out: RunIds) -> None
 
 # ATTACH could write to another file.
 _READING = {
-    sqlite3.SQLITE_SELECT,
-    sqlite3.SQLITE_READ,
-    sqlite3.SQLITE_FUNCTION,
-    sqlite3.SQLITE_RECURSIVE,
+    *(sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ),
+    *(sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE),
 }
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 # Of a database file: 2 in both bytes means a write-ahead log, which a copy in memory cannot have.
 _JOURNAL = slice(18, 20)
-
-
-def _authorize(action: int, *_: str | None) -> int:
-    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
 
 
 def queried(
@@ -493,14 +456,13 @@ def queried(
     copy[_JOURNAL] = b"\1\1"
     with closing(sqlite3.connect(":memory:")) as db:
         db.deserialize(bytes(copy))
-        db.set_authorizer(_authorize)
+        ok, deny = sqlite3.SQLITE_OK, sqlite3.SQLITE_DENY
+        db.set_authorizer(lambda action, *_: ok if action in _READING else deny)
         try:
             ids = {row[0] for row in db.execute(sql, params)}
         except OverflowError as error:
-            raise OverflowError(
-                f"a parameter of {sql!r} is not a signed number of 64 bits: a seed of 2**63 or "
-                "more is in the table as seed - 2**64"
-            ) from error
+            rule = f"a parameter of {sql!r} is not a signed number of 64 bits: a seed of 2**63 or "
+            raise OverflowError(f"{rule}more is in the table as seed - 2**64") from error
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode not in _DAMAGED:
                 raise

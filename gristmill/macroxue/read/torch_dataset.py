@@ -64,13 +64,12 @@ class TorchSteps(Dataset[dict[str, torch.Tensor]]):
 
     def _columns(self, listed: Indices) -> dict[str, torch.Tensor]:
         indices = listed if self.row_set is None else self.row_set.rows(listed)
-        batch = {name: _tensor(name, column) for name, column in self.steps.batch(indices).items()}
+        batch = {
+            name: torch.from_numpy(column.astype(np.int64) if name in _WIDENED else column)
+            for name, column in self.steps.batch(indices).items()
+        }
         batch["tokens"] = batch.pop("ranks")
         return batch
 
 
 _WIDENED = ("ranks", "move_dir", "valuation_type", "max_rank", "run_id", "step_index")
-
-
-def _tensor(name: str, column: np.ndarray[Any, Any]) -> torch.Tensor:
-    return torch.from_numpy(column.astype(np.int64) if name in _WIDENED else column)

@@ -1,4 +1,4 @@
-"""The compiled search of `true_ranks.py`; importing this module loads numba."""
+"""The compiled search of `game.true_ranks`; importing this module loads numba."""
 
 from __future__ import annotations
 

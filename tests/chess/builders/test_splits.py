@@ -189,10 +189,10 @@ def test_an_archive_of_live_games_is_refused_by_its_path(tmp_path):
 
 
 def test_a_split_that_leaks_is_not_built(valid, tmp_path, monkeypatch):
-    def by_place(batch: RowBatch, *_: object) -> NDArray[np.uint8]:
+    def by_place(_: object, batch: RowBatch) -> NDArray[np.uint8]:
         return (np.arange(len(batch.columns)) % 2).astype(np.uint8)
 
-    monkeypatch.setattr("gristmill.chess.builders.splits.splits_of", by_place)
+    monkeypatch.setattr("gristmill.chess.builders.splits.SplitTask.places", by_place)
     for build, config in (
         (build_game_dataset, GameConfig(games="all", min_context=1)),
         (build_splice_dataset, SpliceConfig(split="opening", games="all", min_context=1)),

@@ -70,11 +70,8 @@ LAWS = {"valid": validated_laws, "game": dataset_laws, CACHE: cache_laws, "splic
     ("folder", "law", "damage"),
     [
         ("valid", "rows_as_sidecar", on("valid_games.jsonl", edit, b'"e2e4"', b'"e2e3"')),
-        (
-            "valid",
-            "winner_of_result",
-            on("valid_games.jsonl", edit, b'"W", "plies"', b'"B", "plies"'),
-        ),
+        ("valid", "winner_of_result",
+         on("valid_games.jsonl", edit, b'"W", "plies"', b'"B", "plies"')),
         ("valid", "moves_packed", on("sidecar/games.moves.u16.bin", flip, 40)),
         ("valid", "moves_packed", on("sidecar/games.moves.u16.bin", grow)),
         ("valid", "rows_as_sidecar", on("sidecar/games.games.bin", flip, 32)),
@@ -111,25 +108,16 @@ LAWS = {"valid": validated_laws, "game": dataset_laws, CACHE: cache_laws, "splic
         ("game", "rows_noted", on("sidecar/rows.json", Path.write_text, '{"x": {}}')),
         ("game", "games_decisive", on("val.jsonl", edit, b'"W"', b'"D"')),
         ("game", "games_counted", stats(lambda s: s["split_games"].update(val=1))),
-        (
-            "game",
-            "games_spliceable",
-            stats(lambda s: s["runtime_splice_defaults"].update(min_context=90)),
-        ),
+        ("game", "games_spliceable",
+         stats(lambda s: s["runtime_splice_defaults"].update(min_context=90))),
         (CACHE, "missing_manifest", on("manifest.json", Path.unlink)),
         (CACHE, "invalid_manifest_json", on("manifest.json", Path.write_text, "[")),
         (CACHE, "invalid_manifest_json", on("manifest.json", Path.write_text, "{}")),
         (CACHE, "artifact_complete", manifest(lambda m: m["splits"]["val"].pop("files"))),
-        (
-            CACHE,
-            "artifact_complete",
-            manifest(lambda m: m["splits"]["val"]["source"].pop("sha256")),
-        ),
-        (
-            CACHE,
-            "artifact_complete",
-            manifest(lambda m: m["splits"]["val"].pop("sample_rows_total")),
-        ),
+        (CACHE, "artifact_complete",
+         manifest(lambda m: m["splits"]["val"]["source"].pop("sha256"))),
+        (CACHE, "artifact_complete",
+         manifest(lambda m: m["splits"]["val"].pop("sample_rows_total"))),
         (CACHE, "readable_json", on("vocab_rows_meta.json", Path.write_text, "{}")),
         (CACHE, "manifest_kind_unexpected", manifest(lambda m: m.update(kind="x"))),
         (CACHE, "artifact_complete", manifest(lambda m: m["splits"].pop("test"))),
@@ -145,23 +133,14 @@ LAWS = {"valid": validated_laws, "game": dataset_laws, CACHE: cache_laws, "splic
         (CACHE, "games_of_samples", on("val/sample_games.u32.bin", Path.unlink)),
         (CACHE, "source_unchanged", lambda p: edit(p.parent / "val.jsonl", b"1-0", b"0-1")),
         (CACHE, "source_path_missing", lambda p: (p.parent / "val.jsonl").unlink()),
-        (
-            CACHE,
-            "one_config",
-            manifest(lambda m: m["splits"]["test"]["config"].update(min_context=3)),
-        ),
-        (
-            CACHE,
-            "samples_counted",
-            manifest(lambda m: m["splits"]["val"].update(sample_rows_total=7)),
-        ),
+        (CACHE, "one_config",
+         manifest(lambda m: m["splits"]["test"]["config"].update(min_context=3))),
+        (CACHE, "samples_counted",
+         manifest(lambda m: m["splits"]["val"].update(sample_rows_total=7))),
         ("splice", "missing_file", on("val.jsonl", Path.unlink)),
         ("splice", "samples_counted", on("val.jsonl", edit, b"\n", b"\n\n")),
-        (
-            "splice",
-            "sample_rows",
-            on("val.jsonl", edit, b'"context": ["', b'"context": ["a2a3", "'),
-        ),
+        ("splice", "sample_rows",
+         on("val.jsonl", edit, b'"context": ["', b'"context": ["a2a3", "')),
         ("splice", "sample_rows", on("val.jsonl", edit, b'"next_move": "', b'"next_move": "x')),
         ("splice", "sample_rows", on("val.jsonl", edit, b"late", b"early")),
         ("splice", "sample_rows", on("val.jsonl", edit, b'"phase": "middlegame"', b'"phase": "x"')),
@@ -170,7 +149,7 @@ LAWS = {"valid": validated_laws, "game": dataset_laws, CACHE: cache_laws, "splic
         ("splice", "artifact_complete", stats(lambda s: s["split_samples"].pop("val"))),
         ("splice", "phases_counted", stats(lambda s: s["split_phase_counts"].update(val={}))),
     ],
-)
+)  # fmt: skip
 def test_damage_to_an_artifact_breaks_its_law(copy, folder, law, damage):
     damage(copy / folder)
     violations = list(LAWS[folder](Subject(copy / folder)))
@@ -198,12 +177,6 @@ def test_a_game_in_the_split_of_another_opening_breaks_its_law(valid, tmp_path):
     edit_json(out / "stats.json", lambda stats: stats.update(opening_plies=12))
     copy_game_to_val(out)
     assert {v.law for v in dataset_laws(Subject(out))} == {"split_of_opening", "no_leakage"}
-
-
-def test_a_shuffled_dataset_breaks_no_law(valid, tmp_path):
-    config = GameConfig(split="shuffle", games="all")
-    build_game_dataset(valid, tmp_path / "shuffled", config)
-    assert list(dataset_laws(Subject(tmp_path / "shuffled"))) == []
 
 
 def test_an_id_in_two_splits_of_a_shuffled_dataset_breaks_its_law(valid, tmp_path):
@@ -287,6 +260,7 @@ def test_a_cache_from_a_sidecar_with_wrong_phases_breaks_a_law_without_a_record(
 def test_a_cache_outside_its_dataset_names_the_folder_of_its_rows(valid, tmp_path):
     config = GameConfig(split="shuffle", games="all")
     build_game_dataset(valid, tmp_path / "shuffled", config)
+    assert list(dataset_laws(Subject(tmp_path / "shuffled"))) == []
     cache = tmp_path / "elsewhere"
     build_splice_cache(tmp_path / "shuffled", cache, CacheConfig(max_samples_per_game=3))
     assert list(cache_laws(Subject(cache))) == []
@@ -483,13 +457,10 @@ def test_the_key_of_a_row_is_of_as_many_moves_as_the_rule_says(plies, k, shown):
     assert _key_of(line, plies, k) == " ".join(moves).encode()
 
 
-def test_a_row_at_every_bound_has_no_fault():
-    assert _row_faults(ROW, PARAMS) == []
-
-
 @pytest.mark.parametrize(
     ("change", "params", "fault"),
     [
+        ({}, {}, ""),  # at every bound
         ({"splice_index": 8}, {}, "context and splice index disagree"),
         ({}, {"min_context": 9}, "the context is too short"),
         ({}, {"k": 3}, "the target has not the plies it should have"),
@@ -499,12 +470,9 @@ def test_a_row_at_every_bound_has_no_fault():
         ({"plies_remaining_bucket": "11-20"}, {}, "plies_remaining_bucket is wrong"),
         ({"relative_progress_bucket": "mid"}, {}, "relative_progress_bucket is wrong"),
         ({"phase": "endgame"}, {}, "phase or its reason is not that of the replayed context"),
-        (
-            {"phase_reason": "default_transition"},
-            {},
-            "phase or its reason is not that of the replayed context",
-        ),
+        ({"phase_reason": "default_transition"}, {},
+         "phase or its reason is not that of the replayed context"),
     ],
-)
+)  # fmt: skip
 def test_a_rule_that_a_row_breaks_is_named(change, params, fault):
-    assert _row_faults(ROW | change, PARAMS | params) == [fault]
+    assert _row_faults(ROW | change, PARAMS | params) == [fault] * bool(fault)

@@ -17,8 +17,8 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue import PackConfig, pack
-from gristmill.macroxue.builders import pack_parts
-from gristmill.macroxue.builders.pack_parts import cut_parts, make_part, read_rows
+from gristmill.macroxue.builders import pack as pack_builder
+from gristmill.macroxue.builders.pack import cut_parts, make_part, read_rows
 from gristmill.macroxue.format.files import (
     content_sha256,
     read_lines,
@@ -121,8 +121,8 @@ def mixed_drop(root: Path, *, bad: bool) -> None:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut drops of a few kilobytes into several parts."""
-    monkeypatch.setattr(pack_parts, "PART_BYTES", 500)
-    monkeypatch.setattr(pack_parts, "_BATCH_ROWS", 50)
+    monkeypatch.setattr(pack_builder, "PART_BYTES", 500)
+    monkeypatch.setattr(pack_builder, "_BATCH_ROWS", 50)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -141,7 +141,7 @@ def test_bytes_do_not_depend_on_workers_parts_or_scanner(tmp_path, monkeypatch, 
     monkeypatch.setattr("gristmill.macroxue.builders.pack._SCANNER_PAYS", 1 << 60)
     monkeypatch.delitem(sys.modules, "gristmill.macroxue.raw.fast_scanner", raising=False)
     summaries[tmp_path / "strict"] = pack(tmp_path / "drop", tmp_path / "strict", config)
-    monkeypatch.setattr(pack_parts, "PART_BYTES", 1 << 30)
+    monkeypatch.setattr(pack_builder, "PART_BYTES", 1 << 30)
     summaries[tmp_path / "one_part"] = pack(tmp_path / "drop", tmp_path / "one_part", config)
     first = contents(tmp_path / "w1")
     for out, summary in summaries.items():
@@ -171,11 +171,11 @@ def test_a_killed_pack_goes_on_from_its_parts(tmp_path):
     store.folder.mkdir()
     calls: list[str] = []
 
-    def killed(part: pack_parts.Part, path: Path) -> dict[str, Any]:
+    def killed(part: pack_builder.Part, path: Path) -> dict[str, Any]:
         calls.append(part.name)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return pack_parts.make_part(part, path)
+        return make_part(part, path)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("gristmill.macroxue.builders.pack.make_part", killed)
@@ -186,7 +186,7 @@ def test_a_killed_pack_goes_on_from_its_parts(tmp_path):
     read: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            pack_parts,
+            pack_builder,
             "read_run",
             lambda files, *rest: (read.append(files.meta_name), read_run.read_run(files, *rest))[1],
         )
@@ -331,10 +331,13 @@ def test_rules_of_a_quarantine_beyond_twenty_count_together(tmp_path):
     assert next(iter(counted.items())) == (r"branch_evs['x0\n'] must be a number or null", 2)
 
 
-def test_seconds_beyond_all_floats_stop_no_pack(tmp_path):
-    for name in "abc":
-        write_run(tmp_path / "drop", name, [step()], meta={"seconds": 1.5e308})
+def test_scores_tiles_and_seconds_beyond_all_floats_are_counted_over_runs(tmp_path):
+    for name, score in (("a", 12), ("b", 4), ("c", 8)):
+        meta = {"score": score, "max_tile": score, "seconds": 1.5e308}
+        write_run(tmp_path / "drop", name, [step()], meta=meta)
     summary = pack(tmp_path / "drop", tmp_path / "p", PackConfig())
+    assert (summary.score_min, summary.score_max) == (4, 12)
+    assert list(summary.runs_by_highest_tile.items()) == [("4", 1), ("8", 1), ("12", 1)]
     assert summary.seconds_played == sys.float_info.max
     assert read_session(tmp_path / "p" / "metadata.db")["seconds"] == repr(sys.float_info.max)
 
@@ -408,14 +411,6 @@ def test_import_stays_cheap():
     subprocess.run([sys.executable, "-c", code], check=True, cwd=CHECKOUT)
 
 
-def test_scores_and_tiles_are_counted_over_runs(tmp_path):
-    for name, score in (("a", 12), ("b", 4), ("c", 8)):
-        write_run(tmp_path / "drop", name, [step()], meta={"score": score, "max_tile": score})
-    summary = pack(tmp_path / "drop", tmp_path / "p", PackConfig())
-    assert (summary.score_min, summary.score_max) == (4, 12)
-    assert list(summary.runs_by_highest_tile.items()) == [("4", 1), ("8", 1), ("12", 1)]
-
-
 def test_the_share_of_a_quarantine_is_not_rounded_down_twice(tmp_path):
     # 0.58 * 50 is below 29 in binary fractions.
     for number in range(50):
@@ -438,7 +433,7 @@ def runs(tmp_path: Path) -> tuple[RunFiles, ...]:
     [(1, [1] * 5), (30, [1] * 5), (31, [2, 2, 1]), (60, [2, 2, 1]), (150, [5]), (151, [5])],
 )
 def test_a_part_is_full_at_its_bytes(runs, monkeypatch, part_bytes, counts):
-    monkeypatch.setattr(pack_parts, "PART_BYTES", part_bytes)
+    monkeypatch.setattr(pack_builder, "PART_BYTES", part_bytes)
     parts = cut_parts(runs, "aligned48", "strict", scanner=False)
     assert [len(part.runs) for part in parts] == counts
     assert [part.first_id for part in parts] == [sum(counts[:at]) for at in range(len(counts))]

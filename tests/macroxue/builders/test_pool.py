@@ -176,11 +176,6 @@ def test_bytes_do_not_depend_on_workers_or_process(tmp_path, three):
     assert digests(tmp_path / "one") == digests(tmp_path / "many") == digests(tmp_path / "else")
 
 
-def test_the_same_game_twice_is_kept_and_counted(tmp_path, two):
-    more = write_pack(tmp_path / "b", GAMES[1:3])
-    assert merge([two[1], more], tmp_path / "pool", MergeConfig()).repeated_runs == 1
-
-
 def test_packs_of_one_folder_name_need_names(tmp_path):
     packs = [write_pack(tmp_path / name / "same", GAMES[:1]) for name in "xy"]
     with pytest.raises(BadInput, match="called 'same' too"):
@@ -283,11 +278,11 @@ def test_mixed_layouts_in_one_pack_are_read(tmp_path, two):
     assert all_rows(tmp_path / "pool")[: len(whole)].tobytes() == whole.tobytes()
 
 
-def test_padding_becomes_0(tmp_path, two):
-    steps = step_rows(GAMES[:1])
+def test_padding_becomes_0_and_the_same_game_twice_is_kept_and_counted(tmp_path, two):
+    steps = step_rows(GAMES[1:3])
     rows.as_bytes(steps)[:, 26:28] = 7
-    a = write_pack(tmp_path / "a", GAMES[:1], steps=steps)
-    merge([a, two[1]], tmp_path / "pool", MergeConfig())
+    a = write_pack(tmp_path / "a", GAMES[1:3], steps=steps)
+    assert merge([a, two[1]], tmp_path / "pool", MergeConfig()).repeated_runs == 1
     assert not rows.as_bytes(all_rows(tmp_path / "pool"))[:, 26:28].any()
 
 

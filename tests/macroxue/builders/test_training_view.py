@@ -33,8 +33,7 @@ from gristmill.macroxue.format.rows import (
     to_aligned,
 )
 from gristmill.macroxue.laws import view_law
-from gristmill.macroxue.rules.game import BRANCHES, true_ranks
-from gristmill.macroxue.rules.scores import Branches, Differences, board_scores
+from gristmill.macroxue.rules.game import BRANCHES, Branches, Differences, board_scores, true_ranks
 from tests.macroxue.annotated import annotated, write_annotations
 from tests.macroxue.games import Game, all_rows, play, run_table, step_rows, write_pack
 

@@ -154,15 +154,11 @@ def test_planned_shards_must_be_filled(tmp_path):
         writer.write(some_rows(4, "packed46")[:2])
 
 
-def test_no_rows_make_an_empty_single_file(tmp_path):
+def test_no_rows_make_an_empty_single_file_and_both_forms_are_refused(tmp_path):
     with rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], 0) as writer:
         pass
     assert writer.written == [("steps.npy", 0)]
     assert len(rows.open_steps(tmp_path / "steps.npy")) == 0
-
-
-def test_both_forms_side_by_side_are_refused(tmp_path):
-    (tmp_path / "steps.npy").touch()
     (tmp_path / "steps-00000.npy").touch()
     with pytest.raises(BadInput, match="both"):
         rows.step_files(tmp_path)
@@ -275,6 +271,8 @@ def test_lines_are_compact_utf_8_and_read_back(tmp_path):
 
 def test_lines_before_a_bad_one_are_read(tmp_path):
     path = tmp_path / "x.jsonl"
+    with pytest.raises(BadInput, match=r"x\.jsonl: cannot be read: No such file"):
+        read_lines(path)
     path.write_bytes(b'{"a":1}\r\n{"a":2}\n{"a":')
     lines = iter_lines(path)
     assert [next(lines), next(lines)] == [(1, {"a": 1}), (2, {"a": 2})]
@@ -298,11 +296,6 @@ def test_a_bad_line_is_named(tmp_path, text, rule):
     with pytest.raises(BadInput, match=rule) as caught:
         read_lines(path)
     assert (caught.value.file, caught.value.row) == (str(path), 2)
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(BadInput, match=r"x\.jsonl: cannot be read: No such file"):
-        read_lines(tmp_path / "x.jsonl")
 
 
 RUNS = [
@@ -371,6 +364,9 @@ def test_old_and_broken_databases(tmp_path):
     with pytest.raises(BadInput, match="write-ahead log"):
         read_runs(path)
     (tmp_path / "metadata.db-wal").unlink()
+    write_metadata(tmp_path / "negative.db", [Run(0, 1, -1, 2, 4)], {})
+    with pytest.raises(BadInput, match="run 0 holds"):
+        read_runs(tmp_path / "negative.db")
     path.write_bytes(b"not a database, not at all" * 50)
     with pytest.raises(BadInput, match="SQLite cannot read"):
         read_runs(path)
@@ -385,12 +381,6 @@ def test_the_digest_is_that_of_one_json_line_a_row(tmp_path):
     lines += [["session", "a", '"'], ["session", "b", "ü"]]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     assert content_sha256(tmp_path / "metadata.db") == hashlib.sha256(text.encode()).hexdigest()
-
-
-def test_a_run_has_no_negative_number_of_steps(tmp_path):
-    write_metadata(tmp_path / "metadata.db", [Run(0, 1, -1, 2, 4)], {})
-    with pytest.raises(BadInput, match="run 0 holds"):
-        read_runs(tmp_path / "metadata.db")
 
 
 NAMES = ("search", "tuple11", "tuple10", "line_plan", "")

@@ -20,7 +20,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot
 from gristmill.inbox.listing import Account
 from gristmill.macroxue import PackConfig, pack
-from gristmill.macroxue.builders import pack_parts
+from gristmill.macroxue.builders import pack as pack_builder
 from gristmill.macroxue.builders.pack import PackSummary
 from gristmill.macroxue.format.files import (
     Run,
@@ -44,8 +44,14 @@ from gristmill.macroxue.raw.step_files import (
     runs_of,
 )
 from gristmill.macroxue.raw.strict_parser import RunFacts
-from gristmill.macroxue.rules.game import legal_moves, move, move_towards, true_ranks, turned
-from gristmill.macroxue.rules.scores import board_eval
+from gristmill.macroxue.rules.game import (
+    board_eval,
+    legal_moves,
+    move,
+    move_towards,
+    true_ranks,
+    turned,
+)
 from gristmill.publish.publish import publish
 from gristmill.run.parts import PartStore
 from gristmill.untrusted.files import REFUSE_LINKS
@@ -424,7 +430,7 @@ def test_a_gap_leaves_out_the_row_before_it(tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_pack_goes_on_from_its_parts_and_workers_change_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(pack_parts, "PART_BYTES", 1)
+    monkeypatch.setattr(pack_builder, "PART_BYTES", 1)
     drop = save(tmp_path / "pool", self_play(LONG, IDS), shards=3)
     config = PackConfig(layout="packed46", workers=2)
     pack(drop, tmp_path / "two", config)
@@ -438,7 +444,7 @@ def test_a_killed_pack_goes_on_from_its_parts_and_workers_change_nothing(tmp_pat
             raise KeyboardInterrupt
         return read_steps(run, *rest)
 
-    monkeypatch.setattr(pack_parts, "read_steps", killed)
+    monkeypatch.setattr(pack_builder, "read_steps", killed)
     with pytest.raises(KeyboardInterrupt):
         pack(drop, tmp_path / "torn", replace(config, workers=1), store)
     pack(drop, tmp_path / "again", replace(config, workers=1), store)

@@ -14,22 +14,20 @@ from gristmill.macroxue.rules.game import (
     BRANCHES,
     CELLS,
     COUNT,
-    fresh,
-    lacks_points,
-    move,
-    true_ranks,
-    turned,
-)
-from gristmill.macroxue.rules.rank_search import search
-from gristmill.macroxue.rules.scores import (
     INT32_MIN,
     board_eval,
     board_score,
     board_scores,
+    fresh,
+    lacks_points,
     line_score,
     line_table,
+    move,
     packed_scores,
+    true_ranks,
+    turned,
 )
+from gristmill.macroxue.rules.rank_search import search
 from tests.macroxue.games import Game, play, step_rows
 from tests.macroxue.lines import step
 

@@ -18,7 +18,7 @@ from gristmill.chess import (
     build_splice_dataset,
     validate,
 )
-from gristmill.chess.builders import splice_dataset
+from gristmill.chess.builders import datasets
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format.folders import LAYOUT, SAMPLE_GAMES
 from gristmill.contract import BadInput
@@ -189,7 +189,7 @@ def test_samples_are_counted_by_the_moves_that_are_left_up_to_10_up_to_20_and_mo
         game=np.zeros(6, np.int64), indices=99 - left, plies=np.array([100]), starts=np.array([0])
     )
     codes = np.zeros(100, np.uint8)
-    counts = splice_dataset._counts(samples, np.array([True]), codes)
+    counts = datasets._counts_of_splices(samples, np.array([True]), codes)
     assert (counts["rows"], counts["samples"]) == (1, 6)
     assert counts["left"] == {"<=10": 2, "11-20": 2, ">20": 2}
 

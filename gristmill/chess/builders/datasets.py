@@ -1,18 +1,22 @@
-"""Validated games to a game dataset, and a game dataset to its runtime splice cache.
+"""Validated games to a game dataset with its runtime splice cache, and to legacy rows.
 
 A dataset has one compact row a game, three splits, stats and a sidecar. Packed moves are written
 where the validated games have them, so that months which were validated before keep their bytes.
-A cache has parallel arrays, one element a sample, in a folder of its dataset.
-Source: docs/formats/chess.md#game-dataset and docs/formats/chess.md#splice-cache
+A cache has parallel arrays, one element a sample, in a folder of its dataset. The legacy form has
+a row for each sample. Source: docs/formats/chess.md#game-dataset,
+docs/formats/chess.md#splice-cache and docs/formats/chess.md#legacy-rows
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +31,7 @@ from gristmill.chess.builders.splits import (
     shared_sequences,
     split_tasks,
 )
-from gristmill.chess.config import SPLITS, CacheConfig, GameConfig
+from gristmill.chess.config import SPLITS, CacheConfig, GameConfig, SpliceConfig
 from gristmill.chess.format import folders, rows
 from gristmill.chess.format.folders import (
     CACHE_MANIFEST,
@@ -38,7 +42,8 @@ from gristmill.chess.format.folders import (
     count_duplicates,
     valid_file,
 )
-from gristmill.chess.read.row_batches import read_batch, write_vocabulary
+from gristmill.chess.read import samples as splice_points
+from gristmill.chess.read.row_batches import RowBatch, read_batch, write_vocabulary
 from gristmill.chess.read.samples import make_samples, sample_tasks
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
@@ -62,7 +67,7 @@ class GameSummary(Summary):
     contexts_in_train: Mapping[str, float]
 
 
-def _make(task: SplitTask[GameConfig]) -> Made:
+def _make_games(task: SplitTask[GameConfig]) -> Made:
     """Rows, game records and phase codes of a byte range by split, and their counts."""
     from gristmill.chess.kernels import rowshape, rowtext
 
@@ -92,19 +97,14 @@ def _make(task: SplitTask[GameConfig]) -> Made:
             streams[f"{split}.moves"] = batch.moves[of_picked].astype(folders.MOVE).tobytes()
             winners = batch.columns[picked, rowshape.WINNER]
             streams[f"{split}.spans"] = folders.spans_of(plies[picked], winners).tobytes()
-        summary[split] = _counts(batch.columns[picked])
+        columns = batch.columns[picked]
+        sides, counts = np.unique(columns[:, rowshape.WINNER], return_counts=True)
+        summary[split] = {
+            "games": len(columns),
+            "plies": int(columns[:, rowshape.PLIES].sum()),
+            "winners": {chr(c): n for c, n in zip(sides.tolist(), counts.tolist(), strict=True)},
+        }
     return streams, summary
-
-
-def _counts(columns: NDArray[np.int64]) -> dict[str, Any]:
-    from gristmill.chess.kernels import rowshape
-
-    sides, counts = np.unique(columns[:, rowshape.WINNER], return_counts=True)
-    return {
-        "games": len(columns),
-        "plies": int(columns[:, rowshape.PLIES].sum()),
-        "winners": {chr(c): n for c, n in zip(sides.tolist(), counts.tolist(), strict=True)},
-    }
 
 
 def _append(streams: Iterable[tuple[str, Bytes]], written: StreamFiles) -> None:
@@ -125,7 +125,7 @@ def _append(streams: Iterable[tuple[str, Bytes]], written: StreamFiles) -> None:
         written.write(name, table.tobytes())
 
 
-class _Totals:
+class _GameTotals:
     """Counts over all parts."""
 
     def __init__(self) -> None:
@@ -144,7 +144,9 @@ class _Totals:
                 self.winners[split][winner] = self.winners[split].get(winner, 0) + n
 
 
-def _stats(valid: Path, published: Path, config: GameConfig, totals: _Totals) -> dict[str, Any]:
+def _stats_of_games(
+    valid: Path, published: Path, config: GameConfig, totals: _GameTotals
+) -> dict[str, Any]:
     games, plies = totals.split_games, totals.split_plies
     stats: dict[str, Any] = {
         "dataset_format": rows.GAME_FORMAT,
@@ -210,13 +212,13 @@ def build_game_dataset(
             files[f"{split}.spans"] = folders.spans_file(out, split)
         files[f"{split}.games"] = folders.games_file(out, split)
         files[f"{split}.phases"] = folders.phases_file(out, split)
-    totals = _Totals()
+    totals = _GameTotals()
     with (
         split_tasks(valid, out, config, drop_empty=True, progress=progress) as tasks,
         StreamFiles(files) as written,
         progress.stage("games", unit="bytes", total=valid.stat().st_size) as stage,
     ):
-        finished = run_streams(_make, tasks, parts, config.workers, scratch=out)
+        finished = run_streams(_make_games, tasks, parts, config.workers, scratch=out)
         for (_, task), (streams, part) in zip(tasks, finished, strict=True):
             _append(streams, written)
             totals.add(part)
@@ -224,18 +226,20 @@ def build_game_dataset(
             stage.advance(task.size)
     if folders.sources_file(valid.parent).exists():
         folders.sources_file(out).write_bytes(folders.sources_file(valid.parent).read_bytes())
-    (out / STATS).write_text(json.dumps(_stats(valid, published or out, config, totals), indent=2))
+    (out / STATS).write_text(
+        json.dumps(_stats_of_games(valid, published or out, config, totals), indent=2)
+    )
     games = totals.split_games
     folders.write_rows(out, {split: (out / f"{split}.jsonl", games[split]) for split in SPLITS})
     records = [folders.games_file(out, split) for split in SPLITS]
     shared = shared_sequences(out, records, config)
     duplicates = sum(count_duplicates([file]) for file in records)
     contexts = contexts_in_train(out, config) if beside and beside.has_moves else {}
-    return _summary(totals, duplicates, shared, contexts)
+    return _summary_of_games(totals, duplicates, shared, contexts)
 
 
-def _summary(
-    totals: _Totals, duplicates: int, shared: int, contexts: Mapping[str, float]
+def _summary_of_games(
+    totals: _GameTotals, duplicates: int, shared: int, contexts: Mapping[str, float]
 ) -> GameSummary:
     files = {STATS: FileNote(payload=False)}
     for split in SPLITS:
@@ -281,11 +285,6 @@ def _source(dataset: Path, split: str, recorded: Mapping[str, Any]) -> dict[str,
     return source
 
 
-def _has_moves(dataset: Path, split: str) -> bool:
-    beside = folders.Sidecar.open(dataset, split)
-    return beside is not None and beside.has_moves
-
-
 def _build_split(
     task: tuple[Path, Path, str, Path], config: CacheConfig, store: PartStore | None, stage: Stage
 ) -> dict[str, Any]:
@@ -293,7 +292,8 @@ def _build_split(
     dataset, out, split, published = task
     counts: dict[str, Any] = {"games": 0, "samples": 0, "phases": [0, 0, 0, 0]}
     tasks = sample_tasks(dataset, split, config)
-    names = [*LAYOUT, *[SAMPLE_GAMES] * _has_moves(dataset, split)]
+    beside = folders.Sidecar.open(dataset, split)
+    names = [*LAYOUT, SAMPLE_GAMES] if beside and beside.has_moves else [*LAYOUT]
     with StreamFiles({name: out / split / name for name in names}) as written:
         for streams, part in run_streams(make_samples, tasks, store, config.workers, scratch=out):
             for name, data in streams:
@@ -410,4 +410,223 @@ def build_splice_cache(
         samples={split: c["samples"] for split, c in counted.items()},
         phases=dict(zip(rows.PHASES, phases, strict=True)),
         vocabulary_size=size,
+    )
+
+
+# Constant of the original code in stats.json (docs/formats/chess.md#legacy-stats).
+_BATCH_SIZE = 256
+
+
+@dataclass(frozen=True)
+class SpliceSummary(Summary):
+    """Counts of a legacy splice dataset."""
+
+    input_games: int
+    eligible_games: int
+    spliceable_games: int
+    games: Mapping[str, int]
+    samples: Mapping[str, int]
+
+
+def _first_met(numbers: NDArray[np.integer[Any]], names: tuple[str, ...]) -> dict[str, int]:
+    """Counts by name, in the order in which the numbers are first met."""
+    values, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return {names[values[i]]: int(counts[i]) for i in order}
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """The samples of a batch: plies and samples of each game, the splice index of each sample."""
+
+    plies: NDArray[np.int64]
+    per_game: NDArray[np.int64]
+    indices: NDArray[np.int64]
+
+    @cached_property
+    def game(self) -> NDArray[np.int64]:
+        """The number of each sample's game, int64 [samples]."""
+        return np.repeat(np.arange(len(self.plies)), self.per_game)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """The plies of the games before each game, int64 [games]."""
+        starts: NDArray[np.int64] = np.cumsum(self.plies) - self.plies
+        return starts
+
+
+def _samples(batch: RowBatch, config: SpliceConfig, places: NDArray[np.uint8]) -> _Samples:
+    """The samples of the games that are in a split."""
+    from gristmill.chess.kernels import rowshape
+
+    plies, cap = batch.columns[:, rowshape.N].copy(), config.max_samples_per_game
+    counts = splice_points.counts(plies, config.min_context, config.min_target)
+    counts[places >= len(SPLITS)] = 0
+    ids = batch.ids() if cap else [""] * len(plies)
+    seed_of = splice_points.legacy_seed
+    capped = splice_points.capped(counts, config.min_context, cap, ids, config.seed, seed_of)
+    return _Samples(plies, *capped)
+
+
+def _make_splices(task: SplitTask[SpliceConfig]) -> Made:
+    """Legacy rows, ids and move keys of a byte range by split, and their counts."""
+    from gristmill.chess.kernels import rowshape, splicetext
+
+    config, batch = task.config, read_batch(task.range)
+    columns, codes, text, sha256 = batch.columns, batch.codes, batch.buf.data, hashlib.sha256
+    accepted, _ = eligible(batch, config)
+    places = task.places(batch)
+    samples = _samples(batch, config, places)
+    # A context of i + 1 moves and a target: at most 13 bytes a move.
+    fixed = columns[:, rowshape.ID1] - columns[:, rowshape.ID0] + splicetext.FIXED_BYTES
+    bound = int((fixed[samples.game] + 13 * (samples.indices + config.k + 3)).sum())
+    # Memory that is never written costs nothing.
+    out = np.empty(bound + 64, np.uint8)
+    used = 0
+    scratch = np.zeros(int(samples.plies.max(initial=0)) + 2, np.int64)
+    streams: dict[str, Bytes] = {}
+    summary: dict[str, Any] = {"games": len(columns), "eligible": int(accepted.sum())}
+    for number, split in enumerate(SPLITS):
+        picked = places == number
+        free = out[used:]
+        size = splicetext.write_splices(
+            batch.buf, columns, picked, samples.per_game, samples.indices, samples.starts,
+            codes, config.k, free, scratch,
+        )  # fmt: skip
+        used += size
+        streams[split] = free[:size].data
+        # Game records with a hash of the id as move key, from which distinct ids are counted.
+        spans = columns[picked][:, [rowshape.ID0, rowshape.ID1]].tolist()
+        records = np.zeros(len(spans), folders.GAME)
+        digests = b"".join([sha256(text[a:b]).digest()[:8] for a, b in spans])
+        records["move_key"] = np.frombuffer(digests, ">u8")
+        streams[f"{split}.ids"] = records.tobytes()
+        streams[f"{split}.moves"] = batch.records[picked].tobytes()
+        summary[split] = _counts_of_splices(samples, picked, codes)
+    return streams, summary
+
+
+def _counts_of_splices(
+    samples: _Samples, picked: NDArray[np.bool_], codes: NDArray[np.uint8]
+) -> dict[str, Any]:
+    of_split = picked[samples.game]
+    game, index = samples.game[of_split], samples.indices[of_split]
+    left = samples.plies[game] - index - 1
+    buckets = np.where(left <= 10, 0, np.where(left <= 20, 1, 2))
+    return {
+        "rows": int(picked.sum()),
+        "samples": len(index),
+        "phases": _first_met(codes[samples.starts[game] + index] & 3, rows.PHASES),
+        "left": _first_met(buckets, rows.REMAINING),
+    }
+
+
+class _SpliceTotals:
+    """Counts over all parts."""
+
+    def __init__(self) -> None:
+        self.rows: Counter[str] = Counter(games=0, eligible=0, rows=0)
+        self.splits: dict[str, Any] = {
+            split: {"samples": 0, "phases": Counter(), "left": Counter()} for split in SPLITS
+        }
+
+    def add(self, part: Mapping[str, Any]) -> None:
+        self.rows.update(games=part["games"], eligible=part["eligible"])
+        for split, totals in self.splits.items():
+            counts = part[split]
+            self.rows["rows"] += counts["rows"]
+            totals["samples"] += counts["samples"]
+            totals["phases"].update(counts["phases"])
+            totals["left"].update(counts["left"])
+
+
+def _stats_of_splices(
+    config: SpliceConfig, published: Path, totals: Mapping[str, int], splits: Mapping[str, Any]
+) -> dict[str, Any]:
+    params: dict[str, Any] = {
+        "k": config.k,
+        "min_context": config.min_context,
+        "min_target": config.min_target,
+        "max_samples_per_game": config.max_samples_per_game,
+        "decisive_only": config.games == "decisive",
+        "workers": 1,
+        "batch_size": _BATCH_SIZE,
+        "phase_labels": True,
+        "allow_live_bot_games": config.allow_live_bot_games,
+    }
+    if config.games != "decisive":
+        params["games"] = config.games
+    if config.drop_duplicates:
+        params["drop_duplicates"] = True
+    if config.split != "shuffle":
+        params |= {**rule_stats(config), "seed": config.seed}
+    return {
+        "input_games_total": totals["games"],
+        "input_games_after_filters": totals["eligible"],
+        "spliceable_games": totals["rows"],
+        "split_games": {split: splits[split]["games"] for split in SPLITS},
+        "split_games_with_samples_written": {split: splits[split]["games"] for split in SPLITS},
+        "split_samples": {split: splits[split]["samples"] for split in SPLITS},
+        "split_phase_counts": {split: dict(splits[split]["phases"]) for split in SPLITS},
+        "split_remaining_bucket_counts": {split: dict(splits[split]["left"]) for split in SPLITS},
+        "params": params,
+        "outputs": {split: str(published / f"{split}.jsonl") for split in SPLITS},
+    }
+
+
+def build_splice_dataset(
+    valid_games: Path,
+    out: Path,
+    config: SpliceConfig = SpliceConfig(),  # noqa: B008 (frozen)
+    *,
+    parts: PartStore | None = None,
+    published: Path | None = None,
+    progress: Progress = SILENT,
+) -> SpliceSummary:
+    """Build a legacy splice dataset: one row a sample, by split, and stats.
+
+    valid_games: a validated folder, or a JSONL file of valid games.
+    out: folder to make; its files are those of docs/formats/chess.md#folders. An empty
+        split is a file of 0 bytes.
+    config: which games and samples there are, and the split.
+    parts: store of finished parts, from which a killed build continues; None for no store.
+    published: folder where the dataset will be, for stats.json; `out` by default.
+    progress: gets the stage `splices`, in bytes of rows; with the shuffle `split` before it.
+
+    Raises BadInput and SplitLeakage as `build_game_dataset` does.
+    """
+    valid = valid_file(valid_games)
+    totals = _SpliceTotals()
+    files = {split: out / f"{split}.jsonl" for split in SPLITS}
+    for kind in ("ids", "moves"):
+        files |= {f"{split}.{kind}": out / f".{kind}.{split}" for split in SPLITS}
+    with (
+        split_tasks(valid, out, config, drop_empty=False, progress=progress) as tasks,
+        StreamFiles(files) as written,
+        progress.stage("splices", unit="bytes", total=valid.stat().st_size) as stage,
+    ):
+        finished = run_streams(_make_splices, tasks, parts, config.workers, scratch=out)
+        for (_, task), (streams, part) in zip(tasks, finished, strict=True):
+            for name, data in streams:
+                written.write(name, data)
+            totals.add(part)
+            stage.advance(task.size)
+    shared_sequences(out, [files[f"{split}.moves"] for split in SPLITS], config)
+    for split in SPLITS:
+        ids = files[f"{split}.ids"]
+        records = ids.stat().st_size // folders.GAME.itemsize
+        totals.splits[split]["games"] = records - count_duplicates([ids])
+        ids.unlink()
+        files[f"{split}.moves"].unlink()
+    stats = _stats_of_splices(config, published or out, totals.rows, totals.splits)
+    (out / STATS).write_text(json.dumps(stats, indent=2))
+    samples = stats["split_samples"]
+    rows_by_file = {f"{split}.jsonl": FileNote(rows=samples[split]) for split in SPLITS}
+    return SpliceSummary(
+        files={STATS: FileNote(payload=False), **rows_by_file},
+        input_games=stats["input_games_total"],
+        eligible_games=stats["input_games_after_filters"],
+        spliceable_games=stats["spliceable_games"],
+        games=stats["split_games"],
+        samples=samples,
     )
