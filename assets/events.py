@@ -56,18 +56,14 @@ def _raw_drops(record: Record, root: Path) -> Iterator[tuple[str, str]]:
     todo, seen = [record], {(record.artifact, record.partition)}
     while todo:
         holder = todo.pop(0)
-        for item in _inputs(holder, root):
+        path = provenance.published_record_path(root / holder.artifact, holder.partition)
+        for item in list(holder.inputs) if path is None else inputs_of(holder, path):
             if item.data_version is None:
                 yield from _page(item, holder)
             elif (item.path, item.partition) not in seen and len(seen) < _MOST_RECORDS:
                 seen.add((str(item.path), item.partition))
                 if (made_from := _record(item, root)) is not None:
                     todo.append(made_from)
-
-
-def _inputs(record: Record, root: Path) -> list[Input]:
-    path = provenance.published_record_path(root / record.artifact, record.partition)
-    return list(record.inputs) if path is None else inputs_of(record, path)
 
 
 def _record(item: Input, root: Path) -> Record | None:

@@ -127,7 +127,7 @@ class Reports:
             known = dict.fromkeys(some, versions.newest_version(self._instance, asset) or ("", 0))
         else:
             known = versions.latest(self._instance, asset, some)
-        new = [key for key in some if known.get(key, ("",))[0] != _version(found[key])]
+        new = [key for key in some if known.get(key, ("",))[0] != found[key].record.data_version]
         if not dry_run:
             tags_of = self._input_tagger(asset, new)
             for key in new:
@@ -164,10 +164,6 @@ class Reports:
         )
         with opened(self._lake.root) as verdicts:
             verdicts.reported(record.asset, {key or "": (record.data_version, "")})
-
-
-def _version(published: Published) -> str:
-    return published.record.data_version
 
 
 def _missing(folder: Path, record: Record) -> str | None:

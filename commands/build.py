@@ -64,7 +64,14 @@ def build(
     """
     if (rank is None) != (world_size is None):
         raise click.UsageError("--rank and --world-size belong together")
-    wanted, lake = _asset_of(asset), Lake()
+    known = declared()
+    if asset not in known:
+        close = nearest(asset, known)
+        hint = (
+            f"no asset: did you mean {close}?" if close else f"none of {', '.join(sorted(known))}"
+        )
+        raise click.UsageError(f"{asset!r} is {hint}")
+    wanted, lake = known[asset], Lake()
     values = settings_of(asset, words)
     if refused := choices.refused_files(lake, [asset]):
         raise GristmillError("\n".join(refused))
@@ -251,18 +258,6 @@ def _push(
         say(shown(str(result)))
         if result.error is not None:
             yield Entry.of(root, artifact).name
-
-
-def _asset_of(asset: str) -> Asset:
-    """The declaration of an asset. Raises UsageError for an unknown one."""
-    known = declared()
-    if asset not in known:
-        close = nearest(asset, known)
-        hint = (
-            f"no asset: did you mean {close}?" if close else f"none of {', '.join(sorted(known))}"
-        )
-        raise click.UsageError(f"{asset!r} is {hint}")
-    return known[asset]
 
 
 def _described(wanted: Wanted) -> Build:

@@ -329,11 +329,30 @@ class Standing:
                 interrupts.raise_again()
                 self._compare(asset, key, plan, current)
                 stage.advance(1)
-        known = self._known(asset, current) - self._fallen_short(asset, current)
+        latest = self._instance.event_log_storage.get_latest_asset_check_execution_by_key(
+            self._graph.checks(asset)
+        )
+        found: set[str | None] = set()
+        for record in latest.values():
+            if record.status.value == PLANNED:
+                found |= self._keys_of_run(record.run_id, current)
+            elif record.event is not None and record.event.dagster_event is not None:
+                evaluation = record.event.dagster_event.asset_check_evaluation_data
+                if not evaluation.passed and evaluation.severity is dg.AssetCheckSeverity.ERROR:
+                    found |= named_in(evaluation, current)
+        known = self._known(asset, current) - found
         known -= self._failed(asset, known) | self._not_pushed(asset, known)
         for key, record in current.items():
             if key in known:
-                plan.standing[key] = _unchanged(name, key, record, self._lake)
+                plan.standing[key] = Outcome(
+                    name,
+                    key or "",
+                    "unchanged",
+                    rows=rows if isinstance(rows := record.counts.get("rows"), int) else None,
+                    bytes=sum(output.bytes for output in record.outputs),
+                    seconds=record.seconds,
+                    place=str(self._lake.root / record.artifact),
+                )
         plan.together = [key for key in keys if key not in plan.standing and key not in plan.alone]
         return plan
 
@@ -352,7 +371,13 @@ class Standing:
                 return
             record = standing_record(build)
         except NothingToBuild as error:
-            if self._is_observed(asset, key, error):
+            found = self._instance.fetch_observations(
+                dg.AssetRecordsFilter(asset, asset_partitions=None if key is None else [key]),
+                limit=1,
+            ).records
+            observation = found[0].asset_observation if found else None
+            shown = observation.metadata.get("reason") if observation else None
+            if shown is not None and shown.value == plain(str(error)):
                 reason = plain(str(error))
                 plan.standing[key] = Outcome(name, key or "", "not built", reason=reason)
             else:
@@ -414,47 +439,11 @@ class Standing:
         statuses = {key: said.metadata.get("status") for key, said in seen.items()}
         return {key for key, status in statuses.items() if status and status.value == NOT_PUSHED}
 
-    def _fallen_short(self, asset: dg.AssetKey, keys: Collection[str | None]) -> set[str | None]:
-        """The partitions that a check of the asset finds wrong, or has not looked at to the end."""
-        latest = self._instance.event_log_storage.get_latest_asset_check_execution_by_key(
-            self._graph.checks(asset)
-        )
-        found: set[str | None] = set()
-        for record in latest.values():
-            if record.status.value == PLANNED:
-                found |= self._keys_of_run(record.run_id, keys)
-            elif record.event is not None and record.event.dagster_event is not None:
-                evaluation = record.event.dagster_event.asset_check_evaluation_data
-                if not evaluation.passed and evaluation.severity is dg.AssetCheckSeverity.ERROR:
-                    found |= named_in(evaluation, keys)
-        return found
-
     def _keys_of_run(self, run: str, keys: Collection[str | None]) -> set[str | None]:
         """The partitions of a run; all of the asset if it has no tag of one partition."""
         started = self._instance.get_run_by_id(run)
         key = started.tags.get(PARTITION) if started else None
         return {key} if key is not None else set(keys)
-
-    def _is_observed(self, asset: dg.AssetKey, key: str | None, reason: Exception) -> bool:
-        """Whether the asset's page has the reason why a partition is not built."""
-        found = self._instance.fetch_observations(
-            dg.AssetRecordsFilter(asset, asset_partitions=None if key is None else [key]), limit=1
-        ).records
-        observation = found[0].asset_observation if found else None
-        shown = observation.metadata.get("reason") if observation else None
-        return shown is not None and shown.value == plain(str(reason))
-
-
-def _unchanged(asset: str, key: str | None, record: Record, lake: Lake) -> Outcome:
-    return Outcome(
-        asset,
-        key or "",
-        "unchanged",
-        rows=rows if isinstance(rows := record.counts.get("rows"), int) else None,
-        bytes=sum(output.bytes for output in record.outputs),
-        seconds=record.seconds,
-        place=str(lake.root / record.artifact),
-    )
 
 
 _MOST_NAMED: Final = 3

@@ -178,7 +178,14 @@ def outcomes_of(asset: str, keys: Sequence[str | None], result: Result) -> list[
     from assets.publishing import STATUS as NOT_PUSHED
 
     published = _published(result)
-    reports = _reports(result)
+    observed = [
+        event.asset_observation_data.asset_observation
+        for event in result.get_asset_observation_events()
+    ]
+    reports = {
+        item.partition: {name: value.value for name, value in item.metadata.items()}
+        for item in observed
+    }
     reason_of_run, error_of_run = _failure(result)
     found = []
     for key in keys:
@@ -226,18 +233,6 @@ def _published(result: Result) -> dict[str | None, Mapping[str, Any]]:
         if "status" in values:
             found[materialization.partition] = values
     return found
-
-
-def _reports(result: Result) -> dict[str | None, Mapping[str, Any]]:
-    """What the run says of each partition that it did not publish or push: status, reason, cure."""
-    observed = [
-        event.asset_observation_data.asset_observation
-        for event in result.get_asset_observation_events()
-    ]
-    return {
-        item.partition: {name: value.value for name, value in item.metadata.items()}
-        for item in observed
-    }
 
 
 def _failure(result: Result) -> tuple[str, str]:

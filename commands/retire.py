@@ -52,7 +52,9 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
             if not fixed and not known:
                 continue
             is_known = True
-            _refuse_present(lake, inbox, key)
+            entries, _ = list_inbox(lake.inbox(inbox.folder), inbox.shape, lake.link_rule())
+            if found := entries.get(key):
+                raise click.UsageError(f"{found[0].path} is still there: move the drop away first")
             if fixed and artifacts:
                 raise click.UsageError(
                     "--artifacts: what was built may be from other drops, too: "
@@ -73,13 +75,6 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
             )
         if names:
             _retire(instance, lake, names, key, (artifacts, with_dependents), dry_run)
-
-
-def _refuse_present(lake: Lake, inbox: Inbox, key: str) -> None:
-    """Raise UsageError while an entry of the inbox has a key; names need not be that of the key."""
-    entries, _ = list_inbox(lake.inbox(inbox.folder), inbox.shape, lake.link_rule())
-    if found := entries.get(key):
-        raise click.UsageError(f"{found[0].path} is still there: move the drop away first")
 
 
 def _forget(

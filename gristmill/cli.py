@@ -315,7 +315,11 @@ def ls(root: Path, asset: str | None, as_json: bool, drop: str | None) -> None:
     drops, states = DropStates(root), lambda above: DropStates(above).of
     listed = list_artifacts.list_artifacts(root, asset, states, comparer())
     if asset is not None and all(item.asset != asset for item in listed):
-        _refuse_unknown_asset(asset)
+        keys = [kind.asset for each in families.catalogs() for kind in each.kinds]
+        if asset not in keys:
+            close = nearest(asset, keys)
+            hint = f"did you mean {close}?" if close else f"choose one of {', '.join(keys)}"
+            raise click.UsageError(f"--asset {printable(asset)}: there is no such asset: {hint}")
     shown = [list_artifacts.as_json(listed)] if as_json else list(_table(root, asset, listed))
     idle = list(drops.idle()) if asset is None and not as_json else []
     for each in idle:
@@ -335,15 +339,6 @@ def _table(root: Path, asset: str | None, listed: Sequence[Listed]) -> Iterator[
     if not listed:
         yield f"{root}: no artifact{f' of {asset}' if asset else ''} with a record"
     yield from map(printable, list_artifacts.lines(listed) if listed else ())
-
-
-def _refuse_unknown_asset(asset: str) -> None:
-    """Raises UsageError for the key of no asset, with the nearest."""
-    keys = [kind.asset for each in families.catalogs() for kind in each.kinds]
-    if asset not in keys:
-        close = nearest(asset, keys)
-        hint = f"did you mean {close}?" if close else f"choose one of {', '.join(keys)}"
-        raise click.UsageError(f"--asset {printable(asset)}: there is no such asset: {hint}")
 
 
 @main.command()

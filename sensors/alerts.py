@@ -80,7 +80,13 @@ def alerts(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
     except ValueError as wrong:
         raise BadInput(table.file, f"{ALERTS.header} {wrong}") from None
     after = _after(context.cursor)
-    failed = _failed(context.instance, after)
+    is_first = after is None
+    found = context.instance.fetch_run_status_changes(
+        dg.RunStatusChangeRecordsFilter(_FAILED, after_storage_id=after),
+        limit=1 if is_first else MOST_RUNS,
+        ascending=not is_first,
+    )
+    failed = {record.storage_id: record.event_log_entry.run_id for record in found.records}
     if after is None:
         return _result("failures from now on are reported", max(failed, default=0))
     if not failed:
@@ -99,17 +105,6 @@ def _after(cursor: str | None) -> int | None:
 
 def _result(said: str, after: int) -> dg.SensorResult:
     return dg.SensorResult(skip_reason=said, cursor=json.dumps({"after": after}))
-
-
-def _failed(instance: dg.DagsterInstance, after: int | None) -> dict[int, str]:
-    """Runs that failed after an event, the oldest first, or the last one; by the event's number."""
-    is_first = after is None
-    found = instance.fetch_run_status_changes(
-        dg.RunStatusChangeRecordsFilter(_FAILED, after_storage_id=after),
-        limit=1 if is_first else MOST_RUNS,
-        ascending=not is_first,
-    )
-    return {record.storage_id: record.event_log_entry.run_id for record in found.records}
 
 
 def _post(address: str, body: Mapping[str, Any]) -> None:

@@ -36,7 +36,13 @@ def check_states(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SkipReas
         return dg.SkipReason(plain(str(error)))
     instance = context.instance
     before = _seen(context.cursor)
-    now = _newest_followed(instance)
+    rules = [rule for checked in CHECKED.values() for rule in checked.rules.values()]
+    followed = {key for rule in rules for key in rule.follows}
+    now = {}
+    for record in instance.get_asset_records(sorted(followed)):
+        event = record.asset_entry.last_materialization_storage_id
+        if event is not None:
+            now[_name(record.asset_entry.asset_key)] = event
     reported = set(evaluations.settle_ended(instance, lake))
     for checked in CHECKED.values():
         for rule in checked.rules.values():
@@ -56,18 +62,6 @@ def _seen(cursor: str | None) -> dict[str, object]:
     except (RecursionError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _newest_followed(instance: dg.DagsterInstance) -> dict[str, int]:
-    """The number of the newest event of each asset that a check follows."""
-    rules = [rule for checked in CHECKED.values() for rule in checked.rules.values()]
-    followed = {key for rule in rules for key in rule.follows}
-    found = {}
-    for record in instance.get_asset_records(sorted(followed)):
-        event = record.asset_entry.last_materialization_storage_id
-        if event is not None:
-            found[_name(record.asset_entry.asset_key)] = event
-    return found
 
 
 def _name(asset: dg.AssetKey) -> str:

@@ -64,9 +64,14 @@ class Columns:
 
     def look(self, begin: Place, where: Where) -> Iterator[Looked]:
         """Look through the rows from a place on."""
+        import polars as pl
+
         for first in range(begin.row, self.rows, self._step):
             stop = min(self.rows, first + self._step)
-            frame = self._frame(where.needs, first, stop)
+            got = self._get(where.needs, first, stop) if where.needs else {}
+            frame = pl.DataFrame(
+                [series(name, got[name], self.types[name]) for name in where.needs]
+            )
             numbers: Sequence[int] = range(first, stop)
             if where.fits is not None:
                 fit = frame.select(where.fits.alias("fits"))["fits"].fill_null(False)
@@ -76,12 +81,6 @@ class Columns:
 
     def _record(self, number: int) -> Record:
         return self.read(number, 1, 0)[0]
-
-    def _frame(self, names: Sequence[str], first: int, stop: int) -> pl.DataFrame:
-        import polars as pl
-
-        got = self._get(names, first, stop) if names else {}
-        return pl.DataFrame([series(name, got[name], self.types[name]) for name in names])
 
     def _as_json(self, number: int, values: Mapping[str, Any]) -> Raw:
         import orjson
@@ -113,12 +112,11 @@ def series(name: str, values: Any, kind: Type) -> pl.Series:
         numbers = [each if _is_number(each) else None for each in values]
         return pl.Series(name, numbers, wanted, strict=False)
     cells = (cell(value) for value in _python(values))
-    texts = [None if each is None else _utf8(_lower(each)) for each in cells]
+    texts = [
+        None if each is None else _utf8(str(each).lower() if isinstance(each, bool) else str(each))
+        for each in cells
+    ]
     return pl.Series(name, texts, pl.String)
-
-
-def _lower(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _utf8(text: str) -> str:

@@ -213,7 +213,10 @@ class PartStore:
         """
         notes = dict(self._notes())
         if any(note != inputs.encode() for note in notes.values()):
-            self._forget_all()
+            # The ledger goes first: it vouches for the part. The notes stay, as they condemn both.
+            for suffix in (".json", ".part"):
+                for path in self.home.glob(f"*{suffix}"):
+                    path.unlink(missing_ok=True)
             for other in notes.keys() - {maker}:
                 self._write_note(other, inputs)
         elif maker in notes:
@@ -238,12 +241,6 @@ class PartStore:
         new = self.home / f"{maker}{_INPUTS}.writing"
         new.write_text(inputs)
         new.replace(self._note(maker))
-
-    def _forget_all(self) -> None:
-        # The ledger goes first: it vouches for the part. The notes stay, as they condemn both.
-        for suffix in (".json", ".part"):
-            for path in self.home.glob(f"*{suffix}"):
-                path.unlink(missing_ok=True)
 
     def _ledger(self, name: str) -> Path:
         return self.home / f"{name}.json"

@@ -367,14 +367,6 @@ def test_a_synth_drop_is_built_whole_and_then_nothing_needs_doing(run, data, voc
     assert "nothing needed doing (17 artifacts" in printed(run("materialize", "--all"))
 
 
-def _check_packs(instance: dg.DagsterInstance) -> None:
-    """Execute the checks of packs by themselves, as the button of the UI does."""
-    job = definitions.build_defs().resolve_implicit_global_asset_job_def()
-    pack = dg.AssetKey(["macroxue", "pack"])
-    checks = {dg.AssetCheckKey(pack, name) for name in ("intact", "lawful")}
-    job.get_subset(asset_check_selection=checks).execute_in_process(instance=instance)
-
-
 @pytest.mark.slow
 def test_a_damaged_pack_whose_check_failed_is_run_and_is_rebuilt_when_asked_for(
     run, data, instance
@@ -388,7 +380,10 @@ def test_a_damaged_pack_whose_check_failed_is_run_and_is_rebuilt_when_asked_for(
     steps.write_bytes(octets)
     os.utime(steps, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert "nothing needed doing" in run("materialize", "macroxue/pack").output
-    _check_packs(instance)
+    job = definitions.build_defs().resolve_implicit_global_asset_job_def()
+    pack = dg.AssetKey(["macroxue", "pack"])
+    checks = {dg.AssetCheckKey(pack, name) for name in ("intact", "lawful")}
+    job.get_subset(asset_check_selection=checks).execute_in_process(instance=instance)
     said = printed(run("materialize", "macroxue/pack"), 1)
     assert "check intact: " in said
     assert "materialize macroxue/pack --partition one --rebuild" in said

@@ -59,11 +59,6 @@ def drop(data: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
     return data / DROPS / "d6"
 
 
-def _store() -> Path:
-    build = parts.described(Lake(), ASSET, "d6")
-    return Slot.of(build).work / "parts" / build.parts_key
-
-
 def test_shares_are_made_and_a_run_takes_them_over(run, data, drop):
     first = printed(_parts("1", "2", ASSET, "d6"))
     assert f"share 1 of 2: 3 parts made, 0 were there; {GAMES} in all shares" in first
@@ -134,7 +129,8 @@ def test_the_documented_script_runs_as_processes_and_one_is_killed(run, data, dr
         return subprocess.Popen(script, env={**os.environ, **array, **names, **path, **more})
 
     killed, other = start(1, STOPS="at its second part"), start(2)  # the third share never runs
-    shares = _store().parents[1] / "shares"
+    build = parts.described(Lake(), ASSET, "d6")
+    shares = (Slot.of(build).work / "parts" / build.parts_key).parents[1] / "shares"
     assert os.waitid(os.P_PID, killed.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     assert killed.poll() is None
     killed.send_signal(signal.SIGKILL)
