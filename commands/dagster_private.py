@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets import worker
 from gristmill.run import interrupts
-from resources.lake import LOCATION
+from resources import LOCATION
 
 try:
     from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus

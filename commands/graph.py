@@ -38,7 +38,7 @@ from gristmill.run import interrupts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import nearest
 from gristmill.untrusted.limits import explained, unreadable
-from resources.lake import Lake, NotBuilt, NotRebuilt
+from resources import Lake, NotBuilt, NotRebuilt
 from sensors.raw_drops import arrival_events
 
 log = logging.getLogger(__name__)

@@ -64,7 +64,7 @@ def _make_ready() -> None:
     from commands.prune import close_dead_runs
     from commands.serving import services
     from gristmill.provenance import find_artifacts
-    from resources.lake import Lake
+    from resources import Lake
 
     with open_instance() as instance:
         services.refuse_other_daemons(instance, say)

@@ -157,7 +157,12 @@ class CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that `args` call, imported if it is a late one."""
         if not ctx.resilient_parsing:
-            self._refuse_unknown(ctx, args[0])
+            # With status 2 and a name that is like it: click knows no command that comes late.
+            name = args[0]
+            if not name.startswith("-") and self.get_command(ctx, name) is None:
+                close = nearest(name, self.list_commands(ctx))
+                hint = f" Did you mean {close!r}?" if close else ""
+                ctx.fail(f"No such command {name!r}.{hint}")
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or super().get_command(ctx, name) is not None:
             return name, command, rest
@@ -171,13 +176,6 @@ class CommandGroup(click.Group):
             if ctx.resilient_parsing:  # shell completion: no options to offer
                 return name, command, rest
             raise
-
-    def _refuse_unknown(self, ctx: click.Context, name: str) -> None:
-        """End with status 2 for an unknown command; click itself knows no late one to suggest."""
-        if name.startswith("-") or self.get_command(ctx, name) is not None:
-            return
-        close = nearest(name, self.list_commands(ctx))
-        ctx.fail(f"No such command {name!r}.{f' Did you mean {close!r}?' if close else ''}")
 
 
 def grouped() -> dict[str, dict[str, str]]:

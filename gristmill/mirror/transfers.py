@@ -294,7 +294,11 @@ class _Pull:
         under way, DiskFull, MirrorError as the store, and GristmillError where a record is wrong.
         """
         if stands(self._root, self._version):
-            self._clean_up()
+            # A pull that was killed after its commit left it; a build under way is let be.
+            for left in self._entry.slots(self._root):
+                if left.exists():
+                    with suppress(locks.Busy):
+                        remove.clean_slot(left, keep_parts=True)
             return False
         data, record = versions.read(self._transfer.store, self._version)
         outer = outer_of(record)
@@ -328,13 +332,6 @@ class _Pull:
             if not (slot.work / PARTS).exists():
                 atomic_fs.remove_tree(slot.work)
         return True
-
-    def _clean_up(self) -> None:
-        """Remove what a pull left that was killed after its commit; a build under way is let be."""
-        for slot in self._entry.slots(self._root):
-            if slot.exists():
-                with suppress(locks.Busy):
-                    remove.clean_slot(slot, keep_parts=True)
 
     def _replaced(self, replace: bool) -> Record | None:
         """The record that stands here. Raises WouldReplace where it would be lost."""

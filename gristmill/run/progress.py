@@ -172,7 +172,9 @@ class Progress:
         try:
             yield lines
         except BaseException as error:
-            lines.append(_ended(error))
+            how = "not built" if isinstance(error, NothingToBuild) else "failed"
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            lines.append(f"{how}: {reason}" if isinstance(error, Exception) else "stopped")
             raise
         finally:
             self._give("end", lines[-1] if lines else "", time.monotonic() - began)
@@ -180,15 +182,6 @@ class Progress:
     def _give(self, moment: Moment, note: str = "", seconds: float = 0.0) -> None:
         if self._sink is not None:
             self._sink(Report("", 0, None, "files", self._work, moment, note, seconds=seconds))
-
-
-def _ended(error: BaseException) -> str:
-    """How work ended that raised an error."""
-    if not isinstance(error, Exception):
-        return "stopped"
-    how = "not built" if isinstance(error, NothingToBuild) else "failed"
-    reason = str(error).strip() or type(error).__name__
-    return f"{how}: {reason.splitlines()[0]}"
 
 
 SILENT = Progress()
@@ -312,23 +305,19 @@ def shown_on_stderr() -> Iterator[Progress]:
     Gives a progress without a name. Work that takes its progress from `reporter` is shown, too.
     """
     with _stderr() as stream:
-        if console := _console(stream):
+        console = None
+        # Without rich, which takes longer to import than a small command works.
+        if stream.isatty() or "FORCE_COLOR" in os.environ:
+            from rich.console import Console
+
+            console = Console(file=stream)
+        if console and console.is_terminal and not console.is_dumb_terminal:
             with TerminalBar(console) as bar, reporting_to(bar):
                 yield reporter()
         else:
             lines = LogLines(lambda line: print(line, file=stream, flush=True), named=True)
             with reporting_to(lines):
                 yield reporter()
-
-
-def _console(stream: TextIO) -> Console | None:
-    """The terminal at the end of a stream; None for another end, and one that cannot move a bar."""
-    if not stream.isatty() and "FORCE_COLOR" not in os.environ:
-        return None  # without rich, which takes longer to import than a small command works
-    from rich.console import Console
-
-    console = Console(file=stream)
-    return console if console.is_terminal and not console.is_dumb_terminal else None
 
 
 @contextmanager

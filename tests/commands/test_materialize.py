@@ -33,7 +33,7 @@ from gristmill.publish import publish as publishing
 from gristmill.publish.build import Build, Published, lock_of_folder, slot_of_folder
 from gristmill.run import amounts, locks
 from gristmill.synth.samples import write_drop as write_raw
-from resources.lake import CHECKOUT, Lake
+from resources import CHECKOUT, Lake
 from tests.commands.drops import DROPS, PACKS, land, printed, spoil
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play

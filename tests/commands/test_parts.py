@@ -20,7 +20,7 @@ from gristmill.macroxue.samples import write_drop
 from gristmill.provenance import SHARED_RECORDS
 from gristmill.publish.build import Slot
 from gristmill.publish.remove import at_path, remove_published
-from resources.lake import Lake
+from resources import Lake
 from tests.commands.drops import DROPS, PACKS, Command, printed
 from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
