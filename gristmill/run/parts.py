@@ -211,15 +211,9 @@ class PartStore:
         they were. Where it noted another digest, or none that can be read, all parts are removed.
         It may be at work, too, so it stays noted, as a maker that has no part from before.
         """
-        notes: dict[str, bytes] = {}
-        for path in self.home.glob(f"*{_INPUTS}"):
-            with suppress(FileNotFoundError):  # its maker ended meanwhile
-                notes[path.stem] = path.read_bytes()
+        notes = dict(self._notes())
         if any(note != inputs.encode() for note in notes.values()):
-            # The ledger goes first: it vouches for the part. The notes stay, as they condemn both.
-            for suffix in (".json", ".part"):
-                for path in self.home.glob(f"*{suffix}"):
-                    path.unlink(missing_ok=True)
+            self._forget_all()
             for other in notes.keys() - {maker}:
                 self._write_note(other, inputs)
         elif maker in notes:
@@ -230,6 +224,12 @@ class PartStore:
         """Say that the inputs of a maker stayed as noted, or that its parts are gone."""
         self._note(maker).unlink(missing_ok=True)
 
+    def _notes(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the notes of makers that have not ended, by maker."""
+        for path in self.home.glob(f"*{_INPUTS}"):
+            with suppress(FileNotFoundError):  # it ended meanwhile
+                yield path.stem, path.read_bytes()
+
     def _note(self, maker: str) -> Path:
         return self.home / f"{maker}{_INPUTS}"
 
@@ -238,6 +238,12 @@ class PartStore:
         new = self.home / f"{maker}{_INPUTS}.writing"
         new.write_text(inputs)
         new.replace(self._note(maker))
+
+    def _forget_all(self) -> None:
+        # The ledger goes first: it vouches for the part. The notes stay, as they condemn both.
+        for suffix in (".json", ".part"):
+            for path in self.home.glob(f"*{suffix}"):
+                path.unlink(missing_ok=True)
 
     def _ledger(self, name: str) -> Path:
         return self.home / f"{name}.json"
@@ -453,6 +459,12 @@ class _WriteStreams(Generic[Task]):
         return {"summary": summary, "streams": sizes, SHA256: file.sha256}
 
 
+def _write(file: NamedFile, data: Bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+
+
 def _read(path: Path, sizes: list[list[Any]]) -> Iterator[tuple[str, bytes]]:
     with NamedFile(path) as file:
         for name, size in sizes:
@@ -511,9 +523,7 @@ class StreamFiles:
 
     def write(self, name: str, data: Bytes) -> None:
         """Append to the file of stream `name`."""
-        view = memoryview(data)
-        while view:
-            view = view[self._files[name].write(view) :]
+        _write(self._files[name], data)
         self.sizes[name] += len(data)
 
     def __enter__(self) -> StreamFiles:

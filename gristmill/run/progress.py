@@ -172,9 +172,7 @@ class Progress:
         try:
             yield lines
         except BaseException as error:
-            how = "not built" if isinstance(error, NothingToBuild) else "failed"
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            lines.append(f"{how}: {reason}" if isinstance(error, Exception) else "stopped")
+            lines.append(_ended(error))
             raise
         finally:
             self._give("end", lines[-1] if lines else "", time.monotonic() - began)
@@ -182,6 +180,15 @@ class Progress:
     def _give(self, moment: Moment, note: str = "", seconds: float = 0.0) -> None:
         if self._sink is not None:
             self._sink(Report("", 0, None, "files", self._work, moment, note, seconds=seconds))
+
+
+def _ended(error: BaseException) -> str:
+    """How work ended that raised an error."""
+    if not isinstance(error, Exception):
+        return "stopped"
+    how = "not built" if isinstance(error, NothingToBuild) else "failed"
+    reason = str(error).strip() or type(error).__name__
+    return f"{how}: {reason.splitlines()[0]}"
 
 
 SILENT = Progress()

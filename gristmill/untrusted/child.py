@@ -121,9 +121,7 @@ def stream(
                 yield pickle.loads(payload)
                 continue
             if kind == MEMORY:
-                raise OverLimit(
-                    file, f"takes more than {request.memory_bytes >> 20:,} MiB of memory to read"
-                )
+                raise _out_of_memory(file, request)
             finished = True
             if kind == ERROR:
                 raise pickle.loads(payload)
@@ -142,6 +140,10 @@ def _as_list(*arguments: Any) -> Iterator[Any]:
     """Call the function among the arguments: it is after the descriptors."""
     place = next(at for at, argument in enumerate(arguments) if callable(argument))
     yield arguments[place](*arguments[:place], *arguments[place + 1 :])
+
+
+def _out_of_memory(file: Path, request: Request) -> OverLimit:
+    return OverLimit(file, f"takes more than {request.memory_bytes >> 20:,} MiB of memory to read")
 
 
 def _out_of_time(file: Path, request: Request) -> OverLimit:

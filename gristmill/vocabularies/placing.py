@@ -306,11 +306,12 @@ def fetch(
     for vocabulary in missing:
         address = f"{base}/{vocabulary.file}"
         try:
-            data = bytearray()
+            # One byte more than the file has at most: a wrong answer cannot fill the memory.
+            answered = bytearray()
             with urllib.request.urlopen(address, timeout=timeout) as answer:
-                while len(data) <= vocabulary.bytes and (received := answer.read(_READ_BYTES)):
-                    data += received
-            _commit(vocabulary, bytes(data), folder / vocabulary.file)
+                while len(answered) <= vocabulary.bytes and (received := answer.read(_READ_BYTES)):
+                    answered += received
+            _commit(vocabulary, bytes(answered), folder / vocabulary.file)
         except (GristmillError, OSError) as error:
             failures.append(f"{address}: {error}")
             raise GristmillError(
