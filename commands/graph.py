@@ -329,18 +329,7 @@ class Standing:
                 interrupts.raise_again()
                 self._compare(asset, key, plan, current)
                 stage.advance(1)
-        latest = self._instance.event_log_storage.get_latest_asset_check_execution_by_key(
-            self._graph.checks(asset)
-        )
-        found: set[str | None] = set()
-        for record in latest.values():
-            if record.status.value == PLANNED:
-                found |= self._keys_of_run(record.run_id, current)
-            elif record.event is not None and record.event.dagster_event is not None:
-                evaluation = record.event.dagster_event.asset_check_evaluation_data
-                if not evaluation.passed and evaluation.severity is dg.AssetCheckSeverity.ERROR:
-                    found |= named_in(evaluation, current)
-        known = self._known(asset, current) - found
+        known = self._known(asset, current) - self._fallen_short(asset, current)
         known -= self._failed(asset, known) | self._not_pushed(asset, known)
         for key, record in current.items():
             if key in known:
@@ -438,6 +427,21 @@ class Standing:
         seen = versions.observed_since(self._instance, asset, named)
         statuses = {key: said.metadata.get("status") for key, said in seen.items()}
         return {key for key, status in statuses.items() if status and status.value == NOT_PUSHED}
+
+    def _fallen_short(self, asset: dg.AssetKey, keys: Collection[str | None]) -> set[str | None]:
+        """The partitions that a check of the asset finds wrong, or has not looked at to the end."""
+        latest = self._instance.event_log_storage.get_latest_asset_check_execution_by_key(
+            self._graph.checks(asset)
+        )
+        found: set[str | None] = set()
+        for record in latest.values():
+            if record.status.value == PLANNED:
+                found |= self._keys_of_run(record.run_id, keys)
+            elif record.event is not None and record.event.dagster_event is not None:
+                evaluation = record.event.dagster_event.asset_check_evaluation_data
+                if not evaluation.passed and evaluation.severity is dg.AssetCheckSeverity.ERROR:
+                    found |= named_in(evaluation, keys)
+        return found
 
     def _keys_of_run(self, run: str, keys: Collection[str | None]) -> set[str | None]:
         """The partitions of a run; all of the asset if it has no tag of one partition."""

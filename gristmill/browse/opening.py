@@ -168,35 +168,29 @@ def _outputs(place: Path, assets: Mapping[str | None, str]) -> Mapping[str, prov
 
 
 def _tables(asset: str, files: Files, partitions: Sequence[str | None]) -> Iterator[Stored]:
-    from gristmill.vocabularies.pinned import VOCABULARIES
-
-    for each in VOCABULARIES:
-        if asset == f"tokenizers/{each.name}":
-            yield Stored(
-                each.name,
-                partial(files.lines, each.relative, _RANKED),
-                searchable=("text",),
-                slow=("text", "bytes"),
-                partition=each.name,
-                sample=lambda _, name=each.name: (name, {}),  # type: ignore[misc]
-            )
+    yield from _vocabulary(asset, files)
     for each in catalogs():
         if any(kind.asset == asset for kind in (*each.kinds, *each.others)):
             declared = list(each.tables(asset, files.folder, files))
             yield from declared
             if not declared:
-                # Of reports the newest is the first.
-                for partition in sorted(partitions, key=str, reverse=True):
-                    path = provenance.record_path(files.folder, partition, partition is not None)
-                    for output in provenance.read_record(path).outputs:
-                        if output.path.endswith((".json", ".jsonl")):
-                            yield Stored(
-                                output.path,
-                                partial(_json, files, output.path),
-                                searchable=("key", "value", "example_id"),
-                                partition=partition or "",
-                                sample=lambda _, name=partition or "0": (name, {}),  # type: ignore[misc]
-                            )
+                yield from _json_files(files, partitions)
+
+
+def _json_files(files: Files, partitions: Sequence[str | None]) -> Iterator[Stored]:
+    """The JSON files of artifacts that hold nothing else, as manifests and reports."""
+    # Of reports the newest is the first.
+    for partition in sorted(partitions, key=str, reverse=True):
+        path = provenance.record_path(files.folder, partition, partition is not None)
+        for output in provenance.read_record(path).outputs:
+            if output.path.endswith((".json", ".jsonl")):
+                yield Stored(
+                    output.path,
+                    partial(_json, files, output.path),
+                    searchable=("key", "value", "example_id"),
+                    partition=partition or "",
+                    sample=lambda _, name=partition or "0": (name, {}),  # type: ignore[misc]
+                )
 
 
 def _json(files: Files, name: str) -> Source:
@@ -230,6 +224,21 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _leaves(f"{name}[{at}]", inner)
     else:
         yield name, str(cell(value))
+
+
+def _vocabulary(asset: str, files: Files) -> Iterator[Stored]:
+    from gristmill.vocabularies.pinned import VOCABULARIES
+
+    for each in VOCABULARIES:
+        if asset == f"tokenizers/{each.name}":
+            yield Stored(
+                each.name,
+                partial(files.lines, each.relative, _RANKED),
+                searchable=("text",),
+                slow=("text", "bytes"),
+                partition=each.name,
+                sample=lambda _, name=each.name: (name, {}),  # type: ignore[misc]
+            )
 
 
 def _ranked(octets: bytes) -> Mapping[str, Any]:
