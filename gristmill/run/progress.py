@@ -216,12 +216,12 @@ def reporting_to(sink: Sink) -> Iterator[None]:
         _SINK.reset(token)
 
 
-def reporter(default: Sink | None = None, work: str = "", every: float = 0.1) -> Progress:
+def reporter(default: Sink | None = None, work: str = "") -> Progress:
     """Returns the progress of a piece of work, for the sink of `reporting_to` if there is one.
 
     default: the sink otherwise; None (default) reports nothing.
     """
-    return Progress(_SINK.get() or default, every, work)
+    return Progress(_SINK.get() or default, work=work)
 
 
 _LONGEST_LINE = 300

@@ -1,4 +1,4 @@
-"""The sensor `alerts`: one message a tick about failed runs, whatever the webhook does."""
+"""One message a tick about failed runs, whatever the webhook does; checks without a verdict."""
 
 from __future__ import annotations
 
@@ -283,10 +283,9 @@ def test_a_message_is_small(instance):
 
 
 pack, pool = built("macroxue/pack"), built("macroxue/pool")
-PACK_CHECK_STATES = pack.key
 MEMBERS = dg.AssetCheckKey(pool.key, "pool_members_current")
 TRUE = "every check shows what it last found"
-NOTEWORTHY = dg.AssetCheckKey(PACK_CHECK_STATES, "noteworthy")
+NOTEWORTHY = dg.AssetCheckKey(PACK, "noteworthy")
 
 
 def looked(instance: dg.DagsterInstance, lake: Lake, cursor: str | None) -> tuple[str, str]:
@@ -297,13 +296,13 @@ def looked(instance: dg.DagsterInstance, lake: Lake, cursor: str | None) -> tupl
     return str(result.skip_message), str(context.cursor)
 
 
-def tick_check_states(instance: dg.DagsterInstance, lake: Lake, cursor: str | None = None) -> str:
+def said_of_checks(instance: dg.DagsterInstance, lake: Lake, cursor: str | None = None) -> str:
     return looked(instance, lake, cursor)[0]
 
 
 @pytest.mark.parametrize("cursor", ["yesterday", "[]", "7", "null", "[" * 100_000])
-def test_a_cursor_that_a_person_typed_counts_as_none_of_check_states(instance, tmp_path, cursor):
-    assert tick_check_states(instance, Lake(data_root=str(tmp_path)), cursor) == TRUE
+def test_a_typed_cursor_of_the_checks_counts_as_none(instance, tmp_path, cursor):
+    assert said_of_checks(instance, Lake(data_root=str(tmp_path)), cursor) == TRUE
 
 
 def test_checks_of_a_killed_run_show_what_stood(instance, tmp_path):
@@ -314,20 +313,20 @@ def test_checks_of_a_killed_run_show_what_stood(instance, tmp_path):
         verdicts.keep("macroxue/pack", "noteworthy", [Verdict("d1", "", "odd", "know it")])
     job = definitions.build_defs().resolve_implicit_global_asset_job_def()
     run = instance.create_run_for_job(
-        job.get_subset(asset_selection={PACK_CHECK_STATES}), tags={"dagster/partition": "d2"}
+        job.get_subset(asset_selection={PACK}), tags={"dagster/partition": "d2"}
     )
-    assert tick_check_states(instance, lake) == TRUE  # it is under way
+    assert said_of_checks(instance, lake) == TRUE  # it is under way
     instance.report_run_failed(run)
-    said = tick_check_states(instance, lake)
+    said = said_of_checks(instance, lake)
     assert "reported again: " in said
     assert "macroxue/pack:noteworthy" in said
     storage = instance.event_log_storage
     shown = storage.get_latest_asset_check_execution_by_key([NOTEWORTHY])[NOTEWORTHY].evaluation
     assert shown is not None
     assert (shown.passed, shown.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert tick_check_states(instance, lake) == TRUE
+    assert said_of_checks(instance, lake) == TRUE
     instance.delete_dynamic_partition("macroxue_drops", "d1")
-    assert tick_check_states(instance, lake) == "reported again: macroxue/pack:noteworthy"
+    assert said_of_checks(instance, lake) == "reported again: macroxue/pack:noteworthy"
 
 
 class Pools:
@@ -408,7 +407,7 @@ def test_a_data_root_that_is_gone_has_lost_no_artifacts(instance, tmp_path):
     pools = Pools(tmp_path, instance)
     pools.tick()
     pools.build("d1", 8)
-    said = tick_check_states(instance, Lake(data_root=str(tmp_path / "unmounted")))
+    said = said_of_checks(instance, Lake(data_root=str(tmp_path / "unmounted")))
     assert said.startswith(f"{tmp_path}/unmounted: the data root is not there: ")
     assert not (tmp_path / "unmounted").exists()
     assert pools.tick() == "reported again: macroxue/pool:pool_members_current"
