@@ -255,7 +255,6 @@ class Graph:
     def _runs(
         self, asset: dg.AssetKey, keys: Sequence[str | None], together: bool
     ) -> Iterator[Sequence[str | None]]:
-        """The partitions of each run."""
         wanted = {key for key in keys if key is not None}
         if not wanted:
             yield from ([key] for key in keys)

@@ -231,7 +231,6 @@ def outcome_of(asset: str, partition: str, metadata: Mapping[str, Any]) -> Outco
 
 
 def _published(result: Result) -> dict[str | None, Mapping[str, Any]]:
-    """Metadata of what the run published, by partition."""
     found: dict[str | None, Mapping[str, Any]] = {}
     for event in result.get_asset_materialization_events():
         materialization = event.step_materialization_data.materialization

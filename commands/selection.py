@@ -105,7 +105,6 @@ class _Build:
         self._everything = not selection
 
     def _check_keys(self, asset: dg.AssetKey) -> None:
-        """Raise click.UsageError for a key that is no partition."""
         try:
             self._graph.keys(asset, self._partitions)
         except click.UsageError as error:
@@ -324,7 +323,6 @@ def _notes(lake: Lake, outcomes: Sequence[Outcome], is_named: bool) -> Iterator[
 
 
 def _records(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, Path]]:
-    """The records of what stands."""
     for outcome in outcomes:
         for shared in (False, True) if outcome.place else ():
             path = record_path(Path(outcome.place), outcome.partition or None, shared=shared)
@@ -347,5 +345,4 @@ def _line(inbox: str, found: Drop) -> str:
 
 
 def _inboxes_of(assets: Collection[dg.AssetKey]) -> list[Inbox]:
-    """The inboxes with some of `assets` among their targets."""
     return [inbox for inbox in INBOXES if any(target.key in assets for target in inbox.targets)]

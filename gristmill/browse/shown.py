@@ -83,7 +83,6 @@ def show(request: Request) -> Iterator[RenderableType]:
 
 
 def _chosen(path: Path, declared: Declared, options: Mapping[str, str]) -> Declared:
-    """The tables that the options choose."""
     for name, value in options.items():
         left = [each for each in declared if _options(*each).get(name) in ("", value)]
         known = [_options(*each) for each in declared]

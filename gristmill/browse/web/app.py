@@ -71,8 +71,6 @@ def _image(svg: str) -> str:
 
 
 class _Pages:
-    """The pages of a shelf."""
-
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._threads = CapacityLimiter(_THREADS)
