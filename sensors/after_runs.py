@@ -224,11 +224,11 @@ def check_states(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SkipReas
     for record in instance.get_asset_records(sorted(followed)):
         event = record.asset_entry.last_materialization_storage_id
         if event is not None:
-            now[_key_name(record.asset_entry.asset_key)] = event
+            now[_name(record.asset_entry.asset_key)] = event
     reported = set(evaluations.settle_ended(instance, lake))
     for checked in CHECKED.values():
         for rule in checked.rules.values():
-            if any(now.get(name) != before.get(name) for name in map(_key_name, rule.follows)):
+            if any(now.get(name) != before.get(name) for name in map(_name, rule.follows)):
                 reported |= set(evaluations.look_again(instance, lake, checked, rule))
     context.update_cursor(json.dumps(now))
     if not reported:
@@ -246,5 +246,5 @@ def _seen(cursor: str | None) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _key_name(asset: dg.AssetKey) -> str:
+def _name(asset: dg.AssetKey) -> str:
     return asset.to_user_string()

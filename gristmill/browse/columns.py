@@ -111,11 +111,12 @@ def series(name: str, values: Any, kind: Type) -> pl.Series:
         numbers = [each if _is_number(each) else None for each in values]
         return pl.Series(name, numbers, wanted, strict=False)
     cells = (cell(value) for value in _python(values))
-    texts = [
-        None if each is None else _utf8(str(each).lower() if isinstance(each, bool) else str(each))
-        for each in cells
-    ]
+    texts = [None if each is None else _utf8(_lower(each)) for each in cells]
     return pl.Series(name, texts, pl.String)
+
+
+def _lower(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _utf8(text: str) -> str:
