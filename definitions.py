@@ -14,8 +14,7 @@ from gristmill.data_root import DataRoot
 from gristmill.families import FAMILIES
 from gristmill.publish.build import Build
 from resources import Lake
-from sensors.alerts import alerts
-from sensors.check_states import check_states
+from sensors.after_runs import alerts, check_states
 from sensors.prune import prune_job, prune_nightly
 from sensors.raw_drops import raw_drop_sensor
 

@@ -61,7 +61,13 @@ def launchpad(
     fields: dict[str, Any] = {}
     for rule in _offered(config, leave_out, defaults or {}):
         described = Field(default=None, description=rule.sentences)
-        fields[rule.name] = (_launchpad_type(rule) | None, described)
+        kind: Any = str if rule.kind is Path else rule.kind
+        if rule.choices:
+            # Dagster takes no `Literal` that may be left out and no list of them. Of an enum the UI
+            # shows the name beside the field, completes the members' names and refuses all others.
+            enum: Any = StrEnum
+            kind = enum(" | ".join(rule.choices), {choice: choice for choice in rule.choices})
+        fields[rule.name] = ((list[kind] if rule.many else kind) | None, described)
     model: type[Any] = create_model(name or f"{config.__name__}Run", __base__=base, **fields)
     model.__doc__ = _LAUNCHPAD_HELP  # the UI shows it beside the launchpad
     return model
@@ -113,17 +119,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value.value if isinstance(value, StrEnum) else value
-
-
-def _launchpad_type(rule: FieldRule) -> Any:
-    """The type that Dagster's config accepts for a field."""
-    kind: Any = str if rule.kind is Path else rule.kind
-    if rule.choices:
-        # Dagster takes no `Literal` that may be left out and no list of them. Of an enum the UI
-        # shows the name beside the field, completes the members' names and refuses all others.
-        enum: Any = StrEnum
-        kind = enum(" | ".join(rule.choices), {choice: choice for choice in rule.choices})
-    return list[kind] if rule.many else kind
 
 
 _MOST_SHOWN: Final = 120

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from math import inf
@@ -56,18 +56,14 @@ def _raw_drops(record: Record, root: Path) -> Iterator[tuple[str, str]]:
     todo, seen = [record], {(record.artifact, record.partition)}
     while todo:
         holder = todo.pop(0)
-        for item in _inputs(holder, root):
+        path = provenance.published_record_path(root / holder.artifact, holder.partition)
+        for item in list(holder.inputs) if path is None else inputs_of(holder, path):
             if item.data_version is None:
                 yield from _page(item, holder)
             elif (item.path, item.partition) not in seen and len(seen) < _MOST_RECORDS:
                 seen.add((str(item.path), item.partition))
                 if (made_from := _record(item, root)) is not None:
                     todo.append(made_from)
-
-
-def _inputs(record: Record, root: Path) -> list[Input]:
-    path = provenance.published_record_path(root / record.artifact, record.partition)
-    return list(record.inputs) if path is None else inputs_of(record, path)
 
 
 def _record(item: Input, root: Path) -> Record | None:
@@ -154,7 +150,13 @@ def _numbers(published: Published) -> dict[str, Any]:
     found: dict[str, Any] = {}
     lists = _lists(record.asset, counted)
     counted = {name: value for name, value in counted.items() if name.split("/")[0] not in lists}
-    zero = [name for name in counted if _is_zero(name, counted[name], published.before)]
+    # What is 0, and was 0 in the record that stood, is not worth a plot.
+    before = published.before.counts if published.before else {}
+    zero = [
+        name
+        for name, value in counted.items()
+        if isinstance(value, int) and not value and name != "rows" and not before.get(name)
+    ]
     if zero:
         found["zero"] = cut(", ".join(map(printable, zero)), _LONGEST_LIST)
     found |= {group: line for group, line in lists.items() if line}
@@ -186,16 +188,13 @@ def _notes(published: Published) -> dict[str, Any]:
     columns = "\n".join(column_lines(accounted.columns)) if accounted else ""
     found = {"account": published.account, "columns": columns}
     found["not checked"] = published.not_checked
-    notes = {"notes": _listed(published.notes)} if published.notes else {}
-    return {**{title: plain(text) for title, text in found.items() if text}, **notes}
-
-
-def _listed(lines: Sequence[str]) -> dg.MetadataValue | str:
-    """Lines as bullets where Dagster shows these inline, else as they are."""
-    text = markdown.bullets(lines)
-    if len(text) <= markdown.INLINE:
-        return dg.MetadataValue.md(text)
-    return plain("\n".join(lines), _LONGEST_NOTES)
+    notes: dict[str, Any] = {title: plain(text) for title, text in found.items() if text}
+    if published.notes:  # as bullets where Dagster shows these inline
+        text = markdown.bullets(published.notes)
+        is_short = len(text) <= markdown.INLINE
+        lines = plain("\n".join(published.notes), _LONGEST_NOTES)
+        notes["notes"] = dg.MetadataValue.md(text) if is_short else lines
+    return notes
 
 
 def _rows(published: Published) -> dict[str, Any]:
@@ -217,12 +216,6 @@ def _lists(asset: str, counts: Mapping[str, int | float]) -> dict[str, str]:
         if kind is not None and own and group in kind.listed:
             found.setdefault(group, []).extend([f"{printable(own)}: {count:,}"] * bool(count))
     return {group: cut(", ".join(parts), _LONGEST_LIST) for group, parts in found.items()}
-
-
-def _is_zero(name: str, value: float, before: Record | None) -> bool:
-    """Whether a count is not worth a plot: it is 0, and was 0 in the record that stood."""
-    counted = isinstance(value, int) and value == 0 and name != "rows"
-    return counted and not (before and before.counts.get(name))
 
 
 def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:

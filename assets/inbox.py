@@ -180,5 +180,4 @@ def is_asked(asset: dg.AssetKey, root: DataRoot, partition: str) -> bool:
 
 
 def _dynamic(partitions: dg.PartitionsDefinition[str] | None) -> str | None:
-    """The name of dynamic partitions; None for others."""
     return partitions.name if isinstance(partitions, dg.DynamicPartitionsDefinition) else None

@@ -20,7 +20,7 @@ from bench.servers import write_home
 from gristmill.inbox import State, look
 from gristmill.macroxue.samples import write_drop
 from resources import Lake
-from sensors.check_states import check_states
+from sensors.after_runs import check_states
 from sensors.raw_drops import raw_drop_sensor
 
 BOUND_SECONDS = 0.3

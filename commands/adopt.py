@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -19,7 +19,7 @@ from gristmill import keys, provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import Record, find_artifacts, inventory
 from gristmill.publish.build import Published
-from resources.lake import Lake
+from resources import Lake
 
 _NO_KEY = ""  # versions.input_tagger wants a text for an asset without partitions
 _BEFORE_ALL = "-1"  # the number of an event that is older than all events of an instance
@@ -127,26 +127,25 @@ class Reports:
             known = dict.fromkeys(some, versions.newest_version(self._instance, asset) or ("", 0))
         else:
             known = versions.latest(self._instance, asset, some)
-        new = [key for key in some if known.get(key, ("",))[0] != _version(found[key])]
+        new = [key for key in some if known.get(key, ("",))[0] != found[key].record.data_version]
         if not dry_run:
-            tags_of = self._input_tagger(asset, new)
+            deps = self.graph.parents(asset)
+            whole = deps - set(self.graph.inputs(asset))
+            tags_of = versions.input_tagger(self._instance, sorted(deps), new, whole)
             for key in new:
                 self._event(asset, key if definition else None, found[key], tags_of(key))
         return new, len(some) - len(new)
-
-    def _input_tagger(
-        self, asset: dg.AssetKey, keys: Sequence[str]
-    ) -> Callable[[str], dict[str, str]]:
-        deps = self.graph.parents(asset)
-        whole = deps - set(self.graph.inputs(asset))
-        return versions.input_tagger(self._instance, sorted(deps), keys, whole)
 
     def _event(
         self, asset: dg.AssetKey, key: str | None, published: Published, inputs: dict[str, str]
     ) -> None:
         """Report one artifact, with the version of each input that its record names."""
         record = published.record
-        for name, used in _versions_of_inputs(record).items():
+        used_of: dict[str, set[str]] = defaultdict(set)
+        for item in record.inputs:
+            if item.asset and item.data_version:
+                used_of[item.asset].add(item.data_version)
+        for name, used in used_of.items():
             now = {each.record.data_version for each in self._found[name].values()}
             # Dagster compares partitions of an input by their events, not by their versions.
             event = _BEFORE_ALL if now and not used <= now else ""
@@ -166,10 +165,6 @@ class Reports:
             verdicts.reported(record.asset, {key or "": (record.data_version, "")})
 
 
-def _version(published: Published) -> str:
-    return published.record.data_version
-
-
 def _missing(folder: Path, record: Record) -> str | None:
     """The first file of a record that is gone or has another size; None if all are there."""
     for output in record.outputs:
@@ -177,12 +172,3 @@ def _missing(folder: Path, record: Record) -> str | None:
         if not path.is_file() or path.stat().st_size != output.bytes:
             return output.path
     return None
-
-
-def _versions_of_inputs(record: Record) -> dict[str, set[str]]:
-    """The data versions of the inputs that are artifacts, by asset."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for item in record.inputs:
-        if item.asset and item.data_version:
-            found[item.asset].add(item.data_version)
-    return found

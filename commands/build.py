@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,13 +21,12 @@ from gristmill.inbox import REFUSED, Standing, present_drops
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry
 from gristmill.publish.build import Build, Published
-from gristmill.publish.by_rank import ShareBuilt, build_rank, build_share
+from gristmill.publish.by_rank import build_rank, build_share
 from gristmill.publish.publish import publish
 from gristmill.run import interrupts
 from gristmill.run.progress import Progress, reporter, shown_on_stderr
 from gristmill.settings.fields import nearest
-from gristmill.settings.tables import MirrorSettings
-from resources.lake import Lake
+from resources import Lake
 
 
 @click.command(cls=CheckoutCommand)
@@ -64,7 +62,14 @@ def build(
     """
     if (rank is None) != (world_size is None):
         raise click.UsageError("--rank and --world-size belong together")
-    wanted, lake = _asset_of(asset), Lake()
+    known = declared()
+    if asset not in known:
+        close = nearest(asset, known)
+        hint = (
+            f"no asset: did you mean {close}?" if close else f"none of {', '.join(sorted(known))}"
+        )
+        raise click.UsageError(f"{asset!r} is {hint}")
+    wanted, lake = known[asset], Lake()
     values = settings_of(asset, words)
     if refused := choices.refused_files(lake, [asset]):
         raise GristmillError("\n".join(refused))
@@ -143,19 +148,19 @@ class _Work:
     def _build(self, key: str) -> None:
         progress = reporter(work=f"{self._asset.asset} {key}".rstrip())
         with progress.working() as lines, self._lake.engine():
-            done = (
-                self._build_whole(key, progress)
-                if self._rank is None
-                else self._build_rank(key, self._rank, progress)
-            )
+            done: Artifact | None
+            if self._rank is None:
+                described = _described(self._wanted(key, self._values))
+                self._say(publish(described, wait=self._wait, progress=progress))
+                done = Artifact(described.folder, described.record_path)
+            else:
+                done = self._build_rank(key, self._rank, progress)
             if self._mirror.takes(self._asset.asset) and done is not None:
-                self.missed += _push(self._lake.root, self._mirror, done, progress)
+                for result in pushed(self._lake.root, self._mirror, [done], progress):
+                    say(shown(str(result)))
+                    if result.error is not None:
+                        self.missed.append(Entry.of(self._lake.root, done).name)
             lines.append("parts made" if done is None else "done")
-
-    def _build_whole(self, key: str, progress: Progress) -> Artifact:
-        described = _described(self._wanted(key, self._values))
-        self._say(publish(described, wait=self._wait, progress=progress))
-        return Artifact(described.folder, described.record_path)
 
     def _build_rank(self, key: str, rank: int, progress: Progress) -> Artifact | None:
         """Make the parts of a rank; the artifact if it is published then."""
@@ -243,28 +248,6 @@ def _world_size_note(
     )
 
 
-def _push(
-    root: Path, mirror: MirrorSettings, artifact: Artifact, progress: Progress
-) -> Iterator[str]:
-    """Push what was published; yields its name if it is not in the mirror."""
-    for result in pushed(root, mirror, [artifact], progress):
-        say(shown(str(result)))
-        if result.error is not None:
-            yield Entry.of(root, artifact).name
-
-
-def _asset_of(asset: str) -> Asset:
-    """The declaration of an asset. Raises UsageError for an unknown one."""
-    known = declared()
-    if asset not in known:
-        close = nearest(asset, known)
-        hint = (
-            f"no asset: did you mean {close}?" if close else f"none of {', '.join(sorted(known))}"
-        )
-        raise click.UsageError(f"{asset!r} is {hint}")
-    return known[asset]
-
-
 def _described(wanted: Wanted) -> Build:
     """The build of a partition. Raises UsageError for an unknown one."""
     try:
@@ -299,7 +282,10 @@ def parts(share: int, of: int, asset: str, partition: str | None) -> None:
         with progress.working() as lines, lake.engine():
             built = build_share(build, share, of, progress)
             lines.append("done")
-    say(f"{shown(build.title)}: share {share} of {of}: {_outcome(built)}")
+    done = f"{built.made} parts made, {built.taken_over} were there; {built.parts} in all shares"
+    if built.published:
+        done = "nothing to do: the partition is published"
+    say(f"{shown(build.title)}: share {share} of {of}: {done}")
 
 
 def described(lake: Lake, asset: str, partition: str | None) -> Build:
@@ -337,9 +323,3 @@ def _indivisible(build: Build) -> str | None:
     if build.asset == "synth/harmony" and getattr(build.config, "workers", 0) <= 1:
         return "with one worker each part depends on those before (set workers = 2 or more)"
     return None
-
-
-def _outcome(built: ShareBuilt) -> str:
-    if built.published:
-        return "nothing to do: the partition is published"
-    return f"{built.made} parts made, {built.taken_over} were there; {built.parts} in all shares"

@@ -122,7 +122,8 @@ class CheckoutCommand(click.Command):
 
 def _explain(error: Exception) -> None:
     """Raise what says in words what is wrong with the history of the instance."""
-    if reason := _lost_database(error):
+    said = [each for each in _causes(error) if (_package(each), type(each).__name__) in _LOST]
+    if reason := (_line(said[-1]) if said else None):  # the innermost says most
         raise click.ClickException(
             f"the database server of the instance does not answer: {reason}. What was "
             "published stands. When the server is back, call `gristmill prune`, then this "
@@ -161,12 +162,6 @@ def called(words: str) -> str:
     given = None if context is None else context.meta.get(_GIVEN)
     option = "" if given is None else f" --data-root {shlex.quote(plain(given))}"
     return escape(f"gristmill {words}{option}")
-
-
-def _lost_database(error: BaseException) -> str | None:
-    """What a Postgres driver says of a server that does not answer; None for other errors."""
-    said = [each for each in _causes(error) if (_package(each), type(each).__name__) in _LOST]
-    return _line(said[-1]) if said else None  # the innermost says most
 
 
 def _said_of_history(error: BaseException, texts: Sequence[str]) -> str | None:

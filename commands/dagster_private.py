@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets import worker
 from gristmill.run import interrupts
-from resources.lake import LOCATION
+from resources import LOCATION
 
 try:
     from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus
@@ -119,14 +119,9 @@ def run_here(
             return execute_run(InMemoryJob(job), created, instance)
     finally:
         if created is not None:
-            _close(instance, created.run_id)
-
-
-def _close(instance: dg.DagsterInstance, run_id: str) -> None:
-    """Close a run of this process that was interrupted before Dagster could."""
-    run = instance.get_run_by_id(run_id)
-    if run is not None and not run.is_finished:
-        instance.report_run_canceled(run, "It was interrupted.")
+            run = instance.get_run_by_id(created.run_id)
+            if run is not None and not run.is_finished:
+                instance.report_run_canceled(run, "It was interrupted.")
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from gristmill.puzzles.raw.drops import proposal
 from gristmill.run import amounts
 from gristmill.run.progress import shown_on_stderr
 from gristmill.untrusted.files import LinkRule
-from resources.lake import Lake
+from resources import Lake
 
 CHESS = "chess"
 _MOST_NAMED = 4

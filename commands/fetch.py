@@ -68,7 +68,14 @@ def fetch(family: str, corpora: tuple[str, ...], endpoint: str | None, **chosen:
     hub: dict[str, Any] = {"endpoint": endpoint, "token": os.environ.get("HF_TOKEN") or False}
     names, is_check = list(dict.fromkeys(corpora)), "check" in given
     try:
-        _refuse_options(family, names, given)
+        words = {**given, "corpora": names} if names else given
+        if wrong := [word for option, word in _NOT_FOR[family].items() if option in words]:
+            raise ValueError(f"{wrong[0]} is not for {family}")
+        if family != "synth" and {"repo", "revision"} & given.keys():
+            if len(names) != 1:
+                raise ValueError("--repo and --revision are for one corpus: name it, too")
+            if family == "reasoning" and "repo" not in given:
+                raise ValueError("--revision is for one repository: name it by --repo, too")
         with shown_on_stderr():
             if family == "reasoning":
                 inbox, links = Lake().inbox("reasoning"), Lake().link_rule()
@@ -91,18 +98,6 @@ def fetch(family: str, corpora: tuple[str, ...], endpoint: str | None, **chosen:
             _fetch_places(family, places, is_check)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-
-
-def _refuse_options(family: str, names: Sequence[str], given: Mapping[str, Any]) -> None:
-    """Raise ValueError for options that do not go with the family, or with several corpora."""
-    words = {**given, "corpora": names} if names else given
-    if wrong := [word for option, word in _NOT_FOR[family].items() if option in words]:
-        raise ValueError(f"{wrong[0]} is not for {family}")
-    if family != "synth" and {"repo", "revision"} & given.keys():
-        if len(names) != 1:
-            raise ValueError("--repo and --revision are for one corpus: name it, too")
-        if family == "reasoning" and "repo" not in given:
-            raise ValueError("--revision is for one repository: name it by --repo, too")
 
 
 def _fetch_places(family: str, places: _Places, is_check: bool) -> None:

@@ -38,7 +38,7 @@ from gristmill.run import interrupts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import nearest
 from gristmill.untrusted.limits import explained, unreadable
-from resources.lake import Lake, NotBuilt, NotRebuilt
+from resources import Lake, NotBuilt, NotRebuilt
 from sensors.raw_drops import arrival_events
 
 log = logging.getLogger(__name__)
@@ -255,7 +255,6 @@ class Graph:
     def _runs(
         self, asset: dg.AssetKey, keys: Sequence[str | None], together: bool
     ) -> Iterator[Sequence[str | None]]:
-        """The partitions of each run."""
         wanted = {key for key in keys if key is not None}
         if not wanted:
             yield from ([key] for key in keys)
@@ -333,7 +332,15 @@ class Standing:
         known -= self._failed(asset, known) | self._not_pushed(asset, known)
         for key, record in current.items():
             if key in known:
-                plan.standing[key] = _unchanged(name, key, record, self._lake)
+                plan.standing[key] = Outcome(
+                    name,
+                    key or "",
+                    "unchanged",
+                    rows=rows if isinstance(rows := record.counts.get("rows"), int) else None,
+                    bytes=sum(output.bytes for output in record.outputs),
+                    seconds=record.seconds,
+                    place=str(self._lake.root / record.artifact),
+                )
         plan.together = [key for key in keys if key not in plan.standing and key not in plan.alone]
         return plan
 
@@ -352,7 +359,13 @@ class Standing:
                 return
             record = standing_record(build)
         except NothingToBuild as error:
-            if self._is_observed(asset, key, error):
+            found = self._instance.fetch_observations(
+                dg.AssetRecordsFilter(asset, asset_partitions=None if key is None else [key]),
+                limit=1,
+            ).records
+            observation = found[0].asset_observation if found else None
+            shown = observation.metadata.get("reason") if observation else None
+            if shown is not None and shown.value == plain(str(error)):
                 reason = plain(str(error))
                 plan.standing[key] = Outcome(name, key or "", "not built", reason=reason)
             else:
@@ -434,27 +447,6 @@ class Standing:
         started = self._instance.get_run_by_id(run)
         key = started.tags.get(PARTITION) if started else None
         return {key} if key is not None else set(keys)
-
-    def _is_observed(self, asset: dg.AssetKey, key: str | None, reason: Exception) -> bool:
-        """Whether the asset's page has the reason why a partition is not built."""
-        found = self._instance.fetch_observations(
-            dg.AssetRecordsFilter(asset, asset_partitions=None if key is None else [key]), limit=1
-        ).records
-        observation = found[0].asset_observation if found else None
-        shown = observation.metadata.get("reason") if observation else None
-        return shown is not None and shown.value == plain(str(reason))
-
-
-def _unchanged(asset: str, key: str | None, record: Record, lake: Lake) -> Outcome:
-    return Outcome(
-        asset,
-        key or "",
-        "unchanged",
-        rows=rows if isinstance(rows := record.counts.get("rows"), int) else None,
-        bytes=sum(output.bytes for output in record.outputs),
-        seconds=record.seconds,
-        place=str(lake.root / record.artifact),
-    )
 
 
 _MOST_NAMED: Final = 3

@@ -1,6 +1,6 @@
 """`gristmill materialize`: build assets in this terminal, as the UI's buttons do.
 
-What stands is said without Dagster, whose import takes longer than all else: see `answers`.
+What stands is said without Dagster, whose import takes longer than all else: see `outcomes.Call`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 
 from commands import outcomes as table
-from commands.answers import Call
 from commands.checkout import NO_WAIT, SET, CheckoutCommand, say
+from commands.outcomes import Call
 
 
 @click.command(cls=CheckoutCommand)

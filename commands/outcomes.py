@@ -1,23 +1,30 @@
-"""How a run came out for each of its partitions, and the table of it at the end of a command."""
+"""What one call of `gristmill materialize` asks, how its runs came out, and the table of that.
+
+What shows outcomes needs no Dagster. A call that finds nothing to do keeps its answer: while all
+that it depends on is as it was, an equal call gives that answer without Dagster.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rich.text import Text
 
+from commands import checkout, instance
 from commands.checkout import console, say, shown_lines
 from commands.checkout import shown as shown_text
+from gristmill import standing
+from gristmill.layout import root_of
 from gristmill.markdown import unescaped
 from gristmill.printable import unbroken
 from gristmill.run import amounts
 
-# What shows outcomes needs no Dagster.
 if TYPE_CHECKING:
     import dagster as dg
 
@@ -178,7 +185,14 @@ def outcomes_of(asset: str, keys: Sequence[str | None], result: Result) -> list[
     from assets.publishing import STATUS as NOT_PUSHED
 
     published = _published(result)
-    reports = _reports(result)
+    observed = [
+        event.asset_observation_data.asset_observation
+        for event in result.get_asset_observation_events()
+    ]
+    reports = {
+        item.partition: {name: value.value for name, value in item.metadata.items()}
+        for item in observed
+    }
     reason_of_run, error_of_run = _failure(result)
     found = []
     for key in keys:
@@ -217,7 +231,6 @@ def outcome_of(asset: str, partition: str, metadata: Mapping[str, Any]) -> Outco
 
 
 def _published(result: Result) -> dict[str | None, Mapping[str, Any]]:
-    """Metadata of what the run published, by partition."""
     found: dict[str | None, Mapping[str, Any]] = {}
     for event in result.get_asset_materialization_events():
         materialization = event.step_materialization_data.materialization
@@ -226,18 +239,6 @@ def _published(result: Result) -> dict[str | None, Mapping[str, Any]]:
         if "status" in values:
             found[materialization.partition] = values
     return found
-
-
-def _reports(result: Result) -> dict[str | None, Mapping[str, Any]]:
-    """What the run says of each partition that it did not publish or push: status, reason, cure."""
-    observed = [
-        event.asset_observation_data.asset_observation
-        for event in result.get_asset_observation_events()
-    ]
-    return {
-        item.partition: {name: value.value for name, value in item.metadata.items()}
-        for item in observed
-    }
 
 
 def _failure(result: Result) -> tuple[str, str]:
@@ -294,3 +295,69 @@ def named_in(check: dg.AssetCheckEvaluation, keys: Collection[Key]) -> set[Key]:
                 return set(keys)  # the table is cut
             return {key for key in keys if not key or key in named}
     return set(keys)
+
+
+_INDEX: Final = "history/runs/index.db"
+"""What the instance says of partitions, checks and ends of runs is in this database."""
+_CODE: Final = ("assets", "commands", "resources", "sensors", "definitions.py")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call says at its end.
+
+    lines: what follows the table, as rich's markup.
+    is_failure: whether the call ends with status 1. is_named: whether a person named partitions.
+    """
+
+    outcomes: Sequence[Outcome]
+    lines: Sequence[str]
+    is_failure: bool = False
+    is_named: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """The words of one call of the command; without `selection` it is about every asset."""
+
+    selection: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    listed: Path | None = None
+    words: tuple[str, ...] = ()
+    rebuild: bool = False
+    replace_differing: bool = False
+    dry_run: bool = False
+    wait: bool = True
+
+    def stamp(self) -> str | None:
+        """What the answer depends on, now; None where nobody can say all of it."""
+        if any((self.partitions, self.listed, self.words, self.rebuild, self.dry_run)):
+            return None
+        home = instance.dagster_home()
+        if (history := instance.history_that_opens(checkout.CHECKOUT, home)) is None:
+            return None
+        files = (history / _INDEX, history / f"{_INDEX}-wal")
+        code = (checkout.CHECKOUT / name for name in _CODE)
+        return standing.stamp(
+            root_of(checkout.CHECKOUT), (self.selection, history), (*code, *files)
+        )
+
+    def standing_answer(self) -> Answer | None:
+        """The answer of an equal call before, where all that it depends on is as it was.
+
+        A process that has imported Dagster saves nothing, and may have changed its code.
+        """
+        if "dagster" in sys.modules or (stamp := self.stamp()) is None:
+            return None
+        if (kept := standing.kept(self._note(), stamp)) is None:
+            return None
+        return Answer([Outcome(**each) for each in kept["outcomes"]], kept["lines"])
+
+    def keep(self, answer: Answer, stamp: str) -> None:
+        """Keep an answer for the next call; stamp: from before it was found."""
+        outcomes = [asdict(each) for each in answer.outcomes]
+        standing.keep(self._note(), stamp, {"outcomes": outcomes, "lines": answer.lines})
+
+    def _note(self) -> Path:
+        state = instance.state_folder(checkout.CHECKOUT, instance.dagster_home())
+        return standing.note_of(state, (str(root_of(checkout.CHECKOUT)), self.selection))

@@ -13,7 +13,7 @@ from assets.checking.evaluations import settle_planned
 from commands import dagster_private
 from commands.checkout import CheckoutCommand, open_instance, say, shown
 from gristmill.publish import remove
-from resources.lake import Lake
+from resources import Lake
 from sensors.prune import KEEP_DAYS, KEEP_RUNS
 from sensors.prune import prune as prune_runs
 

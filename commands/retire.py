@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import click
 import dagster as dg
@@ -18,7 +17,7 @@ from gristmill.inbox.listing import list_inbox
 from gristmill.provenance.find_artifacts import artifacts_of
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import remove
-from resources.lake import Lake
+from resources import Lake
 
 
 @click.command(cls=CheckoutCommand)
@@ -52,7 +51,9 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
             if not fixed and not known:
                 continue
             is_known = True
-            _refuse_present(lake, inbox, key)
+            entries, _ = list_inbox(lake.inbox(inbox.folder), inbox.shape, lake.link_rule())
+            if found := entries.get(key):
+                raise click.UsageError(f"{found[0].path} is still there: move the drop away first")
             if fixed and artifacts:
                 raise click.UsageError(
                     "--artifacts: what was built may be from other drops, too: "
@@ -73,13 +74,6 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
             )
         if names:
             _retire(instance, lake, names, key, (artifacts, with_dependents), dry_run)
-
-
-def _refuse_present(lake: Lake, inbox: Inbox, key: str) -> None:
-    """Raise UsageError while an entry of the inbox has a key; names need not be that of the key."""
-    entries, _ = list_inbox(lake.inbox(inbox.folder), inbox.shape, lake.link_rule())
-    if found := entries.get(key):
-        raise click.UsageError(f"{found[0].path} is still there: move the drop away first")
 
 
 def _forget(
@@ -107,7 +101,12 @@ def _retire(
     graph, (artifacts, with_dependents) = Graph(instance, lake), removes
     definitions = [dg.DynamicPartitionsDefinition(name=name) for name in names]
     assets = set[str]().union(*(graph.partitioned_by(each) for each in definitions))
-    folders = _built_from(lake, assets, key)
+    places = {
+        item.folder
+        for asset in assets
+        for item in artifacts_of(lake.root / declared()[asset].place, asset, [key])
+    }
+    folders = [folder for folder in sorted(places) if not set(folder.parents) & places]
     if artifacts:
         entries = [Entry(folder.relative_to(lake.root).as_posix()) for folder in folders]
         made = remove.dependents(lake.root, entries)
@@ -126,13 +125,3 @@ def _retire(
         say(f"{name}: forget {escape(key)}")
         if not dry_run:
             instance.delete_dynamic_partition(name, key)
-
-
-def _built_from(lake: Lake, assets: Collection[str], key: str) -> list[Path]:
-    """The published folders of partition `key` of any of `assets`, by their records."""
-    folders: list[Path] = []
-    for asset in assets:
-        items = artifacts_of(lake.root / declared()[asset].place, asset, [key])
-        folders += (item.folder for item in items)
-    found = sorted(set(folders))
-    return [folder for folder in found if not set(folder.parents) & set(found)]

@@ -13,7 +13,6 @@ from rich.markup import escape
 from assets import choices
 from assets.inbox import Inbox
 from commands import outcomes as table
-from commands.answers import Answer, Call
 from commands.checkout import open_instance, say, settings_of, shown
 from commands.graph import (
     INBOXES,
@@ -25,7 +24,7 @@ from commands.graph import (
     register,
     strangers,
 )
-from commands.outcomes import BUILDS, MAY_FOLLOW, TO_BUILD, Outcome
+from commands.outcomes import BUILDS, MAY_FOLLOW, TO_BUILD, Answer, Call, Outcome
 from gristmill.asset import declared
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import READY, REFUSED
@@ -37,7 +36,7 @@ from gristmill.provenance.find_artifacts import Artifact, artifacts
 from gristmill.publish.publish import NOT_PUBLISHED
 from gristmill.run.progress import SILENT, Progress, shown_on_stderr
 from gristmill.untrusted.files import read_file
-from resources.lake import Lake
+from resources import Lake
 
 _MOST_NAMED: Final = 5
 _LIST_BYTES: Final = 1 << 24
@@ -106,7 +105,6 @@ class _Build:
         self._everything = not selection
 
     def _check_keys(self, asset: dg.AssetKey) -> None:
-        """Raise click.UsageError for a key that is no partition."""
         try:
             self._graph.keys(asset, self._partitions)
         except click.UsageError as error:
@@ -325,7 +323,6 @@ def _notes(lake: Lake, outcomes: Sequence[Outcome], is_named: bool) -> Iterator[
 
 
 def _records(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, Path]]:
-    """The records of what stands."""
     for outcome in outcomes:
         for shared in (False, True) if outcome.place else ():
             path = record_path(Path(outcome.place), outcome.partition or None, shared=shared)
@@ -348,5 +345,4 @@ def _line(inbox: str, found: Drop) -> str:
 
 
 def _inboxes_of(assets: Collection[dg.AssetKey]) -> list[Inbox]:
-    """The inboxes with some of `assets` among their targets."""
     return [inbox for inbox in INBOXES if any(target.key in assets for target in inbox.targets)]

@@ -38,8 +38,16 @@ def ui(port: int, verbose: bool) -> None:
     from commands.serving import services
 
     checkout = Path.cwd()
-    with services.instance_lock(_lock_file(checkout)) as lock:
-        _probe(port)
+    with services.instance_lock((dagster_home() or checkout / ".dagster") / LOCK) as lock:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((ADDRESS, port))
+            except OSError as error:
+                raise click.ClickException(
+                    f"port {port} of {ADDRESS} cannot be used ({error.strerror}): choose another "
+                    "with --port (PORT= of `make ui`), or stop the server that has it"
+                ) from error
         _make_ready()
         # The services find the instance as the other commands do: see `open_instance`.
         os.environ["DAGSTER_HOME"] = os.environ.get("DAGSTER_HOME") or str(checkout)
@@ -56,7 +64,7 @@ def _make_ready() -> None:
     from commands.prune import close_dead_runs
     from commands.serving import services
     from gristmill.provenance import find_artifacts
-    from resources.lake import Lake
+    from resources import Lake
 
     with open_instance() as instance:
         services.refuse_other_daemons(instance, say)
@@ -66,20 +74,3 @@ def _make_ready() -> None:
     count = find_artifacts.count(root) if root.is_dir() else 0
     artifacts = "1 artifact" if count == 1 else f"{count:,} artifacts"
     say(f"serving the data root {shown(str(root))} with {artifacts}")
-
-
-def _lock_file(checkout: Path) -> Path:
-    return (dagster_home() or checkout / ".dagster") / LOCK
-
-
-def _probe(port: int) -> None:
-    """Raises click.ClickException where the port cannot be used, before anything starts."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((ADDRESS, port))
-        except OSError as error:
-            raise click.ClickException(
-                f"port {port} of {ADDRESS} cannot be used ({error.strerror}): choose another "
-                "with --port (PORT= of `make ui`), or stop the server that has it"
-            ) from error

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from gristmill.contract import Violation
     from gristmill.provenance.find_artifacts import Artifact
-    from gristmill.provenance.list_artifacts import Listed
 
 ENTRY_POINTS: Final = "gristmill.commands"
 
@@ -157,7 +156,12 @@ class CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that `args` call, imported if it is a late one."""
         if not ctx.resilient_parsing:
-            self._refuse_unknown(ctx, args[0])
+            # With status 2 and a name that is like it: click knows no command that comes late.
+            asked = args[0]
+            if not asked.startswith("-") and self.get_command(ctx, asked) is None:
+                close = nearest(asked, self.list_commands(ctx))
+                hint = f" Did you mean {close!r}?" if close else ""
+                ctx.fail(f"No such command {asked!r}.{hint}")
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or super().get_command(ctx, name) is not None:
             return name, command, rest
@@ -171,13 +175,6 @@ class CommandGroup(click.Group):
             if ctx.resilient_parsing:  # shell completion: no options to offer
                 return name, command, rest
             raise
-
-    def _refuse_unknown(self, ctx: click.Context, name: str) -> None:
-        """End with status 2 for an unknown command; click itself knows no late one to suggest."""
-        if name.startswith("-") or self.get_command(ctx, name) is not None:
-            return
-        close = nearest(name, self.list_commands(ctx))
-        ctx.fail(f"No such command {name!r}.{f' Did you mean {close!r}?' if close else ''}")
 
 
 def grouped() -> dict[str, dict[str, str]]:
@@ -315,8 +312,16 @@ def ls(root: Path, asset: str | None, as_json: bool, drop: str | None) -> None:
     drops, states = DropStates(root), lambda above: DropStates(above).of
     listed = list_artifacts.list_artifacts(root, asset, states, comparer())
     if asset is not None and all(item.asset != asset for item in listed):
-        _refuse_unknown_asset(asset)
-    shown = [list_artifacts.as_json(listed)] if as_json else list(_table(root, asset, listed))
+        keys = [kind.asset for each in families.catalogs() for kind in each.kinds]
+        if asset not in keys:
+            close = nearest(asset, keys)
+            hint = f"did you mean {close}?" if close else f"choose one of {', '.join(keys)}"
+            raise click.UsageError(f"--asset {printable(asset)}: there is no such asset: {hint}")
+    if as_json:
+        shown = [list_artifacts.as_json(listed)]
+    else:
+        nothing = f"{root}: no artifact{f' of {asset}' if asset else ''} with a record"
+        shown = [*map(printable, list_artifacts.lines(listed))] if listed else [nothing]
     idle = list(drops.idle()) if asset is None and not as_json else []
     for each in idle:
         line = f"drops/{each.key}: {each.state}: {' '.join(each.reason.split())}"
@@ -326,24 +331,6 @@ def ls(root: Path, asset: str | None, as_json: bool, drop: str | None) -> None:
     is_current = not idle and all(item.state == list_artifacts.CURRENT for item in listed)
     if stamp is not None and is_current and stamp == standing.stamp(root.absolute(), question):
         standing.keep(note, stamp, "\n".join(shown))
-
-
-def _table(root: Path, asset: str | None, listed: Sequence[Listed]) -> Iterator[str]:
-    """The table of artifacts for a terminal, or a line that says that there are none."""
-    from gristmill.provenance import list_artifacts
-
-    if not listed:
-        yield f"{root}: no artifact{f' of {asset}' if asset else ''} with a record"
-    yield from map(printable, list_artifacts.lines(listed) if listed else ())
-
-
-def _refuse_unknown_asset(asset: str) -> None:
-    """Raises UsageError for the key of no asset, with the nearest."""
-    keys = [kind.asset for each in families.catalogs() for kind in each.kinds]
-    if asset not in keys:
-        close = nearest(asset, keys)
-        hint = f"did you mean {close}?" if close else f"choose one of {', '.join(keys)}"
-        raise click.UsageError(f"--asset {printable(asset)}: there is no such asset: {hint}")
 
 
 @main.command()

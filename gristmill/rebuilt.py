@@ -117,18 +117,13 @@ def _differences(
     build = _build(item, record, DataRoot(root))
     found = {output.path: output for output in _made_again(build, record, progress)}
     recorded = {output.path: output for output in record.outputs}
-    is_exact = _is_exact(build, record)
-    for path in sorted(found.keys() | recorded.keys()):
-        if wrong := _wrong(recorded.get(path), found.get(path), is_exact):
-            yield Violation(LAW, str(item.folder / path), wrong)
-
-
-def _is_exact(build: Build, record: Record) -> bool:
-    """Whether what may change the layout of a table is as it was, too: workers, all versions."""
-    return provenance.config_fields(build.config) == record.config and (
+    is_exact = provenance.config_fields(build.config) == record.config and (
         environment.libraries(),
         environment.platform(),
     ) == (record.libraries, record.platform)
+    for path in sorted(found.keys() | recorded.keys()):
+        if wrong := _wrong(recorded.get(path), found.get(path), is_exact):
+            yield Violation(LAW, str(item.folder / path), wrong)
 
 
 def _wrong(recorded: Output | None, made: Output | None, is_exact: bool) -> str:

@@ -197,7 +197,6 @@ def _key(family: Catalog, drop: Path) -> str:
 
 
 def _file(drop: Path, name: str) -> Path:
-    """A file that the mark of a drop lists, which may be gone."""
     return drop if drop.name == name and not drop.is_dir() else drop / name
 
 

@@ -102,7 +102,15 @@ def runs_again(
 ) -> Iterator[tuple[dg.RunRequest, str]]:
     """Yield the runs to request again, each with the reason, and bring `state` up to date."""
     settled = [key for key in state.settled if key not in fresh]
-    token = _token(inbox, instance, settled)
+    assets = [inbox.raw_drop, *(asset.key for asset in inbox.targets)]
+    records = instance.get_asset_records(assets)
+    newest = {
+        record.asset_entry.asset_key.to_user_string(): (
+            record.asset_entry.last_materialization_storage_id
+        )
+        for record in records
+    }
+    token = short_digest(f"{sorted(newest.items())};{sorted(settled)}")
     if state.built == token:
         return  # nothing was late, and nothing was built or taken since
     behind = {each.partition: each for each in _behind(inbox, instance, lake, settled)}
@@ -128,19 +136,6 @@ def runs_again(
             asset_selection=[asset.key for asset in each.assets],
         )
         yield request, f"{reason}; requested, {each_tries + 1} of at most {MOST_TRIES} times"
-
-
-def _token(inbox: Inbox, instance: dg.DagsterInstance, settled: Sequence[str]) -> str:
-    """Names what was taken and built: the newest event of each asset, and the settled drops."""
-    assets = [inbox.raw_drop, *(asset.key for asset in inbox.targets)]
-    records = instance.get_asset_records(assets)
-    newest = {
-        record.asset_entry.asset_key.to_user_string(): (
-            record.asset_entry.last_materialization_storage_id
-        )
-        for record in records
-    }
-    return short_digest(f"{sorted(newest.items())};{sorted(settled)}")
 
 
 def _tries(state: State, behind: Behind) -> int:

@@ -20,7 +20,7 @@ from gristmill.provenance import Input
 from gristmill.publish.publish import publish
 from gristmill.puzzles.raw.drops import source_files
 from gristmill.synth import raw as synth
-from resources.lake import Lake
+from resources import Lake
 from tests.commands.drops import printed
 from tests.publish.tiny import tiny_build
 

@@ -67,7 +67,6 @@ def _start(built: Definitions, lake: DataRoot, recipe: Recipe, known: Collection
 
 
 def _sources(instance: dg.DagsterInstance) -> Collection[str]:
-    """The raw drops that have arrived."""
     return instance.get_dynamic_partitions("puzzles_sources")
 
 

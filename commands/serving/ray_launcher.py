@@ -12,7 +12,7 @@ from dagster_ray import RayRunLauncher
 from assets import worker
 from commands import dagster_private
 from gristmill import families
-from resources.lake import Lake
+from resources import Lake
 
 _CONFIG = "dagster-ray/config"
 """The tag of a run that says what dagster-ray asks of the cluster."""

@@ -30,7 +30,7 @@ import yaml
 
 from commands.serving import keeper
 from gristmill.printable import plain
-from resources.lake import CHECKOUT
+from resources import CHECKOUT
 
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _LINE: Final = re.compile(
@@ -158,7 +158,13 @@ def serve(checkout: Path, address: str, port: int, lock: int, *, is_verbose: boo
         if not asked_to_stop:
             for service in _front(workspace, address, port):
                 group.start(service, is_front=True)
-            group.wait(partial(_is_any, partial(_answers, address, port), asked_to_stop.__len__))
+
+            def answers() -> bool:
+                with suppress(OSError), socket.create_connection((address, port), _POLL_SECONDS):
+                    return True
+                return False
+
+            group.wait(partial(_is_any, answers, asked_to_stop.__len__))
         if not asked_to_stop:
             click.echo(f"open http://{address}:{port} (Ctrl-C stops it)")
             group.wait(partial(_is_any, asked_to_stop.__len__))
@@ -261,7 +267,7 @@ class _Group:
             stderr=None if self._is_verbose else subprocess.STDOUT,
             env=_environment(),
             process_group=self._keeper.pid,
-            preexec_fn=self._die_with_parent,  # noqa: PLW1509  this process has one thread
+            preexec_fn=lambda: self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509  this process has one thread
         )
         self._running.append((service.name, process))
         if process.stdout is not None:
@@ -326,9 +332,6 @@ class _Group:
                 return
             self._show_logs(_POLL_SECONDS)
 
-    def _die_with_parent(self) -> None:
-        self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
 
 def is_ready(process: int) -> bool:
     """Returns whether a service has loaded its code: it handles SIGTERM then."""
@@ -355,13 +358,6 @@ def _stop_signals() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _answers(address: str, port: int) -> bool:
-    """Whether somebody listens on a port."""
-    with suppress(OSError), socket.create_connection((address, port), _POLL_SECONDS):
-        return True
-    return False
 
 
 def _environment() -> dict[str, str]:

@@ -22,7 +22,7 @@ from assets import worker
 from gristmill.browse.commands import KEEP
 from gristmill.browse.web.app import routes as browse_routes
 from gristmill.browse.web.local_requests import LocalRequests
-from resources.lake import CHECKOUT, Lake
+from resources import CHECKOUT, Lake
 
 PAGES, SITE = CHECKOUT / "docs", CHECKOUT / "build/docs"
 # The site has scripts in its pages, and searches in a worker. A browser asks nobody else.

@@ -64,24 +64,22 @@ class Columns:
 
     def look(self, begin: Place, where: Where) -> Iterator[Looked]:
         """Look through the rows from a place on."""
+        import polars as pl
+
         for first in range(begin.row, self.rows, self._step):
             stop = min(self.rows, first + self._step)
-            frame = self._frame(where.needs, first, stop)
+            got = self._get(where.needs, first, stop) if where.needs else {}
+            frame = pl.DataFrame(
+                [series(name, got[name], self.types[name]) for name in where.needs]
+            )
             numbers: Sequence[int] = range(first, stop)
             if where.fits is not None:
                 fit = frame.select(where.fits.alias("fits"))["fits"].fill_null(False)
                 numbers = (np.flatnonzero(fit.to_numpy()) + first).tolist()
                 frame = frame.filter(fit)
-            yield Looked(numbers, frame, self._record, lambda n: Place(n + 1), Place(stop))
-
-    def _record(self, number: int) -> Record:
-        return self.read(number, 1, 0)[0]
-
-    def _frame(self, names: Sequence[str], first: int, stop: int) -> pl.DataFrame:
-        import polars as pl
-
-        got = self._get(names, first, stop) if names else {}
-        return pl.DataFrame([series(name, got[name], self.types[name]) for name in names])
+            yield Looked(
+                numbers, frame, lambda n: self.read(n, 1, 0)[0], lambda n: Place(n + 1), Place(stop)
+            )
 
     def _as_json(self, number: int, values: Mapping[str, Any]) -> Raw:
         import orjson
@@ -154,7 +152,14 @@ def of_arrays(
     starts = [0, *accumulate(len(next(iter(each.values()))) for each in arrays)]
 
     def get(names: Sequence[str], first: int, stop: int) -> Mapping[str, Any]:
-        found = {name: _span(arrays, starts, name, first, stop) for name in names}
+        found = {}
+        for name in names:
+            parts = [
+                each[name][max(0, first - start) : stop - start]
+                for each, start in zip(arrays, starts, strict=False)
+                if start < stop and first < start + len(each[name])
+            ]
+            found[name] = parts[0] if len(parts) == 1 else np.concatenate(parts)
         shown = [name for name in names if name in hexadecimal]
         return found | {name: [f"{value:016x}" for value in found[name].tolist()] for name in shown}
 
@@ -165,28 +170,12 @@ def of_arrays(
         text = "\n".join(f"{name}: {digits}" for name, digits in octets.items())
         return Raw(files[shard], f"row {within:,} of {starts[shard + 1] - starts[shard]:,}", text)
 
-    types = {name: _type(array) for name, array in arrays[0].items()}
+    types = {
+        name: "list" if array.ndim > 1 else _KINDS.get(array.dtype.kind, "text")
+        for name, array in arrays[0].items()
+    }
     types |= dict.fromkeys(hexadecimal, "text")
     return Columns(files[0], types, starts[-1], get, raw)
-
-
-def _type(array: npt.NDArray[Any]) -> Type:
-    return "list" if array.ndim > 1 else _KINDS.get(array.dtype.kind, "text")
-
-
-def _span(
-    arrays: Sequence[Mapping[str, npt.NDArray[Any]]],
-    starts: Sequence[int],
-    name: str,
-    first: int,
-    stop: int,
-) -> npt.NDArray[Any]:
-    parts = [
-        each[name][max(0, first - start) : stop - start]
-        for each, start in zip(arrays, starts, strict=False)
-        if start < stop and first < start + len(each[name])
-    ]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def of_parquet(file: Path) -> Columns:

@@ -78,7 +78,11 @@ class Lines:
         try:
             with opened(file) as binary:
                 self._stat = os.fstat(binary.fileno())
-                self._octets = _mapped(binary.fileno(), self._stat.st_size)
+                self._octets = (
+                    mmap.mmap(binary.fileno(), 0, access=mmap.ACCESS_READ)
+                    if self._stat.st_size
+                    else b""
+                )
         except OSError as error:
             raise BadInput(file, f"cannot be read ({error.strerror}): build it again") from error
         self._size = self._stat.st_size
@@ -109,11 +113,17 @@ class Lines:
     def look(self, begin: Place, where: Where) -> Iterator[Looked]:
         """Look through the rows from a place on, a chunk of the file at a time."""
         place = begin if begin.byte else Place(0, self._begin)
-        if not self._is_begin(place.byte):
+        before = (
+            place.byte in (0, self._begin) or self._octets[place.byte - 1 : place.byte] == b"\n"
+        )
+        start = self._octets[place.byte : place.byte + len(self._form.begin)]
+        if not (before and start == self._form.begin and self._begin <= place.byte <= self._size):
             raise GristmillError(f"{self.file}: no row begins at byte {place.byte}: search again")
         while place.byte < self._size:
             bounds = self._bounds(place.byte)
-            self._note(place, bounds)
+            with self._lock:
+                if place == self._passed and not self._done:
+                    self._pass(place, bounds)
             yield self._looked(place, bounds, where)
             place = Place(place.row + len(bounds) - 1, int(bounds[-1]))
 
@@ -188,11 +198,6 @@ class Lines:
         found = self._octets.find(needle, begin)
         return found + 1 if found >= 0 else self._size
 
-    def _is_begin(self, byte: int) -> bool:
-        before = byte in (0, self._begin) or self._octets[byte - 1 : byte] == b"\n"
-        start = self._octets[byte : byte + len(self._form.begin)]
-        return before and start == self._form.begin and self._begin <= byte <= self._size
-
     def _bounds(self, begin: int) -> npt.NDArray[np.int64]:
         """Where the rows of a chunk begin, and where the last one ends; one row at least."""
         stop = min(self._size, begin + _CHUNK)
@@ -227,12 +232,6 @@ class Lines:
         while place.row < number:
             place = Place(place.row + 1, self._end(place.byte))
         return place
-
-    def _note(self, place: Place, bounds: npt.NDArray[np.int64]) -> None:
-        """Keep the places of a chunk that a search passes anyway."""
-        with self._lock:
-            if place == self._passed and not self._done:
-                self._pass(place, bounds)
 
     def _pass(self, place: Place, bounds: npt.NDArray[np.int64]) -> None:
         first = -place.row % EVERY
@@ -314,11 +313,6 @@ def _texts(octets: bytes, places: npt.NDArray[np.int64]) -> pl.Series:
     texts = pa.LargeStringArray.from_buffers(len(places) - 1, offsets, pa.py_buffer(octets))
     found: pl.Series = pl.Series(texts)
     return found
-
-
-def _mapped(descriptor: int, size: int) -> Any:
-    """The bytes of a file, mapped; an empty file cannot be."""
-    return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) if size else b""
 
 
 def json_row(octets: bytes) -> Mapping[str, Any]:

@@ -62,7 +62,13 @@ def show(request: Request) -> Iterator[RenderableType]:
         named = [each for each in declared if sample in (each[1].name, each[1].partition)]
         declared, sample = (named, "") if named else (declared, sample)
     if not sample and declared[0][1].name.endswith(".json"):
-        yield from _members(open_stored(path, *declared[0]))
+        table = open_stored(path, *declared[0])
+        yield Text(_named(table), "bold")
+        for row in table.rows(0, MOST_ROWS):
+            value = cut(printable(str(row.cells["value"])), _LONGEST)
+            yield Text.assemble((f"{printable(str(row.cells['key']))}: ", "dim"), value)
+        if (more := (table.count or 0) - MOST_ROWS) > 0:
+            yield Text(f"… and {more:,} more members")
         return
     numbers: Sequence[int]
     if _NUMBER.fullmatch(sample) and not terms:
@@ -77,7 +83,6 @@ def show(request: Request) -> Iterator[RenderableType]:
 
 
 def _chosen(path: Path, declared: Declared, options: Mapping[str, str]) -> Declared:
-    """The tables that the options choose."""
     for name, value in options.items():
         left = [each for each in declared if _options(*each).get(name) in ("", value)]
         known = [_options(*each) for each in declared]
@@ -132,18 +137,6 @@ def _found(
 
 def _named(table: Table) -> str:
     return printable(table.name or table.kind)
-
-
-def _members(table: Table) -> Iterator[Text]:
-    """The members of a JSON file, as a manifest or a report, a line each."""
-    from rich.text import Text
-
-    yield Text(_named(table), "bold")
-    for row in table.rows(0, MOST_ROWS):
-        value = cut(printable(str(row.cells["value"])), _LONGEST)
-        yield Text.assemble((f"{printable(str(row.cells['key']))}: ", "dim"), value)
-    if (more := (table.count or 0) - MOST_ROWS) > 0:
-        yield Text(f"… and {more:,} more members")
 
 
 def _row(table: Table, number: int, options: Mapping[str, Any]) -> Iterator[RenderableType]:

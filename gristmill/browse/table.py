@@ -185,7 +185,15 @@ def where_of(query: Query, columns: Sequence[Column]) -> Where:
         searched = [column.name for column in columns if column.searchable]
         if not searched:
             raise GristmillError("this table has no column that a search looks at: use a filter")
-        tests.append(_any(searched, query.search))
+        import polars as pl
+
+        _check_length(query.search)
+        tests.append(
+            pl.any_horizontal(
+                pl.col(name).cast(pl.String).str.contains(holds(query.search)).fill_null(False)
+                for name in searched
+            )
+        )
         needs |= dict.fromkeys(searched)
         words += _word(query.search)
     if query.sort:
@@ -220,15 +228,6 @@ def _word(text: str) -> list[str]:
 def holds(text: str) -> str:
     """A regular expression for a text, whatever its case."""
     return f"(?i){re.escape(text)}"
-
-
-def _any(names: Sequence[str], text: str) -> pl.Expr:
-    import polars as pl
-
-    _check_length(text)
-    return pl.any_horizontal(
-        pl.col(name).cast(pl.String).str.contains(holds(text)).fill_null(False) for name in names
-    )
 
 
 def _test(each: Filter, column: Column) -> pl.Expr:

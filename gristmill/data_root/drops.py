@@ -224,7 +224,11 @@ class DataRoot(RootSettings):
         """
         if not os.path.lexists(drop):
             return _gone(inbox, drop)
-        if several := self._several(inbox, drop):
+        shape, several = families.drop_kind(inbox).shape, None
+        if shape.key_in is not None:  # another file may name its partition, too
+            drops, _ = list_inbox(self.inbox(inbox), shape, self.rules(inbox)[0])
+            several = ambiguous(drops.get(shape.key_of(drop.name), []))
+        if several:
             return Judgement(REFUSED, several)
         asked = self.asked(inbox, made=made)
         if sums is not None:
@@ -267,14 +271,6 @@ class DataRoot(RootSettings):
         except (GristmillError, OSError) as error:
             log.warning("%s: nothing is said of its columns: %s", drop, error)
             return []
-
-    def _several(self, inbox: str, drop: Path) -> str | None:
-        """Why a drop is refused whose partition another file names, too; None for other drops."""
-        shape = families.drop_kind(inbox).shape
-        if shape.key_in is None:
-            return None
-        drops, _ = list_inbox(self.inbox(inbox), shape, self.rules(inbox)[0])
-        return ambiguous(drops.get(shape.key_of(drop.name), []))
 
     def _listed_sums(self, drop: Path, links: LinkRule) -> dict[str, str]:
         """The sums of the files that a list of the drop has, hashed where they are not known.

@@ -70,8 +70,9 @@ def head(splits: Sequence[Split], records: Sequence[Record], rows: int, above: s
         if own[0].file.endswith(".jsonl"):
             infos.append({"config_name": name, "features": features(own)})
     languages = filter(None, map(_LANGUAGE.fullmatch, _counted(records)))
+    licences = {each.licence for each in brought}
     found = {
-        "license": _licence(brought),
+        "license": licences.pop() if len(licences) == 1 else "",
         "language": sorted({each[1] for each in languages}),
         "size_categories": [size_category(rows)],
         "tags": ["gristmill"],
@@ -84,11 +85,6 @@ def head(splits: Sequence[Split], records: Sequence[Record], rows: int, above: s
 def config_name(above: str, table: str) -> str:
     """The name of the config of a table: the path of its artifact with dots, then the table."""
     return ".".join(filter(None, (above.replace("/", "."), table))) or "default"
-
-
-def _licence(splits: Iterable[Split]) -> str:
-    licences = {each.licence for each in splits}
-    return licences.pop() if len(licences) == 1 else ""
 
 
 def _counted(records: Iterable[Record]) -> Iterable[str]:

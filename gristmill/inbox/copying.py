@@ -223,7 +223,17 @@ def copy_in(
                     _flush(Path(here))
             else:
                 Path(f"{place}.incomplete").touch()
-            _bring(staged, place, exists, tools)
+            if exists:
+                tools.exchange(staged, place)
+            else:
+                try:
+                    tools.place(staged, place)
+                except FileExistsError as error:
+                    raise DropExists(
+                        f"{place}: came while it was copied: run the command again"
+                    ) from error
+            _flush(place.parent)
+            _remove(staged)
         if not is_folder:
             sums = {place.name: next(iter(sums.values()))}
             if status != THERE_ALREADY:
@@ -288,19 +298,6 @@ def _write(path: Path, octets: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     hidden.replace(path)
-
-
-def _bring(staged: Path, place: Path, exists: bool, tools: Tools) -> None:
-    """The one rename by which the drop appears."""
-    if exists:
-        tools.exchange(staged, place)
-    else:
-        try:
-            tools.place(staged, place)
-        except FileExistsError as error:
-            raise DropExists(f"{place}: came while it was copied: run the command again") from error
-    _flush(place.parent)
-    _remove(staged)
 
 
 @contextmanager

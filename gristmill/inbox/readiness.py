@@ -359,7 +359,11 @@ def look(
     for known in (state.waiting, state.settled, state.refused):
         for key in known.keys() - entries.keys() - loose.keys() - {_LOOSE}:
             del known[key]
-    _note_loose(state, result, loose)
+    newest = int(state.refused.pop(_LOOSE, "-1"))
+    for key, item in sorted(loose.items()):
+        result.add_loose(key, item, item.changed_ns > newest)
+    if refused := [item.changed_ns for item in loose.values() if not item.is_mark]:
+        state.refused[_LOOSE] = str(max(newest, *refused))
     keys = sorted(entries)
     order = [*(k for k in keys if k >= state.resume), *(k for k in keys if k < state.resume)]
     paths = [inbox / entries[key][0].name for key in order if len(entries[key]) == 1]
@@ -416,15 +420,6 @@ def _note(
         state.settled[key] = seen.signature
         run_key = f"{key}:{seen.signature}:{waiting.since}"
     result.add(key, path, seen, found, waiting.first or waiting.since, is_new, run_key)
-
-
-def _note_loose(state: State, result: Look, loose: Mapping[str, Loose]) -> None:
-    """Refuse the entries that are no drops. The state keeps only their newest time."""
-    newest = int(state.refused.pop(_LOOSE, "-1"))
-    for key, item in sorted(loose.items()):
-        result.add_loose(key, item, item.changed_ns > newest)
-    if refused := [item.changed_ns for item in loose.values() if not item.is_mark]:
-        state.refused[_LOOSE] = str(max(newest, *refused))
 
 
 def _judged(

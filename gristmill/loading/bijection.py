@@ -98,7 +98,14 @@ class Bijection:
     def __call__(self, places: Numbers) -> Numbers:
         """The numbers int64 [N] at places int64 [N] of the permutation."""
         if self.length > _TABLE:
-            return self._forth_by_kernel(places)
+            found = kernels(ordered=len(places))
+            if found is None:
+                return self._walked(places, back=False)
+            rectangle = map(np.uint64, (self.length, self._rows, self._columns))
+            numbers: Numbers = found.permuted(
+                np.ascontiguousarray(places, np.int64), *rectangle, self._keys
+            )
+            return numbers
         if self._table is None:
             self._table = self._walked(np.arange(self.length), back=False)
         return self._table[places]
@@ -106,17 +113,6 @@ class Bijection:
     def places(self, numbers: Numbers) -> Numbers:
         """The places int64 [N] of numbers int64 [N]: the inverse."""
         return self._walked(numbers, back=True)
-
-    def _forth_by_kernel(self, places: Numbers) -> Numbers:
-        """As `_walked`, compiled where that pays."""
-        found = kernels(ordered=len(places))
-        if found is None:
-            return self._walked(places, back=False)
-        rectangle = map(np.uint64, (self.length, self._rows, self._columns))
-        numbers: Numbers = found.permuted(
-            np.ascontiguousarray(places, np.int64), *rectangle, self._keys
-        )
-        return numbers
 
     def _walked(self, values: Numbers, back: bool) -> Numbers:
         once = self._back if back else self._forth

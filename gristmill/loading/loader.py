@@ -122,7 +122,13 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         self._write_ledger()
         steps = steps_from(self._changes, self._position, self.plan.length, self.ends)
-        for given in self._batches(steps):
+        reader, reads = self._reader, self._reads(steps)
+        given_each: Iterable[list[Any]] = ([read, reader[read]] for read in reads)
+        if self.workers:
+            from gristmill.loading.workers import read_ahead
+
+            given_each = read_ahead(reader, reads, self.workers, self.start_method)
+        for given in given_each:
             read = given[0]
             if read.is_last:
                 self._position = min(read.step.position + read.step.size, self.plan.length)
@@ -178,16 +184,6 @@ class Loader:
         (_, quotas), sources = self.plan.segments[-1], [whole(each) for each in self.plan.sources]
         like = next(number for number, quota in enumerate(quotas) if quota)
         return Reads(sources, self._form, self._collate, like)
-
-    def _batches(self, steps: Iterator[Step]) -> Iterator[list[Any]]:
-        """Yield what is read with its batch."""
-        reader, reads = self._reader, self._reads(steps)
-        if not self.workers:
-            yield from ([read, reader[read]] for read in reads)
-            return
-        from gristmill.loading.workers import read_ahead
-
-        yield from read_ahead(reader, reads, self.workers, self.start_method)
 
     def _reads(self, steps: Iterator[Step], whole: bool = False) -> Iterator[Read]:
         """Yield what is read for each batch; the samples of many steps are found at once."""

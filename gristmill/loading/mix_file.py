@@ -116,7 +116,12 @@ def raw_text(root: Path, facts: Mapping[str, object]) -> str | None:
     if file is None or "raw_note" in facts:
         return None
     if "raw_row_group" in facts:
-        return _parquet_row(file, facts)
+        import pyarrow.parquet as pq
+
+        group, inside = (int(str(facts[name])) for name in ("raw_row_group", "raw_row_in_group"))
+        with pq.ParquetFile(file) as held:
+            (row,) = held.read_row_group(group).slice(inside - 1, 1).to_pylist()
+        return json.dumps(row, ensure_ascii=False, default=str)
     place = facts.get("raw_unpacked_bytes", facts.get("raw_bytes"))
     if place is None:
         return None
@@ -149,12 +154,3 @@ def _cut(parts: Iterator[bytes], begin: int, end: int) -> bytes:
         if at >= end:
             break
     return bytes(kept)
-
-
-def _parquet_row(file: Path, facts: Mapping[str, object]) -> str:
-    import pyarrow.parquet as pq
-
-    group, inside = (int(str(facts[name])) for name in ("raw_row_group", "raw_row_in_group"))
-    with pq.ParquetFile(file) as held:
-        (row,) = held.read_row_group(group).slice(inside - 1, 1).to_pylist()
-    return json.dumps(row, ensure_ascii=False, default=str)

@@ -52,7 +52,12 @@ class Reads:
         self.sources, self._form, self._collate = tuple(sources), form, collate
         self._like = like
         if form == "torch":
-            _refuse_without_torch()
+            try:
+                with naming_the_extra():
+                    import torch  # noqa: F401
+            except ModuleNotFoundError as error:
+                needs_none = 'Loader(..., form="numpy") gives arrays and needs none'
+                raise ModuleNotFoundError(f"{error.msg}; {needs_none}", name=error.name) from error
 
     def __getitem__(self, read: Read) -> Any:
         """The batch: columns of the sources, and which samples these are."""
@@ -112,16 +117,6 @@ _SIGNED: Final = {
     np.dtype(np.uint64): np.int64,
 }
 """torch has little arithmetic on unsigned integers; bits of 64 keep their pattern."""
-
-
-def _refuse_without_torch() -> None:
-    """Raise ModuleNotFoundError where torch is missing: what brings it, and what needs none."""
-    try:
-        with naming_the_extra():
-            import torch  # noqa: F401
-    except ModuleNotFoundError as error:
-        needs_none = 'Loader(..., form="numpy") gives arrays and needs none'
-        raise ModuleNotFoundError(f"{error.msg}; {needs_none}", name=error.name) from error
 
 
 def _tensor(column: npt.NDArray[Any]) -> Any:

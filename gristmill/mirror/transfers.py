@@ -294,7 +294,11 @@ class _Pull:
         under way, DiskFull, MirrorError as the store, and GristmillError where a record is wrong.
         """
         if stands(self._root, self._version):
-            self._clean_up()
+            # A pull that was killed after its commit left it; a build under way is let be.
+            for left in self._entry.slots(self._root):
+                if left.exists():
+                    with suppress(locks.Busy):
+                        remove.clean_slot(left, keep_parts=True)
             return False
         data, record = versions.read(self._transfer.store, self._version)
         outer = outer_of(record)
@@ -306,7 +310,12 @@ class _Pull:
             _check_outer(self._root, outer)
             commit.check_place(build)
             fetched = slot.work / f"{FETCHED}{self._version.sha256}"
-            _empty(build, slot, fetched)
+            fetched.mkdir(parents=True, exist_ok=True)
+            inventory.settle(build.root, build.entry)
+            remove.sweep(slot.work)
+            for entry in slot.work.iterdir():  # what was fetched stays, and so do parts
+                if entry.name not in (PARTS, fetched.name):
+                    atomic_fs.remove_tree(entry)
             check_space(build, slot.work)
             self._transfer.fetch(self._version, record, fetched)
             own = fetched / record_name(self._entry)
@@ -315,24 +324,14 @@ class _Pull:
             # This takes long where much was fetched. Under its new name a killed pull loses it.
             atomic_fs.flush_tree(fetched)
             staged = fetched.rename(slot.work / "staging")
-            self._note(record)
+            # The record tells nothing of the raw files of this host.
+            note = raw_inputs.pulled_note(self._root, self._entry.artifact, self._entry.partition)
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text(record.digest)
             commit.commit(build, slot, staged, record, standing)
             if not (slot.work / PARTS).exists():
                 atomic_fs.remove_tree(slot.work)
         return True
-
-    def _note(self, record: Record) -> None:
-        """Note that the record tells nothing of this host's raw files, before it is published."""
-        note = raw_inputs.pulled_note(self._root, self._entry.artifact, self._entry.partition)
-        note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_text(record.digest)
-
-    def _clean_up(self) -> None:
-        """Remove what a pull left that was killed after its commit; a build under way is let be."""
-        for slot in self._entry.slots(self._root):
-            if slot.exists():
-                with suppress(locks.Busy):
-                    remove.clean_slot(slot, keep_parts=True)
 
     def _replaced(self, replace: bool) -> Record | None:
         """The record that stands here. Raises WouldReplace where it would be lost."""
@@ -372,16 +371,6 @@ class _Pull:
 
 def _nothing(_: Attempt) -> Summary:
     raise AssertionError("a pulled artifact is not built")
-
-
-def _empty(build: Build, slot: Slot, fetched: Path) -> None:
-    """Remove what a killed build left in the slot; what was fetched stays, and so do parts."""
-    fetched.mkdir(parents=True, exist_ok=True)
-    inventory.settle(build.root, build.entry)
-    remove.sweep(slot.work)
-    for entry in slot.work.iterdir():
-        if entry.name not in (PARTS, fetched.name):
-            atomic_fs.remove_tree(entry)
 
 
 def stands(root: Path, version: Version) -> bool:

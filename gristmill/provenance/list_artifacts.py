@@ -248,7 +248,7 @@ class _Listing:
             folder=folder.as_posix(),
             asset=record.asset,
             partition=record.partition,
-            rows=_rows(record),
+            rows=_kind(record).rows_of(record.counts),
             bytes=sum(files.values()),
             files=files,
             built=record.created.astimezone(UTC).isoformat(timespec="seconds"),
@@ -365,10 +365,6 @@ class _Listing:
 
 def _kind(record: Record) -> Kind:
     return kind_of_asset(record.asset) or Kind(record.asset)
-
-
-def _rows(record: Record) -> int | None:
-    return _kind(record).rows_of(record.counts)
 
 
 def _source(item: Input) -> str:

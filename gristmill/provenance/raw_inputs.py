@@ -257,7 +257,8 @@ def raw_inputs(
     sums = _Sums(root, links)
 
     def describe(file: Path) -> tuple[Input, Entry]:
-        inbox = _inbox(root, file)
+        parts = file.relative_to(root).parts
+        inbox = root.joinpath(*parts[:2]) if parts[0] == "drops" and len(parts) > 2 else file.parent
         path = file.relative_to(root).as_posix()
         if not path.isascii():
             _check_name(file, root)
@@ -336,9 +337,3 @@ def _check_name(file: Path, root: Path) -> None:
             shown = os.fsencode(path).decode(errors="backslashreplace")
             what = "file" if path == file else "folder"
             raise BadInput(shown, f"the name is not UTF-8: rename the {what}") from error
-
-
-def _inbox(root: Path, file: Path) -> Path:
-    """The folder below which links count as part of a drop; for our own files, their folder."""
-    parts = file.relative_to(root).parts
-    return root.joinpath(*parts[:2]) if parts[0] == "drops" and len(parts) > 2 else file.parent

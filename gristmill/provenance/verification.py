@@ -154,7 +154,8 @@ class ArtifactCheck:
             path = root / item.path
             if item.data_version is not None:
                 self._compare_version(root, item)
-            elif not _is_gone(root, path):
+            # That a whole drop is gone leaves what was made from it intact.
+            elif (drop := drop_of(root, path)) is None or os.path.lexists(drop):
                 self._expect(path, item.bytes or 0, item.sha256 or "", "input", item.mtime_ns)
 
     def _inputs_list_intact(self, record: Record) -> bool:
@@ -223,12 +224,6 @@ class ArtifactCheck:
 
     def _report(self, path: Path, law: str, found: str) -> None:
         self._violations.append(Violation(law, str(path), found))
-
-
-def _is_gone(root: Path, path: Path) -> bool:
-    """Whether the whole drop of a raw file is gone, which leaves what was made from it intact."""
-    drop = drop_of(root, path)
-    return drop is not None and not os.path.lexists(drop)
 
 
 def unlisted(folder: Path, items: Sequence[Artifact]) -> list[Violation]:

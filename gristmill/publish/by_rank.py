@@ -164,21 +164,15 @@ def build_share(build: Build, number: int, of: int, progress: Progress = SILENT)
         store = PartStore(own / PARTS, share=share)
         try:
             with _proved(build, store, own.name, share.names, progress):
-                _make_share(
-                    build, Attempt(own / "staging", build.folder, store, build.recipe, progress)
-                )
+                staged = own / "staging"
+                try:
+                    build.make(Attempt(staged, build.folder, store, build.recipe, progress))
+                except ShareMade:
+                    pass
+                except BaseException as error:
+                    # Frames can keep a worker pool alive, which writes into the folder.
+                    traceback.clear_frames(error.__traceback__)
+                    raise
         finally:
             atomic_fs.remove_tree(own)
     return ShareBuilt(len(share.names), store.use.taken_over, share.total)
-
-
-def _make_share(build: Build, attempt: Attempt) -> None:
-    """Run the builder until its share is made."""
-    try:
-        build.make(attempt)
-    except ShareMade:
-        pass
-    except BaseException as error:
-        # Frames can keep a worker pool alive, which writes into the folder to be removed.
-        traceback.clear_frames(error.__traceback__)
-        raise

@@ -155,15 +155,8 @@ def of_file_system(root: Path) -> Iterator[Finding]:
             Verdict.MISSING,
         )
         return
-    yield from _of_abilities(given)
-    yield _of_form(given)
-    yield from _of_locks_between_hosts(mounted)
-    yield from _of_state(now)
-
-
-def _of_abilities(abilities: storage.Abilities) -> Iterator[Finding]:
     for field, (name, use) in _USES.items():
-        refusal: str | None = getattr(abilities, field)
+        refusal: str | None = getattr(given, field)
         if refusal is None:
             yield Finding(name, "yes", use)
         elif field in _NOT_NEEDED:
@@ -171,6 +164,9 @@ def _of_abilities(abilities: storage.Abilities) -> Iterator[Finding]:
         else:
             cure = "put the data root on a local file system, such as ext4, xfs or btrfs"
             yield Finding(name, f"no: {refusal}", f"{use}; {cure}", Verdict.MISSING)
+    yield _of_form(given)
+    yield from _of_locks_between_hosts(mounted)
+    yield from _of_state(now)
 
 
 def _of_form(abilities: storage.Abilities) -> Finding:
@@ -267,7 +263,7 @@ def of_instance() -> Finding:
             "instance", "none", "runs and the UI need a checkout with Dagster", Verdict.NOTE
         )
     # -P: not the folder in which the user typed the command, which may have a `commands`, too.
-    command = [sys.executable, "-P", "-m", "commands.state"]
+    command = [sys.executable, "-P", "-m", "commands.instance"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_INSTANCE_SECONDS, check=False

@@ -326,7 +326,10 @@ class _Compiler:
                 except _DAMAGED:
                     # Half a file after a power loss, or a full disk. What was compiled before
                     # the disk was full is in memory, and the next call gives it.
-                    _forget(self._lock)
+                    # The lock file stays, which other processes may wait for.
+                    for file in self._lock.parent.glob(f"*-{self._lock.stem}.*"):
+                        with suppress(OSError):
+                            file.unlink()
             return self._compile(signature)
 
     def _enable(self) -> Path | None:
@@ -387,13 +390,6 @@ class _Place:
 
 def _load_no_plug_ins() -> None:
     """Numba's plug-ins, as awkward's, are half of the time to load a kernel, which uses none."""
-
-
-def _forget(lock: Path) -> None:
-    """Remove the files of a kernel, but for its lock, which other processes may wait for."""
-    for file in lock.parent.glob(f"*-{lock.stem}.*"):
-        with suppress(OSError):
-            file.unlink()
 
 
 @contextmanager

@@ -216,12 +216,12 @@ def reporting_to(sink: Sink) -> Iterator[None]:
         _SINK.reset(token)
 
 
-def reporter(default: Sink | None = None, work: str = "", every: float = 0.1) -> Progress:
+def reporter(default: Sink | None = None, work: str = "") -> Progress:
     """Returns the progress of a piece of work, for the sink of `reporting_to` if there is one.
 
     default: the sink otherwise; None (default) reports nothing.
     """
-    return Progress(_SINK.get() or default, every, work)
+    return Progress(_SINK.get() or default, work=work)
 
 
 _LONGEST_LINE = 300
@@ -312,23 +312,19 @@ def shown_on_stderr() -> Iterator[Progress]:
     Gives a progress without a name. Work that takes its progress from `reporter` is shown, too.
     """
     with _stderr() as stream:
-        if console := _console(stream):
+        console = None
+        # Without rich, which takes longer to import than a small command works.
+        if stream.isatty() or "FORCE_COLOR" in os.environ:
+            from rich.console import Console
+
+            console = Console(file=stream)
+        if console and console.is_terminal and not console.is_dumb_terminal:
             with TerminalBar(console) as bar, reporting_to(bar):
                 yield reporter()
         else:
             lines = LogLines(lambda line: print(line, file=stream, flush=True), named=True)
             with reporting_to(lines):
                 yield reporter()
-
-
-def _console(stream: TextIO) -> Console | None:
-    """The terminal at the end of a stream; None for another end, and one that cannot move a bar."""
-    if not stream.isatty() and "FORCE_COLOR" not in os.environ:
-        return None  # without rich, which takes longer to import than a small command works
-    from rich.console import Console
-
-    console = Console(file=stream)
-    return console if console.is_terminal and not console.is_dumb_terminal else None
 
 
 @contextmanager

@@ -192,7 +192,12 @@ class FieldRule:
         if isinstance(value, str):
             return len(value) <= LONGEST_TEXT
         if isinstance(value, int | float) and self.kind is not bool:
-            return self._in_range(value)
+            if self.above is not None and not value > self.above:
+                return False
+            whole = self.kind is int
+            least = self.least if self.least is not None else _LEAST_INT if whole else -_LARGEST
+            most = self.most if self.most is not None else _MOST_INT if whole else _LARGEST
+            return least <= value <= most  # never so for NaN and the infinities
         return True
 
     def _is_kind(self, value: object) -> bool:
@@ -205,14 +210,6 @@ class FieldRule:
         if self.kind is Path:
             return isinstance(value, str | os.PathLike)
         return isinstance(value, self.kind)
-
-    def _in_range(self, value: float) -> bool:
-        if self.above is not None and not value > self.above:
-            return False
-        whole = self.kind is int
-        least = self.least if self.least is not None else _LEAST_INT if whole else -_LARGEST
-        most = self.most if self.most is not None else _MOST_INT if whole else _LARGEST
-        return least <= value <= most  # never so for NaN and the infinities
 
     def normal(self, value: Any) -> Any:
         """Returns a value that is allowed as the config holds it.
@@ -335,6 +332,12 @@ def _rule(spec: dataclasses.Field[Any], hint: Any, *traits: Any) -> FieldRule:
         choices, hint = get_args(hint), type(get_args(hint)[0])
     if hint not in (bool, int, float, str, Path) and not dataclasses.is_dataclass(hint):
         raise TypeError(f"{where}: the field rules do not know this type")
+    said = {}
+    for trait in traits:
+        if type(trait) in _SAYS:
+            (said[_SAYS[type(trait)]],) = dataclasses.astuple(trait)
+        elif not isinstance(trait, Trait):
+            raise TypeError(f"{where}: the field rules do not know the trait {trait}")
     return FieldRule(
         spec.name,
         hint,
@@ -344,16 +347,5 @@ def _rule(spec: dataclasses.Field[Any], hint: Any, *traits: Any) -> FieldRule:
         choices=choices,
         in_event=IN_EVENT in traits,
         needed=spec.default is dataclasses.MISSING,
-        **_said(where, traits),
+        **said,
     )
-
-
-def _said(where: str, traits: Collection[Any]) -> dict[str, Any]:
-    """What the traits of a type say of a rule, by name; the last one of a class counts."""
-    said = {}
-    for trait in traits:
-        if type(trait) in _SAYS:
-            (said[_SAYS[type(trait)]],) = dataclasses.astuple(trait)
-        elif not isinstance(trait, Trait):
-            raise TypeError(f"{where}: the field rules do not know the trait {trait}")
-    return said

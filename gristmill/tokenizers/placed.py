@@ -22,7 +22,7 @@ from gristmill.vocabularies.pinned import (
     read_declared,
     read_verified,
 )
-from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
+from gristmill.vocabularies.tokenizer import open_tokenizer
 
 if TYPE_CHECKING:
     from gristmill.browse.columns import Columns
@@ -69,15 +69,12 @@ def pinned_laws(vocabulary: Vocabulary, subject: Subject) -> Iterator[Violation]
 def facts(asset: str, folder: Path) -> Iterator[str]:
     """Yield what is in a folder of tokenizers, a line each."""
     for name in placed_in(folder) if asset == PLACED else ():
-        yield f"{name}: {_line(open_tokenizer(folder / name))}"
+        it = open_tokenizer(folder / name)
+        kinds = f"{it.form}, {it.size:,} ids as {it.dtype}"
+        yield f"{name}: {kinds}, {len(it.specials)} control tokens"
     for each in VOCABULARIES if asset != PLACED else ():
         if (path := folder / each.relative).is_file():
             yield f"{each.relative}: {path.stat().st_size:,} bytes"
-
-
-def _line(tokenizer: Tokenizer) -> str:
-    count = len(tokenizer.specials)
-    return f"{tokenizer.form}, {tokenizer.size:,} ids as {tokenizer.dtype}, {count} control tokens"
 
 
 def tables(asset: str, _folder: Path, files: Files) -> Iterator[Stored]:

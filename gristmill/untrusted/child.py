@@ -162,8 +162,6 @@ def _death(code: int, file: Path, request: Request) -> GristmillError:
 
 
 class _Child:
-    """A child process and the socket to it."""
-
     _idle: Final[list[_Child]] = []
     _lock = Lock()
 

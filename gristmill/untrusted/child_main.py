@@ -93,7 +93,14 @@ def _answer(end: socket.socket, octets: bytearray, descriptors: Sequence[int]) -
     answer: tuple[bytes, Any] = (END, b"")
     try:
         request = pickle.loads(octets)
-        _limit(request)
+        memory = _address_space() + request.memory_bytes
+        seconds = int(time.process_time()) + 1 + request.seconds
+        # A core file of untrusted bytes helps nobody.
+        limits = {resource.RLIMIT_AS: memory, resource.RLIMIT_CPU: seconds, resource.RLIMIT_CORE: 0}
+        for kind, wanted in limits.items():
+            most = resource.getrlimit(kind)[1]
+            allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+            resource.setrlimit(kind, (allowed, most))
         for item in request.function(*descriptors, *request.arguments):
             if isinstance(item, memoryview):
                 _send_frame(end, BYTES, item)
@@ -107,18 +114,6 @@ def _answer(end: socket.socket, octets: bytearray, descriptors: Sequence[int]) -
         reason = "".join(traceback.format_exception(error))
         answer = (ERROR, pickle.dumps(ChildFailed(reason)))
     _send_frame(end, *answer)
-
-
-def _limit(request: Request) -> None:
-    """Set the limits of this process for one request, below what it inherited."""
-    memory = _address_space() + request.memory_bytes
-    seconds = int(time.process_time()) + 1 + request.seconds
-    # A core file of untrusted bytes helps nobody.
-    limits = {resource.RLIMIT_AS: memory, resource.RLIMIT_CPU: seconds, resource.RLIMIT_CORE: 0}
-    for kind, wanted in limits.items():
-        most = resource.getrlimit(kind)[1]
-        allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-        resource.setrlimit(kind, (allowed, most))
 
 
 def _address_space() -> int:

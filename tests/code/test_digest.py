@@ -474,11 +474,7 @@ def test_every_asset_of_a_family_names_its_code(kind):
         assert isinstance(asset.build, Call)
         assert is_left_out(Place(*asset.build.place.split(":"))), asset.build.place
     for name in kind.code.libraries:
-        assert name in _declared_libraries(), name
-
-
-def _declared_libraries() -> str:
-    return (CHECKOUT / "pyproject.toml").read_text()
+        assert name in (CHECKOUT / "pyproject.toml").read_text(), name
 
 
 def test_what_is_left_out_is_there_and_has_a_reason():

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from commands import checkout
 from gristmill.cli import main
-from resources.lake import CHECKOUT
+from resources import CHECKOUT
 from tests.commands.drops import DROPS, Command
 from tests.run_folder import RunFolder
 

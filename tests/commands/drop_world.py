@@ -22,8 +22,7 @@ from gristmill.cli import main
 from gristmill.inbox import Judgement
 from gristmill.provenance import find_artifacts
 from gristmill.run.interrupts import watched
-from resources import Lake
-from resources.lake import CHECKOUT
+from resources import CHECKOUT, Lake
 from sensors.raw_drops import raw_drop_sensor
 from tests.commands.inbox_cases import Case
 

@@ -23,7 +23,6 @@ from commands.checkout import CheckoutCommand, shown_lines
 from commands.checkout import shown as shown_text
 from gristmill.contract import GristmillError
 from gristmill.run import locks
-from resources import lake
 from tests import dagster_caches
 from tests.commands.drops import printed
 from tests.paths import CHECKOUT
@@ -56,7 +55,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     (repository / "data").mkdir(parents=True)
     monkeypatch.chdir(user)
     monkeypatch.setattr(checkout, "CHECKOUT", repository)
-    monkeypatch.setattr(lake, "CHECKOUT", repository)
+    monkeypatch.setattr("resources.CHECKOUT", repository)
     # Set and deleted, so that the value that the command sets goes away after the test.
     monkeypatch.setenv("GRISTMILL_DATA", "")
     monkeypatch.delenv("GRISTMILL_DATA")

@@ -12,7 +12,7 @@ from sqlalchemy.pool import NullPool
 import definitions
 from commands import dagster_private
 from gristmill.run import interrupts
-from resources.lake import LOCATION
+from resources import LOCATION
 from tests import dagster_caches
 from tests.paths import CHECKOUT
 

@@ -15,7 +15,7 @@ from gristmill.contract import GristmillError
 from gristmill.inbox import State, look
 from gristmill.macroxue.samples import write_drop
 from gristmill.puzzles.raw.drops import proposal
-from resources.lake import Lake
+from resources import Lake
 from tests.assets.puzzles.drops import put_tasks
 from tests.commands.drops import printed
 from tests.puzzles.raw.test_drops import ROWS, put

@@ -153,7 +153,12 @@ def _entrances(world: World, case: Case, state: str, status: int) -> str:
     assert words in text
     assert ("failed " in text) == (state == REFUSED), text
     assert words in one_line(printed(world.run("materialize", case.asset), status))
-    _local_entrances(world, case, words, status)
+    if case.asset in LOCAL:
+        assert words in one_line(printed(world.run("build", case.asset, case.partition), 1))
+        assert words in one_line(printed(world.run("build", case.asset), status))
+    if case.asset in in_parts():
+        share = printed(world.run("parts", "1", "2", case.asset, case.partition), 1)
+        assert words in one_line(share)
 
     run = world.button(case)
     assert run.success == (state != REFUSED)
@@ -166,16 +171,6 @@ def _entrances(world: World, case: Case, state: str, status: int) -> str:
     assert reason in one_line(printed(world.run("verify", str(world.data)), int(state == REFUSED)))
     assert world.bytes_of() == before, "something was published"
     return reason
-
-
-def _local_entrances(world: World, case: Case, words: str, status: int) -> None:
-    """Ask `build` and `parts`, of the assets that they take."""
-    if case.asset in LOCAL:
-        assert words in one_line(printed(world.run("build", case.asset, case.partition), 1))
-        assert words in one_line(printed(world.run("build", case.asset), status))
-    if case.asset in in_parts():
-        share = printed(world.run("parts", "1", "2", case.asset, case.partition), 1)
-        assert words in one_line(share)
 
 
 def _requested(tick: Any) -> set[str]:
@@ -302,18 +297,6 @@ def test_a_drop_that_is_gone_leaves_an_intact_artifact_green(one_built):
     before = world.bytes_of()
     drop = case.drop(world.data)
     shutil.rmtree(drop) if drop.is_dir() else drop.unlink()
-    _is_gone(world, case)
-    every = printed(world.run("materialize", case.asset))
-    assert "failed" not in every
-    verified = printed(world.run("verify", str(world.data)))
-    row = rf"not built(, since they have no drop:.*)? {case.asset} ([^;]*, )?{case.partition}\b"
-    assert case is MONTH or re.search(row, one_line(every)), every
-    assert f"drops/{case.inbox}/{case.name}: gone: " in verified, verified
-    assert world.bytes_of() == before
-
-
-def _is_gone(world: World, case: Case) -> None:
-    """Ask the entrances that take one drop."""
     assert world.judged(case).state == GONE
     assert not _requested(world.settled_tick(case))
     passed, rows = world.arrivals(case)
@@ -331,6 +314,13 @@ def _is_gone(world: World, case: Case) -> None:
     checks = world.evaluated(case)
     assert [checks.get(name) for name in ("built", "intact", "lawful")] == [True, True, True]
     assert world.listed(case)[0] == "current (inputs gone)"
+    every = printed(world.run("materialize", case.asset))
+    assert "failed" not in every
+    verified = printed(world.run("verify", str(world.data)))
+    row = rf"not built(, since they have no drop:.*)? {case.asset} ([^;]*, )?{case.partition}\b"
+    assert case is MONTH or re.search(row, one_line(every)), every
+    assert f"drops/{case.inbox}/{case.name}: gone: " in verified, verified
+    assert world.bytes_of() == before
 
 
 @pytest.mark.slow

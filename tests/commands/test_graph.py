@@ -25,7 +25,7 @@ from gristmill.inbox import READY, REFUSED, present_drops
 from gristmill.publish.build import slot_of_folder
 from gristmill.samples import write_samples
 from gristmill.synth.samples import write_drop as write_raw
-from resources.lake import Lake, NotBuilt
+from resources import Lake, NotBuilt
 from tests.archive_server import ArchiveServer
 from tests.commands.drops import PACKS, Command, land, printed, spoil
 from tests.macroxue.annotated import write_annotations

@@ -32,7 +32,7 @@ from gristmill.publish import publish as publishing
 from gristmill.publish.build import Build, Published, lock_of_folder, slot_of_folder
 from gristmill.run import amounts, locks
 from gristmill.synth.samples import write_drop as write_raw
-from resources.lake import CHECKOUT, Lake
+from resources import CHECKOUT, Lake
 from tests.commands.drops import DROPS, PACKS, land, printed, spoil
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
@@ -351,14 +351,6 @@ def test_a_manifest_is_left_alone_where_only_other_assets_of_its_family_have_a_d
     assert "manifest" not in done
 
 
-def _check_packs(instance: dg.DagsterInstance) -> None:
-    """Execute the checks of packs by themselves, as the button of the UI does."""
-    job = definitions.build_defs().resolve_implicit_global_asset_job_def()
-    pack = dg.AssetKey(["macroxue", "pack"])
-    checks = {dg.AssetCheckKey(pack, name) for name in ("intact", "lawful")}
-    job.get_subset(asset_check_selection=checks).execute_in_process(instance=instance)
-
-
 @pytest.mark.slow
 def test_a_damaged_pack_whose_check_failed_is_run_and_is_rebuilt_when_asked_for(
     run, data, instance
@@ -372,7 +364,10 @@ def test_a_damaged_pack_whose_check_failed_is_run_and_is_rebuilt_when_asked_for(
     steps.write_bytes(octets)
     os.utime(steps, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert "nothing needed doing" in run("materialize", "macroxue/pack").output
-    _check_packs(instance)
+    job = definitions.build_defs().resolve_implicit_global_asset_job_def()
+    pack = dg.AssetKey(["macroxue", "pack"])
+    checks = {dg.AssetCheckKey(pack, name) for name in ("intact", "lawful")}
+    job.get_subset(asset_check_selection=checks).execute_in_process(instance=instance)
     said = printed(run("materialize", "macroxue/pack"), 1)
     assert "check intact: " in said
     assert "materialize macroxue/pack --partition one --rebuild" in said

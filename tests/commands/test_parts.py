@@ -20,7 +20,7 @@ from gristmill.macroxue.samples import write_drop
 from gristmill.provenance import SHARED_RECORDS
 from gristmill.publish.build import Slot
 from gristmill.publish.remove import at_path, remove_published
-from resources.lake import Lake
+from resources import Lake
 from tests.commands.drops import DROPS, PACKS, Command, printed
 from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
@@ -57,11 +57,6 @@ def drop(data: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(pack_builder, "PART_BYTES", 1)
     write_drop(data / DROPS / "d6", seed=1, games=GAMES, max_moves=30, depth=6)
     return data / DROPS / "d6"
-
-
-def _store() -> Path:
-    build = parts.described(Lake(), ASSET, "d6")
-    return Slot.of(build).work / "parts" / build.parts_key
 
 
 def test_shares_are_made_and_a_run_takes_them_over(run, data, drop):
@@ -134,7 +129,8 @@ def test_the_documented_script_runs_as_processes_and_one_is_killed(run, data, dr
         return subprocess.Popen(script, env={**os.environ, **array, **names, **path, **more})
 
     killed, other = start(1, STOPS="at its second part"), start(2)  # the third share never runs
-    shares = _store().parents[1] / "shares"
+    build = parts.described(Lake(), ASSET, "d6")
+    shares = (Slot.of(build).work / "parts" / build.parts_key).parents[1] / "shares"
     assert os.waitid(os.P_PID, killed.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     assert killed.poll() is None
     killed.send_signal(signal.SIGKILL)

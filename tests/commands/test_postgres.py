@@ -16,10 +16,10 @@ from click.testing import CliRunner
 from assets import worker
 from commands import checkout
 from commands.adopt import adopt
+from commands.instance import instance_state
 from commands.serving import services
-from commands.state import instance_state
 from gristmill import provenance
-from resources.lake import CHECKOUT
+from resources import CHECKOUT
 from tests.commands.drops import PACKS, Command, land, printed
 from tests.commands.test_prune import gone, started
 from tests.postgres import Postgres, postgres, use_in

@@ -87,7 +87,7 @@ def _of_asset(request: dict[str, Any]) -> Any:
 
     from assets import publishing
     from commands.graph import INBOXES, Graph, register
-    from resources.lake import Lake
+    from resources import Lake
 
     os.environ["GRISTMILL_DATA"] = request["root"]
     asset, partition = request["asset"], request["partition"]

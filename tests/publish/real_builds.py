@@ -194,7 +194,7 @@ def write_states(folder: Path, vocabularies: Path, assets: Sequence[str]) -> Non
     import dagster as dg
 
     from commands.graph import INBOXES, Graph, register
-    from resources.lake import Lake
+    from resources import Lake
 
     root = folder / "root"
     shutil.copytree(vocabularies / "drops", root / "drops")

@@ -201,16 +201,12 @@ def test_a_field_that_never_counted_takes_no_value_of_a_record(tmp_path):
     assert recorded_values(config, recorded) == {"bound": 9, "fraction": 1}
 
 
-def _write(attempt: Attempt, mebibytes: int) -> Summary:
+def _fill(attempt: Attempt) -> Summary:
     attempt.out.mkdir()
     with (attempt.out / "big").open("xb", buffering=0) as file:
-        for _ in range(mebibytes):
+        for _ in range(1000):
             file.write(bytes(1 << 20))
     return Summary(files={})
-
-
-def _fill(attempt: Attempt) -> Summary:
-    return _write(attempt, 1000)
 
 
 def _fill_from_workers(attempt: Attempt) -> Summary:

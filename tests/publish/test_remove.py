@@ -52,7 +52,9 @@ def test_abandoned_slots_are_cleaned_and_locked_slots_are_not(tmp_path):
         with pytest.raises(locks.Busy):
             remove.clean_slot(held)
     with locks.locked(Slot.of(tiny_build(tmp_path)).lock, "the outer one"):
-        nested_slot = _leave_empty_slot(nested)
+        slot = Slot.of(nested).work
+        (slot / "parts").mkdir(parents=True)
+        nested_slot = slot
         assert _clean(tmp_path) == [held]
         assert nested_slot.exists()
     assert _clean(tmp_path) == [nested_slot]
@@ -82,13 +84,6 @@ def test_finished_parts_stay_with_keep_parts(tmp_path):
     assert remove.finished_parts(slot) == 0
     remove.clean_slot(slot, keep_parts=True)
     assert not slot.exists()
-
-
-def _leave_empty_slot(nested: Build) -> Path:
-    """Made by hand, since the lock of the outer artifact is held."""
-    slot = Slot.of(nested).work
-    (slot / "parts").mkdir(parents=True)
-    return slot
 
 
 def test_a_removed_artifact_disappears_in_one_rename_and_its_neighbours_stay(tmp_path, monkeypatch):

@@ -13,8 +13,7 @@ from gristmill.publish.publish import publish
 from gristmill.run.ray_parts import RayParts
 from gristmill.run.workers import other_machines
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from resources import EliteArchive
-from resources.lake import CHECKOUT, Lake
+from resources import CHECKOUT, EliteArchive, Lake
 from tests.macroxue.lines import step, write_run
 from tests.publish.tiny import tiny_build
 

@@ -49,20 +49,6 @@ def _files() -> Any:
     return resources.files("gristmill.browse.web")
 
 
-def _templates() -> jinja2.Environment:
-    loader = jinja2.FunctionLoader(lambda name: (_files() / "templates" / name).read_text("utf-8"))
-    made = jinja2.Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_visible,
-        trim_blocks=True,
-    )
-    made.filters |= {"cell": _cell, "image": _image}
-    made.globals |= {"prefix": PREFIX}
-    return made
-
-
 def _visible(text: object) -> object:
     """A value in a page, a text without characters that cannot be seen; lines stay."""
     if not isinstance(text, str) or isinstance(text, Markup):
@@ -85,12 +71,21 @@ def _image(svg: str) -> str:
 
 
 class _Pages:
-    """The pages of a shelf."""
-
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._threads = CapacityLimiter(_THREADS)
-        self._made = _templates()
+        loader = jinja2.FunctionLoader(
+            lambda name: (_files() / "templates" / name).read_text("utf-8")
+        )
+        self._made = jinja2.Environment(
+            loader=loader,
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            finalize=_visible,
+            trim_blocks=True,
+        )
+        self._made.filters |= {"cell": _cell, "image": _image}
+        self._made.globals |= {"prefix": PREFIX}
 
     async def aside(self, page: Callable[[Request], Response], request: Request) -> Response:
         """A page within its share of the threads: Dagster's pages need them, too."""

@@ -115,14 +115,11 @@ class Shelf:
             is_artifact = bool(find_artifacts.artifacts_in(place)) or not parts
         except (OSError, ValueError):
             is_artifact = False
-        if not is_artifact or not self._is_inside(place):
+        # A link to an artifact itself may lead elsewhere.
+        above = place if place == self.root else place.parent
+        if not is_artifact or not above.resolve().is_relative_to(self.root.resolve()):
             raise NoArtifact(f"{path or 'this folder'} holds no published artifact")
         return place
-
-    def _is_inside(self, place: Path) -> bool:
-        """Whether a folder is in the root; a link to an artifact itself may lead elsewhere."""
-        above = place if place == self.root else place.parent
-        return above.resolve().is_relative_to(self.root.resolve())
 
     def _shown(self, found: find_artifacts.Artifact) -> Shown:
         stamp = _stamp(found.record_path)

@@ -87,7 +87,7 @@ def verification(data: bytes) -> None:
 
 @PARSERS.add(
     "settings",
-    "resources.lake",
+    "resources",
     "assets.choices",
     "gristmill.settings.tables",
     "gristmill.settings.fields",

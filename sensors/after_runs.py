@@ -1,9 +1,4 @@
-"""The sensor `alerts`: posts to a webhook which runs failed, all of a tick in one message.
-
-It is not made with `run_failure_sensor`, which calls its function for each run and continues where
-that fails: a backfill that fails would send hundreds of messages, and a dead webhook lose them. No
-error has the address of the webhook, which is a secret. Source: docs/deployment.md#alerts.
-"""
+"""What runs left behind: failures that a webhook hears of, and checks without a verdict."""
 
 import json
 import os
@@ -15,8 +10,11 @@ from urllib import error, request
 
 import dagster as dg
 
+from assets.checking import evaluations
+from assets.checking.rules import CHECKED
 from assets.versions import PARTITION, RANGE
 from gristmill.contract import BadInput, GristmillError
+from gristmill.layout import refuse_missing_root
 from gristmill.printable import cut, plain
 from gristmill.settings.tables import ALERTS, AlertSettings
 from resources import Lake
@@ -80,7 +78,13 @@ def alerts(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
     except ValueError as wrong:
         raise BadInput(table.file, f"{ALERTS.header} {wrong}") from None
     after = _after(context.cursor)
-    failed = _failed(context.instance, after)
+    is_first = after is None
+    found = context.instance.fetch_run_status_changes(
+        dg.RunStatusChangeRecordsFilter(_FAILED, after_storage_id=after),
+        limit=1 if is_first else MOST_RUNS,
+        ascending=not is_first,
+    )
+    failed = {record.storage_id: record.event_log_entry.run_id for record in found.records}
     if after is None:
         return _result("failures from now on are reported", max(failed, default=0))
     if not failed:
@@ -99,17 +103,6 @@ def _after(cursor: str | None) -> int | None:
 
 def _result(said: str, after: int) -> dg.SensorResult:
     return dg.SensorResult(skip_reason=said, cursor=json.dumps({"after": after}))
-
-
-def _failed(instance: dg.DagsterInstance, after: int | None) -> dict[int, str]:
-    """Runs that failed after an event, the oldest first, or the last one; by the event's number."""
-    is_first = after is None
-    found = instance.fetch_run_status_changes(
-        dg.RunStatusChangeRecordsFilter(_FAILED, after_storage_id=after),
-        limit=1 if is_first else MOST_RUNS,
-        ascending=not is_first,
-    )
-    return {record.storage_id: record.event_log_entry.run_id for record in found.records}
 
 
 def _post(address: str, body: Mapping[str, Any]) -> None:
@@ -202,3 +195,56 @@ def without_secrets(text: str, environment: Mapping[str, str]) -> str:
     for pattern, shown in _SECRETS:
         text = pattern.sub(shown, text)
     return plain(text, _MOST_REASON)
+
+
+CHECK_SECONDS = 30
+
+
+@dg.sensor(
+    name="check_states",
+    minimum_interval_seconds=CHECK_SECONDS,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "A run that is killed or cancelled leaves the checks that it planned without a verdict. "
+        "This sensor reports what stood, and takes back findings on partitions that were retired "
+        "or removed. It also checks the pools after a pack was built. It starts no run."
+    ),
+)
+def check_states(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SkipReason:
+    """Reports the states of checks that show something else."""
+    try:
+        refuse_missing_root(lake.root)
+    except GristmillError as error:  # its artifacts are not gone
+        return dg.SkipReason(plain(str(error)))
+    instance = context.instance
+    before = _seen(context.cursor)
+    rules = [rule for checked in CHECKED.values() for rule in checked.rules.values()]
+    followed = {key for rule in rules for key in rule.follows}
+    now = {}
+    for record in instance.get_asset_records(sorted(followed)):
+        event = record.asset_entry.last_materialization_storage_id
+        if event is not None:
+            now[_name(record.asset_entry.asset_key)] = event
+    reported = set(evaluations.settle_ended(instance, lake))
+    for checked in CHECKED.values():
+        for rule in checked.rules.values():
+            if any(now.get(name) != before.get(name) for name in map(_name, rule.follows)):
+                reported |= set(evaluations.look_again(instance, lake, checked, rule))
+    context.update_cursor(json.dumps(now))
+    if not reported:
+        return dg.SkipReason("every check shows what it last found")
+    names = ", ".join(sorted(key.to_user_string() for key in reported))
+    return dg.SkipReason(f"reported again: {names}")
+
+
+def _seen(cursor: str | None) -> dict[str, object]:
+    """What the tick before wrote; nothing for another text, as a person may type one in the UI."""
+    try:
+        found = json.loads(cursor or "{}")
+    except (RecursionError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _name(asset: dg.AssetKey) -> str:
+    return asset.to_user_string()
