@@ -70,8 +70,14 @@ class Part:
     def texts(self) -> Iterator[Text]:
         """Yield the texts of its rows. Raises BadInput for a file that is damaged."""
         for number, row in rows(self.file, self.corpus, self.links):
-            for column, text in leaves(row):
-                yield Text(number, column, text)
+            if type(row) is dict:  # without a generator for each text: nearly all of them
+                for column, value in row.items():
+                    if type(value) is str:
+                        yield Text(number, column, value)
+                    elif value is not None:
+                        yield from (Text(number, *each) for each in leaves(value, str(column)))
+            else:
+                yield from (Text(number, *each) for each in leaves(row))
 
 
 @dataclass(frozen=True)
