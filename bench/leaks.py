@@ -37,6 +37,8 @@ from gristmill.leaks.words import seeds_of
 _SEEDS = seeds_of(b"bench" * 6)
 _PLANTS = 1000
 _SHORT = 300
+_LEFT_OUT = {"site-packages", "test", "tests", "distutils", "compat"}
+"""Folders of tests, and those of which NumPy has copies."""
 _MISSED = "names and numbers changed"
 _TABLES = ("strategyqa", "qasc", "aqua", "ecqa")
 _WORDS = (
@@ -92,7 +94,7 @@ def _functions(folder: Path, most: int) -> list[str]:
     """Functions in the sources of a folder, but for tests and what is installed below it."""
     found = list[str]()
     for path in sorted(folder.rglob("*.py")):
-        if {"site-packages", "test", "tests", "distutils", "compat"} & {*path.relative_to(folder).parts}:
+        if _LEFT_OUT & {*path.relative_to(folder).parts}:
             continue
         try:
             text = path.read_text(encoding="utf-8")
@@ -138,7 +140,7 @@ def _respelled(text: str) -> str:
 
 def _kinds(
     rng: random.Random, others: Sequence[str], respelled: Callable[[str], str]
-) -> Mapping[str, Callable[[str], str]]:
+) -> dict[str, Callable[[str], str]]:
     def diluted(text: str) -> str:
         around, size = list[str](), 0
         while size < 9 * len(text):
@@ -190,7 +192,7 @@ def _datatrove(scratch: Path, questions: Sequence[str], texts: Sequence[str]) ->
     files = [scratch / "set.json", scratch / "texts.json"]
     for file, some in zip(files, (questions, texts), strict=True):
         file.write_text(json.dumps(some))
-    command = [place / "bin/python", "-c", _DATATROVE, *files]
+    command = [str(place / "bin/python"), "-c", _DATATROVE, *map(str, files)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=scratch)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -236,7 +238,7 @@ def wrong(given: kit.Given) -> None:
 def _documents(root: Path, documents: int, seed: int) -> int:
     """Write a corpus of real rows, drawn with a seed, and the set; returns the bytes of text."""
     rows = [(o["question"], o["answer"]) for o in map(json.loads, _lines("gsm8k/train.jsonl"))]
-    rows += [tuple(each.split("\n", 1)) for each in _tables(*_TABLES)]
+    rows += [(first, rest) for each in _tables(*_TABLES) for first, rest in [each.split("\n", 1)]]
     rng, size = random.Random(seed), 0
     drop = root / "drops/reasoning/gsm8k"
     drop.mkdir(parents=True)
@@ -302,9 +304,9 @@ def shards(given: kit.Given) -> None:
     root = given.scratch / "shards"
     _documents(root, given.documents, given.seed)
     normalized(root, ["gsm8k__train"])
-    vocabulary = root / "drops" / drop_folder(GPT2)
-    vocabulary.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(find(GPT2, kit.DATA), vocabulary / GPT2.file)
+    folder = drop_folder(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(find(GPT2, kit.DATA), folder / GPT2.file)
 
     def built(asset: str, partition: str) -> None:
         found = declared()[asset]
