@@ -370,7 +370,7 @@ def where_is(root: Path, text: str, parts: Sequence[Part] | None = None) -> list
 
 
 def duplicates(root: Path, parts: Sequence[Part] | None = None) -> Iterator[list[Place]]:
-    """Yield the places of each text that stands in several drops or artifacts with the same words.
+    """Yield the places of each text that several drops or artifacts hold with the same words.
 
     parts: as for `where_is`. Memory: 64 MiB, and one file's hashes at a time.
     """

@@ -28,7 +28,7 @@ def _mixed(word):
 
 @njit(inline="always")
 def _is_within(data, at, end):
-    """Whether a comma stands in a number: three digits follow, and no fourth."""
+    """Whether a comma is within a number: three digits follow, and no fourth."""
     if at + 3 >= end:
         return False
     for place in range(at + 1, at + 4):

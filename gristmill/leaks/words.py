@@ -107,7 +107,7 @@ def words(text: str) -> Iterator[Word]:
 
 
 def _is_within(text: str, at: int) -> bool:
-    """Whether a comma stands in a number: three digits follow, and no fourth."""
+    """Whether a comma is within a number: three digits follow, and no fourth."""
     after = text[at + 1 : at + _THREE + 2]
     digits = len(after) - len(after.lstrip("0123456789"))
     return text[at] == _COMMA and digits == _THREE
