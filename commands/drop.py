@@ -24,6 +24,7 @@ from gristmill.inbox import REFUSED, UNREAD
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
 from gristmill.inbox.listing import Account, list_inbox
+from gristmill.leaks import commands as leaks
 from gristmill.look.finding import OWN, TALKS, look, refused_rows
 from gristmill.look.games import game_notes
 from gristmill.look.reading import listed
@@ -110,6 +111,8 @@ def _look(path: Path, links: LinkRule, name: str | None, reason: str, status: in
     """Print what is in a folder or a file, and end the command with a status."""
     for line in lines(look(path, links, name=name)):
         say(escape(line))
+    for line in leaks.lines(Lake().root, path):
+        say(f"note: {escape(shown(line))}")
     say(f"[red]nothing is copied[/]: {reason}")
     raise SystemExit(status)
 
@@ -132,6 +135,8 @@ def _say_state(lake: Lake, inbox: Inbox, place: Path, *, is_known: bool) -> None
     files = [line for account in made for line in account.lines]
     for line in (*files, *column_lines(columns), *found.notes):
         say(shown(line))
+    for line in leaks.lines(lake.root, place):
+        say(f"[yellow]note[/] {shown(line)}")
     if found.is_buildable and is_known and DropStates(lake.root).is_taken(place):
         for line in _said_of(lake, place):
             say(f"[yellow]note[/] {shown(line)}")

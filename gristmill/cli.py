@@ -56,6 +56,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Check": {
         "verify": "Hash artifacts against their records, and check their laws.",
+        "leaks": "Say which evaluation questions stand in a text.",
         "doctor": "Say whether this machine has what publishing needs.",
     },
     "Train": {
@@ -87,6 +88,7 @@ OWN: Final[Mapping[str, str]] = {
     "look": "gristmill.look.command",
     **dict.fromkeys(("show", "trace"), "gristmill.samples"),
     "browse": "gristmill.browse.commands",
+    "leaks": "gristmill.leaks.commands",
     **dict.fromkeys(("mix", "batch", "replay", "seen", "consumed"), "gristmill.loading.commands"),
     **dict.fromkeys(("push", "pull"), "gristmill.mirror.commands"),
     **dict.fromkeys(("card", "project"), "gristmill.exports.commands"),

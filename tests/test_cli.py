@@ -413,7 +413,7 @@ COMMANDS = {
     "Begin": ["samples", "tokenizers", "look", "drop", "fetch"],
     "Build": ["materialize", "ui", "build", "parts"],
     "Look": ["ls", "show", "browse", "trace", "audit"],
-    "Check": ["verify", "doctor"],
+    "Check": ["verify", "leaks", "doctor"],
     "Train": ["mix", "batch", "replay", "seen", "consumed"],
     "Share": ["push", "pull", "card", "project", "stage"],
     "Clean": ["remove", "retire", "prune", "adopt", "unstage"],

@@ -22,10 +22,13 @@ def look(path: Path, is_all: bool, is_written: bool, data_root: Path) -> None:
     that it proposes or the family that reads the files as they are. It is a guess: look at it.
     Nothing is built; --write puts the recipe beside the files, and that of puzzles below DATA_ROOT.
     """
+    from gristmill.leaks import commands as leaks
     from gristmill.look import finding, report
 
     found = finding.look(path, is_all=is_all)
     for line in report.lines(found, data_root, is_written=is_written):
         click.echo(line)
+    for line in leaks.lines(data_root, path, is_all=is_all):
+        click.echo(plain(f"note: {line}"))
     if is_written:
         click.echo(plain(f"written: {finding.write(found, data_root)}"))

@@ -44,6 +44,8 @@ BELOW = {
     "reading": BASE | {"provenance"},
     "loading": BASE | {"browse", "dispatch", "reading", "run", "untrusted"},
     "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
+    "leaks": BASE
+    | {"cli", "corpora", "data_root", "inbox", "provenance", "run", "settings", "untrusted"},
     "exports": BASE | {"dispatch", "families", "provenance", "run"},
     "mirror": BASE | {"exports", "families", "inbox", "run", "provenance", "publish", "reading"},
 }

@@ -134,6 +134,22 @@ def test_own_sudokus_with_a_bad_row_are_said_at_the_drop(data, tmp_path):
     assert "1 of 41 rows looked at is not as a sudoku must be" in said
 
 
+def test_questions_of_a_set_are_said_at_the_drop(data, tmp_path):
+    question = "How many of the nine blue ducks swim over the lake in the morning of that day?"
+    row = json.dumps({"question": f"So: {question}", "answer": "9"})
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/train.jsonl").write_text(f"{row}\n")
+    evals = data / "drops/evals/ducks"
+    evals.mkdir(parents=True)
+    (evals / "a.txt").write_text(f"{question}\n")
+    bare = run(str(tmp_path / "own")).output
+    (tmp_path / "own/corpus.toml").write_text(
+        'schema = 1\n[[form]]\nname = "f"\nquestion = "question"\nanswer = "answer"\n'
+    )
+    for said in (bare, printed(run(str(tmp_path / "own"), "--family", "reasoning"))):
+        assert "1 of 1 rows are questions of ducks, e.g. row 1 of train.jsonl" in said
+
+
 @pytest.mark.parametrize(
     ("family", "recipe", "good", "wrong", "reason"),
     [

@@ -1,0 +1,35 @@
+"""Questions of evaluation sets in training texts, and where a text stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gristmill.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from gristmill.leaks.findings import Finding, Leak, Place, audit, duplicates, where_is, worst
+    from gristmill.leaks.texts import EvaluationSet, Part, every_part, has_sets, parts_of, sets_of
+
+__all__ = [
+    "EvaluationSet",
+    "Finding",
+    "Leak",
+    "Part",
+    "Place",
+    "audit",
+    "duplicates",
+    "every_part",
+    "has_sets",
+    "parts_of",
+    "sets_of",
+    "where_is",
+    "worst",
+]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "findings": ("Finding", "Leak", "Place", "audit", "duplicates", "where_is", "worst"),
+        "texts": ("EvaluationSet", "Part", "every_part", "has_sets", "parts_of", "sets_of"),
+    },
+)

@@ -1,0 +1,132 @@
+"""Which questions are found in which texts."""
+
+import random
+
+import numpy as np
+import pytest
+
+from gristmill.leaks.method import Index, compiled, shared
+from gristmill.leaks.words import seeds_of
+from tests.leaks import plants
+
+SEEDS = seeds_of(b"k" * 32)
+
+
+def _found(questions, texts):
+    """Pairs of text and question, with the share."""
+    hit = Index([compiled(questions, SEEDS)], SEEDS).find(texts)[2][0]
+    pairs = zip(hit.text.tolist(), hit.question.tolist(), strict=True)
+    return dict(zip(pairs, hit.share.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("make", [plants.prose, plants.chinese])
+def test_a_question_is_found_however_it_is_planted(make):
+    questions, others = make(1, 200), make(2, 200)
+    for name, change in plants.kinds(others).items():
+        found = _found(questions, [change(each) for each in questions])
+        expected = {(each, each) for each in range(200)}
+        assert {*found} == expected, name
+        whole = 0.3 if name == "half" else 1
+        assert min(found.values()) >= whole, name
+    assert _found(questions, others) == {}
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "is_found"),
+    [
+        ("a b c d e f g h", "x a b c d e f g h x", True),
+        ("a b c d e f g h", "x a b c d e f g x", False),
+        ("a b c d e", "x a b c d e x", True),
+        ("a b c d e", "x a b c d x", False),
+        ("a b c d", "x a b c d x", False),
+        ("a b c d", "A: b, c d?", True),
+        ("a b", "a b", False),
+        ("a b c", "a b c", True),
+        ("一二三四五六七", "又一二三四五六七又", True),
+        ("一二三四五六七", "又一二三四五六又", False),
+        ("一二三四五六", "又一二三四五六又", False),
+        ("一二三四五六", "一二，三四五六", True),
+        ("", "", False),
+        ("?!", "?!", False),
+    ],
+)
+def test_a_short_question_must_stand_there_whole(question, text, is_found):
+    assert (
+        bool(_found([question, "something else altogether, of ten words or of eleven"], [text]))
+        is is_found
+    )
+
+
+def test_what_questions_share_is_no_evidence():
+    begin = "answer the following question about the story and give reasons for your choice"
+    questions = [f"{begin}: {each}" for each in plants.prose(3, 5, 12)]
+    assert _found(questions, [begin, f"{begin}: {plants.prose(4, 1, 12)[0]}"]) == {}
+    assert {*_found(questions, questions)} == {(each, each) for each in range(5)}
+
+
+def test_questions_with_the_same_words_count_as_one():
+    one, two = plants.prose(5, 2)
+    assert _found([one, two, one.upper()], [f"so: {one}"]) == {(0, 0): 1.0}
+    assert _found([one, two, one.upper()], [one]) == {(0, 0): 1.0}
+
+
+def test_a_question_without_words_of_its_own_is_found_by_equality_alone():
+    whole = plants.prose(6, 1, 40)[0]
+    part = plants.half(whole)
+    made = compiled([whole, part], SEEDS)
+    assert made.by_equality == 1
+    assert {*_found([whole, part], [part])} == {(0, 1)}
+    assert {*_found([whole, part], [f"x {part}", whole])} == {(1, 0)}
+
+
+def test_each_set_keeps_its_own_rarity():
+    one, two, both = plants.prose(7, 3)
+    sets = [compiled([one, both], SEEDS), compiled([two, both], SEEDS), compiled([both], SEEDS)]
+    _, _, hits = Index(sets, SEEDS).find([f"{one} {both}", two])
+    found = [[*zip(hit.text.tolist(), hit.question.tolist(), strict=True)] for hit in hits]
+    assert found == [[(0, 0), (0, 1)], [(0, 1), (1, 0)], [(0, 0)]]
+
+
+def test_hits_are_those_of_a_search_by_sets_of_runs():
+    """The oracle: runs as tuples, in Python sets."""
+    rng = random.Random(8)
+    letters = "abcde"
+    questions = [" ".join(rng.choices(letters, k=rng.randint(5, 40))) for _ in range(60)]
+    texts = [" ".join(rng.choices(letters, k=60)) for _ in range(300)]
+    texts += [f"{texts[at]} {question}" for at, question in enumerate(questions)]
+
+    def runs(text, size):
+        words = text.split()
+        return {tuple(words[at : at + size]) for at in range(len(words) - size + 1)}
+
+    sizes = [min(max(len(each.split()) // 4, 4), 8) for each in questions]
+    own = [
+        runs(each, size).difference(*(runs(other, size) for other in questions if other != each))
+        for each, size in zip(questions, sizes, strict=True)
+    ]
+    expected = set()
+    for number, text in enumerate(texts):
+        for at, question in enumerate(questions):
+            least = min(len(question.split()), 8) - sizes[at] + 1
+            needed = max(-(-3 * len(own[at]) // 10), least)
+            stands = len(own[at] & runs(text, sizes[at]))
+            if stands >= needed and len(own[at]) >= needed:
+                expected.add((number, at))
+    assert {*_found(questions, texts)} == expected
+    assert len(expected) > 20
+
+
+def test_many_keys_in_few_slots_are_all_found():
+    questions = plants.prose(9, 3000, 12)
+    found = _found(questions, questions)
+    assert {*found} == {(each, each) for each in range(3000)}
+    assert np.allclose([*found.values()], 1)
+
+
+def test_shared_words_are_marked_in_both_texts():
+    question = plants.prose(10, 1, 40)[0]
+    text = f"He said: {question.upper()} Then he left."
+    ours, theirs = shared(question, text, SEEDS)
+    assert [question[begin:end] for begin, end in ours] == [question[:-1]]
+    assert [text[begin:end] for begin, end in theirs] == [question[:-1].upper()]
+    assert shared(question, "nothing of it", SEEDS) == ((), ())

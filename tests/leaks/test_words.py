@@ -1,0 +1,91 @@
+"""The words of a text, and that the kernels hash as the slow form does, on any text."""
+
+import random
+import sys
+
+import numpy as np
+import pytest
+
+from gristmill.leaks.method import Index, Texts
+from gristmill.leaks.words import Seeds, run_hash, seeds_of, table, words
+
+SEEDS = seeds_of(b"k" * 32)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Janet's 16 Eggs.", "janet s 16 eggs"),
+        ("1,234,567 and 1,2,34", "1234567 and 1 2 34"),
+        ("1,2345 12,345x 1,23", "1 2345 12345 x 1 23"),
+        ("for i in range(n_2):", "for i in range n 2"),
+        ("ＡＢＣ，１２", "abc 12"),
+        ("caf\u00e9 cafe\u0301 CAFE\u0301", "cafe cafe cafe"),
+        ("Stra\u00dfe \ufb01sh \u01c4", "strase fsh d"),
+        ("soft\u00adhyphen zero\u200bwidth", "softhyphen zerowidth"),
+        ("\u5728abc\u5c31\u662f3", "\u5728 abc \u5c31 \u662f 3"),
+        ("\uff76\uff85 \u304b\u30ca", "\u30ab \u30ca \u304b \u30ca"),
+        ("\U00020000\U0001f600", "\U00020000"),
+        ("\u0661\u0662 x\u00b2", "12 x 2"),
+        ("a\ud800b", "a b"),
+        ("\n\t .,;", ""),
+        ("", ""),
+    ],
+)
+def test_words_are_folded(text, expected):
+    assert [each.folded for each in words(text)] == expected.split()
+    for each in words(text):
+        assert [inner.folded for inner in words(text[each.begin : each.end])] == [each.folded]
+
+
+def _random_text(rng):
+    pools = [
+        "abcXYZ  ,.'",
+        "0123456789,,,",
+        [chr(code) for code in range(0x20, 0x500)],
+        [chr(code) for code in range(0x2E80, 0xA000, 7)],
+        [chr(code) for code in range(0xD7FB, 0x10000, 3)],
+        [chr(code) for code in range(0x10000, sys.maxunicode + 1, 997)],
+        ["\u0e01", "\u0e31", "\u1780", "\u1000", "\u200d", "\u0301", ","],
+    ]
+    return "".join(
+        "".join(rng.choices(rng.choice(pools), k=rng.randint(1, 12)))
+        for _ in range(rng.randint(0, 8))
+    )
+
+
+def test_the_kernel_hashes_as_the_slow_form_does():
+    from gristmill.leaks.kernels import hashed_runs
+
+    rng = random.Random(5)
+    texts = [_random_text(rng) for _ in range(3000)]
+    given = Texts.of(texts)
+    hashes, (counts, alone), hits = Index((), SEEDS).matched(given)
+    found = [list(words(text)) for text in texts]
+    assert counts.tolist() == [*map(len, found)]
+    assert alone.tolist() == [sum(each.alone for each in some) for some in found]
+    assert hashes.tolist() == [run_hash(some, SEEDS) for some in found]
+    assert len(hits) == 0 and max(counts) > 20 and max(alone) > 20
+    sizes = np.array([rng.randint(0, 5) for _ in texts])
+    runs, of = hashed_runs(*given, table(), np.array(SEEDS, np.uint64), sizes)
+    expected = [
+        (run_hash(some[at : at + size], SEEDS), number)
+        for number, (some, size) in enumerate(zip(found, sizes.tolist(), strict=True))
+        for at in range(len(some) - size + 1 if size else 0)
+    ]
+    assert [*zip(runs.tolist(), of.tolist(), strict=True)] == expected
+
+
+def test_bytes_that_are_no_utf8_are_read_within_their_bounds():
+    octets = np.random.default_rng(3).integers(0, 256, 5000, np.uint8)
+    ends = np.sort(np.random.default_rng(4).integers(0, 5001, 400)).astype(np.int64)
+    hashes, (counts, _), _ = Index((), SEEDS).matched(Texts(octets, ends))
+    assert len(hashes) == 400
+    assert (counts <= np.diff(ends, prepend=0)).all()
+
+
+def test_keys_give_other_hashes():
+    other = seeds_of(b"j" * 32)
+    assert isinstance(other, Seeds)
+    one, two = (Index((), seeds).find(["one two three"])[0][0] for seeds in (SEEDS, other))
+    assert one != two
