@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import itertools
 import json
 import random
 from array import array
@@ -18,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import count, islice, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -289,7 +290,7 @@ def _shared_plies(held: _Games, train: _Games) -> NDArray[np.int64]:
     # The games of both that begin with the same moves have one number: no hash can be equal by lot.
     games = [np.arange(len(each.plies)) for each in (held, train)]
     numbers = [np.zeros_like(each) for each in games]
-    for depth in count():
+    for depth in itertools.count():
         keys = []
         for at, each in enumerate((held, train)):
             longer = each.plies[games[at]] > depth
