@@ -11,7 +11,7 @@ from gristmill.corpora.raw.reader import Reader
 from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Columns
 from gristmill.look.proposal import Part, Proposal, name_of, proposal, toml, tried
-from gristmill.look.roles import guess
+from gristmill.look.roles import meant
 from tests.look.cards import cards
 
 CARDS = [card for card in cards() if "qa" in card.right["form"] or "chat" in card.right["form"]]
@@ -22,7 +22,7 @@ def part(rows: list[dict[str, Any]]) -> Part:
     columns = Columns()
     for row in rows:
         columns.add(row)
-    return Part(guess(columns), ["a.jsonl"], columns, rows)
+    return Part(meant(columns, rows), ["a.jsonl"], columns, rows)
 
 
 def proposed(*rows: dict[str, Any]) -> Proposal:
