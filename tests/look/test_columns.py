@@ -4,7 +4,6 @@ import pytest
 
 from gristmill.corpora.raw.chat.recipe import Transcripts
 from gristmill.look.columns import (
-    Columns,
     around_of,
     ends_of,
     joined,
@@ -13,13 +12,7 @@ from gristmill.look.columns import (
     message_keys,
     tags_of,
 )
-
-
-def counted(*rows: dict[str, object]) -> Columns:
-    columns = Columns()
-    for row in rows:
-        columns.add(row)
-    return columns
+from tests.look.cards import counted
 
 
 def test_types_have_the_words_of_a_table():
@@ -59,8 +52,7 @@ def test_messages_are_objects_with_a_known_speaker_and_a_text():
 
 
 def test_the_first_of_some_names_is_found_in_their_order():
-    columns = Columns()
-    columns.add({"b": 1, "a": 2})
+    columns = counted({"b": 1, "a": 2})
     assert columns.first(("c", "a", "b")) == "a"
     assert columns.first(("c",)) is None
 

@@ -207,6 +207,8 @@ def test_the_recipe_of_a_public_dataset_is_a_corpus_file(card, tmp_path):
     if found.takers or not found.proposal.good:
         assert card.right["form"][0] not in ("instruct", "text"), found.proposal
         return
+    if not any(kind in card.line for kind in ("choices", "options")):  # made-up answers are none
+        assert (found.proposal.good, found.proposal.refused) == (len(card.rows), {})
     write(found)
     if found.proposal.inbox == "chat":
         assert account_of_chat(tmp_path / "own").taken

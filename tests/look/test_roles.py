@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from gristmill.look.columns import Columns
-from gristmill.look.roles import Guess, meant, place_of, words
-from tests.look.cards import cards
+from gristmill.look.roles import Guess, place_of, words
+from tests.look.cards import cards, part
 
 CARDS = list(cards())
 ASKED = "Which one of them is it?"
@@ -20,10 +19,7 @@ TESTED = {"question": ASKED, "solutions": "print(1)", "input_output": "1, 2"}
 
 
 def guessed(rows: Sequence[Mapping[str, Any]]) -> Guess:
-    columns = Columns()
-    for row in rows:
-        columns.add(row)
-    return meant(columns, rows)
+    return part(rows).guess
 
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
