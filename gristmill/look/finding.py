@@ -25,6 +25,7 @@ from gristmill.corpora.raw.drops import (
     corpus_of,
     kind,
     matches,
+    name_notes,
 )
 from gristmill.corpora.raw.heads import columns_of_recipe
 from gristmill.corpora.raw.reader import Reader
@@ -55,6 +56,7 @@ from gristmill.look.proposal import (
     tried,
 )
 from gristmill.look.reading import (
+    FILES,
     FileLook,
     Reading,
     globs_of,
@@ -188,13 +190,16 @@ def _propose(found: Look, links: LinkRule) -> None:
         found.notes.append("for a recipe of what is in `leave`, move it to a folder of its own")
     recipe = read_recipe(found.proposal.text)
     corpus = recipe.corpus if isinstance(recipe, Chat) else recipe
-    if reading.path == reading.root:
-        try:
-            notes = account_of(reading.root, corpus, links).notes
-            found.notes += (note for note in notes if not note.startswith("the terms are unknown"))
-        except (GristmillError, OSError) as error:
-            found.notes.append(f"a drop with this recipe is refused: {error}")
     read = [f for f in reading.files if f.name not in left and not matches(f.name, corpus.leave)]
+    try:
+        if reading.path == reading.root and len(read) <= FILES:
+            notes = account_of(reading.root, corpus, links).notes
+        else:  # bytes are not compared
+            taken = assigned([file.name for file in read], corpus, reading.root).values()
+            notes = [note for names in taken for note in name_notes(names)]
+        found.notes += (note for note in notes if not note.startswith("the terms are unknown"))
+    except (GristmillError, OSError) as error:
+        found.notes.append(f"a drop with this recipe is refused: {error}")
     split_of = {name: split for split, names in found.splits.items() for name in names}
     heads = [Head(split_of[each.name], each.sample) for each in read]
     found.notes += column_lines(columns_of_recipe(tomllib.loads(found.proposal.text), heads))
