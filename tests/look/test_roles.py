@@ -200,6 +200,10 @@ def test_a_text_that_is_always_one_of_some_columns_chooses_of_them() -> None:
     assert said.letters == ("q_op1", "q_op2", "q_op3")
     rows[4]["q_ans"] = "d"
     assert guessed(rows).letters == ()
+    # A number is no place among columns that no name calls choices.
+    hints = {f"hint{n}": STORY.format(n) for n in (1, 2, 3)}
+    rows = [{"question": ASKS.format(n), "answer": n % 3, **hints} for n in range(9)]
+    assert guessed(rows).letters == ()
 
 
 def test_a_hash_asks_nothing_and_the_number_of_a_step_answers_nothing() -> None:
