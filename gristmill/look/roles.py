@@ -397,9 +397,11 @@ def place_of(value: Any, choices: Sequence[Any]) -> int | None:
     A number may be that of all choices where the first one is 1.
     """
     said = str(value).strip() if isinstance(value, str | int) and value is not True else ""
-    texts = [str(each).strip() for each in choices]
-    if said in texts:
-        return texts.index(said)
+    # One that is an object has a text and a label.
+    texts = [[*each.values()] if isinstance(each, dict) else [each] for each in choices]
+    for place, own in enumerate(texts):
+        if said in [str(each).strip() for each in own]:
+            return place
     if _PLACE.fullmatch(said):
         return int(said) if int(said) <= len(texts) else None
     mark = _MARK_OF.fullmatch(said)

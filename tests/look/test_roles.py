@@ -49,6 +49,10 @@ def test_names_without_a_word_have_no_role():
         # Choices are the list of which a short answer is one, or columns of a letter each.
         (LISTED, {"choices": "choices"}),
         (LISTED | {"answer": "because " * 40}, {"choices": None}),
+        (
+            {"question": ASKED, "answer": "oak", "choices": [{"label": "A", "text": "oak"}] * 2},
+            {"choices": "choices"},
+        ),
         (LETTERS | {"answer": "B"}, {"letters": ("A", "B", "C"), "answer": "answer"}),
         (
             {"question": ASKED, "answer": "b", "opa": "oak", "opb": "dog", "opc": "sea"},
