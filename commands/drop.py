@@ -25,8 +25,8 @@ from gristmill.inbox.columns import column_lines
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
 from gristmill.inbox.listing import Account, list_inbox
 from gristmill.leaks import commands as leaks
+from gristmill.look.families import game_notes
 from gristmill.look.finding import OWN, TALKS, look, refused_rows
-from gristmill.look.games import game_notes
 from gristmill.look.reading import listed
 from gristmill.look.report import lines
 from gristmill.provenance import unusual

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
 from gristmill.corpora.account import value_at
 from gristmill.corpora.raw.chat.lists import is_nodes
 from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
-from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SPLITS, SYNTH
+from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
 from gristmill.look import roles
 from gristmill.look.columns import (
     CHOSEN,
@@ -21,13 +21,16 @@ from gristmill.look.columns import (
     TEXT,
     TEXTS,
     Column,
+    around_of,
+    ends_of,
+    marks_of,
     message_keys,
+    tags_of,
     talk_of,
     turns_of,
 )
 from gristmill.look.proposal import Part, Proposal, head_of, recipe
-from gristmill.look.splits import globs_of, literal, says_split, says_train, splits_of
-from gristmill.look.transcripts import around_of, ends_of, marks_of, tags_of
+from gristmill.look.reading import globs_of, literal, says_split, says_train, splits_of
 from gristmill.synth.raw import SHARDS
 from gristmill.synth.raw import TEXTS as SYNTH_TEXTS
 
@@ -37,6 +40,7 @@ _IDS: Final = ("message_id", "id")
 _UNIQUE: Final = ("prompt_id", "conversation_hash", "conversation_id", "uuid", "id")
 _PARENTS: Final = ("parent_id", "parent")
 _LEFT: Final = "leave"
+_SHOWN: Final = 3
 _WHOLE: Final = ("all", "default", "main")
 """Folders of a configuration that has the rows of the others."""
 _FEW: Final = 0.05
@@ -101,12 +105,15 @@ def chat_proposal(
         head["id"] = unique
     made: Proposal | None = None
     # Messages may have what a column or a key of their own has, too.
-    for stated in _fewer(_stated(first, rows)):
-        table = {**head, **first, **stated}
+    said = _stated(first, rows)
+    for lost in ((), ("system",), ("thinking",), ("system", "thinking")):
+        keys = {key: name for key, name in said.get("keys", {}).items() if key not in lost}
+        kept = {k: v for k, v in said.items() if k != "keys" and (k != "system" or k not in lost)}
+        table = {**head, **first, **({"keys": keys} if keys else {}), **kept}
         trial = recipe(table, (), notes, parts)
-        for said, key in (("uses tools", "tools"), (BROKEN_CURE, "broken")):
+        for cause, key in (("uses tools", "tools"), (BROKEN_CURE, "broken")):
             # Of rows that are all so, the recipe is wrong, and no row.
-            if trial.good and any(said in rule for rule in trial.refused):
+            if trial.good and any(cause in rule for rule in trial.refused):
                 table[key] = "drop"
                 trial = recipe(table, (), notes, parts)
         made = trial if made is None or trial.good > made.good else made
@@ -116,52 +123,26 @@ def chat_proposal(
 
 
 def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
-    """The globs of the splits that a recipe of conversations has, and of files that it leaves."""
-    found, own = splits_of(names), names
-    if is_said := any(map(says_split, names)):
-        folders = {name.partition("/")[0] for name in names if "/" in name}
-        trained = {name.partition("/")[0] for name in names if says_train(name)}
-        # A folder of all rows has those of the others, where each has files for training.
-        if "all" in folders and len(folders) > 1 and folders == trained:
-            own = [name for name in names if name.partition("/")[0] == "all"]
-            notes.append("Of several configurations `all` is read: the others are in `leave`.")
-            found = splits_of(own)
-    chosen: dict[str, list[str]] = {each: found[each] for each in SPLITS if each in found}
-    if is_said and "train" not in chosen:
-        chosen["train"] = _trained(found, notes)
-    unnamed = [files for split, files in found.items() if split != "train"]
-    more = [name for files in unnamed if not any(map(says_split, files)) for name in files]
-    # Beside a file for training, one that does not say so may be held out.
-    if is_said and more and not any(map(says_train, own)):
-        chosen["train"] = [*chosen["train"], *more]
-        notes.append("Files whose names say no split are `train`: else name them in `leave`.")
-    if chosen:
-        chosen[_LEFT] = [*{*names} - {name for files in chosen.values() for name in files}]
-    in_order = (*SPLITS, _LEFT)
-    return globs_of({split: sorted(chosen[split]) for split in in_order if chosen.get(split)})
+    """The globs of the splits that a recipe of conversations has, and of files that it leaves.
 
-
-def _trained(found: Mapping[str, Sequence[str]], notes: list[str]) -> list[str]:
-    """The files for training where several splits have the word for it; none where none has."""
-    named = {
-        split: files
-        for split, files in found.items()
-        if split not in SPLITS and all(map(says_train, files))
-    }
-    whole = [f for f in named.values() if any(n.partition("/")[0] in _WHOLE for n in f)]
-    supervised = [files for split, files in named.items() if "sft" in split]
-    taken = whole or supervised or [*named.values()]
-    if taken:
-        notes.append(f"`train` is a guess, of the splits {', '.join(found)}.")
-    return [name for files in taken for name in files]
-
-
-def _fewer(stated: Table) -> Iterator[Table]:
-    """What messages state; that without the system prompt, without thoughts, without both."""
-    for lost in ((), ("system",), ("thinking",), ("system", "thinking")):
-        kept = {key: value for key, value in stated.items() if key != "system" or key not in lost}
-        keys = {key: n for key, n in kept.pop("keys", {}).items() if key not in lost}
-        yield {**({"keys": keys} if keys else {}), **kept}
+    Of several files for training those of a configuration of all rows count, or the supervised
+    ones. Beside a file for training one that does not say so may be held out.
+    """
+    found = splits_of(names)
+    if not any(map(says_split, names)) and "train" not in found:
+        return {}
+    train = [name for name in names if says_train(name)]
+    folders = {name.partition("/")[0] for name in train if "/" in name}
+    if len(folders) > 1 and (whole := [n for n in train if n.partition("/")[0] in _WHOLE]):
+        train, found = whole, {}  # of no other configuration
+    elif "train" not in found and any("sft" in name for name in train):
+        train = [name for name in train if "sft" in name]
+    train = train or found.get("train") or [name for name in names if not says_split(name)]
+    if {*train} != {*found.get("train", [])}:
+        notes.append(f"`train` is a guess: {', '.join(map(literal, train[:_SHOWN]))} and so on.")
+    chosen = {"train": train, "validation": found.get("validation", [])}
+    chosen[_LEFT] = [*{*names}.difference(*chosen.values())]
+    return globs_of({split: sorted(files) for split, files in chosen.items() if files})
 
 
 def _unique(rows: Rows) -> str | None:
@@ -241,10 +222,10 @@ def _stated(where: Table, rows: Rows) -> Table:
     answers = [text for talk, _ in talks for role, text in turns_of(talk) if role == "assistant"]
     answers += [row.get(where["completion"]) for row in rows if "completion" in where]
     answers = [each for each in answers if isinstance(each, str)]
-    tags, around = tags_of(answers), around_of(answers)
+    tags, around = tags_of(answers, _FEW), around_of(answers)
     thinking = [*THINK, *around] if around else None
-    if tags is not None and tags.share >= _FEW and tags.tags != THINK:
-        thinking = [*tags.tags]
+    if tags and tags != THINK:
+        thinking = [*tags]
     system = _system(rows) if names else None
     stated = {"keys": keys, "roles": own, "thinking": thinking, "system": system}
     # Tags of thoughts begin answers, too.

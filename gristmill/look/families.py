@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryDirectory
 from typing import Final
 
+import orjson
+
+from gristmill.chess.format.folders import VALID
+from gristmill.chess.format.rows import LOSSES
+from gristmill.chess.raw.drops import opened_pgn
+from gristmill.chess.raw.pgn_text import ending_in, month_in
 from gristmill.contract import GristmillError
 from gristmill.families import inboxes, tables
 from gristmill.inbox.columns import column_lines
@@ -31,6 +39,7 @@ from gristmill.puzzles.raw.fitness import fitness
 from gristmill.settings.tables import FILE, read_drop
 from gristmill.synth.raw import TEXTS
 from gristmill.untrusted.files import LinkRule, open_file
+from gristmill.untrusted.json_text import jq, way_to
 
 _MOST: Final = 3
 _LONGEST: Final = 40
@@ -38,6 +47,7 @@ _LONGEST: Final = 40
 _DIGITS: Final = {*"123456789"}
 _CELLS, _PAIR = 81, 2
 _HEAD: Final = 1 << 20
+Rows = Sequence[Mapping[str, object]]
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,11 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
             fitting = [name for name in files if drop.shape.ending_of(name) not in ("", ".toml")]
             paths = [found.root / name for name in fitting[:_MOST]]
         for path in paths:
-            name = _key(path, "" if path.is_dir() else drop.shape.ending_of(path.name))
+            ending = "" if path.is_dir() else drop.shape.ending_of(path.name)
+            stem = path.name.removesuffix(ending)
+            # A name that no drop may have gets another one.
+            own = re.sub(r"[^A-Za-z0-9-]+", "_", stem).strip("_")[:_LONGEST] or "drop"
+            name = "" if refusal(stem) is None else own
             try:
                 account = drop.account(path, links)
                 if os.path.lexists(path / FILE):
@@ -101,14 +115,6 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                     said += [takes(path, recipe, links)] if recipe else []
                 taken.append(Taker(inbox, path, name, account.lines, recipe, columns=said))
     return taken, refused
-
-
-def _key(path: Path, ending: str) -> str:
-    """A name for a file or folder whose own name no drop may have; empty where it may."""
-    stem = path.name[: len(path.name) - len(ending)]
-    if refusal(stem) is None:
-        return ""
-    return re.sub(r"[^A-Za-z0-9-]+", "_", stem).strip("_")[:_LONGEST] or "drop"
 
 
 def fits(taker: Taker, columns: Columns, found: Reading, links: LinkRule) -> bool:
@@ -132,35 +138,34 @@ def fits(taker: Taker, columns: Columns, found: Reading, links: LinkRule) -> boo
 
 def task_hint(found: Reading, refused: Mapping[str, str], links: LinkRule) -> str:
     """Why no recipe of puzzles reads files that are tasks of ARC; empty where none is one."""
-    if PUZZLES not in refused:
-        return ""
-    tasks = tasks_in(found.root, {file.name: file.size for file in found.files}, links)
-    if tasks is None:
-        return ""
-    is_flat = not tasks.way and "/" not in tasks.file
-    said = f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}"
-    return _FLAT if is_flat else said
+    sizes = {file.name: file.size for file in found.files}
+    tasks = tasks_in(found.root, sizes, links) if PUZZLES in refused else None
+    if tasks is None or (not tasks.way and "/" not in tasks.file):
+        return _FLAT if tasks else ""
+    return f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}"
 
 
 def hints(found: Reading, columns: Columns, links: LinkRule) -> Iterator[str]:
     """Yield what files are that no family reads in this form, and the form that one reads."""
     endings = (".json", *UNFINISHED)
     for name in [name for name in found.others if not name.lower().endswith(endings)][:_MOST]:
-        if _is_json(found.root / name, links):
-            yield f"{name}: JSON lines, by what it holds: rename it to {name}.jsonl"
+        with suppress(GristmillError, OSError, ValueError):
+            with open_file(found.root / name, root=found.root, links=links) as file:
+                is_row = isinstance(json.loads(file.readline(_HEAD)), dict)
+            if is_row:
+                yield f"{name}: JSON lines, by what it holds: rename it to {name}.jsonl"
     if is_bank(columns):
         yield _BANK + _no_bank(found, columns, links)
-    for is_form, hint in _FORMS:
-        if is_form(found, columns):
+    names = [name.lower() for name in (*found.others, *(file.name for file in found.files))]
+    for form, hint in _ENDINGS.items():
+        if any(re.search(rf"(?:{form})$", name) for name in names):
             yield hint
-
-
-def _is_json(path: Path, links: LinkRule) -> bool:
-    """Whether the first line of a file, whose ending says nothing of it, is an object."""
-    hidden = suppress(GristmillError, OSError, ValueError)
-    with hidden, open_file(path, root=path.parent, links=links) as file:
-        return isinstance(json.loads(file.readline(_HEAD)), dict)
-    return False
+    rows = [row for file in found.files for row in file.sample]
+    for is_form, hint in _FORMS:
+        if is_form(columns.by_name, rows):
+            yield hint
+    if not found.files and any(re.search(r"\.(?:txt|md|rst|tex)$", name) for name in names):
+        yield 'plain text: write a JSON object a line, as {"text": "..."}, with texts = "{text}"'
 
 
 def _boards(columns: Columns) -> list[Column]:
@@ -189,45 +194,19 @@ def _no_bank(found: Reading, columns: Columns, links: LinkRule) -> str:
     return f": `{lines}` makes one" if name.endswith((".jsonl", ".ndjson")) else ""
 
 
-def is_nested_tree(columns: Columns) -> bool:
+def is_nested_tree(names: Collection[str]) -> bool:
     """Whether messages hold their replies, of which a conversation is one branch."""
-    return any(name.rpartition(".")[2] == "replies" for name in columns.by_name)
+    return any(name.rpartition(".")[2] == "replies" for name in names)
 
 
-def _is_grid(found: Reading, columns: Columns) -> bool:
-    both = [columns.by_name.get(name) for name in ("input", "output")]
-    return all(column is not None and column.kind in (LIST, OBJECTS) for column in both)
-
-
-def _is_tokenizer(found: Reading, columns: Columns) -> bool:
-    names = [*found.others, *(file.name for file in found.files)]
-    is_named = any(re.search(r"(\.tiktoken|\.model|tokenizer\.json)$", n.lower()) for n in names)
-    return is_named or {*TOKENIZER, "model.vocab"} <= {*columns.by_name}
-
-
-def _is_boards(found: Reading, columns: Columns) -> bool:
+def _is_boards(known: Mapping[str, Column], rows: Rows) -> bool:
     """Whether each row has the cells of a board of 2048, with at most a few numbers beside them."""
-    rows = [row for file in found.files for row in file.sample]
-    return bool(rows) and all(map(_has_cells, rows))
-
-
-def _has_cells(row: Mapping[str, object]) -> bool:
-    words = re.findall(r"[^]\s,;:(){}'\"[]+", " ".join(map(str, row.values())))
-    runs = [len([*own]) for is_cell, own in groupby(words, _RANKS.__contains__) if is_cell]
-    return any(16 <= length < 24 for length in runs)
-
-
-Fits = Callable[[Reading, Columns], bool]
-
-
-def _ending(form: str) -> Fits:
-    """Whether the name of a file that is no data file ends so."""
-    return lambda found, _: any(re.search(rf"\.(?:{form})$", n.lower()) for n in found.others)
-
-
-def _with(*pairs: set[str]) -> Fits:
-    """Whether the rows have all columns of one of some sets."""
-    return lambda _, columns: any(each <= {*columns.by_name} for each in pairs)
+    for row in rows:
+        words = re.findall(r"[^]\s,;:(){}'\"[]+", " ".join(map(str, row.values())))
+        runs = [len([*own]) for is_cell, own in groupby(words, _RANKS.__contains__) if is_cell]
+        if not any(16 <= length < 24 for length in runs):
+            return False
+    return bool(rows)
 
 
 _FLAT: Final = (
@@ -248,48 +227,175 @@ _BANK: Final = (
     "line names one column of questions (question, quizzes, puzzle) and one of answers "
     "(answer, solution, solutions)"
 )
-_TEXT: Final = _ending("txt|md|rst|tex")
-_FORMS: Final[Sequence[tuple[Fits, str]]] = (
+_TOKENIZER: Final = (
+    "a tokenizer: `gristmill tokenizers FILE --name NAME --eod TEXT`, with the text that ends a "
+    "document"
+)
+_ENDINGS: Final = {
+    r"\.pgn(?:\.(?:zst|bz2|gz|zip))?": (
+        "games of chess: `chess` reads one file a month, with the month in its name, as "
+        "games_2024-01.pgn: `gristmill drop FILE --family chess`, and any PGNs in a folder of "
+        "their own: `gristmill drop FOLDER --family chess`"
+    ),
+    r"\.tiktoken|\.model|tokenizer\.json": _TOKENIZER,
+    r"\.(?:zip|tar|tgz|tar\.\w+|7z|rar)": "archives: unpack them, and look again",
+    r"\.arrow|\.feather": (
+        "Arrow, as `Dataset.save_to_disk` writes it: write Parquet of each folder with such files, "
+        'with `datasets.load_from_disk("folder/train").to_parquet("train.parquet")`'
+    ),
+    r"\.np[yz]": f"arrays of NumPy; if they are boards of 2048, {_STEPS}",
+    r"\.(?:xlsx?|ods|pkl|pickle|pt)": (
+        "tables of other tools: save them as CSV, JSON lines or Parquet"
+    ),
+}
+"""What to say of a file that no family reads, by the end of its name."""
+_FORMS: Final[Sequence[tuple[Callable[[Mapping[str, Column], Rows], bool], str]]] = (
     (
-        _is_grid,
+        lambda known, _: all(
+            name in known and known[name].kind in (LIST, OBJECTS) for name in ("input", "output")
+        ),
         "grids as lists: `puzzles` reads *.jsonl, whose rows have input, output, group, puzzle and "
         "set alone",
     ),
+    (lambda known, _: {*TOKENIZER, "model.vocab"} <= {*known}, _TOKENIZER),
     (
-        _ending(r"pgn(\.(zst|bz2|gz|zip))?"),
-        "games of chess: `chess` reads one file a month, with the month in its name, as "
-        "games_2024-01.pgn: `gristmill drop FILE --family chess`, and any PGNs in a folder of "
-        "their own: `gristmill drop FOLDER --family chess`",
-    ),
-    (
-        _is_tokenizer,
-        "a tokenizer: `gristmill tokenizers FILE --name NAME --eod TEXT`, with the text that ends "
-        "a document",
-    ),
-    (
-        lambda _, columns: is_nested_tree(columns),
+        lambda known, _: is_nested_tree(known),
         "trees of messages in one object: bring the file with a row a message, which has "
         "message_id and parent_id, or write a row for each with these",
     ),
-    (_ending(r"zip|tar|tgz|tar\.\w+|7z|rar"), "archives: unpack them, and look again"),
-    (
-        _ending("arrow|feather"),
-        "Arrow, as `Dataset.save_to_disk` writes it: write Parquet of each folder with such files, "
-        'with `datasets.load_from_disk("folder/train").to_parquet("train.parquet")`',
-    ),
-    (_ending("npy|npz"), f"arrays of NumPy; if they are boards of 2048, {_STEPS}"),
     (_is_boards, f"boards of 2048, by the 16 cells of each row: {_STEPS}"),
     (
-        _ending("xlsx?|ods|pkl|pickle|pt"),
-        "tables of other tools: save them as CSV, JSON lines or Parquet",
-    ),
-    (
-        lambda found, columns: not found.files and _TEXT(found, columns),
-        'plain text: write a JSON object a line, as {"text": "..."}, with texts = "{text}"',
-    ),
-    (
-        _with({"board", "move"}, {"state", "action"}),
+        lambda known, _: {"board", "move"} <= {*known} or {"state", "action"} <= {*known},
         "steps of a game: `macroxue` reads the games that its player writes",
     ),
 )
-"""What tells a form that no family reads, and what to say of it."""
+"""What tells rows that no family reads in this form, and what to say of them."""
+
+
+MOST_BYTES: Final = 16 << 20
+"""Bytes of text that are read, of all files together."""
+_TAG: Final = re.compile(rb'\[[ \t]*(?:Event|Result)[ \t]*"')
+_FOREIGN: Final = re.compile(rb"(?<![^\s.])[ACDFGHLSTVW][a-h]?[1-8]?x?[a-h][1-8](?![^\s+#!?])")
+"""A move as Sf3, as German and others write it."""
+_PGN: Final = re.compile(rb'"\s*\[[A-Z]\w* +\\"')
+_MOVE: Final = rb"(?:(?:[KQRBN][a-h]?[1-8]?x?|(?:[a-h]x)?)[a-h][1-8](?:=[QRBN])?|O-O(?:-O)?)[+#!?]*"
+_MOVES: Final = re.compile(rb'"\s*(?:(?:[0-9]+\.+\s*)?' + _MOVE + rb"\s+){3}")
+"""Texts of JSON that begin a game: with a tag, or with three moves at least."""
+_TO_PGN: Final = (
+    '({white: "1-0", black: "0-1", draw: "1/2-1/2", stalemate: "1/2-1/2"} as $of | (.winner // '
+    '.result // .Result // .status // "*") | $of[.] // if test("^(1-0|0-1|1/2-1/2)$") then . else '
+    '"*" end) as $r | (.moves | sub(" *(1-0|0-1|1/2-1/2|\\\\*)? *$"; "")) as $m | '
+    '"[Event \\"?\\"]\\n[Result \\"\\($r)\\"]\\n\\n\\($m) \\($r)\\n"'
+)
+"""The filter of jq that makes a PGN of a row with moves, and perhaps a result."""
+_AS_LINES: Final = (
+    "python3 -c 'import csv, json, sys; [print(json.dumps(r)) for r in csv.DictReader(sys.stdin)]'"
+)
+_AS_ROWS: Final = (
+    "python3 -c 'import json, sys, pyarrow.parquet as p; [print(json.dumps(r, default=str)) for b "
+    "in p.ParquetFile(sys.argv[1]).iter_batches() for r in b.to_pylist()]'"
+)
+_ROWS: Final = "games of chess in rows"
+_SIDES: Final = ("White", "Black")
+_MOST_TITLES: Final = 8
+
+
+def game_notes(reading: Reading, links: LinkRule) -> Iterator[str]:
+    """Yield how many games there are, how many ended, ratings and titles, and what is not read."""
+    names, left, texts = [name for name in reading.others if ending_in(name)], MOST_BYTES, [b""]
+    for name in names:
+        path, ending = reading.root / name, ending_in(name)
+        try:
+            with opened_pgn(path, root=reading.root, links=links, ending=ending) as packed:
+                for octets in packed.reads:
+                    if left <= 0:
+                        break
+                    left -= len(octets)
+                    texts.append(octets)
+        except (GristmillError, OSError, EOFError, ValueError) as error:
+            if ".pgn" in name.lower():  # another ZIP holds no games
+                yield f"{name}: {error}"
+        texts.append(b"\n\n")
+    text = b"".join(texts)
+    if left <= 0:  # the last game may not be whole
+        text = text[: max(text.rfind(end + b"[Event ") for end in (b"\n", b"\r")) + 1]
+    if _TAG.search(text):
+        months = {month_in(name) or "" for name in names}
+        where = f"in the first {MOST_BYTES >> 20} MiB of text: " if left <= 0 else ""
+        yield from _built(text, where, months.pop() if len(months) == 1 else "")
+    if made := _from_rows(reading, links):
+        yield (
+            f"{_ROWS}; `chess` reads PGN: `{made} > games.pgn`, and then `gristmill "
+            "drop FOLDER --family chess` of a folder with it"
+        )
+
+
+def is_game(note: str) -> bool:
+    """Whether a note says that rows are games."""
+    return note.startswith(_ROWS)
+
+
+def _from_rows(reading: Reading, links: LinkRule) -> str:
+    """What makes a PGN of the smallest data file, whose rows are games; empty for other rows."""
+    file = min(reading.files, key=lambda each: (each.size, each.name), default=None)
+    name, text, read = file.name if file else "", b"", "jq -r {} {}"
+    if file and name.endswith(".csv"):
+        text = json.dumps(file.sample[0]).encode() if file.sample else b""
+        read = f"{_AS_LINES} < {{1}} | jq -r {{0}}"
+    elif file and name.endswith(".parquet"):
+        text = json.dumps(file.sample[0], default=str).encode() if file.sample else b""
+        read = f"{_AS_ROWS} {{1}} | jq -r {{0}}"
+    elif name.endswith((".json", ".jsonl", ".ndjson")):
+        root = reading.root
+        with suppress(GristmillError, OSError), open_file(root / name, root=root, links=links) as f:
+            text = f.read(_HEAD)
+    for begin in (_PGN, _MOVES):
+        if way := way_to(text, lambda _, value: begin.match(value) is not None):  # noqa: B023
+            moves = f"{jq(way[:-1])} | {_TO_PGN.replace('.moves', jq(way[-1:]))}"
+            return read.format(quote(jq(way) if begin is _PGN else moves), quote(name))
+    return ""
+
+
+def _built(text: bytes, where: str, month: str) -> Iterator[str]:
+    """Yield what a build says of games: how many, of another month, twice, with moves lost.
+
+    where: what the line of the numbers begins with. month: of all games; empty for any.
+    """
+    from gristmill.chess.builders.validate import validate  # it loads numba
+    from gristmill.chess.config import ValidateConfig
+    from gristmill.chess.laws.games import validated_notes
+
+    with TemporaryDirectory(prefix="gristmill-") as folder:
+        (pgn := Path(folder, f"games_{month}.pgn")).write_bytes(text)
+        try:
+            made = validate([pgn], out := Path(folder, "out"), ValidateConfig(min_plies=0))
+        except GristmillError as error:
+            yield f"not looked at for lost moves: {error}".replace(str(pgn), "its games")
+            return
+        ended = made.white_wins + made.black_wins + made.draws
+        said = f"{made.total_games:,} games, of which a build reads {made.valid_games:,}"
+        tags = [orjson.loads(line)["headers"] for line in (out / VALID).read_bytes().splitlines()]
+        yield "; ".join([f"{where}{said}, and {ended:,} ended", *_players(tags)])
+        for note in validated_notes(out):
+            yield f"{note.law}: {note.found}"
+    if (foreign := len(_FOREIGN.findall(text))) > made.total_games:
+        yield (
+            f"{foreign:,} moves name pieces by letters of another language; their games are "
+            "rejected: write K, Q, R, B and N"
+        )
+    counts = [f"{made.flags[name]:,} {name}" for name in LOSSES.values() if made.flags.get(name)]
+    if counts:
+        kept = "which are kept unless a setting drops them"
+        yield f"games that may have lost moves, {kept}: {', '.join(counts)}"
+
+
+def _players(games: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """Yield the ratings and the titles that tags of games name."""
+    elos = (tags.get(f"{side}Elo", "") for tags in games for side in _SIDES)
+    if ratings := [int(elo) for elo in elos if re.fullmatch("[0-9]{1,5}", elo) and int(elo)]:
+        yield f"ratings {min(ratings):,} to {max(ratings):,}"
+    said = (tags.get(f"{side}Title", "").upper() for tags in games for side in _SIDES)
+    titles = Counter(title for title in said if title not in ("", "-", "?"))
+    if titles:
+        most = titles.most_common(_MOST_TITLES)
+        yield f"players by title: {', '.join(f'{n:,} {title}' for title, n in most)}"

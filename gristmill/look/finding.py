@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import GristmillError
 from gristmill.corpora.account import Head, value_at
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw.chat.messages import chat_of
@@ -20,6 +20,7 @@ from gristmill.corpora.raw.corpus_file import absent
 from gristmill.corpora.raw.drops import (
     CORPUS,
     LEFT,
+    account_of,
     assigned,
     corpus_of,
     kind,
@@ -32,21 +33,41 @@ from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import unfit_name
 from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Columns, joined, turns_of
-from gristmill.look.families import Taker, asked, fits, hints, is_bank, is_nested_tree, task_hint
-from gristmill.look.games import game_notes, is_game
-from gristmill.look.notes import of_corpus, part_notes
+from gristmill.look.families import (
+    Taker,
+    asked,
+    fits,
+    game_notes,
+    hints,
+    is_bank,
+    is_game,
+    is_nested_tree,
+    task_hint,
+)
 from gristmill.look.proposal import (
     Part,
     Proposal,
     is_readable,
     name_of,
+    part_notes,
     proposal,
     read_recipe,
+    record_notes,
     tried,
 )
-from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
+from gristmill.look.reading import (
+    FILES,
+    FileLook,
+    Reading,
+    globs_of,
+    listed,
+    read_rows,
+    says_split,
+    says_train,
+    shortened,
+    splits_of,
+)
 from gristmill.look.roles import CHAT, PLAIN, Guess, meant
-from gristmill.look.splits import globs_of, says_split, says_train, splits_of
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
 OWN: Final = "reasoning"
@@ -97,7 +118,10 @@ def look(
     reading = listed(path, links)
     taken, refused = asked(reading, links)
     tasks = task_hint(reading, refused, links)
-    is_wanted = is_all or _is_table(reading) or {each.inbox for each in taken} <= {OWN, TALKS}
+    endings = {(kind(file.name.rpartition("/")[2]) or ("",))[0] for file in reading.files}
+    # Files of a table families take by their names.
+    is_table = bool(endings & {"csv", "tsv", "parquet"})
+    is_wanted = is_all or is_table or {each.inbox for each in taken} <= {OWN, TALKS}
     if is_wanted and not tasks:  # their pairs are no rows
         read_rows(reading, links, is_all=is_all)
     columns = joined(file.columns for file in reading.files)
@@ -126,16 +150,20 @@ def look(
         notes,
     )
     found.notes += _notes(found)
-    _propose(found)
+    _propose(found, links)
     found.notes += _same_questions(found)
     return found
 
 
-def _propose(found: Look) -> None:
+def _propose(found: Look, links: LinkRule) -> None:
     """Give what was found its recipe, and the notes on what that recipe leaves."""
     reading, parts = found.reading, found.parts
     # What another family's notes say is no corpus, and a tree would lose its branches.
-    if is_bank(found.columns) or is_nested_tree(found.columns) or any(map(is_game, found.hints)):
+    if (
+        is_bank(found.columns)
+        or is_nested_tree(found.columns.by_name)
+        or any(map(is_game, found.hints))
+    ):
         return
     left = {name: str(part.guess) for part in parts if not is_readable(part) for name in part.files}
     if any(map(is_readable, parts)):
@@ -150,13 +178,12 @@ def _propose(found: Look) -> None:
     is_only = not found.proposal.good or "no text, as a picture" in first
     if talks is not None and (talks.good or is_only):
         found.proposal, left = talks, dict.fromkeys(others, "holds no conversations")
-        # These notes are on what a recipe of a corpus leaves.
-        moot = {note for part in parts for note in of_corpus(part)}
-        found.notes = [note for note in found.notes if note not in moot]
     elif first:
         found.proposal = Proposal()
         rule = f"as conversations no row is read: {first}"
         found.notes.append(f"{rule}; another recipe would lose what these messages say")
+    if found.proposal is not talks:
+        found.notes += (note for part in parts for note in record_notes(part))
     if found.takers or not found.proposal.text or not found.proposal.rows:
         return
     found.notes += shortened([f"{name}: {rule}: {LEFT}" for name, rule in left.items()])
@@ -164,13 +191,18 @@ def _propose(found: Look) -> None:
         found.notes.append("for a recipe of what is in `leave`, move it to a folder of its own")
     recipe = read_recipe(found.proposal.text)
     corpus = recipe.corpus if isinstance(recipe, Chat) else recipe
-    read = [each for each in reading.files if not matches(each.name, corpus.leave)]
+    read = [f for f in reading.files if f.name not in left and not matches(f.name, corpus.leave)]
     try:
-        assigned([file.name for file in read], corpus, reading.root)
-    except BadInput as error:
-        found.notes.append(f"a drop with this recipe is refused: {error.file}: {error.rule}")
+        if reading.path == reading.root and len(read) <= FILES:
+            notes = account_of(reading.root, corpus, links).notes
+        else:  # bytes are not compared
+            taken = assigned([file.name for file in read], corpus, reading.root).values()
+            notes = [note for names in taken for note in name_notes(names)]
+        found.notes += (note for note in notes if not note.startswith("the terms are unknown"))
+    except (GristmillError, OSError) as error:
+        found.notes.append(f"a drop with this recipe is refused: {error}")
     split_of = {name: split for split, names in found.splits.items() for name in names}
-    heads = [Head(split_of[each.name], each.sample) for each in read if each.name not in left]
+    heads = [Head(split_of[each.name], each.sample) for each in read]
     found.notes += column_lines(columns_of_recipe(tomllib.loads(found.proposal.text), heads))
 
 
@@ -240,12 +272,6 @@ def _of_one_meaning(parts: Sequence[Part], left: dict[str, str]) -> list[Part]:
     return kept
 
 
-def _is_table(reading: Reading) -> bool:
-    """Whether a file is of a format whose files families take by their names."""
-    endings = {(kind(file.name.rpartition("/")[2]) or ("",))[0] for file in reading.files}
-    return bool(endings & {"csv", "tsv", "parquet"})
-
-
 def refused_rows(path: Path, links: LinkRule = REFUSE_LINKS) -> list[str]:
     """Which rows of a drop its recipe refuses, of those that a look reads. Errors as `look`."""
     reading = listed(path, links)
@@ -303,14 +329,10 @@ def write(found: Look, data_root: Path = Path("data")) -> Path:
     """
     taker = next((taker for taker in found.takers if taker.recipe), None)
     place = found.reading.root / CORPUS if taker is None else recipe_place(found, taker, data_root)
-    reasons = {
-        "no recipe reads what was found": not found.proposal.text,
-        "the recipe reads no row that was looked at": not found.proposal.good,
-    }
-    if found.takers:
-        reasons = {f"{found.takers[0].inbox} reads the files as they are": True}
-    reason = next((each for each, is_so in reasons.items() if is_so and taker is None), "")
-    if reason and not place.exists():
+    reason = "" if found.proposal.good else "the recipe reads no row that was looked at"
+    reason = reason if found.proposal.text else "no recipe reads what was found"
+    reason = f"{found.takers[0].inbox} reads the files as they are" if found.takers else reason
+    if taker is None and reason and not place.exists():
         raise GristmillError(f"{place}: is not written: {reason}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -362,7 +384,6 @@ def _notes(found: Look) -> list[str]:
     every = [*found.reading.others, *(file.name for file in found.reading.files)]
     if unfit := unfit_name(every):
         notes.append(f"a drop with it is refused: {unfit[0]}: {unfit[1]}")
-    notes += (note for names in found.splits.values() for note in name_notes(names))
     if found.reading.path.name in CORPORA and OWN in found.refused:
         notes.append(f"not read by {OWN}: {found.refused[OWN]}")
     if len(found.parts) > 1:

@@ -20,10 +20,28 @@ from gristmill.corpora.raw.rules import Rules
 from gristmill.corpora.raw.texts import Unfit, is_left_out
 from gristmill.corpora.raw.transforms import letter
 from gristmill.corpora.raw.values import way_of
-from gristmill.look.columns import CHOSEN, NUMBER, OBJECTS, TEXT, TEXTS, TRUTH, TRUTHS, Columns
-from gristmill.look.roles import CHAT, INSTRUCT, PLAIN, PREFERENCE, Guess
-from gristmill.look.splits import literal
-from gristmill.look.transcripts import tags_of
+from gristmill.look.columns import (
+    CHOSEN,
+    NUMBER,
+    OBJECTS,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    TRUTHS,
+    Column,
+    Columns,
+    tags_of,
+)
+from gristmill.look.reading import literal
+from gristmill.look.roles import (
+    INSTRUCT,
+    PLAIN,
+    PREFERENCE,
+    PYTHON,
+    QA,
+    STEPWISE,
+    Guess,
+)
 from gristmill.printable import cut
 from gristmill.settings.fields import toml_value
 
@@ -152,46 +170,39 @@ def _form(part: Part, notes: list[str]) -> Table:
     guess, columns = part.guess, part.columns.by_name
     if guess.form == PLAIN and guess.question:
         return {"texts": f"{{{guess.question}}}"}
-    if guess.form == PREFERENCE and guess.question:
-        chosen = next((name for name in columns if name in CHOSEN), None)
-        notes.append("The answers that were not preferred are not read.")
-        kind = columns[chosen].kind if chosen else ""
-        return {"question": guess.question, "answer": chosen} if kind == TEXT else {}
+    if guess.form == PREFERENCE:
+        chosen = part.columns.first(CHOSEN)
+        is_text = guess.question and chosen and columns[chosen].kind == TEXT
+        return {"question": guess.question, "answer": chosen} if is_text else {}
     if not guess.question or not guess.answer:
         return {}
-    if guess.form == CHAT:
-        notes.append(f"The conversations of {guess.messages} are not read.")
     made = {"question": _asked(guess), **_answered(part, notes)}
-    template = made["question"].get("template") if isinstance(made["question"], dict) else None
-    # Letters that answers have name choices.
-    is_objects = guess.choices and columns[guess.choices].kind == OBJECTS
-    if template and guess.choices and (is_objects or _has_letters(part, made["answer"])):
-        made["question"] = {"template": template.replace(f"{{{guess.choices}}}", "{lettered}")}
+    if guess.choices and isinstance(made["question"], dict) and _is_lettered(part, made["answer"]):
+        template = made["question"]["template"].replace(f"{{{guess.choices}}}", "{lettered}")
+        made["question"] = {"template": template}
         made["parts"] = {"lettered": {"join": guess.choices, "item": "{letter}) {text}"}}
     return made
 
 
-def _has_letters(part: Part, answer: Any) -> bool:
-    """Whether answers are letters of choices that have none themselves."""
-    if isinstance(answer, dict) and answer.get("as") == "both":
-        lists = part.values(part.guess.choices)
-        firsts = [str(found[0]).strip() for found in lists if isinstance(found, list) and found]
-        return not any(re.match(r"\(?A[).]", first) for first in firsts)
-    return "join" in answer
+def _is_lettered(part: Part, answer: Any) -> bool:
+    """Whether a question shows its choices with letters: objects, or those that answers name."""
+    if part.columns.by_name[part.guess.choices or ""].kind == OBJECTS or "join" in answer:
+        return True
+    firsts = [str(own[0]) for own in part.values(part.guess.choices) if isinstance(own, list)]
+    has_own = any(re.match(r"\s*\(?A[).]", first) for first in firsts)
+    return isinstance(answer, dict) and answer.get("as") == "both" and not has_own
 
 
 def _asked(guess: Guess) -> Any:
     """The question, with its context before it and its choices behind it."""
-    assert guess.question is not None
-    names = [guess.context, guess.question, guess.choices]
+    names = [guess.context, guess.question]
     if guess.form == INSTRUCT:  # its input is what the instruction speaks of, and follows it
-        names = [guess.question, guess.context, guess.choices]
-    lines = [f"{{{name}}}" for name in names if name]
+        names.reverse()
+    lines = [f"{{{name}}}" for name in (*names, guess.choices) if name]
     if guess.letters:
-        lettered = (f"{letter(n)}) {{{name}}}" for n, name in enumerate(guess.letters))
-        lines.append("\n".join(lettered))
-    names += guess.letters
-    if len(lines) == 1 or any("{" in name or "}" in name for name in names if name):
+        named = (f"{letter(n)}) {{{name}}}" for n, name in enumerate(guess.letters))
+        lines.append("\n".join(named))
+    if len(lines) == 1 or {*"{}"}.intersection("".join(guess.columns)):
         return guess.question
     return {"template": "\n\n".join(lines)}
 
@@ -199,100 +210,83 @@ def _asked(guess: Guess) -> Any:
 def _answered(part: Part, notes: list[str]) -> Table:
     """The answer and the thought."""
     guess, columns = part.guess, part.columns.by_name
-    answer, cot = guess.answer, guess.cot
-    assert answer is not None
-    made: Table = {"answer": answer}
-    column = columns[answer]
+    made: Table = {"answer": (answer := guess.answer or "")}
+    kind = columns[answer].kind
     is_list = guess.choices and columns[guess.choices].kind in (TEXTS, OBJECTS)
     of = guess.choices if is_list else [*guess.letters]
-    if of and column.kind in (TEXT, NUMBER):
-        label = f"{of.rpartition('.')[0]}.label" if isinstance(of, str) else ""
-        is_labelled = label in columns and columns[label].kind == TEXTS
-        labels = {"labels": label} if is_labelled else _numbered(part, answer, of, notes)
-        made["answer"] = {"choice": answer, "of": of, "as": _as(part, answer, cot), **labels}
-    elif column.kind == TRUTH:
+    if of and kind in (TEXT, NUMBER):
+        made["answer"] = {"choice": answer, "of": of, **_way(part, answer, of, notes)}
+    elif kind == TRUTH:
         made["answer"] = {"column": answer, "map": {"true": "yes", "false": "no"}}
-    elif column.kind == TEXTS:
-        made["answer"] = _first_of(part, answer, notes)
+    elif kind == TEXTS and (guess.choices or guess.letters):
+        made["answer"] = {"join": answer, "by": ", "}
+    elif kind == TEXTS:
+        lists = (found for found in part.values(answer) if isinstance(found, list))
+        several = sum(len({*map(str, found)}) > 1 for found in lists)
+        every = f"answer = {toml({'join': answer, 'by': ', '})} reads all"
+        said = f", though {several:,} rows have several: {every}" if several else ""
+        notes.append(f"The first one of {answer} is read{said}.")
+        made["answer"] = f"{answer}.0"
     if guess.firsts:
         return made | {"cot": {"first": list(guess.firsts)}}
-    if cot is not None:
-        return made | {"cot": _thought(part, cot)}
+    if guess.cot is not None:
+        return made | {"cot": _thought(part, guess.cot)}
     return made | _cut(part, answer) if made["answer"] == answer else made
-
-
-def _first_of(part: Part, answer: str, notes: list[str]) -> Any:
-    """The first of a list of answers; all of them where they name choices."""
-    lists = (found for found in part.values(answer) if isinstance(found, list))
-    several = sum(len({*map(str, found)}) > 1 for found in lists)
-    every = {"join": answer, "by": ", "}
-    if part.guess.choices or part.guess.letters:
-        return every
-    said = f", though {several:,} rows have several: answer = {toml(every)} reads all"
-    notes.append(f"The first one of {answer} is read{said if several else ''}.")
-    return f"{answer}.0"
 
 
 def _thought(part: Part, cot: str) -> Any:
     """The thought of a column, without what marks it; of several, the first that is right."""
     column = part.columns.by_name[cot]
-    if column.kind == TEXT:
-        if _share(part, cot, _CLOSE) >= _MOST:
-            return {"think": cot}
-        found = tags_of(part.texts(cot))
-        is_cut = found is not None and found.share >= _MOST
-        return {"column": cot, "between": list(found.tags[:2])} if found and is_cut else cot
-    texts = [str(each) for v in part.values(cot) if isinstance(v, list) for each in v]
-    if column.kind != TEXTS or sum(_CLOSE in text for text in texts) < _MOST * len(texts):
+    texts = [t for v in part.values(cot) for t in (v if isinstance(v, list) else [v]) if t]
+    is_marked = _share(texts, _CLOSE) >= _MOST
+    if column.kind == TEXT and not is_marked:
+        tags = tags_of(part.texts(cot))
+        return {"column": cot, "between": list(tags[:2])} if tags else cot
+    if column.kind not in (TEXT, TEXTS) or not is_marked:
         return cot
     verdicts = [
         name
         for name, other in part.columns.by_name.items()
         if other.kind == TRUTHS and other.filled == column.filled
     ]
-    if not verdicts:
-        return {"think": f"{cot}.0"}
-    return {"pick": cot, "where": [verdicts], "think": True}
+    if column.kind == TEXTS and verdicts:
+        return {"pick": cot, "where": [verdicts], "think": True}
+    return {"think": cot if column.kind == TEXT else f"{cot}.0"}
 
 
-def _numbered(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Table:
-    """What says how an answer names a choice, by what fits every row; a note where two ways do.
+def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Table:
+    """How an answer names a choice, by what fits every row, and how the record writes it.
 
     Places count from 0, or by labels from 1; a text that is a number may be that of a choice.
+    With its letter it is written where thoughts end in letters.
     """
-    pairs = []
+    pairs, ends = [], []
     for row in part.sample:
         value = value_at(row, answer)
         found = value_at(row, of) if isinstance(of, str) else [value_at(row, each) for each in of]
-        if value in (None, "") or isinstance(value, bool) or not isinstance(found, list):
-            continue
-        pairs.append((str(value).strip(), [str(each).strip() for each in found]))
+        thought = value_at(row, part.guess.cot) if part.guess.cot else None
+        if isinstance(thought, str) and re.fullmatch("[A-Z]", str(value)):
+            ends.append(re.search(rf"\b{value}\b[\s.)]*$", thought) is not None)
+        if value not in (None, "") and not isinstance(value, bool) and isinstance(found, list):
+            pairs.append((str(value).strip(), [str(each).strip() for each in found]))
+    made = {"as": "both" if ends and 2 * sum(ends) >= len(ends) else "text"}
+    names = f"{of.rpartition('.')[0]}.label" if isinstance(of, str) else ""
+    if names in part.columns.by_name and part.columns.by_name[names].kind == TEXTS:
+        return made | {"labels": names}
     by = {"by": way} if (way := way_of(pairs)) else {}
     if not pairs or not all(_NUMBER.fullmatch(text) for text, _ in pairs):
-        return by  # letters or texts
+        return made | by  # letters or texts
     labels = [str(place) for place in range(1, max(len(texts) for _, texts in pairs) + 1)]
     starts = [s for s in (0, 1) if all(0 <= int(t) - s < len(texts) for t, texts in pairs)]
     is_text = all(text in texts for text, texts in pairs)
     if is_text and any(texts[int(t) - s] != t for s in starts for t, texts in pairs):
         ways = f'by = "place" from 0, labels = {toml(labels)} from 1, or by = "text"'
         notes.append(f"{answer} may be the places or the texts of choices: write {ways}.")
-        return {}
+        return made
     if starts == [0, 1]:
         cure = 'From 1: add labels = ["1", "2", ..].'
         notes.append(f"{answer} counts from 0: no row has a 0. {cure}")
-    return {"labels": labels} if starts == [1] else by
-
-
-def _as(part: Part, answer: str, cot: str | None) -> str:
-    """How the right choice is written: with its letter where thoughts end in letters, too."""
-    letters = [
-        re.search(rf"\b{value}\b[\s.)]*$", thought) is not None
-        for row in part.sample
-        if isinstance(value := value_at(row, answer), str)
-        and re.fullmatch("[A-Z]", value)
-        and isinstance(thought := value_at(row, cot) if cot else None, str)
-    ]
-    return "both" if letters and sum(letters) / len(letters) >= 0.5 else "text"
+    return made | ({"labels": labels} if starts == [1] else by)
 
 
 def _cut(part: Part, answer: str) -> Table:
@@ -301,35 +295,31 @@ def _cut(part: Part, answer: str) -> Table:
     def by(cot: Any = answer, **way: Any) -> Table:
         return {"answer": {"column": answer, **way}, "cot": cot}
 
-    found = tags_of(texts := part.texts(answer))
-    if found is not None and found.share >= _MOST and found.tags != THINK:
-        thought = {"column": answer, "between": list(found.tags[:2])}
-        if len(found.tags) == len(THINK):
-            return by(thought, after=found.tags[1], which="last")
-        return by(thought, between=list(found.tags[2:]), which="last")
-    if _share(part, answer, _CLOSE) >= _MOST:
+    tags = tags_of(texts := part.texts(answer))
+    if tags and tags != THINK:
+        thought = {"column": answer, "between": list(tags[:2])}
+        is_around = len(tags) > len(THINK)
+        end = {"between": list(tags[2:])} if is_around else {"after": tags[1]}
+        return by(thought, **end, which="last")
+    if _share(texts, _CLOSE) >= _MOST:
         # Of an empty thought `think` takes what follows, which is the answer here.
-        is_open = _share(part, answer, _OPEN) >= _MOST
+        is_open = _share(texts, _OPEN) >= _MOST
         thought = {"column": answer, "between": [_OPEN, _CLOSE]} if is_open else {"think": answer}
         return by(thought, after=_CLOSE, which="last")
     for mark in _MARKS:
-        if _ends_by(texts, f"\n{mark}"):
+        # One short line stands behind the last mark.
+        ends = [text.rpartition(f"\n{mark}")[2].strip() for text in texts if f"\n{mark}" in text]
+        good = [end for end in ends if 0 < len(end) <= _LINE and "\n" not in end]
+        if 0 < _ENDS * len(texts) <= len(good):
             return by({"column": answer, "before_line": mark}, after_line=mark)
-    if _share(part, answer, box := "\\boxed{") >= _MOST:
+    if _share(texts, box := "\\boxed{") >= _MOST:
         return by(between=[box, "}"], which="last", braces=True)
     return {}
 
 
-def _ends_by(texts: Sequence[str], mark: str) -> bool:
-    """Whether one short line stands behind the last mark, in nine of ten texts."""
-    ends = [text.rpartition(mark)[2].strip() for text in texts if mark in text]
-    return 0 < _ENDS * len(texts) <= sum(0 < len(end) <= _LINE and "\n" not in end for end in ends)
-
-
-def _share(part: Part, name: str, mark: str) -> float:
-    """The share of rows whose text in a column has a mark."""
-    texts = part.texts(name)
-    return sum(mark in text for text in texts) / max(len(texts), 1)
+def _share(texts: Sequence[Any], mark: str) -> float:
+    """The share of texts that have a mark."""
+    return sum(mark in str(text) for text in texts) / max(len(texts), 1)
 
 
 def _apart(read: Sequence[tuple[Part, Table]]) -> list[Table]:
@@ -458,3 +448,82 @@ def _unread(talk: Talk) -> Iterator[str]:
             yield f"{token[0]} in a message, which stays text: `marks` name what is none"
         if each.channel == "final" and any(tag in each.content for tag in THINK):
             yield f"{THINK[0]} or {THINK[1]} inside an answer, which stays text"
+
+
+_TOKENS: Final = re.compile(
+    r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]|<\w{1,20}_\d{1,3}>(?=User|Assistant|Human|System)"
+)
+_LABEL: Final = re.compile(r"^[ *#]*[^\W\d_]{1,20}:", re.MULTILINE)
+"""Begins a line that may be what somebody says."""
+_FEW: Final = 0.1
+_ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
+_NOTHING: Final = {"nan", "null", "none", "n/a", "<na>"}
+_CURES: Final = {
+    STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",
+    PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
+    PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",
+}
+
+
+def part_notes(part: Part) -> Iterator[str]:
+    """Yield notes on the columns of rows, whatever recipe reads these."""
+    if part.headerless:
+        said = ", ".join(part.headerless["columns"])
+        yield f"no line of names: the columns are called {said}: see that they are these"
+    for column in part.columns.by_name.values():
+        if column.is_written > column.filled / 2:
+            yield (
+                f"{column.name}: lists or objects written as text, which stay texts: write them "
+                "as JSON values, of Python's notation by json.dumps(ast.literal_eval(text))"
+            )
+        none = {value: n for value, n in column.values.items() if value.lower() in _NOTHING}
+        if none and column.name in part.guess.columns and column.kind == TEXT:
+            said = ", ".join(f"{value} ({count:,})" for value, count in none.items())
+            rule = "texts that may stand for nothing, and stay texts"
+            yield f"{column.name}: {rule}: {said}: write null"
+    if part.guess.form in _CURES:
+        yield _CURES[part.guess.form]
+
+
+def record_notes(part: Part) -> Iterator[str]:
+    """Yield notes on what a recipe of a corpus makes of rows: turns, letters, marks as texts."""
+    question, answer = part.guess.question, part.guess.answer
+    if question is None or part.guess.form not in (PLAIN, QA, INSTRUCT):
+        return
+    is_pair = part.guess.form != PLAIN and answer is not None
+    texts = part.texts(question)
+    found = [mark[0] for text in texts if (mark := _TOKENS.search(text))]
+    if len(found) < max(_FEW * len(texts), 1):
+        labels = Counter(each for text in texts for each in sorted({*_LABEL.findall(text)}))
+        both = [each for each, count in labels.most_common(2) if count >= _MOST * len(texts)]
+        is_talk = part.guess.form == PLAIN and len(both) == 2 and len(texts) > 2
+        found = [" and ".join(both)] if is_talk else []
+    if found:
+        yield (
+            f"{question}: texts with {found[0]}, which stays text: if they are conversations, a "
+            'recipe with kind = "chat" and `marks` divides them'
+        )
+    if is_pair and not part.guess.choices and not part.guess.letters:
+        yield from _one_sign(part.columns.by_name[answer or ""])
+    pairs = zip(part.values(question), part.values(answer), strict=False) if is_pair else ()
+    both = [(Counter(a.split()), Counter(b.split())) for a, b in pairs if type(a) is type(b) is str]
+    alike = [min((a & b).total() / max(each.total(), 1) for each in (a, b)) for a, b in both]
+    if alike and sum(share >= _MOST for share in alike) >= _MOST * len(alike):
+        yield (
+            f"{answer} repeats {question} but for a few words: if they are marks of its steps, no "
+            "recipe reads these"
+        )
+
+
+def _one_sign(answer: Column) -> Iterator[str]:
+    """Yield what answers of a few letters or digits alone may be: places of choices, or words."""
+    said, of = sorted(answer.values), toml(answer.name)
+    is_few = said and 3 * len(said) <= answer.filled == answer.values.total()
+    if is_few and all(map(_ONE.fullmatch, said)):
+        # A person fills it in: as it stands no recipe takes it.
+        words = ", ".join(f"{toml(each)} = WORD" for each in said)
+        yield (
+            f"answers are {', '.join(said)} alone: if they name a choice, write answer = "
+            f"{{ choice = {of}, of = [COLUMNS] }}; if they stand for words, write answer = "
+            f"{{ column = {of}, map = {{ {words} }} }}"
+        )

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
@@ -19,13 +18,13 @@ import orjson
 from gristmill.contract import BadInput, GristmillError, os_reason
 from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw import parquet
-from gristmill.corpora.raw.drops import kind
+from gristmill.corpora.raw.drops import SPLIT_WORDS, UNCLEAR, kind, matches, stem, words
 from gristmill.corpora.raw.heads import of_parquet, spaced
 from gristmill.corpora.raw.rows import held_under, rows, unpacked
 from gristmill.corpora.raw.tables import delimiter_of
 from gristmill.corpora.raw.texts import CURES, Unfit
 from gristmill.look.columns import Columns, message_keys
-from gristmill.untrusted.files import END, LinkRule, alike, ends, open_file
+from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.lines import lines
 from gristmill.untrusted.walk import is_hidden, list_files
 
@@ -85,7 +84,7 @@ class Reading:
     """What was found in a folder, or in one file.
 
     files: data files. others: sizes of other files. refused: files, and why nothing reads them.
-    notes: files with equal bytes, rows that are there twice.
+    notes: rows that are there twice.
     """
 
     path: Path
@@ -130,7 +129,6 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
             file.is_broken = True
     if seen.again:
         found.notes.append(f"{seen.again:,} of {seen.rows:,} rows read are equal to an earlier one")
-    _equal_files(found, links)
 
 
 def _list(found: Reading, links: LinkRule) -> None:
@@ -205,6 +203,9 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
     rows_said: int | None = None
     if ending == "parquet":
         file.names, file.binary, rows_said = seen.footer(path, links)
+        if file.binary:
+            rule = "bytes, not read: write texts as strings"
+            file.damage.append(f"{', '.join(file.binary)}: {rule}")
         if not is_whole and seen.alike[tuple(file.names)] >= _MOST_ALIKE:
             return _count(path, links, file, rows_said, 0)
         seen.alike[tuple(file.names)] += 1
@@ -215,7 +216,10 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
                 cure = _CURES.get(row.reason, "")
                 file.damage.append(f"row {number}: {row.rule}{cure and f': {cure}'}")
             continue
-        octets = _octets(row)
+        try:
+            octets = orjson.dumps(row)
+        except TypeError:  # numbers of more than 64 bits, lone surrogates
+            octets = json.dumps(row).encode()
         size += len(octets)
         file.rows += 1
         if seen.is_all or file.columns.rows < count:
@@ -237,7 +241,9 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
 def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size: int) -> None:
     """Say how many rows a file has, and what is wrong with it as a whole."""
     ending, packing = kind(path.name) or ("", "")
-    if file.rows == 1 and ending == "json" and (rule := _held(file.sample)):
+    row = file.sample[0] if file.rows == 1 and ending == "json" and file.sample else {}
+    talks = [name for name, value in row.items() if message_keys(value) is not None]
+    if not {*row} >= TOKENIZER and (rule := held_under(row, talks)):
         file.damage.append(rule)
         file.is_broken, file.columns, file.sample = True, Columns(), []
     if footer is not None:
@@ -249,21 +255,6 @@ def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size
     if not file.rows and not file.damage:
         file.damage.append("holds no row")
     file.is_broken = file.is_broken or not file.rows
-
-
-def _held(sample: Sequence[Mapping[str, Any]]) -> str | None:
-    """What the only object of a JSON file is, whose rows are below its keys; else None."""
-    if any({*row} >= TOKENIZER for row in sample):
-        return None
-    talks = [n for row in sample for n, value in row.items() if message_keys(value) is not None]
-    return next((held_under(row, talks) for row in sample), None)
-
-
-def _octets(row: Mapping[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(row)
-    except TypeError:  # numbers of more than 64 bits, lone surrogates
-        return json.dumps(row).encode()
 
 
 def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
@@ -332,22 +323,6 @@ def _check_tail(path: Path, links: LinkRule, file: FileLook) -> None:
             file.is_broken = True
 
 
-def _equal_files(found: Reading, links: LinkRule) -> None:
-    """Note files with the same bytes, as far as size, head and tail tell."""
-    notes: list[str] = []
-    by_size: dict[int, list[str]] = {}
-    for file in found.files:
-        if file.is_read and file.size:
-            by_size.setdefault(file.size, []).append(file.name)
-    for size, names in by_size.items():
-        same_ends = alike(found.root, names, links, partial(ends, size)) if names[1:] else ()
-        for first, *others in same_ends:
-            same = "bytes" if size <= 2 * END else "size, the head and the tail"
-            rule = f"has the {same} of {first}: its rows would count twice: take one of them out"
-            notes += [f"{name} {rule}" for name in others]
-    found.notes += shortened(notes)
-
-
 def shortened(notes: Sequence[str]) -> list[str]:
     """The first notes of one kind, and how many more there are."""
     more = len(notes) - _MOST_NOTES
@@ -358,3 +333,123 @@ def _rule(error: Exception) -> str:
     if isinstance(error, BadInput):
         return f"row {error.row}: {error.rule}" if error.row else error.rule
     return f"cannot be read: {os_reason(error)}" if isinstance(error, OSError) else str(error)
+
+
+_NUMBERS: Final = re.compile(
+    r"(?<![A-Za-z0-9.])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # of writers of tables
+    r"|\d+(?:-of-\d+)?|(?=[a-f]*\d)[0-9a-f]{8,})(?![A-Za-z0-9.])"
+)
+"""Numbers of a part of a table, and hashes: no words."""
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_OTHER: Final = re.compile(r"[^a-z0-9]+")
+_DULL: Final = {"data", "default", "dataset", "main", "files", "raw", "jsonl", "json", "part"}
+_EVAL: Final = "eval"
+_MOST: Final = 40
+_MOST_SPLITS: Final = 32
+_MOST_GLOBS: Final = 8
+
+
+def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
+    """The files of a folder by the split that their names and folders say; ours are first.
+
+    names: POSIX paths in the folder.
+
+    A word as train, dev or test says the split. Beside files of other splits, files that differ in
+    other words are splits of their own, as `trainsft` and `traingen`. Files without such a word
+    are `train` where all have one name but for numbers, else each name is a split. Names with
+    `eval` or with several such words are splits of their own. Of more than 32 such names the words
+    alone count: files without one are `train`, or `other` beside files that have one.
+    """
+    labels = {name: _label(name) for name in names}
+    known: dict[str, set[str]] = {}
+    for label in labels.values():
+        known.setdefault(_word(label), set()).add(label)
+    found: dict[str, list[str]] = {}
+    for name in sorted(names):
+        label = labels[name]
+        word, said = _word(label), _said(label)
+        is_alone = len(known[word]) == 1 if word else known == {"": {label}}
+        is_ours = (is_alone or (word and len(known) == 1)) and said in (set(), {word})
+        split = word or "train" if is_ours else label
+        # As the name of a split: lower case and digits, as a recipe takes it.
+        found.setdefault(_OTHER.sub("", split)[:_MOST] or "train", []).append(name)
+    if len(found) > _MOST_SPLITS:
+        rest = "other" if any(map(says_split, names)) else "train"
+        found = {}
+        for name in sorted(names):
+            found.setdefault(_word(labels[name]) or rest, []).append(name)
+    order = [*dict.fromkeys(SPLIT_WORDS.values()), *sorted(found)]
+    return {split: found[split] for split in dict.fromkeys(order) if split in found}
+
+
+def globs_of(
+    splits: Mapping[str, Sequence[str]], besides: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """For each split the globs that take its files and no other: numbers of a name are `*`.
+
+    There is none for a file alone whose name says no split: a rule `split` may divide its rows.
+    """
+    if [len(names) for names in splits.values()] == [1] and not besides:
+        ((name,),) = splits.values()
+        if not says_split(name):
+            return {}
+    if len(splits) == 1 and not besides:
+        # A file of another split may come later, and `*` would take it.
+        ((split, names),) = splits.items()
+        globs = [*dict.fromkeys(map(_starred, names))]
+        return {split: globs if len(globs) <= _MOST_GLOBS else ["*"]}
+    every = {name: split for split, names in splits.items() for name in names}
+    others = dict.fromkeys(besides, "")
+    made: dict[str, dict[str, None]] = {}
+    taken: dict[str, set[str]] = {}
+    for name, split in every.items():
+        glob, own = _starred(name), literal(name)
+        # What stands for one name alone is not compared with all others.
+        if glob != own and glob not in taken:
+            taken[glob] = {
+                of for other, of in {**every, **others}.items() if matches(other, [glob])
+            }
+        made.setdefault(split, {})[glob if taken.get(glob) == {split} else own] = None
+    return {split: list(globs) for split, globs in made.items()}
+
+
+def _starred(name: str) -> str:
+    """The glob of a name with `*` for numbers."""
+    begin = stem(name)
+    return _NUMBERS.sub("*", literal(begin)) + literal(name[len(begin) :])
+
+
+def literal(name: str) -> str:
+    """The glob that takes a name alone."""
+    return re.sub(r"([\[*?])", r"[\1]", name)
+
+
+def _label(name: str) -> str:
+    """The words of a path without numbers of parts, and without words that say nothing."""
+    parts = [_HUMP.sub("_", _NUMBERS.sub("", part)) for part in stem(name).split("/")]
+    said = [word for part in parts for word in _OTHER.split(part.lower()) if word]
+    kept = [word for word in said if word not in _DULL and not word.isdigit()]
+    return "_".join(kept) or "train"
+
+
+def _said(name: str) -> set[str]:
+    """The splits that the words of a path say; one more for a word that says another one."""
+    found = {SPLIT_WORDS[word] for word in words(name) if word in SPLIT_WORDS}
+    is_held = any(word.startswith(_EVAL) or word in UNCLEAR for word in words(name))
+    return found | ({_EVAL} if is_held else set())
+
+
+def _word(label: str) -> str:
+    """The split that the words of a label say, empty where they say none or several."""
+    found = _said(label) - {_EVAL}
+    return found.pop() if len(found) == 1 else ""
+
+
+def says_split(name: str) -> bool:
+    """Whether the words of a path say a split, ours or another one."""
+    return bool(_said(name))
+
+
+def says_train(name: str) -> bool:
+    """Whether the words of a path say that a file is for training, and nothing else."""
+    return _said(name) == {"train"}

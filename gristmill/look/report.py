@@ -9,7 +9,6 @@ from typing import Final
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.look.columns import TEXT
 from gristmill.look.finding import OWN, Look, recipe_place
-from gristmill.look.reading import Reading
 from gristmill.printable import command, cut, plain, printable
 
 _MOST: Final = 40
@@ -46,8 +45,10 @@ def _lines(found: Look, data_root: Path, is_written: bool) -> Iterator[str]:
         yield printable(f"guess{by}: {part.guess}")
     licence, where = found.licence
     yield f"licence: {f'{licence}, says {where}' if licence else 'unknown'}"
+    rules = [*reading.refused.items()]
+    rules += ((file.name, rule) for file in reading.files for rule in file.damage)
     by_rule: dict[str, list[str]] = {}
-    for name, rule in () if is_of_others else _wrong(reading):
+    for name, rule in () if is_of_others else rules:
         by_rule.setdefault(rule, []).append(name)
     wrong = [f"{_named(names)}: {rule}" for rule, names in by_rule.items()]
     said = [line for taker in found.takers for line in taker.columns]
@@ -67,15 +68,6 @@ def _lines(found: Look, data_root: Path, is_written: bool) -> Iterator[str]:
                 yield f"to write it there: `{command('look --write', str(reading.path))}`"
     if not found.takers:
         yield from _recipe(found, is_written)
-
-
-def _wrong(reading: Reading) -> Iterator[tuple[str, str]]:
-    """Yield files with what is wrong with each."""
-    yield from reading.refused.items()
-    yield from ((file.name, rule) for file in reading.files for rule in file.damage)
-    for file in reading.files:
-        if file.binary:
-            yield file.name, f"{', '.join(file.binary)}: bytes, not read: write texts as strings"
 
 
 def _splits(found: Look) -> Iterator[str]:
@@ -113,35 +105,28 @@ def _recipe(found: Look, is_written: bool) -> Iterator[str]:
     made, place = found.proposal, found.reading.root
     if not made.text:
         if found.columns.rows and not found.hints:
-            yield _no_recipe(found)
+            # Why there is none, by the part with most rows.
+            part = max(found.parts, key=lambda each: each.columns.rows)
+            roles = {"question": part.guess.question, "answer": part.guess.answer}
+            known = [f"{role} may be {name}" for role, name in roles.items() if name]
+            lacked = " and ".join(role for role, name in roles.items() if not name)
+            texts = [name for name, each in part.columns.by_name.items() if each.kind == TEXT]
+            rule = "; ".join([*known, f"no column is its {lacked} by name or values"])
+            cure = f"; write question = and answer = with two of {_named(texts)}" if texts else ""
+            yield f"no recipe: {rule}{cure}"
         is_damaged = any(file.is_broken for file in found.reading.files)
         for inbox, rule in () if is_damaged else found.refused.items():
             yield f"not read by {inbox}: {rule}"
         return
     yield f"recipe {CORPUS}, a guess: it reads {made.good:,} of {made.rows:,} rows tried"
-    refused, left = made.refused.most_common(_NAMED), made.left_out.most_common(_NAMED)
-    yield from (f"  {count:,} refused: {rule}" for rule, count in refused)
-    yield from (f"  {count:,} left out, and counted: {rule}" for rule, count in left)
+    for counts, said in ((made.refused, "refused: "), (made.left_out, "left out, and counted: ")):
+        yield from (f"  {count:,} {said}{rule}" for rule, count in counts.most_common(_NAMED))
     yield from (f"  {count:,} with {what}" for what, count in made.unread.most_common(_MOST))
-    yield ""
-    yield from made.text.splitlines()
-    yield ""
+    yield from ("", *made.text.splitlines(), "")
     if not is_written:
         yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
     named = f"drop --family {made.inbox} --name {found.name}"
     yield f"then, when it is right: `{command(named, str(place))}`"
-
-
-def _no_recipe(found: Look) -> str:
-    """Why there is no recipe, by the part with most rows."""
-    part = max(found.parts, key=lambda each: each.columns.rows)
-    roles = {"question": part.guess.question, "answer": part.guess.answer}
-    known = [f"{role} may be {name}" for role, name in roles.items() if name]
-    lacked = " and ".join(role for role, name in roles.items() if not name)
-    texts = [name for name, column in part.columns.by_name.items() if column.kind == TEXT]
-    rule = "; ".join([*known, f"no column is its {lacked} by name or values"])
-    cure = f"; write question = and answer = with two of {_named(texts)}" if texts else ""
-    return f"no recipe: {rule}{cure}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, takewhile
+from itertools import takewhile
 from typing import Any, Final
 
 from gristmill.corpora.account import fact_of, value_at
@@ -86,11 +86,12 @@ _PLAIN: Final = {
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_]+")
 LONG: Final = 40
 """Characters of a text that is long, on average."""
-_CHOICE: Final = 200
 _SHORT: Final = 15
 _NOTHING: Final = {"none", "null", "n/a", "na", "nan", "unknown", "-"}
 """Words that stand for no answer."""
 _LEAST: Final = 2.0
+_BESIDE: Final = ("text", "content", "sentence")
+_TALKS: Final = ("messages", "conversations", "conversation", "contents", "prompt", "input")
 _ASKS: Final = 9.0
 """Score of a question beside which plain text is no dataset of its own."""
 _MARKS: Final = "?\uff1f\u061f"
@@ -141,49 +142,80 @@ def words(name: str) -> list[str]:
     return [w[:-1] if w.endswith("s") and not w.endswith("ss") and len(w) > 3 else w for w in found]
 
 
-def is_content(name: str) -> bool:
-    """Whether a column may hold what a question needs: no name of facts about the row."""
-    return not {*words(name)} & {*_META, *_LESS, "source", "description", "license"}
-
-
 def meant(columns: Columns, rows: Rows) -> Guess:
-    """What the columns mean by names, and by the values of the rows that were looked at."""
-    texts = [name for name, column in columns.by_name.items() if column.kind == TEXT]
-    values = {name: [value for value, _ in _pairs(rows, name)] for name in texts}
-    facts = {name for name, own in values.items() if fact_of(name, own, ())}
-    return proved(guess(columns, facts), columns, rows)
+    """What the columns mean by names, and by the values of the rows that were looked at.
 
-
-def _pairs(rows: Rows, name: str, *others: str) -> list[tuple[Any, list[Any]]]:
-    """The values of a column that are not empty, each with those of other columns in its row."""
-    pairs = ((value_at(row, name), [value_at(row, each) for each in others]) for row in rows)
-    return [pair for pair in pairs if pair[0] not in (None, "")]
-
-
-def guess(columns: Columns, facts: Collection[str] = ()) -> Guess:
-    """What the columns mean by names. Names of datasets count for nothing.
-
-    facts: columns that say what a row is, as a hash, and so ask nothing; default none.
+    Choices are a list, or columns with a letter or a digit each, of which another column names one
+    in each row. What most texts of a column end with is the answer, and they are its thought. A
+    context that questions hold is none, and a number of a step no answer.
     """
     known = {
         name: column
         for name, column in columns.by_name.items()
         if column.kind not in (EMPTY, BYTES) and not name.startswith("__")
     }
+    texts = [name for name, column in known.items() if column.kind == TEXT]
+    values = {name: [v for row in rows if (v := value_at(row, name))] for name in texts}
+    facts = {name for name, own in values.items() if own and fact_of(name, own, ())}
+    said = guess(known, columns.rows, facts)
+    if said.form not in (QA, INSTRUCT, ASKED):
+        return said
+    if said.cot and said.answer and known[said.cot].kind == TEXTS:
+        pairs = [(value_at(row, said.answer), value_at(row, said.cot)) for row in rows]
+        is_step = all(
+            type(number) is int and isinstance(steps, list) and -1 <= number < len(steps)
+            for number, steps in pairs
+        )
+        if is_step and len({number for number, _ in pairs}) > 1:
+            proof = f"{said.answer} is the number of one of {said.cot}"
+            return Guess(UNKNOWN, said.question, None, proofs=(proof,))
+    for of in _choices(known):
+        rest = {name: column for name, column in known.items() if name not in of}
+        other = guess(rest, columns.rows, facts)
+        if other.question is None or other.form not in (QA, INSTRUCT, ASKED):
+            continue
+        short = [n for n in rest if n != other.question and rest[n].kind in (TEXT, NUMBER)]
+        for name in [other.answer] if other.answer else short:
+            if _names_one(rows, name, of):
+                one: dict[str, Any] = {"letters": of} if len(of) > 1 else {"choices": of[0]}
+                proof = f"{name} always names one of {', '.join(of)}"
+                said = replace(other, form=QA, answer=name, proofs=(proof,), **one)
+                return _without_context(said, rows)
+    if said.answer is None:
+        return said
+    if said.cot is None and not said.firsts:
+        said = _with_thought(said, known, rows)
+    return _without_context(said, rows)
+
+
+def _without_context(said: Guess, rows: Rows) -> Guess:
+    """The guess without a context that half of the questions hold."""
+    question, context = said.question or "", said.context
+    is_held = context and _share(rows, context, question, str.__contains__) >= _HALF
+    return replace(said, context=None) if is_held else said
+
+
+def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -> Guess:
+    """What columns mean by names. Names of datasets count for nothing.
+
+    rows: how many there are. facts: columns that say what a row is, as a hash, and so ask nothing.
+    """
     if found := _odd_form(known):
         return found
-    letters = _lettered(known)
-    known = {name: column for name, column in known.items() if name not in letters}
     asking = {name: column for name, column in known.items() if name not in facts}
-    question, talk = _question(asking), _talk(known)
+    question = _best(asking, _QUESTION, _asking)
+    # Messages with that name come first, else the longest.
+    talks = [name for name, column in known.items() if column.kind == MESSAGES]
+    place = {name: _TALKS.index(name) if name in _TALKS else len(_TALKS) for name in talks}
+    talk = min(talks, key=lambda name: (place[name], -known[name].mean), default=None)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
         # The plain text that stands beside a label or an answer.
-        texts = (
-            n for n in ("text", "content", "sentence") if n in known and n not in (answer, cot)
-        )
+        texts = (n for n in _BESIDE if n in known and n not in (answer, cot))
         question = next((name for name in texts if known[name].kind == TEXT), None)
-    firsts = _numbered(known, cot)
+    stem = cot.rstrip("0123456789") if cot is not None else None
+    alike = sorted(name for name in known if name != stem and name.rstrip("0123456789") == stem)
+    firsts = tuple(alike) if len(alike) > 1 else ()
     if talk is not None:
         return Guess(CHAT, question, answer, cot, talk, firsts=firsts)
     if question and answer:
@@ -192,11 +224,9 @@ def guess(columns: Columns, facts: Collection[str] = ()) -> Guess:
         context = next((name for name in names if known[name].kind == TEXT), None)
         context = None if context in (question, answer, cot) else context
         is_instruct = context == "input" and "instruction" in known and cot is None
-        choices = _choices(known, answer)
         form = INSTRUCT if is_instruct else QA
-        letters = () if choices or known[answer].mean > _CHOICE else letters
-        return Guess(form, question, answer, cot, None, choices, context, firsts, letters)
-    plain = [name for name in known if _is_plain(known, name, columns.rows)]
+        return Guess(form, question, answer, cot, context=context, firsts=firsts)
+    plain = [name for name in known if _is_plain(known, name, rows)]
     asks = question not in (None, *plain) and _score(question or "", _QUESTION) >= _ASKS
     if plain and answer in (None, *plain) and not asks:
         return Guess(PLAIN, max(plain, key=lambda name: known[name].chars))
@@ -218,7 +248,7 @@ def _odd_form(known: Mapping[str, Column]) -> Guess | None:
     """A form that is no question with its answer, by names and types."""
     firsts = {word for name in known for word in words(name)[:1]}
     if {"chosen", "rejected"} <= firsts or {"preferred", "dispreferred"} <= firsts:
-        return Guess(PREFERENCE, _question(known))
+        return Guess(PREFERENCE, _best(known, _QUESTION, _asking))
     if any("parent" in words(name) for name in known) and {"role", "text"} <= set(known):
         return Guess(TREE)
     verdicts = [n for n in known if known[n].kind == TRUTHS and words(n)[-1:] == ["label"]]
@@ -226,9 +256,9 @@ def _odd_form(known: Mapping[str, Column]) -> Guess | None:
         n for n in known if known[n].kind == TEXTS and {*words(n)[-1:]} & {"completion", "step"}
     ]
     if verdicts and texts:
-        return Guess(STEPWISE, _question(known))
+        return Guess(STEPWISE, _best(known, _QUESTION, _asking))
     if any(known[n].kind == OBJECTS and "." in n and words(n)[-1:] == ["step"] for n in known):
-        return Guess(PYTHON, _question(known))
+        return Guess(PYTHON, _best(known, _QUESTION, _asking))
     return None
 
 
@@ -280,10 +310,6 @@ _FIT: Final = {
 """What the type of a column adds for an answer."""
 
 
-def _question(known: Mapping[str, Column]) -> str | None:
-    return _best(known, _QUESTION, _asking)
-
-
 def _asking(column: Column) -> float:
     """What values add: short ones, and few that come again and again, are rarely questions."""
     if column.kind != TEXT:
@@ -315,72 +341,72 @@ def _answer_and_thought(
     return answer, cot or _best(known, _THOUGHT, thoughts, (question, answer))
 
 
-def _talk(known: Mapping[str, Column]) -> str | None:
-    """The column of conversations: messages with that name first, else the longest."""
-    found = [name for name, column in known.items() if column.kind == MESSAGES]
-    order = ("messages", "conversations", "conversation", "contents", "prompt", "input")
-    is_first = {name: order.index(name) if name in order else len(order) for name in found}
-    return min(found, key=lambda name: (is_first[name], -known[name].mean), default=None)
-
-
-def _choices(known: Mapping[str, Column], answer: str | None) -> str | None:
-    """The list of texts of which the answer is one, by number, letter or text; else their text."""
-    if answer is None or (known[answer].kind != NUMBER and known[answer].mean > _CHOICE):
-        return None
-    has_letters = known[answer].kind == TEXT and known[answer].mean < 2
-    said = {name: words(name) for name, column in known.items()}
-    lists = (n for n in known if known[n].kind in (TEXTS, OBJECTS) and said[n][-1:] != ["label"])
-    texts = (n for n in known if has_letters and known[n].kind == TEXT)
-    whole = (name for name in texts if said[name] in (["option"], ["choice"]))
-    return next((name for name in chain(lists, whole) if _CHOICES & {*said[name]}), None)
-
-
-def _runs(known: Mapping[str, Column]) -> Iterator[tuple[str, ...]]:
-    """Yield columns whose names differ in the letter or digit at the end: from A, a, 0 or 1 on."""
+def _choices(known: Mapping[str, Column]) -> Iterator[tuple[str, ...]]:
+    """Yield what may be choices: columns whose names differ at the end, a list, their text."""
     for name in known:
         if name[-1:] in ("a", "A", "0", "1"):
             names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
             found = tuple(takewhile(known.__contains__, names))
             if len(found) > 1 and {known[each].kind for each in found} <= {TEXT, NUMBER}:
                 yield found
+    lists = [name for name, column in known.items() if column.kind in (TEXTS, OBJECTS)]
+    # Those in an object are the columns of a table, unless their name says it.
+    yield from ((n,) for n in lists if "." not in n or (_is_named(n) and words(n)[-1] != "label"))
+    texts = (name for name, column in known.items() if column.kind == TEXT)
+    yield from ((name,) for name in texts if words(name) in (["option"], ["choice"]))
 
 
-def _lettered(known: Mapping[str, Column]) -> tuple[str, ...]:
-    """Columns of choices: three with a letter each, or some of which another one has the number."""
-    for found in _runs(known):
-        if found[0][-1] not in ("0", "1"):
-            if len(found) > 2:
-                return found
-            continue
-        # Those of a public test have no answer, as -1.
-        places = {"-1", *(str(place) for place in range(len(found) + 1))}
-        is_text = {known[each].kind for each in found} == {TEXT}
-        if is_text and _NUMBERED.intersection(words(found[0][:-1])[-1:]):
-            others = (name for name in known if name not in found and _score(name, _ANSWER) > 0)
-            if any({*known[name].values} <= places for name in others):
-                return found
-    return ()
+def _is_named(name: str) -> bool:
+    return not _CHOICES.isdisjoint(words(name))
 
 
-def _equal_to_one(known: Mapping[str, Column], rows: Rows) -> tuple[tuple[str, ...], str] | None:
-    """Columns of choices, and the text that is that of one of them in each row, not always one."""
-    for run in _runs(known):
-        for name in known if len(run) > 2 else ():
-            if name not in run and known[name].kind in (TEXT, NUMBER):
-                pairs = _pairs(rows, name, *run)
-                places = {own.index(value) if value in own else -1 for value, own in pairs}
-                if len(places) > 1 and -1 not in places:
-                    return run, name
-    return None
+def _names_one(rows: Rows, name: str, of: Sequence[str]) -> bool:
+    """Whether a column names one of the choices in each row, and not always the same one.
+
+    By its place, its letter or its text. Where names say that they are choices, half of the rows
+    and one place are enough.
+    """
+    is_run, is_named = len(of) > 1, _is_named(of[0])
+    if is_run and of[0][-1] in ("0", "1"):
+        is_named = not _NUMBERED.isdisjoint(words(of[0][:-1])[-1:])
+    elif is_run:
+        is_named = len(of) > 2
+    if is_run and not is_named and len(of) == 2:
+        return False
+    found: list[int | None] = []
+    for row in rows:
+        value, texts = value_at(row, name), [value_at(row, each) for each in of]
+        if len(of) == 1:
+            texts = texts[0] if isinstance(texts[0], list) else [""] * 26 if texts[0] else []
+        every = value if isinstance(value, list) else [value]
+        # What a name calls choices is some, whatever its numbers; -1 is that of a public test.
+        is_none = (int, type(None)) if is_named else type(None)
+        every = [v for v in every if v != "" and not isinstance(v, is_none)]
+        every = [v for v in every if not is_named or v != "-1"]
+        # Columns with numbers that nothing calls choices are, where the text of one is the answer.
+        is_text = is_run and not is_named
+        found += [None if is_text and v not in texts else place_of(v, texts) for v in every]
+    if is_named:
+        return 2 * found.count(None) <= len(found)
+    return None not in found and len({*found}) > 1
 
 
-def _numbered(known: Mapping[str, Column], cot: str | None) -> tuple[str, ...]:
-    """The columns that differ from that of the thought by their number alone."""
-    if cot is None or not cot[-1:].isdigit():
-        return ()
-    stem = cot.rstrip("0123456789")
-    found = sorted(name for name in known if name.rstrip("0123456789") == stem and name != stem)
-    return tuple(found) if len(found) > 1 else ()
+def place_of(value: Any, choices: Sequence[Any]) -> int | None:
+    """The place of one of some choices by its text, number or letter; None for another value.
+
+    A number may be that of all choices where the first one is 1.
+    """
+    said = str(value).strip() if isinstance(value, str | int) and value is not True else ""
+    # One that is an object has a text and a label.
+    texts = [[*each.values()] if isinstance(each, dict) else [each] for each in choices]
+    for place, own in enumerate(texts):
+        if said in [str(each).strip() for each in own]:
+            return place
+    if _PLACE.fullmatch(said):
+        return int(said) if int(said) <= len(texts) else None
+    mark = _MARK_OF.fullmatch(said)
+    place = ord(mark[1].upper()) - ord("A") if mark else len(texts)
+    return place if place < len(texts) else None
 
 
 def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
@@ -407,106 +433,31 @@ _MARK_OF: Final = re.compile(r"\(?([A-Za-z])[).:]?")
 _PLACE: Final = re.compile("[0-9]{1,3}")
 
 
-def proved(said: Guess, columns: Columns, rows: Rows) -> Guess:
-    """A guess by names, with the roles that values prove, and without those that they rule out.
-
-    A list of which another column always has a place is one of choices. What most texts of a
-    column end with is the answer, and they are its thought. A context that questions hold is none.
-    """
-    known = columns.by_name
-    is_asked = said.form in (QA, INSTRUCT, ASKED) and said.choices is None
-    rest = {name: column for name, column in known.items() if name != said.question}
-    if is_asked and (one := _equal_to_one(rest, rows)) is not None:
-        letters, answer = one
-        proof = f"{answer} is always one of {', '.join(letters)}"
-        return replace(said, form=QA, answer=answer, letters=letters, proofs=(proof,))
-    if said.form not in (QA, INSTRUCT) or not said.question or not said.answer:
-        return said
-    if said.cot and known[said.cot].kind == TEXTS and _is_step(rows, said.answer, said.cot):
-        proof = f"{said.answer} is the number of one of {said.cot}"
-        return Guess(UNKNOWN, said.question, None, proofs=(proof,))
-    if (found := _chosen(said, known, rows)) is not None:
-        choices, answer = found
-        proof = f"{answer} always has a place in {choices}"
-        said = replace(said, choices=choices, answer=answer, letters=(), proofs=(proof,))
-    if said.cot is None and not said.choices and not said.letters and not said.firsts:
-        said = _with_thought(said, known, rows)
-    question, context = said.question or "", said.context
-    if context and _share(rows, context, question, str.__contains__) >= _HALF:
-        said = replace(said, context=None)
-    return said
-
-
-def _is_step(rows: Rows, name: str, steps: str) -> bool:
-    """Whether a number is that of an item of a list in each row, or -1, and so no answer."""
-    pairs = [(value_at(row, name), value_at(row, steps)) for row in rows]
-    return len({number for number, _ in pairs}) > 1 and all(
-        type(number) is int and isinstance(items, list) and -1 <= number < len(items)
-        for number, items in pairs
-    )
-
-
-def place_of(value: Any, count: int) -> int | None:
-    """The place of one of some choices by its number or letter, from 0; None for another value.
-
-    count: of the choices. A number may be `count` where the first one is 1.
-    """
-    said = str(value).strip() if isinstance(value, str | int) and value is not True else ""
-    if _PLACE.fullmatch(said):
-        return int(said) if int(said) <= count else None
-    mark = _MARK_OF.fullmatch(said)
-    place = ord(mark[1].upper()) - ord("A") if mark else count
-    return place if place < count else None
-
-
-def _chosen(said: Guess, known: Mapping[str, Column], rows: Rows) -> tuple[str, str] | None:
-    """A list of answers, and the column that says the place of the right one in each row."""
-    # Those in an object are the columns of a table.
-    lists = [n for n, column in known.items() if column.kind in (TEXTS, OBJECTS) and "." not in n]
-    answers = [said.answer or ""]
-    if said.answer in lists:
-        lists, answers = answers, [name for name in known if name not in said.columns]
-    elif said.choices is not None or said.letters:
-        return None
-    short = [n for n in answers if known[n].kind in (NUMBER, TEXT) and known[n].mean <= len("(A).")]
-    return next(((of, n) for of in lists for n in short if _has_place(rows, n, of)), None)
-
-
-def _has_place(rows: Rows, name: str, of: str) -> bool:
-    """Whether a column has a place in the list of another one, in each row, and several places."""
-    pairs = [(value, len(i) if isinstance(i, list) else 0) for value, [i] in _pairs(rows, name, of)]
-    places = {place_of(value, size) if size > 1 else None for value, size in pairs}
-    return len(places) > 1 and None not in places
-
-
 def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess:
     """The guess with the column whose texts end with the short one as the thought of it."""
-    assert said.answer is not None
-    answer = known[said.answer]
-    pairs = [
-        (said.answer, name) if column.mean < answer.mean else (name, said.answer)
-        for name, column in known.items()
-        if column.kind in (TEXT, NUMBER) and name not in said.columns and "." not in name
-    ]
-    pairs = [(long, short) for long, short in pairs if _is_longer(known[long], known[short])]
-    shares = {pair: _share(rows, pair[1], pair[0], _ends) for pair in pairs}
+
+    def ends(text: str, end: str) -> bool:
+        tail = text.rstrip()[-max(_TAIL, 2 * len(end)) :]
+        return re.search(rf"(?<!\w){re.escape(end)}(?!\w)", tail) is not None
+
+    answer = known[said.answer or ""]
+    shares: dict[tuple[str, str], float] = {}
+    for name, column in known.items():
+        if column.kind not in (TEXT, NUMBER) or name in said.columns or "." in name:
+            continue
+        long, short = (answer, column) if column.mean < answer.mean else (column, answer)
+        # Texts may end in others, which are longer, and not all one.
+        if (
+            long.kind == TEXT
+            and long.mean >= max(LONG, 1.5 * short.mean)
+            and len(short.values) != 1
+        ):
+            shares[long.name, short.name] = _share(rows, short.name, long.name, ends)
     best = max(shares, key=lambda pair: shares[pair], default=None)
     if best is None or shares[best] < _PROVED:
         return said
-    long, short = best
-    proof = f"{short} ends {long} in {shares[best]:.0%} of the rows"
-    return replace(said, cot=long, answer=short, proofs=(*said.proofs, proof))
-
-
-def _is_longer(long: Column, short: Column) -> bool:
-    """Whether texts may end in others, which are not all one."""
-    return long.kind == TEXT and long.mean >= max(LONG, 1.5 * short.mean) and len(short.values) != 1
-
-
-def _ends(text: str, end: str) -> bool:
-    """Whether a text has another one as a word near its end."""
-    tail = text.rstrip()[-max(_TAIL, 2 * len(end)) :]
-    return re.search(rf"(?<!\w){re.escape(end)}(?!\w)", tail) is not None
+    proof = f"{best[1]} ends {best[0]} in {shares[best]:.0%} of the rows"
+    return replace(said, cot=best[0], answer=best[1], proofs=(*said.proofs, proof))
 
 
 def _share(rows: Rows, inner: str, outer: str, holds: Callable[[str, str], bool]) -> float:

@@ -4,11 +4,15 @@ Each line of `cards.txt` is a dataset: form, question, answer, thought, messages
 several are right they stand with `/` between; `*` is any.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+from gristmill.look.columns import Columns
+from gristmill.look.proposal import Part
+from gristmill.look.roles import meant
 
 ROWS: Final = 24
 _WORDS: Final = ("two", "trains", "apples", "speed", "hours", "each", "then", "total", "given")
@@ -35,6 +39,20 @@ def cards() -> Iterator[Card]:
                 if isinstance(row.get(name), str) and isinstance(row.get(says["answer"][0]), str):
                     row[name] += f" {row[says['answer'][0]]}"
         yield Card(line, says, made)
+
+
+def counted(*rows: Mapping[str, Any]) -> Columns:
+    """The columns of rows."""
+    columns = Columns()
+    for row in rows:
+        columns.add(row)
+    return columns
+
+
+def part(rows: Sequence[Mapping[str, Any]]) -> Part:
+    """Rows, and what their columns mean."""
+    columns = counted(*rows)
+    return Part(meant(columns, rows), ["a.jsonl"], columns, rows)
 
 
 @cache

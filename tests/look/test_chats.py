@@ -112,13 +112,7 @@ def test_messages_of_trees_get_a_recipe(tmp_path):
     assert chat_of(drop).tree == {"id": "message_id", "parent": "parent_id", "best": "rank"}
 
 
-def test_files_of_another_split_are_left_and_other_rows_get_no_such_recipe(tmp_path):
-    drop = tmp_path / "mine"
-    put(drop, [{"messages": HI}] * 4)
-    write(looked(drop, [{"messages": HI}] * 5, "test.jsonl"))
-    found = account(drop)
-    assert found.taken == {"train": ["train.jsonl"]}
-    assert found.left_out == {"test.jsonl": "`leave` names it"}
+def test_rows_that_are_no_conversations_get_no_such_recipe(tmp_path):
     other = tmp_path / "other"
     put(other, [{"question": "What is it?", "answer": "It is this."}] * 3)
     assert look(other).proposal.inbox == "reasoning"
@@ -197,22 +191,18 @@ def test_what_messages_say_besides_their_texts_is_proposed(tmp_path, row, stated
     } == stated
 
 
-def test_files_whose_names_say_no_split_are_all_train(tmp_path):
-    put(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(4)], "code.jsonl")
-    table = proposed(tmp_path / "mine", [{"messages": HI}], "math.jsonl")
-    assert "leave" not in table
-    assert "files" not in table or set(table["files"]) == {"train"}
-    write(look(tmp_path / "mine"))
-    assert account(tmp_path / "mine").taken == {"train": ["code.jsonl", "math.jsonl"]}
-
-
 @pytest.mark.parametrize("name", ["eval.jsonl", "train_eval.jsonl"])
-def test_a_file_of_another_split_is_never_train(tmp_path, name):
-    put(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(8)], name)
-    table = tomllib.loads(look(tmp_path / "mine").proposal.text)
+def test_a_file_of_another_split_is_never_train_and_the_drop_says_the_key(tmp_path, name):
+    found = looked(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(8)], name)
+    table = tomllib.loads(found.proposal.text)
     assert "train" not in table.get("files", {})
-    assert table["leave"]
-    assert "name in `files` what is to be read" in look(tmp_path / "mine").proposal.text
+    assert table["leave"] == [name]
+    assert "name in `files` what is to be read" in found.proposal.text
+    rule = "leaves out every data file: name in `files` what"
+    assert any("is refused" in note and rule in note for note in found.notes)
+    write(found)
+    with pytest.raises(BadInput, match=rule):
+        account(tmp_path / "mine")
 
 
 @pytest.mark.parametrize(
@@ -221,12 +211,17 @@ def test_a_file_of_another_split_is_never_train(tmp_path, name):
         (["train_sft-0.jsonl", "test_sft-0.jsonl", "train_gen-0.jsonl"], [0], [1, 2]),
         (["all/train-0.jsonl", "all/test-0.jsonl", "some/train-0.jsonl"], [0], [1, 2]),
         (["train.jsonl", "code.jsonl", "eval.jsonl"], [0], [1, 2]),
+        (["train.jsonl", "test.jsonl"], [0], [1]),
         (["a_train.jsonl", "b_train.jsonl", "test.jsonl"], [0, 1], [2]),
         (["code.jsonl", "train_eval.jsonl"], [0], [1]),
         (["all/train-0.jsonl", "code/train-0.jsonl", "math/train-0.jsonl"], [0], [1, 2]),
         (["a/train-0.jsonl", "b/train-0.jsonl"], [0, 1], []),
         (["all/train-0.jsonl", "more/code.jsonl"], [0], [1]),
         (["data.jsonl", "benchmark.jsonl"], [0], [1]),
+        (["code.jsonl", "math.jsonl"], [0, 1], []),
+        (["chat.jsonl", "heldout.jsonl"], [0], [1]),
+        (["chat.jsonl", "held_out/x.jsonl"], [0], [1]),
+        (["chat.jsonl", "my_holdout.jsonl"], [0], [1]),
     ],
 )
 def test_a_file_is_left_only_where_it_names_another_split(tmp_path, names, train, left):
@@ -242,8 +237,7 @@ def test_a_file_is_left_only_where_it_names_another_split(tmp_path, names, train
     write(found)
     taken = account(drop)
     assert taken.taken == {"train": sorted(names[at] for at in train)}
-    assert set(taken.left_out) == {names[at] for at in left}
-    assert "# " in found.proposal.text
+    assert taken.left_out == dict.fromkeys([names[at] for at in left], "`leave` names it")
 
 
 def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_path):
@@ -256,12 +250,6 @@ def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_pat
     for name in ("train.jsonl", "test.jsonl"):
         put(tmp_path / "other", [{**row, "n": name} for row in rows], name)
     assert "have the same questions" in "\n".join(look(tmp_path / "other").notes)
-
-
-def test_a_recipe_that_leaves_every_file_out_is_refused_with_the_key(tmp_path):
-    write(looked(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(3)], "eval.jsonl"))
-    with pytest.raises(BadInput, match="leaves out every data file: name in `files` what"):
-        account(tmp_path / "mine")
 
 
 def test_what_nothing_reads_of_messages_is_said(tmp_path):
@@ -627,12 +615,3 @@ def test_what_a_person_should_look_at_is_said(tmp_path, rows, note, is_said):
 def test_parts_of_a_dataset_that_are_not_there_are_noted(tmp_path):
     found = looked(tmp_path / "mine", [{"messages": HI}] * 3, "train-00000-of-00002.jsonl")
     assert "1 of the 2 files train-*-of-00002.jsonl are there" in "\n".join(found.notes)
-
-
-@pytest.mark.parametrize("name", ["heldout.jsonl", "held_out/x.jsonl", "my_holdout.jsonl"])
-def test_a_file_that_is_held_out_is_left_beside_one_that_names_no_split(name, tmp_path):
-    put(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(3)], "chat.jsonl")
-    path = tmp_path / "mine" / name
-    put(path.parent, [{"messages": HI, "m": n} for n in range(3)], path.name)
-    table = tomllib.loads(look(tmp_path / "mine").proposal.text)
-    assert (table["files"], table["leave"]) == ({"train": "chat.jsonl"}, [name])

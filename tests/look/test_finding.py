@@ -5,6 +5,7 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,11 @@ def links(d: Path) -> None:
     (d / "train.jsonl").symlink_to(d.parent / "blobs/123")
 
 
+def equal_files(d: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        jsonl(d / name, [gsm(1), gsm(2)])
+
+
 def written_lists(d: Path) -> None:
     jsonl(d / "train.jsonl", [{"question": "Which one is it?", "options": "['a', 'b']"}])
 
@@ -125,6 +131,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], None], tuple[str, ...]]] = {
     "folders": ("own", configurations, ("configurations of one dataset: put all but one into",)),
     "split": ("own", split_column, ("train (4), test (2)", 'column = "split", equals = "train"')),
     "packed": ("own", gzip_without_its_ending, ("train.jsonl: is gzip",)),
+    "twice": ("own", equal_files, ("b.jsonl has the bytes of a.jsonl: two splits have",)),
     "texts": ("own", written_lists, ("options: lists or objects written as text",)),
 }
 
@@ -200,6 +207,8 @@ def test_the_recipe_of_a_public_dataset_is_a_corpus_file(card, tmp_path):
     if found.takers or not found.proposal.good:
         assert card.right["form"][0] not in ("instruct", "text"), found.proposal
         return
+    if not any(kind in card.line for kind in ("choices", "options")):  # made-up answers are none
+        assert (found.proposal.good, found.proposal.refused) == (len(card.rows), {})
     write(found)
     if found.proposal.inbox == "chat":
         assert account_of_chat(tmp_path / "own").taken
@@ -328,11 +337,11 @@ LONG = "A long story about the number {n} and the people of a small town."
         ),
         (
             {"goal": "How do I open jar number {n}?", "one": "twist {n}", "two": "hit", "label": 0},
-            'if they name a choice, write { choice = "label", of = ["one", "two"] }',
+            'if they name a choice, write answer = { choice = "label", of = ',
         ),
         (
             {"question": "Which one is it, {n}?", "choices": [3, 1, 0], "answer": 0},
-            'if they name a choice, write { choice = "answer", of = "choices" }',
+            'if they name a choice, write answer = { choice = "answer", of = ',
         ),
         (
             {"prompt": "Which one is it, {n}?", "completion": "The {n}th", "label": False},
@@ -344,11 +353,7 @@ LONG = "A long story about the number {n} and the people of a small town."
         ),
         (
             {"system_prompt": "Be kind.", "question": "Is it, {n}?", "response": "It is this."},
-            'turns = { system = "system_prompt", user = "question", assistant = "response" }',
-        ),
-        (
-            {"system": "Be kind.", "question": "Which one, {n}?", "chosen": "a", "rejected": "b"},
-            'turns = { system = "system", user = "question", assistant = "chosen" }',
+            'not read: system_prompt (as "Be kind.")',
         ),
         (
             {"prompt": "Which, {n}?", "response_a": "a", "response_b": "b"},
@@ -474,3 +479,46 @@ def test_files_of_one_split_each_are_not_mixed_by_a_column_that_says_so(tmp_path
         ]
         (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert "name their split" not in "\n".join(look(tmp_path).notes)
+
+
+ASKED = "Which town had the {n}th market, and why?"
+
+
+def notes(tmp_path: Path, **columns: Any) -> str:
+    """The notes of a look at rows with a question, an answer and other columns."""
+    row = {"question": ASKED, "answer": "Town {n}", **columns}
+    texts = (json.dumps(row).replace("{n}", str(number)) for number in range(12))
+    (tmp_path / "train.jsonl").write_text("\n".join(texts))
+    return "\n".join(look(tmp_path).notes)
+
+
+def test_what_nothing_reads_is_named_with_an_example_and_facts_with_what_they_are(tmp_path):
+    said = notes(tmp_path, old_text="x = {n}", url="https://a.example/{n}", kind="a")
+    assert 'not read: old_text (as "x = 0"), kind (as "a")' in said
+    assert "facts of the rows, not read: url (address)" in said
+    assert "read: question (question), answer (answer)" in said
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "equals"),
+    [
+        (0, 1, "1"),
+        ("no", "yes", '"yes"'),
+        (False, True, "true"),
+        ("Incorrect", "Correct", '"Correct"'),
+    ],
+)
+def test_two_values_that_may_say_which_rows_are_right_are_named_with_a_rule(
+    tmp_path, wrong, right, equals
+):
+    rows = [
+        {"question": ASKED, "answer": f"Town {n}", "verdict_of": (wrong, right)[n % 2]}
+        for n in range(6)
+    ]
+    (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    said = "\n".join(look(tmp_path).notes)
+    assert f'keep = [{{ column = "verdict_of", equals = {equals} }}]' in said
+
+
+def test_a_column_of_one_value_or_three_is_no_verdict(tmp_path):
+    assert "keep = " not in notes(tmp_path, flag=1, level="{n}")

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from gristmill.look.columns import Columns
-from gristmill.look.roles import Guess, guess, meant, place_of, words
-from tests.look.cards import cards
+from gristmill.look.roles import Guess, place_of, words
+from tests.look.cards import cards, part
 
 CARDS = list(cards())
 ASKED = "Which one of them is it?"
@@ -19,11 +18,8 @@ SPANS = {"passage": "They ran.", "question": ASKED, "answers_spans": {"spans": [
 TESTED = {"question": ASKED, "solutions": "print(1)", "input_output": "1, 2"}
 
 
-def guessed(rows: Sequence[Mapping[str, object]]) -> Guess:
-    columns = Columns()
-    for row in rows:
-        columns.add(row)
-    return meant(columns, rows)
+def guessed(rows: Sequence[Mapping[str, Any]]) -> Guess:
+    return part(rows).guess
 
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
@@ -38,9 +34,8 @@ def test_the_columns_of_a_public_dataset_are_guessed(card):
 
 
 def test_names_without_a_word_have_no_role():
-    columns = Columns()
-    columns.add({"": ["a"], "--": ["b"], "a.": [{"x": 1}], "?": "Why is it so?"})
-    assert guess(columns).form == "unknown"
+    row = {"": ["a"], "--": ["b"], "a.": [{"x": 1}], "?": "Why is it so?"}
+    assert guessed([row]).form == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -54,6 +49,10 @@ def test_names_without_a_word_have_no_role():
         # Choices are the list of which a short answer is one, or columns of a letter each.
         (LISTED, {"choices": "choices"}),
         (LISTED | {"answer": "because " * 40}, {"choices": None}),
+        (
+            {"question": ASKED, "answer": "oak", "choices": [{"label": "A", "text": "oak"}] * 2},
+            {"choices": "choices"},
+        ),
         (LETTERS | {"answer": "B"}, {"letters": ("A", "B", "C"), "answer": "answer"}),
         (
             {"question": ASKED, "answer": "b", "opa": "oak", "opb": "dog", "opc": "sea"},
@@ -140,23 +139,16 @@ STORY = (
 )
 
 
-def proved_of(rows: Sequence[dict[str, Any]]) -> Guess:
-    columns = Columns()
-    for row in rows:
-        columns.add(row)
-    return meant(columns, rows)
-
-
 def test_what_most_texts_end_with_is_the_answer_and_they_are_the_thought() -> None:
     rows = [
         {"problem": ASKS.format(n), "worked_solution": STORY.format(n), "result": n}
         for n in range(30)
     ]
-    said = proved_of(rows)
+    said = guessed(rows)
     assert (said.answer, said.cot) == ("result", "worked_solution")
     for row in rows[:10]:
         row["result"] = 999
-    assert proved_of(rows).cot is None
+    assert guessed(rows).cot is None
 
 
 @pytest.mark.parametrize("name", ["test", "schema", "report", "email", "retrieved"])
@@ -165,10 +157,10 @@ def test_a_long_text_that_does_not_end_with_the_answer_is_no_thought(name: str) 
         {"question": ASKS.format(n), "answer": f"Town {n}", name: STORY.format("one") * 4}
         for n in range(9)
     ]
-    assert proved_of(rows).cot is None
+    assert guessed(rows).cot is None
     for row in rows:
         row[name] += f" So it is {row['answer']}."
-    assert proved_of(rows).cot == name
+    assert guessed(rows).cot == name
 
 
 @pytest.mark.parametrize(
@@ -179,10 +171,10 @@ def test_a_list_beside_the_place_of_one_of_it_is_one_of_choices(label: Any) -> N
         {"question": ASKS.format(n), "answers": [f"{n} a", f"{n} b", f"{n} c"], "label": label(n)}
         for n in range(12)
     ]
-    said = proved_of(rows)
+    said = guessed(rows)
     assert (said.choices, said.answer) == ("answers", "label")
     rows[5]["label"] = 9
-    assert proved_of(rows).choices is None
+    assert guessed(rows).choices is None
 
 
 @pytest.mark.parametrize("gold", [lambda n: n % 2, lambda n: "ab"[n % 2]])
@@ -191,14 +183,14 @@ def test_an_answer_that_has_a_place_in_a_list_chooses_of_it_whatever_its_name(go
         {"question": ASKS.format(n), "ways_out": [f"{n} a", f"{n} b"], "gold": gold(n)}
         for n in range(9)
     ]
-    said = proved_of(rows)
+    said = guessed(rows)
     assert (said.choices, said.answer) == ("ways_out", "gold")
-    assert said.proofs == ("gold always has a place in ways_out",)
+    assert said.proofs == ("gold always names one of ways_out",)
 
 
 def test_a_number_that_is_the_same_everywhere_chooses_nothing() -> None:
     rows = [{"question": ASKS.format(n), "answers": ["a", "b"], "count": 2} for n in range(9)]
-    assert proved_of(rows).choices is None
+    assert guessed(rows).choices is None
 
 
 def test_a_text_that_is_always_one_of_some_columns_chooses_of_them() -> None:
@@ -207,27 +199,31 @@ def test_a_text_that_is_always_one_of_some_columns_chooses_of_them() -> None:
         | {"q_ans": "abc"[n % 3], "taskA_pos": STORY.format(n)}
         for n in range(9)
     ]
-    said = proved_of(rows)
+    said = guessed(rows)
     assert (said.question, said.answer) == ("q_text", "q_ans")
     assert said.letters == ("q_op1", "q_op2", "q_op3")
     rows[4]["q_ans"] = "d"
-    assert proved_of(rows).letters == ()
+    assert guessed(rows).letters == ()
+    # A number is no place among columns that no name calls choices.
+    hints = {f"hint{n}": STORY.format(n) for n in (1, 2, 3)}
+    rows = [{"question": ASKS.format(n), "answer": n % 3, **hints} for n in range(9)]
+    assert guessed(rows).letters == ()
 
 
 def test_a_hash_asks_nothing_and_the_number_of_a_step_answers_nothing() -> None:
     rows = [{"question_no": f"{n:032x}", "answer": STORY.format(n)} for n in range(5)]
-    assert proved_of(rows).question is None
+    assert guessed(rows).question is None
     steps = [STORY.format(n) for n in range(4)]
     rows = [{"problem": ASKS.format(n), "steps": steps, "label": n % 5 - 1} for n in range(9)]
-    assert proved_of(rows).form == "unknown"
+    assert guessed(rows).form == "unknown"
     rows[0]["label"] = 9
-    assert proved_of(rows).form == "qa"
+    assert guessed(rows).form == "qa"
 
 
 def test_a_text_beside_others_is_a_corpus_by_its_whole_name_alone() -> None:
     rows = [{"statement_of": ASKS.format(n) * 3, "hints_text": f"{n}", "code_x": n} for n in "12"]
-    assert proved_of(rows).form != "text"
-    assert proved_of([{"text": "a", "patch": ASKS}]).form == "text"
+    assert guessed(rows).form != "text"
+    assert guessed([{"text": "a", "patch": ASKS}]).form == "text"
 
 
 def test_a_context_that_questions_hold_is_none() -> None:
@@ -235,10 +231,10 @@ def test_a_context_that_questions_hold_is_none() -> None:
         {"Body": STORY.format(n), "Question": STORY.format(n) + " How many?", "Answer": n}
         for n in range(9)
     ]
-    assert proved_of(rows).context is None
+    assert guessed(rows).context is None
     for row in rows[:5]:
         row["Question"] = "How many are there then?"
-    assert proved_of(rows).context == "Body"
+    assert guessed(rows).context == "Body"
 
 
 @pytest.mark.parametrize(
@@ -256,11 +252,11 @@ def test_a_context_that_questions_hold_is_none() -> None:
     ],
 )
 def test_the_place_that_a_value_names(value: Any, place: int | None) -> None:
-    assert place_of(value, 3) == place
+    assert place_of(value, ["oak", "dog", "sea"]) == place
 
 
 def test_a_number_that_no_record_may_have_says_no_role() -> None:
     rows = [
         {"question": ASKS.format(n), "answer": STORY.format(n), "x": float("nan")} for n in "ab"
     ]
-    assert proved_of(rows).cot is None
+    assert guessed(rows).cot is None

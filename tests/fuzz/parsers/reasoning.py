@@ -543,10 +543,7 @@ def chat_recipe(data: bytes) -> None:
     "look",
     *tuple(
         f"{_LOOK}.{name}"
-        for name in (
-            *("columns", "finding", "notes", "proposal", "reading", "roles", "splits"),
-            *("report", "chats", "transcripts"),
-        )
+        for name in ("columns", "finding", "proposal", "reading", "roles", "report", "chats")
     ),
     inputs=TEN_THOUSAND,
     words=(*_ROWS, b"question,answer\n", b"q\ta\n", b"sep=;", b"\xff\xfe"),
