@@ -33,7 +33,7 @@ from gristmill.reasoning.format.names import meta as meta_name
 from gristmill.reasoning.format.names import normalized
 from gristmill.reasoning.format.published import NORMALIZED, TOKENS
 from gristmill.reasoning.format.shards import EOS, Meta, meta_bytes
-from gristmill.reasoning.read.exported import split_of
+from gristmill.reasoning.read.exported import splits_of
 
 LEAST = 0.5
 MOST_MIB = 256
@@ -134,10 +134,11 @@ def formats(given: kit.Given) -> None:
     del octets
     shards = write_shards(root / TOKENS_FOLDER / "made", 100_000_000)
     texts = write_records(root / NORMALIZED_FOLDER, 200_000)
-    tokens = [split_of(TOKENS, root / TOKENS_FOLDER / "made", "gsm8k__train", root)]
+    tokens = [*splits_of(TOKENS, root / TOKENS_FOLDER / "made", "gsm8k__train", root)]
     records = [
-        split_of(NORMALIZED, root / NORMALIZED_FOLDER, f"gsm8k__{split}", root)
+        each
         for split in ("train", "test")
+        for each in splits_of(NORMALIZED, root / NORMALIZED_FOLDER, f"gsm8k__{split}", root)
     ]
     (root / "chunks").mkdir()
     write("litdata", tokens, root / "chunks")
