@@ -136,7 +136,7 @@ def lines(root: Path, path: Path, *, is_all: bool = False) -> Iterator[str]:
         return
     try:
         findings = [each for each in audit(root, parts, sets_of(root)) if each.leaked]
-    except GristmillError as error:
+    except (GristmillError, OSError) as error:  # the root of others may be for reading alone
         yield f"evaluation questions were not looked for: {error}"
         return
     by_set = groupby(sorted(findings, key=lambda each: each.set.name), lambda each: each.set)

@@ -1,12 +1,13 @@
 """`gristmill leaks`, and what `look` and `drop` say of leaks."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
 
 from gristmill.cli import main
-from gristmill.leaks import commands
+from gristmill.leaks import commands, findings
 from tests.leaks import plants
 from tests.reasoning.published_root import built
 
@@ -108,6 +109,14 @@ def test_a_set_that_is_wrong_does_not_stop_a_look(root, tmp_path):
     _write(tmp_path / "mine/train.jsonl", TEST[:2])
     status, said = _call("look", str(tmp_path / "mine"), root=tmp_path / "data")
     assert (status, "were not looked for" in said, "holds no questions" in said) == (0, True, True)
+
+
+def test_a_root_that_cannot_be_written_to_does_not_stop_a_look(root, tmp_path, monkeypatch):
+    _write(tmp_path / "mine/train.jsonl", TEST[:2])
+    error = OSError(30, "Read-only file system")
+    monkeypatch.setattr(findings.Kept, "keep", Mock(side_effect=error))
+    status, said = _call("look", str(tmp_path / "mine"), root=root)
+    assert (status, "not looked for: [Errno 30] Read-only" in said) == (0, True)
 
 
 def test_at_most_two_sets_are_named(root):
