@@ -299,12 +299,7 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         try:
-            build = getattr(import_module(f"gristmill.puzzles.builders.{kind}"), f"build_{kind}")
-            common = {"parts": attempt.parts, "progress": attempt.progress}
-            if kind == DOMINO:
-                summary: Summary = build(attempt.out, config, **common)
-            else:
-                summary = build(folders, attempt.out, config, **common, links=links)
+            summary = _make(kind, folders, attempt, config, links)
         except BadInput as error:
             if AMBIGUOUS not in error.rule:
                 raise
@@ -384,6 +379,19 @@ def _inputs(
             links,
         )
     ]
+
+
+def _make(
+    kind: str, folders: Sequence[Path], attempt: Attempt, config: object, links: LinkRule
+) -> Summary:
+    """Build the dataset of a kind."""
+    build = getattr(import_module(f"gristmill.puzzles.builders.{kind}"), f"build_{kind}")
+    common = {"parts": attempt.parts, "progress": attempt.progress}
+    if kind == DOMINO:
+        summary: Summary = build(attempt.out, config, **common)
+    else:
+        summary = build(folders, attempt.out, config, **common, links=links)
+    return summary
 
 
 _ARC_CELLS: Final = 900

@@ -31,8 +31,8 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{build}.domino._TASK_BYTES", 4000)
     monkeypatch.setattr(f"{build}.grid._TASK_BYTES", 1)
     monkeypatch.setattr("gristmill.puzzles.read.rows._BATCH_BYTES", 20_000)
-    monkeypatch.setattr(f"{laws}.sudoku._TOGETHER", 7)
-    monkeypatch.setattr(f"{laws}.grid._BATCH_BYTES", 20_000)
+    monkeypatch.setattr(f"{laws}.games._TOGETHER", 7)
+    monkeypatch.setattr(f"{laws}.games._BATCH_BYTES", 20_000)
 
 
 def _built(
