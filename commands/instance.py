@@ -1,4 +1,4 @@
-"""Where an instance keeps its state, and whether it answers as when it was opened; no Dagster.
+"""Where an instance keeps its state, and whether it answers as when it was opened, without Dagster.
 
 Opening an instance takes seconds, nearly all of them for the import of Dagster. What opened it
 leaves a note of the `dagster.yaml` that Dagster then took. While that file and Dagster are the same

@@ -1,4 +1,10 @@
-"""What runs left behind: failures that a webhook hears of, and checks without a verdict."""
+"""What runs left behind: failures that a webhook hears of, and checks without a verdict.
+
+The sensor `alerts` is not made with `run_failure_sensor`, which calls its function for each run and
+continues where that fails: a backfill that fails would send hundreds of messages, and a dead
+webhook lose them. No error has the address of the webhook, which is a secret.
+Source: docs/deployment.md#alerts.
+"""
 
 import json
 import os

@@ -4,7 +4,7 @@ import dagster as dg
 
 from assets.family import family_of
 from gristmill.corpora.raw.chat.messages import available as chats
-from gristmill.synth.builds import available
+from gristmill.synth.builders.drop_in_use import available
 from gristmill.synth.raw import NUMBERS
 
 FAMILY = family_of(

@@ -297,7 +297,10 @@ def pack_law(subject: Subject) -> Iterator[Violation]:
 def pool_laws(path: Path) -> Iterator[Violation]:
     """Find what breaks the laws of a pool: files, runs, rows, members and trace."""
     session, lines = read_session(path / DATABASE), [*iter_lines(path / TRACE)]
-    yield from pack_laws(path, [TRACE])
+    for found in pack_laws(path, [TRACE]):
+        yield found
+        if found.law == "files_open":
+            return
     runs = read_runs(path / DATABASE)
     try:
         members = pool_members(path)
@@ -521,7 +524,11 @@ _MOST_VALUED = 3
 def game_laws(
     path: Path, noted: list[Violation] | None = None, *, has_record: bool = True
 ) -> Iterator[Violation]:
-    """Find games that break the rules of 2048; noted: gets what `game_notes` yields, too."""
+    """Find games of a pack or pool that break the rules of 2048.
+
+    noted: gets what `game_notes` yields, found in the same pass; default: nobody asks.
+    has_record: False for a folder that another program may have made; default True.
+    """
     stream = StepStream(path)
     session = read_session(path / DATABASE)
     sources = {text for key, text in session.items() if key.rpartition("/")[2] == "source"}

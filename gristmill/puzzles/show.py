@@ -416,7 +416,11 @@ def drawing(
     labels: npt.ArrayLike,
     config: Mapping[str, Any] = MappingProxyType({}),
 ) -> Drawn | None:
-    """What is drawn of an example; None for other kinds and lengths. Wrong tokens are marked."""
+    """What is drawn of an example; None for other kinds, and for rows of another length.
+
+    kind: of the puzzle, as in `trace/sources.json`. inputs, labels: integer [seq_len]; other tokens
+        than those of the kind are marked.
+    """
     # int64, in which no arithmetic of pictures overflows.
     given, wanted = (np.asarray(row).astype(np.int64).reshape(-1) for row in (inputs, labels))
     count = len(given)

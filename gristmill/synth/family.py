@@ -38,9 +38,9 @@ def _source(asset: str, inbox: str, labels: Sequence[str], text: str) -> Source:
         asset=asset,
         inbox=inbox,
         drop=DropKind(
-            call("gristmill.synth.builds:account", inbox),
-            needs=call("gristmill.synth.builds:needs"),
-            column_states=call("gristmill.synth.builds:column_states", inbox),
+            call("gristmill.synth.builders.drop_in_use:account", inbox),
+            needs=call("gristmill.synth.builders.drop_in_use:needs"),
+            column_states=call("gristmill.synth.builders.drop_in_use:column_states", inbox),
         ),
         text=text,
         group=_GROUP,
@@ -87,7 +87,7 @@ _HARMONY = Asset(
     given=call("gristmill.synth.builds:settings_of_shard", "synth/harmony"),
     filled_in=["num_shards"],
     left_out=["num_shards"],
-    available=call("gristmill.synth.builds:available"),
+    available=call("gristmill.synth.builders.drop_in_use:available"),
     in_parts=True,
 )
 

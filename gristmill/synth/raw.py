@@ -24,7 +24,6 @@ from gristmill.inbox.marks import SUMS, is_newest, left_out_of, listed_sums, not
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.tables import FILE
-from gristmill.synth.render.assemble import TEMPLATES
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file, refuse_equal
 from gristmill.untrusted.toml import read_toml
 from gristmill.untrusted.walk import is_hidden, list_files, visible_files
@@ -288,6 +287,10 @@ def _check_template(values: Mapping[str, Any]) -> None:
         if not name.endswith((".jinja", ".jinja2", ".j2")):
             raise ValueError(f"template = {shown(template)}: name the file with the ending .jinja")
         return
+    from gristmill.synth.render.assemble import (
+        TEMPLATES,  # loads NumPy, which a look at tables need not
+    )
+
     known = (HARMONY, *TEMPLATES)
     if template not in known:
         raise ValueError(

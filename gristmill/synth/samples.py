@@ -37,7 +37,11 @@ _UNUSUAL: Final = (
 def write_drop(
     folder: Path, files: int = 8, rows: int = 60, seed: int = 1, done: bool = True
 ) -> list[Path]:
-    """Write raw files into a drop; about one row in fifteen has no query, reasoning or answer."""
+    """Write raw files `synth_001.parquet`, `synth_002.parquet`, .. into a drop.
+
+    rows: number of rows in each file, default 60. About one row in fifteen has no
+        query, reasoning or answer.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -16,8 +16,9 @@ from gristmill.inbox import READY as READY_STATE
 from gristmill.inbox.listing import Account
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from gristmill.synth import builds
-from gristmill.synth.builds import Source, drop_inputs, is_asked, settings_of_shard
+from gristmill.synth.builders import drop_in_use
+from gristmill.synth.builders.drop_in_use import Source, drop_inputs
+from gristmill.synth.builds import is_asked, settings_of_shard
 from gristmill.synth.raw import RAW, READY, READY_FILES
 from gristmill.synth.samples import write_drop, write_samples
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
@@ -108,7 +109,7 @@ def chosen(drops: Path, name: str | None = None) -> str:
     """The drop in use, where the settings name one or none."""
     text = "[synth.raw]\nfiles = 4\n" + (f'[synth.harmony]\ndrop = "{name}"\n' if name else "")
     (drops.parent / "gristmill.toml").write_text(text)
-    return builds.source_of(Lake(data_root=str(drops.parent))).name
+    return drop_in_use.source_of(Lake(data_root=str(drops.parent))).name
 
 
 def test_the_one_complete_drop_is_chosen_and_of_several_the_one_that_is_named(drops):
@@ -149,7 +150,7 @@ def test_hidden_folders_are_not_drops(tmp_path):
     for name in ("synth/.x", "synth/b", "synth_harmony/a"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "synth/file").touch()
-    names = [each.name for each in builds.present_sources(tmp_path)]
+    names = [each.name for each in drop_in_use.present_sources(tmp_path)]
     assert names == ["synth/b", "synth_harmony/a"]
 
 
@@ -157,7 +158,7 @@ def test_what_a_finished_conversion_holds_is_looked_at_after_its_names(tmp_path)
     for name in READY_FILES:
         (tmp_path / name).write_text(name)
     with pytest.raises(BadInput, match=r"manifest\.json: manifest: cannot be read") as raised:
-        builds.account(READY, tmp_path, REFUSE_LINKS)
+        drop_in_use.account(READY, tmp_path, REFUSE_LINKS)
     assert str(raised.value).startswith(f"{tmp_path}: ")
 
 
@@ -176,7 +177,7 @@ def test_a_drop_with_a_link_is_refused_unless_links_are_allowed(drops):
     with pytest.raises(GristmillError, match=r"synth_003\.parquet: is a link"):
         chosen(drops)
     rule = LinkRule(True, (str(drops.parent),))
-    assert builds.account(RAW, drops / "synth/a", rule).taken["02"] == ["synth_003.parquet"]
+    assert drop_in_use.account(RAW, drops / "synth/a", rule).taken["02"] == ["synth_003.parquet"]
 
 
 def test_a_folder_that_gristmill_drop_brought_is_complete_without_a_mark(tmp_path, monkeypatch):
@@ -212,7 +213,7 @@ def test_raw_files_with_equal_sums_are_refused_where_a_look_did_not_compare_them
 @pytest.mark.parametrize("drop", ["/mine", "/drops/mine"])
 def test_a_folder_near_the_root_of_the_disk_is_looked_at_like_any_other(drop):
     with pytest.raises(BadInput, match="0 Parquet files of 500"):
-        builds.account(RAW, Path(drop), REFUSE_LINKS)
+        drop_in_use.account(RAW, Path(drop), REFUSE_LINKS)
 
 
 def test_columns_that_neither_messages_nor_metadata_take_are_named(drops):
@@ -220,8 +221,8 @@ def test_columns_that_neither_messages_nor_metadata_take_are_named(drops):
     write_drop(drop, files=4, rows=3)
 
     def states() -> dict[str, tuple[str, str]]:
-        account = builds.account(RAW, drop, REFUSE_LINKS)
-        found = builds.column_states(RAW, drop, REFUSE_LINKS, account, {})
+        account = drop_in_use.account(RAW, drop, REFUSE_LINKS)
+        found = drop_in_use.column_states(RAW, drop, REFUSE_LINKS, account, {})
         return {each.name: (each.state, each.what) for each in found}
 
     assert states()["query"] == ("read", "messages")
@@ -229,4 +230,4 @@ def test_columns_that_neither_messages_nor_metadata_take_are_named(drops):
     assert states()["words"][0] == "unread"
     (drop / "gristmill.toml").write_text('[synth.harmony]\nmetadata_fields = ["synth_id"]\n')
     assert states()["model"][0] == "unread"
-    assert builds.column_states(READY, drop, REFUSE_LINKS, Account(), {}) == []
+    assert drop_in_use.column_states(READY, drop, REFUSE_LINKS, Account(), {}) == []

@@ -414,7 +414,11 @@ class SubsetSummary(Summary):
 def build_subset(
     source: Path, out: Path, config: SubsetConfig, *, progress: Progress = SILENT
 ) -> SubsetSummary:
-    """Take a subset of games or legacy rows; memory grows by 16 bytes a row."""
+    """Take a subset of a game dataset, or of legacy rows.
+
+    Memory grows by 16 bytes a row. Raises BadInput where a row cannot be read, or has no ratings
+    that are asked for.
+    """
     out.mkdir()
     words: Counter[str] = Counter()
     splits: dict[str, dict[str, Any]] = {}
@@ -471,14 +475,19 @@ def _take(
         for number, line in enumerate(lines):
             if number in wanted:
                 written.write(line)
-                if words is not None:  # each line was read for its stratum
-                    row = json.loads(line)
-                    words.update(
-                        row["context"] + row["target"] if "context" in row else moves_of(row)
-                    )
+                if words is not None:
+                    words.update(_moves(line, file, number))
     np.save(out / subset_rows(split), rows)
     strata = {name: [counts[name], size] for name, size in sizes.items()}
     return {"rows": len(rows), "rows_of": total, "strata": strata}
+
+
+def _moves(line: bytes, file: Path, number: int) -> list[str]:
+    try:
+        row = json.loads(line)
+        return [*row["context"], *row["target"]] if "context" in row else moves_of(row)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadInput(file, f"is no row ({error!r}): build it again", number + 1) from error
 
 
 def shares(sizes: Mapping[str, int], most: int, is_equal: bool) -> dict[str, int]:

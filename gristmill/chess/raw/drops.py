@@ -264,7 +264,11 @@ def opened_pgn(
 def check_begin(
     path: Path, links: LinkRule = REFUSE_LINKS, *, root: Path | None = None, month: str = ""
 ) -> bytes:
-    """Check that a file begins as a PGN, and return the first bytes of its text, one at least."""
+    """Check that a file begins as a PGN, and return the first bytes of its text, one at least.
+
+    Raises BadInput as `opened_pgn`, for a text without a tag or a move in its first `HEAD_BYTES`,
+    and for the PGN of another month.
+    """
     head, start = b"", 0
     with opened_pgn(path, root=root, links=links, read_bytes=_LOOK_BYTES) as packed:
         _refuse_other_month(packed.name, path, month)
@@ -381,8 +385,9 @@ def pgn_of(file: str) -> str:
 def files_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> tuple[list[str], dict[str, str]]:
     """The files of a collection that are read, sorted, and why each other one is not.
 
-    Raises BadInput for the name of a month, an archive that is not read, a link, two files with the
-    PGN of one name, and a folder without a PGN.
+    Raises BadInput for a name that no collection may have, an archive that is not read, a link,
+    two files with the PGN of one name, and a folder without a PGN; OSError where it cannot be
+    read.
     """
     if is_month(drop.name.removeprefix(_MONTH_FOLDER)):
         rule = "is the name of a month: name the folder after its games, as twic_2024"
@@ -475,7 +480,13 @@ def _is_utf8(head: bytes) -> bool:
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """What becomes of the file of a month or a collection, by its first bytes or its directory."""
+    """What becomes of a drop, and of the members of a ZIP, by its first bytes or its directory.
+
+    drop: the file of a month, or the folder of a collection.
+    links: what happens to links; default: they are refused.
+
+    Raises BadInput for a drop that is refused; OSError where it cannot be read.
+    """
     if not ending_in(drop.name, MONTH_ENDINGS) and drop.is_dir():
         found, left = files_of(drop, links)
         noted: list[str] = []

@@ -355,7 +355,11 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
     def __getitems__(self, indices: Sequence[int]) -> SampleBatch[Sample]:
         """Samples by number as one batch, as `self[index]`; a data loader of torch calls it."""
         numbers = numbers_of(indices, len(self), "sample").tolist()
-        return SampleBatch(self, numbers, Sample, lambda of: tensors(self.batch(of)))
+        return SampleBatch(self, numbers, Sample, self._tensors)
+
+    def _tensors(self, numbers: Sequence[int]) -> dict[str, Any]:
+        """Samples as tensors: a method, since a batch goes from a worker to its loader."""
+        return tensors(self.batch(numbers))
 
     def batch(
         self,

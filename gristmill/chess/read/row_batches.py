@@ -207,7 +207,10 @@ def _counts_before(sidecar: Sidecar, cuts: list[int]) -> list[tuple[int, int]]:
 
 
 def row_ranges(path: Path, range_bytes: int, sidecar: Sidecar | None) -> Iterator[RowRange]:
-    """Cut a JSONL file into ranges of whole lines, about so many bytes each, in file order."""
+    """Cut a JSONL file into byte ranges of whole lines, in file order, of about so many bytes.
+
+    Raises BadInput where the sidecar's files do not fit together.
+    """
     cuts = _cuts(path, range_bytes)
     counts = _counts_before(sidecar, cuts) if sidecar else [(-1, -1)] * len(cuts)
     for i in range(len(cuts) - 1):
@@ -279,7 +282,11 @@ def rows_in(
 def read_batch(byte_range: RowRange, *, by_keys: bool = False) -> RowBatch:
     """Read the rows of a byte range, with phase codes, and with game records of the sidecar.
 
-    by_keys: compare move keys with the sidecar, which hashes all moves, not packed moves.
+    by_keys: compare move keys with the sidecar, which hashes all moves, where packed moves
+        could be compared (default False).
+
+    Raises BadInput with the row number where a row cannot be read, and BadInput
+    where the sidecar does not agree with the rows.
     """
     from gristmill.chess.kernels import rowshape
 

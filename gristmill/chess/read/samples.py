@@ -137,7 +137,11 @@ def _arrays(
 
 
 def make_samples(task: SampleTask) -> Made:
-    """Make one part: the bytes of LAYOUT, with a sidecar of SAMPLE_GAMES, and its counts."""
+    """Make one part: the bytes of each array of LAYOUT, and its counts.
+
+    With a sidecar also SAMPLE_GAMES: without one the games before the part are not known.
+    Raises BadInput where a row cannot be read or the sidecar does not agree with it.
+    """
     config, byte_range = task.config, task.byte_range
     if task.games >= 0 and byte_range.sidecar:
         records = byte_range.sidecar.records(byte_range.first, task.games)

@@ -364,7 +364,11 @@ class Ledger:
     def add(
         self, part: Part, summary: Mapping[str, Any]
     ) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8] | None]:
-        """Add a part; parts come in order. Returns ids and kinds as `_copy_rows` takes them."""
+        """Add the counts and lines of a part; parts come in order.
+
+        Returns what `_copy_rows` takes: ids uint32 and kinds uint8. Raises BadInput
+        where more runs are set aside than `quarantine_share` allows.
+        """
         names: list[str] = summary["names"]
         kinds = np.array([self.names.id_of(name) for name in names], np.uint8)
         ids = np.zeros(len(part.runs), np.uint32)

@@ -223,7 +223,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_valuation_types(path: Path) -> tuple[str, ...]:
-    """The names by id, from any of the three forms: list, name to id, id to name."""
+    """The names by id, from any of the three forms: list, name to id, id to name.
+
+    Raises BadInput, naming the file, where it has none of these forms, where ids have gaps or
+    repeat, where names repeat, or where there are more than 255 of them.
+    """
     if not path.is_file():
         rule = "there is no such file: ids of valuation_type belong to one pack; copy its file"
         raise BadInput(path, rule)

@@ -255,7 +255,11 @@ def source_of(lake: DataRoot, view: ViewFile) -> Input:
 
 
 def values_of(lake: DataRoot, view: ViewFile, source: Input) -> list[Input]:
-    """The values of a view's pack, or of each member of its pool, in order, of their version."""
+    """The values of a view's pack, or of each member of its pool, in order.
+
+    Raises NotBuilt for values that are not published, NotRebuilt for those of another version of
+    the pack than the source is or was merged from.
+    """
     packs = [source] if view.asset == PACK else _inputs(lake, view.artifact)
     found = []
     for pack in packs:

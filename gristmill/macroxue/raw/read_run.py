@@ -132,7 +132,7 @@ def batches_of_lines(files: RunFiles, digest: RawDigest) -> Iterator[tuple[bytea
     """The lines of a steps file in batches: (buffer, end of the text in it).
 
     The text has whole lines, each with its newline, and PAD bytes behind it. The next batch
-    overwrites the buffer.
+    overwrites the buffer. Raises BadInput for a line of more than MAX_LINE_BYTES, and as `gunzip`.
     """
     buffer = bytearray(2 * BATCH_BYTES + PAD)
     kept = 0
@@ -260,6 +260,8 @@ def read_run(
 
     sink: gets the rows as STEP_ROW_DTYPE [N], which are overwritten after it returns.
     scanner: `fast_scanner.scan`, or None to parse each line strictly; the rows are the same.
+
+    Raises BadInput, naming file, line and rule, and TooManyNames.
     """
     meta_file, steps_file = RawDigest(), RawDigest()
     try:

@@ -380,7 +380,12 @@ def opened(
     by: Literal["hash", "permutation"] = "hash",
     seed: int = 42,
 ) -> Source:
-    """One pack or pool as a source: all rows, or a side as of `StepDataset.split`."""
+    """A pack or pool as a source.
+
+    folders: one. held_out, by, seed: as `StepDataset.split`; default: all rows.
+
+    Raises GristmillError for several folders, and as `StepDataset`.
+    """
     data = StepDataset(only(folders))
     if not held_out:
         return data.source()

@@ -58,7 +58,13 @@ def rule_names(broken: int) -> list[str]:
 
 
 def canonical(inputs: Integers) -> list[bytes]:
-    """16 bytes for each maze, equal up to symmetry. Raises ValueError for what is not square."""
+    """A key for each maze that is equal for mazes of the same cells up to symmetry.
+
+    inputs: tokens, integers [mazes, side * side].
+
+    Returns 16 bytes for each maze: of the sha256 of the least of its eight transforms, as bytes.
+    Raises ValueError where the mazes are not square.
+    """
     side = side_of(inputs.shape[1])
     if side is None:
         raise ValueError(f"{inputs.shape[1]} tokens are not a square maze")

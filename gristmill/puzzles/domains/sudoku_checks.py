@@ -262,7 +262,11 @@ def _cells(given, label):
 
 @kernel(nogil=True)
 def check(inputs, labels, findings, clues):
-    """Note what is wrong with each row of 81 tokens, as bits, and count its clues, int32."""
+    """Note what is wrong with each row, and count its clues.
+
+    inputs, labels: tokens, [rows, 81]. findings: uint8 [rows], set to bits; 0 for a good row.
+    clues: int32 [rows], set to the number of clues.
+    """
     bits, columns = np.empty(81, np.int32), np.empty(9, np.int32)
     for row in range(inputs.shape[0]):
         found, count = _cells(inputs[row], labels[row])

@@ -79,7 +79,10 @@ def _set_invariants(boards, out):
 
 
 def invariants(boards: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """A number for each board that no symmetry changes, uint64. boards: uint8 [rows, 81]."""
+    """A number for each board that no symmetry changes, uint64 [rows].
+
+    boards: uint8 [rows, 81], digits, 0 for a blank.
+    """
     out = np.empty(len(boards), np.uint64)
     _set_invariants(np.ascontiguousarray(boards), out)
     return out

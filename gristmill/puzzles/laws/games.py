@@ -7,7 +7,7 @@ Source: docs/formats/puzzles.md#sudoku-findings
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -427,6 +427,7 @@ class _Looked:
         sources = self._puzzles[puzzle - draws] + here - self._puzzles[puzzle]
         sources = np.clip(sources, 0, len(self._arrays.inputs) - 1)
         found: list[_Finding] = []
+        shapes = []
         for field, tokens in (("inputs", rows.inputs), ("labels", rows.labels)):
             grids = tokens.reshape(-1, *self._sides)
             sizes = extents(grids)
@@ -434,16 +435,14 @@ class _Looked:
             if self._is_whole:
                 is_whole &= (grids != PAD).sum(axis=(1, 2)) == sizes.prod(axis=1)
             found += [("border", int(row), f"the {field} {_BORDER}") for row in here[~is_whole]]
+            shapes.append(sizes)
             if self._turned > 1:
                 of_source = np.asarray(getattr(self._arrays, field)[sources])
                 wrong = (self._turns(of_source, draws) != tokens).any(axis=1)
                 rule = "is not the symmetry of its puzzle that its place says"
                 found += [("symmetry", int(row), f"the {field} {rule}") for row in here[wrong]]
         own = np.flatnonzero(draws == 0)
-        marks = [
-            (int(here[k]), mark_of((rows.inputs[k], rows.labels[k]), self._sides, self._dihedral))
-            for k in own.tolist()
-        ]
+        marks = [(int(here[k]), self._mark(rows, k, [s[k] for s in shapes])) for k in own.tolist()]
         return found, marks
 
     def _turns(self, tokens: npt.NDArray[Any], draws: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
@@ -458,21 +457,16 @@ class _Looked:
                 made[rows] = np.where(cells < 0, PAD, tokens[rows][:, cells])
         return made
 
-
-def mark_of(tokens: Sequence[npt.NDArray[Any]], sides: tuple[int, int], is_dihedral: bool) -> bytes:
-    """A hash of an example, 16 bytes; with `is_dihedral` the same for its turns and flips.
-
-    tokens: of input and label, integers [cells]. sides: rows and columns of the cells.
-    """
-    shapes = [tuple(extents(each.reshape(1, *sides))[0].tolist()) for each in tokens]
-    forms = []
-    for symmetry in range(SYMMETRIES if is_dihedral else 1):
-        form = b""
-        for each, shape in zip(tokens, shapes, strict=True):
-            cells = turned_cells(symmetry, shape, sides)
-            form += np.where(cells < 0, PAD, each[cells]).astype(np.int32).tobytes()
-        forms.append(form)
-    return hashlib.blake2b(min(forms), digest_size=16).digest()
+    def _mark(self, rows: Rows, at: int, shapes: list[Any]) -> bytes:
+        """A hash of an example, the same for its symmetries where these are made."""
+        forms = []
+        for symmetry in range(SYMMETRIES if self._dihedral else 1):
+            form = b""
+            for tokens, shape in zip((rows.inputs[at], rows.labels[at]), shapes, strict=True):
+                cells = self._cells(symmetry, tuple(shape.tolist()))
+                form += np.where(cells < 0, PAD, tokens[cells]).astype(np.int32).tobytes()
+            forms.append(form)
+        return hashlib.blake2b(min(forms), digest_size=16).digest()
 
 
 _BATCH_BYTES: Final = 1 << 20

@@ -264,7 +264,10 @@ def _is_for_tests(path: str) -> bool:
 
 
 def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
-    """The recipe that would read a drop which no built-in one names, as TOML; a guess, or empty."""
+    """The recipe that would read a drop which no built-in one names, as TOML; a guess, or empty.
+
+    Raises BadInput and OSError as `account`.
+    """
     from gristmill.puzzles.raw.arc_tasks import subsets_of
     from gristmill.puzzles.raw.grid_rows import cells_of, grid_files
 

@@ -376,7 +376,10 @@ class _ByRow(_Reader):
 def each_row(
     path: Path, head: bytes, columns: Mapping[str, str], length: int | None
 ) -> Iterator[Held | BadInput]:
-    """Yield the first rows of a table or a bank; one that breaks a rule is its error."""
+    """Yield the rows at the beginning of a table or a bank; one that breaks a rule is its error.
+
+    Raises BadInput as `check_header`.
+    """
     reader, has_header = _ByRow(path, length, CSV_LIMITS, columns), is_table(path.name)
     if has_header:
         reader.check_header(head)

@@ -54,7 +54,12 @@ def fill(puzzles, place, first, puzzle_indices, examples, key, rows, owners, fil
 
 @kernel()
 def copy_tokens(tokens, rows, ignored, replaced, out):
-    """Copy rows of tokens to the first ones of `out`, int32; every `ignored` becomes `replaced`."""
+    """Copy rows of tokens as int32; one value becomes another.
+
+    tokens: uint8, int32 or int64 [N, seq_len]. rows: int64 [n], within N.
+    ignored, replaced: int32; every `ignored` becomes `replaced`.
+    out: int32 [m, seq_len], m at least n; its first n rows are changed.
+    """
     for at in range(rows.shape[0]):
         row = rows[at]
         for column in range(tokens.shape[1]):

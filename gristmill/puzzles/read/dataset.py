@@ -144,7 +144,10 @@ def _changed(made: MappedSet, field: str) -> BadInput:
 def batch_of(
     made: MappedSet, metadata: PuzzleDatasetMetadata, rows: Numbers, owners: Numbers, size: int
 ) -> dict[str, Any]:
-    """The tokens of n examples, int32 arrays by name, padded to `size` rows."""
+    """The tokens of examples, padded to `size` rows: int32 arrays by name.
+
+    rows, owners: int64 [n], the examples and their puzzles, n at most `size`.
+    """
     if len(owners) and not 0 <= owners.min() <= owners.max() < len(made.puzzle_identifiers):
         raise _changed(made, "puzzle_indices")
     inputs = _tokens(made.inputs, rows, size, None)

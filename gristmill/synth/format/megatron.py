@@ -56,7 +56,13 @@ class IndexedWriter:
         self._idx.write(bytes(_HEADER.size))
 
     def add(self, values: npt.NDArray[Any], lengths: npt.NDArray[np.int32]) -> None:
-        """Append documents. lengths: int32 [D], in order. Raises ValueError for another dtype."""
+        """Append documents.
+
+        values: [N] of the dtype of this writer, all documents back to back.
+        lengths: int32 [D], number of values in each document; their sum is N.
+
+        Raises ValueError for another dtype or sum.
+        """
         if values.dtype != self._dtype or len(values) != int(lengths.sum(dtype=np.int64)):
             raise ValueError(
                 f"{values.dtype} [{len(values)}] does not fit {self._dtype} and the lengths"

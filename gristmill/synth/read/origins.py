@@ -203,7 +203,10 @@ _TRACED: Final = ("messages_json", "synth_id")
 def document_origins(
     folder: Path, shard: str | None, split: str, document: int
 ) -> Iterator[contract.Trace]:
-    """Trace a document of a dataset to its raw row. shard: None where the folder is its own."""
+    """Trace a document of a dataset to its raw row. shard: None where the folder is its own.
+
+    Yields the document's trace, then the raw row. Raises as `trace.trace`.
+    """
     return walk(EDGES, Row(DOCUMENTS, folder, (shard, split, document)))
 
 

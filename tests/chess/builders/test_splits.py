@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import random
+import shutil
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -413,6 +414,18 @@ def test_the_vocabulary_is_a_table_of_the_moves_of_train(home, tmp_path):
     assert list(samples.vocabulary()) == [move for move, _ in table]
     # The config of the dataset that it was taken of.
     assert min(len(samples[n].context) for n in range(len(samples))) == 4
+
+
+@pytest.mark.parametrize("damage", [{"target": 5}, {"target": None}])
+def test_a_row_without_moves_is_refused_by_its_number(home, tmp_path, damage):
+    shutil.copytree(home / "rows", tmp_path / "rows")
+    every = lines(tmp_path / "rows", "train")
+    bad = json.dumps(json.loads(every[1]) | damage).encode() + b"\n"
+    (tmp_path / "rows/train.jsonl").write_bytes(b"".join([every[0], bad, *every[2:]]))
+    config = SubsetConfig(of="rows", train=10**6, by=())
+    with pytest.raises(BadInput, match="is no row") as raised:
+        build_subset(tmp_path / "rows", tmp_path / "out", config)
+    assert raised.value.row == 2
 
 
 def test_a_larger_subset_holds_a_smaller_one_and_a_seed_changes_it(home, tmp_path):

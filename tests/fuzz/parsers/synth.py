@@ -168,8 +168,8 @@ def _renderer():  # type: ignore[no-untyped-def]
 )
 def finished_conversion(data: bytes) -> None:
     """manifest.json and metadata.json of a finished conversion, and names of shards."""
+    from gristmill.synth.builders.drop_in_use import account
     from gristmill.synth.builders.manifests import folder_violations
-    from gristmill.synth.builds import account
 
     manifest, metadata = split(data, 2)
     with folder("conversion") as place:
