@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 import dagster as dg
@@ -34,6 +33,7 @@ Report = Mapping[str, Any]
 _MOST_NAMED: Final = 8
 """Partitions of an asset that a cure names, at most."""
 _OF_RAW: Final = ("normalised file", "raw manifest")
+_OF_NORMALIZED: Final = re.compile(rf"{names.NORMALIZED}/(\w+)/(\w+)(?:/\d+)?\.jsonl$")
 _OF_SHARDS: Final = re.compile(r"(\w+)/(\w+)/shard_\d")
 
 _DESCRIPTIONS: Final = {
@@ -110,12 +110,12 @@ def _rebuilding(asset: str, _: str, found: Sequence[Violation]) -> str:
 
 def _partition_of(violation: Violation) -> tuple[str, str] | None:
     """The asset and the partition of a file; None for one that is of all partitions."""
-    path = PurePosixPath(violation.where)
     if violation.law == "normalised file":
-        return NORMALIZED, f"{path.parent.name}__{path.stem}"
-    # Where the manifest differs from a meta file, either may be damaged.
-    found = _OF_SHARDS.search(f"{violation.where} {violation.found}")
-    return None if found is None else (SHARDS, f"{found[1]}__{found[2]}")
+        owner, found = NORMALIZED, _OF_NORMALIZED.search(violation.where)
+    else:  # where the manifest differs from a meta file, either may be damaged
+        owner = SHARDS
+        found = _OF_SHARDS.search(f"{violation.where} {violation.found}")
+    return None if found is None else (owner, f"{found[1]}__{found[2]}")
 
 
 def _checksums(scope: Scope) -> Looked:

@@ -7,47 +7,83 @@ A split has one path, `<split>.jsonl`. Where that is no file, its lines are thos
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from io import SEEK_CUR, SEEK_END, BufferedReader, RawIOBase
 from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Self, cast
 
-from gristmill.contract import BadInput, FileNote
-from gristmill.hashing import HashedFile
+import orjson
 
-FIRST: Final = "00000.jsonl"
+from gristmill.contract import BadInput, FileNote
+from gristmill.hashing import HashedFile, kept
+
 _READ_BYTES: Final = 1 << 20
+_WHOLE: Final = -1
+"""In the place of a part's number: the one file of a split."""
 
 
 def files(path: Path) -> list[Path]:
     """The files of a split, in order: the one at its path, or its parts.
 
-    Raises BadInput for a part that is not there though a later one is.
+    Where `../provenance/<corpus>__<split>.json` beside its folder lists parts, they are all of
+    them. Without a record nobody can say that the last parts are gone.
+
+    Raises BadInput for a file that is not there though the record or a later part says so, and
+    where one file and parts are both there.
     """
-    if path.is_file():
+    found, listed = _found(path), _listed(path)
+    if _WHOLE in found and len(found) > 1:
+        rule = (
+            f"is there, and so are parts in {path.stem}/: remove what the record of the split does "
+            "not list, or what is older where there is no record"
+        )
+        raise BadInput(path, rule)
+    if not found and max(listed, default=_WHOLE) == _WHOLE:
         return [path]
-    found = {
-        int(each.stem): each
-        for each in path.with_suffix("").glob("[0-9]*.jsonl")
-        if each.stem.isdigit()
-    }
-    for number in range(max(found, default=-1) + 1):
+    says = "the record of the split lists it" if listed else "later parts are there"
+    wanted = listed or ([_WHOLE] if _WHOLE in found else [*range(max(found) + 1)])
+    for number in wanted:
         if number not in found:
-            rule = "is missing, and later parts are there: build the partition again"
+            rule = f"is missing, and {says}: build the partition again"
             raise BadInput(_part(path, number), rule)
-    return [found[number] for number in sorted(found)] or [path]
+    return [found[number] for number in wanted]
+
+
+def _found(path: Path) -> dict[int, Path]:
+    """The files of a split that are there, by the numbers of parts."""
+    parts = path.with_suffix("").glob("[0-9]*.jsonl")
+    found = {int(each.stem): each for each in parts if each.stem.isdecimal()}
+    return found | ({_WHOLE: path} if path.is_file() else {})
+
+
+def _listed(path: Path) -> list[int]:
+    """The numbers of the parts that the record of a split lists, in order; none without one."""
+    corpus, split = path.absolute().parent, path.stem
+    record = corpus.parent / "provenance" / f"{corpus.name}__{split}.json"
+    form = re.compile(rf"{re.escape(f'{corpus.name}/{split}')}(?:/(\d+))?\.jsonl")
+    found = filter(None, map(form.fullmatch, kept(_outputs, record)))
+    return sorted(_WHOLE if each[1] is None else int(each[1]) for each in found)
+
+
+def _outputs(record: Path) -> list[str]:
+    """The paths that a record lists: none of a damaged one, of which its own readers say so."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        return [str(each["path"]) for each in orjson.loads(record.read_bytes())["outputs"]]
+    return []
 
 
 def _part(path: Path, number: int) -> Path:
-    return path.with_suffix("") / f"{number:05d}.jsonl"
+    return path if number == _WHOLE else path.with_suffix("") / f"{number:05d}.jsonl"
 
 
 def is_there(path: Path) -> bool:
-    """Whether a split has its file or parts."""
-    return files(path)[0].is_file()
+    """Whether a split has its file or parts; `files` says whether they are right."""
+    return bool(_found(path))
 
 
 def size(path: Path) -> int:

@@ -143,6 +143,15 @@ SHARDS = "gristmill materialize reasoning/gpt2_shards --partition"
             ],
         ),
         (
+            "normalised file",
+            "/data/reasoning/raw/own/train/00001.jsonl",
+            "x",
+            [
+                "gristmill materialize reasoning/normalized --partition own__train",
+                "gristmill materialize reasoning/raw_manifest",
+            ],
+        ),
+        (
             "raw manifest",
             "/data/reasoning/raw/manifest.json",
             "x",

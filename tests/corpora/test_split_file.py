@@ -1,5 +1,6 @@
 """A split in parts reads as the one file that it would be."""
 
+import json
 import random
 from io import BytesIO, UnsupportedOperation
 from pathlib import Path
@@ -98,6 +99,74 @@ def test_a_part_that_is_missing_or_cut_is_named(tmp_path):
     assert files(path) == [first] and is_there(path)
     first.unlink()
     assert files(path) == [path] and not is_there(path)
+
+
+def recorded(path: Path, *names: str) -> None:
+    """Write a record beside the folder of a split, which lists other files, too."""
+    outputs = [{"path": f"own/{name}"} for name in ("other.jsonl", "train/x.jsonl", *names)]
+    record = path.parents[1] / "provenance/own__train.json"
+    record.parent.mkdir(exist_ok=True)
+    record.write_text(json.dumps({"outputs": outputs}))
+
+
+@pytest.mark.parametrize("gone", ["00000", "00001", "00002"])
+def test_a_part_that_the_record_lists_must_be_there(tmp_path, gone, monkeypatch):
+    written(tmp_path, [b"%d\n" % number for number in range(10, 40)], 30)
+    path = tmp_path / "own/train.jsonl"
+    parts = files(path)
+    recorded(path, *(f"train/{each.name}" for each in reversed(parts)))
+    assert files(path) == parts
+    (path.with_suffix("") / "00003.jsonl").write_text("of nobody\n")
+    assert files(path) == parts
+    (path.with_suffix("") / f"{gone}.jsonl").unlink()
+    monkeypatch.chdir(path.parent)
+    for each in (path, Path("train.jsonl")):
+        for read in (files, size, opened, lambda of: list(lines(of))):
+            with pytest.raises(BadInput, match=rf"{gone}\.jsonl: is missing, and the record"):
+                read(each)
+        assert is_there(each)
+    for each in path.with_suffix("").iterdir():
+        each.unlink()
+    with pytest.raises(BadInput, match=r"00000\.jsonl: is missing"):
+        files(path)
+    path.write_text("as one\n")
+    with pytest.raises(BadInput, match=r"00000\.jsonl: is missing"):
+        files(path)
+    recorded(path, "train.jsonl")
+    assert files(path) == [path]
+    path.unlink()
+    assert files(path) == [path] and not is_there(path)
+    (path.with_suffix("") / "00000.jsonl").write_text("of nobody\n")
+    with pytest.raises(BadInput, match=r"own/train\.jsonl: is missing"):
+        files(path)
+
+
+@pytest.mark.parametrize("record", ["", "{", "[]", '{"outputs": [1]}', '{"outputs": [{}]}'])
+def test_a_record_that_lists_nothing_counts_as_none(tmp_path, record):
+    written(tmp_path, [b"a\n", b"b\n"], 1)
+    path = tmp_path / "own/train.jsonl"
+    first, second = files(path)
+    recorded(path)
+    (tmp_path / "provenance/own__train.json").write_text(record)
+    second.unlink()
+    assert files(path) == [first]
+
+
+@pytest.mark.parametrize("listed", [(), ("train.jsonl",), ("train/00000.jsonl",)])
+def test_one_file_beside_parts_is_refused_with_the_cure(tmp_path, listed):
+    path = tmp_path / "own/train.jsonl"
+    (path.with_suffix("")).mkdir(parents=True)
+    (path.with_suffix("") / "00000.jsonl").write_text("new\n")
+    path.write_text("old\n")
+    if listed:
+        recorded(path, *listed)
+    for read in (files, size, opened):
+        with pytest.raises(BadInput, match=r"own/train\.jsonl: .*parts in train/: remove what"):
+            read(path)
+    assert is_there(path)
+    path.unlink()
+    if listed != ("train.jsonl",):
+        assert size(path) == 4
 
 
 def test_the_hash_of_one_part_is_its_own():

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -497,12 +498,12 @@ def test_two_workers_make_the_same_parts(in_parts, vocabulary_root, tmp_path, mo
     assert whole == parted
 
 
-@pytest.mark.parametrize("damage", ["changed", "gone", "last gone"])
+@pytest.mark.parametrize("damage", ["changed", "gone", "first gone", "last gone"])
 def test_a_damaged_part_is_found_and_named(in_parts, tmp_path, damage):
     shutil.copytree(in_parts, tmp_path / "root")
     root, folder = tmp_path / "root", tmp_path / "root" / names.NORMALIZED
     several = files(own_path(root))
-    part = several[-1 if "last" in damage else 1]
+    part = several[{"first gone": 0, "last gone": -1}.get(damage, 1)]
     octets = part.read_bytes()
     part.unlink()
     if damage == "changed":
@@ -515,10 +516,13 @@ def test_a_damaged_part_is_found_and_named(in_parts, tmp_path, damage):
         assert f"own/train/{part.name}:1" in str([*texts.normalized_laws(folder, OWN_TRAIN)])
         with pytest.raises(BadInput, match=rf"{part.name}:1: is no"):
             tokenize(own_path(root), tmp_path / "out", TokenizeConfig(find(GPT2, root)))
-    elif damage == "gone":
-        for read in (lambda: list(records(own_path(root))), lambda: [*facts(root, 40)]):
+    else:
+        projected = partial(splits_of, "reasoning/normalized", folder, OWN_TRAIN, root)
+        for read in (partial(records, own_path(root)), partial(facts, root, 40), projected):
             with pytest.raises(BadInput, match=rf"{part.name}: is missing.*build the partition"):
-                read()
+                list(read())
+        assert splits_in(folder, "{split}.jsonl") == [OWN_TRAIN]
+        assert [each.law for each in texts.normalized_laws(folder)] == ["readable"]
     publish(build_of(root, CHAIN[0], OWN_TRAIN), rebuild=True)
     assert part.read_bytes() == octets and verify(root) == []
 

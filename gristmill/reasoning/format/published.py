@@ -16,7 +16,6 @@ from typing import Any, Final
 from gristmill import provenance
 from gristmill.contract import BadInput, NothingToBuild
 from gristmill.corpora.corpus import Corpus, corpus_and_split, is_key, ordered
-from gristmill.corpora.split_file import FIRST
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Record
 from gristmill.provenance.find_artifacts import Artifact
@@ -63,13 +62,11 @@ def splits_in(folder: Path, name: str) -> list[str]:
 
     name: of the file below the folder of its corpus, beginning with `{split}`.
     """
-    found = set()
     whole = name.removeprefix("{split}")
-    for after in (whole, f"{whole.removesuffix('.jsonl')}/{FIRST}"):
-        for path in folder.glob(f"*/*{after}"):
-            corpus, _, rest = path.relative_to(folder).as_posix().partition("/")
-            found.add(f"{corpus}__{rest.removesuffix(after)}")
-    return ordered({key for key in found if is_key(key)})
+    parts = folder.glob(f"*/*{whole.removesuffix('.jsonl')}/[0-9]*.jsonl")
+    found = {*folder.glob(f"*/*{whole}"), *(Path(f"{each.parent}.jsonl") for each in parts)}
+    below = (each.relative_to(folder).as_posix().removesuffix(whole) for each in found)
+    return ordered({key for each in below if is_key(key := each.replace("/", "__"))})
 
 
 def shard_splits(folder: Path) -> list[tuple[str, str]]:

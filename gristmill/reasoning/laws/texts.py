@@ -24,7 +24,7 @@ from gristmill.corpora.corpus import CORPORA, Corpus, corpus_and_split
 from gristmill.corpora.raw.chat.recipe import KEPT
 from gristmill.corpora.raw.texts import BETWEEN, flattened, is_reason
 from gristmill.corpora.records import STEPS, LineWriter, Record, keys, records
-from gristmill.corpora.split_file import Range, files, is_there, ranges, workers_for
+from gristmill.corpora.split_file import Range, files, is_there, located, ranges, workers_for
 from gristmill.families import Subject
 from gristmill.inbox.division import is_valid, threshold
 from gristmill.laws import MOST, Few
@@ -89,8 +89,15 @@ def questions_again(record: BuildRecord, folder: Path) -> Iterator[Violation]:
         own = _questions(folder / path) if own is None else own
         if (same := _same(own, _questions(folder / before))) is not None:
             count, here, there = same
-            found = f"asks what {before}:{there} asks; {count:,} of {len(own):,} records do so"
-            yield Violation("questions", f"{path}:{here}", found)
+            first, theirs = _named(folder, path, here), _named(folder, before, there)
+            found = f"asks what {theirs} asks; {count:,} of {len(own):,} records do so"
+            yield Violation("questions", first, found)
+
+
+def _named(folder: Path, path: str, line: int) -> str:
+    """A line of a split by its file below `folder`, which is a part of it or all."""
+    file, own = located(folder / path, line)
+    return f"{file.relative_to(folder).as_posix()}:{own}"
 
 
 def _questions(path: Path) -> Any:

@@ -324,7 +324,16 @@ def test_equal_questions_of_two_splits_are_named_from_one_on_with_both_places(tm
     assert list(questions_again(train, out)) == list(questions_again(other, out)) == []
     found = "asks what mine/train.jsonl:2 asks; 2 of 4 records do so"
     assert list(questions_again(test, out)) == [Violation("questions", "mine/test.jsonl:2", found)]
-    (out / "mine/train.jsonl").unlink()
+    for split in ("train", "test"):  # in parts of a line each
+        path = out / f"mine/{split}.jsonl"
+        path.with_suffix("").mkdir()
+        for at, line in enumerate(path.read_bytes().splitlines(keepends=True)):
+            (path.with_suffix("") / f"{at:05d}.jsonl").write_bytes(line)
+        path.unlink()
+    found = found.replace("train.jsonl:2", "train/00001.jsonl:1")
+    where = "mine/test/00001.jsonl:1"
+    assert list(questions_again(test, out)) == [Violation("questions", where, found)]
+    shutil.rmtree(out / "mine/train")
     assert list(questions_again(test, out)) == []
 
 
