@@ -80,11 +80,11 @@ def test_parts_read_as_one_file_at_any_place(rows, part_bytes, seed):
                 assert file.tell() == whole.tell()
 
 
-def test_a_part_that_is_missing_or_cut_is_named(tmp_path):
+def test_a_part_that_becomes_shorter_is_named(tmp_path):
     rows = [b"%d\n" % number for number in range(10, 40)]
     assert len(written(tmp_path, rows, 30)) == 3
     path = tmp_path / "own/train.jsonl"
-    first, second, third = files(path)
+    second = files(path)[1]
     with pytest.raises(UnsupportedOperation):
         opened(path).write(b"")
     with opened(path) as file:
@@ -92,81 +92,53 @@ def test_a_part_that_is_missing_or_cut_is_named(tmp_path):
         second.write_bytes(b"4\n")
         with pytest.raises(BadInput, match=r"00001\.jsonl: became shorter while it was read"):
             file.read()
-    second.unlink()
-    with pytest.raises(BadInput, match=r"00001\.jsonl: is missing, and later parts are there"):
-        opened(path)
-    third.unlink()
-    assert files(path) == [first] and is_there(path)
-    first.unlink()
-    assert files(path) == [path] and not is_there(path)
 
 
-def recorded(path: Path, *names: str) -> None:
-    """Write a record beside the folder of a split, which lists other files, too."""
-    outputs = [{"path": f"own/{name}"} for name in ("other.jsonl", "train/x.jsonl", *names)]
-    record = path.parents[1] / "provenance/own__train.json"
-    record.parent.mkdir(exist_ok=True)
+GONE = r"\.jsonl: is missing, and "
+BOTH = r"train\.jsonl: is there, and so are parts in train/: remove"
+GAPS = {"12": 0, "02": 1, "01": 2, "": 0, "w": 0}
+RECORDED = f"{GONE}the record of the split lists it: build"
+
+
+@pytest.mark.parametrize(
+    ("there", "listed", "said"),
+    [
+        ("", "", "w"),
+        ("01", "", "01"),
+        ("02", "", f"00001{GONE}later parts are there: build"),
+        ("0123", "210", "012"),  # of the last one the record knows nothing
+        *((there, "012", f"0000{gone}{RECORDED}") for there, gone in GAPS.items()),
+        ("0", "w", f"own/train{RECORDED}"),
+        ("", "w", "w"),
+        ("w", "w", "w"),
+        *(("w0", listed, BOTH) for listed in ("", "w", "0")),
+    ],
+)
+def test_the_files_of_a_split_are_those_of_its_record(tmp_path, monkeypatch, there, listed, said):
+    path = tmp_path / "own/train.jsonl"
+    named = {"w": path, **{str(n): path.with_suffix("") / f"0000{n}.jsonl" for n in range(4)}}
+    path.with_suffix("").mkdir(parents=True)
+    for each in there:
+        named[each].write_text("row\n")
+    record = tmp_path / "provenance/own__train.json"
+    record.parent.mkdir()
+    lists = [*(named[each] for each in listed), tmp_path / "own/other.jsonl", record]
+    outputs = [{"path": each.relative_to(tmp_path).as_posix()} for each in lists]
     record.write_text(json.dumps({"outputs": outputs}))
-
-
-@pytest.mark.parametrize("gone", ["00000", "00001", "00002"])
-def test_a_part_that_the_record_lists_must_be_there(tmp_path, gone, monkeypatch):
-    written(tmp_path, [b"%d\n" % number for number in range(10, 40)], 30)
-    path = tmp_path / "own/train.jsonl"
-    parts = files(path)
-    recorded(path, *(f"train/{each.name}" for each in reversed(parts)))
-    assert files(path) == parts
-    (path.with_suffix("") / "00003.jsonl").write_text("of nobody\n")
-    assert files(path) == parts
-    (path.with_suffix("") / f"{gone}.jsonl").unlink()
     monkeypatch.chdir(path.parent)
-    for each in (path, Path("train.jsonl")):
-        for read in (files, size, opened, lambda of: list(lines(of))):
-            with pytest.raises(BadInput, match=rf"{gone}\.jsonl: is missing, and the record"):
-                read(each)
-        assert is_there(each)
-    for each in path.with_suffix("").iterdir():
-        each.unlink()
-    with pytest.raises(BadInput, match=r"00000\.jsonl: is missing"):
-        files(path)
-    path.write_text("as one\n")
-    with pytest.raises(BadInput, match=r"00000\.jsonl: is missing"):
-        files(path)
-    recorded(path, "train.jsonl")
-    assert files(path) == [path]
-    path.unlink()
-    assert files(path) == [path] and not is_there(path)
-    (path.with_suffix("") / "00000.jsonl").write_text("of nobody\n")
-    with pytest.raises(BadInput, match=r"own/train\.jsonl: is missing"):
-        files(path)
-
-
-@pytest.mark.parametrize("record", ["", "{", "[]", '{"outputs": [1]}', '{"outputs": [{}]}'])
-def test_a_record_that_lists_nothing_counts_as_none(tmp_path, record):
-    written(tmp_path, [b"a\n", b"b\n"], 1)
-    path = tmp_path / "own/train.jsonl"
-    first, second = files(path)
-    recorded(path)
-    (tmp_path / "provenance/own__train.json").write_text(record)
-    second.unlink()
-    assert files(path) == [first]
-
-
-@pytest.mark.parametrize("listed", [(), ("train.jsonl",), ("train/00000.jsonl",)])
-def test_one_file_beside_parts_is_refused_with_the_cure(tmp_path, listed):
-    path = tmp_path / "own/train.jsonl"
-    (path.with_suffix("")).mkdir(parents=True)
-    (path.with_suffix("") / "00000.jsonl").write_text("new\n")
-    path.write_text("old\n")
-    if listed:
-        recorded(path, *listed)
-    for read in (files, size, opened):
-        with pytest.raises(BadInput, match=r"own/train\.jsonl: .*parts in train/: remove what"):
+    assert is_there(path) == bool(there)
+    if said.isalnum():
+        assert files(path) == [named[each] for each in said]
+        return
+    for read in (files, size, opened, lambda of: list(lines(of))):
+        with pytest.raises(BadInput, match=said):
             read(path)
-    assert is_there(path)
-    path.unlink()
-    if listed != ("train.jsonl",):
-        assert size(path) == 4
+        with pytest.raises(BadInput, match=said.removeprefix("own/")):
+            read(Path("train.jsonl"))
+    for damaged in ("", "{", "[]", '{"outputs": [1]}', '{"outputs": [{}]}'):
+        record.write_text(damaged)
+        if there == "01":
+            assert files(path) == [named["0"], named["1"]]
 
 
 def test_the_hash_of_one_part_is_its_own():

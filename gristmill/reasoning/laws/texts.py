@@ -89,15 +89,10 @@ def questions_again(record: BuildRecord, folder: Path) -> Iterator[Violation]:
         own = _questions(folder / path) if own is None else own
         if (same := _same(own, _questions(folder / before))) is not None:
             count, here, there = same
-            first, theirs = _named(folder, path, here), _named(folder, before, there)
+            places = located(folder / path, here), located(folder / before, there)
+            first, theirs = (f"{each.relative_to(folder).as_posix()}:{n}" for each, n in places)
             found = f"asks what {theirs} asks; {count:,} of {len(own):,} records do so"
             yield Violation("questions", first, found)
-
-
-def _named(folder: Path, path: str, line: int) -> str:
-    """A line of a split by its file below `folder`, which is a part of it or all."""
-    file, own = located(folder / path, line)
-    return f"{file.relative_to(folder).as_posix()}:{own}"
 
 
 def _questions(path: Path) -> Any:

@@ -229,16 +229,13 @@ def draw(
     not grow with the examples. Raises BadInput where an alignment is not that of its index.
     """
     found = (
-        (drawn.row.confidence, _order(week, drawn.row.example_id), drawn)
+        (drawn.row.confidence, hashlib.sha256(said.encode()).digest(), drawn)
         for key in splits_in(alignment, "{split}.align.jsonl")
         if (split := key.split("__")[1]) and corpus_and_split(key)[0].name == corpus
         for drawn in _open(tokenized, alignment, audited, corpus, split)
+        if (said := f"{week} {drawn.row.example_id}")
     )
     return [drawn for _, _, drawn in heapq.nsmallest(count, found, key=lambda each: each[:2])]
-
-
-def _order(week: str, example_id: str) -> bytes:
-    return hashlib.sha256(f"{week} {example_id}".encode()).digest()
 
 
 def _open(

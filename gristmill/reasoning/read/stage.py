@@ -265,7 +265,9 @@ def unstage(target: Path) -> list[str]:
         (target / published.LOCK).unlink()
     folders = {folder for path in {*begun, *entries} for folder in Path(path).parents}
     for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
-        _remove_empty(target / folder)
+        path = target / folder
+        if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
+            path.rmdir()
     return list(changed)
 
 
@@ -386,8 +388,3 @@ def _removed(target: Path, entry: Entry) -> bool:
         return False
     path.unlink()
     return True
-
-
-def _remove_empty(folder: Path) -> None:
-    if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
-        folder.rmdir()
