@@ -265,9 +265,9 @@ def unstage(target: Path) -> list[str]:
         (target / published.LOCK).unlink()
     folders = {folder for path in {*begun, *entries} for folder in Path(path).parents}
     for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
-        path = target / folder
-        if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
-            path.rmdir()
+        inside = target / folder
+        if inside.is_dir() and not inside.is_symlink() and not any(inside.iterdir()):
+            inside.rmdir()
     return list(changed)
 
 
