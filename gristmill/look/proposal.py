@@ -527,7 +527,7 @@ def _one_sign(part: Part, answer: Column) -> Iterator[str]:
         return
     rest = {n: each for n, each in part.columns.by_name.items() if n not in part.guess.columns}
     always = (n for n, each in rest.items() if each.kind == TEXT and each.filled == answer.filled)
-    texts, cures = tuple(filter(is_content, always)), list[str]()
+    texts, cures = tuple(n for n in always if "." not in n and is_content(n)), list[str]()
     for of in (*choices_of(rest, LIST), *([texts] if len(texts) > 1 else [])):
         places = (place for own in named_by(part.sample, answer.name, of) for _, place in own)
         if not cures and None not in places:

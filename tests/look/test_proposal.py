@@ -58,6 +58,7 @@ def test_letters_and_numbers_that_fit_no_choice_are_refused_with_what_they_are(a
         ({"": "It is so.", "note": "It is not.", "url": "x"}, "AB", None),
         ({"counts": [7, 9], "source": "one", "status": "two"}, (0, 1), "counts"),
         ({"counts": [7, 9], "source": "one", "status": "two"}, (0, 3), None),
+        ({"said": {"ar": "It is so.", "de": "It is not."}}, (0, 1), None),
     ],
 )
 def test_columns_of_which_each_answer_has_a_place_are_named_as_choices(columns, answers, of):
