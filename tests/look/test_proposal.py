@@ -62,11 +62,7 @@ def test_letters_and_numbers_that_fit_no_choice_are_refused_with_what_they_are(a
     ],
 )
 def test_columns_of_which_each_answer_has_a_place_are_named_as_choices(columns, answers, of):
-    rows = [
-        {"question": f"Which one, {n}?", "answer": each, **columns}
-        for n in range(6)
-        for each in answers
-    ]
+    rows = [{"question": "Which one?", "answer": each, **columns} for each in [*answers] * 6]
     notes = " ".join(record_notes(part(rows)))
     cure = f'if they name a choice, write answer = {{ choice = "answer", of = {toml(of or "")} }}'
     assert (cure in notes, "name a choice" in notes) == (of is not None,) * 2
