@@ -22,6 +22,7 @@ from gristmill.corpora.raw.transforms import letter
 from gristmill.corpora.raw.values import way_of
 from gristmill.look.columns import (
     CHOSEN,
+    LIST,
     NUMBER,
     OBJECTS,
     TEXT,
@@ -41,6 +42,10 @@ from gristmill.look.roles import (
     QA,
     STEPWISE,
     Guess,
+    choices_of,
+    is_content,
+    named_by,
+    said_of,
 )
 from gristmill.printable import cut
 from gristmill.settings.fields import toml_value
@@ -188,7 +193,7 @@ def _is_lettered(part: Part, answer: Any) -> bool:
     """Whether a question shows its choices with letters: objects, or those that answers name."""
     if part.columns.by_name[part.guess.choices or ""].kind == OBJECTS or "join" in answer:
         return True
-    firsts = [str(own[0]) for own in part.values(part.guess.choices) if isinstance(own, list)]
+    firsts = [str(own[0]) for own in part.values(part.guess.choices) if own and type(own) is list]
     has_own = any(re.match(r"\s*\(?A[).]", first) for first in firsts)
     return isinstance(answer, dict) and answer.get("as") == "both" and not has_own
 
@@ -268,7 +273,7 @@ def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Tabl
         if isinstance(thought, str) and re.fullmatch("[A-Z]", str(value)):
             ends.append(re.search(rf"\b{value}\b[\s.)]*$", thought) is not None)
         if value not in (None, "") and not isinstance(value, bool) and isinstance(found, list):
-            pairs.append((str(value).strip(), [str(each).strip() for each in found]))
+            pairs.append((said_of(value), [*map(said_of, found)]))
     made = {"as": "both" if ends and 2 * sum(ends) >= len(ends) else "text"}
     names = f"{of.rpartition('.')[0]}.label" if isinstance(of, str) else ""
     if names in part.columns.by_name and part.columns.by_name[names].kind == TEXTS:
@@ -504,7 +509,7 @@ def record_notes(part: Part) -> Iterator[str]:
             'recipe with kind = "chat" and `marks` divides them'
         )
     if is_pair and not part.guess.choices and not part.guess.letters:
-        yield from _one_sign(part.columns.by_name[answer or ""])
+        yield from _one_sign(part, part.columns.by_name[answer or ""])
     pairs = zip(part.values(question), part.values(answer), strict=False) if is_pair else ()
     both = [(Counter(a.split()), Counter(b.split())) for a, b in pairs if type(a) is type(b) is str]
     alike = [min((a & b).total() / max(each.total(), 1) for each in (a, b)) for a, b in both]
@@ -515,15 +520,23 @@ def record_notes(part: Part) -> Iterator[str]:
         )
 
 
-def _one_sign(answer: Column) -> Iterator[str]:
+def _one_sign(part: Part, answer: Column) -> Iterator[str]:
     """Yield what answers of a few letters or digits alone may be: places of choices, or words."""
-    said, of = sorted(answer.values), toml(answer.name)
-    is_few = said and 3 * len(said) <= answer.filled == answer.values.total()
-    if is_few and all(map(_ONE.fullmatch, said)):
+    said, name = sorted(answer.values), toml(answer.name)
+    if not said or not all(map(_ONE.fullmatch, said)):
+        return
+    rest = {n: each for n, each in part.columns.by_name.items() if n not in part.guess.columns}
+    always = (n for n, each in rest.items() if each.kind == TEXT and each.filled == answer.filled)
+    texts, cures = tuple(n for n in always if "." not in n and is_content(n)), list[str]()
+    for of in (*choices_of(rest, LIST), *([texts] if len(texts) > 1 else [])):
+        places = (place for own in named_by(part.sample, answer.name, of) for _, place in own)
+        if not cures and None not in places:
+            choice = f"{{ choice = {name}, of = {toml(of[0] if len(of) == 1 else of)} }}"
+            cures = [f"if they name a choice, write answer = {choice}"]
+    if 3 * len(said) <= answer.filled == answer.values.total():
         # A person fills it in: as it stands no recipe takes it.
         words = ", ".join(f"{toml(each)} = WORD" for each in said)
-        yield (
-            f"answers are {', '.join(said)} alone: if they name a choice, write answer = "
-            f"{{ choice = {of}, of = [COLUMNS] }}; if they stand for words, write answer = "
-            f"{{ column = {of}, map = {{ {words} }} }}"
-        )
+        words = f"{{ column = {name}, map = {{ {words} }} }}"
+        cures.append(f"if they stand for words, write answer = {words}")
+    if cures:
+        yield f"answers are {', '.join(said)} alone: {'; '.join(cures)}"

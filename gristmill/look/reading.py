@@ -49,7 +49,7 @@ _NAMES: Final = {"question", "answer", "prompt", "response", "instruction"}
 """Cells of a first line that is no row, whatever the others are."""
 _LATEX: Final = re.compile(r"\\(?!n)[A-Za-z]{2}|\\n(?:eq|e|u|abla|ot|i|mid)\b")
 _CURES: Final = {**CURES, "utf8": "save the file as UTF-8"}
-_NUMBER: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+)?")
+_VALUE: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+)?|.* .*[.?!]", re.DOTALL)
 
 
 @dataclass
@@ -285,7 +285,9 @@ def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None
                 cells = first.rstrip("\r\n").split("\t")
             else:  # a cell may have several lines
                 cells = next(csv.reader(chain([first], rest), delimiter=delimiter))
-            is_row = any(map(_is_value, cells)) and not _NAMES & {each.lower() for each in cells}
+            is_row = not _NAMES & {each.lower() for each in cells} and any(
+                len(cell) > _HEADER_CELL or _VALUE.fullmatch(cell.strip()) for cell in cells
+            )
             is_literal = ending != "tsv" or (
                 is_row and any(map(_LATEX.search, chain([first], rest)))
             )
@@ -300,13 +302,6 @@ def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None
     if len(letters) > 1 and cells[-1].strip() in letters:
         names = ["question", *letters, "answer"]
     return {"columns": names, **({} if is_literal else {"newline": "\\n"})}
-
-
-def _is_value(cell: str) -> bool:
-    """Whether a cell of the first line of a table is no name of a column."""
-    said = cell.strip()
-    is_sentence = " " in said and said.endswith((".", "?", "!"))
-    return len(cell) > _HEADER_CELL or is_sentence or _NUMBER.fullmatch(said) is not None
 
 
 def _check_tail(path: Path, links: LinkRule, file: FileLook) -> None:

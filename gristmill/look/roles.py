@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from gristmill.corpora.account import fact_of, value_at
 from gristmill.corpora.raw.texts import Unfit, flattened
+from gristmill.corpora.raw.values import ways_of
 from gristmill.look.columns import (
     BYTES,
     EMPTY,
@@ -90,7 +91,6 @@ _SHORT: Final = 15
 _NOTHING: Final = {"none", "null", "n/a", "na", "nan", "unknown", "-"}
 """Words that stand for no answer."""
 _LEAST: Final = 2.0
-_BESIDE: Final = ("text", "content", "sentence")
 _TALKS: Final = ("messages", "conversations", "conversation", "contents", "prompt", "input")
 _ASKS: Final = 9.0
 """Score of a question beside which plain text is no dataset of its own."""
@@ -142,6 +142,11 @@ def words(name: str) -> list[str]:
     return [w[:-1] if w.endswith("s") and not w.endswith("ss") and len(w) > 3 else w for w in found]
 
 
+def is_content(name: str) -> bool:
+    """Whether a column may hold what a question needs: its name says no fact about the row."""
+    return bool(said := words(name)) and {*_META, *_LESS, "source", "license"}.isdisjoint(said)
+
+
 def meant(columns: Columns, rows: Rows) -> Guess:
     """What the columns mean by names, and by the values of the rows that were looked at.
 
@@ -163,23 +168,22 @@ def meant(columns: Columns, rows: Rows) -> Guess:
     if said.cot and said.answer and known[said.cot].kind == TEXTS:
         pairs = [(value_at(row, said.answer), value_at(row, said.cot)) for row in rows]
         is_step = all(
-            type(number) is int and isinstance(steps, list) and -1 <= number < len(steps)
-            for number, steps in pairs
+            type(n) in (int, float) and isinstance(steps, list) and n in range(-1, len(steps))
+            for n, steps in pairs
         )
         if is_step and len({number for number, _ in pairs}) > 1:
             proof = f"{said.answer} is the number of one of {said.cot}"
             return Guess(UNKNOWN, said.question, None, proofs=(proof,))
-    for of in _choices(known):
+    for of in choices_of(known):
         rest = {name: column for name, column in known.items() if name not in of}
         other = guess(rest, columns.rows, facts)
         if other.question is None or other.form not in (QA, INSTRUCT, ASKED):
             continue
         short = [n for n in rest if n != other.question and rest[n].kind in (TEXT, NUMBER)]
         for name in [other.answer] if other.answer else short:
-            if _names_one(rows, name, of):
+            if (proofs := _shown(rows, name, of, is_answer=name == other.answer)) is not None:
                 one: dict[str, Any] = {"letters": of} if len(of) > 1 else {"choices": of[0]}
-                proof = f"{name} always names one of {', '.join(of)}"
-                said = replace(other, form=QA, answer=name, proofs=(proof,), **one)
+                said = replace(other, form=QA, answer=name, proofs=proofs, **one)
                 return _without_context(said, rows)
     if said.answer is None:
         return said
@@ -211,8 +215,8 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
         # The plain text that stands beside a label or an answer.
-        texts = (n for n in _BESIDE if n in known and n not in (answer, cot))
-        question = next((name for name in texts if known[name].kind == TEXT), None)
+        texts = (n for n in ("text", "content", "sentence") if n in known and n != answer)
+        question = next((n for n in texts if n != cot and known[n].kind == TEXT), None)
     stem = cot.rstrip("0123456789") if cot is not None else None
     alike = sorted(name for name in known if name != stem and name.rstrip("0123456789") == stem)
     firsts = tuple(alike) if len(alike) > 1 else ()
@@ -226,22 +230,17 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
         is_instruct = context == "input" and "instruction" in known and cot is None
         form = INSTRUCT if is_instruct else QA
         return Guess(form, question, answer, cot, context=context, firsts=firsts)
-    plain = [name for name in known if _is_plain(known, name, rows)]
+    # A text for itself by its whole name, or as the longest one, always there.
+    most = max((each.chars for each in known.values() if each.kind == TEXT), default=0)
+    ends = [n for n in known if known[n].kind == TEXT and {*words(n)[-1:]} & _PLAIN]
+    longest = [n for n in ends if (known[n].chars, known[n].filled) == (most, rows)]
+    plain = [n for n in ends if len(words(n)) == 1 or n in longest]
     asks = question not in (None, *plain) and _score(question or "", _QUESTION) >= _ASKS
     if plain and answer in (None, *plain) and not asks:
         return Guess(PLAIN, max(plain, key=lambda name: known[name].chars))
     if question is not None:
         return Guess(ASKED, question, None, cot)
     return Guess(QA, *pair) if (pair := _pair(known)) else Guess(UNKNOWN, None, answer, cot)
-
-
-def _is_plain(known: Mapping[str, Column], name: str, rows: int) -> bool:
-    """Whether a text is one for itself: by its whole name, or as the longest one, always there."""
-    column, said = known[name], words(name)
-    if column.kind != TEXT or not {*said[-1:]} & _PLAIN:
-        return False
-    longest = max(each.chars for each in known.values() if each.kind == TEXT)
-    return len(said) == 1 or (column.chars == longest and column.filled == rows)
 
 
 def _odd_form(known: Mapping[str, Column]) -> Guess | None:
@@ -341,15 +340,18 @@ def _answer_and_thought(
     return answer, cot or _best(known, _THOUGHT, thoughts, (question, answer))
 
 
-def _choices(known: Mapping[str, Column]) -> Iterator[tuple[str, ...]]:
-    """Yield what may be choices: columns whose names differ at the end, a list, their text."""
+def choices_of(known: Mapping[str, Column], *kinds: str) -> Iterator[tuple[str, ...]]:
+    """Yield what may be choices: columns whose names differ at the end, a list, their text.
+
+    kinds: of lists, besides those of texts and of objects.
+    """
     for name in known:
         if name[-1:] in ("a", "A", "0", "1"):
             names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
             found = tuple(takewhile(known.__contains__, names))
             if len(found) > 1 and {known[each].kind for each in found} <= {TEXT, NUMBER}:
                 yield found
-    lists = [name for name, column in known.items() if column.kind in (TEXTS, OBJECTS)]
+    lists = [name for name, column in known.items() if column.kind in (TEXTS, OBJECTS, *kinds)]
     # Those in an object are the columns of a table, unless their name says it.
     yield from ((n,) for n in lists if "." not in n or (_is_named(n) and words(n)[-1] != "label"))
     texts = (name for name, column in known.items() if column.kind == TEXT)
@@ -360,11 +362,12 @@ def _is_named(name: str) -> bool:
     return not _CHOICES.isdisjoint(words(name))
 
 
-def _names_one(rows: Rows, name: str, of: Sequence[str]) -> bool:
-    """Whether a column names one of the choices in each row, and not always the same one.
+def _shown(rows: Rows, name: str, of: Sequence[str], *, is_answer: bool) -> tuple[str, ...] | None:
+    """What shows that a column names one of the choices, in each row and not always the same one.
 
-    By its place, its letter or its text. Where names say that they are choices, half of the rows
-    and one place are enough.
+    None where it does not. is_answer: whether its name says so. Of an answer and choices by their
+    names half of the rows and one place are enough, and its letters and numbers are of choices
+    even where they fit none, which the recipe refuses: then names alone decide, and nothing shows.
     """
     is_run, is_named = len(of) > 1, _is_named(of[0])
     if is_run and of[0][-1] in ("0", "1"):
@@ -372,41 +375,50 @@ def _names_one(rows: Rows, name: str, of: Sequence[str]) -> bool:
     elif is_run:
         is_named = len(of) > 2
     if is_run and not is_named and len(of) == 2:
-        return False
-    found: list[int | None] = []
+        return None
+    # Columns with numbers that nothing calls choices are, where the text of one is the answer.
+    found = named_by(rows, name, of, is_text=is_run and not is_named)
+    values = [pair for own in found for pair in own]
+    missed = [value for value, place in values if place is None]
+    whole = sum(bool(own) and all(place is not None for _, place in own) for own in found)
+    proof = f"{name} names one of {', '.join(of)} in {whole:,} of {len(rows):,} rows"
+    texts = [v for v in missed if isinstance(v, str) and not _SIGNS.fullmatch(v)]
+    if is_named and is_answer and 2 * len(texts) <= len(values):
+        return (proof,) if whole and 2 * len(missed) <= len(values) else ()
+    return None if missed or len({place for _, place in values}) < 2 else (proof,)
+
+
+def named_by(
+    rows: Rows, name: str, of: Sequence[str], *, is_text: bool = False
+) -> list[list[tuple[Any, int | None]]]:
+    """The values of a column in each row, but empty ones, with the place in `of` that each names.
+
+    is_text: whether the texts of choices alone name them.
+    """
+    found = []
     for row in rows:
         value, texts = value_at(row, name), [value_at(row, each) for each in of]
         if len(of) == 1:
             texts = texts[0] if isinstance(texts[0], list) else [""] * 26 if texts[0] else []
-        every = value if isinstance(value, list) else [value]
-        # What a name calls choices is some, whatever its numbers; -1 is that of a public test.
-        is_none = (int, type(None)) if is_named else type(None)
-        every = [v for v in every if v != "" and not isinstance(v, is_none)]
-        every = [v for v in every if not is_named or v != "-1"]
-        # Columns with numbers that nothing calls choices are, where the text of one is the answer.
-        is_text = is_run and not is_named
-        found += [None if is_text and v not in texts else place_of(v, texts) for v in every]
-    if is_named:
-        return 2 * found.count(None) <= len(found)
-    return None not in found and len({*found}) > 1
+        every = [v for v in (value if isinstance(value, list) else [value]) if v not in ("", None)]
+        places = [None if is_text and v not in texts else place_of(v, texts) for v in every]
+        found.append([*zip(every, places, strict=True)])
+    return found
 
 
 def place_of(value: Any, choices: Sequence[Any]) -> int | None:
-    """The place of one of some choices by its text, number or letter; None for another value.
+    """The place of the choice that a value names, as a recipe reads it; None for another value.
 
     A number may be that of all choices where the first one is 1.
     """
-    said = str(value).strip() if isinstance(value, str | int) and value is not True else ""
+    said = "" if isinstance(value, bool) else said_of(value)
     # One that is an object has a text and a label.
-    texts = [[*each.values()] if isinstance(each, dict) else [each] for each in choices]
-    for place, own in enumerate(texts):
-        if said in [str(each).strip() for each in own]:
-            return place
-    if _PLACE.fullmatch(said):
-        return int(said) if int(said) <= len(texts) else None
-    mark = _MARK_OF.fullmatch(said)
-    place = ord(mark[1].upper()) - ord("A") if mark else len(texts)
-    return place if place < len(texts) else None
+    every = (each.values() if isinstance(each, dict) else [each] for each in choices)
+    texts = [[*map(said_of, own)] for own in every]
+    named = [place for place, own in enumerate(texts) if said and said in own]
+    if said and not named:
+        named = [*ways_of(value, [" ".join(own) for own in texts]).values()]
+    return named[0] if named else len(texts) if said == str(len(texts)) else None
 
 
 def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
@@ -429,8 +441,8 @@ def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
 _PROVED: Final = 0.8
 _HALF: Final = 0.5
 _TAIL: Final = 80
-_MARK_OF: Final = re.compile(r"\(?([A-Za-z])[).:]?")
-_PLACE: Final = re.compile("[0-9]{1,3}")
+_SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
+"""Numbers, or letters as of ten choices: `1.0`, `A,C`, `AB`, `(b)`."""
 
 
 def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess:
@@ -462,14 +474,14 @@ def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess
 
 def _share(rows: Rows, inner: str, outer: str, holds: Callable[[str, str], bool]) -> float:
     """The share of rows in which the text of one column holds that of another."""
-    pairs = [(_said(value_at(row, outer)), _said(value_at(row, inner))) for row in rows]
-    both = [(whole, part.strip()) for whole, part in pairs if whole and part and part.strip()]
+    pairs = [(said_of(value_at(row, outer)), said_of(value_at(row, inner))) for row in rows]
+    both = [pair for pair in pairs if all(pair)]
     return sum(holds(whole, part) for whole, part in both) / max(len(both), 1)
 
 
-def _said(value: Any) -> str | None:
-    """The text of a value; None for one that no record may have, as NaN."""
+def said_of(value: Any) -> str:
+    """The text of a value, stripped; empty for none and for one that no record may have, as NaN."""
     try:
-        return flattened(value)
+        return (flattened(value) or "").strip()
     except Unfit:
-        return None
+        return ""

@@ -336,14 +336,6 @@ LONG = "A long story about the number {n} and the people of a small town."
             "not read: Document (as ",
         ),
         (
-            {"goal": "How do I open jar number {n}?", "one": "twist {n}", "two": "hit", "label": 0},
-            'if they name a choice, write answer = { choice = "label", of = ',
-        ),
-        (
-            {"question": "Which one is it, {n}?", "choices": [3, 1, 0], "answer": 0},
-            'if they name a choice, write answer = { choice = "answer", of = ',
-        ),
-        (
             {"prompt": "Which one is it, {n}?", "completion": "The {n}th", "label": False},
             "not read: label (as false)",
         ),

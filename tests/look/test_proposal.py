@@ -8,7 +8,7 @@ import pytest
 from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw.corpus_file import checked
 from gristmill.corpora.raw.reader import Reader
-from gristmill.look.proposal import Proposal, name_of, proposal, toml, tried
+from gristmill.look.proposal import Proposal, name_of, proposal, record_notes, toml, tried
 from tests.look.cards import part
 
 GLOBS = {"train": ["*"]}
@@ -37,6 +37,38 @@ def test_an_answer_that_is_a_letter_becomes_the_text_of_a_choice():
     assert (made.rows, made.good) == (1, 1)
 
 
+@pytest.mark.parametrize("answer", ["A,C", "AB", "1.0", "-1", 4821, 2.5])
+def test_letters_and_numbers_that_fit_no_choice_are_refused_with_what_they_are(answer):
+    row = {"question": "Which one is an animal?", "choices": ["oak", "dog", "sea"]}
+    made = proposed(*[row | {"answer": answer}] * 5, *[row | {"answer": "B"}] * 2)
+    assert proposed(row | {"choices": [], "answer": answer}, row | {"answer": answer}).good == 0
+    assert values(made)["answer"] == {"choice": "answer", "of": "choices", "as": "text"}
+    assert made.refused == {f"answer is '{answer}', none of 3 choices": 5} and made.good == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "answers", "of"),
+    [
+        ({"text1": "oak", "text2": "dog", "text3": "sea"}, "CAB", ["text1", "text2", "text3"]),
+        ({"text1": "oak", "text2": "dog", "text3": "sea"}, (3, 1), ["text1", "text2", "text3"]),
+        ({"text1": "oak", "text2": "dog"}, "ABC", None),
+        ({"hints": ["oak", "dog"]}, "A", "hints"),
+        ({"hints": ["oak", "dog"], "other": "sea"}, (-1, 0), None),
+        ({"remark": "It is so.", "note": "It is not."}, "AB", ["remark", "note"]),
+        ({"": "It is so.", "note": "It is not.", "url": "x"}, "AB", None),
+        ({"counts": [7, 9], "source": "one", "status": "two"}, (0, 1), "counts"),
+        ({"counts": [7, 9], "source": "one", "status": "two"}, (0, 3), None),
+        ({"said": {"ar": "It is so.", "de": "It is not."}}, (0, 1), None),
+    ],
+)
+def test_columns_of_which_each_answer_has_a_place_are_named_as_choices(columns, answers, of):
+    rows = [{"question": "Which one?", "answer": each, **columns} for each in [*answers] * 6]
+    notes = " ".join(record_notes(part(rows)))
+    cure = f'if they name a choice, write answer = {{ choice = "answer", of = {toml(of or "")} }}'
+    assert (cure in notes, "name a choice" in notes) == (of is not None,) * 2
+    assert 'if they stand for words, write answer = { column = "answer", map = {' in notes
+
+
 def test_choices_in_columns_and_with_labels_are_proposed_as_such():
     asked = {"question": "Which one is an animal?"}
     made = proposed({**asked, "A": "oak", "B": "dog", "C": "sea", "answer": "B"})
@@ -48,15 +80,15 @@ def test_choices_in_columns_and_with_labels_are_proposed_as_such():
     assert (values(made)["answer"]["labels"], made.good) == ("choices.label", 1)
 
 
-@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.parametrize("kind", [int, float, str])
 @pytest.mark.parametrize("in_columns", [False, True])
-def test_choices_that_are_numbered_from_1_get_labels(as_text, in_columns):
+def test_choices_that_are_numbered_from_1_get_labels(kind, in_columns):
     asked = {"question": "Which one is an animal?"}
     given = {"optA": "oak", "optB": "dog", "optC": "sea"}
     row = {**asked, **(given if in_columns else {"options": ["oak", "dog", "sea"]})}
 
     def answered(*numbers: int) -> Any:
-        return proposed(*({**row, "answer": str(n) if as_text else n} for n in numbers))
+        return proposed(*({**row, "answer": kind(n)} for n in numbers))
 
     from_one = answered(1, 3, 2)
     assert values(from_one)["answer"]["labels"] == ["1", "2", "3"]

@@ -164,7 +164,8 @@ def test_a_long_text_that_does_not_end_with_the_answer_is_no_thought(name: str) 
 
 
 @pytest.mark.parametrize(
-    "label", [lambda n: n % 3, lambda n: "ABC"[n % 3], lambda n: str(n % 3 + 1)]
+    "label",
+    [lambda n: n % 3, lambda n: float(n % 3), lambda n: "ABC"[n % 3], lambda n: str(n % 3 + 1)],
 )
 def test_a_list_beside_the_place_of_one_of_it_is_one_of_choices(label: Any) -> None:
     rows = [
@@ -185,7 +186,37 @@ def test_an_answer_that_has_a_place_in_a_list_chooses_of_it_whatever_its_name(go
     ]
     said = guessed(rows)
     assert (said.choices, said.answer) == ("ways_out", "gold")
-    assert said.proofs == ("gold always names one of ways_out",)
+    assert said.proofs == ("gold names one of ways_out in 9 of 9 rows",)
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([0, 1, "b", "x y"], 3),
+        ([1, -1, 2, None], 2),
+        ([["A", "b"], ["A", "x y"], [], 1.0], 2),
+        # Letters and numbers that fit no choice are of choices by their names alone.
+        (["A,C", "C", "(d)", "c, d"], 0),
+        (["1.0", "0.0", "2.0", "AC"], 0),
+        ([4821, 7.5, -1, "-1"], 0),
+        (["A,C", "an oak", "so it is"], None),
+        (["ABUT", "A is so"], None),
+    ],
+)
+def test_what_shows_that_an_answer_names_choices_is_counted(
+    values: list[Any], shown: int | None
+) -> None:
+    rows = [{"question": ASKED, "choices": ["oak", "dog"], "answer": each} for each in values]
+    rows.append({"question": ASKED, "choices": ["oak", "dog"], "answer": None})
+    said = guessed(rows)
+    proof = f"answer names one of choices in {shown} of {len(rows)} rows"
+    assert said.choices == (None if shown is None else "choices")
+    assert said.proofs == ((proof,) if shown else ())
+    # A number that is no answer by its name is none by that of the choices.
+    for n, row in enumerate(rows):
+        row["id"] = n + 7
+        del row["answer"]
+    assert guessed(rows).answer is None
 
 
 def test_a_number_that_is_the_same_everywhere_chooses_nothing() -> None:
@@ -214,8 +245,11 @@ def test_a_hash_asks_nothing_and_the_number_of_a_step_answers_nothing() -> None:
     rows = [{"question_no": f"{n:032x}", "answer": STORY.format(n)} for n in range(5)]
     assert guessed(rows).question is None
     steps = [STORY.format(n) for n in range(4)]
-    rows = [{"problem": ASKS.format(n), "steps": steps, "label": n % 5 - 1} for n in range(9)]
-    assert guessed(rows).form == "unknown"
+    for kind in (float, int):
+        rows = [
+            {"problem": ASKS.format(n), "steps": steps, "label": kind(n % 5 - 1)} for n in range(9)
+        ]
+        assert guessed(rows).form == "unknown"
     rows[0]["label"] = 9
     assert guessed(rows).form == "qa"
 
@@ -249,10 +283,21 @@ def test_a_context_that_questions_hold_is_none() -> None:
         ("x y", None),
         (True, None),
         (0.5, None),
+        (2.0, 2),
+        (3.0, 3),
+        ("2.0", None),
+        ("01", None),
+        (" sea ", 2),
+        ("elm", 0),
+        (float("nan"), None),
+        ("", None),
+        (None, None),
     ],
 )
 def test_the_place_that_a_value_names(value: Any, place: int | None) -> None:
-    assert place_of(value, ["oak", "dog", "sea"]) == place
+    assert place_of(value, ["A) elm", "dog", "sea"]) == place
+    objects = [{"label": "x", "text": "A) elm"}, {"text": "dog"}, {"text": "sea"}]
+    assert value == "elm" or place_of(value, objects) == place
 
 
 def test_a_number_that_no_record_may_have_says_no_role() -> None:

@@ -455,6 +455,12 @@ def _letter_at(said: str, number: int) -> int:
     return number - 1 if number > _LETTERS else sys.maxsize
 
 
+def ways_of(found: Any, choices: Sequence[str]) -> dict[str, int]:
+    """The place of the choice that a value names, by each way that fits. choices: stripped."""
+    texts = [_unlettered(each, place) for place, each in enumerate(choices)]
+    return _fitting(found, texts, choices, None, False)
+
+
 def way_of(pairs: Iterable[tuple[Any, Sequence[str]]]) -> str | None:
     """What a recipe must say `by`: the one way by which every value of a column names a choice.
 
@@ -463,8 +469,7 @@ def way_of(pairs: Iterable[tuple[Any, Sequence[str]]]) -> str | None:
     """
     every, is_needed = {*_WAYS}, False
     for found, choices in pairs:
-        texts = [_unlettered(each, place) for place, each in enumerate(choices)]
-        fitting = _fitting(found, texts, choices, None, False)
+        fitting = ways_of(found, choices)
         every &= {*fitting}
         is_needed = is_needed or len({*fitting.values()}) > 1
     return every.pop() if is_needed and len(every) == 1 else None
