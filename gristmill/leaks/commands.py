@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -20,7 +20,7 @@ from gristmill.run.progress import shown_on_stderr
 from gristmill.settings.fields import nearest
 
 if TYPE_CHECKING:
-    from gristmill.leaks.findings import Finding, Leak, Place
+    from gristmill.leaks.findings import Finding, Place
 
 _SHOWN: Final = 10
 _MOST_SETS: Final = 2
@@ -86,35 +86,28 @@ def _answer(
             hint = f" Did you mean {close!r}?" if close else ""
             raise click.UsageError(f"--against {printable(name)}: no such set.{hint}")
     if not known:
-        rule = (
-            "there is no evaluation set: build a split test or validation, or put a list of "
-            "questions into drops/evals/NAME/"
-        )
-        raise GristmillError("; ".join([f"{root}: {rule}", *beside]))
+        rule = "build a split test or validation, or put a list of questions into drops/evals/NAME/"
+        raise GristmillError("; ".join([f"{root}: there is no evaluation set: {rule}", *beside]))
     with shown_on_stderr() as progress:
         findings = audit(root, parts, sets_of(root, names), workers, progress)
     is_leak = any(each.leaked for each in findings)
-    if as_json:
-        found = [_as_json(each) for each in worst(root, findings)]
-        counts = [_counts(each) for each in findings if each.leaked or each.unread]
-        notes = [*_notes(findings), *beside]
-        answer = {"found": counts, "leaks": found, "notes": notes}
-        return json.dumps(answer, indent=1), is_leak
-    said = [*_lines(root, findings, most), *beside]
-    return "\n".join(map(printable, said)), is_leak
-
-
-def _counts(finding: Finding) -> dict[str, Any]:
-    part = finding.part
-    of = {"place": part.place, "file": part.name, "rows": finding.rows}
-    return {"set": finding.set.name, **of, "leaked": finding.leaked, "unread": finding.unread}
-
-
-def _as_json(leak: Leak) -> dict[str, Any]:
-    text, asked = leak.cut()
-    of = {"set": leak.set, "share": round(leak.share, 4)}
-    places = {"text": leak.text._asdict(), "question": leak.question._asdict()}
-    return {**of, **places, "shown": text, "asked": asked}
+    if not as_json:
+        said = [*_lines(root, findings, most), *beside]
+        return "\n".join(map(printable, said)), is_leak
+    counts = [
+        {"set": each.set.name, "place": each.part.place, "file": each.part.name}
+        | {"rows": each.rows, "leaked": each.leaked, "unread": each.unread}
+        for each in findings
+        if each.leaked or each.unread
+    ]
+    found = [
+        {"set": leak.set, "share": round(leak.share, 4)}
+        | {"text": leak.text._asdict(), "question": leak.question._asdict()}
+        | dict(zip(("shown", "asked"), leak.cut(), strict=True))
+        for leak in worst(root, findings)
+    ]
+    answer = {"found": counts, "leaks": found, "notes": [*_notes(findings), *beside]}
+    return json.dumps(answer, indent=1), is_leak
 
 
 def _lines(root: Path, findings: Sequence[Finding], most: int) -> Iterator[str]:
@@ -131,8 +124,7 @@ def _lines(root: Path, findings: Sequence[Finding], most: int) -> Iterator[str]:
     total = sum(each.numbers.shape[1] for each in findings)
     if total > most:
         yield f"and {total - most:,} more: --most {total} shows all"
-    notes = list(_notes(findings))
-    yield from notes
+    yield from _notes(findings)
     if not total:
         names = dict.fromkeys(each.set.name for each in findings)
         where = " in the rows that could be read" if any(each.unread for each in findings) else ""
@@ -175,18 +167,16 @@ def lines(root: Path, path: Path, *, is_all: bool = False) -> list[str]:
 
 def _said(root: Path, path: Path, is_all: bool) -> Iterator[str]:
     from gristmill.leaks.findings import audit, worst
-    from gristmill.leaks.texts import NoText, form, has_sets, parts_of, sets_of
+    from gristmill.leaks.texts import NoText, form, parts_of, set_names, sets_of
 
-    if not has_sets(root):
+    if not set_names(root):
         return
     try:
         parts = parts_of(root, path.absolute())
     except NoText:
         return
-    size = sum(
-        each.file.stat().st_size * (_PACKED if (form(each.file.name) or "  ")[1] else 1)
-        for each in parts
-    )
+    forms = [(each.file, form(each.file.name) or ("", "")) for each in parts]
+    size = sum(file.stat().st_size * (_PACKED if packed else 1) for file, (_, packed) in forms)
     ask = command(f"leaks --data-root {shlex.quote(str(root))}", str(path))
     if size > _QUICK and not is_all:
         yield f"evaluation questions were not looked for in {amounts.size(size)}: `{ask}`"
@@ -197,7 +187,8 @@ def _said(root: Path, path: Path, is_all: bool) -> Iterator[str]:
     found = [(one, list(some)) for one, some in by_set]
     found.sort(key=lambda each: -sum(some.leaked for some in each[1]))
     for one, some in found[:_MOST_SETS]:
-        leaked, rows = sum(each.leaked for each in some), sum(each.rows for each in some)
+        leaked = sum(each.leaked for each in some)
+        rows = sum(each.rows for each in every if each.set == one)
         leak = next(worst(root, some, 1))
         where = f"{_at(leak.text)} is {_at(leak.question)}"
         text = leak.cut(_EXAMPLE)[0]

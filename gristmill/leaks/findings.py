@@ -316,12 +316,15 @@ def worst(root: Path, findings: Iterable[Finding], most: int | None = None) -> I
         for at in range(each.numbers.shape[1])
     ]
     chosen = sorted(every, key=lambda each: each[:3])[:most]
-    texts, asked = dict[tuple[str, int, str], str](), dict[tuple[str, int], tuple[Part, Text]]()
-    for part in {each.part for *_, each in chosen}:
-        numbers = [(each, at) for *_, at, each in chosen if each.part == part]
+    texts, asked = (
+        dict[tuple[str, int, str], str](),
+        dict[tuple[EvaluationSet, int], tuple[Part, Text]](),
+    )
+    for part in {each.part.key: each.part for *_, each in chosen}.values():
         wanted = {
             (int(each.numbers[0, at]), each.columns[int(each.numbers[1, at])])
-            for each, at in numbers
+            for *_, at, each in chosen
+            if each.part.key == part.key
         }
         last = max(row for row, _ in wanted)
         for found in part.texts(Counts()):
@@ -336,10 +339,10 @@ def worst(root: Path, findings: Iterable[Finding], most: int | None = None) -> I
         wanted_questions = {int(f.numbers[2, at]) for *_, at, f in chosen if f.set == one}
         for number, pair in enumerate(one.questions()):
             if number in wanted_questions:
-                asked[one.digest, number] = pair
+                asked[one, number] = pair
     for share, _, at, each in chosen:
         row, column = int(each.numbers[0, at]), each.columns[int(each.numbers[1, at])]
-        part_asked, question = asked[each.set.digest, int(each.numbers[2, at])]
+        part_asked, question = asked[each.set, int(each.numbers[2, at])]
         text = texts.get((each.part.key, row, column), "")
         ours, theirs = shared(question.text, text, seeds)
         yield Leak(

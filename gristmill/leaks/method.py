@@ -64,11 +64,6 @@ class Questions:
     equal: npt.NDArray[np.int64]
     short: int
 
-    @property
-    def by_equality(self) -> int:
-        """Number of questions that are found where a whole text is equal, and only there."""
-        return int((self.sizes == 0).sum())
-
 
 def compiled(texts: Sequence[str], seeds: Seeds) -> Questions:
     """The questions of a set. Memory: 16 bytes a word."""

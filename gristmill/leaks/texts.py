@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.corpora.corpus import Corpus, corpus_of_table
+from gristmill.corpora.corpus import Corpus, corpus_and_split
 from gristmill.corpora.raw.drops import CORPUS, corpus_of, kind, matches
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.data_root.drops import RootSettings
@@ -219,13 +219,7 @@ def rows(
             yield number, row
 
 
-_ANY: Final = corpus_of_table(
-    {
-        "name": "any",
-        "files": {"train": "*"},
-        "form": [{"name": "any", "when": [], "question": {"constant": ""}}],
-    }
-)
+_ANY: Final = replace(corpus_and_split("any__train")[0], forms=())  # no column is its question
 
 
 @contextmanager
@@ -347,9 +341,8 @@ def parts_of(root: Path, target: str | Path) -> list[Part]:
 def every_part(root: Path) -> list[Part]:
     """The files of text of all drops and artifacts of a data root."""
     root = root.absolute()
-    of_drops = chain.from_iterable(_of_drops(root, root / DROPS / each) for each in INBOXES)
     made = chain.from_iterable(_of_artifact(*each) for each in _texts_at(root))
-    return [*of_drops, *made]
+    return [*_of_drops(root, root / DROPS), *made]
 
 
 def hashed(root: Path, parts: Iterable[Part]) -> list[Part]:
@@ -375,13 +368,8 @@ def sets_of(root: Path, names: Collection[str] = ()) -> list[EvaluationSet]:
 
 
 def set_names(root: Path) -> list[str]:
-    """The names of the evaluation sets of a data root, whether or not they can be read."""
+    """The names of the evaluation sets of a data root; no data file is opened."""
     return [name for name, _ in _sets(root.absolute())]
-
-
-def has_sets(root: Path) -> bool:
-    """Whether a data root has an evaluation set; no data file is opened."""
-    return any(True for _ in _sets(root.absolute()))
 
 
 def no_sets(root: Path) -> list[str]:
@@ -410,8 +398,7 @@ def _declared(root: Path, drop: Path) -> EvaluationSet:
     corpus = corpus_of(drop) if (drop / CORPUS).exists() else None
     parts = tuple(hashed(root, _parts(root, drop, corpus)))
     if not parts:
-        rule = "holds no questions: put a list of texts into it, as .txt or .jsonl"
-        raise BadInput(drop, rule)
+        raise BadInput(drop, "holds no questions: put a list of texts into it, as .txt or .jsonl")
     return EvaluationSet(drop.name, parts, frozenset(_place(each.file) for each in parts))
 
 
@@ -468,13 +455,9 @@ def _data_files(drop: Path, links: LinkRule, corpus: Corpus | None) -> list[str]
     names = [name for name in every if form(name.rpartition("/")[2]) is not None]
     if corpus is not None:
         globs = [*chain.from_iterable(corpus.files.values())]
-        names = [
-            name
-            for name in names
-            if kind(name.rpartition("/")[2]) is not None
-            and not matches(name, corpus.leave)
-            and (not globs or matches(name, globs))
-        ]
+        names = [name for name in names if kind(name.rpartition("/")[2]) is not None]
+        names = [name for name in names if not globs or matches(name, globs)]
+        names = [name for name in names if not matches(name, corpus.leave)]
     others = not_samples(drop, names)
     return [name for name in names if name not in others]
 

@@ -189,6 +189,6 @@ def test_look_makes_no_key_and_reads_nothing_without_need(root, tmp_path, monkey
     "error", [BadInput("a", "is wrong"), OSError(5, "bad disk"), UnicodeError()]
 )
 def test_nothing_that_goes_wrong_stops_a_look(root, tmp_path, monkeypatch, error):
-    monkeypatch.setattr(texts, "has_sets", Mock(side_effect=error))
+    monkeypatch.setattr(texts, "set_names", Mock(side_effect=error))
     (line,) = commands.lines(root, tmp_path)
     assert line.startswith("evaluation questions could not be looked for: ")

@@ -229,7 +229,7 @@ def test_a_set_that_holds_no_questions_is_refused(tmp_path, name, octets, rule):
 
 
 def test_a_root_without_sets_and_a_name_without_text(tmp_path, built_root):
-    assert (leaks.has_sets(tmp_path), leaks.has_sets(built_root)) == (False, True)
+    assert (leaks.set_names(tmp_path), leaks.set_names(built_root)) == ([], ["mine", "gsm8k__test"])
     (tmp_path / "drops/puzzles/x").mkdir(parents=True)
     for target in ("puzzles/x", "gone", "drops"):
         with pytest.raises(GristmillError, match="no artifact or drop of this name holds text"):
@@ -278,6 +278,13 @@ def test_a_copy_of_a_set_is_a_leak_and_its_own_files_are_none(root):
     shutil.copy(root / "drops/reasoning/gsm8k/test.jsonl", copies)
     wanted = {("a.jsonl", "mine"): 3, ("b.txt", "mine"): 2, ("test.jsonl", "gsm8k__test"): 12}
     assert _found(root, "chat/copy") == wanted
+    shutil.copytree(copies, root / "drops/chat/copy2")
+    found = leaks.audit(root, leaks.parts_of(root, "drops/chat"), leaks.sets_of(root, ["mine"]))
+    of_copies = [each for each in leaks.worst(root, found) if "copy" in each.text.place]
+    assert len(of_copies) == 10 and all(
+        each.text_whole == each.question_whole for each in of_copies
+    )
+    shutil.rmtree(root / "drops/chat/copy2")
     assert {each for each in _found(root, "drops") if each[1] == "gsm8k__test"} == {
         *(("a.jsonl", "gsm8k__test"), ("train.jsonl", "gsm8k__test")),
         ("test.jsonl", "gsm8k__test"),  # the copy
