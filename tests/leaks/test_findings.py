@@ -345,6 +345,9 @@ def test_nothing_is_kept_of_a_file_with_other_bytes(
     if is_early:
         change()
     else:
+        leaks.audit(root, parts, sets)
+        for segment in (root / ".gristmill/leaks").rglob(f"texts/{parts[0].key}*.npy"):
+            segment.unlink()
         monkeypatch.setattr(texts, "rows", rows)
     with pytest.raises(BadInput, match=rule if is_early else "changed while it was read"):
         leaks.audit(root, parts, sets)
@@ -389,11 +392,11 @@ def test_a_name_that_is_no_utf8_and_a_folder_that_is_removed_do_not_stop_an_audi
 
 def test_a_recipe_says_which_files_are_read(root):
     for drop in (root / "drops/evals/asked", root / "drops/reasoning/own"):
-        for name in ("test", "notes"):
+        for name in ("test", "notes", "other"):
             _jsonl(drop / f"{name}.jsonl", [{"q": TRAIN[4], "a": "7"}])
         (drop / "readme.txt").write_text("no question\n")
         (drop / "corpus.toml").write_text(
-            f'schema = 1\nname = "{drop.name}"\nquestion = "q"\nanswer = "a"\nleave = ["notes*"]\n'
+            f'schema = 1\nname = "{drop.name}"\nquestion = "q"\nanswer = "a"\nleave = ["notes*"]\n[files]\ntest = ["test*", "notes*"]\n'
         )
     (asked,) = leaks.sets_of(root, ["asked"])
     assert [each.name for each in asked.parts] == ["test.jsonl"]
