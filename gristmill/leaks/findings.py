@@ -10,7 +10,7 @@ import hashlib
 import json
 import secrets
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -109,27 +109,27 @@ class Kept:
         own = hashlib.blake2b(key, digest_size=4).hexdigest()
         self._folder = root / WORK / LEAKS / f"{CHANGED}-{unicodedata.unidata_version}-{own}"
 
-    def facts(self, key: str, where: str = "texts") -> dict[str, Any] | None:
-        """What `keep` kept of a file, or of a set; None where it must be read."""
+    def facts(self, key: str, where: str = "texts") -> _Facts | None:
+        """What was kept of a file, or of a set; None where it must be read."""
         octets = self._read(self._folder / where / f"{key}.json")
         return None if octets is None else json.loads(octets)
 
     def array(self, key: str, where: str, ending: str = "") -> Numbers | None:
-        """What `keep` kept of a file; None where nothing is, or where it is damaged."""
+        """What was kept of a file; None where nothing is, or where it is damaged."""
         octets = self._read(self._folder / where / f"{key}{ending}.npy")
         return None if octets is None else np.load(BytesIO(octets), allow_pickle=False)
 
-    def keep(self, key: str, made: Numbers | Mapping[str, Any], where: str, end: str = "") -> None:
-        """Keep numbers or facts of a file, or of a set.
+    def keep(self, key: str, made: Numbers | _Facts, where: str, ending: str = "") -> None:
+        """Keep numbers or facts of a file, or of a set by its digest.
 
-        key: of the file, or digest of the set. where: the digest of a set, or `texts`, or `sets`.
+        where: the digest of a set; `texts`; `sets`.
         """
-        if isinstance(made, Mapping):
-            self._write(self._folder / where / f"{key}.json", json.dumps(made).encode())
-            return
-        file = BytesIO()
-        np.save(file, made)
-        self._write(self._folder / where / f"{key}{end}.npy", file.getvalue())
+        if isinstance(made, dict):
+            octets, ending = json.dumps(made).encode(), ".json"
+        else:
+            np.save(file := BytesIO(), made)
+            octets, ending = file.getvalue(), f"{ending}.npy"
+        self._write(self._folder / where / f"{key}{ending}", octets)
 
     def forget(self, key: str) -> None:
         """Let the texts of a file be unread, so that its segments are changed together."""
@@ -209,14 +209,13 @@ def audit(
         _Task(files[key], tuple(each if each in lacks else "" for each in digests), index, kept)
         for key, lacks in lacking.items()
     ]
-    total = sum(_size(each.part) for each in tasks)
-    with progress.stage("looking for leaks", "bytes", total) as stage:
-        for task, (made_facts, several) in zip(
-            tasks, ordered_map(_look, tasks, workers), strict=True
-        ):
-            facts[task.part.key] = made_facts
-            found |= {(task.part.key, digest): one for digest, one in several.items()}
-            stage.advance(_size(task.part))
+    sizes = [each.part.file.stat().st_size for each in tasks]
+    with progress.stage("looking for leaks", "bytes", sum(sizes)) as stage:
+        results = ordered_map(_look, tasks, workers)
+        for key, size, (its, several) in zip(lacking, sizes, results, strict=True):
+            facts[key] = its
+            found |= {(key, digest): one for digest, one in several.items()}
+            stage.advance(size)
     return [
         Finding(
             *(part, each, found[part.key, each.digest]),
@@ -226,10 +225,6 @@ def audit(
         for part, wanted in asked.items()
         for each in wanted
     ]
-
-
-def _size(part: Part) -> int:
-    return part.file.stat().st_size
 
 
 def _whole(kept: Kept, key: str) -> _Facts | None:

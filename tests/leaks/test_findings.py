@@ -396,7 +396,8 @@ def test_a_recipe_says_which_files_are_read(root):
             _jsonl(drop / f"{name}.jsonl", [{"q": TRAIN[4], "a": "7"}])
         (drop / "readme.txt").write_text("no question\n")
         (drop / "corpus.toml").write_text(
-            f'schema = 1\nname = "{drop.name}"\nquestion = "q"\nanswer = "a"\nleave = ["notes*"]\n[files]\ntest = ["test*", "notes*"]\n'
+            f'schema = 1\nname = "{drop.name}"\nquestion = "q"\nanswer = "a"\nleave = ["notes*"]\n'
+            '[files]\ntest = ["test*", "notes*"]\n'
         )
     (asked,) = leaks.sets_of(root, ["asked"])
     assert [each.name for each in asked.parts] == ["test.jsonl"]
