@@ -181,7 +181,7 @@ def audit(
     Memory: 16 MiB of texts, the sets, and 16 bytes a text up to 1,048,576 texts, for each worker.
     """
     parts, kept = hashed(root, parts), Kept(root)
-    asked = {part: [each for each in sets if not each.has(part)] for part in parts}
+    asked = {part: [each for each in sets if part.home not in each.own] for part in parts}
     facts, found = dict[str, _Facts](), dict[tuple[str, str], Numbers]()
     lacking, files = dict[str, set[str]](), {part.key: part for part in parts}
     for part, wanted in asked.items():

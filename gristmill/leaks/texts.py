@@ -98,6 +98,11 @@ class Part:
         facts = repr((form(self.file.name), self.links, recipe)).encode()
         return f"{self.sha256[:40]}-{hashlib.sha256(facts).hexdigest()[:16]}"
 
+    @cached_property
+    def home(self) -> Path:
+        """Where the file lies, however its folder is named; a link to a file is a place itself."""
+        return self.file.parent.resolve() / self.file.name
+
     def texts(self, counts: Counts) -> Iterator[Text]:
         """Yield the texts of its rows, and count these.
 
@@ -154,20 +159,11 @@ class EvaluationSet:
         facts = repr([(each.key, each.name) for each in self.parts])
         return hashlib.sha256(facts.encode()).hexdigest()[:32]
 
-    def has(self, part: Part) -> bool:
-        """Whether a file holds the questions by right."""
-        return _place(part.file) in self.own
-
     def questions(self) -> Iterator[tuple[Part, Text]]:
         """Yield its questions. Raises BadInput where a row has none."""
         for part in self.parts:
             for found in _by_recipe(part, part.corpus) if part.corpus else _plain(part):
                 yield part, found
-
-
-def _place(file: Path) -> Path:
-    """Where a file lies, however its folder is named. A link to another file is a place itself."""
-    return file.parent.resolve() / file.name
 
 
 def leaves(value: Any, column: str = "") -> Iterator[tuple[str, str]]:
@@ -388,9 +384,8 @@ def _sets(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
     splits = (each for each in records if (each.partition or "").endswith(_SPLITS))
     for artifact, record, inputs in readable(splits):
         parts = tuple(_of_artifact(artifact, record))
-        files = [each.file for each in parts]
-        files += [root / each.path for each in inputs if each.path and each.sha256]
-        name, own = record.partition or "", frozenset(map(_place, files))
+        made_from = [Part("", root / each.path, "") for each in inputs if each.path and each.sha256]
+        name, own = record.partition or "", frozenset(each.home for each in (*parts, *made_from))
         yield name, partial(EvaluationSet, name, parts, own)
 
 
@@ -399,7 +394,7 @@ def _declared(root: Path, drop: Path) -> EvaluationSet:
     parts = tuple(hashed(root, _parts(root, drop, corpus)))
     if not parts:
         raise BadInput(drop, "holds no questions: put a list of texts into it, as .txt or .jsonl")
-    return EvaluationSet(drop.name, parts, frozenset(_place(each.file) for each in parts))
+    return EvaluationSet(drop.name, parts, frozenset(each.home for each in parts))
 
 
 def _title(record: Record) -> str:
