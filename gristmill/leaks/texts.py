@@ -206,7 +206,7 @@ def rows(
             raise footer if isinstance(footer, Exception) else BadInput(file, footer)
         found = parquet.rows(file, links, [each for each in footer[0] if each not in footer[1]])
     else:
-        found = raw.rows(file, corpus or _ANY, links)
+        found = raw.rows(file, corpus or _ANY, links, columns=None if corpus else _Every())
     texts = _texts(file, links)
     for number, row in found:
         if isinstance(row, Unfit) and row.reason == "object":
@@ -216,6 +216,16 @@ def rows(
 
 
 _ANY: Final = replace(corpus_and_split("any__train")[0], forms=())  # no column is its question
+
+
+class _Every(frozenset[str]):
+    """All columns: where no recipe chooses, a row is refused that has any of them twice."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, _: object) -> bool:
+        return True
 
 
 @contextmanager

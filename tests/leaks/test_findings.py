@@ -364,6 +364,9 @@ def test_nothing_is_kept_of_a_file_with_other_bytes(
         ("a.TXT", b"\xef\xbb\xbfx\n\n\xff\ny", (["x", "y"], 3, 1)),
         ("a.csv", b"a,b\nx,y\nz\n", (["x", "y"], 2, 1)),
         ("a.jsonl", b'{"a": 1}\n{"b": null}\n', ([], 2, 0)),
+        ("a.jsonl", b'{"a": "x", "a": "z"}\n{"b": {"c": "y", "c": 1}}\n', ([], 2, 2)),
+        ("a.jsonl", b'{"a": {"b": "x"}}\n', (["x"], 1, 0)),
+        ("a.json", b'{"a": [{"b": "x"}]}\n', (["x"], 1, 0)),
     ],
 )
 def test_texts_are_read_line_by_line_and_what_is_none_is_counted(tmp_path, name, octets, expected):
