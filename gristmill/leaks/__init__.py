@@ -8,7 +8,7 @@ from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gristmill.leaks.findings import Finding, Leak, Place, audit, duplicates, where_is, worst
-    from gristmill.leaks.texts import EvaluationSet, Part, every_part, has_sets, parts_of, sets_of
+    from gristmill.leaks.texts import EvaluationSet, Part, every_part, parts_of, set_names, sets_of
 
 __all__ = [
     "EvaluationSet",
@@ -19,8 +19,8 @@ __all__ = [
     "audit",
     "duplicates",
     "every_part",
-    "has_sets",
     "parts_of",
+    "set_names",
     "sets_of",
     "where_is",
     "worst",
@@ -30,6 +30,6 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "findings": ("Finding", "Leak", "Place", "audit", "duplicates", "where_is", "worst"),
-        "texts": ("EvaluationSet", "Part", "every_part", "has_sets", "parts_of", "sets_of"),
+        "texts": ("EvaluationSet", "Part", "every_part", "parts_of", "set_names", "sets_of"),
     },
 )

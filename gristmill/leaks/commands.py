@@ -5,28 +5,30 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from gristmill.cli import data_root_option
-from gristmill.contract import GristmillError
+from gristmill.contract import GristmillError, os_reason
 from gristmill.printable import command, printable
 from gristmill.run import amounts
 from gristmill.run.progress import shown_on_stderr
 from gristmill.settings.fields import nearest
 
 if TYPE_CHECKING:
-    from gristmill.leaks.findings import Finding, Leak
+    from gristmill.leaks.findings import Finding, Place
 
 _SHOWN: Final = 10
 _MOST_SETS: Final = 2
 _EXAMPLE: Final = 80
 _QUICK: Final = 64 << 20
 """Bytes of files that `look` and `drop` read for this."""
+_PACKED: Final = 8
+"""Bytes of text that a byte of a packed file counts as."""
 
 
 @click.command()
@@ -46,46 +48,66 @@ def leaks(
     of drops/evals. What is found is kept, so that a file is read once. docs/leaks.md says what
     cannot be found.
     """
-    from gristmill.leaks.findings import audit, worst
-    from gristmill.leaks.texts import parts_of, sets_of
+    with _in_words():
+        said, is_leak = _answer(data_root, target, names, most, workers, as_json)
+    click.echo(said)
+    if is_leak:
+        raise SystemExit(1)
 
-    parts, sets = parts_of(data_root, target), sets_of(data_root)
-    known = [each.name for each in sets]
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Raise what is wrong with a file, or with its name, as GristmillError."""
+    try:
+        yield
+    except GristmillError:
+        raise
+    except OSError as error:
+        raise GristmillError(f"{error.filename or 'a file'}: {os_reason(error)}") from error
+    except UnicodeError as error:
+        raise GristmillError(f"a name of a file is no UTF-8: {error}") from error
+
+
+def _answer(
+    root: Path, target: str, names: Sequence[str], most: int, workers: int, as_json: bool
+) -> tuple[str, bool]:
+    """What is said of a text, and whether a question stands in it."""
+    from gristmill.leaks.findings import audit, worst
+    from gristmill.leaks.texts import no_sets, parts_of, set_names, sets_of
+
+    parts, known = parts_of(root, target), set_names(root)
+    beside = [
+        f"drops/evals/{name} is no set: put it into a folder, as drops/evals/NAME/{name}"
+        for name in no_sets(root)
+    ]
     for name in names:
         if name not in known:
             close = nearest(name, known)
             hint = f" Did you mean {close!r}?" if close else ""
             raise click.UsageError(f"--against {printable(name)}: no such set.{hint}")
-    if not sets:
-        raise GristmillError(
-            f"{data_root}: there is no evaluation set: build a split test or validation, or put a "
-            "list of questions into drops/evals/NAME/"
-        )
-    chosen = [each for each in sets if not names or each.name in names]
+    if not known:
+        rule = "build a split test or validation, or put a list of questions into drops/evals/NAME/"
+        raise GristmillError("; ".join([f"{root}: there is no evaluation set: {rule}", *beside]))
     with shown_on_stderr() as progress:
-        findings = audit(data_root, parts, chosen, workers, progress)
-    if as_json:
-        found = [_as_json(each) for each in worst(data_root, findings)]
-        counts = [_counts(each) for each in findings if each.leaked]
-        click.echo(json.dumps({"found": counts, "leaks": found}, indent=1))
-    else:
-        for line in _lines(data_root, findings, most):
-            click.echo(printable(line))
-    if any(each.leaked for each in findings):
-        raise SystemExit(1)
-
-
-def _counts(finding: Finding) -> dict[str, Any]:
-    part = finding.part
-    of = {"place": part.place, "file": part.name, "rows": finding.rows}
-    return {"set": finding.set.name, **of, "leaked": finding.leaked}
-
-
-def _as_json(leak: Leak) -> dict[str, Any]:
-    text, asked = leak.cut()
-    of = {"set": leak.set, "share": round(leak.share, 4)}
-    places = {"text": leak.text._asdict(), "question": leak.question._asdict()}
-    return {**of, **places, "shown": text, "asked": asked}
+        findings = audit(root, parts, sets_of(root, names), workers, progress)
+    is_leak = any(each.leaked for each in findings)
+    if not as_json:
+        said = [*_lines(root, findings, most), *beside]
+        return "\n".join(map(printable, said)), is_leak
+    counts = [
+        {"set": each.set.name, "place": each.part.place, "file": each.part.name}
+        | {"rows": each.rows, "leaked": each.leaked, "unread": each.unread}
+        for each in findings
+        if each.leaked or each.unread
+    ]
+    found = [
+        {"set": leak.set, "share": round(leak.share, 4)}
+        | {"text": leak.text._asdict(), "question": leak.question._asdict()}
+        | dict(zip(("shown", "asked"), leak.cut(), strict=True))
+        for leak in worst(root, findings)
+    ]
+    answer = {"found": counts, "leaks": found, "notes": [*_notes(findings), *beside]}
+    return json.dumps(answer, indent=1), is_leak
 
 
 def _lines(root: Path, findings: Sequence[Finding], most: int) -> Iterator[str]:
@@ -97,56 +119,80 @@ def _lines(root: Path, findings: Sequence[Finding], most: int) -> Iterator[str]:
             yield f"{each.part.place} {each.part.name}: {stand}"
     for leak in worst(root, findings, most):
         shown, asked = leak.cut()
-        (_, file, row, column), question = leak.text, leak.question
-        yield f"{leak.share:5.0%}  {file} row {row:,} {column}: {shown}"
-        yield f"       {leak.set} row {question.row:,} {question.column}: {asked}"
+        yield f"{leak.share:5.0%}  {_at(leak.text)}: {shown}"
+        yield f"       {leak.set}: {_at(leak.question)}: {asked}"
     total = sum(each.numbers.shape[1] for each in findings)
     if total > most:
         yield f"and {total - most:,} more: --most {total} shows all"
+    yield from _notes(findings)
     if not total:
         names = dict.fromkeys(each.set.name for each in findings)
-        yield f"no question of {', '.join(names) or 'another set'} was found"
+        where = " in the rows that could be read" if any(each.unread for each in findings) else ""
+        yield f"no question of {', '.join(names) or 'another set'} was found{where}"
+
+
+def _notes(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield which rows and which questions were not looked at, each once."""
+    files = {each.part: each.unread for each in findings if each.unread}
+    for part, unread in files.items():
+        rows = "row" if unread == 1 else "rows"
+        yield f"{unread:,} {rows} of {part.place} {part.name} could not be read"
+    for each in {each.set.name: each for each in findings if each.short}.values():
+        of = f"{each.short:,} of {each.questions:,} questions of {each.set.name}"
+        yield f"{of} are too short to be looked for"
+
+
+def _at(place: Place) -> str:
+    return f"{place.place} {place.file} row {place.row:,} {place.column}".rstrip()
 
 
 def _stand(leaked: int, rows: int, name: str) -> str:
     return f"{leaked:,} of {rows:,} rows are questions of {name}"
 
 
-def lines(root: Path, path: Path, *, is_all: bool = False) -> Iterator[str]:
-    """Yield what files hold of the evaluation sets of a data root, for `look` and `drop`.
+def lines(root: Path, path: Path, *, is_all: bool = False) -> list[str]:
+    """What files hold of the evaluation sets of a data root, for `look` and `drop`.
 
     path: any file or folder. is_all: whether large files are read, too; default False.
 
-    No line where the data root has no set, or where the files hold nothing of one.
+    No line where the data root has no set, or where the files are no text, or hold nothing of one.
+    What goes wrong is a line, since neither command is about leaks.
     """
-    from gristmill.leaks.findings import audit, worst
-    from gristmill.leaks.texts import has_sets, parts_of, sets_of
+    try:
+        with _in_words():
+            return list(_said(root, path, is_all))
+    except GristmillError as error:
+        return [f"evaluation questions could not be looked for: {error}"]
 
-    with suppress(OSError):
-        if not has_sets(root):
-            return
+
+def _said(root: Path, path: Path, is_all: bool) -> Iterator[str]:
+    from gristmill.leaks.findings import audit, worst
+    from gristmill.leaks.texts import NoText, form, parts_of, set_names, sets_of
+
+    if not set_names(root):
+        return
     try:
         parts = parts_of(root, path.absolute())
-    except GristmillError:
-        return  # no text
-    size = sum(each.file.stat().st_size for each in parts)
+    except NoText:
+        return
+    forms = [(each.file, form(each.file.name) or ("", "")) for each in parts]
+    size = sum(file.stat().st_size * (_PACKED if packed else 1) for file, (_, packed) in forms)
     ask = command(f"leaks --data-root {shlex.quote(str(root))}", str(path))
     if size > _QUICK and not is_all:
         yield f"evaluation questions were not looked for in {amounts.size(size)}: `{ask}`"
         return
-    try:
-        findings = [each for each in audit(root, parts, sets_of(root)) if each.leaked]
-    except (GristmillError, OSError) as error:  # the root of others may be for reading alone
-        yield f"evaluation questions were not looked for: {error}"
-        return
+    every = audit(root, parts, sets_of(root))
+    findings = [each for each in every if each.leaked]
     by_set = groupby(sorted(findings, key=lambda each: each.set.name), lambda each: each.set)
     found = [(one, list(some)) for one, some in by_set]
     found.sort(key=lambda each: -sum(some.leaked for some in each[1]))
     for one, some in found[:_MOST_SETS]:
-        leaked, rows = sum(each.leaked for each in some), sum(each.rows for each in some)
+        leaked = sum(each.leaked for each in some)
+        rows = sum(each.rows for each in every if each.set == one)
         leak = next(worst(root, some, 1))
-        where = f"row {leak.text.row:,} of {leak.text.file} is row {leak.question.row:,} there"
+        where = f"{_at(leak.text)} is {_at(leak.question)}"
         text = leak.cut(_EXAMPLE)[0]
         yield f"{_stand(leaked, rows, one.name)}, e.g. {where}: {text} (`{ask}`)"
     if len(found) > _MOST_SETS:
         yield f"and questions of {len(found) - _MOST_SETS:,} more sets"
+    yield from _notes([each for each in every if each.unread])

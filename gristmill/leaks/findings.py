@@ -10,7 +10,8 @@ import hashlib
 import json
 import secrets
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -23,7 +24,7 @@ from gristmill.contract import BadInput
 from gristmill.corpora.raw.forgotten import key_of
 from gristmill.layout import WORK
 from gristmill.leaks.method import FEWEST, Index, Questions, compiled, shared
-from gristmill.leaks.texts import EvaluationSet, Part, Text, every_part
+from gristmill.leaks.texts import Counts, EvaluationSet, Part, Text, every_part, hashed
 from gristmill.leaks.words import CHANGED, Seeds, seeds_of
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import ordered_map
@@ -38,6 +39,7 @@ _SHARES: Final = 1_000_000
 _CHECK: Final = 16
 _AROUND: Final = 40
 Numbers = npt.NDArray[np.uint64]
+_Facts = dict[str, Any]
 
 
 class Place(NamedTuple):
@@ -54,7 +56,8 @@ class Finding:
     """What one file holds of one set.
 
     numbers: uint64 [4, K]: rows from 1, columns, questions, millionths of their runs.
-    columns: their names. rows: of the file.
+    columns: their names. rows: of the file. unread: those that could not be read.
+    questions: of the set. short: those that are too short to be looked for.
     """
 
     part: Part
@@ -62,6 +65,9 @@ class Finding:
     numbers: Numbers
     columns: Sequence[str]
     rows: int
+    unread: int
+    questions: int
+    short: int
 
     @property
     def leaked(self) -> int:
@@ -103,29 +109,31 @@ class Kept:
         own = hashlib.blake2b(key, digest_size=4).hexdigest()
         self._folder = root / WORK / LEAKS / f"{CHANGED}-{unicodedata.unidata_version}-{own}"
 
-    def facts(self, part: Part) -> dict[str, Any] | None:
-        """Columns and number of rows and segments of a file; None where it must be read."""
-        octets = self._read(self._path(part, "texts", ".json"))
+    def facts(self, key: str, where: str = "texts") -> _Facts | None:
+        """What was kept of a file, or of a set; None where it must be read."""
+        octets = self._read(self._folder / where / f"{key}.json")
         return None if octets is None else json.loads(octets)
 
-    def array(self, part: Part, where: str, ending: str = "") -> Numbers | None:
-        """What `keep` kept of a file; None where nothing is, or where it is damaged."""
-        octets = self._read(self._path(part, where, f"{ending}.npy"))
+    def array(self, key: str, where: str, ending: str = "") -> Numbers | None:
+        """What was kept of a file; None where nothing is, or where it is damaged."""
+        octets = self._read(self._folder / where / f"{key}{ending}.npy")
         return None if octets is None else np.load(BytesIO(octets), allow_pickle=False)
 
-    def keep(
-        self, part: Part, made: Numbers | dict[str, Any], where: str, ending: str = ""
-    ) -> None:
-        """Keep numbers or facts of a file. where: the digest of a set, or `texts`."""
-        if isinstance(made, dict):
-            self._write(self._path(part, where, ".json"), json.dumps(made).encode())
-            return
-        file = BytesIO()
-        np.save(file, made)
-        self._write(self._path(part, where, f"{ending}.npy"), file.getvalue())
+    def keep(self, key: str, made: Numbers | _Facts, where: str, ending: str = "") -> None:
+        """Keep numbers or facts of a file, or of a set by its digest.
 
-    def _path(self, part: Part, where: str, ending: str) -> Path:
-        return self._folder / where / f"{_name(part)}{ending}"
+        where: the digest of a set; `texts`; `sets`.
+        """
+        if isinstance(made, dict):
+            octets, ending = json.dumps(made).encode(), ".json"
+        else:
+            np.save(file := BytesIO(), made)
+            octets, ending = file.getvalue(), f"{ending}.npy"
+        self._write(self._folder / where / f"{key}{ending}", octets)
+
+    def forget(self, key: str) -> None:
+        """Let the texts of a file be unread, so that its segments are changed together."""
+        (self._folder / "texts" / f"{key}.json").unlink(missing_ok=True)
 
     def _read(self, path: Path) -> bytes | None:
         """What was written; None where nothing was, or where it is damaged."""
@@ -139,29 +147,22 @@ class Kept:
     def _write(self, path: Path, octets: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        hidden.write_bytes(octets + _check(octets))
-        hidden.replace(path)
+        with suppress(FileNotFoundError):  # the folder may be removed at any time
+            hidden.write_bytes(octets + _check(octets))
+            hidden.replace(path)
 
 
 def _check(octets: bytes) -> bytes:
     return hashlib.blake2b(octets, digest_size=_CHECK).digest()
 
 
-def _name(part: Part) -> str:
-    """What a file is kept by: its sum, its format, and of a table what its recipe says of it."""
-    ending = "".join(part.file.suffixes[-2:]).lower()
-    of_table = "sv" in ending and part.corpus is not None
-    recipe = f"{part.corpus.name} {part.corpus.table}" if of_table and part.corpus else ""
-    return f"{part.sha256[:40]}-{_check(f'{ending} {recipe}'.encode()).hex()[:8]}"
+class _Task(NamedTuple):
+    """digests: of the sets of the index; empty for one that is not asked for."""
 
-
-@dataclass(frozen=True)
-class _Task:
     part: Part
     digests: tuple[str, ...]
-    index: Index
+    table: Index
     kept: Kept
-    has_texts: bool
 
 
 def audit(
@@ -179,82 +180,79 @@ def audit(
     Raises BadInput for a damaged file, and for a set without questions.
     Memory: 16 MiB of texts, the sets, and 16 bytes a text up to 1,048,576 texts, for each worker.
     """
-    kept, parts = Kept(root), list(parts)
-    asked = {part: [each for each in sets if part.sha256 not in each.own] for part in parts}
-    compiler = _Compiler(kept.seeds)
-    tasks = list(_tasks(kept, asked, compiler))
-    with progress.stage(
-        "looking for leaks", "bytes", sum(_size(each.part) for each in tasks)
-    ) as stage:
-        for size in ordered_map(_look, tasks, workers):
-            stage.advance(size)
-    found = list[Finding]()
+    parts, kept = hashed(root, parts), Kept(root)
+    asked = {part: [each for each in sets if part.home not in each.own] for part in parts}
+    facts, found = dict[str, _Facts](), dict[tuple[str, str], Numbers]()
+    lacking, files = dict[str, set[str]](), {part.key: part for part in parts}
     for part, wanted in asked.items():
-        facts = kept.facts(part)
+        if part.key not in facts and (known := _whole(kept, part.key)) is not None:
+            facts[part.key] = known
         for each in wanted:
-            numbers = kept.array(part, each.digest)
-            assert facts is not None and numbers is not None
-            found.append(Finding(part, each, numbers, facts["columns"], facts["rows"]))
-    return found
+            if (numbers := kept.array(part.key, each.digest)) is not None:
+                found[part.key, each.digest] = numbers
+        lacks = {each.digest for each in wanted if (part.key, each.digest) not in found}
+        if part.key not in facts or lacks:
+            lacking.setdefault(part.key, set()).update(lacks)
+    missing = set[str]().union(*lacking.values())
+    of_sets, tables = dict[str, _Facts](), dict[str, Questions]()
+    for each in sets:
+        known = kept.facts(each.digest, "sets")
+        if each.digest in missing or known is None:
+            made = tables[each.digest] = _compiled(each, kept.seeds)
+            known = {"questions": len(made.hashes), "short": made.short}
+            kept.keep(each.digest, known, "sets")
+        of_sets[each.digest] = known
+    # One table of all sets: what a set holds by right is not asked for below.
+    digests = sorted(missing)
+    index = Index([tables[digest] for digest in digests], kept.seeds)
+    tasks = [
+        _Task(files[key], tuple(each if each in lacks else "" for each in digests), index, kept)
+        for key, lacks in lacking.items()
+    ]
+    sizes = [each.part.file.stat().st_size for each in tasks]
+    with progress.stage("looking for leaks", "bytes", sum(sizes)) as stage:
+        results = ordered_map(_look, tasks, workers)
+        for key, size, (its, several) in zip(lacking, sizes, results, strict=True):
+            facts[key] = its
+            found |= {(key, digest): one for digest, one in several.items()}
+            stage.advance(size)
+    return [
+        Finding(
+            *(part, each, found[part.key, each.digest]),
+            *(facts[part.key][name] for name in ("columns", "rows", "unread")),
+            *(of_sets[each.digest][name] for name in ("questions", "short")),
+        )
+        for part, wanted in asked.items()
+        for each in wanted
+    ]
 
 
-def _size(part: Part) -> int:
-    return part.file.stat().st_size
+def _whole(kept: Kept, key: str) -> _Facts | None:
+    """The facts of a file all of whose texts are kept."""
+    facts = kept.facts(key)
+    if facts is None:
+        return None
+    segments = (kept.array(key, "texts", f".{number}") for number in range(facts["segments"]))
+    return facts if all(each is not None for each in segments) else None
 
 
-def _tasks(
-    kept: Kept, asked: Mapping[Part, Sequence[EvaluationSet]], compiler: _Compiler
-) -> Iterator[_Task]:
-    made = set[str]()
-    for part, sets in asked.items():
-        missing = [each for each in sets if kept.array(part, each.digest) is None]
-        has_texts = _is_whole(kept, part)
-        if _name(part) in made:
-            continue  # a file of the same bytes
-        if missing or not has_texts:
-            made.add(_name(part))
-            digests = tuple(each.digest for each in missing)
-            yield _Task(part, digests, compiler.index(missing), kept, has_texts)
+def _compiled(asked: EvaluationSet, seeds: Seeds) -> Questions:
+    texts = [found.text for _, found in asked.questions()]
+    if not texts:
+        raise BadInput(asked.parts[0].file, "holds no question: put some into it")
+    return compiled(texts, seeds)
 
 
-def _is_whole(kept: Kept, part: Part) -> bool:
-    facts = kept.facts(part)
-    return facts is not None and all(
-        kept.array(part, "texts", f".{number}") is not None for number in range(facts["segments"])
-    )
-
-
-class _Compiler:
-    """The tables of sets, each made once."""
-
-    def __init__(self, seeds: Seeds) -> None:
-        self._seeds = seeds
-        self._of = dict[str, Questions]()
-        self._last = dict[tuple[str, ...], Index]()
-
-    def index(self, sets: Sequence[EvaluationSet]) -> Index:
-        digests = tuple(each.digest for each in sets)
-        if digests not in self._last:
-            for each in sets:
-                if each.digest not in self._of:
-                    texts = [found.text for _, found in each.questions()]
-                    if not texts:
-                        raise BadInput(each.parts[0].file, "holds no question: put some into it")
-                    self._of[each.digest] = compiled(texts, self._seeds)
-            self._last = {digests: Index([self._of[each] for each in digests], self._seeds)}
-        return self._last[digests]
-
-
-def _look(task: _Task) -> int:
-    """Read a file, and keep what is in it; returns its bytes."""
-    part, kept = task.part, task.kept
-    columns, rows, segments = {"": 0}, 0, 0
-    hashed, held = list[Numbers](), 0
+def _look(task: _Task) -> tuple[_Facts, dict[str, Numbers]]:
+    """Read a file, and keep what is in it; returns its facts, and what it holds of each set."""
+    key, kept = task.part.key, task.kept
+    columns, counts, segments = {"": 0}, Counts(), 0
+    marks, held = list[Numbers](), 0
     found: list[list[Numbers]] = [[] for _ in task.digests]
-    for batch in _batches(part.texts()):
-        hashes, counts, hits = task.index.find([each.text for each in batch])
+    kept.forget(key)
+    for batch in _batches(task.part.texts(counts)):
+        hashes, sizes, hits = task.table.find([each.text for each in batch])
         row = np.array([each.row for each in batch], np.uint64)
-        rows = max(rows, batch[-1].row)
         for each in batch:
             if each.column not in columns and len(columns) < _COLUMNS:
                 columns[each.column] = len(columns)
@@ -263,25 +261,30 @@ def _look(task: _Task) -> int:
             share = (hit.share * _SHARES).astype(np.uint64)
             question = hit.question.astype(np.uint64)
             made.append(np.stack([row[hit.text], column[hit.text], question, share]))
-        is_text = counts >= FEWEST
-        hashed.append(np.stack([hashes, row * np.uint64(_COLUMNS) + column])[:, is_text])
+        is_text = sizes >= FEWEST
+        marks.append(np.stack([hashes, row * np.uint64(_COLUMNS) + column])[:, is_text])
         held += int(is_text.sum())
         if held >= _SEGMENT:
-            _write_segment(task, segments, hashed)
-            hashed, held, segments = [], 0, segments + 1
-    _write_segment(task, segments, hashed)
-    for digest, made in zip(task.digests, found, strict=True):
-        kept.keep(part, np.concatenate([np.zeros((4, 0), np.uint64), *made], 1), digest)
-    facts = {"columns": list(columns), "rows": rows, "segments": segments + 1}
-    kept.keep(part, facts, "texts")
-    return _size(part)
+            _write_segment(task, segments, marks)
+            marks, held, segments = [], 0, segments + 1
+    _write_segment(task, segments, marks)
+    none = np.zeros((4, 0), np.uint64)
+    several = {
+        digest: np.concatenate([none, *made], 1)
+        for digest, made in zip(task.digests, found, strict=True)
+        if digest
+    }
+    for digest, numbers in several.items():
+        kept.keep(key, numbers, digest)
+    facts = {"columns": list(columns), **vars(counts), "segments": segments + 1}
+    kept.keep(key, facts, "texts")
+    return facts, several
 
 
-def _write_segment(task: _Task, number: int, hashed: Sequence[Numbers]) -> None:
-    if not task.has_texts:
-        made = np.concatenate([np.zeros((2, 0), np.uint64), *hashed], 1)
-        order = np.lexsort((made[1], made[0]))
-        task.kept.keep(task.part, np.ascontiguousarray(made[:, order]), "texts", f".{number}")
+def _write_segment(task: _Task, number: int, marks: Sequence[Numbers]) -> None:
+    made = np.concatenate([np.zeros((2, 0), np.uint64), *marks], 1)
+    segment = np.ascontiguousarray(made[:, np.lexsort((made[1], made[0]))])
+    task.kept.keep(task.part.key, segment, "texts", f".{number}")
 
 
 def _batches(texts: Iterator[Text]) -> Iterator[list[Text]]:
@@ -308,31 +311,34 @@ def worst(root: Path, findings: Iterable[Finding], most: int | None = None) -> I
         for at in range(each.numbers.shape[1])
     ]
     chosen = sorted(every, key=lambda each: each[:3])[:most]
-    texts, asked = dict[tuple[str, int, str], str](), dict[tuple[str, int], tuple[Part, Text]]()
-    for part in {each.part for *_, each in chosen}:
-        numbers = [(each, at) for *_, at, each in chosen if each.part == part]
+    texts, asked = (
+        dict[tuple[str, int, str], str](),
+        dict[tuple[EvaluationSet, int], tuple[Part, Text]](),
+    )
+    for part in {each.part.key: each.part for *_, each in chosen}.values():
         wanted = {
             (int(each.numbers[0, at]), each.columns[int(each.numbers[1, at])])
-            for each, at in numbers
+            for *_, at, each in chosen
+            if each.part.key == part.key
         }
         last = max(row for row, _ in wanted)
-        for found in part.texts():
+        for found in part.texts(Counts()):
             if found.row > last:
                 break
             # A column behind the last that has a number is not known: the row is its text.
             for column in {found.column, ""}:
                 if (found.row, column) in wanted:
-                    key = _name(part), found.row, column
+                    key = part.key, found.row, column
                     texts[key] = "\n".join(filter(None, (texts.get(key), found.text)))
     for one in {each.set for *_, each in chosen}:
         wanted_questions = {int(f.numbers[2, at]) for *_, at, f in chosen if f.set == one}
         for number, pair in enumerate(one.questions()):
             if number in wanted_questions:
-                asked[one.digest, number] = pair
+                asked[one, number] = pair
     for share, _, at, each in chosen:
         row, column = int(each.numbers[0, at]), each.columns[int(each.numbers[1, at])]
-        part_asked, question = asked[each.set.digest, int(each.numbers[2, at])]
-        text = texts.get((_name(each.part), row, column), "")
+        part_asked, question = asked[each.set, int(each.numbers[2, at])]
+        text = texts.get((each.part.key, row, column), "")
         ours, theirs = shared(question.text, text, seeds)
         yield Leak(
             each.set.name,
@@ -359,7 +365,7 @@ def where_is(root: Path, text: str, parts: Sequence[Part] | None = None) -> list
     parts: in which; default None: all of the data root. Those that were never read are read now.
     A text of fewer than three words is nowhere.
     """
-    kept, parts = Kept(root), every_part(root) if parts is None else parts
+    kept, parts = Kept(root), hashed(root, every_part(root) if parts is None else parts)
     audit(root, parts, ())
     wanted = Index((), kept.seeds).find([text])[0]
     found = list[Place]()
@@ -374,7 +380,7 @@ def duplicates(root: Path, parts: Sequence[Part] | None = None) -> Iterator[list
 
     parts: as for `where_is`. Memory: 64 MiB, and one file's hashes at a time.
     """
-    kept, parts = Kept(root), every_part(root) if parts is None else parts
+    kept, parts = Kept(root), hashed(root, every_part(root) if parts is None else parts)
     audit(root, parts, ())
     total = sum(len(hashes) for _, _, hashes, _ in _segments(kept, parts))
     ranges = total // _RANGE + 1
@@ -401,9 +407,9 @@ def _segments(
     kept: Kept, parts: Iterable[Part]
 ) -> Iterator[tuple[Part, Sequence[str], Numbers, Numbers]]:
     for part in parts:
-        facts = kept.facts(part) or {"segments": 0, "columns": ()}
+        facts = kept.facts(part.key) or {"segments": 0, "columns": ()}
         for number in range(facts["segments"]):
-            if (held := kept.array(part, "texts", f".{number}")) is not None:
+            if (held := kept.array(part.key, "texts", f".{number}")) is not None:
                 yield part, facts["columns"], held[0], held[1]
 
 

@@ -24,6 +24,8 @@ _LONGEST_ALONE, _SHORTEST_ALONE = 13, 6
 """The same of scripts without spaces, in characters."""
 FEWEST: Final = 3
 """Words of a question that is looked for at all, by equality."""
+_BLOCK: Final = 10_000
+"""Characters; three of them are looked at word by word."""
 _PER_RUN: Final = 16
 _MOST_BITS: Final = 1 << 23
 
@@ -50,6 +52,7 @@ class Questions:
         question that is found by equality alone. own: int64 [Q], its runs that no other has.
     needed: int64 [Q], how many of these must stand in a text. runs, of: uint64 and int64 [G],
         these runs, and whose each is. equal: the first question with the same words, else itself.
+    short: questions of so few words that they are not looked for.
     """
 
     hashes: npt.NDArray[np.uint64]
@@ -59,11 +62,7 @@ class Questions:
     runs: npt.NDArray[np.uint64]
     of: npt.NDArray[np.int64]
     equal: npt.NDArray[np.int64]
-
-    @property
-    def by_equality(self) -> int:
-        """Number of questions that are found where a whole text is equal, and only there."""
-        return int((self.sizes == 0).sum())
+    short: int
 
 
 def compiled(texts: Sequence[str], seeds: Seeds) -> Questions:
@@ -95,7 +94,7 @@ def compiled(texts: Sequence[str], seeds: Seeds) -> Questions:
     kept = is_found[of]
     return Questions(
         *(hashes, np.where(is_found, looked, 0), own, needed),
-        *(runs[kept], of[kept], equal[which].astype(np.int64)),
+        *(runs[kept], of[kept], equal[which].astype(np.int64), int((counts < FEWEST).sum())),
     )
 
 
@@ -214,20 +213,40 @@ Span = tuple[int, int]
 
 
 def shared(question: str, text: str, seeds: Seeds) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    """Begin and end, in the question and in the text, of the runs of words that stand in both."""
-    asked, found = list(words(question)), list(words(text))
+    """Begin and end, in the question and in the text, of the runs of words that stand in both.
+
+    Of a long text those in its part with most of them, and of a long question in its beginning.
+    """
+    asked = list(words(question[: 3 * _BLOCK]))
     is_alone = 2 * sum(each.alone for each in asked) > len(asked)
     least, most = (_SHORTEST_ALONE, _LONGEST_ALONE) if is_alone else (_SHORTEST, _LONGEST)
     size = min(max(len(asked) // _RUNS, least), most, max(1, len(asked)))
     runs = dict[int, list[int]]()
     for at in range(len(asked) - size + 1):
         runs.setdefault(run_hash(asked[at : at + size], seeds), []).append(at)
+    start = _around([*runs], text, size, seeds) if len(text) > 3 * _BLOCK else 0
+    window = text[start : start + 3 * _BLOCK]
+    found = [
+        each._replace(begin=start + each.begin, end=start + each.end) for each in words(window)
+    ]
     ours, theirs = set[int](), set[int]()
     for at in range(len(found) - size + 1):
         for begin in runs.get(run_hash(found[at : at + size], seeds), ()):
             ours.update(range(begin, begin + size))
             theirs.update(range(at, at + size))
     return _spans(ours, asked), _spans(theirs, found)
+
+
+def _around(wanted: Sequence[int], text: str, size: int, seeds: Seeds) -> int:
+    """Where a window of a long text begins, around the block with most of some runs."""
+    from gristmill.leaks.kernels import hashed_runs
+
+    given = Texts.of([text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK)])
+    sizes = np.full(len(given.ends), size)
+    runs, of = hashed_runs(*given, table(), np.array(seeds, np.uint64), sizes)
+    is_wanted = np.isin(runs, np.array(wanted, np.uint64))
+    most = int(np.bincount(of[is_wanted], minlength=len(sizes)).argmax())
+    return max(0, most - 1) * _BLOCK
 
 
 def _spans(chosen: set[int], found: Sequence[Word]) -> tuple[Span, ...]:

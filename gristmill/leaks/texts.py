@@ -7,27 +7,32 @@ of corpora that are built.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+import json
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import orjson
-
 from gristmill.contract import BadInput, GristmillError
-from gristmill.corpora.corpus import Corpus, corpus_of_table
-from gristmill.corpora.raw.drops import CORPUS, corpus_of, kind
+from gristmill.corpora.corpus import Corpus, corpus_and_split
+from gristmill.corpora.raw.drops import CORPUS, corpus_of, kind, matches
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.data_root.drops import RootSettings
-from gristmill.inbox.marks import FORGOTTEN, SUMS
+from gristmill.hashing import kept, sha256_file
+from gristmill.inbox.marks import FORGOTTEN, SUMS, not_samples
 from gristmill.layout import DROPS
 from gristmill.provenance.find_artifacts import Artifact, artifacts, artifacts_in, readable
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.provenance.record import Record
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.json_text import members
+from gristmill.untrusted.limits import LIMITS
+from gristmill.untrusted.lines import lines, with_line_feeds
 from gristmill.untrusted.walk import visible_files
 
 EVALS: Final = "evals"
@@ -38,10 +43,13 @@ ASSETS: Final = ("reasoning/normalized", "chat/conversations", "synth/harmony")
 """Those whose artifacts hold text as text."""
 _NORMALIZED: Final = "reasoning/raw"
 _SPLITS: Final = ("__test", "__validation")
-_LIST: Final = ".txt"
-_LINES: Final = (".txt", ".jsonl", ".ndjson")
+_LIST: Final = "txt"
 QUESTIONS: Final = ("question", "problem", "prompt", "instruction", "query", "input", "text")
 """Columns that a set without a recipe may have its questions in, the first that is there."""
+
+
+class NoText(GristmillError):
+    """What was named holds no text."""
 
 
 class Text(NamedTuple):
@@ -52,54 +60,109 @@ class Text(NamedTuple):
     text: str
 
 
+@dataclass
+class Counts:
+    """Rows of a file that were read or refused, and those refused."""
+
+    rows: int = 0
+    unread: int = 0
+
+
+def form(name: str) -> tuple[str, str] | None:
+    """Format and packing of a file of text, `txt` for a list; None for another file."""
+    return (_LIST, "") if name.lower().endswith(f".{_LIST}") else kind(name)
+
+
 @dataclass(frozen=True)
 class Part:
     """A file that holds text.
 
     place: of its artifact or drop, as `reasoning/normalized gsm8k__train`. file: its path.
-    name: the path in that place. sha256: of its bytes. corpus: that reads its rows; default None.
+    name: the path in that place. sha256: of its bytes; empty before `hashed`. corpus: that reads
+    its rows; default None. is_recorded: whether the sum is that of a record; default False.
     """
 
     place: str
     file: Path
     name: str
-    sha256: str
+    sha256: str = ""
     corpus: Corpus | None = field(default=None, compare=False)
     links: LinkRule = field(default=REFUSE_LINKS, compare=False)
+    is_recorded: bool = field(default=False, compare=False)
 
-    def texts(self) -> Iterator[Text]:
-        """Yield the texts of its rows. Raises BadInput for a file that is damaged."""
-        for number, row in rows(self.file, self.corpus, self.links):
+    @cached_property
+    def key(self) -> str:
+        """Digest of all that decides which texts the file gives; of a set as of any other."""
+        of = self.corpus
+        recipe = (of.name, of.version, of.table) if of else ()
+        facts = repr((form(self.file.name), self.links, recipe)).encode()
+        return f"{self.sha256[:40]}-{hashlib.sha256(facts).hexdigest()[:16]}"
+
+    @cached_property
+    def home(self) -> Path:
+        """Where the file lies, however its folder is named; a link to a file is a place itself."""
+        return self.file.parent.resolve() / self.file.name
+
+    def texts(self, counts: Counts) -> Iterator[Text]:
+        """Yield the texts of its rows, and count these.
+
+        Raises BadInput for a file that is damaged, or has not the bytes of its sum.
+        """
+        for number, row in self.rows():
+            counts.rows += 1
             if type(row) is dict:  # without a generator for each text: nearly all of them
                 for column, value in row.items():
                     if type(value) is str:
                         yield Text(number, column, value)
                     elif value is not None:
                         yield from (Text(number, *each) for each in leaves(value, str(column)))
+            elif isinstance(row, Unfit):
+                counts.unread += 1
             else:
                 yield from (Text(number, *each) for each in leaves(row))
+
+    def rows(self) -> Iterator[tuple[int, Any]]:
+        """Yield its rows as `rows` does, of the bytes that have its sum."""
+        before = _stamp(self.file)
+        if kept(sha256_file, self.file) != self.sha256:
+            cure = "is not as its record says: `gristmill verify` says more"
+            raise BadInput(self.file, cure if self.is_recorded else _CHANGED)
+        yield from rows(self.file, self.corpus, self.links)
+        if _stamp(self.file) != before:
+            raise BadInput(self.file, _CHANGED)
+
+
+_CHANGED: Final = "changed while it was read: call the command again"
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    found = file.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 @dataclass(frozen=True)
 class EvaluationSet:
     """Questions that no training text should hold.
 
-    name: of the split or of the folder. parts: its files. digest: of all that decides which
-        questions it has. own: sha256 of files that hold them by right: its own, and what it was
-        made from. recipe: whether rows are read by the corpus of a part; else by their columns.
+    name: of the split or of the folder. parts: its files, whose rows are read by their corpus; else
+        by their columns. own: places of files that hold the questions by right: its own, and those
+        that it was made from. A copy elsewhere holds them by no right.
     """
 
     name: str
     parts: tuple[Part, ...]
-    digest: str
-    own: frozenset[str]
-    recipe: bool = False
+    own: frozenset[Path]
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that decides which questions it has."""
+        facts = repr([(each.key, each.name) for each in self.parts])
+        return hashlib.sha256(facts.encode()).hexdigest()[:32]
 
     def questions(self) -> Iterator[tuple[Part, Text]]:
         """Yield its questions. Raises BadInput where a row has none."""
         for part in self.parts:
-            read = partial(_by_recipe, part) if self.recipe else partial(_plain, part)
-            for found in read():
+            for found in _by_recipe(part, part.corpus) if part.corpus else _plain(part):
                 yield part, found
 
 
@@ -122,7 +185,7 @@ def leaves(value: Any, column: str = "") -> Iterator[tuple[str, str]]:
 def rows(
     file: Path, corpus: Corpus | None = None, links: LinkRule = REFUSE_LINKS
 ) -> Iterator[tuple[int, Any]]:
-    """Yield the rows of a data file, from 1; those that are refused by builds are passed over.
+    """Yield the rows of a data file, from 1; of one that cannot be read why.
 
     corpus: that reads it, which knows of tables without a header; default None.
 
@@ -132,77 +195,111 @@ def rows(
     from gristmill.corpora.raw import rows as raw
     from gristmill.corpora.raw.heads import of_parquet
 
-    if file.suffix == _LIST or _holds_texts(file, links):
+    found: Iterator[tuple[int, Any]]
+    ending, _ = form(file.name) or ("", "")
+    if ending == _LIST:
         yield from _listed(file, links)
         return
-    if file.suffix.lower() == ".parquet":
+    if ending == "parquet":
         footer = of_parquet(parquet.footers, [file], links)[file]
         if not isinstance(footer, tuple):
             raise footer if isinstance(footer, Exception) else BadInput(file, footer)
         found = parquet.rows(file, links, [each for each in footer[0] if each not in footer[1]])
     else:
-        found = raw.rows(file, corpus or _ANY, links)
+        found = raw.rows(file, corpus or _ANY, links, columns=None if corpus else _Every())
+    texts = _texts(file, links)
     for number, row in found:
-        if not isinstance(row, Unfit):
+        if isinstance(row, Unfit) and row.reason == "object":
+            yield number, next((text for at, text in texts if at >= number), row)
+        else:
             yield number, row
 
 
-_ANY: Final = corpus_of_table(
-    {
-        "name": "any",
-        "files": {"train": "*"},
-        "form": [{"name": "any", "when": [], "question": {"constant": ""}}],
-    }
-)
+_ANY: Final = replace(corpus_and_split("any__train")[0], forms=())  # no column is its question
 
 
-def _holds_texts(file: Path, links: LinkRule) -> bool:
-    """Whether the lines of a JSON file are texts and no objects, by the first one."""
-    if not file.name.endswith(_LINES):
-        return False
-    return next((line for _, line in _lines(file, links)), b"").lstrip().startswith(b'"')
+class _Every(frozenset[str]):
+    """All columns: where no recipe chooses, a row is refused that has any of them twice."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, _: object) -> bool:
+        return True
 
 
-def _lines(file: Path, links: LinkRule) -> Iterator[tuple[int, bytes]]:
+@contextmanager
+def _unmarked(file: Path, links: LinkRule) -> Iterator[Iterator[bytes]]:
     from gristmill.corpora.raw.rows import unpacked
-    from gristmill.untrusted.lines import lines
 
     with unpacked(file, links) as texts:
-        for number, line in enumerate(lines(texts, file), 1):
-            if line.strip():
-                yield number, line
+        first = next(texts, b"")
+        if first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            raise BadInput(file, "is UTF-16: save it as UTF-8")
+        yield chain([first.removeprefix(BOM_UTF8)], texts)
 
 
-def _listed(file: Path, links: LinkRule) -> Iterator[tuple[int, Any]]:
-    for number, line in _lines(file, links):
-        try:
-            yield number, line.decode().strip() if file.suffix == _LIST else orjson.loads(line)
-        except ValueError as error:
-            raise BadInput(file, f"is no UTF-8, or no JSON: {error}", number) from error
+def _listed(file: Path, links: LinkRule) -> Iterator[tuple[int, str | Unfit]]:
+    with _unmarked(file, links) as texts:
+        found = lines(with_line_feeds(texts, lambda _: True), file)
+        for number, line in enumerate(found, 1):
+            try:
+                if text := line.decode().strip():
+                    yield number, text
+            except UnicodeDecodeError as error:
+                yield number, Unfit("utf8", f"is not UTF-8: {error}")
 
 
-def _by_recipe(part: Part) -> Iterator[Text]:
+def _texts(file: Path, links: LinkRule) -> Iterator[tuple[int, Any]]:
+    """Yield number and text of the rows of a JSON file; of a row that is none, that it is none."""
+    from gristmill.corpora.raw.rows import one_or_lines
+
+    with _unmarked(file, links) as texts:
+        values: Iterator[Any]
+        is_whole, whole = one_or_lines(texts, file, LIMITS)
+        if is_whole:
+            values = (value for _, value in members(whole, file, LIMITS))
+        else:
+            lined = with_line_feeds(whole, lambda line: _text(line) is not None)
+            values = map(_text, lines(lined, file))
+        for number, value in enumerate(values, 1):
+            is_text = isinstance(value, str)
+            yield number, value if is_text else Unfit("object", "is no JSON object, and no text")
+
+
+def _text(line: bytes) -> Any:
+    """The text that a line of JSON is; None for another one."""
+    try:
+        return json.loads(line) if line.lstrip().startswith(b'"') else None
+    except ValueError:
+        return None
+
+
+def _by_recipe(part: Part, corpus: Corpus) -> Iterator[Text]:
     from gristmill.corpora.raw.reader import Reader
 
-    assert part.corpus is not None
-    reader = Reader(part.corpus)
+    reader = Reader(corpus)
     reader.begin(part.name)
-    for number, row in rows(part.file, part.corpus, part.links):
+    for number, row in part.rows():
         try:
+            if isinstance(row, Unfit):
+                raise row
             record = reader.read(row, (0, number))
-        except Unfit:
-            continue
+        except Unfit as error:
+            raise BadInput(part.file, error.rule, number) from error
         if record is not None:
-            yield Text(number, part.corpus.question_column or "question", record.question)
+            yield Text(number, corpus.question_column or "question", record.question)
     for (_, number), record in reader.rest():
         yield Text(number, "question", record.question)
 
 
 def _plain(part: Part) -> Iterator[Text]:
-    for number, row in rows(part.file, part.corpus, part.links):
+    for number, row in part.rows():
         if isinstance(row, str):
             yield Text(number, "", row)
             continue
+        if isinstance(row, Unfit):
+            raise BadInput(part.file, row.rule, number)
         names = [name for name in QUESTIONS if isinstance(row.get(name), str)]
         if not names:
             rule = (
@@ -219,7 +316,7 @@ def parts_of(root: Path, target: str | Path) -> list[Part]:
     root: the data root. target: a path, or the name of an artifact or a drop in the data root, as
         `reasoning/normalized`, `gsm8k__train`, `drops/reasoning/gsm8k`, `reasoning/gsm8k`.
 
-    Raises GristmillError where there is no text of that name.
+    Raises NoText where there is no text of that name.
     """
     root, given = root.absolute(), Path(target)
     places = dict.fromkeys((root / given, root / DROPS / given, given.absolute()))
@@ -240,7 +337,7 @@ def parts_of(root: Path, target: str | Path) -> list[Part]:
     ]
     found = list(chain.from_iterable(_of_artifact(*each) for each in named))
     if not found:
-        raise GristmillError(
+        raise NoText(
             f"{target}: no artifact or drop of this name holds text: text is in drops of "
             f"{', '.join(INBOXES)}, and in artifacts of {', '.join(ASSETS)}"
         )
@@ -250,56 +347,64 @@ def parts_of(root: Path, target: str | Path) -> list[Part]:
 def every_part(root: Path) -> list[Part]:
     """The files of text of all drops and artifacts of a data root."""
     root = root.absolute()
-    of_drops = chain.from_iterable(_of_drops(root, root / DROPS / each) for each in INBOXES)
     made = chain.from_iterable(_of_artifact(*each) for each in _texts_at(root))
-    return [*of_drops, *made]
+    return [*_of_drops(root, root / DROPS), *made]
 
 
-def sets_of(root: Path) -> list[EvaluationSet]:
-    """The evaluation sets of a data root, by name. Raises BadInput as the drop of one."""
-    root = root.absolute()
-    found = [*_declared(root), *_built(root)]
+def hashed(root: Path, parts: Iterable[Part]) -> list[Part]:
+    """Parts with the sums of their bytes; of drops these are kept."""
+    root, parts, sums = root.absolute(), list(parts), dict[Path, str]()
+    unknown = {each.file: each.links for each in parts if not each.sha256}
+    dropped = {file: links for file, links in unknown.items() if root / DROPS in file.parents}
+    for rule in set(dropped.values()):
+        files = [file for file, links in dropped.items() if links == rule]
+        inputs = raw_inputs(root, files, "", None, {}, rule)
+        sums |= {file: each.sha256 or "" for file, each in zip(files, inputs, strict=True)}
+    sums |= {file: kept(sha256_file, file) for file in unknown if file not in sums}
+    return [replace(each, sha256=each.sha256 or sums[each.file]) for each in parts]
+
+
+def sets_of(root: Path, names: Collection[str] = ()) -> list[EvaluationSet]:
+    """The evaluation sets of a data root, by name. Raises BadInput as the drop of one.
+
+    names: of those that are read; default: all.
+    """
+    found = [make() for name, make in _sets(root.absolute()) if not names or name in names]
     return sorted(found, key=lambda each: each.name)
 
 
-def has_sets(root: Path) -> bool:
-    """Whether a data root has an evaluation set; no file is opened."""
-    evals, records = root / DROPS / EVALS, artifacts_in(root / _NORMALIZED)
-    return (evals.is_dir() and any(evals.iterdir())) or any(map(_is_split, records))
+def set_names(root: Path) -> list[str]:
+    """The names of the evaluation sets of a data root; no data file is opened."""
+    return [name for name, _ in _sets(root.absolute())]
 
 
-def _is_split(artifact: Artifact) -> bool:
-    return (artifact.partition or "").endswith(_SPLITS)
+def no_sets(root: Path) -> list[str]:
+    """Files that lie beside the folders of sets, and are none."""
+    inbox = root.absolute() / DROPS / EVALS
+    names = sorted(each.name for each in inbox.iterdir()) if inbox.is_dir() else ()
+    return [name for name in names if form(name) and not (inbox / name).is_dir()]
 
 
-def _built(root: Path) -> Iterator[EvaluationSet]:
-    splits = filter(_is_split, artifacts_in(root / _NORMALIZED))
-    for artifact, record, inputs in readable(splits):
-        parts = tuple(_of_artifact(artifact, record))
-        own = {*(each.sha256 for each in parts), *(each.sha256 or "" for each in inputs)}
-        yield EvaluationSet(record.partition or "", parts, _digest(parts), frozenset(own))
-
-
-def _declared(root: Path) -> Iterator[EvaluationSet]:
+def _sets(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
     inbox = root / DROPS / EVALS
     for drop in sorted(inbox.iterdir()) if inbox.is_dir() else ():
-        if drop.name.startswith(".") or not drop.is_dir():
-            continue
-        recipe = (drop / CORPUS).exists()
-        corpus = corpus_of(drop) if recipe else None
-        names = _data_files(drop, RootSettings(root).rules(EVALS)[0])
-        parts = tuple(_hashed(root, drop, names, corpus))
-        if not parts:
-            rule = "holds no questions: put a list of texts into it, as .txt or .jsonl"
-            raise BadInput(drop, rule)
-        of_recipe = hashlib.sha256((drop / CORPUS).read_bytes()).hexdigest() if recipe else ""
-        own = frozenset(each.sha256 for each in parts)
-        yield EvaluationSet(drop.name, parts, _digest(parts, of_recipe), own, recipe)
+        if not drop.name.startswith(".") and drop.is_dir():
+            yield drop.name, partial(_declared, root, drop)
+    records = artifacts_in(root / _NORMALIZED)
+    splits = (each for each in records if (each.partition or "").endswith(_SPLITS))
+    for artifact, record, inputs in readable(splits):
+        parts = tuple(_of_artifact(artifact, record))
+        made_from = [Part("", root / each.path, "") for each in inputs if each.path and each.sha256]
+        name, own = record.partition or "", frozenset(each.home for each in (*parts, *made_from))
+        yield name, partial(EvaluationSet, name, parts, own)
 
 
-def _digest(parts: Iterable[Part], recipe: str = "") -> str:
-    facts = [recipe, *(each.sha256 for each in parts)]
-    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
+def _declared(root: Path, drop: Path) -> EvaluationSet:
+    corpus = corpus_of(drop) if (drop / CORPUS).exists() else None
+    parts = tuple(hashed(root, _parts(root, drop, corpus)))
+    if not parts:
+        raise BadInput(drop, "holds no questions: put a list of texts into it, as .txt or .jsonl")
+    return EvaluationSet(drop.name, parts, frozenset(each.home for each in parts))
 
 
 def _title(record: Record) -> str:
@@ -318,29 +423,21 @@ def _texts_at(place: Path) -> Iterator[tuple[Artifact, Record]]:
 def _of_artifact(artifact: Artifact, record: Record) -> Iterator[Part]:
     for output in record.outputs:
         if output.payload and kind(output.path.rpartition("/")[2]) is not None:
-            yield Part(_title(record), artifact.folder / output.path, output.path, output.sha256)
+            file, name = artifact.folder / output.path, output.path
+            yield Part(_title(record), file, name, output.sha256, is_recorded=True)
 
 
 def _of_drops(root: Path, place: Path) -> Iterator[Part]:
     """The parts of a drop, of all drops of an inbox, or of a file in a drop."""
     inside = place.relative_to(root / DROPS).parts
-    inboxes = [inside[0]] if inside else INBOXES
-    for inbox in inboxes:
-        if inbox not in (*INBOXES, EVALS):
-            continue
+    for inbox in inside[:1] or INBOXES:
         folder = root / DROPS / inbox
-        drops = (
-            [folder / inside[1]]
-            if inside[1:]
-            else sorted(folder.iterdir())
-            if folder.is_dir()
-            else []
-        )
-        for drop in drops:
+        if inbox not in (*INBOXES, EVALS) or not folder.is_dir():
+            continue
+        for drop in [folder / inside[1]] if inside[1:] else sorted(folder.iterdir()):
             if drop.name.startswith(".") or drop.name in ("audits", "recipes") or not drop.is_dir():
                 continue
-            names = _data_files(drop, RootSettings(root).rules(inbox)[0])
-            yield from _hashed(root, drop, names, _corpus(drop))
+            yield from _parts(root, drop, _corpus(drop))
 
 
 def _corpus(drop: Path) -> Corpus | None:
@@ -351,31 +448,29 @@ def _corpus(drop: Path) -> Corpus | None:
         return None
 
 
-def _data_files(drop: Path, links: LinkRule) -> list[str]:
-    names = visible_files(drop, links, (SUMS, FILE, CORPUS, FORGOTTEN))
-    return [
-        name for name in names if name.endswith(_LIST) or kind(name.rpartition("/")[2]) is not None
-    ]
+def _parts(root: Path, drop: Path, corpus: Corpus | None) -> list[Part]:
+    links = RootSettings(root).rules(drop.parent.name)[0]
+    place, names = drop.relative_to(root).as_posix(), _data_files(drop, links, corpus)
+    return [Part(place, drop / name, name, "", corpus, links) for name in names]
 
 
-def _hashed(root: Path, drop: Path, names: Sequence[str], corpus: Corpus | None) -> Iterator[Part]:
-    inbox = drop.parent.name
-    links = RootSettings(root).rules(inbox)[0]
-    files = [drop / name for name in names]
-    place = drop.relative_to(root).as_posix()
-    for name, each in zip(names, raw_inputs(root, files, inbox, drop.name, {}, links), strict=True):
-        yield Part(place, drop / name, name, each.sha256 or "", corpus, links)
+def _data_files(drop: Path, links: LinkRule, corpus: Corpus | None) -> list[str]:
+    """The files of text in a drop; where a recipe reads it, those that the recipe takes."""
+    every = visible_files(drop, links, (SUMS, FILE, CORPUS, FORGOTTEN))
+    names = [name for name in every if form(name.rpartition("/")[2]) is not None]
+    if corpus is not None:
+        globs = [*chain.from_iterable(corpus.files.values())]
+        names = [name for name in names if kind(name.rpartition("/")[2]) is not None]
+        names = [name for name in names if not globs or matches(name, globs)]
+        names = [name for name in names if not matches(name, corpus.leave)]
+    others = not_samples(drop, names)
+    return [name for name in names if name not in others]
 
 
 def _outside(place: Path) -> list[Part]:
     """The parts of a file or a folder that no data root has."""
-    from gristmill.hashing import kept, sha256_file
-
     drop = place if place.is_dir() else place.parent
-    names = _data_files(drop, REFUSE_LINKS) if place.is_dir() else [place.name]
     corpus = _corpus(drop)
-    known = [name for name in names if name.endswith(_LIST) or kind(name.rpartition("/")[2])]
-    return [
-        Part(str(place), drop / name, name, kept(sha256_file, drop / name), corpus)
-        for name in known
-    ]
+    names = _data_files(drop, REFUSE_LINKS, corpus) if place.is_dir() else [place.name]
+    known = [name for name in names if form(name.rpartition("/")[2])]
+    return [Part(str(drop), drop / name, name, "", corpus) for name in known]

@@ -34,7 +34,7 @@ _WITHOUT_SPACES: Final = (
 _MASK: Final = (1 << 64) - 1
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _PRIME: Final = 0x9E3779B97F4A7C15
-CHANGED: Final = "1"
+CHANGED: Final = "2"
 """Rises where words, hashes or what is found by them change, so that nothing older is read."""
 
 

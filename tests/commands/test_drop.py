@@ -147,7 +147,8 @@ def test_questions_of_a_set_are_said_at_the_drop(data, tmp_path):
         'schema = 1\n[[form]]\nname = "f"\nquestion = "question"\nanswer = "answer"\n'
     )
     for said in (bare, printed(run(str(tmp_path / "own"), "--family", "reasoning"))):
-        assert "1 of 1 rows are questions of ducks, e.g. row 1 of train.jsonl" in said
+        assert "1 of 1 rows are questions of ducks, e.g. " in said
+        assert "train.jsonl row 1 question is drops/evals/ducks a.txt row 1: So: How" in said
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,17 @@
 """`gristmill leaks`, and what `look` and `drop` say of leaks."""
 
+import gzip
 import json
+import os
+import shutil
 from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
 
 from gristmill.cli import main
-from gristmill.leaks import commands, findings
+from gristmill.contract import BadInput
+from gristmill.leaks import commands, findings, texts
 from tests.leaks import plants
 from tests.reasoning.published_root import built
 
@@ -42,13 +46,12 @@ def test_leaks_are_listed_the_worst_first_with_status_1(root):
     status, said = _call("leaks", "gsm8k__train", "--against", "gsm8k__test", root=root)
     assert status == 1
     head, first, asked, second, *_ = said.splitlines()
-    assert head == (
-        "reasoning/normalized gsm8k__train gsm8k/train.jsonl: "
-        "2 of 8 rows are questions of gsm8k__test"
-    )
-    assert first.startswith(f" 100%  gsm8k/train.jsonl row 7 question: {TEST[2][:60]}")
-    assert asked.startswith(f"       gsm8k__test row 3 question: {TEST[2][:60]}")
-    assert second.startswith(f" 100%  gsm8k/train.jsonl row 8 question: So: {TEST[4][:60]}")
+    train = "reasoning/normalized gsm8k__train gsm8k/train.jsonl"
+    test = "gsm8k__test: reasoning/normalized gsm8k__test gsm8k/test.jsonl"
+    assert head == f"{train}: 2 of 8 rows are questions of gsm8k__test"
+    assert first.startswith(f" 100%  {train} row 7 question: {TEST[2][:60]}")
+    assert asked.startswith(f"       {test} row 3 question: {TEST[2][:60]}")
+    assert second.startswith(f" 100%  {train} row 8 question: So: {TEST[4][:60]}")
     status, said = _call("leaks", "reasoning/gsm8k", "--most", "1", root=root)
     assert (status, said.splitlines()[-1]) == (1, "and 2 more: --most 3 shows all")
     assert "1 of 8 rows are questions of mine" in said
@@ -85,7 +88,8 @@ def test_look_says_what_files_hold(root, tmp_path, monkeypatch):
     _, said = _call("look", str(tmp_path / "mine"), root=root)
     (line,) = [each for each in said.splitlines() if "are questions of" in each]
     assert line.startswith(
-        "note: 1 of 5 rows are questions of gsm8k__test, e.g. row 5 of train.jsonl is row 2 there: "
+        f"note: 1 of 5 rows are questions of gsm8k__test, e.g. {tmp_path}/mine train.jsonl row 5 "
+        "question is reasoning/normalized gsm8k__test gsm8k/test.jsonl row 2 question: "
         f"{TEST[1][:80]}"
     )
     assert line.endswith(f"`gristmill leaks --data-root {root} {tmp_path / 'mine'}`)")
@@ -108,7 +112,11 @@ def test_a_set_that_is_wrong_does_not_stop_a_look(root, tmp_path):
     (tmp_path / "data/drops/evals/bad").mkdir(parents=True)
     _write(tmp_path / "mine/train.jsonl", TEST[:2])
     status, said = _call("look", str(tmp_path / "mine"), root=tmp_path / "data")
-    assert (status, "were not looked for" in said, "holds no questions" in said) == (0, True, True)
+    assert (status, "could not be looked for" in said, "holds no questions" in said) == (
+        0,
+        True,
+        True,
+    )
 
 
 def test_a_root_that_cannot_be_written_to_does_not_stop_a_look(root, tmp_path, monkeypatch):
@@ -116,7 +124,7 @@ def test_a_root_that_cannot_be_written_to_does_not_stop_a_look(root, tmp_path, m
     error = OSError(30, "Read-only file system")
     monkeypatch.setattr(findings.Kept, "keep", Mock(side_effect=error))
     status, said = _call("look", str(tmp_path / "mine"), root=root)
-    assert (status, "not looked for: [Errno 30] Read-only" in said) == (0, True)
+    assert (status, "not be looked for: a file: Read-only file system" in said) == (0, True)
 
 
 def test_at_most_two_sets_are_named(root):
@@ -128,3 +136,59 @@ def test_at_most_two_sets_are_named(root):
     _write(root / "several/train.jsonl", several)
     *named, last = commands.lines(root, root / "several/train.jsonl")
     assert (len(named), last) == (2, "and questions of 3 more sets")
+
+
+def test_what_could_not_be_read_is_said(root, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"a": "no"}\n{"a":\n')
+    unread = f"1 row of {tmp_path} a.jsonl could not be read"
+    status, said = _call("leaks", str(tmp_path), "--against", "mine", root=root)
+    none = "no question of mine was found in the rows that could be read"
+    assert (status, said.splitlines()) == (0, [unread, none])
+    assert commands.lines(root, tmp_path) == [unread]
+    status, said = _call("leaks", str(tmp_path), "--against", "mine", "--json", root=root)
+    assert (json.loads(said)["notes"], json.loads(said)["found"][0]["unread"]) == ([unread], 1)
+
+
+@pytest.mark.parametrize("name", ["pipe.jsonl", "a" * 300, "gone.jsonl", "nul\0.jsonl"])
+def test_what_is_no_file_is_refused_in_words(root, tmp_path, name):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    done = CliRunner().invoke(main, ["leaks", str(tmp_path / name), "--data-root", str(root)])
+    assert (done.exit_code, done.output.startswith("Error: ")) == (1, True)
+    assert isinstance(done.exception, SystemExit)
+
+
+def test_a_recorded_file_that_is_gone_and_a_set_that_is_wrong_stop_what_needs_them(root, tmp_path):
+    copy = shutil.copytree(root, tmp_path / "root")
+    (copy / "drops/evals/bad").mkdir()
+    (copy / "drops/evals/bad/a.jsonl").write_text("5\n")
+    (copy / "drops/evals/b.txt").write_text("Why?\n")
+    status, said = _call("leaks", "gsm8k__test", "--against", "mine", root=copy)
+    stray = "drops/evals/b.txt is no set: put it into a folder, as drops/evals/NAME/b.txt"
+    assert (status, said.splitlines()) == (0, ["no question of mine was found", stray])
+    (copy / "reasoning/raw/gsm8k/train.jsonl").unlink()
+    for against, rule in ((["--against", "mine"], "No such file"), ([], "a.jsonl:1: is no JSON")):
+        call = ["leaks", "gsm8k__train", *against, "--data-root", str(copy)]
+        done = CliRunner().invoke(main, call)
+        assert (done.exit_code, rule in done.output) == (1, True), done.output
+
+
+def test_look_makes_no_key_and_reads_nothing_without_need(root, tmp_path, monkeypatch):
+    (tmp_path / "data/drops/evals").mkdir(parents=True)
+    (tmp_path / "data/drops/evals/README.md").write_text("words")
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(json.dumps({"a": TEST[0]}).encode()))
+    assert commands.lines(tmp_path / "data", tmp_path / "a.jsonl.gz") == []
+    (tmp_path / "data/drops/evals/bad").mkdir()
+    assert "holds no questions" in commands.lines(tmp_path / "data", tmp_path / "a.jsonl.gz")[0]
+    assert not (tmp_path / "data/.gristmill/key").exists()
+    monkeypatch.setattr(commands, "_QUICK", 8 * (tmp_path / "a.jsonl.gz").stat().st_size - 1)
+    monkeypatch.setattr(texts, "sha256_file", Mock(side_effect=AssertionError))
+    assert "were not looked for in" in commands.lines(root, tmp_path / "a.jsonl.gz")[0]
+
+
+@pytest.mark.parametrize(
+    "error", [BadInput("a", "is wrong"), OSError(5, "bad disk"), UnicodeError()]
+)
+def test_nothing_that_goes_wrong_stops_a_look(root, tmp_path, monkeypatch, error):
+    monkeypatch.setattr(texts, "set_names", Mock(side_effect=error))
+    (line,) = commands.lines(root, tmp_path)
+    assert line.startswith("evaluation questions could not be looked for: ")

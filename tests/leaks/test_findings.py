@@ -1,7 +1,10 @@
 """Audits of a data root: what they find, what they keep, and what they read again."""
 
+import gzip
 import json
+import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +12,9 @@ import pytest
 from gristmill import leaks
 from gristmill.contract import BadInput, GristmillError
 from gristmill.leaks import findings as module
-from gristmill.leaks.texts import Part, leaves
+from gristmill.leaks import texts
+from gristmill.leaks.texts import Counts, Part, hashed, leaves
+from gristmill.untrusted.files import LinkRule
 from tests.leaks import plants
 from tests.reasoning.published_root import built
 
@@ -54,9 +59,9 @@ def reads(monkeypatch):
     """The names of the files whose texts are read."""
     found, read = [], Part.texts
 
-    def texts(self):
+    def texts(self, counts):
         found.append(self.name)
-        return read(self)
+        return read(self, counts)
 
     monkeypatch.setattr(Part, "texts", texts)
     return found
@@ -131,7 +136,8 @@ def test_kept_files_that_are_damaged_are_made_again(root, reads):
         for damaged in (octets[:-1], b"", octets[:20] + b"\0" + octets[21:]):
             path.write_bytes(damaged)
             reads.clear()
-            assert (_found(root, "drops"), len(reads)) == (first, 1), path.name
+            is_text = path.parent.name != "sets"
+            assert (_found(root, "drops"), len(reads)) == (first, is_text), path.name
             assert path.read_bytes() == octets
 
 
@@ -203,8 +209,11 @@ def test_a_set_reads_its_questions_by_its_recipe(root):
     ("name", "octets", "rule"),
     [
         ("a.jsonl", b'{"n": 1}\n', "has no column that may be its question"),
-        ("a.jsonl", b'"a"\n{"n": 1\n', "is no UTF-8, or no JSON"),
-        ("a.txt", b"\xff\xfe\n", "is no UTF-8"),
+        ("a.jsonl", b'"a"\n{"n": 1\n', "a.jsonl:2: not JSON"),
+        ("a.jsonl", b'"a"\n\n5\n', "a.jsonl:3: is no JSON object, and no text"),
+        ("a.json", b'["a", ["x"]]', "a.json:2: is no JSON object, and no text"),
+        ("a.txt", b"a\n\xff\n", "a.txt:2: is not UTF-8"),
+        ("a.txt", b"\xff\xfe\n", "is UTF-16"),
         ("a.txt", b"\n \n", "holds no question"),
         ("a.parquet", b"PAR1", "parquet|Parquet"),
         ("README.md", b"words", "holds no questions: put a list of texts into it"),
@@ -220,7 +229,7 @@ def test_a_set_that_holds_no_questions_is_refused(tmp_path, name, octets, rule):
 
 
 def test_a_root_without_sets_and_a_name_without_text(tmp_path, built_root):
-    assert (leaks.has_sets(tmp_path), leaks.has_sets(built_root)) == (False, True)
+    assert (leaks.set_names(tmp_path), leaks.set_names(built_root)) == ([], ["mine", "gsm8k__test"])
     (tmp_path / "drops/puzzles/x").mkdir(parents=True)
     for target in ("puzzles/x", "gone", "drops"):
         with pytest.raises(GristmillError, match="no artifact or drop of this name holds text"):
@@ -261,3 +270,146 @@ def test_more_columns_than_are_named_are_still_found(root, monkeypatch):
     assert np.array_equal(findings[0].numbers[:2], [[1], [0]])
     (leak,) = leaks.worst(root, findings)
     assert (leak.text_whole, leak.text.column) == (f"no\nof no use\n{TEST[0]}", "")
+
+
+def test_a_copy_of_a_set_is_a_leak_and_its_own_files_are_none(root):
+    copies = root / "drops/chat/copy"
+    shutil.copytree(root / "drops/evals/mine", copies)
+    shutil.copy(root / "drops/reasoning/gsm8k/test.jsonl", copies)
+    wanted = {("a.jsonl", "mine"): 3, ("b.txt", "mine"): 2, ("test.jsonl", "gsm8k__test"): 12}
+    assert _found(root, "chat/copy") == wanted
+    shutil.copytree(copies, root / "drops/chat/copy2")
+    found = leaks.audit(root, leaks.parts_of(root, "drops/chat"), leaks.sets_of(root, ["mine"]))
+    of_copies = [each for each in leaks.worst(root, found) if "copy" in each.text.place]
+    assert len(of_copies) == 10 and all(
+        each.text_whole == each.question_whole for each in of_copies
+    )
+    shutil.rmtree(root / "drops/chat/copy2")
+    assert {each for each in _found(root, "drops") if each[1] == "gsm8k__test"} == {
+        *(("a.jsonl", "gsm8k__test"), ("train.jsonl", "gsm8k__test")),
+        ("test.jsonl", "gsm8k__test"),  # the copy
+    }
+    assert _found(root, "drops/evals/mine") == {}
+    (root.parent / "link").symlink_to(root / "drops/evals", target_is_directory=True)
+    assert _found(root, root.parent / "link/mine") == {}
+
+
+def test_what_is_kept_is_kept_by_all_that_decides_what_is_read(tmp_path):
+    (tmp_path / "corpus.toml").write_text('schema = 1\nname = "x"\nquestion = "q"\nanswer = "a"\n')
+    corpus = texts.corpus_of(tmp_path, name="x")
+    one = Part("", tmp_path / "a.jsonl", "a.jsonl", "0" * 64)
+    assert one.key == replace(one, file=tmp_path / "B.JSONL", name="b").key
+    others = [
+        replace(one, sha256="1" * 64),
+        replace(one, file=tmp_path / "a.jsonl.gz"),
+        replace(one, file=tmp_path / "a.TXT"),
+        replace(one, links=LinkRule(follow=True)),
+        replace(one, corpus=corpus),
+        replace(one, corpus=replace(corpus, table=f"{corpus.table} ")),
+    ]
+    assert len({each.key for each in (one, *others)}) == 7
+    sets = [leaks.EvaluationSet("s", (each,), frozenset()) for each in (one, *others)]
+    assert (
+        len({each.digest for each in (*sets, replace(sets[0], parts=(replace(one, name="c"),)))})
+        == 8
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "file", "rule"),
+    [
+        ("chat/talk", "drops/chat/talk/a.jsonl", "changed while it was read"),
+        (
+            "gsm8k__train",
+            "reasoning/raw/gsm8k/train.jsonl",
+            "is not as its record says: `gristmill v",
+        ),
+    ],
+)
+@pytest.mark.parametrize("is_early", [True, False])
+def test_nothing_is_kept_of_a_file_with_other_bytes(
+    root, monkeypatch, target, file, rule, is_early
+):
+    parts, sets, read = hashed(root, leaks.parts_of(root, target)), leaks.sets_of(root), texts.rows
+
+    def change():
+        octets = (root / file).read_bytes()
+        (root / file).write_bytes(octets.swapcase())
+
+    def rows(*arguments):
+        for row in read(*arguments):
+            yield row
+            if arguments[0] == root / file:
+                change()
+
+    if is_early:
+        change()
+    else:
+        leaks.audit(root, parts, sets)
+        for segment in (root / ".gristmill/leaks").rglob(f"texts/{parts[0].key}*.npy"):
+            segment.unlink()
+        monkeypatch.setattr(texts, "rows", rows)
+    with pytest.raises(BadInput, match=rule if is_early else "changed while it was read"):
+        leaks.audit(root, parts, sets)
+    assert not [*(root / ".gristmill/leaks").rglob(f"{parts[0].key}*.json")]
+
+
+@pytest.mark.parametrize(
+    ("name", "octets", "expected"),
+    [
+        ("a.jsonl", b'{"a": "x"}\n\n"y"\n{"a": \n5\n', (["x", "y"], 4, 2)),
+        ("a.jsonl", b'\xef\xbb\xbf"x"\n{"a": "y"}\n', (["x", "y"], 2, 0)),
+        ("a.JSONL.gz", gzip.compress(b'"x"\n"y"\n', mtime=0), (["x", "y"], 2, 0)),
+        ("a.json", b'["x", {"a": "y"}, 5]', (["x", "y"], 3, 1)),
+        ("a.TXT", b"\xef\xbb\xbfx\n\n\xff\ny", (["x", "y"], 3, 1)),
+        ("a.csv", b"a,b\nx,y\nz\n", (["x", "y"], 2, 1)),
+        ("a.jsonl", b'{"a": 1}\n{"b": null}\n', ([], 2, 0)),
+        ("a.jsonl", b'{"a": "x", "a": "z"}\n{"b": {"c": "y", "c": 1}}\n', ([], 2, 2)),
+        ("a.jsonl", b'{"a": {"b": "x"}}\n', (["x"], 1, 0)),
+        ("a.json", b'{"a": [{"b": "x"}]}\n', (["x"], 1, 0)),
+    ],
+)
+def test_texts_are_read_line_by_line_and_what_is_none_is_counted(tmp_path, name, octets, expected):
+    (tmp_path / name).write_bytes(octets)
+    (part,) = hashed(tmp_path, leaks.parts_of(tmp_path / "root", tmp_path))
+    counts = Counts()
+    assert ([each.text for each in part.texts(counts)], counts.rows, counts.unread) == expected
+
+
+def test_a_name_that_is_no_utf8_and_a_folder_that_is_removed_do_not_stop_an_audit(
+    root, monkeypatch
+):
+    folder, look = root.parent / "odd", module._look
+    folder.mkdir()
+    name = os.fsdecode(b"a\xff.jsonl")
+    (folder / name).write_text(json.dumps({"a": TEST[3]}) + "\n")
+
+    def removed(task):
+        found = look(task)
+        shutil.rmtree(root / ".gristmill/leaks")
+        return found
+
+    monkeypatch.setattr(module, "_look", removed)
+    assert _found(root, folder) == {(name, "gsm8k__test"): 1}
+
+
+def test_a_recipe_says_which_files_are_read(root):
+    for drop in (root / "drops/evals/asked", root / "drops/reasoning/own"):
+        for name in ("test", "notes", "other"):
+            _jsonl(drop / f"{name}.jsonl", [{"q": TRAIN[4], "a": "7"}])
+        (drop / "readme.txt").write_text("no question\n")
+        (drop / "corpus.toml").write_text(
+            f'schema = 1\nname = "{drop.name}"\nquestion = "q"\nanswer = "a"\nleave = ["notes*"]\n'
+            '[files]\ntest = ["test*", "notes*"]\n'
+        )
+    (asked,) = leaks.sets_of(root, ["asked"])
+    assert [each.name for each in asked.parts] == ["test.jsonl"]
+    assert [each.name for each in leaks.parts_of(root, "reasoning/own")] == ["test.jsonl"]
+
+
+def test_what_a_set_asks_is_counted(root):
+    (root / "drops/evals/mine/b.txt").write_text("Why?\nWhat now\n")
+    sets = leaks.sets_of(root, ["mine"])
+    for _ in range(2):
+        (found,) = leaks.audit(root, leaks.parts_of(root, "chat/talk"), sets)
+        assert (found.questions, found.short, found.rows, found.unread) == (5, 2, 2, 0)
