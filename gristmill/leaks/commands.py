@@ -71,7 +71,7 @@ def _in_words() -> Iterator[None]:
 def _answer(
     root: Path, target: str, names: Sequence[str], most: int, workers: int, as_json: bool
 ) -> tuple[str, bool]:
-    """What is said of a text, and whether a question stands in it."""
+    """What is said of a text, and whether it holds a question."""
     from gristmill.leaks.findings import audit, worst
     from gristmill.leaks.texts import no_sets, parts_of, set_names, sets_of
 
