@@ -26,7 +26,6 @@ from gristmill import families
 from gristmill.asset import Asset, Wanted, declared
 from gristmill.browse.web.asked import PREFIX
 from gristmill.contract import Violation
-from gristmill.data_root import DataRoot
 from gristmill.data_root.states import BUILT
 from gristmill.families import Source
 from gristmill.printable import command
@@ -264,25 +263,6 @@ def _external(source: Source, partitions: Partitions) -> dg.AssetSpec:
 
 def _partitions(name: str, known: Partitions) -> dg.PartitionsDefinition[str]:
     return known[name] if name in known else dg.DynamicPartitionsDefinition(name=name)
-
-
-def available(asset: Asset, lake: DataRoot) -> Sequence[str]:
-    """Returns the partitions of an asset that are asked for, and whose inputs are there."""
-    if asset.available is not None:
-        keys = asset.available(lake)
-    elif not asset.partitions:
-        keys = [""]
-    else:
-        first = asset.inputs[0]
-        sources = (source for each in families.catalogs() for source in each.sources)
-        inbox = next((source.inbox for source in sources if source.asset == first), None)
-        made_from = families.kind_of_asset(first)
-        if inbox is not None:
-            keys = lake.taken(inbox)
-        else:
-            assert isinstance(made_from, Asset)
-            keys = lake.partitions_of(first, made_from.place)
-    return [key for key in keys if asset.is_asked(lake, key)]
 
 
 ON_DISK = frozenset({"intact", "lawful"})

@@ -11,7 +11,6 @@ import dagster as dg
 
 import definitions
 from assets import choices
-from assets.family import available
 from assets.inbox import Inbox
 from assets.publishing import STATUS, cure, pushed
 from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, say, settings_of, shown
@@ -52,6 +51,9 @@ def build(
 ) -> None:
     """Build and publish PARTITION of ASSET in this process, without a Dagster run.
 
+    A path in place of ASSET is a file or folder of your own: it is looked at, copied into a drop
+    with the recipe that the look proposes, and built. It takes --name, --replace and --data-root.
+
     Without PARTITION it takes every partition whose inputs are there, continues after one that
     fails, and names each drop of the asset that nothing is built from.
 
@@ -83,7 +85,7 @@ def build(
         )
     # An asset without partitions is named as a whole, asked for by a drop or not.
     is_named = partition is not None or not wanted.partitions
-    keys = [partition or ""] if is_named else available(wanted, lake)
+    keys = [partition or ""] if is_named else wanted.ready(lake)
     idle = [] if is_named else list(_idle_drops(lake, asset))
     for drop in idle:
         say(f"{drop.state} {shown(drop.key)}: {shown(drop.reason)}")

@@ -120,6 +120,25 @@ class Asset(Kind):
             return self.given(root, partition)
         return root.settings(self.settings_table.name)
 
+    def ready(self, root: DataRoot) -> list[str]:
+        """Returns the partitions that are asked for, and whose inputs are there; [""] of none.
+
+        root: the data root.
+        """
+        if self.available is not None:
+            keys = self.available(root)
+        elif not self.partitions:
+            keys = [""]
+        else:
+            first = self.inputs[0]
+            sources = (source for each in families.catalogs() for source in each.sources)
+            inbox = next((source.inbox for source in sources if source.asset == first), None)
+            if inbox is not None:
+                keys = root.taken(inbox)
+            else:
+                keys = root.partitions_of(first, declared()[first].place)
+        return [key for key in keys if self.is_asked(root, key)]
+
     def choices(self) -> Iterator[tuple[str, str, FieldRule]]:
         """Yields key of the table, field of the record, and rule of what can change the output."""
         skipped = {*fields_with(self.settings_table.config, NO_EFFECT), *self.left_out}

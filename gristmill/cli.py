@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +46,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Build": {
         "materialize": "Build assets, and print what was built.",
         "ui": "Serve the UI, the sensors and the schedules.",
-        "build": "Build one partition, or one rank of it, without a Dagster run.",
+        "build": "Build your own file, or one partition, without a Dagster run.",
         "parts": "Make one share of the parts of a partition, for an array job.",
     },
     "Look": {
@@ -139,9 +140,17 @@ class CommandGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, a section for each group."""
         width = max(map(len, self.list_commands(ctx)))
+        absent = _absent()
         for group, lines in grouped().items():
-            with formatter.section(group):
-                formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
+            own = [(name.ljust(width), line) for name, line in lines.items() if name not in absent]
+            if own:
+                with formatter.section(group):
+                    formatter.write_dl(own)
+        if absent:
+            formatter.write_paragraph()
+            formatter.write_text(
+                f"In a checkout, with Dagster, there are also {', '.join(absent)}."
+            )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command; for one that is imported late only its name and its line of help."""
@@ -171,6 +180,8 @@ class CommandGroup(click.Group):
             return name, _load_own(name, OWN[name]), rest
         if (own := families.commands().get(name)) is not None:
             return name, _load_own(name, own.module), rest
+        if name == "build" and (_absent() or _names_files(rest)):
+            return name, _load_own(name, "gristmill.front"), rest
         try:
             return name, load_late(name), rest
         except click.ClickException:
@@ -199,6 +210,19 @@ def _entry_points() -> dict[str, metadata.EntryPoint]:
     from importlib import metadata
 
     return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def _absent() -> list[str]:
+    """The commands that need a checkout or Dagster, where one of these is not here."""
+    is_here = find_spec("dagster") is not None and find_spec("commands") is not None
+    late = {} if is_here else _entry_points()
+    return [name for name in late if name != "build"]
+
+
+def _names_files(words: Sequence[str]) -> bool:
+    """Whether what is to be built is a path and not an asset."""
+    first = next((word for word in words if not word.startswith("-")), "")
+    return families.kind_of_asset(first) is None and Path(first or "-").exists()
 
 
 def _is_default_root(error: click.BadParameter) -> bool:

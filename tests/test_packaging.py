@@ -331,6 +331,8 @@ def test_the_command_looks_at_artifacts_without_dagster(base, checkout, tmp_path
         done = base.run("gristmill", *words)
         assert done.returncode == 0, done.stderr
         assert expected in done.stdout
+    lines = base.run("gristmill", "--help").stdout.splitlines()
+    assert not [line for line in lines if line.startswith(("  materialize ", "  ui ", "  drop "))]
     for command in ("materialize", "ui", "fetch", "prune", "retire"):
         done = base.run("gristmill", command)
         assert done.returncode == 1

@@ -38,8 +38,7 @@ def browse(path: Path, port: int) -> None:
         from gristmill.browse.web.app import serve
     except ModuleNotFoundError as error:
         raise GristmillError(
-            "the pages need the extra `browse`: in the checkout of Gristmill, run "
-            f'pip install -e ".[browse]" ({error})'
+            f"the pages need the extra `browse`: pip install 'gristmill[browse]' ({error})"
         ) from error
 
     root = path.absolute()

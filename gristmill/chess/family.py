@@ -58,7 +58,7 @@ _ELITE = _asset(
     "one, else a month is downloaded from the elite database (resumed, checked). A month that the "
     "database has not published yet is reported as an observation, and the run does not fail.",
     labels=["pgn"],
-    place="chess/raw/elite",
+    place="chess/raw",
     inputs=["chess/raw_drop"],
     version=ArchiveConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:elite_build"),

@@ -15,7 +15,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +45,7 @@ class Tools:
 
     place: renames a path to another one in one step; raises FileExistsError where that exists.
     staged: called with the whole copy of a folder before it takes the place of another drop.
+    adds: files that the copy of a folder has beside those of the source, by name.
     """
 
     place: Callable[[Path, Path], None]
@@ -52,6 +53,7 @@ class Tools:
     advance: Callable[[int], None]
     links: LinkRule
     staged: Callable[[Path], None] | None = None
+    adds: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def _stage(
@@ -66,7 +68,9 @@ def _stage(
         _clear(staged, sizes)
         if os.path.lexists(source / SUMS):
             expected = listed_sums(source / SUMS, source)
-        if absent := sorted(expected.keys() - sizes):
+        if absent := sorted(
+            each for each in expected.keys() - sizes if not (source / each).exists()
+        ):
             raise BadInput(
                 source / SUMS, f"lists {printable(absent[0])}, which is not there: get it first"
             )
@@ -81,6 +85,9 @@ def _stage(
             raise BadInput(path, f"its sha256 is not the one in {source / SUMS}: get it again")
         if name != DONE and not (is_folder and name == FORGOTTEN):
             sums[name] = digest
+    for name, octets in tools.adds.items():
+        _write(staged / name, octets)
+        sums[name] = hashlib.sha256(octets).hexdigest()
     return sums, written
 
 
@@ -203,7 +210,7 @@ def copy_in(
     with only_copy(place):
         exists = os.path.lexists(place)
         status, written = "replaced" if exists else "copied", 0
-        if exists and (equal := _equal_sums(source, place, sizes, tools.links)) is not None:
+        if exists and (equal := _equal_sums(source, place, sizes, tools)) is not None:
             status, sums = THERE_ALREADY, equal
             _remove(staged)
         elif exists and not replace and not is_only_sample(place):
@@ -260,24 +267,28 @@ def _keep_forgotten(source: Path, place: Path, staged: Path, links: LinkRule) ->
 
 
 def _equal_sums(
-    source: Path, place: Path, sizes: Mapping[str, int], links: LinkRule
+    source: Path, place: Path, sizes: Mapping[str, int], tools: Tools
 ) -> dict[str, str] | None:
     """The sums of a drop that has the files of the source, with the same bytes; else None."""
     is_folder = source.is_dir()
     try:
-        there = source_files(place, links) if place.is_dir() == is_folder else {}
+        there = source_files(place, tools.links) if place.is_dir() == is_folder else {}
     except BadInput:
         return None
+    sums = {}
+    for name, octets in tools.adds.items():
+        sums[name] = hashlib.sha256(octets).hexdigest()
+        if there.pop(name, None) is None or _digest(place / name, tools.links) != sums[name]:
+            return None
     if not is_folder:
         there = dict(zip(sizes, there.values(), strict=False))
     if FORGOTTEN not in sizes:
         there.pop(FORGOTTEN, None)
     if {**there, DONE: 0} != {**sizes, DONE: 0}:
         return None
-    sums = {}
     for name in sorted(set(sizes) - {DONE}):
         sums[name], digest = (
-            _digest(_file(drop, name, is_folder), links) for drop in (place, source)
+            _digest(_file(drop, name, is_folder), tools.links) for drop in (place, source)
         )
         if sums[name] != digest:
             return None

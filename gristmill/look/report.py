@@ -17,18 +17,23 @@ _WIDE: Final = 32
 
 
 def lines(
-    found: Look, data_root: Path = Path("data"), *, is_written: bool = False
+    found: Look,
+    data_root: Path = Path("data"),
+    *,
+    is_written: bool = False,
+    is_built: bool = False,
 ) -> Iterator[str]:
     """Yield the lines of a look; nothing in them is obeyed by a terminal.
 
     data_root: below which recipes of puzzles stand.
     is_written: whether the recipe is written, so that no line says how; default False.
+    is_built: whether it is dropped and built next, so that no line says how; default False.
     """
-    for line in _lines(found, data_root, is_written):
+    for line in _lines(found, data_root, is_written or is_built, is_built):
         yield plain(line)
 
 
-def _lines(found: Look, data_root: Path, is_written: bool) -> Iterator[str]:
+def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> Iterator[str]:
     reading = found.reading
     size = sum(file.size for file in reading.files) + sum(reading.others.values())
     count = len(reading.files) + len(reading.others) + len(reading.refused)
@@ -60,14 +65,15 @@ def _lines(found: Look, data_root: Path, is_written: bool) -> Iterator[str]:
     for taker in found.takers:
         state = "read as it is" if is_whole or not wrong else "read once it is mended"
         state = f"read once it has {taker.beside}" if taker.beside else state
-        yield f"{state}: {'; '.join(taker.lines)}: `{taker.command}`"
+        how = "" if is_built else f": `{taker.command}`"
+        yield f"{state}: {'; '.join(taker.lines)}{how}"
         if taker.recipe:
             yield f"recipe, a guess, for {recipe_place(found, taker, data_root)}:"
             yield from (f"  {line}" for line in taker.recipe.splitlines())
             if not is_written:
                 yield f"to write it there: `{command('look --write', str(reading.path))}`"
     if not found.takers:
-        yield from _recipe(found, is_written)
+        yield from _recipe(found, is_written, is_built)
 
 
 def _splits(found: Look) -> Iterator[str]:
@@ -101,7 +107,7 @@ def _columns(found: Look) -> Iterator[str]:
         yield f"  and {more:,} more"
 
 
-def _recipe(found: Look, is_written: bool) -> Iterator[str]:
+def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
     made, place = found.proposal, found.reading.root
     if not made.text:
         if found.columns.rows and not found.hints:
@@ -126,7 +132,8 @@ def _recipe(found: Look, is_written: bool) -> Iterator[str]:
     if not is_written:
         yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
     named = f"drop --family {made.inbox} --name {found.name}"
-    yield f"then, when it is right: `{command(named, str(place))}`"
+    if not is_built:
+        yield f"then, when it is right: `{command(named, str(place))}`"
 
 
 def _named(names: Sequence[str]) -> str:

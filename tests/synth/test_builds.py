@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from assets.family import available
 from commands.drop import drop as command
 from gristmill import families
 from gristmill.asset import Asset, Wanted
@@ -54,13 +53,13 @@ def test_another_partition_than_the_four_shards_is_refused_by_its_name(lake, key
 
 def test_shards_can_be_built_while_a_drop_is_in_use_and_datasets_of_those_that_stand(lake):
     harmony, datasets = declared("synth/harmony"), declared("synth/kd_shards")
-    assert [*available(harmony, lake), *available(datasets, lake)] == []
+    assert [*harmony.ready(lake), *datasets.ready(lake)] == []
     write_drop(lake.inbox("synth") / "first", files=4, rows=3)
-    assert list(available(harmony, lake)) == ["00", "01", "02", "03"]
-    assert list(available(datasets, lake)) == []
+    assert list(harmony.ready(lake)) == ["00", "01", "02", "03"]
+    assert list(datasets.ready(lake)) == []
     publish(build_of(lake, "02"))
-    assert list(available(datasets, lake)) == ["02"]
-    assert list(available(declared("synth/kd_manifest"), lake)) == [""]
+    assert list(datasets.ready(lake)) == ["02"]
+    assert list(declared("synth/kd_manifest").ready(lake)) == [""]
 
 
 def test_a_value_of_a_run_comes_before_those_of_files(lake):

@@ -1,0 +1,175 @@
+"""`gristmill build PATH`: files of your own become artifacts, in one command and without Dagster.
+
+It looks, copies the drop with the recipe that the look proposes, and publishes what its family
+makes of it, under the same laws and with the same bytes and records as a run of Dagster.
+Source: docs/own-files.md.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import click
+
+from gristmill import families
+from gristmill.asset import Asset, Wanted, declared
+from gristmill.cli import data_root_option
+from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.corpora.raw.drops import CORPUS
+from gristmill.data_root import DataRoot
+from gristmill.inbox.columns import column_lines
+from gristmill.inbox.copying import Tools, copy_in, source_files
+from gristmill.inbox.listing import Account
+from gristmill.layout import WORK
+from gristmill.leaks import commands as leaks
+from gristmill.look import finding, report
+from gristmill.printable import command, plain
+from gristmill.provenance.raw_inputs import DropHashes, stamp_of
+from gristmill.publish import atomic_fs
+from gristmill.publish.build import Build
+from gristmill.publish.publish import publish
+from gristmill.run import interrupts
+from gristmill.run.progress import reporter, shown_on_stderr
+from gristmill.vocabularies.pinned import VOCABULARIES
+from gristmill.vocabularies.placing import fetch
+
+_PINNED: Final = frozenset(f"tokenizers/{each.name}" for each in VOCABULARIES)
+
+
+@click.command()
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--name", help="Of the dataset; the name of PATH by default.")
+@click.option("--replace", is_flag=True, help="Replace a drop that has other contents.")
+@data_root_option
+def build(path: Path, name: str | None, replace: bool, data_root: Path) -> None:
+    """Build what PATH, a folder or a file of your own, becomes: tokens, conversations, games.
+
+    It looks, copies the files into a drop with the recipe that the look proposes, and publishes
+    what the family of the drop makes of it, in this process. DATA_ROOT is begun where it is not
+    there. Files that nothing reads, a drop that is refused and a build that fails end it with
+    status 1; what was published before stays.
+    """
+    root, path = DataRoot(data_root), path.resolve()
+    work = data_root / WORK
+    work.mkdir(parents=True, exist_ok=True)
+    found = finding.look(path, root.link_rule(), name=name)
+    for line in report.lines(found, data_root, is_built=True):
+        click.echo(line)
+    for line in leaks.lines(data_root, path):
+        click.echo(plain(f"note: {line}"))
+    with TemporaryDirectory(dir=work) as scratch, interrupts.watched():
+        if path.is_file() and not found.takers and not found.proposal.good:
+            # A family may take it alone in a folder, as games of no month.
+            folder = Path(scratch, found.name)
+            folder.mkdir()
+            try:
+                os.link(path, folder / path.name)
+            except OSError:  # another disk
+                shutil.copy2(path, folder / path.name)
+            found = finding.look(folder, root.link_rule(), name=name)
+        inbox, place = _copied(root, found, name, replaces=replace)
+    _say_account(root, inbox, place)
+    built = [each.folder for each in _published(root, inbox, place)]
+    if not built:
+        raise GristmillError(f"{place}: nothing is built of it")
+    click.echo(f"built in {plain(str(data_root))}; look at it with")
+    for words, target in (("show", built[-1]), ("browse", data_root)):
+        click.echo(f"  {command(words, os.path.relpath(target))}")
+
+
+def _copied(
+    root: DataRoot, found: finding.Look, name: str | None, *, replaces: bool
+) -> tuple[str, Path]:
+    """Copy what was looked at, with the recipe of the look; returns the inbox and the drop."""
+    taker, made = next(iter(found.takers), None), found.proposal
+    adds: Mapping[str, bytes] = {}
+    if taker is not None:
+        inbox, source = taker.inbox, taker.path
+        if taker.beside:
+            adds = {taker.beside: taker.recipe.encode()}
+        elif taker.recipe:
+            finding.write(found, root.root)
+    elif made.good:
+        inbox, source, adds = made.inbox, found.reading.path, {CORPUS: made.text.encode()}
+    else:
+        raise GristmillError(f"{found.reading.path}: nothing is built: no recipe reads it")
+    links, shape = root.link_rule(), families.drop_kind(inbox).shape
+    sizes = source_files(source, links)
+    is_folder = bool(source.is_dir() or adds or not shape.endings)
+    own = shape.key_of(source.name) if taker is not None else found.name
+    key = name or (taker.name if taker is not None else "") or own
+    place = root.inbox(inbox) / (key if is_folder else key + shape.ending_of(source.name))
+    with (
+        shown_on_stderr() as shown,
+        shown.stage("copy", "bytes", sum(sizes.values())) as stage,
+    ):
+        tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, adds=adds)
+        above = source.parent if is_folder and source.is_file() else source
+        copied = copy_in(above, place, sizes, tools, replaces)
+    paths = {each: place / each if is_folder else place for each in copied.sums}
+    stamps = {each: (copied.sums[each], stamp_of(paths[each].stat())) for each in paths}
+    DropHashes(root.root, place).keep(stamps, is_own=True)
+    click.echo(plain(f"{place}: {copied.status} ({copied.files:,} files, {copied.bytes:,} bytes)"))
+    return inbox, place
+
+
+def _say_account(root: DataRoot, inbox: str, place: Path) -> None:
+    """Print what becomes of the files and columns. Raises GristmillError for a refused drop."""
+    accounts = list[Account]()
+    judged = root.judged(inbox, place, accounts)
+    columns = [each for made in accounts for each in root.columns(place, made)]
+    for line in (*column_lines(columns), *judged.notes):
+        click.echo(plain(line))
+    if not judged.is_buildable:
+        raise GristmillError(f"{place}: {judged.state}: {judged.reason}")
+
+
+def _published(root: DataRoot, inbox: str, place: Path) -> Iterator[Build]:
+    """Publish what the family of a drop makes of it, in the order of its assets; yield each."""
+    drop, made = place.relative_to(root.root).as_posix(), dict[str, list[str]]()
+    for asset in _assets(inbox):
+        is_pinned = asset.asset in _PINNED
+        if is_pinned:
+            fetch(root.root)
+        before = next((made[each] for each in asset.inputs if each in made), None)
+        for key in asset.ready(root) if before is None else before:
+            interrupts.raise_again()
+            if not asset.is_asked(root, key):
+                continue
+            try:
+                build = asset.build(Wanted(asset, root, key))
+            except NothingToBuild as reason:
+                click.echo(plain(f"{asset.asset} {key}: not built: {reason}"))
+                continue
+            paths = (str(each.path) for each in build.inputs)
+            is_own = any(path == drop or path.startswith(f"{drop}/") for path in paths)
+            if before is None and not is_own and not is_pinned:
+                continue
+            progress = reporter(work=f"{asset.asset} {key}".rstrip())
+            with shown_on_stderr(), progress.working() as lines:
+                published = publish(build, wait=True, progress=progress)
+                lines.append("done")
+            what = "published" if published.rebuilt else "unchanged"
+            click.echo(plain(f"{asset.asset} {key}: {what}, {published.folder}"))
+            for note in (published.account, published.not_checked, *published.notes):
+                if note:
+                    click.echo(plain(f"  {note}"))
+            if not is_pinned:
+                made.setdefault(asset.asset, []).append(key)
+                yield build
+
+
+def _assets(inbox: str) -> Iterator[Asset]:
+    """The assets that the drops of an inbox become, each after the vocabularies that it takes."""
+    sources = (each for catalog in families.catalogs() for each in catalog.sources)
+    targets = next(each.targets for each in sources if each.inbox == inbox)
+    known = declared()
+    ordered = (name for key in targets for name in (*known[key].inputs, key))
+    for name in dict.fromkeys(ordered):
+        if name in targets or name in _PINNED:
+            yield known[name]

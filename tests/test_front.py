@@ -1,0 +1,130 @@
+"""`gristmill build PATH` makes artifacts of files of one's own, in any folder, without Dagster."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bench.servers import plain_environment
+from gristmill.cli import main
+from gristmill.data_root import DataRoot
+from gristmill.provenance import read_record
+from gristmill.provenance.find_artifacts import artifacts
+from gristmill.vocabularies.pinned import drop_folder
+from tests.paths import CHECKOUT, ran
+
+ROWS = [
+    {"id": n, "question": f"What is {n} plus {n * n}?", "solution": f"We add. It is {n + n * n}."}
+    for n in range(40)
+]
+TALK = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
+GAME = '[Event "A"]\n[Site "?"]\n[Date "2024.01.02"]\n[White "A"]\n[Black "B"]\n[Result "1-0"]\n\n'
+MOVES = "1. e4 e5 2. Qh5 Nc6 3. Bc4 Nf6 4. Qxf7# 1-0\n\n"
+
+
+def lines(rows: list[dict[str, object]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+FILES = {
+    "my_math.jsonl": (lines(ROWS), {"reasoning/normalized", "reasoning/gpt2_shards"}),
+    "talks.jsonl": (
+        lines([{"id": str(n), "messages": TALK} for n in range(9)]),
+        {"chat/conversations", "chat/kd_shards"},
+    ),
+    "mine.pgn": (GAME + MOVES, {"chess/elite_pgn", "chess/valid_games", "chess/game_dataset"}),
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path, vocabulary_root: Path) -> Path:
+    shutil.copytree(drop_folder(vocabulary_root), drop_folder(tmp_path / "made"))
+    return tmp_path / "made"
+
+
+def build(root: Path, path: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["build", str(path), "--data-root", str(root), *words])
+
+
+def built(root: Path) -> dict[str, str]:
+    records = [read_record(item.record_path) for item in artifacts(root)]
+    return {each.asset: each.data_version for each in records if "tokenizers" not in each.asset}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_each_kind_becomes_its_artifacts_once(name, root, tmp_path):
+    text, assets = FILES[name]
+    (tmp_path / name).write_text(text)
+    first = build(root, tmp_path / name)
+    assert first.exit_code == 0, first.output
+    assert assets <= built(root).keys()
+    assert "gristmill show" in first.output
+    made = built(root)
+    again = build(root, tmp_path / name)
+    assert (again.exit_code, built(root)) == (0, made)
+    assert ("published" in again.output, "unchanged" in again.output) == (False, True)
+
+
+def test_other_contents_under_one_name_are_refused_until_they_shall_replace(root, tmp_path):
+    file = tmp_path / "my_math.jsonl"
+    file.write_text(lines(ROWS))
+    build(root, file)
+    made = built(root)
+    file.write_text(lines(ROWS[:-1]))
+    refused = build(root, file)
+    assert (refused.exit_code, built(root)) == (1, made)
+    assert "--replace" in refused.output
+    assert build(root, file, "--name", "others").exit_code == 0
+    assert len(list(artifacts(root / "reasoning/raw"))) == 2
+    assert "my_math: replaced" in build(root, file, "--replace").output
+    assert built(root) != made
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": [1, 2]}\n' * 3, "no recipe reads it"),
+        ("1. e4 e5\n", "no recipe reads it"),
+    ],
+)
+def test_what_nothing_reads_is_said_and_nothing_is_left(text, said, root, tmp_path):
+    (tmp_path / "odd.jsonl").write_text(text)
+    done = build(root, tmp_path / "odd.jsonl")
+    assert (done.exit_code, built(root)) == (1, {})
+    assert said in done.output.splitlines()[-1]
+    assert sorted(path.name for path in (root / "drops").iterdir()) == ["tokenizers"]
+    assert not any((root / ".gristmill").iterdir())
+
+
+def test_a_dagster_root_takes_over_what_was_built_without_it(root, tmp_path):
+    """The record is that of a run: the same config, inputs and code."""
+    (tmp_path / "my_math.jsonl").write_text(lines(ROWS))
+    build(root, tmp_path / "my_math.jsonl")
+    recipe = root / "drops/reasoning/my_math/corpus.toml"
+    assert 'question = "question"' in recipe.read_text()
+    from gristmill.asset import Wanted, declared
+
+    for name in FILES["my_math.jsonl"][1]:
+        asset = declared()[name]
+        (key,) = asset.ready(DataRoot(root))
+        described = asset.build(Wanted(asset, DataRoot(root), key))
+        assert described.made(read_record(described.record_path))
+
+
+def test_it_needs_neither_dagster_nor_the_checkout(root, tmp_path):
+    (tmp_path / "my_math.jsonl").write_text(lines(ROWS))
+    code = (
+        "import sys\n"
+        "for name in ('dagster', 'torch', 'polars', 'commands', 'assets'):\n"
+        "    sys.modules[name] = None\n"
+        "from gristmill.cli import main\n"
+        f"main(['build', 'my_math.jsonl', '--data-root', {str(root)!r}])\n"
+    )
+    words = [sys.executable, "-c", code]
+    environment = {**plain_environment(), "PYTHONPATH": str(CHECKOUT)}
+    done = ran(words, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert FILES["my_math.jsonl"][1] <= built(root).keys()
