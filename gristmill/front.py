@@ -137,29 +137,31 @@ def _published(root: DataRoot, inbox: str, place: Path) -> Iterator[Build]:
         if is_pinned:
             fetch(root.root)
         before = next((made[each] for each in asset.inputs if each in made), None)
-        for key in asset.ready(root) if before is None else before:
+        follows = any(each in made for each in asset.all_of)
+        for key in asset.ready(root) if before is None or not asset.partitions else before:
             interrupts.raise_again()
+            name = f"{asset.asset} {key}".rstrip()
             if not asset.is_asked(root, key):
                 continue
             try:
                 build = asset.build(Wanted(asset, root, key))
             except NothingToBuild as reason:
-                click.echo(plain(f"{asset.asset} {key}: not built: {reason}"))
+                click.echo(plain(f"{name}: not built: {reason}"))
                 continue
             paths = (str(each.path) for each in build.inputs)
             is_own = any(path == drop or path.startswith(f"{drop}/") for path in paths)
-            if before is None and not is_own and not is_pinned:
+            if before is None and not (is_own or is_pinned or follows):
                 continue
-            progress = reporter(work=f"{asset.asset} {key}".rstrip())
+            progress = reporter(work=name)
             with shown_on_stderr(), progress.working() as lines:
                 published = publish(build, wait=True, progress=progress)
                 lines.append("done")
             what = "published" if published.rebuilt else "unchanged"
-            click.echo(plain(f"{asset.asset} {key}: {what}, {published.folder}"))
+            click.echo(plain(f"{name}: {what}, {published.folder}"))
             for note in (published.account, published.not_checked, *published.notes):
                 if note:
                     click.echo(plain(f"  {note}"))
-            if not is_pinned:
+            if asset.partitions:  # neither a vocabulary nor a manifest
                 made.setdefault(asset.asset, []).append(key)
                 yield build
 
@@ -167,8 +169,13 @@ def _published(root: DataRoot, inbox: str, place: Path) -> Iterator[Build]:
 def _assets(inbox: str) -> Iterator[Asset]:
     """The assets that the drops of an inbox become, each after the vocabularies that it takes."""
     sources = (each for catalog in families.catalogs() for each in catalog.sources)
-    targets = next(each.targets for each in sources if each.inbox == inbox)
-    known = declared()
+    known, targets = declared(), [*next(each.targets for each in sources if each.inbox == inbox)]
+    # Readers ask for the manifests.
+    targets += (
+        name
+        for name, asset in known.items()
+        if asset.follows and not asset.partitions and {*targets} & {*asset.all_of}
+    )
     ordered = (name for key in targets for name in (*known[key].inputs, key))
     for name in dict.fromkeys(ordered):
         if name in targets or name in _PINNED:

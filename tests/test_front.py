@@ -13,6 +13,7 @@ from gristmill.cli import main
 from gristmill.data_root import DataRoot
 from gristmill.provenance import read_record
 from gristmill.provenance.find_artifacts import artifacts
+from gristmill.reasoning import ShardReader
 from gristmill.vocabularies.pinned import drop_folder
 from tests.paths import CHECKOUT, ran
 
@@ -63,6 +64,8 @@ def test_a_file_of_each_kind_becomes_its_artifacts_once(name, root, tmp_path):
     assert assets <= built(root).keys()
     assert "gristmill show" in first.output
     made = built(root)
+    if "reasoning/gpt2_shards" in assets:
+        assert len(ShardReader(root / "reasoning/tokenized/gpt2", splits=["train"])) > 0
     again = build(root, tmp_path / name)
     assert (again.exit_code, built(root)) == (0, made)
     assert ("published" in again.output, "unchanged" in again.output) == (False, True)
@@ -78,7 +81,8 @@ def test_other_contents_under_one_name_are_refused_until_they_shall_replace(root
     assert (refused.exit_code, built(root)) == (1, made)
     assert "--replace" in refused.output
     assert build(root, file, "--name", "others").exit_code == 0
-    assert len(list(artifacts(root / "reasoning/raw"))) == 2
+    normalized = DataRoot(root).partitions_of("reasoning/normalized", "reasoning/raw")
+    assert normalized == ["my_math__train", "others__train"]
     assert "my_math: replaced" in build(root, file, "--replace").output
     assert built(root) != made
 
