@@ -29,8 +29,14 @@ PACKAGES: Final = (
     *(f"gristmill.{name}" for name in ("provenance", "mirror", "samples")),
 )
 """What training code imports. Its public names are in `__all__`."""
-_FOUND_LAST: Final = (f"{API}/", "formats/")
-"""A search shows names and formats after guides."""
+_BOOSTS: Final = {
+    "faq": 2.0,
+    f"{API}/": 0.0005,
+    "formats/": 0.0005,
+    **dict.fromkeys(("adding-", "architecture", "recipes"), 0.3),
+}
+"""What a page counts in a search, by the beginning of its name: names and formats after
+guides, where a word of a title counts a thousand times one of a text."""
 _SECTION: Final = re.compile(r"## (.+)")
 _PAGE: Final = re.compile(r"- \[(.+?)\]\((\S+?\.md)\)")
 _ARGUMENT: Final = re.compile(r"^(\w+(?:, \w+)*): ", re.MULTILINE)
@@ -77,9 +83,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Tell the search which pages come last; the text stays."""
-    if page.file.src_uri.startswith(_FOUND_LAST):
-        page.meta["search"] = {"boost": 0.5}
+    """Tell the search which pages come first and last; the text stays."""
+    for beginning, boost in _BOOSTS.items():
+        if page.file.src_uri.startswith(beginning):
+            page.meta["search"] = {"boost": boost}
     return markdown
 
 
