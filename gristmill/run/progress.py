@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, TextIO
 
@@ -62,58 +62,41 @@ class Stage:
     """One stage under way, made by `Progress.stage`. Safe to use from several threads."""
 
     def __init__(self, start: Report, sink: Sink | None, every: float) -> None:
-        self._start = start
-        self._done, self._total = start.done, start.total
-        self._sink, self._every = sink, every
-        self._lock = Lock()
-        self._due = 0.0
+        self._start, self._sink, self._every = start, sink, every
+        self._state = start.done, start.total
         self._delivered: tuple[int, int | None] | None = None
+        self._lock, self._due = Lock(), 0.0
 
     def advance(self, amount: int) -> None:
         """Note that `amount` more units are done."""
-        if self._sink is not None:
-            with self._lock:
-                self._deliver(self._done + amount, self._total)
+        self.change(lambda done, total: (done + amount, total))
 
     def expect(self, amount: int) -> None:
         """Raise the total by `amount` units."""
-        if self._sink is not None:
-            with self._lock:
-                self._deliver(self._done, (self._total or 0) + amount)
+        self.change(lambda done, total: (done, (total or 0) + amount))
 
     def move_to(self, done: int, total: int | None) -> None:
         """Note how far the work is, as for a download that continues or begins again."""
-        if self._sink is not None:
-            with self._lock:
-                self._deliver(done, total)
+        self.change(lambda *_: (done, total))
 
-    def finish(self) -> None:
-        """Note that what is done is all, where no total is known."""
-        if self._total is None:
-            self._total = self._done
-
-    def deliver(self) -> None:
-        """Give the sink the report of now, unless it has it already."""
-        if self._sink is not None:
-            with self._lock:
-                self._deliver(self._done, self._total, is_due=True)
-
-    def _deliver(self, done: int, total: int | None, is_due: bool = False) -> None:
-        self._done, self._total = done, total
-        now, state = time.monotonic(), (done, total)
-        if self._sink is not None and (is_due or now >= self._due) and state != self._delivered:
-            self._delivered, self._due = state, now + self._every
-            self._sink(Report(self._start.stage, *state, self._start.unit, self._start.work))
+    def change(
+        self, state: Callable[[int, int | None], tuple[int, int | None]], is_due: bool = False
+    ) -> None:
+        """Note what `state` makes of what is done and of the total; give the sink a report."""
+        if self._sink is None:
+            return
+        with self._lock:
+            self._state, now = state(*self._state), time.monotonic()
+            if (is_due or now >= self._due) and self._state != self._delivered:
+                self._delivered, self._due = self._state, now + self._every
+                done, total = self._state
+                self._sink(replace(self._start, done=done, total=total))
 
     def say(self, note: str) -> None:
         """Give the sink a line about the stage, such as why a request is made again."""
         if self._sink is not None:
-            start = self._start
-            self._sink(
-                Report(
-                    start.stage, 0, None, start.unit, start.work, "note", f"{start.stage}: {note}"
-                )
-            )
+            note = f"{self._start.stage}: {note}"
+            self._sink(replace(self._start, total=None, moment="note", note=note))
 
 
 class Progress:
@@ -139,19 +122,20 @@ class Progress:
         A total that is not known is known at the end: it is what was done.
         """
         stage = Stage(Report(name, 0, total, unit, self._work), self._sink, self._every)
-        stage.deliver()
+        stage.change(lambda *state: state, is_due=True)
         try:
             yield stage
-            stage.finish()
-        finally:
-            stage.deliver()
+            stage.change(lambda done, total: (done, done if total is None else total), is_due=True)
+        except BaseException:
+            stage.change(lambda *state: state, is_due=True)
+            raise
 
     @contextmanager
-    def current(self) -> Iterator[None]:
+    def current(self) -> Iterator[Progress]:
         """Let `current_progress` return this progress within, in this thread."""
         token = _CURRENT.set(self)
         try:
-            yield
+            yield self
         finally:
             _CURRENT.reset(token)
 
@@ -195,7 +179,6 @@ SILENT = Progress()
 """Reports nothing."""
 
 _CURRENT: ContextVar[Progress] = ContextVar("current", default=SILENT)
-_SINK: ContextVar[Sink | None] = ContextVar("sink", default=None)
 
 
 def current_progress() -> Progress:
@@ -206,39 +189,26 @@ def current_progress() -> Progress:
     return _CURRENT.get()
 
 
-@contextmanager
-def reporting_to(sink: Sink) -> Iterator[None]:
-    """Send the reports of all work that begins within, in this thread, to this sink."""
-    token = _SINK.set(sink)
-    try:
-        yield
-    finally:
-        _SINK.reset(token)
-
-
 def reporter(default: Sink | None = None, work: str = "") -> Progress:
-    """Returns the progress of a piece of work, for the sink of `reporting_to` if there is one.
+    """Returns the progress of a piece of work, for the sink of the current one if it has one.
 
     default: the sink otherwise; None (default) reports nothing.
     """
-    return Progress(_SINK.get() or default, work=work)
+    return Progress(_CURRENT.get()._sink or default, work=work)
 
 
-_LONGEST_LINE = 300
+_LONGEST_LINE, _EVERY = 300, 10.0
 
 
 class LogLines:
-    """A sink that writes a line of long work every so often, and each note.
+    """A sink that writes a line of long work every ten seconds, and each note.
 
-    every: seconds between two lines of stages, at least; also before the first one. Default 10.
     named: begin each line with the work, which also has a line at its end; default False.
     """
 
-    def __init__(
-        self, write: Callable[[str], object], every: float = 10.0, *, named: bool = False
-    ) -> None:
-        self._write, self._every, self._named = write, every, named
-        self._due = time.monotonic() + every
+    def __init__(self, write: Callable[[str], object], *, named: bool = False) -> None:
+        self._write, self._named = write, named
+        self._due = time.monotonic() + _EVERY
         self._lock = Lock()
 
     def __call__(self, report: Report) -> None:
@@ -247,7 +217,7 @@ class LogLines:
             if report.moment == "stage":
                 if (now := time.monotonic()) < self._due:
                     return
-                self._due = now + self._every
+                self._due = now + _EVERY
             elif report.moment == "begin" or (report.moment == "end" and not self._named):
                 return
             self._write(_line(report, self._named))
@@ -312,19 +282,18 @@ def shown_on_stderr() -> Iterator[Progress]:
     Gives a progress without a name. Work that takes its progress from `reporter` is shown, too.
     """
     with _stderr() as stream:
-        console = None
         # Without rich, which takes longer to import than a small command works.
         if stream.isatty() or "FORCE_COLOR" in os.environ:
             from rich.console import Console
 
             console = Console(file=stream)
-        if console and console.is_terminal and not console.is_dumb_terminal:
-            with TerminalBar(console) as bar, reporting_to(bar):
-                yield reporter()
-        else:
-            lines = LogLines(lambda line: print(line, file=stream, flush=True), named=True)
-            with reporting_to(lines):
-                yield reporter()
+            if console.is_terminal and not console.is_dumb_terminal:
+                with TerminalBar(console) as bar, Progress(bar).current() as shown:
+                    yield shown
+                return
+        lines = LogLines(lambda line: print(line, file=stream, flush=True), named=True)
+        with Progress(lines).current() as shown:
+            yield shown
 
 
 @contextmanager
