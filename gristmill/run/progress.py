@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, TextIO
 
@@ -62,41 +62,58 @@ class Stage:
     """One stage under way, made by `Progress.stage`. Safe to use from several threads."""
 
     def __init__(self, start: Report, sink: Sink | None, every: float) -> None:
-        self._start, self._sink, self._every = start, sink, every
-        self._state = start.done, start.total
+        self._start = start
+        self._done, self._total = start.done, start.total
+        self._sink, self._every = sink, every
+        self._lock = Lock()
+        self._due = 0.0
         self._delivered: tuple[int, int | None] | None = None
-        self._lock, self._due = Lock(), 0.0
 
     def advance(self, amount: int) -> None:
         """Note that `amount` more units are done."""
-        self.change(lambda done, total: (done + amount, total))
+        if self._sink is not None:
+            with self._lock:
+                self._deliver(self._done + amount, self._total)
 
     def expect(self, amount: int) -> None:
         """Raise the total by `amount` units."""
-        self.change(lambda done, total: (done, (total or 0) + amount))
+        if self._sink is not None:
+            with self._lock:
+                self._deliver(self._done, (self._total or 0) + amount)
 
     def move_to(self, done: int, total: int | None) -> None:
         """Note how far the work is, as for a download that continues or begins again."""
-        self.change(lambda *_: (done, total))
+        if self._sink is not None:
+            with self._lock:
+                self._deliver(done, total)
 
-    def change(
-        self, state: Callable[[int, int | None], tuple[int, int | None]], is_due: bool = False
-    ) -> None:
-        """Note what `state` makes of what is done and of the total; give the sink a report."""
-        if self._sink is None:
-            return
-        with self._lock:
-            self._state, now = state(*self._state), time.monotonic()
-            if (is_due or now >= self._due) and self._state != self._delivered:
-                self._delivered, self._due = self._state, now + self._every
-                done, total = self._state
-                self._sink(replace(self._start, done=done, total=total))
+    def finish(self) -> None:
+        """Note that what is done is all, where no total is known."""
+        if self._total is None:
+            self._total = self._done
+
+    def deliver(self) -> None:
+        """Give the sink the report of now, unless it has it already."""
+        if self._sink is not None:
+            with self._lock:
+                self._deliver(self._done, self._total, is_due=True)
+
+    def _deliver(self, done: int, total: int | None, is_due: bool = False) -> None:
+        self._done, self._total = done, total
+        now, state = time.monotonic(), (done, total)
+        if self._sink is not None and (is_due or now >= self._due) and state != self._delivered:
+            self._delivered, self._due = state, now + self._every
+            self._sink(Report(self._start.stage, *state, self._start.unit, self._start.work))
 
     def say(self, note: str) -> None:
         """Give the sink a line about the stage, such as why a request is made again."""
         if self._sink is not None:
-            note = f"{self._start.stage}: {note}"
-            self._sink(replace(self._start, total=None, moment="note", note=note))
+            start = self._start
+            self._sink(
+                Report(
+                    start.stage, 0, None, start.unit, start.work, "note", f"{start.stage}: {note}"
+                )
+            )
 
 
 class Progress:
@@ -122,20 +139,19 @@ class Progress:
         A total that is not known is known at the end: it is what was done.
         """
         stage = Stage(Report(name, 0, total, unit, self._work), self._sink, self._every)
-        stage.change(lambda *state: state, is_due=True)
+        stage.deliver()
         try:
             yield stage
-            stage.change(lambda done, total: (done, done if total is None else total), is_due=True)
-        except BaseException:
-            stage.change(lambda *state: state, is_due=True)
-            raise
+            stage.finish()
+        finally:
+            stage.deliver()
 
     @contextmanager
-    def current(self) -> Iterator[Progress]:
+    def current(self) -> Iterator[None]:
         """Let `current_progress` return this progress within, in this thread."""
         token = _CURRENT.set(self)
         try:
-            yield self
+            yield
         finally:
             _CURRENT.reset(token)
 
@@ -288,11 +304,11 @@ def shown_on_stderr() -> Iterator[Progress]:
 
             console = Console(file=stream)
             if console.is_terminal and not console.is_dumb_terminal:
-                with TerminalBar(console) as bar, Progress(bar).current() as shown:
+                with TerminalBar(console) as bar, (shown := Progress(bar)).current():
                     yield shown
                 return
         lines = LogLines(lambda line: print(line, file=stream, flush=True), named=True)
-        with Progress(lines).current() as shown:
+        with (shown := Progress(lines)).current():
             yield shown
 
 
