@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from itertools import chain, islice
 from math import inf
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -23,6 +24,7 @@ from gristmill.keys import refusal
 from gristmill.markdown import escape
 from gristmill.printable import command, cut, plain, printable
 from gristmill.provenance import Input, Record
+from gristmill.provenance.find_artifacts import Artifact, used_by
 from gristmill.provenance.unusual import inputs_of
 from gristmill.publish.build import LawsBroken, Published
 from gristmill.run.locks import Busy
@@ -53,27 +55,14 @@ def drop_rows(record: Record, root: Path) -> dict[str, dg.MetadataValue | str]:
 
 def _raw_drops(record: Record, root: Path) -> Iterator[tuple[str, str]]:
     """Name of each drop, and the page of its partition in the UI."""
-    todo, seen = [record], {(record.artifact, record.partition)}
-    while todo:
-        holder = todo.pop(0)
-        path = provenance.published_record_path(root / holder.artifact, holder.partition)
-        for item in list(holder.inputs) if path is None else inputs_of(holder, path):
+    path = provenance.published_record_path(root / record.artifact, record.partition)
+    own = [] if path is None else [Artifact(root / record.artifact, path)]
+    inputs = inputs_of(record, path) if path is not None else record.inputs
+    used = ((each.record, each.inputs) for each in used_by(own, root))
+    for holder, given in islice(chain([(record, inputs)], used), _MOST_RECORDS):
+        for item in given:
             if item.data_version is None:
                 yield from _page(item, holder)
-            elif (item.path, item.partition) not in seen and len(seen) < _MOST_RECORDS:
-                seen.add((str(item.path), item.partition))
-                if (made_from := _record(item, root)) is not None:
-                    todo.append(made_from)
-
-
-def _record(item: Input, root: Path) -> Record | None:
-    """The record of an input that still has the version that was used."""
-    path = provenance.published_record_path(root / str(item.path), item.partition)
-    try:
-        record = None if path is None else provenance.read_record(path)
-    except GristmillError:
-        return None  # the check `intact` reports it
-    return record if record is not None and record.data_version == item.data_version else None
 
 
 def _page(item: Input, holder: Record) -> Iterator[tuple[str, str]]:
