@@ -90,18 +90,8 @@ _AROUND = 200
 _LONGEST_LIST = 1000
 _LONGEST_NOTES = 3000
 RESERVED: Final = (
-    *(
-        "path",
-        "samples",
-        "status",
-        "account",
-        "columns",
-        "not checked",
-        "notes",
-        "bytes",
-        "seconds",
-    ),
-    *("peak_memory_mb", "tokenizer", "source drop", "zero"),
+    *("path", "samples", "status", "account", "columns", "not checked", "notes", "bytes"),
+    *("seconds", "peak_memory_mb", "tokenizer", "source drop", "zero"),
 )
 """Names that no count takes."""
 
@@ -136,20 +126,22 @@ def _numbers(published: Published) -> dict[str, Any]:
     counted = dict(record.counts)
     if counted.get("bytes") == size:
         del counted["bytes"]
-    found: dict[str, Any] = {}
-    lists = _lists(record.asset, counted)
-    counted = {name: value for name, value in counted.items() if name.split("/")[0] not in lists}
-    # What is 0, and was 0 in the record that stood, is not worth a plot.
     before = published.before.counts if published.before else {}
-    zero = [
-        name
-        for name, value in counted.items()
-        if isinstance(value, int) and not value and name != "rows" and not before.get(name)
-    ]
-    if zero:
-        found["zero"] = cut(", ".join(map(printable, zero)), _LONGEST_LIST)
-    found |= {group: line for group, line in lists.items() if line}
-    found |= bounded_numbers({name: counted[name] for name in counted if name not in zero})
+    lists, zero, plotted = dict[str, list[str]](), list[str](), dict[str, int | float]()
+    for name, value in counted.items():
+        group, _, own = name.partition("/")
+        if kind is not None and own and group in kind.listed:
+            lists.setdefault(group, []).extend([f"{printable(own)}: {value:,}"] * bool(value))
+        # What is 0, and was 0 in the record that stood, is not worth a plot.
+        elif isinstance(value, int) and not value and name != "rows" and not before.get(name):
+            zero.append(printable(name))
+        else:
+            plotted[name] = value
+    named: dict[str, list[str]] = {"zero": zero, **lists}
+    found: dict[str, Any] = {
+        name: cut(", ".join(parts), _LONGEST_LIST) for name, parts in named.items() if parts
+    }
+    found |= bounded_numbers(plotted)
     found |= {"bytes": size, "seconds": record.seconds}
     found["peak_memory_mb"] = round(record.peak_memory_bytes / 1e6, 1)
     rows = kind.rows_of(record.counts) if kind is not None else record.counts.get("rows")
@@ -194,17 +186,6 @@ def _rows(published: Published) -> dict[str, Any]:
         rows["tokenizer"] = record.tokenizer.name
     root = published.folder.absolute().parents[len(Path(record.artifact).parts) - 1]
     return rows | drop_rows(record, root)
-
-
-def _lists(asset: str, counts: Mapping[str, int | float]) -> dict[str, str]:
-    """The groups of counts that are listed, not plotted, one line each."""
-    kind = families.kind_of_asset(asset)
-    found: dict[str, list[str]] = {}
-    for name, count in counts.items():
-        group, _, own = name.partition("/")
-        if kind is not None and own and group in kind.listed:
-            found.setdefault(group, []).extend([f"{printable(own)}: {count:,}"] * bool(count))
-    return {group: cut(", ".join(parts), _LONGEST_LIST) for group, parts in found.items()}
 
 
 def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:
