@@ -124,8 +124,20 @@ def used_by(items: Iterable[Artifact], data_root: Path | None = None) -> Iterato
 def artifacts_of(
     path: Path, asset: str, partitions: Collection[str] | None = None
 ) -> list[Artifact]:
-    """The artifacts of `asset` at or below `path`, of `partitions` alone where they are given."""
-    return [item for item in artifacts(path.absolute()) if is_of(item, asset, partitions)]
+    """The artifacts of `asset` at or below `path`, of `partitions` alone where they are given.
+
+    An artifact with an unreadable record belongs to every asset, so that the check of its record
+    reports it.
+    """
+
+    def is_of(item: Artifact) -> bool:
+        try:
+            record = provenance.read_record(item.record_path)
+        except (GristmillError, ValueError):
+            return True
+        return record.asset == asset and (partitions is None or record.partition in partitions)
+
+    return [item for item in artifacts(path.absolute()) if is_of(item)]
 
 
 def artifacts_in(folder: Path) -> list[Artifact]:
@@ -135,24 +147,6 @@ def artifacts_in(folder: Path) -> list[Artifact]:
     records = sorted([*folders, *names])
     shared = [f"{provenance.SHARED_RECORDS}/{name}" for name in records if name.endswith(".json")]
     return [Artifact(folder, folder / name) for name in own + shared]
-
-
-def folders_of(items: Iterable[Artifact]) -> list[Path]:
-    """The folders of artifacts, each once, in the order of the artifacts."""
-    return list(dict.fromkeys(item.folder for item in items))
-
-
-def is_of(artifact: Artifact, asset: str, partitions: Collection[str] | None) -> bool:
-    """Whether an artifact belongs to `asset` and `partitions` (None for all).
-
-    An artifact with an unreadable record belongs to every asset, so that the
-    check of its record reports it.
-    """
-    try:
-        record = provenance.read_record(artifact.record_path)
-    except (GristmillError, ValueError):
-        return True
-    return record.asset == asset and (partitions is None or record.partition in partitions)
 
 
 def recorded_root(folder: Path) -> Path | None:

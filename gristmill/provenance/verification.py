@@ -25,7 +25,6 @@ from gristmill.provenance.find_artifacts import (
     Artifact,
     artifacts,
     artifacts_in,
-    folders_of,
     used_by,
 )
 from gristmill.provenance.raw_inputs import drop_of
@@ -334,7 +333,7 @@ def verify(
     below `path`.
     """
     path = Path(path).absolute()
-    folders = folders_of(artifacts(path))
+    folders = list(dict.fromkeys(item.folder for item in artifacts(path)))
     unasked: list[str] = []
     checks = _Checks(
         data_root, check_inputs, True, check_laws, follow=check_inputs, unasked=unasked
@@ -393,14 +392,6 @@ def survey(
         whole_folders=whole_folders,
     )
     return checks.findings(wanted, SILENT)
-
-
-def as_notes(item: Artifact, found: Iterable[Violation]) -> list[Finding]:
-    """Returns what is unusual in an artifact, with its folder as the place."""
-    return [
-        Finding(item, item.folder, Violation(note.law, f"{item.folder}: {note.where}", note.found))
-        for note in found
-    ]
 
 
 def is_committed(item: Artifact, since: datetime | None) -> bool:
