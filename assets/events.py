@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from itertools import chain, islice
 from math import inf
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -23,6 +24,7 @@ from gristmill.keys import refusal
 from gristmill.markdown import escape
 from gristmill.printable import command, cut, plain, printable
 from gristmill.provenance import Input, Record
+from gristmill.provenance.find_artifacts import Artifact, used_by
 from gristmill.provenance.unusual import inputs_of
 from gristmill.publish.build import LawsBroken, Published
 from gristmill.run.locks import Busy
@@ -53,27 +55,14 @@ def drop_rows(record: Record, root: Path) -> dict[str, dg.MetadataValue | str]:
 
 def _raw_drops(record: Record, root: Path) -> Iterator[tuple[str, str]]:
     """Name of each drop, and the page of its partition in the UI."""
-    todo, seen = [record], {(record.artifact, record.partition)}
-    while todo:
-        holder = todo.pop(0)
-        path = provenance.published_record_path(root / holder.artifact, holder.partition)
-        for item in list(holder.inputs) if path is None else inputs_of(holder, path):
+    path = provenance.published_record_path(root / record.artifact, record.partition)
+    own = [] if path is None else [Artifact(root / record.artifact, path)]
+    inputs = inputs_of(record, path) if path is not None else record.inputs
+    used = ((each.record, each.inputs) for each in used_by(own, root))
+    for holder, given in islice(chain([(record, inputs)], used), _MOST_RECORDS):
+        for item in given:
             if item.data_version is None:
                 yield from _page(item, holder)
-            elif (item.path, item.partition) not in seen and len(seen) < _MOST_RECORDS:
-                seen.add((str(item.path), item.partition))
-                if (made_from := _record(item, root)) is not None:
-                    todo.append(made_from)
-
-
-def _record(item: Input, root: Path) -> Record | None:
-    """The record of an input that still has the version that was used."""
-    path = provenance.published_record_path(root / str(item.path), item.partition)
-    try:
-        record = None if path is None else provenance.read_record(path)
-    except GristmillError:
-        return None  # the check `intact` reports it
-    return record if record is not None and record.data_version == item.data_version else None
 
 
 def _page(item: Input, holder: Record) -> Iterator[tuple[str, str]]:
@@ -101,18 +90,8 @@ _AROUND = 200
 _LONGEST_LIST = 1000
 _LONGEST_NOTES = 3000
 RESERVED: Final = (
-    *(
-        "path",
-        "samples",
-        "status",
-        "account",
-        "columns",
-        "not checked",
-        "notes",
-        "bytes",
-        "seconds",
-    ),
-    *("peak_memory_mb", "tokenizer", "source drop", "zero"),
+    *("path", "samples", "status", "account", "columns", "not checked", "notes", "bytes"),
+    *("seconds", "peak_memory_mb", "tokenizer", "source drop", "zero"),
 )
 """Names that no count takes."""
 
@@ -147,20 +126,22 @@ def _numbers(published: Published) -> dict[str, Any]:
     counted = dict(record.counts)
     if counted.get("bytes") == size:
         del counted["bytes"]
-    found: dict[str, Any] = {}
-    lists = _lists(record.asset, counted)
-    counted = {name: value for name, value in counted.items() if name.split("/")[0] not in lists}
-    # What is 0, and was 0 in the record that stood, is not worth a plot.
     before = published.before.counts if published.before else {}
-    zero = [
-        name
-        for name, value in counted.items()
-        if isinstance(value, int) and not value and name != "rows" and not before.get(name)
-    ]
-    if zero:
-        found["zero"] = cut(", ".join(map(printable, zero)), _LONGEST_LIST)
-    found |= {group: line for group, line in lists.items() if line}
-    found |= bounded_numbers({name: counted[name] for name in counted if name not in zero})
+    lists, zero, plotted = dict[str, list[str]](), list[str](), dict[str, int | float]()
+    for name, value in counted.items():
+        group, _, own = name.partition("/")
+        if kind is not None and own and group in kind.listed:
+            lists.setdefault(group, []).extend([f"{printable(own)}: {value:,}"] * bool(value))
+        # What is 0, and was 0 in the record that stood, is not worth a plot.
+        elif isinstance(value, int) and not value and name != "rows" and not before.get(name):
+            zero.append(printable(name))
+        else:
+            plotted[name] = value
+    named: dict[str, list[str]] = {"zero": zero, **lists}
+    found: dict[str, Any] = {
+        name: cut(", ".join(parts), _LONGEST_LIST) for name, parts in named.items() if parts
+    }
+    found |= bounded_numbers(plotted)
     found |= {"bytes": size, "seconds": record.seconds}
     found["peak_memory_mb"] = round(record.peak_memory_bytes / 1e6, 1)
     rows = kind.rows_of(record.counts) if kind is not None else record.counts.get("rows")
@@ -205,17 +186,6 @@ def _rows(published: Published) -> dict[str, Any]:
         rows["tokenizer"] = record.tokenizer.name
     root = published.folder.absolute().parents[len(Path(record.artifact).parts) - 1]
     return rows | drop_rows(record, root)
-
-
-def _lists(asset: str, counts: Mapping[str, int | float]) -> dict[str, str]:
-    """The groups of counts that are listed, not plotted, one line each."""
-    kind = families.kind_of_asset(asset)
-    found: dict[str, list[str]] = {}
-    for name, count in counts.items():
-        group, _, own = name.partition("/")
-        if kind is not None and own and group in kind.listed:
-            found.setdefault(group, []).extend([f"{printable(own)}: {count:,}"] * bool(count))
-    return {group: cut(", ".join(parts), _LONGEST_LIST) for group, parts in found.items()}
 
 
 def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:

@@ -421,7 +421,7 @@ def samples(root: Path, again: bool, is_removal: bool, dry_run: bool) -> None:
     if is_removal:
         _remove_samples(root, dry_run)
         return
-    with shown_on_stderr() as progress, progress.current():
+    with shown_on_stderr():
         paths = write_samples(root, again)
     for path in paths:
         click.echo(path)
@@ -603,7 +603,7 @@ def _judge(path: Path, kind: str | None) -> None:
 
     if not path.is_dir():
         raise click.UsageError(f"{printable(str(path))}: there is no such folder")
-    with shown_on_stderr() as progress, progress.current():
+    with shown_on_stderr():
         try:
             found = judged(path, kind)
         except families.Misuse as error:

@@ -6,8 +6,9 @@ A declaration names what is heavy by its place, so that looking at it loads no N
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 _OF_TRAIN: Final = ("megatron", "torch")
 """Packages that the extra `train` brings."""
+_PLUMBING: Final = ("__future__", "typing", __name__)
 
 
 @contextmanager
@@ -33,27 +35,33 @@ def naming_the_extra() -> Iterator[None]:
         ) from error
 
 
-def lazy_exports(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """A module-level `__getattr__` for `package`, so that importing the package stays cheap.
+def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any]]:
+    """`__all__` and `__getattr__` of a package, so that importing it stays cheap.
 
-    names: module, relative to the package or its whole name -> the public names that it defines.
+    package: its name. The imports of its `__init__.py`, above all those below `if TYPE_CHECKING`,
+        say its public names and their modules; nothing else of the package does.
 
-    The result raises AttributeError for any other name. A loaded name is kept as an attribute of
+    `__getattr__` raises AttributeError for any other name. A loaded name is kept as an attribute of
     the package, so that the module is looked up once.
     """
-    home = {name: module for module, public in names.items() for name in public}
+    spec = sys.modules[package].__spec__
+    tree = ast.parse(spec.loader.get_source(package))  # type: ignore[union-attr]
+    home = {
+        each.name: line.module
+        for line in ast.walk(tree)
+        if isinstance(line, ast.ImportFrom) and line.module and line.module not in _PLUMBING
+        for each in line.names
+    }
 
     def load(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         with naming_the_extra():
-            is_whole = home[name].startswith("gristmill.")
-            module = import_module(home[name] if is_whole else f"{package}.{home[name]}")
-            value = getattr(module, name)
+            value = getattr(import_module(home[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return load
+    return sorted(home), load
 
 
 @dataclass(frozen=True)

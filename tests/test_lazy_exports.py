@@ -15,7 +15,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     folder.mkdir()
     (folder / "__init__.py").write_text(
         "from gristmill.lazy_exports import lazy_exports\n"
-        "__getattr__ = lazy_exports(__name__, {'home': ('answer', 'home')})\n"
+        "if TYPE_CHECKING := False:\n    from lazy_example.home import answer, home\n"
+        "__all__, __getattr__ = lazy_exports(__name__)\n"
     )
     (folder / "home.py").write_text("answer = 42\ndef home():\n    return 'function'\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -28,6 +29,7 @@ def test_a_name_loads_its_module_when_it_is_first_used(package):
     import lazy_example  # type: ignore[import-not-found]
 
     assert f"{package}.home" not in sys.modules
+    assert lazy_example.__all__ == ["answer", "home"]
     assert lazy_example.answer == 42
     assert f"{package}.home" in sys.modules
 

@@ -194,12 +194,12 @@ def noteworthy(
         found: list[Finding] = []
         others = unusual.by_hash(_records(scope)) if across else {}
         for item in filter(lambda each: each.data_version, scope.standing):
-            record = provenance.read_record(item.artifact.record_path)
-            if record.notes is None:
-                found += verification.as_notes(item.artifact, notes(item.artifact.folder))
+            record, folder = provenance.read_record(item.artifact.record_path), item.artifact.folder
+            noted = notes(folder) if record.notes is None else ()
             found += (
-                Finding(item.artifact, item.artifact.folder, note)
+                Finding(item.artifact, folder, note)
                 for note in chain(
+                    (replace(each, where=f"{folder}: {each.where}") for each in noted),
                     unusual.unusual(item.artifact, record, others),
                     choices.config_notes(scope.lake, record),
                 )

@@ -21,36 +21,4 @@ if TYPE_CHECKING:
         Token,
     )
 
-__all__ = [
-    "Column",
-    "Filter",
-    "Found",
-    "Picture",
-    "Query",
-    "Raw",
-    "Row",
-    "StillCounting",
-    "Table",
-    "Token",
-    "open_table",
-    "tables_of",
-]
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "opening": ("open_table", "tables_of"),
-        "source": ("Table",),
-        "table": (
-            "Column",
-            "Filter",
-            "Found",
-            "StillCounting",
-            "Picture",
-            "Query",
-            "Raw",
-            "Row",
-            "Token",
-        ),
-    },
-)
+__all__, __getattr__ = lazy_exports(__name__)

@@ -22,27 +22,3 @@ from gristmill.inbox.readiness import (
     look,
     present_drops,
 )
-
-__all__ = [
-    "ARRIVING",
-    "AT_ONCE",
-    "FOLDER",
-    "GONE",
-    "READY",
-    "REFUSED",
-    "TOML",
-    "UNREAD",
-    "WAITS",
-    "Arrival",
-    "Asked",
-    "DropKind",
-    "Judgement",
-    "Look",
-    "Settling",
-    "Shape",
-    "Standing",
-    "State",
-    "look",
-    "named_few",
-    "present_drops",
-]

@@ -10,26 +10,4 @@ if TYPE_CHECKING:
     from gristmill.leaks.findings import Finding, Leak, Place, audit, duplicates, where_is, worst
     from gristmill.leaks.texts import EvaluationSet, Part, every_part, parts_of, set_names, sets_of
 
-__all__ = [
-    "EvaluationSet",
-    "Finding",
-    "Leak",
-    "Part",
-    "Place",
-    "audit",
-    "duplicates",
-    "every_part",
-    "parts_of",
-    "set_names",
-    "sets_of",
-    "where_is",
-    "worst",
-]
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "findings": ("Finding", "Leak", "Place", "audit", "duplicates", "where_is", "worst"),
-        "texts": ("EvaluationSet", "Part", "every_part", "parts_of", "set_names", "sets_of"),
-    },
-)
+__all__, __getattr__ = lazy_exports(__name__)

@@ -16,28 +16,4 @@ if TYPE_CHECKING:
     from gristmill.loading.source import Grouped, Identity, Packed, Picked, Source
     from gristmill.loading.state import OtherData
 
-__all__ = [
-    "BatchSampler",
-    "Grouped",
-    "Identity",
-    "Loader",
-    "Mixture",
-    "OtherData",
-    "Packed",
-    "Picked",
-    "Plan",
-    "Source",
-    "mixture",
-    "read_mix",
-]
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "loader": ("BatchSampler", "Loader"),
-        "mix_file": ("read_mix",),
-        "plan": ("Mixture", "Plan", "mixture"),
-        "source": ("Grouped", "Identity", "Packed", "Picked", "Source"),
-        "state": ("OtherData",),
-    },
-)
+__all__, __getattr__ = lazy_exports(__name__)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gristmill.cli import data_root_option
 from gristmill.printable import printable
 
 if TYPE_CHECKING:
@@ -14,15 +15,6 @@ if TYPE_CHECKING:
     from gristmill.loading.source import Source
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_data_root = click.option(
-    "--data-root",
-    envvar="GRISTMILL_DATA",
-    default="data",
-    show_default=True,
-    show_envvar=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where artifacts live.",
-)
 _mix = click.option("--mix", "mix_file", type=_FILE, required=True, help="The mix file of the run.")
 _step = click.option("--step", type=click.IntRange(0), required=True, help="The step, from 0.")
 
@@ -50,7 +42,7 @@ def _loader(state: Path, mix_file: Path, data_root: Path, rank: int = 0, world: 
 
 @click.command()
 @click.argument("file", type=_FILE)
-@_data_root
+@data_root_option
 def mix(file: Path, data_root: Path) -> None:
     """Say how many samples, tokens and epochs each source of a mix file gives.
 
@@ -74,7 +66,7 @@ def mix(file: Path, data_root: Path) -> None:
 @click.option("--rank", type=click.IntRange(0), default=0, help="Only the samples of this rank.")
 @click.option("--world", type=click.IntRange(1), default=1, help="The number of ranks; default 1.")
 @click.option("--show", "is_shown", is_flag=True, help="Also print each sample and its raw text.")
-@_data_root
+@data_root_option
 def batch(
     state: Path, mix_file: Path, step: int, rank: int, world: int, is_shown: bool, data_root: Path
 ) -> None:
@@ -118,7 +110,7 @@ def _show(source: Source, number: int) -> None:
 @_mix
 @_step
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The new file.")
-@_data_root
+@data_root_option
 def replay(state: Path, mix_file: Path, step: int, out: Path, data_root: Path) -> None:
     """Write the arrays of a step of a run to a file of NumPy (.npz), as they were."""
     import numpy as np
@@ -140,7 +132,7 @@ def replay(state: Path, mix_file: Path, step: int, out: Path, data_root: Path) -
 @click.argument("source")
 @click.argument("number", type=click.IntRange(0))
 @_mix
-@_data_root
+@data_root_option
 def seen(state: Path, source: str, number: int, mix_file: Path, data_root: Path) -> None:
     """Say which steps up to STATE gave sample NUMBER of SOURCE; samples count from 0.
 

@@ -18,33 +18,4 @@ if TYPE_CHECKING:
     from gristmill.macroxue.read.dataset import StaleDataset, StepDataset
     from gristmill.macroxue.rules.game import turned
 
-__all__ = [
-    "MergeConfig",
-    "MergeSummary",
-    "PackConfig",
-    "PackSummary",
-    "StaleDataset",
-    "StepDataset",
-    "ValueConfig",
-    "ValueSummary",
-    "ViewConfig",
-    "ViewSummary",
-    "merge",
-    "pack",
-    "training_view",
-    "turned",
-    "value_sidecar",
-]
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "builders.pack": ("PackSummary", "pack"),
-        "builders.pool": ("MergeSummary", "merge"),
-        "builders.training_view": ("ViewSummary", "training_view"),
-        "builders.values": ("ValueSummary", "value_sidecar"),
-        "config": ("MergeConfig", "PackConfig", "ValueConfig", "ViewConfig"),
-        "read.dataset": ("StaleDataset", "StepDataset"),
-        "rules.game": ("turned",),
-    },
-)
+__all__, __getattr__ = lazy_exports(__name__)

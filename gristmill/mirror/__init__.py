@@ -11,13 +11,4 @@ if TYPE_CHECKING:
     from gristmill.mirror.transfers import Pulled, pull, push
     from gristmill.mirror.versions import Pushed
 
-__all__ = ["MirrorError", "Pulled", "Pushed", "pull", "push"]
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "transfers": ("Pulled", "pull", "push"),
-        "store": ("MirrorError",),
-        "versions": ("Pushed",),
-    },
-)
+__all__, __getattr__ = lazy_exports(__name__)

@@ -9,17 +9,9 @@ from typing import Any, Final
 
 import click
 
+from gristmill.cli import data_root_option
 from gristmill.printable import printable
 
-_data_root = click.option(
-    "--data-root",
-    envvar="GRISTMILL_DATA",
-    default="data",
-    show_default=True,
-    show_envvar=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where artifacts live.",
-)
 _parallel = click.option(
     "--parallel",
     type=click.IntRange(1, 64),
@@ -41,7 +33,7 @@ def _sha256(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--parquet", is_flag=True, help="hf://: the rows as Parquet, too.")
 @_parallel
-@_data_root
+@data_root_option
 def push(url: str, names: tuple[str, ...], data_root: Path, **options: Any) -> None:
     """Add what is published to the mirror at URL, as new versions.
 
@@ -77,7 +69,7 @@ def push(url: str, names: tuple[str, ...], data_root: Path, **options: Any) -> N
 @click.option("--replace", is_flag=True, help="Replace what is no version of the mirror.")
 @click.option("--list", "only_list", is_flag=True, help="List the versions; pull nothing.")
 @_parallel
-@_data_root
+@data_root_option
 def pull(
     url: str, names: tuple[str, ...], only_list: bool, data_root: Path, **options: Any
 ) -> None:

@@ -33,7 +33,6 @@ from gristmill.mirror.versions import (
     Version,
     of_one_generation,
     outer_of,
-    readable,
     record_name,
     transferring,
     wanted_of,
@@ -221,9 +220,11 @@ def pull(
     cannot be read, GristmillError for a name that means nothing.
     """
     store = url if isinstance(url, Store) else Store(url, make=False)
-    known = versions.readable(store)
+    known = versions.listed(store)
     if not known and not names:
-        raise MirrorError(f"{store.url}: no version of any artifact is here")
+        raise MirrorError(
+            f"{store.url}: no version of any artifact is here (Gristmill 0.9.0 alone reads its own)"
+        )
     wanted = versions.wanted_of(store, known, names, version, sha256)
     return pull_versions(
         root, store, known, wanted, replace=replace, parallel=parallel, progress=progress
@@ -458,7 +459,7 @@ def fetched(address: str) -> Path:
     entry, set_of = Entry(name, partition), [url, name, partition, pin]
     if not (pin and DATA_VERSION.fullmatch(pin) and stands(_root(set_of), Version(entry, "", pin))):
         store = Store(url, make=False)
-        known = readable(store, name)
+        known = versions.listed(store, name)
         wanted = wanted_of(store, known, [entry.name], pin or "")
         set_of += [] if pin else [each.sha256 for each in wanted]
         root = _root(set_of)

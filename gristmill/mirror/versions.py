@@ -40,7 +40,6 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(
     r"(?P<pushed>[0-9]{20})-(?P<data>[0-9a-f]{64})-(?P<sha256>[0-9a-f]{64})-(?P<size>0|[1-9][0-9]{0,17})"
 )
-_OLD_NAME = re.compile(r"[0-9]{8}")
 _MOST: Final = 1 << 63
 
 
@@ -49,8 +48,7 @@ class Version:
     """One version of an artifact partition.
 
     pushed: when, as 20 digits from the year to the microsecond, in UTC.
-    sha256: of the record; it pins all that a pull publishes. Empty for a version of Gristmill
-        0.9.0, of which nothing else is known.
+    sha256: of the record; it pins all that a pull publishes.
     size: bytes of all files.
     """
 
@@ -68,8 +66,6 @@ class Version:
         entry = Entry(above.removeprefix("artifacts/"), partition or None)
         if key != f"artifacts/{entry.artifact}/@{place}.json" or wrong_name(entry):
             return None
-        if _OLD_NAME.fullmatch(name):
-            return cls(entry, name)
         if (found := _NAME.fullmatch(name)) is None:
             return None
         return cls(entry, found["pushed"], found["data"], found["sha256"], int(found["size"]))
@@ -86,7 +82,6 @@ class Version:
     def key(self) -> str:
         """Of the record."""
         name = f"{self.pushed}-{self.data_version}-{self.sha256}-{self.size}"
-        name = name if self.sha256 else self.pushed
         return f"artifacts/{self.entry.artifact}/@{self.entry.partition or ''}/{name}.json"
 
     def file(self, file: Output) -> str:
@@ -118,21 +113,7 @@ def listed(store: Store, below: str = "") -> dict[Entry, list[Version]]:
 def _order(version: Version) -> tuple[object, ...]:
     entry = version.entry
     place = entry.artifact.split("/"), entry.partition or ""
-    return *place, bool(version.sha256), version.pushed, version.sha256
-
-
-def readable(store: Store, below: str = "") -> dict[Entry, list[Version]]:
-    """`listed`. Raises MirrorError where this release can read none of what is there."""
-    known = listed(store, below)
-    if known and not any(each.sha256 for versions in known.values() for each in versions):
-        raise MirrorError(f"{store.url}: {_OLD}")
-    return known
-
-
-_OLD: Final = (
-    "was pushed by Gristmill 0.9.0, which alone reads its parts: pull it with that release, and "
-    "push it again with this one"
-)
+    return *place, version.pushed, version.sha256
 
 
 def read(store: Store, version: Version) -> tuple[bytes, Record]:
@@ -140,14 +121,11 @@ def read(store: Store, version: Version) -> tuple[bytes, Record]:
 
     Raises MirrorError where it is gone, another one, or of what no data root can hold.
     """
-    entry = version.entry
-    if not version.sha256:
-        raise MirrorError(f"{store.url}: {entry.title} {_OLD}")
     data, shown = store.read(version.key), f"{store.url}: {version.key}"
     if hashlib.sha256(data).hexdigest() != version.sha256:
         raise MirrorError(f"{shown}: has another sha256: {again(version)}")
     record = parsed_record(data, shown)
-    if reason := wrong_record(record, entry):
+    if reason := wrong_record(record, version.entry):
         raise MirrorError(f"{shown}: {reason}")
     if (record.data_version, bytes_of(record, data)) != (version.data_version, version.size):
         raise MirrorError(f"{shown}: its name says other contents than the record")
@@ -262,7 +240,7 @@ def wanted_of(
     assets = dict.fromkeys(known, "")
     if not all(any(means(name.strip("/"), entry) for entry in known) for name in names):
         # Only the records say which asset an artifact is of.
-        newest = [versions[-1] for versions in known.values() if versions[-1].sha256]
+        newest = [versions[-1] for versions in known.values()]
         with ThreadPoolExecutor() as threads:
             records = threads.map(lambda each: read(store, each)[1], newest)
             assets |= {
@@ -281,14 +259,13 @@ def wanted_of(
 
 def _pinned(store: Store, versions: Sequence[Version], version: str, sha256: str) -> Version:
     """The newest version with a data version and a sha256."""
-    title, new = versions[0].entry.title, [each for each in versions if each.sha256]
-    if version and new and not DATA_VERSION.fullmatch(version):
-        at = int(version) if version.isdecimal() and 0 < int(version) <= len(new) else 0
+    title = versions[0].entry.title
+    if version and not DATA_VERSION.fullmatch(version):
         raise MirrorError(
             f"{store.url}: {title}: {version!r} names no version: write the data version, "
-            f"{new[at - 1].data_version[:12]} for {f'version {at}' if at else 'the newest one'}"
+            f"{versions[-1].data_version[:12]} for the newest one"
         )
-    for each in reversed(new):
+    for each in reversed(versions):
         if each.data_version.startswith(version) and each.sha256.startswith(sha256):
             return each
     asked = f"data version {version}" if version else f"sha256 {sha256}"
@@ -305,12 +282,12 @@ def lines(url: str | Store, names: Sequence[str] = ()) -> Iterator[str]:
     nothing.
     """
     store = url if isinstance(url, Store) else Store(url, make=False)
-    known = readable(store)
+    known = listed(store)
     for newest in wanted_of(store, known, names):
         for each in reversed(known[newest.entry]):
             at = each.pushed
             pushed = f"pushed {at[:4]}-{at[4:6]}-{at[6:8]} {at[8:10]}:{at[10:12]} UTC"
-            yield f"{each.entry.title}: {f'{pushed}, {each}' if each.sha256 else _OLD}"
+            yield f"{each.entry.title}: {pushed}, {each}"
 
 
 def damaged(shown: Path) -> BadInput:

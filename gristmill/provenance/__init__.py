@@ -38,37 +38,4 @@ from gristmill.provenance.record import (
 if TYPE_CHECKING:
     from gristmill.provenance.verification import verify
 
-__all__ = [
-    "INPUTS",
-    "INPUTS_LIMIT",
-    "INPUTS_LIMIT_BYTES",
-    "RECORD",
-    "SCHEMA_VERSION",
-    "SHARED_RECORDS",
-    "Input",
-    "InputsFile",
-    "Notes",
-    "Output",
-    "Record",
-    "Replaced",
-    "Tokenizer",
-    "canonical",
-    "config_fields",
-    "data_version",
-    "digest",
-    "fingerprint",
-    "holds_record",
-    "inputs_path",
-    "outputs_of",
-    "published_record_path",
-    "published_version",
-    "read_inputs",
-    "read_record",
-    "recipe",
-    "record_path",
-    "recorded_values",
-    "split_inputs",
-    "verify",
-]
-
-__getattr__ = lazy_exports(__name__, {"verification": ("verify",)})
+__all__, __getattr__ = lazy_exports(__name__)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gristmill.contract import GristmillError
 from gristmill.layout import DROPS, WORK
@@ -85,11 +86,58 @@ def readable(items: Iterable[Artifact]) -> Iterator[tuple[Artifact, Record, list
         yield item, record, inputs
 
 
+class Used(NamedTuple):
+    """An artifact that others were made from; user: the first of those that a walk began with."""
+
+    artifact: Artifact
+    record: Record
+    inputs: list[Input]
+    user: Artifact
+
+
+def used_by(items: Iterable[Artifact], data_root: Path | None = None) -> Iterator[Used]:
+    """The artifacts that `items` were made from, over any number of steps, each once.
+
+    data_root: where paths of inputs start; default: by each artifact's own place.
+
+    One that is gone, was built again or has no readable record is left out: the check of the record
+    that names it reports that.
+    """
+    todo = [Used(*each, each[0]) for each in readable(items)]
+    known = {each.artifact.record_path for each in todo}
+    for each in todo:
+        root = data_root or each.artifact.data_root(each.record)
+        for given in each.inputs:
+            if root is None or given.path is None or given.data_version is None:
+                continue
+            folder = root / given.path
+            path = provenance.published_record_path(folder, given.partition)
+            if path is None or path in known:
+                continue
+            for found in readable([Artifact(folder, path)]):
+                if found[1].data_version == given.data_version:
+                    known.add(path)
+                    todo.append(Used(*found, each.user))
+                    yield todo[-1]
+
+
 def artifacts_of(
     path: Path, asset: str, partitions: Collection[str] | None = None
 ) -> list[Artifact]:
-    """The artifacts of `asset` at or below `path`, of `partitions` alone where they are given."""
-    return [item for item in artifacts(path.absolute()) if is_of(item, asset, partitions)]
+    """The artifacts of `asset` at or below `path`, of `partitions` alone where they are given.
+
+    An artifact with an unreadable record belongs to every asset, so that the check of its record
+    reports it.
+    """
+
+    def is_of(item: Artifact) -> bool:
+        try:
+            record = provenance.read_record(item.record_path)
+        except (GristmillError, ValueError):
+            return True
+        return record.asset == asset and (partitions is None or record.partition in partitions)
+
+    return [item for item in artifacts(path.absolute()) if is_of(item)]
 
 
 def artifacts_in(folder: Path) -> list[Artifact]:
@@ -99,24 +147,6 @@ def artifacts_in(folder: Path) -> list[Artifact]:
     records = sorted([*folders, *names])
     shared = [f"{provenance.SHARED_RECORDS}/{name}" for name in records if name.endswith(".json")]
     return [Artifact(folder, folder / name) for name in own + shared]
-
-
-def folders_of(items: Iterable[Artifact]) -> list[Path]:
-    """The folders of artifacts, each once, in the order of the artifacts."""
-    return list(dict.fromkeys(item.folder for item in items))
-
-
-def is_of(artifact: Artifact, asset: str, partitions: Collection[str] | None) -> bool:
-    """Whether an artifact belongs to `asset` and `partitions` (None for all).
-
-    An artifact with an unreadable record belongs to every asset, so that the
-    check of its record reports it.
-    """
-    try:
-        record = provenance.read_record(artifact.record_path)
-    except (GristmillError, ValueError):
-        return True
-    return record.asset == asset and (partitions is None or record.partition in partitions)
 
 
 def recorded_root(folder: Path) -> Path | None:

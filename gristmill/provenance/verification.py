@@ -25,8 +25,7 @@ from gristmill.provenance.find_artifacts import (
     Artifact,
     artifacts,
     artifacts_in,
-    folders_of,
-    readable,
+    used_by,
 )
 from gristmill.provenance.raw_inputs import drop_of
 from gristmill.provenance.record import (
@@ -334,7 +333,7 @@ def verify(
     below `path`.
     """
     path = Path(path).absolute()
-    folders = folders_of(artifacts(path))
+    folders = list(dict.fromkeys(item.folder for item in artifacts(path)))
     unasked: list[str] = []
     checks = _Checks(
         data_root, check_inputs, True, check_laws, follow=check_inputs, unasked=unasked
@@ -393,14 +392,6 @@ def survey(
         whole_folders=whole_folders,
     )
     return checks.findings(wanted, SILENT)
-
-
-def as_notes(item: Artifact, found: Iterable[Violation]) -> list[Finding]:
-    """Returns what is unusual in an artifact, with its folder as the place."""
-    return [
-        Finding(item, item.folder, Violation(note.law, f"{item.folder}: {note.where}", note.found))
-        for note in found
-    ]
 
 
 def is_committed(item: Artifact, since: datetime | None) -> bool:
@@ -465,7 +456,7 @@ class _Checks:
         read = {folder}
         items = self._items(folder)
         if self.follow:
-            read.update(used.folder for used, _ in _used_by(items, self.data_root))
+            read.update(used.folder for used, *_ in used_by(items, self.data_root))
         for item in items:
             try:
                 read.update(input_folders(item, self.data_root))
@@ -487,17 +478,17 @@ class _Checks:
             by_folder[folder] += (Finding(item, folder, broken) for broken in violations)
 
         if self.check_bytes:
-            followed = list(_used_by(items, self.data_root)) if self.follow else []
+            followed = list(used_by(items, self.data_root)) if self.follow else []
             checks = [
                 ArtifactCheck(
                     item, self.data_root, hashes, is_committed(item, self.committed_since)
                 )
                 for item in items
             ]
-            inputs = [ArtifactCheck(used, self.data_root, hashes) for used, _ in followed]
+            inputs = [ArtifactCheck(used, self.data_root, hashes) for used, *_ in followed]
             for check in [*checks, *inputs]:
                 check.start(self.check_inputs)
-            for (_, user), check in zip(followed, inputs, strict=True):
+            for (*_, user), check in zip(followed, inputs, strict=True):
                 add(user, user.folder, _as_input(user, check.violations()))
             for item, check in zip(items, checks, strict=True):
                 add(item, item.folder, check.violations())
@@ -528,39 +519,3 @@ def _as_input(user: Artifact, violations: Iterable[Violation]) -> Iterator[Viola
     for broken in violations:
         found = broken.found if broken.law == "input" else f"{broken.law}: {broken.found}"
         yield Violation("input", broken.where, f"{found}: {user.title} was made from it")
-
-
-def _used_by(
-    items: Iterable[Artifact], data_root: Path | None
-) -> Iterator[tuple[Artifact, Artifact]]:
-    """The artifacts that `items` were made from, over any number of steps, each once.
-
-    With each comes the first of those that were made from it.
-    One that is gone, was built again or has no readable record is left out: the check of the record
-    that names it reports that.
-    """
-    todo = [(item, item) for item in items]
-    known = {item.record_path for item, _ in todo}
-    for item, user in todo:
-        for artifact in _inputs(item, data_root):
-            if artifact.record_path not in known:
-                known.add(artifact.record_path)
-                todo.append((artifact, user))
-                yield artifact, user
-
-
-def _inputs(item: Artifact, data_root: Path | None) -> Iterator[Artifact]:
-    """The artifacts that `item` was made from and that are still the version it used."""
-    for _, record, inputs in readable([item]):
-        root = data_root or item.data_root(record)
-        for given in inputs:
-            if root is None or given.path is None or given.data_version is None:
-                continue
-            folder = root / given.path
-            try:
-                path = provenance.published_record_path(folder, given.partition)
-                if path is None or provenance.read_record(path).data_version != given.data_version:
-                    continue
-            except MALFORMED:
-                continue
-            yield Artifact(folder, path)

@@ -24,40 +24,4 @@ if TYPE_CHECKING:
     from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
     from gristmill.puzzles.read.examples import PuzzleExamples, trace
 
-__all__ = [
-    "ArcConfig",
-    "DominoConfig",
-    "GridConfig",
-    "MazeConfig",
-    "PuzzleDataset",
-    "PuzzleDatasetConfig",
-    "PuzzleDatasetMetadata",
-    "PuzzleExamples",
-    "SudokuConfig",
-    "arc_vote",
-    "aug_id",
-    "build_arc",
-    "build_domino",
-    "build_grid",
-    "build_maze",
-    "build_sudoku",
-    "inverse",
-    "task_hash",
-    "trace",
-]
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "builders.arc": ("build_arc",),
-        "builders.domino": ("build_domino",),
-        "builders.grid": ("build_grid",),
-        "builders.maze": ("build_maze",),
-        "builders.sudoku": ("build_sudoku",),
-        "config": ("ArcConfig", "DominoConfig", "GridConfig", "MazeConfig", "SudokuConfig"),
-        "domains.arc_grid": ("arc_vote", "aug_id", "inverse", "task_hash"),
-        "format.dataset": ("PuzzleDatasetMetadata",),
-        "read.dataset": ("PuzzleDataset", "PuzzleDatasetConfig"),
-        "read.examples": ("PuzzleExamples", "trace"),
-    },
-)
+__all__, __getattr__ = lazy_exports(__name__)

@@ -30,45 +30,4 @@ if TYPE_CHECKING:
     from gristmill.reasoning.read.supervised import by_step, check_gate
     from gristmill.reasoning.read.trace import trace
 
-__all__ = [
-    "AlignConfig",
-    "NormalizeConfig",
-    "Record",
-    "ReportConfig",
-    "ShardReader",
-    "TokenizeConfig",
-    "Transform",
-    "Unfit",
-    "align",
-    "by_step",
-    "check_gate",
-    "coverage_report",
-    "normalize",
-    "stage",
-    "tokenize",
-    "trace",
-    "unstage",
-    "verify_shards",
-    "write_manifest",
-    "write_raw_manifest",
-]
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "builders.align": ("align",),
-        "builders.manifest": ("write_manifest", "write_raw_manifest"),
-        "builders.normalize": ("normalize",),
-        "builders.report": ("coverage_report",),
-        "builders.shards": ("tokenize",),
-        "config": ("AlignConfig", "NormalizeConfig", "ReportConfig", "TokenizeConfig"),
-        "gristmill.corpora.records": ("Record",),
-        "gristmill.corpora.raw.texts": ("Unfit",),
-        "gristmill.corpora.raw.transforms": ("Transform",),
-        "read.shard_reader": ("ShardReader",),
-        "read.supervised": ("by_step", "check_gate"),
-        "read.stage": ("stage", "unstage"),
-        "read.trace": ("trace",),
-        "read.shard_files": ("verify_shards",),
-    },
-)
+__all__, __getattr__ = lazy_exports(__name__)

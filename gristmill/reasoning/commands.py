@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from gristmill.cli import data_root_option
 from gristmill.contract import GristmillError
 from gristmill.corpora.corpus import CORPORA
 from gristmill.printable import printable
@@ -179,15 +180,7 @@ _TO = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Another folder of shards: a token dataset, or one outside of a data root.",
 )
-@click.option(
-    "--data-root",
-    envvar="GRISTMILL_DATA",
-    default="data",
-    show_default=True,
-    show_envvar=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where the shards were published.",
-)
+@data_root_option
 @_TO
 def stage(
     job: str,

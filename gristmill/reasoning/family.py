@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from gristmill.asset import Asset
@@ -44,6 +45,9 @@ _TRACE: Final = "gristmill.reasoning.read.trace:traced"
 _INPUTS = call("gristmill.provenance.trace_inputs:of_request", names.MANIFEST_RECORD)
 _MANIFEST_VERSION: Final = "1"
 """Code version of both manifests."""
+
+_asset = partial(Asset, blocking=True)
+_of_split = partial(_asset, partitions=_SPLITS, batch=100)
 
 _RAW = Source(
     asset="reasoning/raw",
@@ -92,7 +96,7 @@ _RECIPE = Source(
     targets=[_DATASET_KEY],
 )
 
-_NORMALIZED = Asset(
+_NORMALIZED = _of_split(
     "reasoning/normalized",
     laws=[Law("normalized", call(f"{_LAWS}.texts:normalized"))],
     trace=call(_TRACE, "reasoning/normalized"),
@@ -115,16 +119,13 @@ _NORMALIZED = Asset(
     group=_TEXTS,
     labels=["json"],
     place=names.NORMALIZED,
-    partitions=_SPLITS,
     inputs=["reasoning/raw"],
     build=call(f"{_BUILDS}:normalized_build"),
     given=call(f"{_RECIPES}:of_drop", "reasoning/normalized"),
     available=call(f"{_RECIPES}:dropped"),
-    blocking=True,
-    batch=100,
 )
 
-_CONVERSATIONS = Asset(
+_CONVERSATIONS = _asset(
     "chat/conversations",
     laws=[Law("conversations", call(f"{_LAWS}.texts:conversation_laws"))],
     trace=call(_TRACE, "chat/conversations"),
@@ -138,7 +139,6 @@ _CONVERSATIONS = Asset(
     group=_CHATS,
     labels=["parquet"],
     place="chat/conversations",
-    blocking=True,
     partitions="chat_shards",
     inputs=["chat/raw"],
     build=call("gristmill.reasoning.builds:conversations_build"),
@@ -146,7 +146,7 @@ _CONVERSATIONS = Asset(
     available=call("gristmill.corpora.raw.chat.messages:available"),
 )
 
-_RAW_MANIFEST = Asset(
+_RAW_MANIFEST = _asset(
     "reasoning/raw_manifest",
     laws=[Law("raw_manifest", call(f"{_LAWS}.texts:raw_manifest"))],
     trace=_INPUTS,
@@ -160,11 +160,10 @@ _RAW_MANIFEST = Asset(
     all_of=["reasoning/normalized"],
     build=call(f"{_BUILDS}:raw_manifest_build"),
     available=call(f"{_BUILDS}:manifest_of", names.NORMALIZED),
-    blocking=True,
     follows="any",
 )
 
-_SHARDS = Asset(
+_SHARDS = _of_split(
     "reasoning/gpt2_shards",
     laws=[Law("shards", call(f"{_LAWS}.shards:shards"))],
     trace=call(_TRACE, "reasoning/gpt2_shards"),
@@ -179,18 +178,15 @@ _SHARDS = Asset(
     group=_TOKENS,
     labels=["pytorch", "tiktoken"],
     place=names.TOKENIZED,
-    partitions=_SPLITS,
     inputs=["reasoning/normalized", "tokenizers/gpt2"],
     build=call(f"{_BUILDS}:shards_build"),
     given=call(f"{_RECIPES}:shard_settings"),
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
     ranks=call(f"{_BUILDS}:shard_ranks"),
     in_parts=True,
-    blocking=True,
-    batch=100,
 )
 
-_DATASET = Asset(
+_DATASET = _asset(
     _DATASET_KEY,
     laws=[
         Law("shards", call(f"{_LAWS}.shards:tokens")),
@@ -218,10 +214,9 @@ _DATASET = Asset(
     available=call(f"{_RECIPES}:wanted"),
     ranks=call(f"{_BUILDS}:tokens_ranks"),
     in_parts=True,
-    blocking=True,
 )
 
-_MANIFEST = Asset(
+_MANIFEST = _asset(
     "reasoning/manifest",
     laws=[Law("manifest", call(f"{_LAWS}.shards:manifest"))],
     trace=_INPUTS,
@@ -237,11 +232,10 @@ _MANIFEST = Asset(
     all_of=["reasoning/gpt2_shards"],
     build=call(f"{_BUILDS}:manifest_build"),
     available=call(f"{_BUILDS}:manifest_of", names.TOKENIZED),
-    blocking=True,
     follows="any",
 )
 
-_ALIGNMENT = Asset(
+_ALIGNMENT = _of_split(
     "reasoning/alignment",
     laws=[
         Law("alignment", call(f"{_LAWS}.quality:alignment")),
@@ -259,18 +253,15 @@ _ALIGNMENT = Asset(
     group=_QUALITY,
     labels=["json"],
     place=names.ALIGNMENT,
-    partitions=_SPLITS,
     inputs=["reasoning/raw", "reasoning/normalized", "reasoning/gpt2_shards", "tokenizers/gpt2"],
     build=call(f"{_BUILDS}:alignment_build"),
     given=call(f"{_RECIPES}:of_drop", "reasoning/alignment"),
     available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
     is_asked=call(f"{_RECIPES}:may_have_steps"),
     in_parts=True,
-    blocking=True,
-    batch=100,
 )
 
-_SPANS = Asset(
+_SPANS = _of_split(
     _SPANS_KEY,
     laws=[Law("spans", call(f"{_LAWS}.quality:span_laws"))],
     trace=call(_TRACE, _SPANS_KEY),
@@ -283,17 +274,14 @@ _SPANS = Asset(
     group=_QUALITY,
     labels=["json"],
     place=names.SPANS,
-    partitions=_SPLITS,
     inputs=["reasoning/normalized"],
     all_of=_TOKENIZERS,
     build=call(f"{_BUILDS}:spans_build"),
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
     is_asked=call(f"{_BUILDS}:wants_spans"),
-    blocking=True,
-    batch=100,
 )
 
-_EXPORTED = Asset(
+_EXPORTED = _asset(
     _EXPORTS_KEY,
     laws=[Law("files", call(f"{_LAWS}.quality:file_laws"))],
     trace=call(_TRACE, _EXPORTS_KEY),
@@ -310,10 +298,9 @@ _EXPORTED = Asset(
     all_of=["reasoning/normalized"],
     build=call(f"{_BUILDS}:exports_build"),
     is_asked=call(f"{_BUILDS}:wants_exports"),
-    blocking=True,
 )
 
-_REPORT = Asset(
+_REPORT = _asset(
     "reasoning/qc_report",
     laws=[Law("report", call(f"{_LAWS}.quality:report"))],
     code=code.REPORT,
@@ -330,7 +317,6 @@ _REPORT = Asset(
     all_of=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment", _DATASET_KEY],
     build=call(f"{_BUILDS}:report_build"),
     available=call(f"{_BUILDS}:reports_now"),
-    blocking=True,
 )
 
 CATALOG = Catalog(

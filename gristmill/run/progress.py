@@ -195,7 +195,6 @@ SILENT = Progress()
 """Reports nothing."""
 
 _CURRENT: ContextVar[Progress] = ContextVar("current", default=SILENT)
-_SINK: ContextVar[Sink | None] = ContextVar("sink", default=None)
 
 
 def current_progress() -> Progress:
@@ -206,39 +205,26 @@ def current_progress() -> Progress:
     return _CURRENT.get()
 
 
-@contextmanager
-def reporting_to(sink: Sink) -> Iterator[None]:
-    """Send the reports of all work that begins within, in this thread, to this sink."""
-    token = _SINK.set(sink)
-    try:
-        yield
-    finally:
-        _SINK.reset(token)
-
-
 def reporter(default: Sink | None = None, work: str = "") -> Progress:
-    """Returns the progress of a piece of work, for the sink of `reporting_to` if there is one.
+    """Returns the progress of a piece of work, for the sink of the current one if it has one.
 
     default: the sink otherwise; None (default) reports nothing.
     """
-    return Progress(_SINK.get() or default, work=work)
+    return Progress(_CURRENT.get()._sink or default, work=work)
 
 
-_LONGEST_LINE = 300
+_LONGEST_LINE, _EVERY = 300, 10.0
 
 
 class LogLines:
-    """A sink that writes a line of long work every so often, and each note.
+    """A sink that writes a line of long work every ten seconds, and each note.
 
-    every: seconds between two lines of stages, at least; also before the first one. Default 10.
     named: begin each line with the work, which also has a line at its end; default False.
     """
 
-    def __init__(
-        self, write: Callable[[str], object], every: float = 10.0, *, named: bool = False
-    ) -> None:
-        self._write, self._every, self._named = write, every, named
-        self._due = time.monotonic() + every
+    def __init__(self, write: Callable[[str], object], *, named: bool = False) -> None:
+        self._write, self._named = write, named
+        self._due = time.monotonic() + _EVERY
         self._lock = Lock()
 
     def __call__(self, report: Report) -> None:
@@ -247,7 +233,7 @@ class LogLines:
             if report.moment == "stage":
                 if (now := time.monotonic()) < self._due:
                     return
-                self._due = now + self._every
+                self._due = now + _EVERY
             elif report.moment == "begin" or (report.moment == "end" and not self._named):
                 return
             self._write(_line(report, self._named))
@@ -312,19 +298,18 @@ def shown_on_stderr() -> Iterator[Progress]:
     Gives a progress without a name. Work that takes its progress from `reporter` is shown, too.
     """
     with _stderr() as stream:
-        console = None
         # Without rich, which takes longer to import than a small command works.
         if stream.isatty() or "FORCE_COLOR" in os.environ:
             from rich.console import Console
 
             console = Console(file=stream)
-        if console and console.is_terminal and not console.is_dumb_terminal:
-            with TerminalBar(console) as bar, reporting_to(bar):
-                yield reporter()
-        else:
-            lines = LogLines(lambda line: print(line, file=stream, flush=True), named=True)
-            with reporting_to(lines):
-                yield reporter()
+            if console.is_terminal and not console.is_dumb_terminal:
+                with TerminalBar(console) as bar, (shown := Progress(bar)).current():
+                    yield shown
+                return
+        lines = LogLines(lambda line: print(line, file=stream, flush=True), named=True)
+        with (shown := Progress(lines)).current():
+            yield shown
 
 
 @contextmanager

@@ -245,41 +245,27 @@ def _inner_tables(path: _Path, value: object, paths: Collection[_Path]) -> list[
 
 
 def _unknown_table(path: _Path, value: object, here: Collection[Table]) -> str:
-    headers = [table.header for table in here]
-    listed = f"the tables are {', '.join(headers)}" if headers else "no table is read here"
+    headers = [table.name.replace("/", ".") for table in here]
+    named = ", ".join(table.header for table in here)
+    listed = f"the tables are {named}" if headers else "no table is read here"
     if not isinstance(value, dict):
-        place = f"[{_dotted(path[:-1])}] has" if len(path) > 1 else "outside of a table is"
+        place = f"[{_named(*path[:-1])}] has" if len(path) > 1 else "outside of a table is"
         return f"{place} the unknown key {_named(path[-1])}; {listed}"
     # `[macroxu.pack]` is read as a table in a table: the whole name is nearest to a known one.
     inner = next(iter(value), "")
     whole = (*path, inner) if isinstance(value.get(inner), dict) else path
-    return f"[{_dotted(whole)}] is an unknown table{_near_tables(whole, here)}; {listed}"
+    # `[pack]` is like the end of `macroxue.pack`, and not like the whole of it.
+    close = nearest(".".join(whole), headers) or next(
+        (name for name in headers if nearest(".".join(whole), [name.rpartition(".")[2]])), None
+    )
+    near = "" if close is None else f": did you mean [{close}]?"
+    return f"[{_named(*whole)}] is an unknown table{near}; {listed}"
 
 
-def _near_tables(path: _Path, here: Collection[Table]) -> str:
-    """The tables that are read here and are most like an unknown one, as a question."""
-    headers = {table.name.replace("/", "."): table.header for table in here}
-    close = nearest(".".join(path), headers)
-    near = [] if close is None else [headers[close]]
-    if not near and len(path) == 1:
-        # `[pack]` is like the end of `macroxue.pack`, and not like the whole of it.
-        last = nearest(path[0], {name.rpartition(".")[2] for name in headers})
-        near = [headers[name] for name in headers if name.rpartition(".")[2] == last]
-    return f": did you mean {' or '.join(near)}?" if near else ""
-
-
-def _dotted(path: _Path) -> str:
-    """The name of a table between brackets."""
-    return cut(printable(".".join(map(_visible, path))), _MOST_NAME)
-
-
-def _named(name: str) -> str:
-    return cut(printable(_visible(name)), _MOST_NAME)
-
-
-def _visible(name: str) -> str:
-    """A name; one without a character that is seen in quotation marks."""
-    return name if name.strip() else f'"{name}"'
+def _named(*path: str) -> str:
+    """The name of a key or a table; a part without a character that is seen is quoted."""
+    shown = ".".join(name if name.strip() else f'"{name}"' for name in path)
+    return cut(printable(shown), _MOST_NAME)
 
 
 Config = TypeVar("Config")

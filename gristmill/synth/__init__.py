@@ -18,30 +18,4 @@ if TYPE_CHECKING:
     from gristmill.synth.read.loss import span_normalized_loss
     from gristmill.synth.read.training import KDTraining, SynthKDBlendBuilder, add_kd_arguments
 
-__all__ = [
-    "DistilledRows",
-    "HarmonyConfig",
-    "KDConfig",
-    "KDTraining",
-    "StaleDataset",
-    "SynthKDBlendBuilder",
-    "SynthKDDataset",
-    "SynthKDDocuments",
-    "add_kd_arguments",
-    "build_kd_shard",
-    "span_normalized_loss",
-    "to_harmony",
-]
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "builders.harmony": ("to_harmony",),
-        "builders.kd_shard": ("build_kd_shard",),
-        "config": ("HarmonyConfig", "KDConfig"),
-        "read.dataset": ("StaleDataset", "SynthKDDataset"),
-        "read.documents": ("DistilledRows", "SynthKDDocuments"),
-        "read.loss": ("span_normalized_loss",),
-        "read.training": ("KDTraining", "SynthKDBlendBuilder", "add_kd_arguments"),
-    },
-)
+__all__, __getattr__ = lazy_exports(__name__)

@@ -42,12 +42,13 @@ BELOW = {
     "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
-    "loading": BASE | {"browse", "dispatch", "reading", "run", "untrusted"},
+    "loading": BASE | {"browse", "cli", "dispatch", "reading", "run", "untrusted"},
     "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
     "leaks": BASE
     | {"cli", "corpora", "data_root", "inbox", "provenance", "run", "settings", "untrusted"},
     "exports": BASE | {"dispatch", "families", "provenance", "run"},
-    "mirror": BASE | {"exports", "families", "inbox", "run", "provenance", "publish", "reading"},
+    "mirror": BASE
+    | {"cli", "exports", "families", "inbox", "run", "provenance", "publish", "reading"},
 }
 """What each package of the library may import, itself apart."""
 

@@ -16,7 +16,7 @@ from assets.events import COLUMNS, RESERVED, ROWS
 from gristmill import families, markdown
 from gristmill.contract import Summary
 from gristmill.provenance import Record
-from gristmill.run.progress import Report, reporting_to
+from gristmill.run.progress import Progress, Report
 from gristmill.svg import OVERVIEW
 from tests.drawings import images, is_right
 from tests.paths import CHECKOUT
@@ -50,7 +50,7 @@ def test_every_builder_reports_stages_that_end_at_their_total(sample_root, tmp_p
     with root.graph() as graph:
         for asset, record in records.items():
             reports: list[Report] = []
-            with reporting_to(reports.append):
+            with Progress(reports.append).current():
                 outcome = build_again(graph, record)
             assert outcome.status == "built", outcome
             stages = _stages(reports)

@@ -18,7 +18,7 @@ from gristmill.contract import FileNote, GristmillError, NothingToBuild, Summary
 from gristmill.mirror import pull
 from gristmill.mirror.store import Store
 from gristmill.publish.build import Attempt, Build
-from gristmill.run.progress import Report, reporting_to
+from gristmill.run.progress import Progress, Report
 from gristmill.settings.tables import MIRROR, RUN, MirrorSettings, Table, resolve
 from resources import Lake
 from tests.mirror.roots import clean
@@ -413,7 +413,7 @@ def test_reports_of_a_run_go_to_the_terminal_that_started_it(run, instance, root
     (root / "bad-k05").touch()
     (root / "none-k07").touch()
     reports: list[Report] = []
-    with reporting_to(reports.append):
+    with Progress(reports.append).current():
         run("first", keys=["k04"])
         run("first", keys=KEYS[5:])
         run("alone")

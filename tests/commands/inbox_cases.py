@@ -113,14 +113,6 @@ def _name_two_splits(drop: Path) -> None:
     (drop / "train.jsonl").rename(drop / "train_test.jsonl")
 
 
-def _forget_a_file(drop: Path) -> None:
-    (drop / "synth_004.parquet").unlink()
-
-
-def _forget_a_shard(drop: Path) -> None:
-    (drop / "synth_harmony_shard_03.parquet").unlink()
-
-
 PACK: Final = Case(
     "macroxue", "one", "one", "macroxue/pack", "one",
     _put_packs, _remove("*.gz"), "no game in it",
@@ -131,11 +123,11 @@ POOL: Final = Case(
 )  # fmt: skip
 SYNTH: Final = Case(
     "synth", "first", "first", "synth/harmony", "00",
-    _put_conversations, _forget_a_file, "3 Parquet files of 4",
+    _put_conversations, _remove("synth_004.parquet"), "3 Parquet files of 4",
 )  # fmt: skip
 READY_SYNTH: Final = Case(
     "synth_harmony", "ready", "ready", "synth/harmony", "00",
-    _put_conversion, _forget_a_shard, "there is no synth_harmony_shard_03.parquet",
+    _put_conversion, _remove("*_03.parquet"), "there is no synth_harmony_shard_03.parquet",
 )  # fmt: skip
 MONTH: Final = Case(
     "chess", "games_2024-01.pgn", "2024-01", "chess/elite_pgn", "2024-01",

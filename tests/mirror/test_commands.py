@@ -23,7 +23,7 @@ def test_a_push_and_a_pull_say_what_they_did(tmp_path):
     version = listed.partition("data version ")[2][:12]
     assert "family/tiny: pushed 20" in listed and not b.exists()
     done = _run("pull", mirror, "family/tiny", "--version", 1, "--data-root", b)
-    assert done.exit_code == 1 and f"data version, {version} for version 1" in done.output
+    assert done.exit_code == 1 and f"data version, {version} for the newest one" in done.output
     second = _run("pull", mirror, "family/tiny", "--version", version, "--data-root", b)
     assert second.exit_code == 0, second.output
     assert "pulled     family/tiny: data version " in second.output

@@ -471,10 +471,9 @@ def test_partitions_of_a_shared_folder(tmp_path):
 
 
 def test_a_number_is_refused_with_the_data_version_that_replaces_it(tmp_path, address):
-    for number, seed in (("1", 1), ("2", 2), ("3", 2)):
-        version = pinned(address, tmp_path, seed).partition("#")[2]
-        with pytest.raises(MirrorError, match=f"'{number}' names no version: .* {version} for"):
-            fetched(f"{address}#{number}")
+    version = pinned(address, tmp_path, 2).partition("#")[2]
+    with pytest.raises(MirrorError, match=f"'1' names no version: .* {version} for"):
+        fetched(f"{address}#1")
     with pytest.raises(MirrorError, match="no version of family/tiny has the data version"):
         fetched(f"{address}#{'0' * 12}")
     with pytest.raises(GristmillError, match="no artifact or asset family/other is here"):

@@ -19,7 +19,6 @@ from gristmill.run.progress import (
     TerminalBar,
     current_progress,
     reporter,
-    reporting_to,
     shown_on_stderr,
 )
 
@@ -160,7 +159,7 @@ def test_code_without_a_progress_finds_that_of_its_thread():
 def test_reports_go_to_the_sink_of_the_terminal_or_to_the_default():
     log: list[Report] = []
     terminal: list[Report] = []
-    with reporting_to(terminal.append):
+    with Progress(terminal.append).current():
         reporter(log.append, "pack d6").say("shown")
     reporter(log.append, "pack d7").say("logged")
     reporter().say("nowhere")
