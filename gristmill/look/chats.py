@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from gristmill.corpora.account import value_at
 from gristmill.corpora.raw.chat.lists import is_nodes
+from gristmill.corpora.raw.chat.marks import SPEAKERS, around_of, ends_of, marks_of, tags_of
 from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
+from gristmill.corpora.raw.split_names import globs_of, literal, said_by, splits_of
 from gristmill.look import roles
 from gristmill.look.columns import (
     CHOSEN,
@@ -17,20 +19,14 @@ from gristmill.look.columns import (
     MESSAGES,
     OBJECT,
     OBJECTS,
-    SPEAKERS,
     TEXT,
     TEXTS,
     Column,
-    around_of,
-    ends_of,
-    marks_of,
     message_keys,
-    tags_of,
     talk_of,
     turns_of,
 )
 from gristmill.look.proposal import Part, Proposal, head_of, recipe
-from gristmill.look.reading import globs_of, literal, says_split, says_train, splits_of
 from gristmill.synth.raw import SHARDS
 from gristmill.synth.raw import TEXTS as SYNTH_TEXTS
 
@@ -129,15 +125,15 @@ def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
     ones. Beside a file for training one that does not say so may be held out.
     """
     found = splits_of(names)
-    if not any(map(says_split, names)) and "train" not in found:
+    if not any(map(said_by, names)) and "train" not in found:
         return {}
-    train = [name for name in names if says_train(name)]
+    train = [name for name in names if said_by(name) == {"train"}]
     folders = {name.partition("/")[0] for name in train if "/" in name}
     if len(folders) > 1 and (whole := [n for n in train if n.partition("/")[0] in _WHOLE]):
         train, found = whole, {}  # of no other configuration
     elif "train" not in found and any("sft" in name for name in train):
         train = [name for name in train if "sft" in name]
-    train = train or found.get("train") or [name for name in names if not says_split(name)]
+    train = train or found.get("train") or [name for name in names if not said_by(name)]
     if {*train} != {*found.get("train", [])}:
         notes.append(f"`train` is a guess: {', '.join(map(literal, train[:_SHOWN]))} and so on.")
     chosen = {"train": train, "validation": found.get("validation", [])}

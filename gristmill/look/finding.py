@@ -11,6 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
+from gristmill.chess.laws.incoming import file_notes, rows_note
 from gristmill.contract import GristmillError
 from gristmill.corpora.account import Head, value_at
 from gristmill.corpora.corpus import CORPORA
@@ -29,6 +30,7 @@ from gristmill.corpora.raw.drops import (
 )
 from gristmill.corpora.raw.heads import columns_of_recipe
 from gristmill.corpora.raw.reader import Reader
+from gristmill.corpora.raw.split_names import globs_of, said_by, splits_of
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import unfit_name
 from gristmill.look.chats import chat_proposal
@@ -37,10 +39,8 @@ from gristmill.look.families import (
     Taker,
     asked,
     fits,
-    game_notes,
     hints,
     is_bank,
-    is_game,
     is_nested_tree,
     task_hint,
 )
@@ -59,13 +59,9 @@ from gristmill.look.reading import (
     FILES,
     FileLook,
     Reading,
-    globs_of,
     listed,
     read_rows,
-    says_split,
-    says_train,
     shortened,
-    splits_of,
 )
 from gristmill.look.roles import CHAT, PLAIN, Guess, meant
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
@@ -128,15 +124,14 @@ def look(
     taken = [each for each in taken if fits(each, columns, reading, links)]
     parts = _parts(reading.files)
     refusals = dict(_refused_rows(taken, parts, links))
-    games = [*game_notes(reading, links)]
-    notes = [
-        *refusals,
-        *_absent(taken, reading.files, links),
-        *(n for n in games if not is_game(n)),
-    ]
+    games = ""
+    if least := min(reading.files, key=lambda each: (each.size, each.name), default=None):
+        games = rows_note(reading.root, least.name, (least.sample or [{}])[0], links)
+    pgns = file_notes(reading.root, reading.others, links)
+    notes = [*refusals, *_absent(taken, reading.files, links), *pgns]
     taken = [] if any(refusals.values()) else taken
     said = [tasks] if tasks else [] if taken else list(hints(reading, columns, links))
-    said += filter(is_game, games)
+    said += filter(None, [games])
     found = Look(
         reading,
         name or name_of(path.name if path.is_dir() else path.name.partition(".")[0]),
@@ -150,7 +145,8 @@ def look(
         notes,
     )
     found.notes += _notes(found)
-    _propose(found, links)
+    if not games:
+        _propose(found, links)
     found.notes += _same_questions(found)
     return found
 
@@ -159,11 +155,7 @@ def _propose(found: Look, links: LinkRule) -> None:
     """Give what was found its recipe, and the notes on what that recipe leaves."""
     reading, parts = found.reading, found.parts
     # What another family's notes say is no corpus, and a tree would lose its branches.
-    if (
-        is_bank(found.columns)
-        or is_nested_tree(found.columns.by_name)
-        or any(map(is_game, found.hints))
-    ):
+    if is_bank(found.columns) or is_nested_tree(found.columns.by_name):
         return
     left = {name: str(part.guess) for part in parts if not is_readable(part) for name in part.files}
     if any(map(is_readable, parts)):
@@ -408,7 +400,7 @@ def _same_questions(found: Look) -> list[str]:
     asked: dict[str, dict[str, int]] = {}
     for file in found.reading.files:
         # What is held out by its name is not to be in train, either.
-        is_held = says_split(file.name) and not says_train(file.name)
+        is_held = said_by(file.name) not in (set(), {"train"})
         if file.name in guesses and (is_held or not matches(file.name, leave)):
             texts = (_asked_of(row, guesses[file.name]) for row in file.sample)
             places = [*zip(texts, file.numbers, strict=True)]

@@ -12,11 +12,13 @@ from typing import Any, Final
 from gristmill.corpora.account import value_at
 from gristmill.corpora.corpus import CORPORA, NAME, Corpus
 from gristmill.corpora.raw.chat.lists import Trees
+from gristmill.corpora.raw.chat.marks import tags_of
 from gristmill.corpora.raw.chat.messages import CHAT_CURES, THINK, Messages, Talk
 from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
 from gristmill.corpora.raw.corpus_file import checked
 from gristmill.corpora.raw.reader import Reader, emptiness, with_columns
 from gristmill.corpora.raw.rules import Rules
+from gristmill.corpora.raw.split_names import literal
 from gristmill.corpora.raw.texts import Unfit, is_left_out
 from gristmill.corpora.raw.transforms import letter
 from gristmill.corpora.raw.values import way_of
@@ -31,9 +33,7 @@ from gristmill.look.columns import (
     TRUTHS,
     Column,
     Columns,
-    tags_of,
 )
-from gristmill.look.reading import literal
 from gristmill.look.roles import (
     INSTRUCT,
     PLAIN,
