@@ -8,19 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gristmill.contract import GristmillError
-from gristmill.corpora.raw.chat import lists
 from gristmill.corpora.raw.chat.lists import is_nodes
-from gristmill.corpora.raw.chat.marks import SPEAKERS
-from gristmill.corpora.raw.chat.messages import GUESSED
-from gristmill.corpora.raw.texts import Unfit
+from gristmill.corpora.raw.chat.marks import message_keys, talk_of
 
 TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
 TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
 MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
 
-ROLE_KEYS: Final = ("role", "from", "speaker", "author", "sender")
-TEXT_KEYS: Final = ("content", "value", "text", "message", "parts")
 CHOSEN: Final = ("chosen", "preferred")
 """Columns of the better one of two answers."""
 _OF_ITEMS: Final = ((str, TEXTS), (bool, TRUTHS), (dict, OBJECTS))
@@ -121,52 +115,6 @@ def kind_of(value: Any) -> str:
         kind = next(fitting, LIST)
     is_plain = kind in (LIST, TRUTHS) or message_keys(talk_of(value)) is None
     return kind if is_plain else MESSAGES
-
-
-def talk_of(value: Any) -> Any:
-    """The list of messages that a text in JSON, a list or an object holds, as a recipe reads it.
-
-    Thoughts are messages in it; calls of tools without a role are left out. Of an object of nodes
-    the messages of all. Returns any other value as it is.
-    """
-    is_text = isinstance(value, str) and value.lstrip()[:1] in ("[", "{")
-    if not is_text and not isinstance(value, dict | list):
-        return value
-    try:
-        is_tree = is_nodes(value)
-        found = lists.messages_of(value.values(), "") if is_tree else lists.message_list(value)
-        if not isinstance(found, list):
-            return found
-        kept = [each for each in found if not lists.call_of(each) or each.get("role")]
-        return lists.with_thoughts(kept)
-    except (GristmillError, Unfit, TypeError):
-        return value
-
-
-def message_keys(value: object) -> tuple[str, str] | None:
-    """The keys of the speaker and of the text in a list of messages; None: it is no such list.
-
-    One of the speakers is known, or the keys are usual; what the others are, a recipe says.
-    """
-    if not isinstance(value, list) or not value:
-        return None
-    for role, text in ((role, text) for role in ROLE_KEYS for text in TEXT_KEYS):
-        if all(
-            isinstance(each, dict) and text in each and isinstance(each.get(role), str)
-            for each in value
-        ) and ((role, text) in GUESSED or any(each[role].lower() in SPEAKERS for each in value)):
-            return role, text
-    return None
-
-
-def turns_of(value: Any) -> list[tuple[str | None, Any]]:
-    """What each message of a value is, as a role of a recipe, and its text; none of no messages.
-
-    The role is None for a speaker that nobody knows.
-    """
-    talk = talk_of(value)
-    keys = message_keys(talk)
-    return [(SPEAKERS.get(each[keys[0]].lower()), each[keys[1]]) for each in talk] if keys else []
 
 
 def joined(parts: Iterable[Columns]) -> Columns:

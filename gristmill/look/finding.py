@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -15,9 +13,10 @@ from gristmill.chess.laws.incoming import file_notes, rows_note
 from gristmill.contract import GristmillError
 from gristmill.corpora.account import Head, value_at
 from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.licences import licence_of
+from gristmill.corpora.raw.chat.marks import turns_of
 from gristmill.corpora.raw.chat.messages import chat_of
 from gristmill.corpora.raw.chat.recipe import Chat
-from gristmill.corpora.raw.corpus_file import absent
 from gristmill.corpora.raw.drops import (
     CORPUS,
     LEFT,
@@ -29,12 +28,12 @@ from gristmill.corpora.raw.drops import (
     name_notes,
 )
 from gristmill.corpora.raw.heads import columns_of_recipe
-from gristmill.corpora.raw.reader import Reader
 from gristmill.corpora.raw.split_names import globs_of, said_by, splits_of
+from gristmill.corpora.trial import Trial, lacked, read_recipe, refusals, tried
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import unfit_name
 from gristmill.look.chats import chat_proposal
-from gristmill.look.columns import Columns, joined, turns_of
+from gristmill.look.columns import Columns, joined
 from gristmill.look.families import (
     Taker,
     asked,
@@ -46,14 +45,11 @@ from gristmill.look.families import (
 )
 from gristmill.look.proposal import (
     Part,
-    Proposal,
     is_readable,
     name_of,
     part_notes,
     proposal,
-    read_recipe,
     record_notes,
-    tried,
 )
 from gristmill.look.reading import (
     FILES,
@@ -64,11 +60,12 @@ from gristmill.look.reading import (
     shortened,
 )
 from gristmill.look.roles import CHAT, PLAIN, Guess, meant
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 OWN: Final = "reasoning"
 TALKS: Final = "chat"
 """The inboxes whose drops a recipe reads."""
+_OF_RECIPES: Final[Mapping[str, Any]] = {OWN: corpus_of, TALKS: chat_of}
 _MOST_PARTS: Final = 8
 _SAME: Final = 0.5
 _MOST: Final = 0.8
@@ -96,7 +93,7 @@ class Look:
     refused: Mapping[str, str]
     hints: Sequence[str]
     notes: list[str] = field(default_factory=list)
-    proposal: Proposal = field(default_factory=Proposal)
+    proposal: Trial = field(default_factory=Trial)
 
 
 def look(
@@ -123,13 +120,16 @@ def look(
     columns = joined(file.columns for file in reading.files)
     taken = [each for each in taken if fits(each, columns, reading, links)]
     parts = _parts(reading.files)
-    refusals = dict(_refused_rows(taken, parts, links))
+    refused_by = _refusals(taken, parts, links)
     games = ""
     if least := min(reading.files, key=lambda each: (each.size, each.name), default=None):
         games = rows_note(reading.root, least.name, (least.sample or [{}])[0], links)
     pgns = file_notes(reading.root, reading.others, links)
-    notes = [*refusals, *_absent(taken, reading.files, links), *pgns]
-    taken = [] if any(refusals.values()) else taken
+    corpora = [corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN]
+    samples = {file.name: file.sample for file in reading.files if file.sample}
+    lacking = (rule for corpus in corpora for rule in lacked(corpus, samples))
+    notes = [*refused_by, *lacking, *pgns]
+    taken = [] if any(refused_by.values()) else taken
     said = [tasks] if tasks else [] if taken else list(hints(reading, columns, links))
     said += filter(None, [games])
     found = Look(
@@ -171,7 +171,7 @@ def _propose(found: Look, links: LinkRule) -> None:
     if talks is not None and (talks.good or is_only):
         found.proposal, left = talks, dict.fromkeys(others, "holds no conversations")
     elif first:
-        found.proposal = Proposal()
+        found.proposal = Trial()
         rule = f"as conversations no row is read: {first}"
         found.notes.append(f"{rule}; another recipe would lose what these messages say")
     if found.proposal is not talks:
@@ -198,7 +198,7 @@ def _propose(found: Look, links: LinkRule) -> None:
     found.notes += column_lines(columns_of_recipe(tomllib.loads(found.proposal.text), heads))
 
 
-def _talks(found: Look) -> tuple[Proposal | None, list[str]]:
+def _talks(found: Look) -> tuple[Trial | None, list[str]]:
     """The recipe of conversations, where all files or most of the bytes have them; the others."""
     names = [file.name for file in found.reading.files]
     made = chat_proposal(found.name, found.parts, names, found.licence)
@@ -230,7 +230,7 @@ def _without_unanswered(found: Look, left: dict[str, str]) -> list[Part]:
         made = proposal(found.name, [part], {}, ("", ""))
         if not made.text:
             continue
-        made = tried(read_recipe(made.text), [replace(part, sample=file.sample)])
+        made = tried(read_recipe(made.text), file.sample)
         if made.rows and not made.good:
             rule = (made.refused + made.left_out).most_common(1)[0][0]
             lost[file.name] = f"no row gives a record ({rule})"
@@ -269,46 +269,15 @@ def refused_rows(path: Path, links: LinkRule = REFUSE_LINKS) -> list[str]:
     reading = listed(path, links)
     read_rows(reading, links)
     taken, _ = asked(reading, links)
-    return [note for note, _ in _refused_rows(taken, _parts(reading.files), links)]
+    return [*_refusals(taken, _parts(reading.files), links)]
 
 
-def _refused_rows(
-    taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule
-) -> Iterator[tuple[str, bool]]:
-    """Yield a note on each part with rows that a recipe refuses, and whether it reads none."""
-    of_inbox: dict[str, Any] = {OWN: corpus_of, TALKS: chat_of}
-    for taker in taken:
-        recipe = of_inbox.get(taker.inbox, lambda *_: None)(taker.path, links)
-        corpus = getattr(recipe, "corpus", recipe)
-        for part in parts if recipe is not None else ():
-            if all(matches(name, corpus.leave) for name in part.files):
-                continue
-            if (made := tried(recipe, [part])).good and not made.refused:
-                continue
-            (rule, _), *_ = (made.refused or made.left_out).most_common(1) or [("", 0)]
-            if made.good:
-                count = f"{made.refused.total():,} of {made.rows:,} rows tried are refused"
-                yield f"{part.files[0]}: {count}: {rule}", False
-            elif made.rows:
-                none = f"the corpus {corpus.name} reads none of {made.rows:,} rows"
-                yield f"{part.files[0]}: {none}: {rule}", True
-
-
-def _absent(taken: Sequence[Taker], files: Sequence[FileLook], links: LinkRule) -> Iterator[str]:
-    """Yield the columns that the `corpus.toml` of the folder names and no row of a split has."""
-    samples = {file.name: file.sample for file in files if file.sample}
-    for corpus in (corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN):
-        forms = [] if corpus.is_built_in else Reader(corpus).forms
-        rules: dict[str, str] = {}
-        for split, names in assigned(samples, corpus).items() if forms else ():
-            if rows := [row for name in names for row in samples[name]]:
-                took = {
-                    next((each.form.name for each in forms if each.fits(row)), "") for row in rows
-                }
-                rules[split] = absent(corpus, took, {name for row in rows for name in row})
-        for rule in dict.fromkeys(filter(None, rules.values())):
-            own = [split for split in rules if rules[split] == rule]
-            yield f"{CORPUS}: {'' if len(own) == len(rules) else f'{own[0]}: '}{rule}"
+def _refusals(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> dict[str, bool]:
+    """Notes on rows that the recipes of drops refuse, and whether these read none of a part."""
+    own = [taker for taker in taken if taker.inbox in _OF_RECIPES]
+    recipes = [_OF_RECIPES[taker.inbox](taker.path, links) for taker in own]
+    groups = [(part.files, part.sample) for part in parts]
+    return dict(note for recipe in recipes for note in refusals(recipe, groups))
 
 
 def write(found: Look, data_root: Path = Path("data")) -> Path:
@@ -431,42 +400,3 @@ def _asked_of(row: Mapping[str, Any], guess: Guess) -> str:
         beside = [value_at(row, name) for name in (guess.context, guess.choices) if name]
         said = f"{said}{beside}" if isinstance(said, str) and beside else said
     return said if isinstance(said, str) else ""
-
-
-_HEAD: Final = 1 << 15
-_FILES: Final = re.compile(r"(?:licen[cs]e|copying|readme|dataset_?card)[^/]*", re.IGNORECASE)
-_SAID: Final = re.compile(r"^\s*licen[cs]e\s*:\s*([A-Za-z0-9.+-]{2,40})\s*$", re.I | re.M)
-_WORDS: Final = (
-    ("Apache-2.0", r"apache license,?\s+version 2|apache[- ]2\.0"),
-    ("CC-BY-NC-SA-4.0", r"by-nc-sa[- ]4\.0|attribution-noncommercial-sharealike 4\.0"),
-    ("CC-BY-NC-4.0", r"by-nc[- ]4\.0|attribution-noncommercial 4\.0"),
-    ("CC-BY-SA-4.0", r"by-sa[- ]4\.0|attribution-sharealike 4\.0"),
-    ("CC-BY-4.0", r"\bcc[- ]by[- ]4\.0|attribution 4\.0 international"),
-    ("CC0-1.0", r"\bcc0\b"),
-    ("MIT", r"\bmit license\b|permission is hereby granted, free of charge, to any person"),
-    ("ODC-BY-1.0", r"odc-by|open data commons attribution"),
-    ("GPL-3.0", r"gnu general public license\s+version 3"),
-    ("BSD-3-Clause", r"redistribution and use in source and binary forms"),
-)
-
-
-def licence_of(root: Path, names: Collection[str], links: LinkRule) -> tuple[str, str]:
-    """The licence that a file names, and that file; two empty texts where none does.
-
-    root: the folder. names: of the files in it. The key `license` of a dataset card comes first.
-    """
-    texts = {}
-    for name in filter(_FILES.fullmatch, sorted(names)):
-        with suppress(GristmillError, OSError), open_file(root / name, root=root, links=links) as f:
-            texts[name] = f.read(_HEAD).decode("utf-8", "replace")
-    ids = {each.lower(): each for each, _ in _WORDS}
-    for name, text in texts.items():
-        if found := _SAID.search(text):
-            return ids.get(found[1].lower(), found[1]), name
-    said = (
-        (licence, name)
-        for name, text in texts.items()
-        for licence, form in _WORDS
-        if re.search(form, text, re.IGNORECASE)
-    )
-    return next(said, ("", ""))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,14 +16,13 @@ import orjson
 from gristmill.contract import BadInput, GristmillError, os_reason
 from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw import parquet
+from gristmill.corpora.raw.chat.marks import message_keys
 from gristmill.corpora.raw.drops import kind
-from gristmill.corpora.raw.heads import of_parquet, spaced
-from gristmill.corpora.raw.rows import held_under, rows, unpacked
-from gristmill.corpora.raw.tables import delimiter_of
+from gristmill.corpora.raw.heads import headless, of_parquet, spaced
+from gristmill.corpora.raw.rows import held_under, rows
 from gristmill.corpora.raw.texts import CURES, Unfit
-from gristmill.look.columns import Columns, message_keys
+from gristmill.look.columns import Columns
 from gristmill.untrusted.files import LinkRule, open_file
-from gristmill.untrusted.lines import lines
 from gristmill.untrusted.walk import is_hidden, list_files
 
 TOKENIZER: Final = {"model", "added_tokens"}
@@ -42,14 +39,7 @@ _MOST_ALIKE: Final = 4
 """Parquet files with the same columns, of which rows are read where not everything is."""
 _MOST_NOTES: Final = 5
 _MOST_KEYS: Final = 5_000_000
-_HEADER_CELL: Final = 64
-_LINES: Final = 100
-"""Lines that the first row of a table may have."""
-_NAMES: Final = {"question", "answer", "prompt", "response", "instruction"}
-"""Cells of a first line that is no row, whatever the others are."""
-_LATEX: Final = re.compile(r"\\(?!n)[A-Za-z]{2}|\\n(?:eq|e|u|abla|ot|i|mid)\b")
 _CURES: Final = {**CURES, "utf8": "save the file as UTF-8"}
-_VALUE: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+)?|.* .*[.?!]", re.DOTALL)
 
 
 @dataclass
@@ -259,7 +249,7 @@ def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size
 
 def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
     names = [name for name in file.names if name not in file.binary]
-    bare = _headless(path, ending, links) if ending in ("csv", "tsv") else None
+    bare = headless(path, ending, links) if ending in ("csv", "tsv") else None
     # A corpus that reads columns, so that its reader gives them.
     table: dict[str, Any] = {"name": "any", "files": {"train": "*"}}
     form = {"name": "any", "when": ["question"] if bare else names, "question": {"constant": ""}}
@@ -267,41 +257,6 @@ def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterat
         file.headerless = bare
         table["headerless"] = {"files": "*", **bare}
     return rows(path, corpus_of_table({**table, "form": [form]}), links)
-
-
-def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None:
-    r"""What a recipe says of a table whose first line is a row, as its cells show; else None.
-
-    A cell of a row is long, ends as a sentence does, or is a number; names may be 0, 1, 2 .. .
-    Where the last cell is the letter of one before it, those are choices of a question.
-    In a TSV `\n` is a newline, unless its first lines have commands of LaTeX, as `\neq`.
-    """
-    try:
-        with unpacked(path, links) as texts:
-            rest = (line.decode("utf-8", "replace") for line in islice(lines(texts, path), _LINES))
-            first = next(rest, "").removeprefix("\ufeff")
-            delimiter, is_marked = delimiter_of(first.encode(), path)
-            if delimiter == "\t":
-                cells = first.rstrip("\r\n").split("\t")
-            else:  # a cell may have several lines
-                cells = next(csv.reader(chain([first], rest), delimiter=delimiter))
-            is_row = not _NAMES & {each.lower() for each in cells} and any(
-                len(cell) > _HEADER_CELL or _VALUE.fullmatch(cell.strip()) for cell in cells
-            )
-            is_literal = ending != "tsv" or (
-                is_row and any(map(_LATEX.search, chain([first], rest)))
-            )
-    except (csv.Error, StopIteration):
-        return None  # as a table with a header it says what is wrong
-    is_numbered = cells == [str(place) for place in range(len(cells))]
-    if len(cells) < 2 or is_marked or is_numbered or not is_row:
-        return None
-    letters = [chr(ord("A") + place) for place in range(len(cells) - 2)]
-    more = [f"column_{number}" for number in range(4, len(cells) + 1)]
-    names = [*["question", "answer", "rationale"][: len(cells)], *more]
-    if len(letters) > 1 and cells[-1].strip() in letters:
-        names = ["question", *letters, "answer"]
-    return {"columns": names, **({} if is_literal else {"newline": "\\n"})}
 
 
 def _check_tail(path: Path, links: LinkRule, file: FileLook) -> None:

@@ -11,21 +11,8 @@ from typing import Any, Final
 from gristmill.corpora.account import fact_of, value_at
 from gristmill.corpora.raw.texts import Unfit, flattened
 from gristmill.corpora.raw.values import ways_of
-from gristmill.look.columns import (
-    BYTES,
-    EMPTY,
-    LIST,
-    MESSAGES,
-    NUMBER,
-    OBJECT,
-    OBJECTS,
-    TEXT,
-    TEXTS,
-    TRUTH,
-    TRUTHS,
-    Column,
-    Columns,
-)
+from gristmill.look import columns as kinds
+from gristmill.look.columns import Column, Columns
 
 QA, CHAT, INSTRUCT, PLAIN, PREFERENCE = "qa", "chat", "instruct", "text", "preference"
 STEPWISE, TREE, PYTHON = "stepwise", "message-tree", "needs-python"
@@ -97,8 +84,13 @@ _SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
 """Numbers, or letters as of ten choices: `1.0`, `A,C`, `AB`, `(b)`."""
 _NEVER: Final = float("-inf")
 _FIT: Final = {
-    **dict.fromkeys((OBJECT, OBJECTS, MESSAGES), _NEVER),
-    **{TRUTH: -3.0, TRUTHS: -3.0, TEXTS: -2.0, LIST: -9.0},  # lists of numbers, as tokens
+    **dict.fromkeys((kinds.OBJECT, kinds.OBJECTS, kinds.MESSAGES), _NEVER),
+    **{
+        kinds.TRUTH: -3.0,
+        kinds.TRUTHS: -3.0,
+        kinds.TEXTS: -2.0,
+        kinds.LIST: -9.0,
+    },
 }
 """What the type of a column adds for an answer."""
 Rows = Sequence[Mapping[str, Any]]
@@ -162,9 +154,9 @@ def meant(columns: Columns, rows: Rows) -> Guess:
     known = {
         name: column
         for name, column in columns.by_name.items()
-        if column.kind not in (EMPTY, BYTES) and not name.startswith("__")
+        if column.kind not in (kinds.EMPTY, kinds.BYTES) and not name.startswith("__")
     }
-    texts = [name for name, column in known.items() if column.kind == TEXT]
+    texts = [name for name, column in known.items() if column.kind == kinds.TEXT]
     values = {name: [v for row in rows if (v := value_at(row, name))] for name in texts}
     facts = {name for name, own in values.items() if own and fact_of(name, own, ())}
     said = guess(known, columns.rows, facts)
@@ -177,7 +169,9 @@ def meant(columns: Columns, rows: Rows) -> Guess:
         other = guess(rest, columns.rows, facts)
         if other.question is None or other.form not in (QA, INSTRUCT, ASKED):
             continue
-        short = [n for n in rest if n != other.question and rest[n].kind in (TEXT, NUMBER)]
+        short = [
+            n for n in rest if n != other.question and rest[n].kind in (kinds.TEXT, kinds.NUMBER)
+        ]
         for name in [other.answer] if other.answer else short:
             if (proofs := _shown(rows, name, of, is_answer=name == other.answer)) is not None:
                 one: dict[str, Any] = {"letters": of} if len(of) > 1 else {"choices": of[0]}
@@ -190,7 +184,7 @@ def meant(columns: Columns, rows: Rows) -> Guess:
 
 def _of_steps(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess | None:
     """A guess without an answer, where that is the number of a step, or a sign of each step."""
-    if said.answer is None or (said.cot and known[said.cot].kind != TEXTS):
+    if said.answer is None or (said.cot and known[said.cot].kind != kinds.TEXTS):
         return None
     pairs = [(value_at(row, said.answer), value_at(row, said.cot or "")) for row in rows]
     lists = [v for v, _ in pairs if isinstance(v, list) and all(isinstance(e, str) for e in v)]
@@ -225,14 +219,14 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     asking = {name: column for name, column in known.items() if name not in facts}
     question = _best(asking, _QUESTION, _asking)
     # Messages with that name come first, else the longest.
-    talks = [name for name, column in known.items() if column.kind == MESSAGES]
+    talks = [name for name, column in known.items() if column.kind == kinds.MESSAGES]
     place = {name: _TALKS.index(name) if name in _TALKS else len(_TALKS) for name in talks}
     talk = min(talks, key=lambda name: (place[name], -known[name].mean), default=None)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
         # The plain text that stands beside a label or an answer.
         texts = (n for n in ("text", "content", "sentence") if n in known and n != answer)
-        question = next((n for n in texts if n != cot and known[n].kind == TEXT), None)
+        question = next((n for n in texts if n != cot and known[n].kind == kinds.TEXT), None)
     stem = cot.rstrip("0123456789") if cot is not None else None
     alike = sorted(name for name in known if name != stem and name.rstrip("0123456789") == stem)
     firsts = tuple(alike) if len(alike) > 1 else ()
@@ -241,14 +235,16 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     if question and answer:
         lower = {name.lower(): name for name in known}
         names = (lower[each] for each in _CONTEXT if each in lower)
-        context = next((name for name in names if known[name].kind == TEXT), None)
+        context = next((name for name in names if known[name].kind == kinds.TEXT), None)
         context = None if context in (question, answer, cot) else context
         is_instruct = context == "input" and "instruction" in known and cot is None
         form = INSTRUCT if is_instruct else QA
         return Guess(form, question, answer, cot, context=context, firsts=firsts)
     # A text for itself by its whole name, or as the longest one, always there.
-    most = max((each.chars for each in known.values() if each.kind == TEXT), default=0)
-    ends = [n for n in known if known[n].kind == TEXT and not {*words(n)[-1:]}.isdisjoint(_PLAIN)]
+    most = max((each.chars for each in known.values() if each.kind == kinds.TEXT), default=0)
+    ends = [
+        n for n in known if known[n].kind == kinds.TEXT and not {*words(n)[-1:]}.isdisjoint(_PLAIN)
+    ]
     longest = [n for n in ends if (known[n].chars, known[n].filled) == (most, rows)]
     plain = [n for n in ends if len(words(n)) == 1 or n in longest]
     asks = question not in (None, *plain) and _score(question or "", _QUESTION) >= _ASKS
@@ -259,6 +255,12 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     return Guess(QA, *pair) if (pair := _pair(known)) else Guess(UNKNOWN, None, answer, cot)
 
 
+def question_and_answer(known: Mapping[str, Column]) -> tuple[str | None, str | None]:
+    """The columns whose names say that they ask and answer, None for one that there is not."""
+    question = _best(known, _QUESTION, _asking)
+    return question, _answer_and_thought(known, question)[0]
+
+
 def _odd_form(known: Mapping[str, Column]) -> Guess | None:
     """A form that is no question with its answer, by names and types."""
     firsts = {word for name in known for word in words(name)[:1]}
@@ -266,13 +268,17 @@ def _odd_form(known: Mapping[str, Column]) -> Guess | None:
         return Guess(PREFERENCE, _best(known, _QUESTION, _asking))
     if any("parent" in words(name) for name in known) and {"role", "text"} <= set(known):
         return Guess(TREE)
-    verdicts = [n for n in known if known[n].kind == TRUTHS and words(n)[-1:] == ["label"]]
+    verdicts = [n for n in known if known[n].kind == kinds.TRUTHS and words(n)[-1:] == ["label"]]
     texts = [
-        n for n in known if known[n].kind == TEXTS and {*words(n)[-1:]} & {"completion", "step"}
+        n
+        for n in known
+        if known[n].kind == kinds.TEXTS and {*words(n)[-1:]} & {"completion", "step"}
     ]
     if verdicts and texts:
         return Guess(STEPWISE, _best(known, _QUESTION, _asking))
-    if any(known[n].kind == OBJECTS and "." in n and words(n)[-1:] == ["step"] for n in known):
+    if any(
+        known[n].kind == kinds.OBJECTS and "." in n and words(n)[-1:] == ["step"] for n in known
+    ):
         return Guess(PYTHON, _best(known, _QUESTION, _asking))
     return None
 
@@ -319,7 +325,7 @@ def _best(
 
 def _asking(column: Column) -> float:
     """What values add: short ones, and few that come again and again, are rarely questions."""
-    if column.kind != TEXT:
+    if column.kind != kinds.TEXT:
         return _NEVER
     is_few = sum(column.values.values()) == column.filled > max(20, 3 * len(column.values))
     return _NEVER if is_few and column.mean < LONG else -4.0 * (column.mean < _SHORT)
@@ -332,12 +338,12 @@ def _answer_and_thought(
         said = {value.strip('[]" ').lower() for value in column.values}
         is_nothing = column.values.total() == column.filled and said <= {*_NOTHING}
         # One number for each choice, as 1 and 0.
-        is_listed = column.kind == LIST and words(column.name)[-1:] == ["label"]
+        is_listed = column.kind == kinds.LIST and words(column.name)[-1:] == ["label"]
         is_close = bool(begun) and words(column.name)[: len(begun)] == begun
         return (_NEVER if is_nothing or is_listed else _FIT.get(column.kind, 0.0)) + 2.0 * is_close
 
     def thoughts(column: Column) -> float:
-        is_long = column.mean >= LONG and column.kind in (TEXT, TEXTS)
+        is_long = column.mean >= LONG and column.kind in (kinds.TEXT, kinds.TEXTS)
         return 0.0 if is_long else _NEVER
 
     cot = _best(known, _THOUGHT, thoughts, (question,))
@@ -348,21 +354,26 @@ def _answer_and_thought(
     return answer, cot or _best(known, _THOUGHT, thoughts, (question, answer))
 
 
-def choices_of(known: Mapping[str, Column], *kinds: str) -> Iterator[tuple[str, ...]]:
+def choices_of(known: Mapping[str, Column], *more: str) -> Iterator[tuple[str, ...]]:
     """Yield what may be choices: columns whose names differ at the end, a list, their text.
 
-    kinds: of lists, besides those of texts and of objects.
+    more: types of lists, besides those of texts and of objects.
     """
     for name in known:
         if name[-1:] in ("a", "A", "0", "1"):
             names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
             found = tuple(takewhile(known.__contains__, names))
-            if len(found) > 1 and {known[each].kind for each in found} <= {TEXT, NUMBER}:
+            if len(found) > 1 and {known[each].kind for each in found} <= {
+                kinds.TEXT,
+                kinds.NUMBER,
+            }:
                 yield found
-    lists = [name for name, column in known.items() if column.kind in (TEXTS, OBJECTS, *kinds)]
+    lists = [
+        name for name, column in known.items() if column.kind in (kinds.TEXTS, kinds.OBJECTS, *more)
+    ]
     # Those in an object are the columns of a table, unless their name says it.
     yield from ((n,) for n in lists if "." not in n or (_is_named(n) and words(n)[-1] != "label"))
-    texts = (name for name, column in known.items() if column.kind == TEXT)
+    texts = (name for name, column in known.items() if column.kind == kinds.TEXT)
     yield from ((name,) for name in texts if words(name) in (["option"], ["choice"]))
 
 
@@ -431,7 +442,9 @@ def place_of(value: Any, choices: Sequence[Any]) -> int | None:
 
 def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
     """Question and answer, and a long thought, of two or three columns whose names say nothing."""
-    names = [name for name, column in known.items() if column.kind == TEXT and "." not in name]
+    names = [
+        name for name, column in known.items() if column.kind == kinds.TEXT and "." not in name
+    ]
     if not 2 <= len(names) == len(known) <= 3 or any(
         "system" in words(name) or _score(name, weights)
         for name in names
@@ -456,12 +469,12 @@ def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess
     answer = known[said.answer or ""]
     shares: dict[tuple[str, str], float] = {}
     for name, column in known.items():
-        if column.kind not in (TEXT, NUMBER) or name in said.columns or "." in name:
+        if column.kind not in (kinds.TEXT, kinds.NUMBER) or name in said.columns or "." in name:
             continue
         long, short = (answer, column) if column.mean < answer.mean else (column, answer)
         # Texts may end in others, which are longer, and not all one.
         if (
-            long.kind == TEXT
+            long.kind == kinds.TEXT
             and long.mean >= max(LONG, 1.5 * short.mean)
             and len(short.values) != 1
         ):

@@ -2,7 +2,7 @@
 
 A mark is the name of a speaker in the same signs in most texts, where a user speaks first and an
 assistant answers; a tag is what a text begins with and a tag like it closes; a token of a template
-stands around messages. Source: `docs/formats/chat.md#marks`.
+stands around messages. Source: `docs/formats/chat.md#transcripts`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from gristmill.contract import GristmillError
+from gristmill.corpora.raw.chat import lists
+from gristmill.corpora.raw.chat.lists import is_nodes
+from gristmill.corpora.raw.chat.messages import GUESSED
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, Transcripts, listed
 from gristmill.corpora.raw.texts import Unfit, canonical
 
 SPEAKERS: Final = {
     **ALIASES,
     **dict.fromkeys(("client", "customer"), "user"),
-    **dict.fromkeys(("bot", "model", "chatgpt", "ai", "bing", "bard"), "assistant"),
+    **dict.fromkeys(("bot", "model", "chatgpt", "ai", "bing", "bard", "moss"), "assistant"),
     **dict.fromkeys(("function", "observation", "ipython", "function_call"), "tool"),
     **dict.fromkeys(("function_response", "tool_call", "tool_response"), "tool"),
 }
@@ -28,7 +32,6 @@ MOST: Final = 0.8
 _IN_TEXTS: Final = {
     **{name.replace("_", " "): role for name, role in SPEAKERS.items()},
     **{"instruction": "user", "response": "assistant", "q": "user", "a": "assistant"},
-    "moss": "assistant",
 }
 _NAME: Final = "([A-Za-z]{1,20})"
 _WORD: Final = re.compile(
@@ -186,3 +189,53 @@ def ends_of(texts: Sequence[str], least: float = MOST) -> list[str]:
     runs = (run for text in texts for form in _AROUND if (run := form.search(text.strip())))
     found = Counter(token for run in runs for token in re.findall(_TOKEN, run[0]))
     return [each for each, count in found.most_common() if count >= least * len(texts)]
+
+
+ROLE_KEYS: Final = ("role", "from", "speaker", "author", "sender")
+TEXT_KEYS: Final = ("content", "value", "text", "message", "parts")
+
+
+def talk_of(value: Any) -> Any:
+    """The list of messages that a text in JSON, a list or an object holds, as a recipe reads it.
+
+    Thoughts are messages in it; calls of tools without a role are left out. Of an object of nodes
+    the messages of all. Returns any other value as it is.
+    """
+    is_text = isinstance(value, str) and value.lstrip()[:1] in ("[", "{")
+    if not is_text and not isinstance(value, dict | list):
+        return value
+    try:
+        is_tree = is_nodes(value)
+        found = lists.messages_of(value.values(), "") if is_tree else lists.message_list(value)
+        if not isinstance(found, list):
+            return found
+        kept = [each for each in found if not lists.call_of(each) or each.get("role")]
+        return lists.with_thoughts(kept)
+    except (GristmillError, Unfit, TypeError):
+        return value
+
+
+def message_keys(value: object) -> tuple[str, str] | None:
+    """The keys of the speaker and of the text in a list of messages; None: it is no such list.
+
+    One of the speakers is known, or the keys are usual; what the others are, a recipe says.
+    """
+    if not isinstance(value, list) or not value:
+        return None
+    for role, text in ((role, text) for role in ROLE_KEYS for text in TEXT_KEYS):
+        if all(
+            isinstance(each, dict) and text in each and isinstance(each.get(role), str)
+            for each in value
+        ) and ((role, text) in GUESSED or any(each[role].lower() in SPEAKERS for each in value)):
+            return role, text
+    return None
+
+
+def turns_of(value: Any) -> list[tuple[str | None, Any]]:
+    """What each message of a value is, as a role of a recipe, and its text; none of no messages.
+
+    The role is None for a speaker that nobody knows.
+    """
+    talk = talk_of(value)
+    keys = message_keys(talk)
+    return [(SPEAKERS.get(each[keys[0]].lower()), each[keys[1]]) for each in talk] if keys else []
