@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from shlex import quote
 from typing import Final
 
 from gristmill.contract import GristmillError
@@ -18,8 +16,9 @@ from gristmill.families import inboxes, tables
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import UNFINISHED
 from gristmill.keys import refusal
-from gristmill.look.columns import LIST, OBJECTS, TEXT, Column, Columns
+from gristmill.look.columns import Columns
 from gristmill.look.reading import TOKENIZER, Reading
+from gristmill.macroxue.raw.foreign import NPY, board_hints
 from gristmill.macroxue.raw.step_files import INBOX as GAMES
 from gristmill.macroxue.raw.step_files import STEPS
 from gristmill.macroxue.raw.step_files import proposal as steps_proposal
@@ -28,6 +27,7 @@ from gristmill.puzzles.builds import takes
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal, tasks_in
 from gristmill.puzzles.raw.fitness import fitness
+from gristmill.puzzles.raw.foreign import FLAT, puzzle_hints
 from gristmill.settings.tables import FILE, read_drop
 from gristmill.synth.raw import TEXTS
 from gristmill.untrusted.files import LinkRule, open_file
@@ -35,10 +35,7 @@ from gristmill.untrusted.files import LinkRule, open_file
 _MOST: Final = 3
 _LONGEST: Final = 40
 """Letters of a name that is made up."""
-_DIGITS: Final = {*"123456789"}
-_CELLS, _PAIR = 81, 2
 _HEAD: Final = 1 << 20
-Rows = Sequence[Mapping[str, object]]
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,7 @@ def task_hint(found: Reading, refused: Mapping[str, str], links: LinkRule) -> st
     sizes = {file.name: file.size for file in found.files}
     tasks = tasks_in(found.root, sizes, links) if PUZZLES in refused else None
     if tasks is None or (not tasks.way and "/" not in tasks.file):
-        return _FLAT if tasks else ""
+        return FLAT if tasks else ""
     return f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}"
 
 
@@ -145,44 +142,23 @@ def hints(found: Reading, columns: Columns, links: LinkRule) -> Iterator[str]:
                 is_row = isinstance(json.loads(file.readline(_HEAD)), dict)
             if is_row:
                 yield f"{name}: JSON lines, by what it holds: rename it to {name}.jsonl"
-    if is_bank(columns):
-        yield _BANK + _no_bank(found, columns, links)
     names = [name.lower() for name in (*found.others, *(file.name for file in found.files))]
     for form, hint in _ENDINGS.items():
         if any(re.search(rf"(?:{form})$", name) for name in names):
             yield hint
     rows = [row for file in found.files for row in file.sample]
-    for is_form, hint in _FORMS:
-        if is_form(columns.by_name, rows):
-            yield hint
+    if found.files:
+        yield from puzzle_hints(found.root / found.files[0].name, rows, links)
+    yield from board_hints(rows)
+    if {*TOKENIZER, "model.vocab"} <= {*columns.by_name}:
+        yield _TOKENIZER
+    if is_nested_tree(columns.by_name):
+        yield (
+            "trees of messages in one object: bring the file with a row a message, which has "
+            "message_id and parent_id, or write a row for each with these"
+        )
     if not found.files and any(re.search(r"\.(?:txt|md|rst|tex)$", name) for name in names):
         yield 'plain text: write a JSON object a line, as {"text": "..."}, with texts = "{text}"'
-
-
-def _boards(columns: Columns) -> list[Column]:
-    return [
-        column
-        for column in columns.by_name.values()
-        if column.kind == TEXT and abs(column.mean - _CELLS) < 1 and " " not in column.example
-    ]
-
-
-def is_bank(columns: Columns) -> bool:
-    """Whether rows are Sudokus with their solutions, which no recipe of texts is to read."""
-    return len(_boards(columns)) == _PAIR
-
-
-def _no_bank(found: Reading, columns: Columns, links: LinkRule) -> str:
-    """What is wrong with a table of Sudokus, or what makes one of JSON lines; else empty."""
-    name = found.files[0].name
-    with suppress(GristmillError, OSError):
-        judged = fitness(found.root / name, links, kind="sudoku")
-        if judged is not None and judged.first is not None:
-            return f": {judged.line if judged.rows else judged.first.rule}"
-    boards = sorted(_boards(columns), key=lambda column: {*column.example} <= _DIGITS)
-    keys = ", ".join(f".{json.dumps(column.name)}" for column in boards)
-    lines = f"(echo question,answer; jq -r '[{keys}] | @csv' {quote(name)}) > sudoku.csv"
-    return f": `{lines}` makes one" if name.endswith((".jsonl", ".ndjson")) else ""
 
 
 def is_nested_tree(names: Collection[str]) -> bool:
@@ -190,34 +166,6 @@ def is_nested_tree(names: Collection[str]) -> bool:
     return any(name.rpartition(".")[2] == "replies" for name in names)
 
 
-def _is_boards(known: Mapping[str, Column], rows: Rows) -> bool:
-    """Whether each row has the cells of a board of 2048, with at most a few numbers beside them."""
-    for row in rows:
-        words = re.findall(r"[^]\s,;:(){}'\"[]+", " ".join(map(str, row.values())))
-        runs = [len([*own]) for is_cell, own in groupby(words, _RANKS.__contains__) if is_cell]
-        if not any(16 <= length < 24 for length in runs):
-            return False
-    return bool(rows)
-
-
-_FLAT: Final = (
-    "tasks of ARC in the folder itself: `puzzles` reads them in a folder of it: move them, as to "
-    "training/TASK.json"
-)
-_STEPS: Final = (
-    "`macroxue` reads them from steps*.npy, whose rows have named columns, and ranks for cells "
-    "(1 is the tile 2), as "
-    '`np.save("steps.npy", np.array(rows, [("game", "u4"), ("exps", "u1", 16), ("move", "u1")]))` '
-    "writes them, beside a steps.toml that says which column is run_id and which is board, as "
-    'schema = 1, kind = "steps", [fields] run_id = "game", board = "exps"'
-)
-_RANKS: Final = {*map(str, range(18)), *(str(1 << rank) for rank in range(18))}
-"""Cells of a board, as ranks or as tiles."""
-_BANK: Final = (
-    "Sudokus of 81 cells: `puzzles` reads CSV files, not packed and with commas, whose first "
-    "line names one column of questions (question, quizzes, puzzle) and one of answers "
-    "(answer, solution, solutions)"
-)
 _TOKENIZER: Final = (
     "a tokenizer: `gristmill tokenizers FILE --name NAME --eod TEXT`, with the text that ends a "
     "document"
@@ -234,30 +182,9 @@ _ENDINGS: Final = {
         "Arrow, as `Dataset.save_to_disk` writes it: write Parquet of each folder with such files, "
         'with `datasets.load_from_disk("folder/train").to_parquet("train.parquet")`'
     ),
-    r"\.np[yz]": f"arrays of NumPy; if they are boards of 2048, {_STEPS}",
+    r"\.np[yz]": f"arrays of NumPy; if they are boards of 2048, {NPY}",
     r"\.(?:xlsx?|ods|pkl|pickle|pt)": (
         "tables of other tools: save them as CSV, JSON lines or Parquet"
     ),
 }
 """What to say of a file that no family reads, by the end of its name."""
-_FORMS: Final[Sequence[tuple[Callable[[Mapping[str, Column], Rows], bool], str]]] = (
-    (
-        lambda known, _: all(
-            name in known and known[name].kind in (LIST, OBJECTS) for name in ("input", "output")
-        ),
-        "grids as lists: `puzzles` reads *.jsonl, whose rows have input, output, group, puzzle and "
-        "set alone",
-    ),
-    (lambda known, _: {*TOKENIZER, "model.vocab"} <= {*known}, _TOKENIZER),
-    (
-        lambda known, _: is_nested_tree(known),
-        "trees of messages in one object: bring the file with a row a message, which has "
-        "message_id and parent_id, or write a row for each with these",
-    ),
-    (_is_boards, f"boards of 2048, by the 16 cells of each row: {_STEPS}"),
-    (
-        lambda known, _: {"board", "move"} <= {*known} or {"state", "action"} <= {*known},
-        "steps of a game: `macroxue` reads the games that its player writes",
-    ),
-)
-"""What tells rows that no family reads in this form, and what to say of them."""

@@ -39,7 +39,6 @@ from gristmill.look.families import (
     asked,
     fits,
     hints,
-    is_bank,
     is_nested_tree,
     task_hint,
 )
@@ -60,6 +59,7 @@ from gristmill.look.reading import (
     shortened,
 )
 from gristmill.look.roles import CHAT, PLAIN, Guess, meant
+from gristmill.puzzles.raw.foreign import is_bank
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 OWN: Final = "reasoning"
@@ -155,7 +155,8 @@ def _propose(found: Look, links: LinkRule) -> None:
     """Give what was found its recipe, and the notes on what that recipe leaves."""
     reading, parts = found.reading, found.parts
     # What another family's notes say is no corpus, and a tree would lose its branches.
-    if is_bank(found.columns) or is_nested_tree(found.columns.by_name):
+    rows = [row for part in parts for row in part.sample]
+    if is_bank(rows) or is_nested_tree(found.columns.by_name):
         return
     left = {name: str(part.guess) for part in parts if not is_readable(part) for name in part.files}
     if any(map(is_readable, parts)):
