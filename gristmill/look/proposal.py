@@ -26,6 +26,8 @@ Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
 _OPEN, _CLOSE = THINK
 _MOST: Final = 0.8
+_HALF: Final = 0.5
+_SEVERAL: Final = 3
 _ENDS: Final = 0.9
 _LINE: Final = 80
 """Characters of the answer behind a mark."""
@@ -379,14 +381,28 @@ def record_notes(part: Part) -> Iterator[str]:
         )
     if is_pair and not part.guess.choices and not part.guess.letters:
         yield from _one_sign(part, part.columns.by_name[answer or ""])
-    pairs = zip(part.values(question), part.values(answer), strict=False) if is_pair else ()
+    if is_pair and (said := _signs_of_steps(part, question, answer or "")):
+        yield f"{said}: if they are marks of its steps, no recipe reads these"
+
+
+def _signs_of_steps(part: Part, question: str, answer: str) -> str:
+    """Where answers have a sign for each step: behind each line, or in place of a question's."""
+    pairs = zip(part.values(question), part.values(answer), strict=True)
     both = [(Counter(a.split()), Counter(b.split())) for a, b in pairs if type(a) is type(b) is str]
-    alike = [min((a & b).total() / max(each.total(), 1) for each in (a, b)) for a, b in both]
-    if alike and sum(share >= _MOST for share in alike) >= _MOST * len(alike):
-        yield (
-            f"{answer} repeats {question} but for a few words: if they are marks of its steps, no "
-            "recipe reads these"
-        )
+    signs = {word for asked, said in both for word in said - asked}
+    # A few signs make even short steps unlike.
+    least = _MOST if len(signs) > _SEVERAL else _HALF
+    alike = [(a & b).total() >= least * max(a.total(), b.total()) for a, b in both]
+    if alike and sum(alike) >= _MOST * len(alike):
+        return f"{answer} repeats {question} but for a few words"
+    ends = [
+        [line.split()[-1] for line in t.splitlines() if line.strip()] for t in part.texts(answer)
+    ]
+    signs = {sign for own in ends for sign in own}
+    # They come again and again, and in another order.
+    is_each = len(signs) ** 2 < sum(map(len, ends)) > 2 * len(ends) and len({*map(tuple, ends)}) > 2
+    is_each = is_each and 1 < len(signs) <= _SEVERAL
+    return f"lines of {answer} end in {', '.join(sorted(signs))}" if is_each else ""
 
 
 def _one_sign(part: Part, answer: Column) -> Iterator[str]:
