@@ -10,6 +10,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Final
 
 from gristmill.corpora.corpus import Corpus
@@ -26,6 +27,8 @@ from gristmill.settings.fields import toml_value
 
 Row = Mapping[str, Any]
 _SEVERAL: Final = 3
+_SAME: Final = 0.5
+_PAIRS: Final = 64
 _SHOWN: Final = 40
 _TOKEN: Final = re.compile(r"<[|｜][^<>|｜\n]{1,40}[|｜]>")
 _FACTS: Final = {"type", "id", "uuid", "status", "name", "timestamp", "created_at", "create_time"}
@@ -167,3 +170,25 @@ def lacked(corpus: Corpus, samples: Mapping[str, Sequence[Row]]) -> Iterator[str
     for rule in dict.fromkeys(filter(None, rules.values())):
         own = [split for split in rules if rules[split] == rule]
         yield f"{CORPUS}: {'' if len(own) == len(rules) else f'{own[0]}: '}{rule}"
+
+
+def same_questions(
+    asked: Mapping[str, Mapping[str, int]], split_of: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield notes on questions in two splits, from one on, and on files that share most of theirs.
+
+    asked: of each file its questions, each with the number of its row. split_of: of each file.
+    """
+    names = sorted(name for name in asked if asked[name])[:_PAIRS]
+    for name, other in combinations(names, 2):
+        same, least = asked[name].keys() & asked[other], min(len(asked[name]), len(asked[other]))
+        is_one = split_of[name] == split_of[other]
+        if not same or (is_one and len(same) < _SAME * least):
+            continue
+        text = min(same, key=asked[name].__getitem__)
+        where = f"{name} row {asked[name][text]:,} and {other} row {asked[other][text]:,}"
+        splits = "one split, twice" if is_one else f"{split_of[name]} and {split_of[other]}"
+        yield (
+            f"{name} and {other} have the same questions ({len(same):,} of {least:,}), first "
+            f"{where}, in {splits}: put one file into `leave`, or take these rows out"
+        )

@@ -20,12 +20,13 @@ from gristmill.corpora.raw.chat.marks import (
 )
 from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
-from gristmill.corpora.raw.split_names import globs_of, literal, said_by, splits_of
+from gristmill.corpora.raw.split_names import literal, train_and_left
+from gristmill.corpora.recipe_text import head_of
 from gristmill.corpora.trial import Trial
 from gristmill.look import columns as kinds
 from gristmill.look import roles
 from gristmill.look.columns import CHOSEN, Column, Columns
-from gristmill.look.proposal import Part, head_of, recipe
+from gristmill.look.proposal import Part, recipe
 from gristmill.synth.raw import SHARDS
 from gristmill.synth.raw import TEXTS as SYNTH_TEXTS
 
@@ -34,10 +35,6 @@ Rows = Sequence[Mapping[str, Any]]
 _IDS: Final = ("message_id", "id")
 _UNIQUE: Final = ("prompt_id", "conversation_hash", "conversation_id", "uuid", "id")
 _PARENTS: Final = ("parent_id", "parent")
-_LEFT: Final = "leave"
-_SHOWN: Final = 3
-_WHOLE: Final = ("all", "default", "main")
-"""Folders of a configuration that has the rows of the others."""
 _FEW: Final = 0.05
 _ENDS: Final = 0.8
 _PROMPTS: Final = ("prompt", "conversations", "conversation", "context", "messages")
@@ -70,9 +67,10 @@ def chat_proposal(
         return None
     head: Table = {"schema": 1, "kind": "chat", "name": name}
     notes = ['The template is Harmony: [render] template = "chatml" or a file of your own.']
-    known = _files(names, notes)
-    leave = known.pop(_LEFT, [])
-    if leave:
+    known, train = train_and_left(names)
+    if train:
+        notes.append(f"`train` is a guess: {', '.join(map(literal, train))} and so on.")
+    if leave := known.pop("leave", []):
         notes.append("`leave` has files of other splits: name in `files` what is to be read.")
     if first.get("recipe") == SYNTH:
         # The hashes of ids divide the rows of files that name no other split.
@@ -106,29 +104,6 @@ def chat_proposal(
         if made.good == made.rows:
             break
     return made
-
-
-def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
-    """The globs of the splits that a recipe of conversations has, and of files that it leaves.
-
-    Of several files for training those of a configuration of all rows count, or the supervised
-    ones. Beside a file for training one that does not say so may be held out.
-    """
-    found = splits_of(names)
-    if not any(map(said_by, names)) and "train" not in found:
-        return {}
-    train = [name for name in names if said_by(name) == {"train"}]
-    folders = {name.partition("/")[0] for name in train if "/" in name}
-    if len(folders) > 1 and (whole := [n for n in train if n.partition("/")[0] in _WHOLE]):
-        train, found = whole, {}  # of no other configuration
-    elif "train" not in found and any("sft" in name for name in train):
-        train = [name for name in train if "sft" in name]
-    train = train or found.get("train") or [name for name in names if not said_by(name)]
-    if {*train} != {*found.get("train", [])}:
-        notes.append(f"`train` is a guess: {', '.join(map(literal, train[:_SHOWN]))} and so on.")
-    chosen = {"train": train, "validation": found.get("validation", [])}
-    chosen[_LEFT] = [*{*names}.difference(*chosen.values())]
-    return globs_of({split: sorted(files) for split, files in chosen.items() if files})
 
 
 def _unique(rows: Rows) -> str | None:

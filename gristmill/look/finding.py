@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +28,7 @@ from gristmill.corpora.raw.drops import (
 )
 from gristmill.corpora.raw.heads import columns_of_recipe
 from gristmill.corpora.raw.split_names import globs_of, said_by, splits_of
-from gristmill.corpora.trial import Trial, lacked, read_recipe, refusals, tried
+from gristmill.corpora.trial import Trial, lacked, read_recipe, refusals, same_questions, tried
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import unfit_name
 from gristmill.look.chats import chat_proposal
@@ -67,9 +66,7 @@ TALKS: Final = "chat"
 """The inboxes whose drops a recipe reads."""
 _OF_RECIPES: Final[Mapping[str, Any]] = {OWN: corpus_of, TALKS: chat_of}
 _MOST_PARTS: Final = 8
-_SAME: Final = 0.5
 _MOST: Final = 0.8
-_PAIRS: Final = 64
 
 
 @dataclass
@@ -132,18 +129,10 @@ def look(
     taken = [] if any(refused_by.values()) else taken
     said = [tasks] if tasks else [] if taken else list(hints(reading, columns, links))
     said += filter(None, [games])
-    found = Look(
-        reading,
-        name or name_of(path.name if path.is_dir() else path.name.partition(".")[0]),
-        splits_of([file.name for file in reading.files]),
-        parts,
-        columns,
-        licence_of(reading.root, reading.others, links),
-        taken,
-        refused,
-        said,
-        notes,
-    )
+    named = name or name_of(path.name if path.is_dir() else path.name.partition(".")[0])
+    splits = splits_of([file.name for file in reading.files])
+    licence = licence_of(reading.root, reading.others, links)
+    found = Look(reading, named, splits, parts, columns, licence, taken, refused, said, notes)
     found.notes += _notes(found)
     if not games:
         _propose(found, links)
@@ -375,20 +364,7 @@ def _same_questions(found: Look) -> list[str]:
             texts = (_asked_of(row, guesses[file.name]) for row in file.sample)
             places = [*zip(texts, file.numbers, strict=True)]
             asked[file.name] = {text: number for text, number in reversed(places) if text}
-    notes = []
-    names = sorted(name for name in asked if asked[name])[:_PAIRS]
-    for name, other in combinations(names, 2):
-        same, least = asked[name].keys() & asked[other], min(len(asked[name]), len(asked[other]))
-        if not same or (own[name] == own[other] and len(same) < _SAME * least):
-            continue
-        text = min(same, key=asked[name].__getitem__)
-        where = f"{name} row {asked[name][text]:,} and {other} row {asked[other][text]:,}"
-        splits = f"{own[name]} and {own[other]}" if own[name] != own[other] else "one split, twice"
-        notes.append(
-            f"{name} and {other} have the same questions ({len(same):,} of {least:,}), first "
-            f"{where}, in {splits}: put one file into `leave`, or take these rows out"
-        )
-    return shortened(notes)
+    return shortened([*same_questions(asked, own)])
 
 
 def _asked_of(row: Mapping[str, Any], guess: Guess) -> str:

@@ -15,12 +15,12 @@ from gristmill.corpora.raw.chat.messages import THINK
 from gristmill.corpora.raw.split_names import literal
 from gristmill.corpora.raw.transforms import letter
 from gristmill.corpora.raw.values import way_of
+from gristmill.corpora.recipe_text import head_of, recipe_text, toml
 from gristmill.corpora.trial import Trial, read_recipe, tried
 from gristmill.look import columns as kinds
 from gristmill.look import roles
 from gristmill.look.columns import CHOSEN, Column, Columns
 from gristmill.look.roles import Guess, choices_of, is_content, named_by, said_of
-from gristmill.settings.fields import toml_value
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
@@ -32,10 +32,8 @@ _ENDS: Final = 0.9
 _LINE: Final = 80
 """Characters of the answer behind a mark."""
 _PART_BYTES: Final = 10**9
-_MOST_LEFT: Final = 100
 _NAMED: Final = 3
 _NUMBER: Final = re.compile("[0-9]{1,9}")
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
@@ -96,25 +94,6 @@ def proposal(
         head["headerless"] = {"files": ending, **bare.headerless}
     forms = [form for _, form in read]
     return recipe(head, forms if len(forms) == 1 else _apart(read), notes, parts)
-
-
-def head_of(
-    begin: Table,
-    licence: tuple[str, str],
-    files: Mapping[str, Sequence[str]],
-    leave: Iterator[str],
-    notes: list[str],
-) -> Table:
-    """What a recipe of any kind begins with. begin: its first values. Others as of `proposal`."""
-    head = dict(begin)
-    if licence[0]:
-        head["licence"] = {"id": licence[0]}
-        notes.append(f"The licence is what {licence[1]} says: read its terms.")
-    if files:
-        head["files"] = {split: g[0] if len(g) == 1 else [*g] for split, g in files.items()}
-    if left := [*leave][:_MOST_LEFT]:
-        head["leave"] = left
-    return head
 
 
 def is_readable(part: Part) -> bool:
@@ -294,31 +273,15 @@ def _apart(read: Sequence[tuple[Part, Table]]) -> list[Table]:
     return forms
 
 
-def toml(value: object) -> str:
-    """A value as TOML in one line, tables included."""
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(key)} = {toml(item)}' for key, item in value.items())} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml, value))}]"
-    return toml_value(value)
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else toml(key)
-
-
 def recipe(
     head: Table, forms: Sequence[Table], notes: Sequence[str], parts: Sequence[Part]
 ) -> Trial:
     """A recipe, and what it reads of the rows that were looked at. notes: its first lines."""
-    lines = [f"# {note}" for note in dict.fromkeys(notes)]
-    lines += [f"{key} = {toml(value)}" for key, value in head.items()]
-    for form in forms:
-        lines += ["", "[[form]]"] if len(forms) > 1 else []
-        lines += [f"{_key(key)} = {toml(value)}" for key, value in form.items()]
     inbox = head.get("kind", Trial.inbox)
     try:
-        (text := "\n".join(lines) + "\n").encode()  # a column's name may hold what no file can
+        (
+            text := recipe_text(head, forms, notes)
+        ).encode()  # a column's name may hold what no file can
         made = tried(read_recipe(text), (row for part in parts for row in part.sample))
         return replace(made, text=text, inbox=inbox)
     except ValueError as error:

@@ -23,6 +23,9 @@ _EVAL: Final = "eval"
 _MOST: Final = 40
 _MOST_SPLITS: Final = 32
 _MOST_GLOBS: Final = 8
+_SHOWN: Final = 3
+_WHOLE: Final = ("all", "default", "main")
+"""Folders of a configuration that has the rows of the others."""
 
 
 def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
@@ -119,3 +122,25 @@ def _word(label: str) -> str:
     """The split that the words of a label say, empty where they say none or several."""
     found = said_by(label) - {_EVAL}
     return found.pop() if len(found) == 1 else ""
+
+
+def train_and_left(names: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """The globs of train and validation, and of files to leave; and the first of a guessed train.
+
+    Of several files for training those of a configuration of all rows count, or the supervised
+    ones. Beside a file for training one that does not say so may be held out.
+    """
+    found = splits_of(names)
+    if not any(map(said_by, names)) and "train" not in found:
+        return {}, []
+    train = [name for name in names if said_by(name) == {"train"}]
+    folders = {name.partition("/")[0] for name in train if "/" in name}
+    if len(folders) > 1 and (whole := [n for n in train if n.partition("/")[0] in _WHOLE]):
+        train, found = whole, {}  # of no other configuration
+    elif "train" not in found and any("sft" in name for name in train):
+        train = [name for name in train if "sft" in name]
+    train = train or found.get("train") or [name for name in names if not said_by(name)]
+    guessed = train[:_SHOWN] if {*train} != {*found.get("train", [])} else []
+    chosen = {"train": train, "validation": found.get("validation", [])}
+    chosen["leave"] = [*{*names}.difference(*chosen.values())]
+    return globs_of({split: sorted(own) for split, own in chosen.items() if own}), guessed
