@@ -16,6 +16,7 @@ from commands.checkout import CheckoutCommand, called, say, shown
 from commands.graph import INBOXES, first_and_last
 from gristmill import keys
 from gristmill.asset import Asset, Wanted, declared
+from gristmill.chess.laws.incoming import file_notes
 from gristmill.contract import GristmillError
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw.drops import CORPUS
@@ -25,7 +26,6 @@ from gristmill.inbox.columns import column_lines
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
 from gristmill.inbox.listing import Account, list_inbox
 from gristmill.leaks import commands as leaks
-from gristmill.look.families import game_notes
 from gristmill.look.finding import OWN, TALKS, look, refused_rows
 from gristmill.look.reading import listed
 from gristmill.look.report import lines
@@ -169,7 +169,8 @@ def _say_builds(lake: Lake, inbox: Inbox, place: Path) -> None:
     notes: dict[str, None] = {}
     links = lake.rules(inbox.folder)[0]
     if inbox.folder == CHESS:
-        notes |= dict.fromkeys(game_notes(listed(place, links), links))
+        found = listed(place, links)
+        notes |= dict.fromkeys(file_notes(found.root, found.others, links))
     elif inbox.folder in (OWN, TALKS):
         notes |= dict.fromkeys(refused_rows(place, links))
     for asset, wanted, asks in _builds_of(lake, inbox, place):

@@ -8,19 +8,8 @@ from typing import Any, Final
 
 from gristmill.corpora.account import value_at
 from gristmill.corpora.raw.chat.lists import is_nodes
-from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
-from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
-from gristmill.look import roles
-from gristmill.look.columns import (
-    CHOSEN,
-    LIST,
-    MESSAGES,
-    OBJECT,
-    OBJECTS,
+from gristmill.corpora.raw.chat.marks import (
     SPEAKERS,
-    TEXT,
-    TEXTS,
-    Column,
     around_of,
     ends_of,
     marks_of,
@@ -29,8 +18,15 @@ from gristmill.look.columns import (
     talk_of,
     turns_of,
 )
-from gristmill.look.proposal import Part, Proposal, head_of, recipe
-from gristmill.look.reading import globs_of, literal, says_split, says_train, splits_of
+from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
+from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
+from gristmill.corpora.raw.split_names import literal, train_and_left
+from gristmill.corpora.recipe_text import head_of
+from gristmill.corpora.trial import Trial
+from gristmill.look import columns as kinds
+from gristmill.look import roles
+from gristmill.look.columns import CHOSEN, Column, Columns
+from gristmill.look.proposal import Part, recipe
 from gristmill.synth.raw import SHARDS
 from gristmill.synth.raw import TEXTS as SYNTH_TEXTS
 
@@ -39,10 +35,6 @@ Rows = Sequence[Mapping[str, Any]]
 _IDS: Final = ("message_id", "id")
 _UNIQUE: Final = ("prompt_id", "conversation_hash", "conversation_id", "uuid", "id")
 _PARENTS: Final = ("parent_id", "parent")
-_LEFT: Final = "leave"
-_SHOWN: Final = 3
-_WHOLE: Final = ("all", "default", "main")
-"""Folders of a configuration that has the rows of the others."""
 _FEW: Final = 0.05
 _ENDS: Final = 0.8
 _PROMPTS: Final = ("prompt", "conversations", "conversation", "context", "messages")
@@ -56,15 +48,6 @@ _TALKS: Final = {
     *("conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance", "data"),
 }
 _HISTORIES: Final = ("history", "chat_history", "conversation_history")
-_TURNS: Final = [
-    pair.split()
-    for pair in (
-        *("human assistant", "user assistant", "human gpt", "human bot", "user bot", "user model"),
-        *("prompt response", "instruction output", "input output", "question answer"),
-        *("query response", "q a", "human moss"),
-    )
-]
-"""Keys of questions and answers in objects that are whole turns."""
 
 
 def chat_proposal(
@@ -73,7 +56,7 @@ def chat_proposal(
     names: Sequence[str],
     licence: tuple[str, str],
     left: Sequence[str] = (),
-) -> Proposal | None:
+) -> Trial | None:
     """The recipe for the parts of a folder, None where not all of them are conversations.
 
     names: of the data files. Other arguments as of `proposal.proposal`. It may read no row, and
@@ -84,9 +67,10 @@ def chat_proposal(
         return None
     head: Table = {"schema": 1, "kind": "chat", "name": name}
     notes = ['The template is Harmony: [render] template = "chatml" or a file of your own.']
-    known = _files(names, notes)
-    leave = known.pop(_LEFT, [])
-    if leave:
+    known, train = train_and_left(names)
+    if train:
+        notes.append(f"`train` is a guess: {', '.join(map(literal, train))} and so on.")
+    if leave := known.pop("leave", []):
         notes.append("`leave` has files of other splits: name in `files` what is to be read.")
     if first.get("recipe") == SYNTH:
         # The hashes of ids divide the rows of files that name no other split.
@@ -95,7 +79,7 @@ def chat_proposal(
         head |= {"shards": count} if count < SHARDS else {}
     head = head_of(head, licence, known, iter([*leave, *map(literal, left)]), notes)
     column = parts[0].columns.by_name.get(first.get("messages", ""))
-    if column is not None and column.kind == TEXTS:
+    if column is not None and column.kind == kinds.TEXTS:
         notes.append(f"The texts of {column.name} take turns: the first one is a user's.")
     # A template's own tokens are no words.
     if any(" " in text for text in first.get("marks", {}).get(CONTROL, ())):
@@ -103,7 +87,7 @@ def chat_proposal(
     rows = [row for part in parts for row in part.sample]
     if "messages" in first and (unique := _unique(rows)):
         head["id"] = unique
-    made: Proposal | None = None
+    made: Trial | None = None
     # Messages may have what a column or a key of their own has, too.
     said = _stated(first, rows)
     for lost in ((), ("system",), ("thinking",), ("system", "thinking")):
@@ -120,29 +104,6 @@ def chat_proposal(
         if made.good == made.rows:
             break
     return made
-
-
-def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
-    """The globs of the splits that a recipe of conversations has, and of files that it leaves.
-
-    Of several files for training those of a configuration of all rows count, or the supervised
-    ones. Beside a file for training one that does not say so may be held out.
-    """
-    found = splits_of(names)
-    if not any(map(says_split, names)) and "train" not in found:
-        return {}
-    train = [name for name in names if says_train(name)]
-    folders = {name.partition("/")[0] for name in train if "/" in name}
-    if len(folders) > 1 and (whole := [n for n in train if n.partition("/")[0] in _WHOLE]):
-        train, found = whole, {}  # of no other configuration
-    elif "train" not in found and any("sft" in name for name in train):
-        train = [name for name in train if "sft" in name]
-    train = train or found.get("train") or [name for name in names if not says_split(name)]
-    if {*train} != {*found.get("train", [])}:
-        notes.append(f"`train` is a guess: {', '.join(map(literal, train[:_SHOWN]))} and so on.")
-    chosen = {"train": train, "validation": found.get("validation", [])}
-    chosen[_LEFT] = [*{*names}.difference(*chosen.values())]
-    return globs_of({split: sorted(files) for split, files in chosen.items() if files})
 
 
 def _unique(rows: Rows) -> str | None:
@@ -172,7 +133,7 @@ def _values(part: Part) -> Table | None:
         replies = [n for n in named if n in columns and n != guess.messages]
         ends = [said[-1] == "user" for said in turns if said]
         is_asked = bool(ends) and sum(ends) >= _ENDS * len(ends)
-        if replies and columns[replies[0]].kind in (MESSAGES, TEXT) and is_asked:
+        if replies and columns[replies[0]].kind in (kinds.MESSAGES, kinds.TEXT) and is_asked:
             return {"prompt": guess.messages, "completion": replies[0]}
         if guess.question and _is_reply(part, guess.messages):
             return {"prompt": guess.question, "completion": guess.messages}
@@ -181,10 +142,12 @@ def _values(part: Part) -> Table | None:
         return {"messages": guess.messages}
     chosen = part.columns.first(CHOSEN)
     if guess.form == roles.PREFERENCE and chosen:
-        asked = next((n for n in _PROMPTS if n in columns and columns[n].kind == MESSAGES), None)
+        asked = next(
+            (n for n in _PROMPTS if n in columns and columns[n].kind == kinds.MESSAGES), None
+        )
         if asked and _is_reply(part, chosen):
             return {"prompt": asked, "completion": chosen}
-        if columns[chosen].kind == MESSAGES:
+        if columns[chosen].kind == kinds.MESSAGES:
             talks = map(talk_of, part.values(chosen))
             if any(isinstance(talk, list) and len(talk) > 1 for talk in talks):
                 return {"messages": chosen}
@@ -264,7 +227,7 @@ def _other_talk(part: Part) -> Table | None:
     guess, columns = part.guess, part.columns.by_name
     if guess.form in (roles.QA, roles.INSTRUCT) and guess.question and guess.answer:
         before = next((n for n in _HISTORIES if n in columns and _is_pairs(part, n)), None)
-        if before is None or columns[guess.answer].kind != TEXT:
+        if before is None or columns[guess.answer].kind != kinds.TEXT:
             return _continued(part)
         both = f"{{{guess.question}}}\n\n{{{guess.context}}}"
         asked = both if guess.context else guess.question
@@ -276,7 +239,7 @@ def _other_talk(part: Part) -> Table | None:
     if guess.form not in (roles.PLAIN, roles.UNKNOWN, roles.ASKED):
         return None
     listed = (_listed(part, name, column) for name, column in columns.items())
-    texts = (name for name, column in columns.items() if column.kind == TEXT)
+    texts = (name for name, column in columns.items() if column.kind == kinds.TEXT)
     found = chain(listed, (_marked(name, part.texts(name)) for name in texts))
     return next(filter(None, found), None)
 
@@ -284,17 +247,17 @@ def _other_talk(part: Part) -> Table | None:
 def _listed(part: Part, name: str, column: Column) -> Table | None:
     """What a recipe says of a column of lists that are no messages with roles."""
     talks = [talk_of(value) for value in part.values(name)]
-    if column.kind == LIST and _is_pairs(part, name):
+    if column.kind == kinds.LIST and _is_pairs(part, name):
         own = _roles({str(item[0]) for talk in talks for item in talk or ()})
         return {"messages": name, **({"roles": own} if own else {})}
     found = [value for value in talks if isinstance(value, list)]
     if not _TALKS.intersection(roles.words(name)[-1:]) or not found:
         return None
-    if column.kind == TEXTS:
+    if column.kind == kinds.TEXTS:
         # Those whose last question has no answer break turns, and are left out.
         even = sum(len(value) > 1 and len(value) % 2 == 0 for value in found)
         return {"messages": name} if 2 * even >= len(found) else None
-    if column.kind in (OBJECTS, OBJECT):
+    if column.kind in (kinds.OBJECTS, kinds.OBJECT):
         return _whole_turns(name, [item for value in found for item in value])
     return None
 
@@ -302,11 +265,17 @@ def _listed(part: Part, name: str, column: Column) -> Table | None:
 def _whole_turns(name: str, items: Sequence[Any]) -> Table | None:
     """What a recipe says of objects that are a question and its answer; None for others."""
     shared = set[str].intersection(*({*item} for item in items)) if items else set()
-    lower = {key.lower(): key for key in sorted(shared)}
-    pair = next((each for each in _TURNS if {*each} <= {*lower}), None)
-    if pair is None:
+    named = {role: key for key in sorted(shared) if (role := SPEAKERS.get(key.lower()))}
+    sides = ("user", "assistant")
+    keys: Table = {role: named[role] for role in sides if role in named}
+    if len(keys) < 2:
+        known = Columns()
+        for item in items:
+            known.add({key: item[key] for key in sorted(shared)})
+        pair = roles.question_and_answer(known.by_name)
+        keys = {role: key for role, key in zip(sides, pair, strict=True) if key}
+    if len(keys) < 2:
         return None
-    keys = {role: lower[key] for role, key in zip(("user", "assistant"), pair, strict=True)}
     of_speakers = (ends_of([str(item[key]) for item in items]) for key in keys.values())
     control = list(dict.fromkeys(each for ends in of_speakers for each in ends))
     has_system = any("system" in item for item in items)
@@ -331,7 +300,7 @@ def _continued(part: Part) -> Table | None:
     columns, question = part.columns.by_name, part.guess.question
     chosen = part.columns.first(CHOSEN)
     answer = chosen or part.guess.answer
-    if answer is None or columns[answer].kind != TEXT:
+    if answer is None or columns[answer].kind != kinds.TEXT:
         return None
     if {*"{}"}.intersection(answer + (question or "")):
         return None

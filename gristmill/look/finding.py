@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
+from gristmill.chess.laws.incoming import file_notes, rows_note
 from gristmill.contract import GristmillError
 from gristmill.corpora.account import Head, value_at
 from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.licences import licence_of
+from gristmill.corpora.raw.chat.marks import turns_of
 from gristmill.corpora.raw.chat.messages import chat_of
 from gristmill.corpora.raw.chat.recipe import Chat
-from gristmill.corpora.raw.corpus_file import absent
 from gristmill.corpora.raw.drops import (
     CORPUS,
     LEFT,
@@ -28,55 +27,46 @@ from gristmill.corpora.raw.drops import (
     name_notes,
 )
 from gristmill.corpora.raw.heads import columns_of_recipe
-from gristmill.corpora.raw.reader import Reader
+from gristmill.corpora.raw.split_names import globs_of, said_by, splits_of
+from gristmill.corpora.trial import Trial, lacked, read_recipe, refusals, same_questions, tried
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import unfit_name
 from gristmill.look.chats import chat_proposal
-from gristmill.look.columns import Columns, joined, turns_of
+from gristmill.look.columns import Columns, joined
 from gristmill.look.families import (
     Taker,
     asked,
     fits,
-    game_notes,
     hints,
-    is_bank,
-    is_game,
     is_nested_tree,
     task_hint,
 )
 from gristmill.look.proposal import (
     Part,
-    Proposal,
     is_readable,
     name_of,
     part_notes,
     proposal,
-    read_recipe,
     record_notes,
-    tried,
 )
 from gristmill.look.reading import (
     FILES,
     FileLook,
     Reading,
-    globs_of,
     listed,
     read_rows,
-    says_split,
-    says_train,
     shortened,
-    splits_of,
 )
 from gristmill.look.roles import CHAT, PLAIN, Guess, meant
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.puzzles.raw.foreign import is_bank
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 OWN: Final = "reasoning"
 TALKS: Final = "chat"
 """The inboxes whose drops a recipe reads."""
+_OF_RECIPES: Final[Mapping[str, Any]] = {OWN: corpus_of, TALKS: chat_of}
 _MOST_PARTS: Final = 8
-_SAME: Final = 0.5
 _MOST: Final = 0.8
-_PAIRS: Final = 64
 
 
 @dataclass
@@ -100,7 +90,7 @@ class Look:
     refused: Mapping[str, str]
     hints: Sequence[str]
     notes: list[str] = field(default_factory=list)
-    proposal: Proposal = field(default_factory=Proposal)
+    proposal: Trial = field(default_factory=Trial)
 
 
 def look(
@@ -127,30 +117,25 @@ def look(
     columns = joined(file.columns for file in reading.files)
     taken = [each for each in taken if fits(each, columns, reading, links)]
     parts = _parts(reading.files)
-    refusals = dict(_refused_rows(taken, parts, links))
-    games = [*game_notes(reading, links)]
-    notes = [
-        *refusals,
-        *_absent(taken, reading.files, links),
-        *(n for n in games if not is_game(n)),
-    ]
-    taken = [] if any(refusals.values()) else taken
+    refused_by = _refusals(taken, parts, links)
+    games = ""
+    if least := min(reading.files, key=lambda each: (each.size, each.name), default=None):
+        games = rows_note(reading.root, least.name, (least.sample or [{}])[0], links)
+    pgns = file_notes(reading.root, reading.others, links)
+    corpora = [corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN]
+    samples = {file.name: file.sample for file in reading.files if file.sample}
+    lacking = (rule for corpus in corpora for rule in lacked(corpus, samples))
+    notes = [*refused_by, *lacking, *pgns]
+    taken = [] if any(refused_by.values()) else taken
     said = [tasks] if tasks else [] if taken else list(hints(reading, columns, links))
-    said += filter(is_game, games)
-    found = Look(
-        reading,
-        name or name_of(path.name if path.is_dir() else path.name.partition(".")[0]),
-        splits_of([file.name for file in reading.files]),
-        parts,
-        columns,
-        licence_of(reading.root, reading.others, links),
-        taken,
-        refused,
-        said,
-        notes,
-    )
+    said += filter(None, [games])
+    named = name or name_of(path.name if path.is_dir() else path.name.partition(".")[0])
+    splits = splits_of([file.name for file in reading.files])
+    licence = licence_of(reading.root, reading.others, links)
+    found = Look(reading, named, splits, parts, columns, licence, taken, refused, said, notes)
     found.notes += _notes(found)
-    _propose(found, links)
+    if not games:
+        _propose(found, links)
     found.notes += _same_questions(found)
     return found
 
@@ -159,11 +144,8 @@ def _propose(found: Look, links: LinkRule) -> None:
     """Give what was found its recipe, and the notes on what that recipe leaves."""
     reading, parts = found.reading, found.parts
     # What another family's notes say is no corpus, and a tree would lose its branches.
-    if (
-        is_bank(found.columns)
-        or is_nested_tree(found.columns.by_name)
-        or any(map(is_game, found.hints))
-    ):
+    rows = [row for part in parts for row in part.sample]
+    if is_bank(rows) or is_nested_tree(found.columns.by_name):
         return
     left = {name: str(part.guess) for part in parts if not is_readable(part) for name in part.files}
     if any(map(is_readable, parts)):
@@ -179,7 +161,7 @@ def _propose(found: Look, links: LinkRule) -> None:
     if talks is not None and (talks.good or is_only):
         found.proposal, left = talks, dict.fromkeys(others, "holds no conversations")
     elif first:
-        found.proposal = Proposal()
+        found.proposal = Trial()
         rule = f"as conversations no row is read: {first}"
         found.notes.append(f"{rule}; another recipe would lose what these messages say")
     if found.proposal is not talks:
@@ -206,7 +188,7 @@ def _propose(found: Look, links: LinkRule) -> None:
     found.notes += column_lines(columns_of_recipe(tomllib.loads(found.proposal.text), heads))
 
 
-def _talks(found: Look) -> tuple[Proposal | None, list[str]]:
+def _talks(found: Look) -> tuple[Trial | None, list[str]]:
     """The recipe of conversations, where all files or most of the bytes have them; the others."""
     names = [file.name for file in found.reading.files]
     made = chat_proposal(found.name, found.parts, names, found.licence)
@@ -238,7 +220,7 @@ def _without_unanswered(found: Look, left: dict[str, str]) -> list[Part]:
         made = proposal(found.name, [part], {}, ("", ""))
         if not made.text:
             continue
-        made = tried(read_recipe(made.text), [replace(part, sample=file.sample)])
+        made = tried(read_recipe(made.text), file.sample)
         if made.rows and not made.good:
             rule = (made.refused + made.left_out).most_common(1)[0][0]
             lost[file.name] = f"no row gives a record ({rule})"
@@ -277,46 +259,15 @@ def refused_rows(path: Path, links: LinkRule = REFUSE_LINKS) -> list[str]:
     reading = listed(path, links)
     read_rows(reading, links)
     taken, _ = asked(reading, links)
-    return [note for note, _ in _refused_rows(taken, _parts(reading.files), links)]
+    return [*_refusals(taken, _parts(reading.files), links)]
 
 
-def _refused_rows(
-    taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule
-) -> Iterator[tuple[str, bool]]:
-    """Yield a note on each part with rows that a recipe refuses, and whether it reads none."""
-    of_inbox: dict[str, Any] = {OWN: corpus_of, TALKS: chat_of}
-    for taker in taken:
-        recipe = of_inbox.get(taker.inbox, lambda *_: None)(taker.path, links)
-        corpus = getattr(recipe, "corpus", recipe)
-        for part in parts if recipe is not None else ():
-            if all(matches(name, corpus.leave) for name in part.files):
-                continue
-            if (made := tried(recipe, [part])).good and not made.refused:
-                continue
-            (rule, _), *_ = (made.refused or made.left_out).most_common(1) or [("", 0)]
-            if made.good:
-                count = f"{made.refused.total():,} of {made.rows:,} rows tried are refused"
-                yield f"{part.files[0]}: {count}: {rule}", False
-            elif made.rows:
-                none = f"the corpus {corpus.name} reads none of {made.rows:,} rows"
-                yield f"{part.files[0]}: {none}: {rule}", True
-
-
-def _absent(taken: Sequence[Taker], files: Sequence[FileLook], links: LinkRule) -> Iterator[str]:
-    """Yield the columns that the `corpus.toml` of the folder names and no row of a split has."""
-    samples = {file.name: file.sample for file in files if file.sample}
-    for corpus in (corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN):
-        forms = [] if corpus.is_built_in else Reader(corpus).forms
-        rules: dict[str, str] = {}
-        for split, names in assigned(samples, corpus).items() if forms else ():
-            if rows := [row for name in names for row in samples[name]]:
-                took = {
-                    next((each.form.name for each in forms if each.fits(row)), "") for row in rows
-                }
-                rules[split] = absent(corpus, took, {name for row in rows for name in row})
-        for rule in dict.fromkeys(filter(None, rules.values())):
-            own = [split for split in rules if rules[split] == rule]
-            yield f"{CORPUS}: {'' if len(own) == len(rules) else f'{own[0]}: '}{rule}"
+def _refusals(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> dict[str, bool]:
+    """Notes on rows that the recipes of drops refuse, and whether these read none of a part."""
+    own = [taker for taker in taken if taker.inbox in _OF_RECIPES]
+    recipes = [_OF_RECIPES[taker.inbox](taker.path, links) for taker in own]
+    groups = [(part.files, part.sample) for part in parts]
+    return dict(note for recipe in recipes for note in refusals(recipe, groups))
 
 
 def write(found: Look, data_root: Path = Path("data")) -> Path:
@@ -408,25 +359,12 @@ def _same_questions(found: Look) -> list[str]:
     asked: dict[str, dict[str, int]] = {}
     for file in found.reading.files:
         # What is held out by its name is not to be in train, either.
-        is_held = says_split(file.name) and not says_train(file.name)
+        is_held = said_by(file.name) not in (set(), {"train"})
         if file.name in guesses and (is_held or not matches(file.name, leave)):
             texts = (_asked_of(row, guesses[file.name]) for row in file.sample)
             places = [*zip(texts, file.numbers, strict=True)]
             asked[file.name] = {text: number for text, number in reversed(places) if text}
-    notes = []
-    names = sorted(name for name in asked if asked[name])[:_PAIRS]
-    for name, other in combinations(names, 2):
-        same, least = asked[name].keys() & asked[other], min(len(asked[name]), len(asked[other]))
-        if not same or (own[name] == own[other] and len(same) < _SAME * least):
-            continue
-        text = min(same, key=asked[name].__getitem__)
-        where = f"{name} row {asked[name][text]:,} and {other} row {asked[other][text]:,}"
-        splits = f"{own[name]} and {own[other]}" if own[name] != own[other] else "one split, twice"
-        notes.append(
-            f"{name} and {other} have the same questions ({len(same):,} of {least:,}), first "
-            f"{where}, in {splits}: put one file into `leave`, or take these rows out"
-        )
-    return shortened(notes)
+    return shortened([*same_questions(asked, own)])
 
 
 def _asked_of(row: Mapping[str, Any], guess: Guess) -> str:
@@ -439,42 +377,3 @@ def _asked_of(row: Mapping[str, Any], guess: Guess) -> str:
         beside = [value_at(row, name) for name in (guess.context, guess.choices) if name]
         said = f"{said}{beside}" if isinstance(said, str) and beside else said
     return said if isinstance(said, str) else ""
-
-
-_HEAD: Final = 1 << 15
-_FILES: Final = re.compile(r"(?:licen[cs]e|copying|readme|dataset_?card)[^/]*", re.IGNORECASE)
-_SAID: Final = re.compile(r"^\s*licen[cs]e\s*:\s*([A-Za-z0-9.+-]{2,40})\s*$", re.I | re.M)
-_WORDS: Final = (
-    ("Apache-2.0", r"apache license,?\s+version 2|apache[- ]2\.0"),
-    ("CC-BY-NC-SA-4.0", r"by-nc-sa[- ]4\.0|attribution-noncommercial-sharealike 4\.0"),
-    ("CC-BY-NC-4.0", r"by-nc[- ]4\.0|attribution-noncommercial 4\.0"),
-    ("CC-BY-SA-4.0", r"by-sa[- ]4\.0|attribution-sharealike 4\.0"),
-    ("CC-BY-4.0", r"\bcc[- ]by[- ]4\.0|attribution 4\.0 international"),
-    ("CC0-1.0", r"\bcc0\b"),
-    ("MIT", r"\bmit license\b|permission is hereby granted, free of charge, to any person"),
-    ("ODC-BY-1.0", r"odc-by|open data commons attribution"),
-    ("GPL-3.0", r"gnu general public license\s+version 3"),
-    ("BSD-3-Clause", r"redistribution and use in source and binary forms"),
-)
-
-
-def licence_of(root: Path, names: Collection[str], links: LinkRule) -> tuple[str, str]:
-    """The licence that a file names, and that file; two empty texts where none does.
-
-    root: the folder. names: of the files in it. The key `license` of a dataset card comes first.
-    """
-    texts = {}
-    for name in filter(_FILES.fullmatch, sorted(names)):
-        with suppress(GristmillError, OSError), open_file(root / name, root=root, links=links) as f:
-            texts[name] = f.read(_HEAD).decode("utf-8", "replace")
-    ids = {each.lower(): each for each, _ in _WORDS}
-    for name, text in texts.items():
-        if found := _SAID.search(text):
-            return ids.get(found[1].lower(), found[1]), name
-    said = (
-        (licence, name)
-        for name, text in texts.items()
-        for licence, form in _WORDS
-        if re.search(form, text, re.IGNORECASE)
-    )
-    return next(said, ("", ""))

@@ -3,70 +3,37 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from gristmill.corpora.account import value_at
-from gristmill.corpora.corpus import CORPORA, NAME, Corpus
-from gristmill.corpora.raw.chat.lists import Trees
-from gristmill.corpora.raw.chat.messages import CHAT_CURES, THINK, Messages, Talk
-from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
-from gristmill.corpora.raw.corpus_file import checked
-from gristmill.corpora.raw.reader import Reader, emptiness, with_columns
-from gristmill.corpora.raw.rules import Rules
-from gristmill.corpora.raw.texts import Unfit, is_left_out
+from gristmill.corpora.corpus import CORPORA, NAME
+from gristmill.corpora.raw.chat.marks import tags_of
+from gristmill.corpora.raw.chat.messages import THINK
+from gristmill.corpora.raw.split_names import literal
 from gristmill.corpora.raw.transforms import letter
 from gristmill.corpora.raw.values import way_of
-from gristmill.look.columns import (
-    CHOSEN,
-    LIST,
-    NUMBER,
-    OBJECTS,
-    TEXT,
-    TEXTS,
-    TRUTH,
-    TRUTHS,
-    Column,
-    Columns,
-    tags_of,
-)
-from gristmill.look.reading import literal
-from gristmill.look.roles import (
-    INSTRUCT,
-    PLAIN,
-    PREFERENCE,
-    PYTHON,
-    QA,
-    STEPWISE,
-    Guess,
-    choices_of,
-    is_content,
-    named_by,
-    said_of,
-)
-from gristmill.printable import cut
-from gristmill.settings.fields import toml_value
+from gristmill.corpora.recipe_text import head_of, recipe_text, toml
+from gristmill.corpora.trial import Trial, read_recipe, tried
+from gristmill.look import columns as kinds
+from gristmill.look import roles
+from gristmill.look.columns import CHOSEN, Column, Columns
+from gristmill.look.roles import Guess, choices_of, is_content, named_by, said_of
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
 _OPEN, _CLOSE = THINK
 _MOST: Final = 0.8
+_HALF: Final = 0.5
+_SEVERAL: Final = 3
 _ENDS: Final = 0.9
 _LINE: Final = 80
 """Characters of the answer behind a mark."""
-_SEVERAL: Final = 3
 _PART_BYTES: Final = 10**9
-_SHOWN: Final = 40
-_MOST_LEFT: Final = 100
 _NAMED: Final = 3
 _NUMBER: Final = re.compile("[0-9]{1,9}")
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-_TOKEN: Final = re.compile(r"<[|｜][^<>|｜\n]{1,40}[|｜]>")
-_FACTS: Final = {"type", "id", "uuid", "status", "name", "timestamp", "created_at", "create_time"}
-"""Keys of messages that say what a message is, and nothing of its text."""
 
 
 @dataclass(frozen=True)
@@ -91,23 +58,6 @@ class Part:
         return [value for value in self.values(name) if isinstance(value, str)]
 
 
-@dataclass
-class Proposal:
-    """A recipe.
-
-    refused: of the others, how many broke which rule; left_out: those that the recipe leaves out.
-    unread: in how many good rows what is not read. inbox: whose drops have such a recipe.
-    """
-
-    text: str = ""
-    rows: int = 0
-    good: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
-    unread: Counter[str] = field(default_factory=Counter)
-    inbox: str = "reasoning"
-
-
 def name_of(folder: str) -> str:
     """The name of a folder as that of a corpus, which no built-in one has."""
     words = re.findall(r"[a-z0-9]+", folder.lower())
@@ -122,7 +72,7 @@ def proposal(
     licence: tuple[str, str],
     left: Sequence[str] = (),
     size: int = 0,
-) -> Proposal:
+) -> Trial:
     """The recipe for the parts of a folder that a recipe reads.
 
     name: of the corpus. files: globs by split. licence: identifier, and the file that says so; two
@@ -133,7 +83,7 @@ def proposal(
     notes: list[str] = []
     read = [(part, form) for part in parts if (form := _form(part, notes))]
     if not read:
-        return Proposal()
+        return Trial()
     head = head_of({"schema": 1, "name": name}, licence, files, map(literal, left), notes)
     if not licence[0]:
         notes.append('The licence is unknown: add licence = { id = "...", train = true }.')
@@ -146,25 +96,6 @@ def proposal(
     return recipe(head, forms if len(forms) == 1 else _apart(read), notes, parts)
 
 
-def head_of(
-    begin: Table,
-    licence: tuple[str, str],
-    files: Mapping[str, Sequence[str]],
-    leave: Iterator[str],
-    notes: list[str],
-) -> Table:
-    """What a recipe of any kind begins with. begin: its first values. Others as of `proposal`."""
-    head = dict(begin)
-    if licence[0]:
-        head["licence"] = {"id": licence[0]}
-        notes.append(f"The licence is what {licence[1]} says: read its terms.")
-    if files:
-        head["files"] = {split: g[0] if len(g) == 1 else [*g] for split, g in files.items()}
-    if left := [*leave][:_MOST_LEFT]:
-        head["leave"] = left
-    return head
-
-
 def is_readable(part: Part) -> bool:
     """Whether a recipe reads the rows."""
     return bool(_form(part, []))
@@ -173,11 +104,11 @@ def is_readable(part: Part) -> bool:
 def _form(part: Part, notes: list[str]) -> Table:
     """The values of a form; empty where no recipe reads the rows."""
     guess, columns = part.guess, part.columns.by_name
-    if guess.form == PLAIN and guess.question:
+    if guess.form == roles.PLAIN and guess.question:
         return {"texts": f"{{{guess.question}}}"}
-    if guess.form == PREFERENCE:
+    if guess.form == roles.PREFERENCE:
         chosen = part.columns.first(CHOSEN)
-        is_text = guess.question and chosen and columns[chosen].kind == TEXT
+        is_text = guess.question and chosen and columns[chosen].kind == kinds.TEXT
         return {"question": guess.question, "answer": chosen} if is_text else {}
     if not guess.question or not guess.answer:
         return {}
@@ -191,7 +122,7 @@ def _form(part: Part, notes: list[str]) -> Table:
 
 def _is_lettered(part: Part, answer: Any) -> bool:
     """Whether a question shows its choices with letters: objects, or those that answers name."""
-    if part.columns.by_name[part.guess.choices or ""].kind == OBJECTS or "join" in answer:
+    if part.columns.by_name[part.guess.choices or ""].kind == kinds.OBJECTS or "join" in answer:
         return True
     firsts = [str(own[0]) for own in part.values(part.guess.choices) if own and type(own) is list]
     has_own = any(re.match(r"\s*\(?A[).]", first) for first in firsts)
@@ -201,7 +132,7 @@ def _is_lettered(part: Part, answer: Any) -> bool:
 def _asked(guess: Guess) -> Any:
     """The question, with its context before it and its choices behind it."""
     names = [guess.context, guess.question]
-    if guess.form == INSTRUCT:  # its input is what the instruction speaks of, and follows it
+    if guess.form == roles.INSTRUCT:  # its input is what the instruction speaks of, and follows it
         names.reverse()
     lines = [f"{{{name}}}" for name in (*names, guess.choices) if name]
     if guess.letters:
@@ -217,15 +148,15 @@ def _answered(part: Part, notes: list[str]) -> Table:
     guess, columns = part.guess, part.columns.by_name
     made: Table = {"answer": (answer := guess.answer or "")}
     kind = columns[answer].kind
-    is_list = guess.choices and columns[guess.choices].kind in (TEXTS, OBJECTS)
+    is_list = guess.choices and columns[guess.choices].kind in (kinds.TEXTS, kinds.OBJECTS)
     of = guess.choices if is_list else [*guess.letters]
-    if of and kind in (TEXT, NUMBER):
+    if of and kind in (kinds.TEXT, kinds.NUMBER):
         made["answer"] = {"choice": answer, "of": of, **_way(part, answer, of, notes)}
-    elif kind == TRUTH:
+    elif kind == kinds.TRUTH:
         made["answer"] = {"column": answer, "map": {"true": "yes", "false": "no"}}
-    elif kind == TEXTS and (guess.choices or guess.letters):
+    elif kind == kinds.TEXTS and (guess.choices or guess.letters):
         made["answer"] = {"join": answer, "by": ", "}
-    elif kind == TEXTS:
+    elif kind == kinds.TEXTS:
         lists = (found for found in part.values(answer) if isinstance(found, list))
         several = sum(len({*map(str, found)}) > 1 for found in lists)
         every = f"answer = {toml({'join': answer, 'by': ', '})} reads all"
@@ -244,19 +175,19 @@ def _thought(part: Part, cot: str) -> Any:
     column = part.columns.by_name[cot]
     texts = [t for v in part.values(cot) for t in (v if isinstance(v, list) else [v]) if t]
     is_marked = _share(texts, _CLOSE) >= _MOST
-    if column.kind == TEXT and not is_marked:
+    if column.kind == kinds.TEXT and not is_marked:
         tags = tags_of(part.texts(cot))
         return {"column": cot, "between": list(tags[:2])} if tags else cot
-    if column.kind not in (TEXT, TEXTS) or not is_marked:
+    if column.kind not in (kinds.TEXT, kinds.TEXTS) or not is_marked:
         return cot
     verdicts = [
         name
         for name, other in part.columns.by_name.items()
-        if other.kind == TRUTHS and other.filled == column.filled
+        if other.kind == kinds.TRUTHS and other.filled == column.filled
     ]
-    if column.kind == TEXTS and verdicts:
+    if column.kind == kinds.TEXTS and verdicts:
         return {"pick": cot, "where": [verdicts], "think": True}
-    return {"think": cot if column.kind == TEXT else f"{cot}.0"}
+    return {"think": cot if column.kind == kinds.TEXT else f"{cot}.0"}
 
 
 def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Table:
@@ -276,7 +207,7 @@ def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Tabl
             pairs.append((said_of(value), [*map(said_of, found)]))
     made = {"as": "both" if ends and 2 * sum(ends) >= len(ends) else "text"}
     names = f"{of.rpartition('.')[0]}.label" if isinstance(of, str) else ""
-    if names in part.columns.by_name and part.columns.by_name[names].kind == TEXTS:
+    if names in part.columns.by_name and part.columns.by_name[names].kind == kinds.TEXTS:
         return made | {"labels": names}
     by = {"by": way} if (way := way_of(pairs)) else {}
     if not pairs or not all(_NUMBER.fullmatch(text) for text, _ in pairs):
@@ -342,117 +273,20 @@ def _apart(read: Sequence[tuple[Part, Table]]) -> list[Table]:
     return forms
 
 
-def toml(value: object) -> str:
-    """A value as TOML in one line, tables included."""
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(key)} = {toml(item)}' for key, item in value.items())} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml, value))}]"
-    return toml_value(value)
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else toml(key)
-
-
 def recipe(
     head: Table, forms: Sequence[Table], notes: Sequence[str], parts: Sequence[Part]
-) -> Proposal:
+) -> Trial:
     """A recipe, and what it reads of the rows that were looked at. notes: its first lines."""
-    lines = [f"# {note}" for note in dict.fromkeys(notes)]
-    lines += [f"{key} = {toml(value)}" for key, value in head.items()]
-    for form in forms:
-        lines += ["", "[[form]]"] if len(forms) > 1 else []
-        lines += [f"{_key(key)} = {toml(value)}" for key, value in form.items()]
-    inbox = head.get("kind", Proposal.inbox)
+    inbox = head.get("kind", Trial.inbox)
     try:
-        (text := "\n".join(lines) + "\n").encode()  # a column's name may hold what no file can
-        return replace(tried(read_recipe(text), parts), text=text, inbox=inbox)
+        (
+            text := recipe_text(head, forms, notes)
+        ).encode()  # a column's name may hold what no file can
+        made = tried(read_recipe(text), (row for part in parts for row in part.sample))
+        return replace(made, text=text, inbox=inbox)
     except ValueError as error:
-        is_chat = inbox != Proposal.inbox
-        return Proposal(text if is_chat else "", refused=Counter([str(error)]), inbox=inbox)
-
-
-def read_recipe(text: str) -> Corpus | Chat:
-    """What the text of a recipe says. Raises ValueError for a value that is wrong."""
-    raw = tomllib.loads(text)
-    return chat_of_table(raw) if raw.get("kind") == "chat" else checked(raw, raw["name"])
-
-
-def tried(corpus: Corpus | Chat, parts: Sequence[Part]) -> Proposal:
-    """What becomes of the rows that were looked at, by the laws of a build; without its text.
-
-    Raises ValueError for a value of the corpus that is wrong.
-    """
-    made, answers = Proposal(), Counter[str]()
-    read = _talks(corpus, made) if isinstance(corpus, Chat) else _records(corpus, made, answers)
-    for place, row in enumerate((row for part in parts for row in part.sample), 1):
-        made.rows += 1
-        try:
-            read(row, place)
-            made.good += 1
-        except Unfit as unfit:
-            rule = unfit.rule
-            if isinstance(corpus, Chat):
-                cure = CHAT_CURES.get(unfit.reason, "")
-            else:
-                rule, cure = with_columns(unfit, corpus, row).rule, ""
-                if unfit.reason == "question" and (name := corpus.question_column) in row:
-                    keep = f"keep = [{{ column = {toml(name)}, present = true }}]"
-                    cure = f"{keep} leaves such rows out"
-            rule = f"{rule}: {cure}" if cure else rule
-            (made.left_out if is_left_out(unfit.reason) else made.refused)[rule] += 1
-    if len(answers) == 1 and made.good >= _SEVERAL and (answer := answers.most_common(1)[0][0]):
-        made.unread[f"one and the same answer, {toml(cut(answer, _SHOWN))}"] = made.good
-    made.unread += Counter()  # without what was not there
-    return made
-
-
-Read = Callable[[Mapping[str, Any], int], None]
-
-
-def _records(corpus: Corpus, made: Proposal, answers: Counter[str]) -> Read:
-    """What reads a row as a record, and counts what it gives."""
-    reader, rules, is_empty = Reader(corpus), Rules(corpus, None), emptiness(corpus)
-
-    def read(row: Mapping[str, Any], place: int) -> None:
-        rules.check_row(row)
-        if (record := reader.read(row, (0, place))) is not None:
-            made.unread["no text, which are kept"] += is_empty(record)
-            is_thought = bool(record.cot) and not record.answer.strip()
-            made.unread["a thought and an empty answer, which are kept"] += is_thought
-            rules.check(record, row)
-            answers[record.answer] += 1
-
-    return read
-
-
-def _talks(chat: Chat, made: Proposal) -> Read:
-    """What reads a row as a conversation, or as a message of a tree, and counts what it gives."""
-    reader = Messages(chat)
-    trees = None if chat.tree is None else Trees(chat)
-
-    def read(row: Mapping[str, Any], place: int) -> None:
-        if trees is not None:
-            trees.add(row, (0, place))
-            return
-        talk = reader.read(row)
-        _ = talk.json
-        made.unread.update({*_unread(talk)})
-
-    return read
-
-
-def _unread(talk: Talk) -> Iterator[str]:
-    """Yield what of a conversation is not read as it may be meant."""
-    for key in talk.ignored:
-        if key not in _FACTS:
-            yield f"messages whose key {key} nothing reads: name it in `keys` if it is one of these"
-    for each in talk.messages:
-        if token := _TOKEN.search(each.content):
-            yield f"{token[0]} in a message, which stays text: `marks` name what is none"
-        if each.channel == "final" and any(tag in each.content for tag in THINK):
-            yield f"{THINK[0]} or {THINK[1]} inside an answer, which stays text"
+        is_chat = inbox != Trial.inbox
+        return Trial(text if is_chat else "", refused=Counter([str(error)]), inbox=inbox)
 
 
 _TOKENS: Final = re.compile(
@@ -464,9 +298,9 @@ _FEW: Final = 0.1
 _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _NOTHING: Final = {"nan", "null", "none", "n/a", "<na>"}
 _CURES: Final = {
-    STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",
-    PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
-    PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",
+    roles.STEPWISE: "completions with a label each: no recipe reads labels: write a row a question",
+    roles.PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
+    roles.PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",
 }
 
 
@@ -482,7 +316,7 @@ def part_notes(part: Part) -> Iterator[str]:
                 "as JSON values, of Python's notation by json.dumps(ast.literal_eval(text))"
             )
         none = {value: n for value, n in column.values.items() if value.lower() in _NOTHING}
-        if none and column.name in part.guess.columns and column.kind == TEXT:
+        if none and column.name in part.guess.columns and column.kind == kinds.TEXT:
             said = ", ".join(f"{value} ({count:,})" for value, count in none.items())
             rule = "texts that may stand for nothing, and stay texts"
             yield f"{column.name}: {rule}: {said}: write null"
@@ -493,15 +327,15 @@ def part_notes(part: Part) -> Iterator[str]:
 def record_notes(part: Part) -> Iterator[str]:
     """Yield notes on what a recipe of a corpus makes of rows: turns, letters, marks as texts."""
     question, answer = part.guess.question, part.guess.answer
-    if question is None or part.guess.form not in (PLAIN, QA, INSTRUCT):
+    if question is None or part.guess.form not in (roles.PLAIN, roles.QA, roles.INSTRUCT):
         return
-    is_pair = part.guess.form != PLAIN and answer is not None
+    is_pair = part.guess.form != roles.PLAIN and answer is not None
     texts = part.texts(question)
     found = [mark[0] for text in texts if (mark := _TOKENS.search(text))]
     if len(found) < max(_FEW * len(texts), 1):
         labels = Counter(each for text in texts for each in sorted({*_LABEL.findall(text)}))
         both = [each for each, count in labels.most_common(2) if count >= _MOST * len(texts)]
-        is_talk = part.guess.form == PLAIN and len(both) == 2 and len(texts) > 2
+        is_talk = part.guess.form == roles.PLAIN and len(both) == 2 and len(texts) > 2
         found = [" and ".join(both)] if is_talk else []
     if found:
         yield (
@@ -510,14 +344,28 @@ def record_notes(part: Part) -> Iterator[str]:
         )
     if is_pair and not part.guess.choices and not part.guess.letters:
         yield from _one_sign(part, part.columns.by_name[answer or ""])
-    pairs = zip(part.values(question), part.values(answer), strict=False) if is_pair else ()
+    if is_pair and (said := _signs_of_steps(part, question, answer or "")):
+        yield f"{said}: if they are marks of its steps, no recipe reads these"
+
+
+def _signs_of_steps(part: Part, question: str, answer: str) -> str:
+    """Where answers have a sign for each step: behind each line, or in place of a question's."""
+    pairs = zip(part.values(question), part.values(answer), strict=True)
     both = [(Counter(a.split()), Counter(b.split())) for a, b in pairs if type(a) is type(b) is str]
-    alike = [min((a & b).total() / max(each.total(), 1) for each in (a, b)) for a, b in both]
-    if alike and sum(share >= _MOST for share in alike) >= _MOST * len(alike):
-        yield (
-            f"{answer} repeats {question} but for a few words: if they are marks of its steps, no "
-            "recipe reads these"
-        )
+    signs = {word for asked, said in both for word in said - asked}
+    # A few signs make even short steps unlike.
+    least = _MOST if len(signs) > _SEVERAL else _HALF
+    alike = [(a & b).total() >= least * max(a.total(), b.total()) for a, b in both]
+    if alike and sum(alike) >= _MOST * len(alike):
+        return f"{answer} repeats {question} but for a few words"
+    ends = [
+        [line.split()[-1] for line in t.splitlines() if line.strip()] for t in part.texts(answer)
+    ]
+    signs = {sign for own in ends for sign in own}
+    # They come again and again, and in another order.
+    is_each = len(signs) ** 2 < sum(map(len, ends)) > 2 * len(ends) and len({*map(tuple, ends)}) > 2
+    is_each = is_each and 1 < len(signs) <= _SEVERAL
+    return f"lines of {answer} end in {', '.join(sorted(signs))}" if is_each else ""
 
 
 def _one_sign(part: Part, answer: Column) -> Iterator[str]:
@@ -526,9 +374,11 @@ def _one_sign(part: Part, answer: Column) -> Iterator[str]:
     if not said or not all(map(_ONE.fullmatch, said)):
         return
     rest = {n: each for n, each in part.columns.by_name.items() if n not in part.guess.columns}
-    always = (n for n, each in rest.items() if each.kind == TEXT and each.filled == answer.filled)
+    always = (
+        n for n, each in rest.items() if each.kind == kinds.TEXT and each.filled == answer.filled
+    )
     texts, cures = tuple(n for n in always if "." not in n and is_content(n)), list[str]()
-    for of in (*choices_of(rest, LIST), *([texts] if len(texts) > 1 else [])):
+    for of in (*choices_of(rest, kinds.LIST), *([texts] if len(texts) > 1 else [])):
         places = (place for own in named_by(part.sample, answer.name, of) for _, place in own)
         if not cures and None not in places:
             choice = f"{{ choice = {name}, of = {toml(of[0] if len(of) == 1 else of)} }}"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,14 +16,13 @@ import orjson
 from gristmill.contract import BadInput, GristmillError, os_reason
 from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw import parquet
-from gristmill.corpora.raw.drops import SPLIT_WORDS, UNCLEAR, kind, matches, stem, words
-from gristmill.corpora.raw.heads import of_parquet, spaced
-from gristmill.corpora.raw.rows import held_under, rows, unpacked
-from gristmill.corpora.raw.tables import delimiter_of
+from gristmill.corpora.raw.chat.marks import message_keys
+from gristmill.corpora.raw.drops import kind
+from gristmill.corpora.raw.heads import headless, of_parquet, spaced
+from gristmill.corpora.raw.rows import held_under, rows
 from gristmill.corpora.raw.texts import CURES, Unfit
-from gristmill.look.columns import Columns, message_keys
+from gristmill.look.columns import Columns
 from gristmill.untrusted.files import LinkRule, open_file
-from gristmill.untrusted.lines import lines
 from gristmill.untrusted.walk import is_hidden, list_files
 
 TOKENIZER: Final = {"model", "added_tokens"}
@@ -42,14 +39,7 @@ _MOST_ALIKE: Final = 4
 """Parquet files with the same columns, of which rows are read where not everything is."""
 _MOST_NOTES: Final = 5
 _MOST_KEYS: Final = 5_000_000
-_HEADER_CELL: Final = 64
-_LINES: Final = 100
-"""Lines that the first row of a table may have."""
-_NAMES: Final = {"question", "answer", "prompt", "response", "instruction"}
-"""Cells of a first line that is no row, whatever the others are."""
-_LATEX: Final = re.compile(r"\\(?!n)[A-Za-z]{2}|\\n(?:eq|e|u|abla|ot|i|mid)\b")
 _CURES: Final = {**CURES, "utf8": "save the file as UTF-8"}
-_VALUE: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+)?|.* .*[.?!]", re.DOTALL)
 
 
 @dataclass
@@ -259,7 +249,7 @@ def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size
 
 def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
     names = [name for name in file.names if name not in file.binary]
-    bare = _headless(path, ending, links) if ending in ("csv", "tsv") else None
+    bare = headless(path, ending, links) if ending in ("csv", "tsv") else None
     # A corpus that reads columns, so that its reader gives them.
     table: dict[str, Any] = {"name": "any", "files": {"train": "*"}}
     form = {"name": "any", "when": ["question"] if bare else names, "question": {"constant": ""}}
@@ -267,41 +257,6 @@ def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterat
         file.headerless = bare
         table["headerless"] = {"files": "*", **bare}
     return rows(path, corpus_of_table({**table, "form": [form]}), links)
-
-
-def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None:
-    r"""What a recipe says of a table whose first line is a row, as its cells show; else None.
-
-    A cell of a row is long, ends as a sentence does, or is a number; names may be 0, 1, 2 .. .
-    Where the last cell is the letter of one before it, those are choices of a question.
-    In a TSV `\n` is a newline, unless its first lines have commands of LaTeX, as `\neq`.
-    """
-    try:
-        with unpacked(path, links) as texts:
-            rest = (line.decode("utf-8", "replace") for line in islice(lines(texts, path), _LINES))
-            first = next(rest, "").removeprefix("\ufeff")
-            delimiter, is_marked = delimiter_of(first.encode(), path)
-            if delimiter == "\t":
-                cells = first.rstrip("\r\n").split("\t")
-            else:  # a cell may have several lines
-                cells = next(csv.reader(chain([first], rest), delimiter=delimiter))
-            is_row = not _NAMES & {each.lower() for each in cells} and any(
-                len(cell) > _HEADER_CELL or _VALUE.fullmatch(cell.strip()) for cell in cells
-            )
-            is_literal = ending != "tsv" or (
-                is_row and any(map(_LATEX.search, chain([first], rest)))
-            )
-    except (csv.Error, StopIteration):
-        return None  # as a table with a header it says what is wrong
-    is_numbered = cells == [str(place) for place in range(len(cells))]
-    if len(cells) < 2 or is_marked or is_numbered or not is_row:
-        return None
-    letters = [chr(ord("A") + place) for place in range(len(cells) - 2)]
-    more = [f"column_{number}" for number in range(4, len(cells) + 1)]
-    names = [*["question", "answer", "rationale"][: len(cells)], *more]
-    if len(letters) > 1 and cells[-1].strip() in letters:
-        names = ["question", *letters, "answer"]
-    return {"columns": names, **({} if is_literal else {"newline": "\\n"})}
 
 
 def _check_tail(path: Path, links: LinkRule, file: FileLook) -> None:
@@ -328,123 +283,3 @@ def _rule(error: Exception) -> str:
     if isinstance(error, BadInput):
         return f"row {error.row}: {error.rule}" if error.row else error.rule
     return f"cannot be read: {os_reason(error)}" if isinstance(error, OSError) else str(error)
-
-
-_NUMBERS: Final = re.compile(
-    r"(?<![A-Za-z0-9.])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # of writers of tables
-    r"|\d+(?:-of-\d+)?|(?=[a-f]*\d)[0-9a-f]{8,})(?![A-Za-z0-9.])"
-)
-"""Numbers of a part of a table, and hashes: no words."""
-_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_OTHER: Final = re.compile(r"[^a-z0-9]+")
-_DULL: Final = {"data", "default", "dataset", "main", "files", "raw", "jsonl", "json", "part"}
-_EVAL: Final = "eval"
-_MOST: Final = 40
-_MOST_SPLITS: Final = 32
-_MOST_GLOBS: Final = 8
-
-
-def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
-    """The files of a folder by the split that their names and folders say; ours are first.
-
-    names: POSIX paths in the folder.
-
-    A word as train, dev or test says the split. Beside files of other splits, files that differ in
-    other words are splits of their own, as `trainsft` and `traingen`. Files without such a word
-    are `train` where all have one name but for numbers, else each name is a split. Names with
-    `eval` or with several such words are splits of their own. Of more than 32 such names the words
-    alone count: files without one are `train`, or `other` beside files that have one.
-    """
-    labels = {name: _label(name) for name in names}
-    known: dict[str, set[str]] = {}
-    for label in labels.values():
-        known.setdefault(_word(label), set()).add(label)
-    found: dict[str, list[str]] = {}
-    for name in sorted(names):
-        label = labels[name]
-        word, said = _word(label), _said(label)
-        is_alone = len(known[word]) == 1 if word else known == {"": {label}}
-        is_ours = (is_alone or (word and len(known) == 1)) and said in (set(), {word})
-        split = word or "train" if is_ours else label
-        # As the name of a split: lower case and digits, as a recipe takes it.
-        found.setdefault(_OTHER.sub("", split)[:_MOST] or "train", []).append(name)
-    if len(found) > _MOST_SPLITS:
-        rest = "other" if any(map(says_split, names)) else "train"
-        found = {}
-        for name in sorted(names):
-            found.setdefault(_word(labels[name]) or rest, []).append(name)
-    order = [*dict.fromkeys(SPLIT_WORDS.values()), *sorted(found)]
-    return {split: found[split] for split in dict.fromkeys(order) if split in found}
-
-
-def globs_of(
-    splits: Mapping[str, Sequence[str]], besides: Sequence[str] = ()
-) -> dict[str, list[str]]:
-    """For each split the globs that take its files and no other: numbers of a name are `*`.
-
-    There is none for a file alone whose name says no split: a rule `split` may divide its rows.
-    """
-    if [len(names) for names in splits.values()] == [1] and not besides:
-        ((name,),) = splits.values()
-        if not says_split(name):
-            return {}
-    if len(splits) == 1 and not besides:
-        # A file of another split may come later, and `*` would take it.
-        ((split, names),) = splits.items()
-        globs = [*dict.fromkeys(map(_starred, names))]
-        return {split: globs if len(globs) <= _MOST_GLOBS else ["*"]}
-    every = {name: split for split, names in splits.items() for name in names}
-    others = dict.fromkeys(besides, "")
-    made: dict[str, dict[str, None]] = {}
-    taken: dict[str, set[str]] = {}
-    for name, split in every.items():
-        glob, own = _starred(name), literal(name)
-        # What stands for one name alone is not compared with all others.
-        if glob != own and glob not in taken:
-            taken[glob] = {
-                of for other, of in {**every, **others}.items() if matches(other, [glob])
-            }
-        made.setdefault(split, {})[glob if taken.get(glob) == {split} else own] = None
-    return {split: list(globs) for split, globs in made.items()}
-
-
-def _starred(name: str) -> str:
-    """The glob of a name with `*` for numbers."""
-    begin = stem(name)
-    return _NUMBERS.sub("*", literal(begin)) + literal(name[len(begin) :])
-
-
-def literal(name: str) -> str:
-    """The glob that takes a name alone."""
-    return re.sub(r"([\[*?])", r"[\1]", name)
-
-
-def _label(name: str) -> str:
-    """The words of a path without numbers of parts, and without words that say nothing."""
-    parts = [_HUMP.sub("_", _NUMBERS.sub("", part)) for part in stem(name).split("/")]
-    said = [word for part in parts for word in _OTHER.split(part.lower()) if word]
-    kept = [word for word in said if word not in _DULL and not word.isdigit()]
-    return "_".join(kept) or "train"
-
-
-def _said(name: str) -> set[str]:
-    """The splits that the words of a path say; one more for a word that says another one."""
-    found = {SPLIT_WORDS[word] for word in words(name) if word in SPLIT_WORDS}
-    is_held = any(word.startswith(_EVAL) or word in UNCLEAR for word in words(name))
-    return found | ({_EVAL} if is_held else set())
-
-
-def _word(label: str) -> str:
-    """The split that the words of a label say, empty where they say none or several."""
-    found = _said(label) - {_EVAL}
-    return found.pop() if len(found) == 1 else ""
-
-
-def says_split(name: str) -> bool:
-    """Whether the words of a path say a split, ours or another one."""
-    return bool(_said(name))
-
-
-def says_train(name: str) -> bool:
-    """Whether the words of a path say that a file is for training, and nothing else."""
-    return _said(name) == {"train"}

@@ -11,90 +11,88 @@ from typing import Any, Final
 from gristmill.corpora.account import fact_of, value_at
 from gristmill.corpora.raw.texts import Unfit, flattened
 from gristmill.corpora.raw.values import ways_of
-from gristmill.look.columns import (
-    BYTES,
-    EMPTY,
-    LIST,
-    MESSAGES,
-    NUMBER,
-    OBJECT,
-    OBJECTS,
-    TEXT,
-    TEXTS,
-    TRUTH,
-    TRUTHS,
-    Column,
-    Columns,
-)
+from gristmill.look import columns as kinds
+from gristmill.look.columns import Column, Columns
 
 QA, CHAT, INSTRUCT, PLAIN, PREFERENCE = "qa", "chat", "instruct", "text", "preference"
-STEPWISE, TREE, PYTHON, ASKED, UNKNOWN = (
-    *("stepwise", "message-tree", "needs-python", "question-only", "unknown"),
-)
+STEPWISE, TREE, PYTHON = "stepwise", "message-tree", "needs-python"
+ASKED, UNKNOWN = "question-only", "unknown"
 
-_QUESTION: Final = {
-    **dict.fromkeys(("question", "q"), 10.0),
-    **dict.fromkeys(("problem", "stem", "puzzle", "exercise"), 9.5),
-    **{"query": 9.0, "instruction": 8.5, "prompt": 8.0, "input": 6.5, "message": 6.0},
-    **dict.fromkeys(("request", "user", "human", "ask", "asked", "task", "statement"), 6.0),
-    **{"source": 3.0, "premise": 3.0, "hypothesi": 4.0, "goal": 4.0, "title": 2.0, "sentence": 2.0},
-    **dict.fromkeys(("article", "document", "passage", "story", "dialogue", "en"), 2.5),
-    **{"ctx": 2.5, "context": 2.0},
-}
-_ANSWER: Final = {
-    **dict.fromkeys(("answer", "a"), 10.0),
-    **{"response": 8.5, "reply": 8.0, "completion": 8.0, "output": 8.0, "target": 7.5},
-    **{"attempt": 7.2, "solution": 7.0, "label": 6.0, "correct": 5.5, "verdict": 5.0},
-    **dict.fromkeys(("assistant", "gpt", "bot", "cop"), 6.0),
-    **dict.fromkeys(("result", "generation", "gold", "summary", "highlight"), 5.0),
-    "truth": 8.0,
-    **dict.fromkeys(("translation", "conclusion", "chosen"), 4.0),
-    **{"content": 3.0, "code": 3.0, "expected": 3.0, "final": 4.0},
-}
-_THOUGHT: Final = {
-    **dict.fromkeys(("reasoning", "rationale", "thought", "thinking", "think", "cot"), 10.0),
-    **dict.fromkeys(("scratchpad", "trajectory", "trajectorie", "reason"), 9.0),
-    **dict.fromkeys(("trace", "explanation", "proof", "justification", "derivation"), 8.0),
-    **{"exp": 7.0, "step": 7.0, "chain": 7.0, "analysi": 6.0, "deduction": 6.0, "reflection": 6.0},
-    **dict.fromkeys(("fact", "decomposition", "working", "monologue"), 6.0),
-    **{"solution": 5.0, "evidence": 3.0, "generation": 2.0},
-}
-_META: Final = {
-    *("id", "idx", "index", "uuid", "uid", "hash", "type", "kind", "name", "url", "link", "path"),
-    *("file", "length", "len", "count", "num", "number", "score", "rating", "is", "has", "date"),
-    *("time", "timestamp", "language", "lang", "category", "level", "difficulty", "tag", "model"),
-    *("version", "token", "tokens", "dataset", "split", "status", "format", "license", "licence"),
-    *("confidence", "verified", "topic", "subject", "domain", "image", "seed", "metadata"),
-    *("config", "start", "end", "offset", "persona", "reward", "template", "style", "quality"),
-    *("pass", "rate", "correctness", "system"),
-}
-"""Words that make a column say something about a row, where they stand first or last."""
-_LESS: Final = {
-    *("original", "candidate", "previous", "prev", "wrong", "incorrect", "negative", "old", "bad"),
-    *("extracted", "alternative", "seed", "raw", "other", "rejected", "distractor", "backup"),
-    *("student", "model", "predicted", "prediction", "pred"),
-}
-_CONTEXT: Final = (
-    *("context", "passage", "hint", "background", "input", "paragraph", "premise", "body"),
-    *("article", "story", "theory", "table"),
+
+def _words(said: str) -> tuple[str, ...]:
+    return tuple(said.split())
+
+
+def _weights(said: Mapping[Any, str]) -> dict[str, float]:
+    return {word: weight for weight, words in said.items() for word in words.split()}
+
+
+_QUESTION: Final = _weights(
+    {10: "question q", 9.5: "problem stem puzzle exercise", 9: "query", 8.5: "instruction"}
+    | {8: "prompt", 6.5: "input", 6: "message request user human ask asked task statement"}
+    | {4: "hypothesi goal", 3: "source premise", 2: "title context sentence"}
+    | {2.5: "article document passage story dialogue en ctx"}
 )
-_CHOICES: Final = {"choice", "option", "candidate", "endings", "ending", "alternative"}
-_NUMBERED: Final = {"option", "choice", "sol", "ending", "alternative", "candidate", "answer"}
+_ANSWER: Final = _weights(
+    {10: "answer a", 8.5: "response", 8: "reply completion output truth", 7.5: "target"}
+    | {7.2: "attempt", 7: "solution", 6: "label assistant gpt bot cop", 5.5: "correct"}
+    | {5: "verdict result generation gold summary highlight", 3: "content code expected"}
+    | {4: "translation conclusion chosen final"}
+)
+_THOUGHT: Final = _weights(
+    {10: "reasoning rationale thought thinking think cot", 7: "exp step chain"}
+    | {9: "scratchpad trajectory trajectorie reason", 5: "solution", 3: "evidence", 2: "generation"}
+    | {8: "trace explanation proof justification derivation"}
+    | {6: "analysi deduction reflection fact decomposition working monologue"}
+)
+_META: Final = _words(
+    "id idx index uuid uid hash type kind name url link path file length len count num number "
+    "score rating is has date time timestamp language lang category level difficulty tag model "
+    "version token tokens dataset split status format license licence confidence verified topic "
+    "subject domain image seed metadata config start end offset persona reward template style "
+    "quality pass rate correctness system"
+)
+"""Words that make a column say something about a row, where they stand first or last."""
+_LESS: Final = _words(
+    "original candidate previous prev wrong incorrect negative old bad extracted alternative seed "
+    "raw other rejected distractor backup student model predicted prediction pred"
+)
+_CONTEXT: Final = _words(
+    "context passage hint background input paragraph premise body article story theory table"
+)
+_CHOICES: Final = _words("choice option candidate endings ending alternative")
+_NUMBERED: Final = (*_CHOICES, "sol", "answer")
 """Names of choices that have a column each, with a number at the end."""
-_PLAIN: Final = {
-    *("text", "content", "body", "document", "article", "markdown", "code", "passage", "story"),
-}
+_PLAIN: Final = _words("text content body document article markdown code passage story")
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_]+")
 LONG: Final = 40
 """Characters of a text that is long, on average."""
 _SHORT: Final = 15
-_NOTHING: Final = {"none", "null", "n/a", "na", "nan", "unknown", "-"}
+_NOTHING: Final = _words("none null n/a na nan unknown -")
 """Words that stand for no answer."""
 _LEAST: Final = 2.0
-_TALKS: Final = ("messages", "conversations", "conversation", "contents", "prompt", "input")
+_TALKS: Final = _words("messages conversations conversation contents prompt input")
 _ASKS: Final = 9.0
 """Score of a question beside which plain text is no dataset of its own."""
 _MARKS: Final = "?\uff1f\u061f"
+_PROVED: Final = 0.8
+_HALF: Final = 0.5
+_TAIL: Final = 80
+_FEW: Final = 3
+"""Signs of verdicts, as of a step that is right, wrong or neither."""
+_SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
+"""Numbers, or letters as of ten choices: `1.0`, `A,C`, `AB`, `(b)`."""
+_NEVER: Final = float("-inf")
+_FIT: Final = {
+    **dict.fromkeys((kinds.OBJECT, kinds.OBJECTS, kinds.MESSAGES), _NEVER),
+    **{
+        kinds.TRUTH: -3.0,
+        kinds.TRUTHS: -3.0,
+        kinds.TEXTS: -2.0,
+        kinds.LIST: -9.0,
+    },
+}
+"""What the type of a column adds for an answer."""
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -124,15 +122,13 @@ class Guess:
     def columns(self) -> set[str]:
         """All columns that it names."""
         one = (self.question, self.answer, self.cot, self.messages, self.choices, self.context)
-        return {name for name in (*one, *self.firsts, *self.letters) if name is not None}
+        return {*filter(None, one), *self.firsts, *self.letters}
 
     def __str__(self) -> str:
-        said = [
-            *(("question", self.question), ("answer", self.answer), ("thought", self.cot)),
-            *(("messages", self.messages), ("choices", self.choices), ("context", self.context)),
-            ("choices", " ".join(self.letters)),
-        ]
-        named = ", ".join(f"{role} = {name}" for role, name in said if name)
+        said = {"question": self.question, "answer": self.answer, "thought": self.cot}
+        said |= {"messages": self.messages, "choices": self.choices or " ".join(self.letters)}
+        said |= {"context": self.context}
+        named = ", ".join(f"{role} = {name}" for role, name in said.items() if name)
         return f"{self.form}: {named}" if named else self.form
 
 
@@ -152,44 +148,58 @@ def meant(columns: Columns, rows: Rows) -> Guess:
 
     Choices are a list, or columns with a letter or a digit each, of which another column names one
     in each row. What most texts of a column end with is the answer, and they are its thought. A
-    context that questions hold is none, and a number of a step no answer.
+    context that questions hold is none, and neither the number of a step nor a list of signs is an
+    answer.
     """
     known = {
         name: column
         for name, column in columns.by_name.items()
-        if column.kind not in (EMPTY, BYTES) and not name.startswith("__")
+        if column.kind not in (kinds.EMPTY, kinds.BYTES) and not name.startswith("__")
     }
-    texts = [name for name, column in known.items() if column.kind == TEXT]
+    texts = [name for name, column in known.items() if column.kind == kinds.TEXT]
     values = {name: [v for row in rows if (v := value_at(row, name))] for name in texts}
     facts = {name for name, own in values.items() if own and fact_of(name, own, ())}
     said = guess(known, columns.rows, facts)
     if said.form not in (QA, INSTRUCT, ASKED):
         return said
-    if said.cot and said.answer and known[said.cot].kind == TEXTS:
-        pairs = [(value_at(row, said.answer), value_at(row, said.cot)) for row in rows]
-        is_step = all(
-            type(n) in (int, float) and isinstance(steps, list) and n in range(-1, len(steps))
-            for n, steps in pairs
-        )
-        if is_step and len({number for number, _ in pairs}) > 1:
-            proof = f"{said.answer} is the number of one of {said.cot}"
-            return Guess(UNKNOWN, said.question, None, proofs=(proof,))
+    if found := _of_steps(said, known, rows):
+        return found
     for of in choices_of(known):
         rest = {name: column for name, column in known.items() if name not in of}
         other = guess(rest, columns.rows, facts)
         if other.question is None or other.form not in (QA, INSTRUCT, ASKED):
             continue
-        short = [n for n in rest if n != other.question and rest[n].kind in (TEXT, NUMBER)]
+        short = [
+            n for n in rest if n != other.question and rest[n].kind in (kinds.TEXT, kinds.NUMBER)
+        ]
         for name in [other.answer] if other.answer else short:
             if (proofs := _shown(rows, name, of, is_answer=name == other.answer)) is not None:
                 one: dict[str, Any] = {"letters": of} if len(of) > 1 else {"choices": of[0]}
                 said = replace(other, form=QA, answer=name, proofs=proofs, **one)
                 return _without_context(said, rows)
-    if said.answer is None:
-        return said
-    if said.cot is None and not said.firsts:
+    if said.answer is not None and said.cot is None and not said.firsts:
         said = _with_thought(said, known, rows)
     return _without_context(said, rows)
+
+
+def _of_steps(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess | None:
+    """A guess without an answer, where that is the number of a step, or a sign of each step."""
+    if said.answer is None or (said.cot and known[said.cot].kind != kinds.TEXTS):
+        return None
+    pairs = [(value_at(row, said.answer), value_at(row, said.cot or "")) for row in rows]
+    lists = [v for v, _ in pairs if isinstance(v, list) and all(isinstance(e, str) for e in v)]
+    signs = {each for own in lists for each in own}
+    if len(signs) <= _FEW and any(len(own) > len({*own}) for own in lists):
+        return Guess(STEPWISE, said.question)
+    is_step = said.cot and all(
+        type(n) in (int, float) and isinstance(steps, list) and n in range(-1, len(steps))
+        for n, steps in pairs
+    )
+    if not is_step or len({number for number, _ in pairs}) < 2:
+        return None
+    return Guess(
+        UNKNOWN, said.question, proofs=(f"{said.answer} is the number of one of {said.cot}",)
+    )
 
 
 def _without_context(said: Guess, rows: Rows) -> Guess:
@@ -209,14 +219,14 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     asking = {name: column for name, column in known.items() if name not in facts}
     question = _best(asking, _QUESTION, _asking)
     # Messages with that name come first, else the longest.
-    talks = [name for name, column in known.items() if column.kind == MESSAGES]
+    talks = [name for name, column in known.items() if column.kind == kinds.MESSAGES]
     place = {name: _TALKS.index(name) if name in _TALKS else len(_TALKS) for name in talks}
     talk = min(talks, key=lambda name: (place[name], -known[name].mean), default=None)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
         # The plain text that stands beside a label or an answer.
         texts = (n for n in ("text", "content", "sentence") if n in known and n != answer)
-        question = next((n for n in texts if n != cot and known[n].kind == TEXT), None)
+        question = next((n for n in texts if n != cot and known[n].kind == kinds.TEXT), None)
     stem = cot.rstrip("0123456789") if cot is not None else None
     alike = sorted(name for name in known if name != stem and name.rstrip("0123456789") == stem)
     firsts = tuple(alike) if len(alike) > 1 else ()
@@ -225,14 +235,16 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     if question and answer:
         lower = {name.lower(): name for name in known}
         names = (lower[each] for each in _CONTEXT if each in lower)
-        context = next((name for name in names if known[name].kind == TEXT), None)
+        context = next((name for name in names if known[name].kind == kinds.TEXT), None)
         context = None if context in (question, answer, cot) else context
         is_instruct = context == "input" and "instruction" in known and cot is None
         form = INSTRUCT if is_instruct else QA
         return Guess(form, question, answer, cot, context=context, firsts=firsts)
     # A text for itself by its whole name, or as the longest one, always there.
-    most = max((each.chars for each in known.values() if each.kind == TEXT), default=0)
-    ends = [n for n in known if known[n].kind == TEXT and {*words(n)[-1:]} & _PLAIN]
+    most = max((each.chars for each in known.values() if each.kind == kinds.TEXT), default=0)
+    ends = [
+        n for n in known if known[n].kind == kinds.TEXT and not {*words(n)[-1:]}.isdisjoint(_PLAIN)
+    ]
     longest = [n for n in ends if (known[n].chars, known[n].filled) == (most, rows)]
     plain = [n for n in ends if len(words(n)) == 1 or n in longest]
     asks = question not in (None, *plain) and _score(question or "", _QUESTION) >= _ASKS
@@ -243,6 +255,12 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     return Guess(QA, *pair) if (pair := _pair(known)) else Guess(UNKNOWN, None, answer, cot)
 
 
+def question_and_answer(known: Mapping[str, Column]) -> tuple[str | None, str | None]:
+    """The columns whose names say that they ask and answer, None for one that there is not."""
+    question = _best(known, _QUESTION, _asking)
+    return question, _answer_and_thought(known, question)[0]
+
+
 def _odd_form(known: Mapping[str, Column]) -> Guess | None:
     """A form that is no question with its answer, by names and types."""
     firsts = {word for name in known for word in words(name)[:1]}
@@ -250,13 +268,17 @@ def _odd_form(known: Mapping[str, Column]) -> Guess | None:
         return Guess(PREFERENCE, _best(known, _QUESTION, _asking))
     if any("parent" in words(name) for name in known) and {"role", "text"} <= set(known):
         return Guess(TREE)
-    verdicts = [n for n in known if known[n].kind == TRUTHS and words(n)[-1:] == ["label"]]
+    verdicts = [n for n in known if known[n].kind == kinds.TRUTHS and words(n)[-1:] == ["label"]]
     texts = [
-        n for n in known if known[n].kind == TEXTS and {*words(n)[-1:]} & {"completion", "step"}
+        n
+        for n in known
+        if known[n].kind == kinds.TEXTS and {*words(n)[-1:]} & {"completion", "step"}
     ]
     if verdicts and texts:
         return Guess(STEPWISE, _best(known, _QUESTION, _asking))
-    if any(known[n].kind == OBJECTS and "." in n and words(n)[-1:] == ["step"] for n in known):
+    if any(
+        known[n].kind == kinds.OBJECTS and "." in n and words(n)[-1:] == ["step"] for n in known
+    ):
         return Guess(PYTHON, _best(known, _QUESTION, _asking))
     return None
 
@@ -272,14 +294,14 @@ def _score(name: str, weights: Mapping[str, float]) -> float:
     if {"input", "output"} <= {*said}:  # tests of a program
         return 0.0
     begins = {*said[:1]} - {"model"}  # what a model said is no fact about it
-    if not said or (len(said) > 1 and _META & {said[-1], *begins}):
+    if not said or (len(said) > 1 and not {said[-1], *begins}.isdisjoint(_META)):
         return 0.0
     best = 0.0
     for place, word in enumerate(reversed(said)):
         best = max(best, weights.get(word, 0.0) - (0.0 if place == 0 else 2.0 + place))
     if best <= 0:
         return 0.0
-    best -= 3.0 * len(_LESS.intersection(said[:-1]))
+    best -= 3.0 * len({*_LESS}.intersection(said[:-1]))
     best += 1.0 * ("target" in said[:-1] or "final" in said[:-1])
     best -= 0.1 * (len(said) - 1) + 0.3 * any(char.isdigit() for char in last) + 0.5 * bool(parent)
     return best - 3.0 * any(word in ("meta", "metadata", "info", "extra") for word in words(parent))
@@ -301,17 +323,9 @@ def _best(
     return name if name is not None and scores[name] >= _LEAST else None
 
 
-_NEVER: Final = float("-inf")
-_FIT: Final = {
-    **dict.fromkeys((OBJECT, OBJECTS, MESSAGES), _NEVER),
-    **{TRUTH: -3.0, TRUTHS: -3.0, TEXTS: -2.0, LIST: -9.0},  # lists of numbers, as tokens
-}
-"""What the type of a column adds for an answer."""
-
-
 def _asking(column: Column) -> float:
     """What values add: short ones, and few that come again and again, are rarely questions."""
-    if column.kind != TEXT:
+    if column.kind != kinds.TEXT:
         return _NEVER
     is_few = sum(column.values.values()) == column.filled > max(20, 3 * len(column.values))
     return _NEVER if is_few and column.mean < LONG else -4.0 * (column.mean < _SHORT)
@@ -322,14 +336,14 @@ def _answer_and_thought(
 ) -> tuple[str | None, str | None]:
     def answers(column: Column) -> float:
         said = {value.strip('[]" ').lower() for value in column.values}
-        is_nothing = column.values.total() == column.filled and said <= _NOTHING
+        is_nothing = column.values.total() == column.filled and said <= {*_NOTHING}
         # One number for each choice, as 1 and 0.
-        is_listed = column.kind == LIST and words(column.name)[-1:] == ["label"]
+        is_listed = column.kind == kinds.LIST and words(column.name)[-1:] == ["label"]
         is_close = bool(begun) and words(column.name)[: len(begun)] == begun
         return (_NEVER if is_nothing or is_listed else _FIT.get(column.kind, 0.0)) + 2.0 * is_close
 
     def thoughts(column: Column) -> float:
-        is_long = column.mean >= LONG and column.kind in (TEXT, TEXTS)
+        is_long = column.mean >= LONG and column.kind in (kinds.TEXT, kinds.TEXTS)
         return 0.0 if is_long else _NEVER
 
     cot = _best(known, _THOUGHT, thoughts, (question,))
@@ -340,26 +354,31 @@ def _answer_and_thought(
     return answer, cot or _best(known, _THOUGHT, thoughts, (question, answer))
 
 
-def choices_of(known: Mapping[str, Column], *kinds: str) -> Iterator[tuple[str, ...]]:
+def choices_of(known: Mapping[str, Column], *more: str) -> Iterator[tuple[str, ...]]:
     """Yield what may be choices: columns whose names differ at the end, a list, their text.
 
-    kinds: of lists, besides those of texts and of objects.
+    more: types of lists, besides those of texts and of objects.
     """
     for name in known:
         if name[-1:] in ("a", "A", "0", "1"):
             names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
             found = tuple(takewhile(known.__contains__, names))
-            if len(found) > 1 and {known[each].kind for each in found} <= {TEXT, NUMBER}:
+            if len(found) > 1 and {known[each].kind for each in found} <= {
+                kinds.TEXT,
+                kinds.NUMBER,
+            }:
                 yield found
-    lists = [name for name, column in known.items() if column.kind in (TEXTS, OBJECTS, *kinds)]
+    lists = [
+        name for name, column in known.items() if column.kind in (kinds.TEXTS, kinds.OBJECTS, *more)
+    ]
     # Those in an object are the columns of a table, unless their name says it.
     yield from ((n,) for n in lists if "." not in n or (_is_named(n) and words(n)[-1] != "label"))
-    texts = (name for name, column in known.items() if column.kind == TEXT)
+    texts = (name for name, column in known.items() if column.kind == kinds.TEXT)
     yield from ((name,) for name in texts if words(name) in (["option"], ["choice"]))
 
 
 def _is_named(name: str) -> bool:
-    return not _CHOICES.isdisjoint(words(name))
+    return not {*_CHOICES}.isdisjoint(words(name))
 
 
 def _shown(rows: Rows, name: str, of: Sequence[str], *, is_answer: bool) -> tuple[str, ...] | None:
@@ -371,7 +390,7 @@ def _shown(rows: Rows, name: str, of: Sequence[str], *, is_answer: bool) -> tupl
     """
     is_run, is_named = len(of) > 1, _is_named(of[0])
     if is_run and of[0][-1] in ("0", "1"):
-        is_named = not _NUMBERED.isdisjoint(words(of[0][:-1])[-1:])
+        is_named = not {*_NUMBERED}.isdisjoint(words(of[0][:-1])[-1:])
     elif is_run:
         is_named = len(of) > 2
     if is_run and not is_named and len(of) == 2:
@@ -423,7 +442,9 @@ def place_of(value: Any, choices: Sequence[Any]) -> int | None:
 
 def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
     """Question and answer, and a long thought, of two or three columns whose names say nothing."""
-    names = [name for name, column in known.items() if column.kind == TEXT and "." not in name]
+    names = [
+        name for name, column in known.items() if column.kind == kinds.TEXT and "." not in name
+    ]
     if not 2 <= len(names) == len(known) <= 3 or any(
         "system" in words(name) or _score(name, weights)
         for name in names
@@ -438,13 +459,6 @@ def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
     return names[0], names[1], None
 
 
-_PROVED: Final = 0.8
-_HALF: Final = 0.5
-_TAIL: Final = 80
-_SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
-"""Numbers, or letters as of ten choices: `1.0`, `A,C`, `AB`, `(b)`."""
-
-
 def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess:
     """The guess with the column whose texts end with the short one as the thought of it."""
 
@@ -455,12 +469,12 @@ def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess
     answer = known[said.answer or ""]
     shares: dict[tuple[str, str], float] = {}
     for name, column in known.items():
-        if column.kind not in (TEXT, NUMBER) or name in said.columns or "." in name:
+        if column.kind not in (kinds.TEXT, kinds.NUMBER) or name in said.columns or "." in name:
             continue
         long, short = (answer, column) if column.mean < answer.mean else (column, answer)
         # Texts may end in others, which are longer, and not all one.
         if (
-            long.kind == TEXT
+            long.kind == kinds.TEXT
             and long.mean >= max(LONG, 1.5 * short.mean)
             and len(short.values) != 1
         ):

@@ -29,7 +29,6 @@ OWN_FILES = {
     "corpora/raw/transforms.py": "the source of a transform that is installed",
     "inbox/hub.py": "downloads that this process writes itself",
     "inbox/copying.py": "the lock, the list and the copy that this process writes",
-    "look/families.py": "the games that it has just validated",
     "look/finding.py": "the recipe that it writes",
     "provenance/raw_inputs.py": "the list of inputs in a published record",
 }

@@ -8,17 +8,19 @@ import pytest
 from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw.corpus_file import checked
 from gristmill.corpora.raw.reader import Reader
-from gristmill.look.proposal import Proposal, name_of, proposal, record_notes, toml, tried
+from gristmill.corpora.recipe_text import toml
+from gristmill.corpora.trial import Trial, tried
+from gristmill.look.proposal import name_of, proposal, record_notes
 from tests.look.cards import part
 
 GLOBS = {"train": ["*"]}
 
 
-def proposed(*rows: dict[str, Any]) -> Proposal:
+def proposed(*rows: dict[str, Any]) -> Trial:
     return proposal("own", [part(list(rows))], GLOBS, ("", ""))
 
 
-def values(made: Proposal) -> dict[str, Any]:
+def values(made: Trial) -> dict[str, Any]:
     return tomllib.loads(made.text)
 
 
@@ -194,7 +196,7 @@ def test_rows_that_a_recipe_refuses_are_counted_by_rule():
         {"name": "own", "files": {"train": "*"}, "question": "q", "answer": "a"}
     )
     rows = [{"q": "x", "a": "y"}, {"q": "x"}, {"z": 1}, {"q": " ", "a": ""}]
-    made = tried(corpus, [part(rows)])
+    made = tried(corpus, part(rows).sample)
     assert (made.rows, made.good, made.refused.total()) == (4, 2, 2)
     assert any("lacks the column a" in rule for rule in made.refused)
     assert made.unread == {"no text, which are kept": 1}

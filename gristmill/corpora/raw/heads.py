@@ -5,11 +5,13 @@ Source: `docs/formats/reasoning.md#accounts`.
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -24,13 +26,15 @@ from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
 from gristmill.corpora.raw.corpus_file import checked, columns_by_key
 from gristmill.corpora.raw.drops import corpus_of, kind
 from gristmill.corpora.raw.reader import ignored_by
-from gristmill.corpora.raw.rows import rows
+from gristmill.corpora.raw.rows import rows, unpacked
+from gristmill.corpora.raw.tables import delimiter_of
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.listing import Account
 from gristmill.untrusted import child
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.json_text import HEAD_BYTES
+from gristmill.untrusted.lines import lines
 
 _FILES: Final = 8
 """Files of a split of which rows are looked at, evenly spaced."""
@@ -192,3 +196,47 @@ def of_parquet(
             return {**found, **dict(zip(good, made, strict=True))}
         except (GristmillError, OSError) as error:
             return {**found, **dict.fromkeys(good, error)}
+
+
+_HEADER_CELL: Final = 64
+_LINES: Final = 100
+"""Lines that the first row of a table may have."""
+_NAMES: Final = {"question", "answer", "prompt", "response", "instruction"}
+"""Cells of a first line that is no row, whatever the others are."""
+_LATEX: Final = re.compile(r"\\(?!n)[A-Za-z]{2}|\\n(?:eq|e|u|abla|ot|i|mid)\b")
+_VALUE: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+)?|.* .*[.?!]", re.DOTALL)
+
+
+def headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None:
+    r"""What a recipe says of a table whose first line is a row, as its cells show; else None.
+
+    A cell of a row is long, ends as a sentence does, or is a number; names may be 0, 1, 2 .. .
+    Where the last cell is the letter of one before it, those are choices of a question.
+    In a TSV `\n` is a newline, unless its first lines have commands of LaTeX, as `\neq`.
+    """
+    try:
+        with unpacked(path, links) as texts:
+            rest = (line.decode("utf-8", "replace") for line in islice(lines(texts, path), _LINES))
+            first = next(rest, "").removeprefix("\ufeff")
+            delimiter, is_marked = delimiter_of(first.encode(), path)
+            if delimiter == "\t":
+                cells = first.rstrip("\r\n").split("\t")
+            else:  # a cell may have several lines
+                cells = next(csv.reader(chain([first], rest), delimiter=delimiter))
+            is_row = not _NAMES & {each.lower() for each in cells} and any(
+                len(cell) > _HEADER_CELL or _VALUE.fullmatch(cell.strip()) for cell in cells
+            )
+            is_literal = ending != "tsv" or (
+                is_row and any(map(_LATEX.search, chain([first], rest)))
+            )
+    except (csv.Error, StopIteration):
+        return None  # as a table with a header it says what is wrong
+    is_numbered = cells == [str(place) for place in range(len(cells))]
+    if len(cells) < 2 or is_marked or is_numbered or not is_row:
+        return None
+    letters = [chr(ord("A") + place) for place in range(len(cells) - 2)]
+    more = [f"column_{number}" for number in range(4, len(cells) + 1)]
+    names = [*["question", "answer", "rationale"][: len(cells)], *more]
+    if len(letters) > 1 and cells[-1].strip() in letters:
+        names = ["question", *letters, "answer"]
+    return {"columns": names, **({} if is_literal else {"newline": "\\n"})}

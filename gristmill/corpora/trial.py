@@ -1,0 +1,194 @@
+"""What becomes of rows by a recipe, by the laws of a build, before one is started.
+
+Source: `docs/corpora.md`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, Final
+
+from gristmill.corpora.corpus import Corpus
+from gristmill.corpora.raw.chat.lists import Trees
+from gristmill.corpora.raw.chat.messages import CHAT_CURES, THINK, Messages, Talk
+from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
+from gristmill.corpora.raw.corpus_file import absent, checked
+from gristmill.corpora.raw.drops import CORPUS, assigned, matches
+from gristmill.corpora.raw.reader import Reader, emptiness, with_columns
+from gristmill.corpora.raw.rules import Rules
+from gristmill.corpora.raw.texts import Unfit, is_left_out
+from gristmill.printable import cut
+from gristmill.settings.fields import toml_value
+
+Row = Mapping[str, Any]
+_SEVERAL: Final = 3
+_SAME: Final = 0.5
+_PAIRS: Final = 64
+_SHOWN: Final = 40
+_TOKEN: Final = re.compile(r"<[|｜][^<>|｜\n]{1,40}[|｜]>")
+_FACTS: Final = {"type", "id", "uuid", "status", "name", "timestamp", "created_at", "create_time"}
+"""Keys of messages that say what a message is, and nothing of its text."""
+
+
+@dataclass
+class Trial:
+    """What a recipe makes of some rows.
+
+    text: of the recipe, where one was written. inbox: whose drops have such a recipe.
+    refused: how many of the rows that are not good broke which rule; left_out: those that the
+    recipe leaves out. unread: in how many good rows what is not read.
+    """
+
+    text: str = ""
+    rows: int = 0
+    good: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    unread: Counter[str] = field(default_factory=Counter)
+    inbox: str = "reasoning"
+
+
+def read_recipe(text: str) -> Corpus | Chat:
+    """What the text of a recipe says. Raises ValueError for a value that is wrong."""
+    raw = tomllib.loads(text)
+    return chat_of_table(raw) if raw.get("kind") == "chat" else checked(raw, raw["name"])
+
+
+def tried(corpus: Corpus | Chat, rows: Iterable[Row]) -> Trial:
+    """What becomes of the rows that were looked at, by the laws of a build; without its text.
+
+    Raises ValueError for a value of the corpus that is wrong.
+    """
+    made, answers = Trial(), Counter[str]()
+    read = _talks(corpus, made) if isinstance(corpus, Chat) else _records(corpus, made, answers)
+    for place, row in enumerate(rows, 1):
+        made.rows += 1
+        try:
+            read(row, place)
+            made.good += 1
+        except Unfit as unfit:
+            rule = unfit.rule
+            if isinstance(corpus, Chat):
+                cure = CHAT_CURES.get(unfit.reason, "")
+            else:
+                rule, cure = with_columns(unfit, corpus, row).rule, ""
+                if unfit.reason == "question" and (name := corpus.question_column) in row:
+                    keep = f"keep = [{{ column = {toml_value(name)}, present = true }}]"
+                    cure = f"{keep} leaves such rows out"
+            rule = f"{rule}: {cure}" if cure else rule
+            (made.left_out if is_left_out(unfit.reason) else made.refused)[rule] += 1
+    if len(answers) == 1 and made.good >= _SEVERAL and (answer := answers.most_common(1)[0][0]):
+        made.unread[f"one and the same answer, {toml_value(cut(answer, _SHOWN))}"] = made.good
+    made.unread += Counter()  # without what was not there
+    return made
+
+
+Read = Callable[[Row, int], None]
+
+
+def _records(corpus: Corpus, made: Trial, answers: Counter[str]) -> Read:
+    """What reads a row as a record, and counts what it gives."""
+    reader, rules, is_empty = Reader(corpus), Rules(corpus, None), emptiness(corpus)
+
+    def read(row: Row, place: int) -> None:
+        rules.check_row(row)
+        if (record := reader.read(row, (0, place))) is not None:
+            made.unread["no text, which are kept"] += is_empty(record)
+            is_thought = bool(record.cot) and not record.answer.strip()
+            made.unread["a thought and an empty answer, which are kept"] += is_thought
+            rules.check(record, row)
+            answers[record.answer] += 1
+
+    return read
+
+
+def _talks(chat: Chat, made: Trial) -> Read:
+    """What reads a row as a conversation, or as a message of a tree, and counts what it gives."""
+    reader = Messages(chat)
+    trees = None if chat.tree is None else Trees(chat)
+
+    def read(row: Row, place: int) -> None:
+        if trees is not None:
+            trees.add(row, (0, place))
+            return
+        talk = reader.read(row)
+        _ = talk.json
+        made.unread.update({*_unread(talk)})
+
+    return read
+
+
+def _unread(talk: Talk) -> Iterator[str]:
+    """Yield what of a conversation is not read as it may be meant."""
+    for key in talk.ignored:
+        if key not in _FACTS:
+            yield f"messages whose key {key} nothing reads: name it in `keys` if it is one of these"
+    for each in talk.messages:
+        if token := _TOKEN.search(each.content):
+            yield f"{token[0]} in a message, which stays text: `marks` name what is none"
+        if each.channel == "final" and any(tag in each.content for tag in THINK):
+            yield f"{THINK[0]} or {THINK[1]} inside an answer, which stays text"
+
+
+def refusals(
+    recipe: Corpus | Chat, groups: Iterable[tuple[Sequence[str], Sequence[Row]]]
+) -> Iterator[tuple[str, bool]]:
+    """Yield a note on each group with rows that a recipe refuses, and whether it reads none.
+
+    groups: names of files, and rows of theirs that were looked at.
+    """
+    corpus = recipe.corpus if isinstance(recipe, Chat) else recipe
+    for names, rows in groups:
+        if all(matches(name, corpus.leave) for name in names):
+            continue
+        if (made := tried(recipe, rows)).good and not made.refused:
+            continue
+        (rule, _), *_ = (made.refused or made.left_out).most_common(1) or [("", 0)]
+        if made.good:
+            count = f"{made.refused.total():,} of {made.rows:,} rows tried are refused"
+            yield f"{names[0]}: {count}: {rule}", False
+        elif made.rows:
+            yield (
+                f"{names[0]}: the corpus {corpus.name} reads none of {made.rows:,} rows: {rule}",
+                True,
+            )
+
+
+def lacked(corpus: Corpus, samples: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """Yield the columns that a recipe names and no row of a split has. samples: rows by file."""
+    forms = [] if corpus.is_built_in else Reader(corpus).forms
+    rules: dict[str, str] = {}
+    for split, names in assigned(samples, corpus).items() if forms else ():
+        if rows := [row for name in names for row in samples[name]]:
+            took = {next((each.form.name for each in forms if each.fits(row)), "") for row in rows}
+            rules[split] = absent(corpus, took, {name for row in rows for name in row})
+    for rule in dict.fromkeys(filter(None, rules.values())):
+        own = [split for split in rules if rules[split] == rule]
+        yield f"{CORPUS}: {'' if len(own) == len(rules) else f'{own[0]}: '}{rule}"
+
+
+def same_questions(
+    asked: Mapping[str, Mapping[str, int]], split_of: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield notes on questions in two splits, from one on, and on files that share most of theirs.
+
+    asked: of each file its questions, each with the number of its row. split_of: of each file.
+    """
+    names = sorted(name for name in asked if asked[name])[:_PAIRS]
+    for name, other in combinations(names, 2):
+        same, least = asked[name].keys() & asked[other], min(len(asked[name]), len(asked[other]))
+        is_one = split_of[name] == split_of[other]
+        if not same or (is_one and len(same) < _SAME * least):
+            continue
+        text = min(same, key=asked[name].__getitem__)
+        where = f"{name} row {asked[name][text]:,} and {other} row {asked[other][text]:,}"
+        splits = "one split, twice" if is_one else f"{split_of[name]} and {split_of[other]}"
+        yield (
+            f"{name} and {other} have the same questions ({len(same):,} of {least:,}), first "
+            f"{where}, in {splits}: put one file into `leave`, or take these rows out"
+        )
