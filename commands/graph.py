@@ -535,6 +535,7 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Dro
         for arrival in present.arrivals
         for start in inbox.starts_of(instance, arrival, settled)
     ]
+    starts += inbox.starts_of_made(lake.root)
     for name, new in inbox.additions(instance, present.arrivals, starts).items():
         add_partitions(instance, name, new)
     partitions = {arrival.key: inbox.partitions_of(arrival) for arrival in present.arrivals}

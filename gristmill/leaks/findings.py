@@ -352,9 +352,14 @@ def worst(root: Path, findings: Iterable[Finding], most: int | None = None) -> I
         )
 
 
-def _cut(text: str, marked: Sequence[tuple[int, int]], most: int) -> str:
+def window(text: str, marked: Sequence[tuple[int, int]], most: int) -> tuple[int, int]:
+    """Begin and end of a part of a text around what is marked, of at most so many characters."""
     begin = max(0, marked[0][0] - _AROUND) if marked else 0
-    end = min(len(text), max(begin + most, 0))
+    return begin, min(len(text), begin + most)
+
+
+def _cut(text: str, marked: Sequence[tuple[int, int]], most: int) -> str:
+    begin, end = window(text, marked, most)
     lead, tail = "… " if begin else "", " …" if end < len(text) else ""
     return f"{lead}{' '.join(text[begin:end].split())}{tail}"
 

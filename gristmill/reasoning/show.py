@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from itertools import islice
+from html import escape
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from unicodedata import east_asian_width
 
 from gristmill import markdown
 from gristmill.browse.columns import of_parquet
@@ -28,6 +30,7 @@ from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.format.published import (
     ALIGNMENT,
     EXPORTS,
+    LEAKS,
     NORMALIZED,
     SHARDS,
     TOKENS,
@@ -112,6 +115,21 @@ _COLUMNS = {
         Column("part", "string", "calibration or evaluation, by trace"),
     ),
     "reasoning/exports": (Column("text", "string", "of nanochat: a rendered record"),),
+    LEAKS: (
+        Column("share", "number", "of the question's own runs that stand in the text, to 1"),
+        *(
+            Column(f"{prefix}{name}", kind, f"{words} the {side}")
+            for prefix, side in (("", "text"), ("question_", "question"))
+            for name, kind, words in (
+                ("place", "string", "artifact or drop of"),
+                ("file", "string", "file in it of"),
+                ("row", "integer", "row of that file, from 1, of"),
+                ("column", "string", "column of"),
+                ("text", "string", "a part of"),
+                ("marks", "array of [int, int]", "characters of it that both share, of"),
+            )
+        ),
+    ),
     "reasoning/alignment": (
         _EXAMPLE,
         _SEQUENCE,
@@ -209,10 +227,67 @@ def _parts(row: AlignRow, length: int) -> Iterator[tuple[int, int, str]]:
     yield place, length, ""
 
 
+_COLUMN, _LINE, _MOST_LINES = 46, 16, 24
+"""Characters of a line of a side, and pixels from one to the next; lines of a side at most."""
+_MARK: Final = " fill='#ffd24d' font-weight='700'"
+
+
+def sides(row: Record) -> list[Picture]:
+    """A text and the question that stands in it, side by side; what both share is marked."""
+    width, body, most = int(_COLUMN * 7.3) + 20, list[str](), 0
+    for at, (side, title) in enumerate((("", "text"), ("question_", "question"))):
+        place, file, number, column, text, marks = (
+            row.values[f"{side}{name}"]
+            for name in ("place", "file", "row", "column", "text", "marks")
+        )
+        x = 10 + at * width
+        head = (f"{title}: {place}", f"{file} row {number} {column}")
+        body += [
+            small_text(x, 20 + 16 * line, each, f" fill='{SOFT}'", width - 20)
+            for line, each in enumerate(head)
+        ]
+        lines = list(_lines(text, marks))
+        most = max(most, len(lines))
+        body += [
+            f"<text x='{x}' y='{60 + _LINE * line}' font-family='monospace'"
+            f" xml:space='preserve'>{each}</text>"
+            for line, each in enumerate(lines)
+        ]
+    name = f"{row.values['share']:.0%} of the question's own runs stand in the text"
+    return [Picture(name, small_card(56 + _LINE * max(1, most), body, 2 * width))]
+
+
+def _lines(text: str, marks: Sequence[Sequence[int]]) -> Iterator[str]:
+    """Yield the lines of a side as elements; a wide character takes two places."""
+    is_marked = bytearray(len(text))
+    for begin, end in marks:
+        is_marked[begin:end] = b"\1" * (end - begin)
+    line, used, count = list[tuple[str, int]](), 0, 0
+    for char, mark in zip(text, is_marked, strict=True):
+        size = 1 + (east_asian_width(char) in "WF")
+        if used + size > _COLUMN:
+            yield _line(line)
+            line, used, count = [], 0, count + 1
+            if count == _MOST_LINES:
+                return
+        line.append((printable(" " if char.isspace() else char), mark))
+        used += size
+    yield _line(line)
+
+
+def _line(line: Sequence[tuple[str, int]]) -> str:
+    pieces = groupby(line, lambda each: each[1])
+    return "".join(
+        f"<tspan{_MARK if mark else ''}>{escape(''.join(char for char, _ in piece))}</tspan>"
+        for mark, piece in pieces
+    )
+
+
 _SEARCHABLE: Final = (
     *("question", "answer", "cot", "cot_steps", "source_dataset", "example_id", "subject"),
     *("step_labels", "notes", "text", "extras.subject", "extras.source", "extras.dataset"),
     *("messages_json", "synth_id", "trace_id", "ann_text", "expr_str", "skipped", "part"),
+    *("place", "question_text"),
 )
 
 
@@ -223,6 +298,14 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
     if asset == EXPORTS:
         texts = sorted(folder.glob("nanochat/*.parquet"))
         return [_parquet(files, f"nanochat/{path.name}") for path in texts]
+    if asset == LEAKS:
+        rows = Stored(
+            "leaks",
+            lambda: files.lines(names.LEAKED, Form(json_row)),
+            _SEARCHABLE,
+            pictures=sides,
+        )
+        return [rows]
     found = splits_in(folder, FILES[asset]) if asset in FILES else ()
     return [each for key in found for each in _of_split(asset, folder, files, key)]
 
