@@ -15,6 +15,7 @@ from gristmill import provenance
 from gristmill.contract import GristmillError, Violation
 from gristmill.printable import command
 from gristmill.run.progress import current_progress
+from gristmill.settings.tables import LEAKS
 from resources import Lake
 
 CLEAN: Final = "clean"
@@ -50,7 +51,7 @@ def _cure(_asset: str, subject: str, _found: Sequence[Violation]) -> str:
 
 def _severity(lake: Lake) -> dg.AssetCheckSeverity:
     try:
-        is_error = lake.settings("leaks").get("block", False)
+        is_error = lake.settings(LEAKS.name).get("block", False)
     except GristmillError:
         is_error = True  # nobody knows what a wrong file asks for
     return dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
@@ -76,4 +77,5 @@ def said(lake: Lake, asset: str) -> Iterator[tuple[str, str]]:
         short = file.do(lambda verdicts: verdicts.problems(asset, CLEAN))
     for verdict in short:
         if verdict.problem:
-            yield verdict.subject, f"{verdict.problem}: {verdict.cure}"
+            problem = verdict.problem.removeprefix(f"{verdict.subject}: {CLEAN}: ")
+            yield verdict.subject, f"{problem}: {verdict.cure}"

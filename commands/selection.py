@@ -154,6 +154,9 @@ class _Build:
             for key, error in plan.alone.items():
                 if waiting := failures.follows(asset, key, error):
                     found[key] = waiting
+            for key in plan.together:
+                if waiting := failures.held(asset, key):
+                    found[key] = waiting
             started = [key for key in plan.together if key not in found]
             left = [(key, error) for key, error in plan.alone.items() if key not in found]
             idle = [key for key, error in left if isinstance(error, NothingToBuild)]

@@ -131,16 +131,6 @@ class SourcesConfig(Checked):
 
 
 @dataclass(frozen=True)
-class LeakSettings(Checked):
-    """What is done where a text holds questions of an evaluation set (docs/leaks.md)."""
-
-    block: Annotated[
-        bool,
-        Help("Whether such a text is an error, and what is made from it waits; else a warning."),
-    ] = False
-
-
-@dataclass(frozen=True)
 class LeaksConfig:
     """What an audit is of: digests of the evaluation set, and of all texts."""
 

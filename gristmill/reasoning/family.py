@@ -14,7 +14,6 @@ from gristmill.reasoning.config import (
     AlignConfig,
     ConversationsConfig,
     ExportsConfig,
-    LeakSettings,
     NormalizeConfig,
     ReportConfig,
     SourcesConfig,
@@ -346,7 +345,7 @@ _REPORT = Asset(
     blocking=True,
 )
 
-_LEAKS = Asset(
+_AUDIT = Asset(
     "audits/leaks",
     laws=[Law("leaks", call(f"{_LAWS}.quality:leak_laws"))],
     code=code.LEAKS,
@@ -369,7 +368,7 @@ _LEAKS = Asset(
 CATALOG = Catalog(
     kinds=[
         *(_NORMALIZED, _CONVERSATIONS, _RAW_MANIFEST, _SHARDS, _MANIFEST, _ALIGNMENT, _REPORT),
-        *(_DATASET, _EXPORTED, _SPANS, _LEAKS),
+        *(_DATASET, _EXPORTED, _SPANS, _AUDIT),
     ],
     sources=[_RAW, _CHAT, _RECIPE, _EVALS],
     asset_of=call("gristmill.reasoning.format.reports:asset_of"),
@@ -399,5 +398,5 @@ CATALOG = Catalog(
         "stage": ("Share", "Copy the token shards of this node's ranks to a local disk."),
         "unstage": ("Clean", "Remove what `gristmill stage` put into the folder of JOB."),
     },
-    settings=[Table("reasoning/sources", SourcesConfig), Table("leaks", LeakSettings)],
+    settings=[Table("reasoning/sources", SourcesConfig)],
 )

@@ -254,7 +254,7 @@ def sides(row: Record) -> list[Picture]:
             for line, each in enumerate(lines)
         ]
     name = f"{row.values['share']:.0%} of the question's own runs stand in the text"
-    return [Picture(name, small_card(56 + _LINE * max(1, most), body, 2 * width))]
+    return [Picture(name, small_card(56 + _LINE * most, body, 2 * width), wide=True)]
 
 
 def _lines(text: str, marks: Sequence[Sequence[int]]) -> Iterator[str]:
@@ -265,13 +265,18 @@ def _lines(text: str, marks: Sequence[Sequence[int]]) -> Iterator[str]:
     line, used, count = list[tuple[str, int]](), 0, 0
     for char, mark in zip(text, is_marked, strict=True):
         size = 1 + (east_asian_width(char) in "WF")
+        shown = " " if char.isspace() else printable(char)
         if used + size > _COLUMN:
-            yield _line(line)
-            line, used, count = [], 0, count + 1
+            ends = [at for at, (each, _) in enumerate([*line, (shown, 0)]) if each == " "]
+            at = ends[-1] if ends else len(line)
+            yield _line(line[:at])
+            line, count = line[at + 1 :] if ends else [], count + 1
+            used = sum(1 + (east_asian_width(each) in "WF") for each, _ in line)
             if count == _MOST_LINES:
                 return
-        line.append((printable(" " if char.isspace() else char), mark))
-        used += size
+        if line or shown != " ":
+            line.append((shown, mark))
+            used += size
     yield _line(line)
 
 

@@ -25,7 +25,7 @@ AUDITED: Final = "audits/leaks"
 """Folder of the audits of evaluation sets below the data root, a folder a set."""
 LEAKED: Final = "leaks.jsonl"
 SUMMARY: Final = "summary.json"
-MOST_LEAKS: Final = 2_000
+MOST_LEAKS: Final = 1_000
 """Leaks that an audit lists."""
 MOST_TEXT: Final = 600
 """Characters of a text that an audit shows."""
