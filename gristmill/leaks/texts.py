@@ -30,7 +30,7 @@ from gristmill.provenance.find_artifacts import Artifact, artifacts, artifacts_i
 from gristmill.provenance.raw_inputs import drop_of, raw_inputs
 from gristmill.provenance.record import Record
 from gristmill.settings.tables import FILE
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, refuse_equal
 from gristmill.untrusted.json_text import members
 from gristmill.untrusted.limits import LIMITS
 from gristmill.untrusted.lines import lines, with_line_feeds
@@ -399,6 +399,7 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     if not taken:
         raise BadInput(drop, _NO_QUESTIONS)
     every = visible_files(drop, links, (SUMS, FILE, CORPUS, FORGOTTEN))
+    refuse_equal(drop, {name: every[name] for name in taken}, links)
     left = {name: "is no text, or left out" for name in every if name not in taken}
     return Account({"": taken}, left | not_samples(drop, every))
 

@@ -175,7 +175,7 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
         yield f"reports of {', '.join(reports.dates(folder))}"
     every = (path for each in ("*/*.jsonl", "*/*/[0-9]*.jsonl") for path in folder.glob(each))
     found = {path.relative_to(folder).as_posix() for path in every}
-    yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST))
+    yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST, names.LEAKED))
 
 
 _COLOURS = ("#ffe3a3", "#cfe6c9", "#cbdff5", "#f6d0c8", "#e2d4f0", "#c8ebe6")
