@@ -39,6 +39,7 @@ from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.published import (
     EVALS,
     EXPORTS,
+    LEAKS,
     NORMALIZED,
     REPORT,
     REPORTED,
@@ -378,7 +379,7 @@ def leaks_build(wanted: Wanted) -> Build:
     from gristmill.reasoning.builders.leaks import write_leaks
 
     root, name = wanted.root, wanted.partition
-    place, inputs, account = f"{names.AUDITED}/{name}", list[Input](), None
+    place, inputs, account = f"{LEAKS}/{name}", list[Input](), None
     is_split = name in texts.built_sets(root.root)
     if is_split:
         inputs.append(root.published(names.NORMALIZED, NORMALIZED, name))

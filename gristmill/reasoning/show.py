@@ -23,7 +23,7 @@ from gristmill.corpora.raw.chat.recipe import KEPT
 from gristmill.families import Column
 from gristmill.printable import printable
 from gristmill.reading.reader import Ranges, counted, file_facts
-from gristmill.reasoning.format import align, id_files, names, reports
+from gristmill.reasoning.format import align, id_files, leaks, names, reports
 from gristmill.reasoning.format import reports as conversations
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.numbers import Numbers
@@ -115,21 +115,6 @@ _COLUMNS = {
         Column("part", "string", "calibration or evaluation, by trace"),
     ),
     "reasoning/exports": (Column("text", "string", "of nanochat: a rendered record"),),
-    LEAKS: (
-        Column("share", "number", "of the question's own runs that stand in the text, to 1"),
-        *(
-            Column(f"{prefix}{name}", kind, f"{words} the {side}")
-            for prefix, side in (("", "text"), ("question_", "question"))
-            for name, kind, words in (
-                ("place", "string", "artifact or drop of"),
-                ("file", "string", "file in it of"),
-                ("row", "integer", "row of that file, from 1, of"),
-                ("column", "string", "column of"),
-                ("text", "string", "a part of"),
-                ("marks", "array of [int, int]", "characters of it that both share, of"),
-            )
-        ),
-    ),
     "reasoning/alignment": (
         _EXAMPLE,
         _SEQUENCE,
@@ -146,6 +131,11 @@ _COLUMNS = {
 def columns(asset: str) -> Sequence[Column]:
     """Returns the columns of an asset's artifacts; none where it has no tables."""
     return _COLUMNS.get(asset, ())
+
+
+def every_column(asset: str) -> Sequence[Column]:
+    """Returns the columns of an asset's artifacts, those of audits, too, which nothing exports."""
+    return leaks.COLUMNS if asset == LEAKS else columns(asset)
 
 
 def facts(asset: str, folder: Path) -> Iterator[str]:
@@ -175,7 +165,7 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
         yield f"reports of {', '.join(reports.dates(folder))}"
     every = (path for each in ("*/*.jsonl", "*/*/[0-9]*.jsonl") for path in folder.glob(each))
     found = {path.relative_to(folder).as_posix() for path in every}
-    yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST, names.LEAKED))
+    yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST, leaks.ROWS))
 
 
 _COLOURS = ("#ffe3a3", "#cfe6c9", "#cbdff5", "#f6d0c8", "#e2d4f0", "#c8ebe6")
@@ -235,7 +225,7 @@ _MARK: Final = " fill='#ffd24d' font-weight='700'"
 def sides(row: Record) -> list[Picture]:
     """A text and the question that stands in it, side by side; what both share is marked."""
     width, body, most = int(_COLUMN * 7.3) + 20, list[str](), 0
-    for at, (side, title) in enumerate((("", "text"), ("question_", "question"))):
+    for at, (side, title) in enumerate(leaks.SIDES.items()):
         place, file, number, column, text, marks = (
             row.values[f"{side}{name}"]
             for name in ("place", "file", "row", "column", "text", "marks")
@@ -306,7 +296,7 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
     if asset == LEAKS:
         rows = Stored(
             "leaks",
-            lambda: files.lines(names.LEAKED, Form(json_row)),
+            lambda: files.lines(leaks.ROWS, Form(json_row)),
             _SEARCHABLE,
             pictures=sides,
         )

@@ -15,7 +15,7 @@ from gristmill.contract import FileNote, Summary
 from gristmill.hashing import HashedFile
 from gristmill.leaks.findings import Place, audit, window, worst
 from gristmill.leaks.texts import EvaluationSet, Part
-from gristmill.reasoning.format import names
+from gristmill.reasoning.format import leaks
 from gristmill.run.progress import SILENT, Progress
 
 
@@ -56,8 +56,8 @@ def write_leaks(
     out.mkdir(parents=True)
     findings = audit(root, parts, sets, progress=progress)
     rows = 0
-    with HashedFile(out / names.LEAKED) as file:
-        for leak in worst(root, findings, names.MOST_LEAKS):
+    with HashedFile(out / leaks.ROWS) as file:
+        for leak in worst(root, findings, leaks.MOST):
             rows += 1
             row = {"share": round(leak.share, 6)}
             row |= _side("", leak.text, leak.text_whole, leak.marked)
@@ -79,9 +79,9 @@ def write_leaks(
         "listed": rows,
         "texts": texts,
     }
-    (out / names.SUMMARY).write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+    (out / leaks.SUMMARY).write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     return LeaksSummary(
-        files={names.LEAKED: FileNote(rows=rows, sha256=file.sha256, bytes=file.bytes)},
+        files={leaks.ROWS: FileNote(rows=rows, sha256=file.sha256, bytes=file.bytes)},
         rows=rows,
         **{name: summary[name] for name in ("questions", "short", "leaks")},
         texts=len(texts),
@@ -95,7 +95,7 @@ def _side(
     prefix: str, place: Place, text: str, marked: Sequence[tuple[int, int]]
 ) -> dict[str, Any]:
     """The columns of a text, of which a part around what both share is kept."""
-    begin, end = window(text, marked, names.MOST_TEXT)
+    begin, end = window(text, marked, leaks.MOST_TEXT)
     marks = [(max(a, begin) - begin, min(b, end) - begin) for a, b in marked]
     # A lone surrogate has no bytes in UTF-8.
     shown = text[begin:end].encode(errors="replace").decode()

@@ -21,15 +21,6 @@ RECIPES: Final = "reasoning/recipes"
 REPORTS: Final = "reasoning/reports"
 """Folder of the daily reports below the data root, shared by the days."""
 
-AUDITED: Final = "audits/leaks"
-"""Folder of the audits of evaluation sets below the data root, a folder a set."""
-LEAKED: Final = "leaks.jsonl"
-SUMMARY: Final = "summary.json"
-MOST_LEAKS: Final = 1_000
-"""Leaks that an audit lists."""
-MOST_TEXT: Final = 600
-"""Characters of a text that an audit shows."""
-
 MANIFEST: Final = "manifest.json"
 INDEX: Final = "index.jsonl"
 MANIFEST_RECORD: Final = "manifest"

@@ -24,7 +24,7 @@ from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.families import Subject
 from gristmill.laws import Few
 from gristmill.leaks.words import words
-from gristmill.reasoning.format import align, names, reports
+from gristmill.reasoning.format import align, leaks, names, reports
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.alignment import Example, examples
@@ -349,13 +349,13 @@ def leak_laws(subject: Subject) -> Iterator[Violation]:
     within their text, and mark the same words on both sides), `counts` (of the summary are those of
     the rows; where only the worst are listed, no less).
     """
-    few, rows, share, total = Few(names.LEAKED), Counter[tuple[str, str]](), 1.0, 0
+    few, rows, share, total = Few(leaks.ROWS), Counter[tuple[str, str]](), 1.0, 0
     seen = set[tuple[str, str, int]]()
     try:
-        summary = json.loads((subject.folder / names.SUMMARY).read_bytes())
-        with (subject.folder / names.LEAKED).open("rb") as file:
+        summary = json.loads((subject.folder / leaks.SUMMARY).read_bytes())
+        with (subject.folder / leaks.ROWS).open("rb") as file:
             for total, row in enumerate(map(json.loads, file), 1):
-                where = f"{names.LEAKED}:{total}"
+                where = f"{leaks.ROWS}:{total}"
                 if not 0 < row["share"] <= share:
                     few.add("order", where, f"{row['share']} comes after {share}")
                 share = row["share"]
@@ -370,21 +370,21 @@ def leak_laws(subject: Subject) -> Iterator[Violation]:
             leaked, all_rows = text["leaked"], text["rows"]
             if not count <= leaked <= all_rows or (count < leaked and not is_cut):
                 found = f"{leaked} of {all_rows} rows leaked, {count} are listed"
-                few.add("counts", names.SUMMARY, f"{text['place']} {text['file']}: {found}")
-        facts = [total, summary["listed"], min(summary["leaks"], names.MOST_LEAKS)]
+                few.add("counts", leaks.SUMMARY, f"{text['place']} {text['file']}: {found}")
+        facts = [total, summary["listed"], min(summary["leaks"], leaks.MOST)]
         if len({*facts}) > 1 or rows:
-            few.add("counts", names.SUMMARY, f"{facts} leaks, of texts without a count {[*rows]}")
+            few.add("counts", leaks.SUMMARY, f"{facts} leaks, of texts without a count {[*rows]}")
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        yield Violation("readable", names.LEAKED, f"{error!r}")
+        yield Violation("readable", leaks.ROWS, f"{error!r}")
     yield from few.added()
 
 
 def _unmarked(row: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with the marks of a row."""
     both, is_cut = list[set[str]](), False
-    for side in ("", "question_"):
+    for side in leaks.SIDES:
         text, marks = row[f"{side}text"], row[f"{side}marks"]
-        is_cut |= len(text) >= names.MOST_TEXT
+        is_cut |= len(text) >= leaks.MOST_TEXT
         if not _ascend(marks, 0) or any(end > len(text) for _, end in marks):
             yield f"{marks} are not within {len(text)} characters"
         both.append({word.folded for a, b in marks for word in words(text[a:b])})

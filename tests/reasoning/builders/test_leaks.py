@@ -17,7 +17,7 @@ from gristmill.families import Subject
 from gristmill.inbox.marks import SAMPLE, sums_in, written_sums
 from gristmill.leaks.texts import account, built_sets, set_names
 from gristmill.publish.publish import is_current, reason_to_build
-from gristmill.reasoning.format import names
+from gristmill.reasoning.format import leaks
 from gristmill.reasoning.laws.quality import leak_laws
 from tests.leaks import plants
 from tests.reasoning.published_root import build_of, built
@@ -61,8 +61,8 @@ def root(made: Path, tmp_path: Path) -> Path:
 
 def _audit(root: Path, name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     folder = root / LEAKS / name
-    lines = (folder / names.LEAKED).read_text().splitlines()
-    return [json.loads(line) for line in lines], json.loads((folder / names.SUMMARY).read_text())
+    lines = (folder / leaks.ROWS).read_text().splitlines()
+    return [json.loads(line) for line in lines], json.loads((folder / leaks.SUMMARY).read_text())
 
 
 def test_both_kinds_of_sets_are_audited_the_worst_leak_first(made: Path) -> None:
@@ -181,15 +181,15 @@ def _row(number: int, **values: Any) -> Callable[[list[Any], dict[str, Any]], No
 def test_what_breaks_a_law_is_found(root: Path, change: Any, laws: list[str]) -> None:
     rows, summary = _audit(root, "gsm8k__test")
     change(rows, summary)
-    _jsonl(root / LEAKS / "gsm8k__test" / names.LEAKED, rows)
-    (root / LEAKS / "gsm8k__test" / names.SUMMARY).write_text(json.dumps(summary))
+    _jsonl(root / LEAKS / "gsm8k__test" / leaks.ROWS, rows)
+    (root / LEAKS / "gsm8k__test" / leaks.SUMMARY).write_text(json.dumps(summary))
     assert _broken(root) == laws
 
 
 def test_only_the_worst_are_listed_and_all_are_counted(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(names, "MOST_LEAKS", 2)
+    monkeypatch.setattr(leaks, "MOST", 2)
     shutil.rmtree(root / LEAKS / "gsm8k__test")
     record = built(root, LEAKS, "gsm8k__test")
     assert (record.counts["rows"], record.counts["leaks"], record.counts["leaked"]) == (2, 3, 3)
