@@ -304,7 +304,7 @@ def write_questions(folder: Path) -> None:
     folder: its path.
     """
     folder.mkdir(parents=True)
-    (folder / "questions.txt").write_text("".join(f"{each}\n" for each in _QUESTIONS))
+    _jsonl(folder / "questions.jsonl", [{"question": each} for each in _QUESTIONS])
 
 
 def write_sample(corpus: str, path: Path) -> None:
