@@ -389,7 +389,7 @@ def _sets(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
     inbox = root / DROPS / EVALS
     for drop in sorted(inbox.iterdir()) if inbox.is_dir() else ():
         if not drop.name.startswith(".") and drop.is_dir():
-            yield drop.name, partial(_declared, root, drop)
+            yield drop.name, partial(declared, root, drop)
     records = artifacts_in(root / _NORMALIZED)
     splits = (each for each in records if (each.partition or "").endswith(_SPLITS))
     for artifact, record, inputs in readable(splits):
@@ -399,7 +399,8 @@ def _sets(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
         yield name, partial(EvaluationSet, name, parts, own)
 
 
-def _declared(root: Path, drop: Path) -> EvaluationSet:
+def declared(root: Path, drop: Path) -> EvaluationSet:
+    """The set of a folder of `drops/evals`. Raises BadInput where it holds no questions."""
     corpus = corpus_of(drop) if (drop / CORPUS).exists() else None
     parts = tuple(hashed(root, _parts(root, drop, corpus)))
     if not parts:

@@ -432,6 +432,22 @@ class MirrorSettings(Checked):
 MIRROR: Final = Table("mirror", MirrorSettings)
 
 
+@dataclass(frozen=True)
+class LeaksSettings(Checked):
+    """What becomes of questions of evaluation sets in training text."""
+
+    drop: Annotated[
+        tuple[str, ...],
+        Help(
+            "Evaluation sets, as `gsm8k__test`: corpora and conversations leave out the rows of "
+            "training that hold a question of one; see leaks.md. Default: no row is left out."
+        ),
+    ] = ()
+
+
+LEAKS: Final = Table("leaks", LeaksSettings)
+
+
 _WEEK: Final = 604_800
 _AS_IN_INBOX: Final = Help("As in [inbox], for this inbox alone; default: what [inbox] has.")
 
