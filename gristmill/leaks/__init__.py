@@ -8,24 +8,20 @@ from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gristmill.leaks.findings import Finding, Leak, Place, audit, duplicates, where_is, worst
-    from gristmill.leaks.held import Held, declared_set, versions
     from gristmill.leaks.texts import EvaluationSet, Part, every_part, parts_of, set_names, sets_of
 
 __all__ = [
     "EvaluationSet",
     "Finding",
-    "Held",
     "Leak",
     "Part",
     "Place",
     "audit",
-    "declared_set",
     "duplicates",
     "every_part",
     "parts_of",
     "set_names",
     "sets_of",
-    "versions",
     "where_is",
     "worst",
 ]
@@ -34,7 +30,6 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "findings": ("Finding", "Leak", "Place", "audit", "duplicates", "where_is", "worst"),
-        "held": ("Held", "declared_set", "versions"),
         "texts": ("EvaluationSet", "Part", "every_part", "parts_of", "set_names", "sets_of"),
     },
 )

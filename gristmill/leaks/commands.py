@@ -134,28 +134,21 @@ def _puzzles(
             rule = f"no other dataset of {record.asset} that it could share examples with"
             raise click.UsageError(f"--against {printable(name)}: {rule} has this test split")
         found = [each for each in every if each.places]
-        if not as_json:
-            said = [f"{title}: {each.line}" for each in found]
-            for each in found:
-                places_of = each.places[:most]
-                said += [
-                    f"  {a} row {b:,} is {each.name} {c} row {d:,}" for a, b, c, d in places_of
-                ]
-                if (more := len(each.places) - most) > 0:
-                    said.append(f"and {more:,} more: --most {len(each.places)} shows all")
-            known = ", ".join(each.name for each in every) or "another dataset"
-            return "\n".join(said or [f"no test example of {known} was found"]), bool(found)
-        counts = [
-            {"set": each.name, "place": title, "rows": each.trained, "leaked": len(each.places)}
-            for each in found
-        ]
-        several = [
-            {"set": each.name, "text": {"file": a, "row": b}, "question": {"file": c, "row": d}}
-            for each in found
-            for a, b, c, d in each.places
-        ]
-        answer = {"found": counts, "leaks": several, "notes": []}
-        return json.dumps(answer, indent=1), bool(found)
+        if as_json:
+            counts = [
+                {"set": each.name, "place": title, "rows": each.trained}
+                | {"leaked": len(each.places), "places": each.places}
+                for each in found
+            ]
+            return json.dumps({"found": counts, "leaks": [], "notes": []}, indent=1), bool(found)
+        said = [f"{title}: {each.line}" for each in found]
+        for each in found:
+            shown = each.places[:most]
+            said += [f"  {a} row {b:,} is {each.name} {c} row {d:,}" for a, b, c, d in shown]
+            if (more := len(each.places) - most) > 0:
+                said.append(f"and {more:,} more: --most {len(each.places)} shows all")
+        known = ", ".join(each.name for each in every) or "another dataset"
+        return "\n".join(said or [f"no test example of {known} was found"]), bool(found)
     return None
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from gristmill.contract import BadInput
-from gristmill.layout import DROPS
 from gristmill.leaks.method import Index, compiled
-from gristmill.leaks.texts import EVALS, EvaluationSet, declared, leaves
+from gristmill.leaks.texts import leaves
 from gristmill.leaks.words import CHANGED, seeds_of
 
 _NO_KEY: Final = b""
@@ -26,12 +24,6 @@ _NO_KEY: Final = b""
 def versions() -> str:
     """What decides which rows hold a question, beside rows and questions."""
     return f"{CHANGED} {unicodedata.unidata_version}"
-
-
-def declared_set(root: Path, name: str) -> EvaluationSet | None:
-    """The set of a folder of `drops/evals`; None where it has none of the name."""
-    drop = root.absolute() / DROPS / EVALS / name
-    return declared(root.absolute(), drop) if drop.is_dir() else None
 
 
 class Held:

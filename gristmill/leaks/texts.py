@@ -378,6 +378,12 @@ def set_names(root: Path) -> list[str]:
     return [name for name, _ in _sets(root.absolute())]
 
 
+def declared_set(root: Path, name: str) -> EvaluationSet | None:
+    """The set of a folder of `drops/evals`, None for none. Raises BadInput as `sets_of`."""
+    drop = root.absolute() / DROPS / EVALS / name
+    return _declared(root.absolute(), drop) if drop.is_dir() else None
+
+
 def no_sets(root: Path) -> list[str]:
     """Files that lie beside the folders of sets, and are none."""
     inbox = root.absolute() / DROPS / EVALS
@@ -389,7 +395,7 @@ def _sets(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
     inbox = root / DROPS / EVALS
     for drop in sorted(inbox.iterdir()) if inbox.is_dir() else ():
         if not drop.name.startswith(".") and drop.is_dir():
-            yield drop.name, partial(declared, root, drop)
+            yield drop.name, partial(_declared, root, drop)
     records = artifacts_in(root / _NORMALIZED)
     splits = (each for each in records if (each.partition or "").endswith(_SPLITS))
     for artifact, record, inputs in readable(splits):
@@ -399,8 +405,7 @@ def _sets(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
         yield name, partial(EvaluationSet, name, parts, own)
 
 
-def declared(root: Path, drop: Path) -> EvaluationSet:
-    """The set of a folder of `drops/evals`. Raises BadInput where it holds no questions."""
+def _declared(root: Path, drop: Path) -> EvaluationSet:
     corpus = corpus_of(drop) if (drop / CORPUS).exists() else None
     parts = tuple(hashed(root, _parts(root, drop, corpus)))
     if not parts:

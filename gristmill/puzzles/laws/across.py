@@ -24,15 +24,15 @@ from gristmill.provenance.find_artifacts import Artifact, artifacts, readable
 from gristmill.provenance.record import RECORD
 from gristmill.puzzles.domains import maze_paths
 from gristmill.puzzles.domains.arc_grid import decode, flat
+from gristmill.puzzles.domains.arc_kernels import canonical_pair
 from gristmill.puzzles.domains.domino_augment import MODULAR
 from gristmill.puzzles.domains.grid import CELLS, side_of
+from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms, invariants
 from gristmill.puzzles.format import names
 from gristmill.puzzles.laws import games
 from gristmill.puzzles.read.rows import Dataset, Integers, SetArrays, index_faults
 
-_PLACE: Final = "puzzles"
 _TOGETHER: Final = 4096
-_EXACT: Final = 8
 _Rows = npt.NDArray[np.int64]
 _Keys = npt.NDArray[np.uint64]
 _Forms = Callable[[Integers, Integers], list[bytes]]
@@ -50,7 +50,7 @@ def seen(root: Path, folder: Path, wanted: Collection[str] = ()) -> Iterator[Tes
 
     Memory: 24 bytes a test example of the others. Raises BadInput for damaged arrays.
     """
-    every = {item.folder: record for item, record, _ in readable(artifacts(root / _PLACE))}
+    every = {item.folder: record for item, record, _ in readable(artifacts(root / "puzzles"))}
     asset, own = every[folder].asset, Dataset(folder)
     rule = _rule(asset, own)
     tested = [
@@ -96,22 +96,14 @@ class _Rule:
         """A number for each example, 0 for one that is not compared."""
         if self.quick is not None:
             return self.quick(inputs)
-        heads = (int.from_bytes(form[:_EXACT], "little") for form in self.forms(inputs, labels))
+        heads = (int.from_bytes(form[:8], "little") for form in self.forms(inputs, labels))
         return np.fromiter(heads, np.uint64, len(inputs))
 
 
 def _rule(asset: str, dataset: Dataset) -> _Rule:
     kind, width = asset.rpartition("/")[2], dataset.metadata("test").seq_len
     if kind == "sudoku":
-        from gristmill.puzzles.domains import sudoku_symmetry as symmetry
-
-        return _Rule(
-            width == CELLS,
-            lambda given, _: [
-                each.tobytes() for each in symmetry.canonical_forms(games.boards_of(given))
-            ],
-            lambda given: symmetry.invariants(games.boards_of(given)),
-        )
+        return _Rule(width == CELLS, _of_sudoku, lambda given: invariants(games.boards_of(given)))
     if kind == "maze":
         return _Rule(side_of(width) and width, lambda given, _: maze_paths.canonical(given))
     if kind == "domino":
@@ -124,14 +116,16 @@ def _rule(asset: str, dataset: Dataset) -> _Rule:
     return _Rule(facts, partial(games.grid_marks, sides, bool(dataset.config["dihedral"])))
 
 
+def _of_sudoku(inputs: Integers, _: Integers) -> list[bytes]:
+    return [form.tobytes() for form in canonical_forms(games.boards_of(inputs))]
+
+
 def _of_domino(kind: str, inputs: Integers, labels: Integers) -> list[bytes]:
     found = games.looked_at(inputs, labels, np.zeros(len(inputs), np.bool_), kind)[1]
     return [each.tobytes() if each else b"" for each in found]
 
 
 def _of_arc(inputs: Integers, labels: Integers) -> list[bytes]:
-    from gristmill.puzzles.domains.arc_kernels import canonical_pair
-
     pairs = zip(inputs, labels, strict=True)
     arrays = flat([(decode(one).grid, decode(two).grid) for one, two in pairs])
     forms = (canonical_pair(*arrays, pair) for pair in range(len(inputs)))
@@ -144,63 +138,44 @@ class _Tested:
     def __init__(self, name: str, dataset: Dataset, rule: _Rule) -> None:
         self.name, self._rule, self._dataset = name, rule, dataset
         self.found: list[tuple[str, int, str, int]] = []
-        sets, keys = list[str](), [np.empty(0, np.uint64)]
-        places = [np.empty((0, 2), np.int64)]
+        self._sets = dataset.metadata("test").sets
+        keys, places = [np.empty(0, np.uint64)], [np.empty((0, 2), np.int64)]
         for set_name, rows, inputs, labels in _sources(dataset, "test"):
-            if set_name not in sets:
-                sets.append(set_name)
             keys.append(rule.keys(inputs, labels))
-            places.append(np.stack([np.full(len(rows), len(sets) - 1), rows], 1))
+            places.append(np.stack([np.full(len(rows), self._sets.index(set_name)), rows], 1))
         order = np.argsort(every := np.concatenate(keys), kind="stable")
-        self._sets, self.keys = sets, every[order]
-        self._places = np.concatenate(places)[order]
+        self.keys, self._places = every[order], np.concatenate(places)[order]
 
     def take(self, name: str, rows: _Rows, inputs: Integers, labels: Integers, keys: _Keys) -> None:
         """Note which examples of training are test examples. name: of their set."""
-        near = np.flatnonzero(self._known(keys) & (keys != 0))
-        if not len(near):
-            return
-        theirs = self._examples(keys[near])
-        whole, left = {_exact(*pair): place for place, *pair in theirs}, list[int]()
-        for at in near.tolist():
-            place = whole.get(_exact(inputs[at], labels[at]))
-            if place is None:
-                left.append(at)
-            else:
-                self.found.append((f"train/{name}", int(rows[at]), *place))
-        if not left:
-            return
-        theirs = self._examples(keys[left])
-        tokens = (np.stack([pair[side] for pair in theirs]) for side in (1, 2))
-        forms = zip(self._rule.forms(*tokens), (place for place, *_ in theirs), strict=True)
-        turned = dict(forms)
-        for at, form in zip(left, self._rule.forms(inputs[left], labels[left]), strict=True):
-            if form in turned:
-                self.found.append((f"train/{name}", int(rows[at]), *turned[form]))
+        begins, ends = (np.searchsorted(self.keys, keys, side) for side in ("left", "right"))
+        near = np.flatnonzero((ends > begins) & (keys != 0))
+        # Copies are known by their bytes: the form of a Sudoku takes a millisecond.
+        for forms in (_bytes, self._rule.forms):
+            if not len(near):
+                return
+            places, *theirs = self._examples(keys[near])
+            known = dict(zip(forms(*theirs), places, strict=True))
+            found = [known.get(form) for form in forms(inputs[near], labels[near])]
+            for at, place in zip(near.tolist(), found, strict=True):
+                if place is not None:
+                    self.found.append((f"train/{name}", int(rows[at]), *place))
+            near = near[[place is None for place in found]]
 
-    def _known(self, keys: _Keys) -> npt.NDArray[np.bool_]:
-        """Whether each key is that of a test example."""
-        if not len(self.keys):
-            return np.zeros(len(keys), np.bool_)
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        found: npt.NDArray[np.bool_] = self.keys[at] == keys
-        return found
-
-    def _examples(self, keys: _Keys) -> list[tuple[tuple[str, int], Integers, Integers]]:
-        """The test examples with some keys: set and row, inputs, labels."""
+    def _examples(self, keys: _Keys) -> tuple[list[tuple[str, int]], Integers, Integers]:
+        """Set and row of the test examples with some keys, and their inputs and labels."""
         unique = np.unique(keys)
         begins, ends = (np.searchsorted(self.keys, unique, side) for side in ("left", "right"))
-        found = []
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            for number, row in self._places[begin:end].tolist():
-                arrays = self._dataset.arrays("test", self._sets[number])
-                place = f"test/{self._sets[number]}", row
-                found.append((place, arrays.inputs[row], arrays.labels[row]))
-        return found
+        spans = (self._places[one:two] for one, two in zip(begins, ends, strict=True))
+        places = [(self._sets[number], row) for number, row in np.concatenate([*spans]).tolist()]
+        arrays = [(self._dataset.arrays("test", name), row) for name, row in places]
+        inputs = np.stack([each.inputs[row] for each, row in arrays])
+        labels = np.stack([each.labels[row] for each, row in arrays])
+        return [(f"test/{name}", row) for name, row in places], inputs, labels
 
 
-def _exact(inputs: Integers, labels: Integers) -> bytes:
-    return np.stack([inputs, labels]).astype(np.int32).tobytes()
+def _bytes(inputs: Integers, labels: Integers) -> list[bytes]:
+    return [row.tobytes() for row in np.concatenate([inputs, labels], 1).astype(np.int32)]
 
 
 def _sources(dataset: Dataset, split: str) -> Iterator[tuple[str, _Rows, Integers, Integers]]:

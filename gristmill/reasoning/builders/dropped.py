@@ -21,7 +21,8 @@ from gristmill.contract import BadInput, NothingToBuild
 from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.corpora.records import records
 from gristmill.data_root import DataRoot
-from gristmill.leaks import EvaluationSet, Held, declared_set, set_names, versions
+from gristmill.leaks.held import Held, versions
+from gristmill.leaks.texts import EvaluationSet, declared_set, set_names
 from gristmill.provenance import Input, digest, raw_inputs, read_record
 from gristmill.provenance.record import config_fields
 from gristmill.reasoning import raw

@@ -155,10 +155,8 @@ def test_examples_of_another_test_split_are_found_up_to_symmetry(
     assert said.splitlines()[1] == f"  train/all row {own[0]} is {name} test/all row 2"
     assert said.splitlines()[3] == "and 1 more: --most 3 shows all"
     status, said = _said(tmp_path, f"puzzles/{kind} mine", "--json")
-    assert status == 1 and json.loads(said)["leaks"][1]["question"] == {
-        "file": "test/all",
-        "row": 5,
-    }
+    (given,) = json.loads(said)["found"]
+    assert (status, given["places"][1]) == (1, ["train/all", own[1], "test/all", 5])
     assert _said(tmp_path, "mine", "--against", "x__test")[0] == 2
     folder = tmp_path / "puzzles/mine"
     (note,) = lines(Artifact(folder, folder / RECORD), read_record(folder / RECORD))
