@@ -111,6 +111,9 @@ def _renumbered(root: DataRoot, key: str, staged: Path, keeps: bool) -> str:
     jsonl = folder / names.normalized(name, split)
     old, new = _hashes(jsonl), _hashes_of(root, key, staged, corpus, forgotten)
     before = Numbers(jsonl).between(0, len(old)).tolist()
+    if keeps and source(folder, key).record.config.get("leaks"):
+        rule = "[leaks] drop leaves rows out of it: take it out of gristmill.toml, build the split"
+        raise GristmillError(f"{key}: {rule}, and replace the drop then")
     if keeps:
         inputs = [str(each.path).split("/", 3)[3] for each in source(folder, key).raw_inputs()]
         files, places = sorted({*inputs} - {FORGOTTEN}), mapped(folder / names.origins(key))

@@ -14,12 +14,17 @@ from click.testing import CliRunner
 
 from gristmill.cli import main
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw import rows as read_rows
+from gristmill.corpora.raw.forgotten import add
 from gristmill.corpora.split_file import files
+from gristmill.data_root import DataRoot
+from gristmill.inbox.marks import FORGOTTEN
 from gristmill.provenance import verify
 from gristmill.provenance.find_artifacts import artifacts
 from gristmill.publish.publish import publish
 from gristmill.reasoning.builders import normalize
+from gristmill.reasoning.builders.forget import renumbered, tombstones_of
 from gristmill.reasoning.format import names
 from gristmill.rebuilt import rebuilt
 from gristmill.vocabularies.pinned import GPT2, find
@@ -121,6 +126,18 @@ def test_rows_that_stay_keep_their_numbers_and_nothing_else_is_made_again(root):
     assert numbers == [n for n in range(22) if n not in (3, 6, 8)]  # the last one leaves no gap
     assert [row for _, row, _ in _listed(root)] == [4, 7, 9, 23]
     assert verify(root) == []
+
+    # Forgotten rows beside them change no other number, in whatever order both came.
+    drop = root / "drops/reasoning/gsm8k"
+    lake = DataRoot(root)
+    with pytest.raises(GristmillError, match="leaves rows out of it: take it out of gristmill"):
+        renumbered(lake, "gsm8k", drop, keeps=True)
+    add(drop, tombstones_of(lake, TRAIN, [1, 10], "asked"), CORPORA["gsm8k"].splits)
+    built(root, NORMALIZED, TRAIN)
+    numbers = np.load(jsonl.with_suffix(".numbers.npy")).tolist()
+    assert numbers == [n for n in range(22) if n not in (1, 3, 6, 8, 10)]
+    (drop / FORGOTTEN).unlink()
+    assert built(root, NORMALIZED, TRAIN).data_version == record.data_version
 
     # A split that is a set, and any asset that takes no setting, know nothing of it.
     test = built(root, NORMALIZED, "gsm8k__test")
