@@ -270,7 +270,7 @@ class Wanted:
         from gristmill.provenance.raw_inputs import drop_of
 
         root = self.root.root
-        raw = (root / item.path for item in inputs if item.path and item.data_version is None)
+        raw = (root / str(item.path) for item in inputs if item.is_of_drop)
         drops = dict.fromkeys(drop for path in raw if (drop := drop_of(root, path)) is not None)
         if account is None:
             return

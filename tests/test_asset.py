@@ -25,6 +25,7 @@ ARGUMENTS = {
     "notes": 1,
     "counted": 2,
     "compared": 2,
+    "tests_seen": 3,
     "available": 1,
     "is_asked": 2,
     "ranks": 1,

@@ -83,7 +83,7 @@ def account_of(root: Path, name: str) -> Iterator[str]:
         raise GristmillError(f"{here}: name one as reasoning/gsm8k")
     items, is_built = find_artifacts.artifacts(lake.root), False
     for _, record, inputs in find_artifacts.readable(items):
-        raw = [given.path for given in inputs if given.path and given.data_version is None]
+        raw = [str(given.path) for given in inputs if given.is_of_drop]
         if record.account and any(drop_of(lake.root, lake.root / path) == drop for path in raw):
             is_built = True
             yield " ".join(filter(None, (record.asset, record.partition)))

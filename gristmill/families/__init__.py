@@ -24,6 +24,7 @@ from gristmill.families.kinds import (
     PartitionFile,
     Request,
     Source,
+    TestsSeen,
 )
 from gristmill.inbox.listing import DropKind
 from gristmill.laws import Law, Subject, run
@@ -41,6 +42,7 @@ __all__ = [
     "Request",
     "Source",
     "Subject",
+    "TestsSeen",
     "catalog",
     "catalogs",
     "check",

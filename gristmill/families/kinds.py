@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gristmill import keys
 from gristmill.code.digest import Code
@@ -60,6 +60,26 @@ class Request:
         return int(self.sample)
 
 
+class TestsSeen(NamedTuple):
+    """What the training split of one artifact has of a test split of another one.
+
+    name: of the test split, as `mine__test`. trained, tested: examples of both, without
+        augmentations. places: set and row in training, and set and row of the test example.
+    """
+
+    name: str
+    trained: int
+    tested: int
+    places: Sequence[tuple[str, int, str, int]]
+
+    @property
+    def line(self) -> str:
+        """In words, with the first place of both."""
+        found = f"{len(self.places):,} of {self.trained:,} training examples are examples of"
+        place, row, other, at = self.places[0]
+        return f"{found} {self.name}, up to symmetry: {place} row {row} is {other} row {at}"
+
+
 @dataclass(frozen=True)
 class PartitionFile:
     """A file that says what a partition is built from and how: `<partition>.toml` in an inbox.
@@ -91,6 +111,8 @@ class Kind:
     counted: takes a record and its artifact's folder, and yields what is unusual by its counts, or
         a small file beside it, and breaks no law.
     compared: the same of what takes reading whole files; `ls`, which reads none, does not call it.
+    tests_seen: takes the data root, the folder of an artifact and names of test splits, and yields
+        what its training split has of those, of others of the kind; default: nobody looks.
     across: whether a raw file that two partitions were built from is unusual (default False).
     listed: groups of counts, as `languages` of `languages/en`, whose names come from what was
         built from: the UI shows each group as one line, and plots none of them; default: none is.
@@ -108,6 +130,7 @@ class Kind:
     set_aside: Mapping[str, str] = field(default_factory=dict)
     counted: Callable[[Any, Path], Iterable[Violation]] | None = None
     compared: Callable[[Any, Path], Iterable[Violation]] | None = None
+    tests_seen: Callable[[Path, Path, Collection[str]], Iterable[TestsSeen]] | None = None
     across: bool = False
     listed: Collection[str] = ()
     code: Code = Code()  # noqa: RUF009  it is frozen

@@ -45,8 +45,9 @@ def leaks(
 
     The text is an artifact or a drop of DATA_ROOT by its name, as gsm8k__train or reasoning/gsm8k,
     or any file or folder. Sets are the splits test and validation that are built, and the folders
-    of drops/evals. What is found is kept, so that a file is read once. docs/leaks.md says what
-    cannot be found.
+    of drops/evals. Of a dataset of puzzles, training is compared with the test splits of the others
+    of its kind, as NAME__test, up to symmetry. What is found in texts is kept, so that a file is
+    read once. docs/leaks.md says what cannot be found.
     """
     with _in_words():
         said, is_leak = _answer(data_root, target, names, most, workers, as_json)
@@ -73,9 +74,15 @@ def _answer(
 ) -> tuple[str, bool]:
     """What is said of a text, and whether it holds a question."""
     from gristmill.leaks.findings import audit, worst
-    from gristmill.leaks.texts import no_sets, parts_of, set_names, sets_of
+    from gristmill.leaks.texts import NoText, no_sets, parts_of, set_names, sets_of
 
-    parts, known = parts_of(root, target), set_names(root)
+    try:
+        parts = parts_of(root, target)
+    except NoText:
+        if (said_of := _puzzles(root.absolute(), target, names, most, as_json)) is not None:
+            return said_of
+        raise
+    known = set_names(root)
     beside = [
         f"drops/evals/{name} is no set: put it into a folder, as drops/evals/NAME/{name}"
         for name in no_sets(root)
@@ -108,6 +115,41 @@ def _answer(
     ]
     answer = {"found": counts, "leaks": found, "notes": [*_notes(findings), *beside]}
     return json.dumps(answer, indent=1), is_leak
+
+
+def _puzzles(
+    root: Path, target: str, names: Sequence[str], most: int, as_json: bool
+) -> tuple[str, bool] | None:
+    """The same of a dataset of puzzles; None where the target is none."""
+    from gristmill.families import kind_of_asset
+    from gristmill.provenance.find_artifacts import artifacts, readable
+
+    for item, record, _ in readable(artifacts(root)):
+        kind, title = kind_of_asset(record.asset), f"{record.asset} {record.partition}"
+        places = (str(item.folder), record.artifact, record.partition, title)
+        if kind is None or kind.tests_seen is None or target.rstrip("/") not in places:
+            continue
+        every = [*kind.tests_seen(root, item.folder, names)]
+        for name in {*names} - {each.name for each in every}:
+            rule = f"no other dataset of {record.asset} that it could share examples with"
+            raise click.UsageError(f"--against {printable(name)}: {rule} has this test split")
+        found = [each for each in every if each.places]
+        if as_json:
+            counts = [
+                {"set": each.name, "place": title, "rows": each.trained}
+                | {"leaked": len(each.places), "places": each.places}
+                for each in found
+            ]
+            return json.dumps({"found": counts, "leaks": [], "notes": []}, indent=1), bool(found)
+        said = [f"{title}: {each.line}" for each in found]
+        for each in found:
+            shown = each.places[:most]
+            said += [f"  {a} row {b:,} is {each.name} {c} row {d:,}" for a, b, c, d in shown]
+            if (more := len(each.places) - most) > 0:
+                said.append(f"and {more:,} more: --most {len(each.places)} shows all")
+        known = ", ".join(each.name for each in every) or "another dataset"
+        return "\n".join(said or [f"no test example of {known} was found"]), bool(found)
+    return None
 
 
 def _lines(root: Path, findings: Sequence[Finding], most: int) -> Iterator[str]:

@@ -407,6 +407,12 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 _NO_QUESTIONS: Final = "holds no questions: put a list of texts into it, as .txt or .jsonl"
 
 
+def declared_set(root: Path, name: str) -> EvaluationSet | None:
+    """The set of a folder of `drops/evals`, None for none. Raises BadInput as `sets_of`."""
+    drop = root.absolute() / DROPS / EVALS / name
+    return _declared(root.absolute(), drop) if drop.is_dir() else None
+
+
 def no_sets(root: Path) -> list[str]:
     """Files that lie beside the folders of sets, and are none."""
     inbox = root.absolute() / DROPS / EVALS

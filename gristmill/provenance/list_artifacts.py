@@ -236,9 +236,7 @@ class _Listing:
             if now != record.code_version:
                 why = f"code version {record.code_version} -> {now}"
         used = dict.fromkeys(
-            drop_of(above, above / item.path)
-            for item in inputs
-            if item.path is not None and item.data_version is None
+            drop_of(above, above / str(item.path)) for item in inputs if item.is_of_drop
         )
         if (file := _kind(record).file_of(above, record.partition)) is not None:
             used[file] = None

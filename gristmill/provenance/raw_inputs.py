@@ -241,13 +241,14 @@ def is_as_written(folder: Path, record: Record) -> bool:
 def raw_inputs(
     root: Path,
     files: Iterable[Path],
-    asset: str,
+    asset: str | None,
     partition: str | None,
     known: Known,
     links: LinkRule = REFUSE_LINKS,
 ) -> list[Input]:
     """Inputs for raw files, in the given order.
 
+    asset: of the drop; None for files of an evaluation set.
     known: from `known_hashes`; files in it are not hashed, if their inode is as old.
     links: what happens to links below the inbox; default: they are refused.
 

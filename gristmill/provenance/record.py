@@ -184,7 +184,8 @@ class Input(_Frozen):
 
     Another artifact: asset, partition, data_version and path of its folder.
     A raw file: path, bytes, sha256, mtime_ns, and the asset and partition of
-    the drop it belongs to. Paths are POSIX and relative to the data root.
+    the drop it belongs to; one of an evaluation set, whose questions are left
+    out, has neither. Paths are POSIX and relative to the data root.
     """
 
     asset: str | None = None
@@ -194,6 +195,11 @@ class Input(_Frozen):
     bytes: int | None = None
     sha256: str | None = None
     mtime_ns: int | None = None
+
+    @property
+    def is_of_drop(self) -> bool:
+        """Whether it is a raw file whose rows the artifact has."""
+        return self.data_version is None and self.path is not None and self.asset is not None
 
     @property
     def identity(self) -> tuple[str, ...]:

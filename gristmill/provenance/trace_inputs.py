@@ -114,7 +114,7 @@ class Source:
 
     def raw_inputs(self) -> list[Input]:
         """The raw files that this artifact was made from, in the order of their paths."""
-        raw = [item for item in self.inputs if item.data_version is None and item.path is not None]
+        raw = [item for item in self.inputs if item.is_of_drop]
         return sorted(raw, key=lambda item: str(item.path))
 
     def raw_file(self, item: Input) -> Path:

@@ -297,8 +297,9 @@ def made_from(root: Path, raw: Collection[tuple[str, str]]) -> tuple[list[Made],
                 inner = str(given.path), given.partition
                 if str(given.asset).startswith("tokenizers/"):
                     continue
-                if given.data_version is None and not str(given.path).startswith(f"{DROPS}/"):
-                    continue  # a file of an artifact, which is named, too
+                is_raw = str(given.path).startswith(f"{DROPS}/") and given.is_of_drop
+                if given.data_version is None and not is_raw:
+                    continue  # a file of an artifact, which is named, too, or of a set
                 if given.data_version is None:
                     found.add((str(given.path), str(given.sha256)) in raw)
                 elif inner in read and read[inner][1].data_version == given.data_version:

@@ -85,6 +85,8 @@ def _dataset(kind: str) -> Asset:
         source=call("gristmill.puzzles.read.examples:opened"),
         rows=("examples/train", "examples/test"),
         counted=call(f"{_LAWS}.contract:rows_left_out"),
+        compared=call(f"{_LAWS}.across:noted"),
+        tests_seen=call(f"{_LAWS}.across:seen"),
         listed=["training_tasks", "evaluation_tasks"] if kind == "arc" else [],
         code=getattr(code, kind.upper()),
         file=PartitionFile("puzzles/recipes", call(f"{_RECIPES}:recipe_change"), BUILT_IN),

@@ -26,10 +26,8 @@ from gristmill.reasoning.config import (
     ChatConfig,
     ConversationsConfig,
     CorpusAlignConfig,
-    CorpusConfig,
     ExportsConfig,
     LeaksConfig,
-    NormalizeConfig,
     ReportConfig,
     SpansConfig,
     TokenizeConfig,
@@ -72,18 +70,19 @@ _TOKENIZER: Final = Tokenizer(name=GPT2.name, path=VOCABULARY.as_posix(), sha256
 
 def normalized_build(wanted: Wanted) -> Build:
     """Returns the build of the normalised records of a split."""
-    from gristmill.corpora.raw.transforms import versions
+    from gristmill.reasoning.builders.dropped import NO_TRAINING, dropped
     from gristmill.reasoning.builders.normalize import normalize
 
     root, key = wanted.root, wanted.partition
     corpus, split = corpus_and_split(key)
     folder, corpus, files, account = raw.files_of(root, corpus.name, split)
-    config = wanted.config(NormalizeConfig, root.settings(NORMALIZED, folder))
-    if corpus.table or corpus.version != "1":
-        config = CorpusConfig(**vars(config), corpus=corpus.table, version=versions(corpus))
-    links = root.link_rule()
+    config, links, left = raw.config_of(wanted, corpus, folder), root.link_rule(), None
     forgotten = raw.forgotten(root, folder, corpus, split)
     inputs = raw.split_inputs(root, [*files, *([forgotten.path] if forgotten else [])], key)
+    if split not in NO_TRAINING:
+        left = dropped(wanted, record_path(root, names.NORMALIZED, key))
+    if left is not None:
+        config, inputs = replace(config, leaks=left.config), [*inputs, *left.inputs]
 
     return wanted.build(
         names.NORMALIZED,
@@ -98,6 +97,7 @@ def normalized_build(wanted: Wanted) -> Build:
             links=links,
             parts=lambda: attempt.parts,
             forgotten=forgotten,
+            leaks=left.found(attempt.out.parent) if left else None,
             progress=attempt.progress,
         ),
         shared=key,
@@ -530,6 +530,7 @@ def conversations_build(wanted: Wanted) -> Build:
     """Returns the build of one shard of the conversations of a drop."""
     from gristmill.corpora.raw.chat import messages
     from gristmill.reasoning.builders.conversations import normalize_conversations
+    from gristmill.reasoning.builders.dropped import dropped
 
     root, key = wanted.root, wanted.partition
     folder, chat, files, account = messages.files_of(root, key)
@@ -545,6 +546,9 @@ def conversations_build(wanted: Wanted) -> Build:
     paths = [*chat.read_by(int(key.rpartition("__")[2]), paths)]
     inputs = root.raw_inputs(artifact, paths, messages.RAW, key)
     given = ChatConfig(**vars(config), recipe=chat.table)
+    left = dropped(wanted, provenance.record_path(root.root / artifact, None, shared=False))
+    if left is not None:
+        given, inputs = replace(given, leaks=left.config), [*inputs, *left.inputs]
 
     space = sum(item.bytes or 0 for item in inputs)
     return wanted.build(
@@ -552,7 +556,14 @@ def conversations_build(wanted: Wanted) -> Build:
         given,
         inputs,
         lambda attempt: normalize_conversations(
-            folder, files, attempt.out, key, given, links=links, progress=attempt.progress
+            folder,
+            files,
+            attempt.out,
+            key,
+            given,
+            links=links,
+            leaks=left.found(attempt.out.parent) if left else None,
+            progress=attempt.progress,
         ),
         space=space,
         account=account,

@@ -46,6 +46,9 @@ Mirror = Annotated[
 Workers = Annotated[
     fields.Workers, Help("Processes that build one split; 0 or 1 for no further process.")
 ]
+Leaks = Annotated[
+    str, ADDED_LATER, Help("Evaluation sets whose questions are left out, and how they are read.")
+]
 Points = Annotated[float, Ge(0), Unit("percentage points")]
 
 
@@ -76,6 +79,7 @@ class NormalizeConfig(Checked):
         ),
     ] = "count"
     workers: Workers = 1
+    leaks: Leaks = ""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ class ConversationsConfig(Checked):
     allow_terms: Annotated[
         bool, NO_EFFECT, Help("Whether drops are built whose terms forbid training on them.")
     ] = False
+    leaks: Leaks = ""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ _CHATS: Final = "chat"
 _AUDITS: Final = "audits"
 _SPLITS: Final = "reasoning_splits"
 _NOT_SET: Final = {"vocabulary": "the assets take the published vocabulary"}
+_LEAKS: Final = {"leaks": "`[leaks] drop` of the data root's file names the sets"}
 _OF_RECIPE: Final = dict.fromkeys(
     ("vocabulary", "safetensors", "corpora", "tokenizer", "outputs"), "the recipe says it"
 ) | {"steps": "the file of a corpus says it"}
@@ -124,7 +125,8 @@ _NORMALIZED = _of_split(
     compared=call(f"{_LAWS}.texts:questions_again"),
     listed=["shapes", "unknown_keys", "forgotten_by"],
     code=code.NORMALIZED,
-    table=Table("reasoning/normalized", NormalizeConfig, ("reasoning",)),
+    table=Table("reasoning/normalized", NormalizeConfig, ("reasoning",), not_set=_LEAKS),
+    filled_in=_LEAKS,
     text="One split as JSONL with the keys `question`, `answer`, `cot`, `source_dataset` and the "
     "extras of its corpus. Lists and nested values are flattened; records that cannot be used "
     "are set aside and counted by reason.",
@@ -144,7 +146,8 @@ _CONVERSATIONS = _asset(
     set_aside={"rejected_by": "refused", "left_out_by": "left out"},
     listed=["ignored", "unknown_keys"],
     code=code.CONVERSATIONS,
-    table=Table("chat/conversations", ConversationsConfig, ("chat",)),
+    table=Table("chat/conversations", ConversationsConfig, ("chat",), not_set=_LEAKS),
+    filled_in=_LEAKS,
     text="The conversations of a drop as Parquet: messages with role and channel, what is trained "
     "on, and the row that each is from. Rows that are no conversation are set aside and counted "
     "by reason.",

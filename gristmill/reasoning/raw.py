@@ -22,7 +22,7 @@ from gristmill.inbox import TOML
 from gristmill.inbox.listing import Account, IsThere, Waits, list_inbox
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.provenance import Input, raw_inputs
-from gristmill.reasoning.config import ALIGNED, TokensConfig
+from gristmill.reasoning.config import ALIGNED, CorpusConfig, NormalizeConfig, TokensConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import (
     NORMALIZED,
@@ -42,6 +42,7 @@ from gristmill.vocabularies.pinned import INBOX as TOKENIZERS
 from gristmill.vocabularies.pinned import PLACE, PLACED, VOCABULARIES, TokenizerFile
 
 if TYPE_CHECKING:
+    from gristmill.asset import Wanted
     from gristmill.corpora.raw.forgotten import Forgotten
 
 INBOX = "reasoning"
@@ -105,6 +106,16 @@ def forgotten(lake: DataRoot, drop: Path, corpus: Corpus, split: str) -> Forgott
     every = file.read(drop, corpus.splits, lake.link_rule())
     own = [each for each in every if each.split == split]
     return file.Forgotten(drop, own, file.key_of(lake.root), corpus) if own else None
+
+
+def config_of(wanted: Wanted, corpus: Corpus, drop: Path) -> NormalizeConfig:
+    """How a split is normalised: the file of its drop, else of the data root, and its recipe."""
+    from gristmill.corpora.raw.transforms import versions
+
+    config = wanted.config(NormalizeConfig, wanted.root.settings(NORMALIZED, drop))
+    if corpus.table or corpus.version != "1":
+        return CorpusConfig(**vars(config), corpus=corpus.table, version=versions(corpus))
+    return config
 
 
 def audit_inputs(lake: DataRoot, partition: str) -> list[Input]:

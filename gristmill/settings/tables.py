@@ -429,6 +429,13 @@ class LeaksSettings(Checked):
             "is made from the text is not built; else it warns. See leaks.md."
         ),
     ] = False
+    drop: Annotated[
+        tuple[str, ...],
+        Help(
+            "Evaluation sets, as `gsm8k__test`: corpora and conversations leave out the rows of "
+            "training that hold a question of one; see leaks.md. Default: no row is left out."
+        ),
+    ] = ()
 
 
 LEAKS: Final = Table("leaks", LeaksSettings)

@@ -34,6 +34,7 @@ from gristmill.run import amounts, locks
 from gristmill.synth.samples import write_drop as write_raw
 from resources import CHECKOUT, Lake
 from tests.commands.drops import DROPS, PACKS, land, printed, spoil
+from tests.leaks.plants import prose
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 from tests.publish.held import release_when_awaited
@@ -59,6 +60,27 @@ def test_all_that_the_drops_give_is_built_and_listed(run, data, vocabulary_root)
     assert "7 built in" in done.output
 
     assert "nothing needed doing (7 artifacts" in printed(run("materialize", "--all"))
+
+
+def test_rows_of_training_that_ask_what_a_set_asks_are_left_out_and_the_set_is_watched(run, data):
+    asked, others = prose(3, 4), prose(4, 6)
+    rows = [json.dumps({"question": text, "answer": "1"}) + "\n" for text in (*others, asked[1])]
+    for name, several in (("train", rows), ("test", rows[-1:])):
+        path = data / f"drops/reasoning/gsm8k/{name}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(several))
+    (data / "drops/evals/mine").mkdir(parents=True)
+    (data / "drops/evals/mine/a.txt").write_text(asked[2])
+    (data / "gristmill.toml").write_text('[leaks]\ndrop = ["gsm8k__test", "mine"]\n')
+    assert "1 left out (1 leak)" in printed(run("materialize", "reasoning/normalized"))
+    assert "nothing needed doing" in printed(run("materialize", "reasoning/normalized"))
+    (data / "drops/evals/mine/a.txt").write_text(others[3])
+    said = printed(run("materialize", "reasoning/normalized"))
+    assert "2 left out (2 leak)" in said and "1 built" in said and "1 unchanged" in said
+    (data / "gristmill.toml").write_text('[leaks]\ndrop = ["nine"]\n')
+    said = printed(run("materialize", "reasoning/normalized"), 1)
+    assert 'no evaluation set is "nine": did you mean mine?' in said
+    assert "1 unchanged" in said
 
 
 @pytest.mark.slow

@@ -27,8 +27,8 @@ REASONS: Final = (
     *("messages", "role", "tools", "thinking", "weight", "turns"),
 )
 """Why a record may be refused: `docs/formats/reasoning.md#refused-records`."""
-_LEFT_OUT: Final = ("evidence", "keep", "split", "dedup", "sample", "cap", "drop", "tree")
-"""Those of records that are whole, and that a rule of their corpus leaves out."""
+_LEFT_OUT: Final = ("evidence", "keep", "split", "dedup", "sample", "cap", "drop", "tree", "leak")
+"""Those of records that are whole, and that a rule of their corpus or a setting leaves out."""
 
 CURES: Final[Mapping[str, str]] = {
     "json": "write an object a line with no comma behind it, or one array of objects; a file that "

@@ -120,7 +120,7 @@ class _Set:
         from gristmill.puzzles.domains.sudoku_checks import solutions_of
         from gristmill.puzzles.domains.sudoku_symmetry import invariants
 
-        boards = _digits(inputs)
+        boards = boards_of(inputs)
         self.invariants[groups] = invariants(boards)
         if not self._is_solved:
             return []
@@ -139,7 +139,7 @@ class _Set:
     def boards(self, groups: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
         """The questions of the sources of groups, as digits."""
         tokens = np.asarray(self.arrays.inputs[self.sources[groups]])
-        return _digits(tokens)
+        return boards_of(tokens)
 
 
 def _checked(
@@ -161,7 +161,7 @@ def _narrow(tokens: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return narrowed
 
 
-def _digits(tokens: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+def boards_of(tokens: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Tokens of boards as digits; a wrong token counts as the nearest one."""
     digits: npt.NDArray[np.uint8] = (np.clip(tokens, 1, 10) - 1).astype(np.uint8)
     return digits
@@ -280,7 +280,7 @@ def _domino_rows(seen: _Seen, kind: str, rows: Rows) -> list[Violation]:
     """What is wrong with rows; their forms go to `seen`."""
     here = slice(rows.first, rows.first + len(rows.inputs))
     is_source = seen.is_source[here]
-    broken, forms = _looked(rows.inputs, rows.labels, is_source, kind)
+    broken, forms = looked_at(rows.inputs, rows.labels, is_source, kind)
     seen.forms[here] = forms
     violations = [
         _violation(name, seen, rows.first + row, domino_game.RULES[name])
@@ -300,7 +300,7 @@ def _domino_rows(seen: _Seen, kind: str, rows: Rows) -> list[Violation]:
     return violations
 
 
-def _looked(
+def looked_at(
     inputs: Integers, labels: Integers, is_source: npt.NDArray[np.bool_], kind: str
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
     """The rules that rows break, and their canonical forms, 0 where they break some."""
@@ -417,7 +417,7 @@ class _Looked:
     ) -> None:
         self._arrays, self._sides, self._is_whole = arrays, sides, is_whole
         self._puzzles = np.asarray(arrays.puzzle_indices).astype(np.int64)
-        self._turned, self._dihedral = turned, dihedral
+        self._turned, self._marks = turned, partial(grid_marks, sides, dihedral)
         self._cells = partial(turned_cells, sides=sides)
 
     def __call__(self, rows: Rows) -> tuple[list[_Finding], list[tuple[int, bytes]]]:
@@ -427,7 +427,6 @@ class _Looked:
         sources = self._puzzles[puzzle - draws] + here - self._puzzles[puzzle]
         sources = np.clip(sources, 0, len(self._arrays.inputs) - 1)
         found: list[_Finding] = []
-        shapes = []
         for field, tokens in (("inputs", rows.inputs), ("labels", rows.labels)):
             grids = tokens.reshape(-1, *self._sides)
             sizes = extents(grids)
@@ -435,15 +434,14 @@ class _Looked:
             if self._is_whole:
                 is_whole &= (grids != PAD).sum(axis=(1, 2)) == sizes.prod(axis=1)
             found += [("border", int(row), f"the {field} {_BORDER}") for row in here[~is_whole]]
-            shapes.append(sizes)
             if self._turned > 1:
                 of_source = np.asarray(getattr(self._arrays, field)[sources])
                 wrong = (self._turns(of_source, draws) != tokens).any(axis=1)
                 rule = "is not the symmetry of its puzzle that its place says"
                 found += [("symmetry", int(row), f"the {field} {rule}") for row in here[wrong]]
         own = np.flatnonzero(draws == 0)
-        marks = [(int(here[k]), self._mark(rows, k, [s[k] for s in shapes])) for k in own.tolist()]
-        return found, marks
+        marks = self._marks(rows.inputs[own], rows.labels[own])
+        return found, list(zip(here[own].tolist(), marks, strict=True))
 
     def _turns(self, tokens: npt.NDArray[Any], draws: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """Rows of tokens after their symmetries."""
@@ -457,16 +455,23 @@ class _Looked:
                 made[rows] = np.where(cells < 0, PAD, tokens[rows][:, cells])
         return made
 
-    def _mark(self, rows: Rows, at: int, shapes: list[Any]) -> bytes:
-        """A hash of an example, the same for its symmetries where these are made."""
+
+def grid_marks(
+    sides: tuple[int, int], is_dihedral: bool, inputs: Integers, labels: Integers
+) -> list[bytes]:
+    """A hash of each example, the same for its symmetries where these are made."""
+    sizes = [extents(tokens.reshape(-1, *sides)).tolist() for tokens in (inputs, labels)]
+    found = []
+    for one, other, *shapes in zip(inputs, labels, *sizes, strict=True):
         forms = []
-        for symmetry in range(SYMMETRIES if self._dihedral else 1):
+        for symmetry in range(SYMMETRIES if is_dihedral else 1):
             form = b""
-            for tokens, shape in zip((rows.inputs[at], rows.labels[at]), shapes, strict=True):
-                cells = self._cells(symmetry, tuple(shape.tolist()))
+            for tokens, shape in zip((one, other), shapes, strict=True):
+                cells = turned_cells(symmetry, tuple(shape), sides=sides)
                 form += np.where(cells < 0, PAD, tokens[cells]).astype(np.int32).tobytes()
             forms.append(form)
-        return hashlib.blake2b(min(forms), digest_size=16).digest()
+        found.append(hashlib.blake2b(min(forms), digest_size=16).digest())
+    return found
 
 
 _BATCH_BYTES: Final = 1 << 20

@@ -27,7 +27,8 @@ from gristmill.corpora.raw.values import Names, column
 from gristmill.corpora.records import Record
 from gristmill.hashing import HashedFile
 from gristmill.inbox.division import is_valid, threshold
-from gristmill.reasoning.builders.normalize import Ids, Refused, check_runs
+from gristmill.reasoning.builders.normalize import Ids, check_runs
+from gristmill.reasoning.builders.refused import Leaks, Refused
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.format import reports as form
 from gristmill.run.progress import SILENT, Progress, Stage
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 _GROUP_BYTES: Final = 32 << 20
 _SHOWN: Final = 40
+_NO_TRAINING: Final = ("validation", "test")
+"""Splits whose rows no set leaves out."""
 _NO_ROW: Final[Mapping[str, Any]] = {}
 
 
@@ -70,6 +73,7 @@ def normalize_conversations(
     config: ChatConfig,
     *,
     links: LinkRule = REFUSE_LINKS,
+    leaks: Leaks | None = None,
     progress: Progress = SILENT,
 ) -> ConversationsSummary:
     """Write the conversations of one shard: `shard_NN.parquet`, and the rows that are set aside.
@@ -77,7 +81,8 @@ def normalize_conversations(
     source: the drop. files: its files by split; with a rule for splits, all are in each.
     partition: `<name>__NN`: row k of the drop, from 0, belongs to the shard k modulo their number;
         by the recipe of SYNTH, the rows of some files do.
-    config: with the recipe. progress: gets the stage "normalise", in rows.
+    config: with the recipe. leaks: finds rows of train that are left out; default: none.
+    progress: gets the stage "normalise", in rows.
     Memory: 250 bytes a conversation of the shard where the recipe has `id`.
 
     Raises BadInput for files that are damaged, for a file without a good row, for too many damaged
@@ -98,7 +103,8 @@ def normalize_conversations(
         ):
             sink = form.opened_writer(file, chat.kept)
             stack.callback(sink.close)
-            work = _Work(source, chat, int(number), Rules(chat.corpus, None, last), sink, refused)
+            rules = Rules(chat.corpus, None, last)
+            work = _Work(source, chat, int(number), rules, sink, refused, leaks)
             work.run(files, links, progress)
             stack.close()
             note = FileNote(rows=work.counts["rows"], sha256=file.sha256, bytes=file.bytes)
@@ -126,8 +132,9 @@ class _Work:
         rules: Rules,
         sink: pq.ParquetWriter,
         refused: Refused,
+        leaks: Leaks | None,
     ) -> None:
-        self._drop = drop
+        self._drop, self._leaks = drop, leaks
         self.rules = rules
         self.counts: Counter[str] = Counter()
         self.ignored: Counter[str] = Counter()
@@ -147,6 +154,7 @@ class _Work:
         self._needs_all = bool(chat.corpus.dedup) or "cap" in (chat.corpus.sample or {})
         self._paths: list[Path] = []
         self._splits: list[str | None] = []
+        self._held: list[tuple[tuple[str | None, ...], Place, Talk]] = []
         self._waiting: list[tuple[str | None, ...]] = []
         self._places: list[Place] = []
         self._bytes = self._row = 0
@@ -212,10 +220,11 @@ class _Work:
             except Unfit as unfit:
                 if is_own:
                     self._refused.add(path, row, unfit)
-            if self._bytes > _GROUP_BYTES or len(self._waiting) >= form.GROUP_ROWS:
+            if self._is_full:
                 stage.advance(self._flush())
         if not row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
             raise BadInput(path, "holds no row: take it out, or get it again if it had some")
+        self._settle()
         if good == self._good and held == self.counts["held"] and row >= self._among[1]:
             self._refused.check_file(path, 0)
 
@@ -237,7 +246,7 @@ class _Work:
             except Unfit as unfit:
                 if is_own:
                     self._refused.add(self._paths[place[0]], place[1], unfit)
-            if self._bytes > _GROUP_BYTES or len(self._waiting) >= form.GROUP_ROWS:
+            if self._is_full:
                 self._flush()
         for file, row in trees.lost() if self._number == 0 else ():
             rule = "no message that begins a tree leads to it: its parent is not there"
@@ -263,12 +272,45 @@ class _Work:
         split = split or self.rules.split_of(record, row)
         name = self._paths[place[0]].relative_to(self._drop).as_posix()
         kept = [None if (said := row.get(each)) is None else str(said) for each in self._chat.kept]
-        self._waiting.append((whole, own_id, talk.spans, split, name, *kept))
+        line = (whole, own_id, talk.spans, split, name, *kept)
+        if self._leaks is None:
+            self._keep(line, place, talk)
+        else:
+            self._held.append((line, place, talk))
+            self._bytes += len(whole)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether what waits is a row group."""
+        count = len(self._waiting) + len(self._held)
+        return self._bytes > _GROUP_BYTES or count >= form.GROUP_ROWS
+
+    def _settle(self) -> None:
+        """Keep what is held, but for rows of train that hold a question of a set."""
+        held, self._held = self._held, []
+        if self._leaks is None or not held:
+            return
+        texts = [
+            [[each] for each in (*line, *(said.content for said in talk.messages)) if each]
+            if line[3] not in _NO_TRAINING
+            else []
+            for line, _, talk in held
+        ]
+        for each, rule in zip(held, self._leaks(texts), strict=True):
+            if rule:
+                file, row = each[1]
+                self._refused.add(self._paths[file], row, Unfit("leak", rule))
+            else:
+                self._keep(*each)
+
+    def _keep(self, line: tuple[str | None, ...], place: Place, talk: Talk) -> None:
+        """Write a conversation, and count it."""
+        self._waiting.append(line)
         self._places.append(place)
-        self._bytes += len(whole)
+        self._bytes += len(str(line[0]))
         self.ignored.update(dict.fromkeys(talk.ignored, 1))
         self.counts["rows"] += 1
-        self.counts["validation"] += split == "validation"
+        self.counts["validation"] += line[3] == "validation"
         self.counts["messages"] += len(talk.messages)
         for each in talk.messages:
             self.counts["thoughts"] += each.channel == "analysis"
@@ -305,6 +347,7 @@ class _Work:
 
     def _flush(self) -> int:
         """Write what waits as a row group; return the number of conversations."""
+        self._settle()
         count = len(self._waiting)
         if count:
             places = [row for _, row in self._places]

@@ -24,14 +24,12 @@ from gristmill.corpora.raw import forgotten as file
 from gristmill.corpora.raw.forgotten import Forgotten, Tombstone, hasher, key_of
 from gristmill.corpora.raw.rows import rows
 from gristmill.corpora.raw.texts import Unfit
-from gristmill.corpora.raw.transforms import versions
 from gristmill.corpora.split_file import lines
 from gristmill.data_root import DataRoot
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.provenance.trace_inputs import source
 from gristmill.reasoning import raw
 from gristmill.reasoning.builders.normalize import normalize
-from gristmill.reasoning.config import CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.index import mapped
 from gristmill.reasoning.format.numbers import Numbers, free
@@ -113,6 +111,9 @@ def _renumbered(root: DataRoot, key: str, staged: Path, keeps: bool) -> str:
     jsonl = folder / names.normalized(name, split)
     old, new = _hashes(jsonl), _hashes_of(root, key, staged, corpus, forgotten)
     before = Numbers(jsonl).between(0, len(old)).tolist()
+    if keeps and source(folder, key).record.config.get("leaks"):
+        rule = "[leaks] drop leaves rows out of it: take it out of gristmill.toml, build the split"
+        raise GristmillError(f"{key}: {rule}, and replace the drop then")
     if keeps:
         inputs = [str(each.path).split("/", 3)[3] for each in source(folder, key).raw_inputs()]
         files, places = sorted({*inputs} - {FORGOTTEN}), mapped(folder / names.origins(key))
@@ -137,9 +138,7 @@ def _hashes_of(
     """The hashes of the lines that a drop gives. forgotten: whose rows it leaves out."""
     split, links = key.split("__")[1], root.link_rule()
     wanted = Wanted(declared()[NORMALIZED], root, key)
-    config = wanted.config(NormalizeConfig, root.settings(NORMALIZED, drop))
-    if corpus.table or corpus.version != "1":
-        config = CorpusConfig(**vars(config), corpus=corpus.table, version=versions(corpus))
+    config = raw.config_of(wanted, corpus, drop)
     by_hash = [replace(each, number=None) for each in forgotten if each.hash]
     left = Forgotten(drop, by_hash, key_of(root.root), corpus)
     with TemporaryDirectory(prefix=".numbers.", dir=drop.parent) as scratch:

@@ -1,8 +1,4 @@
-"""Raw files of a split to normalised ones; records that are set aside, and when there are too many.
-
-A record that a stated rule of its corpus leaves out is listed, too, but is not damage.
-Source: `docs/formats/reasoning.md#normalised-files`, `docs/formats/reasoning.md#refused-records`.
-"""
+"""Raw files of a split to normalised ones. Source: `docs/formats/reasoning.md#normalised-files`."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from hashlib import blake2b
 from itertools import groupby, tee
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple, Self, TextIO
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import orjson
@@ -29,151 +25,22 @@ from gristmill.corpora.raw.reader import Reader, UnknownKeys, emptiness, with_co
 from gristmill.corpora.raw.rows import Piece, has_pieces, pieces, rows
 from gristmill.corpora.raw.rules import Drawn, Place, Rules
 from gristmill.corpora.raw.tables import named
-from gristmill.corpora.raw.texts import CURES, Unfit, is_left_out
+from gristmill.corpora.raw.texts import Unfit, is_left_out
 from gristmill.corpora.raw.transforms import Row
 from gristmill.corpora.raw.values import Names, text_of
 from gristmill.corpora.records import LineWriter, Record
 from gristmill.corpora.split_file import SplitWriter
-from gristmill.printable import cut, printable
+from gristmill.reasoning.builders.refused import Leaks, ListedRefused, Refused
 from gristmill.reasoning.config import REFUSE, CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format import names, numbers
 from gristmill.reasoning.format.index import OriginsWriter
 from gristmill.reasoning.render.text import HOOKS
 from gristmill.run.parts import Bytes, Made, PartStore, run_streams
 from gristmill.run.progress import SILENT, Progress, Stage
-from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE
 
-_MOST_NAMED: Final = 20
-_MOST_RULE: Final = 160
-_MOST_KEPT: Final = 1000
 _RUN: Final = re.compile(f"[{re.escape(WHITE_SPACE)}]+")
-
-
-class _Damage:
-    """Damaged records of a file or a split: their number by reason, and the first of them."""
-
-    def __init__(self) -> None:
-        self.reasons: Counter[str] = Counter()
-        self._cures: dict[str, None] = {}
-        self._first: list[tuple[Path, str, int, str]] = []
-
-    def add(self, raw: Path, name: str, row: int, reason: str, rule: str, cure: str) -> None:
-        self.reasons[reason] += 1
-        if cure and cure not in rule:
-            self._cures[cure] = None
-        if len(self._first) < _MOST_NAMED:
-            self._first.append((raw, name, row, rule))
-
-    def error(self, advice: str) -> BadInput:
-        """Names the first records. There is one at least."""
-        raw, _, row, rule = self._first[0]
-        advice = "; ".join([advice, *self._cures])
-        count = self.reasons.total()
-        if count == 1:
-            return BadInput(raw, f"{rule} ({advice})", row)
-        lines = [f"{count:,} records are refused ({_listed(self.reasons)}): {advice}:"]
-        lines += [
-            f"  {name}:{place}: {cut(text, _MOST_RULE)}" for _, name, place, text in self._first
-        ]
-        if more := count - len(self._first):
-            lines.append(f"  and {more:,} more")
-        return BadInput(raw, "\n".join(lines), row)
-
-
-class Refused:
-    """Writes the refused records of a split; the file begins with the first one.
-
-    most: how many damaged ones may be set aside; `table` of gristmill.toml says it.
-    cures: what helps against a reason; an error names those of its records.
-    left_out: number of records that a rule of the corpus leaves out, by reason.
-    listed: number of records in the file: of most rules the first 20.
-
-    Use it as a context manager. Memory does not grow with the number of records.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        most: int,
-        drop: Path,
-        table: str = "[reasoning.normalized]",
-        cures: Mapping[str, str] = CURES,
-    ) -> None:
-        self.left_out: Counter[str] = Counter()
-        self.listed = 0
-        self.path = path
-        self._most, self._table, self._cures = most, table, cures
-        self.drop = drop
-        self._file: TextIO | None = None
-        self._split, self._by_file = _Damage(), defaultdict[Path, _Damage](_Damage)
-
-    @property
-    def damaged(self) -> Mapping[str, int]:
-        """Number of damaged records by reason."""
-        return self._split.reasons
-
-    @property
-    def count(self) -> int:
-        """Number of records that were refused or left out."""
-        return self._split.reasons.total() + self.left_out.total()
-
-    def add(self, raw: Path, row: int, unfit: Unfit) -> None:
-        """Note a record."""
-        rule = cut(printable(" ".join(unfit.rule.split())), _MOST_KEPT)
-        is_rule = is_left_out(unfit.reason)
-        if is_rule:
-            self.left_out[unfit.reason] += 1
-            # A rule of a corpus may leave out most of it: the first rows show what it does.
-            if unfit.reason != "evidence" and self.left_out[unfit.reason] > _MOST_NAMED:
-                return
-        self.listed += 1
-        name = raw.relative_to(self.drop).as_posix()
-        entry = {"reason": unfit.reason, "file": name, "row": row, "rule": rule}
-        if self._file is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("x", encoding="ascii")
-        self._file.write(json.dumps(entry) + "\n")
-        if is_rule:
-            return
-        for damage in (self._split, self._by_file[raw]):
-            damage.add(raw, name, row, unfit.reason, rule, self._cures.get(unfit.reason, ""))
-
-    def check_file(self, raw: Path, empty: int) -> None:
-        """Raise BadInput for a file without a good row, however many may be set aside.
-
-        raw: the file; none of its rows is a record with a text, or is left out by a rule.
-        """
-        advice = "no row of the file is good: correct the file, or take it out"
-        if raw in self._by_file:
-            raise self._by_file[raw].error(advice)
-        if empty:
-            raise BadInput(raw, f"has {empty:,} records, all without a text: {advice}")
-
-    def check(self, raw: Path, kept: int) -> None:
-        """Raise BadInput where too many records are damaged, or none is left."""
-        count = self._split.reasons.total()
-        if count > self._most:
-            raise self._split.error(
-                f"correct the drop, or set such records aside by `bad_rows = {count}` below "
-                f"{self._table} in {self.drop / FILE}; it is {self._most}"
-            )
-        if self.count and not kept:
-            reasons = _listed(Counter(self.damaged) + self.left_out)
-            advice = "correct the drop, or take the files of the split out"
-            raise BadInput(raw, f"no record of the split is left ({reasons}): {advice}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-def _listed(reasons: Counter[str]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
 
 
 def check_runs(texts: Iterable[str]) -> None:
@@ -241,6 +108,7 @@ def normalize(
     links: LinkRule = REFUSE_LINKS,
     parts: Callable[[], PartStore] | None = None,
     forgotten: Forgotten | None = None,
+    leaks: Leaks | None = None,
     progress: Progress = SILENT,
 ) -> NormalizeSummary:
     """Normalise the raw files of one split.
@@ -252,7 +120,8 @@ def normalize(
     config: cleaning, and how many damaged records are set aside.
     corpus, split: their names; default: the corpus of the drop's folder.
     links: what happens to raw files that are links; default: they are refused.
-    parts: gives the store of finished parts; forgotten: the split's tombstones; default: none.
+    parts: gives the store of finished parts; forgotten: the split's tombstones; leaks: finds rows
+        that are left out and keep their numbers; default: none.
     progress: gets the stage "normalise", in rows.
 
     Raises NothingToBuild where the drop has no file of the split, ValueError for an unknown split,
@@ -276,13 +145,13 @@ def normalize(
             Refused(folder / rejected, config.bad_rows, source) as refused,
         ):
             rules = Rules(which, split, last)
-            work = _Work(which, rules, paths, file, places, refused, config, forgotten)
+            work = _Work(which, rules, paths, file, places, refused, config, forgotten, leaks)
             work.run(_Run(folder, parts, split, links), progress)
             notes = file.notes(target, work.records)
         notes[origins] = FileNote(rows=work.records)
         if refused.count:
             notes[rejected] = FileNote(rows=refused.listed)
-        if forgotten and numbers.write(folder / target, forgotten.numbers, work.records):
+        if (taken := work.taken()) and numbers.write(folder / target, taken, work.records):
             notes[names.numbers(which.name, split)] = FileNote(rows=work.records)
         return work, work.summary(notes)
 
@@ -336,7 +205,7 @@ class _Run(NamedTuple):
 
 @dataclass(frozen=True)
 class _Task:
-    """A piece of a raw file to read. number: of the file."""
+    """A piece of a raw file to read. number: of the file. leaks: as for `normalize`."""
 
     path: Path
     number: int
@@ -345,6 +214,7 @@ class _Task:
     config: NormalizeConfig
     split: str
     links: LinkRule
+    leaks: Leaks | None
 
 
 class _Listed:
@@ -357,26 +227,15 @@ class _Listed:
         self.written.append(data if isinstance(data, bytes) else np.array(data, "<i8").tobytes())
 
 
-class _ListedRefused(Refused):
-    """The refused records of a piece: row, reason and rule of each."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, 0, path.parent)
-        self.found: list[tuple[int, str, str]] = []
-
-    def add(self, raw: Path, row: int, unfit: Unfit) -> None:
-        self.left_out[unfit.reason] += is_left_out(unfit.reason)
-        self.found.append((row, unfit.reason, unfit.rule))
-
-
 def _read_piece(task: _Task) -> Made:
     """The lines of a piece, their rows, and what was refused; the summary counts the rest.
 
     Rows are those of the piece. What the file breaks is in the summary, too, as rule and row.
     """
-    lines, places, refused = _Listed(), _Listed(), _ListedRefused(task.path)
+    lines, places, refused = _Listed(), _Listed(), ListedRefused(task.path)
     rules = Rules(task.corpus, task.split)
-    work = _Work(task.corpus, rules, [task.path], lines, places, refused, task.config, None)
+    given = (task.config, None, task.leaks)
+    work = _Work(task.corpus, rules, [task.path], lines, places, refused, *given)
     error, last = None, 0
     with SILENT.stage("normalise", "rows") as stage:
         try:
@@ -389,7 +248,18 @@ def _read_piece(task: _Task) -> Made:
         "places": b"".join(places.written),
         "refused": json.dumps(refused.found).encode(),
     }
-    return streams, {**work.state(), "error": error, "lines": last}
+    return streams, {**work.state(), "leaked": work.leaked, "error": error, "lines": last}
+
+
+class _Taken(NamedTuple):
+    """A record that the rules of its corpus keep."""
+
+    record: Record
+    place: Place
+    row: Row
+    line: bytes
+    own_id: str | None
+    is_empty: bool
 
 
 class _Work:
@@ -405,8 +275,11 @@ class _Work:
         refused: Refused,
         config: NormalizeConfig,
         forgotten: Forgotten | None,
+        leaks: Leaks | None,
     ) -> None:
-        self._forgotten = forgotten
+        self._forgotten, self._leaks = forgotten, leaks
+        self.leaked: list[int] = []
+        self._held: list[_Taken] = []
         self.rows = self.records = self.with_cot = self.with_steps = self.empty = 0
         self.grouped = self.made = self.count_again = 0
         self.again: str | None = None
@@ -458,7 +331,7 @@ class _Work:
             raise BadInput(self._refused.drop / drops.CORPUS, rule)
         self._refused.check(self._paths[0], self.records)
         if self._forgotten is not None:
-            self._forgotten.check(self.records)
+            self._forgotten.check(self.records + len(self.leaked))
 
     def summary(self, notes: Mapping[str, FileNote]) -> NormalizeSummary:
         return NormalizeSummary(
@@ -493,7 +366,7 @@ class _Work:
     def _read_pieces(self, files: Iterable[tuple[int, Path]], how: _Run, stage: Stage) -> None:
         """Take what the pieces of some files hold."""
         stage.advance(self.flush())
-        given = (self._corpus, self._config, how.split, how.links)
+        given = (self._corpus, self._config, how.split, how.links, self._leaks)
         tasks, todo = tee(
             _Task(path, number, piece, *given)
             for number, path in files
@@ -533,6 +406,8 @@ class _Work:
         self._places.write(places + np.array([task.number, before]))
         for row, reason, rule in json.loads(held["refused"]):
             self._refused.add(task.path, before + row, Unfit(reason, rule))
+        first = self.records + len(self.leaked)
+        self.leaked += [first + number for number in state["leaked"]]
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + state[name])
         for name in _TALLIES:
@@ -554,6 +429,7 @@ class _Work:
 
     def _end(self, number: int) -> None:
         """Raise BadInput for a file without a row, or of whose rows none is good."""
+        self._settle()
         path, (good, empty, rows_before, parts) = self._paths[number], self._begun
         if self._good > good:
             self._good_files.add(number)
@@ -635,8 +511,7 @@ class _Work:
             if changed != record:
                 self.cleaned[name] += 1
                 record = changed
-        question, answer, cot, _, steps, shape = record
-        has_cot = bool(cot and not cot.isspace())
+        question, answer, cot = record[:3]
         is_empty = self._is_empty(record)
         self.rules.check(record, row)
         if len(question) + len(answer) + len(cot or "") > LONGEST_RUN:
@@ -645,16 +520,50 @@ class _Work:
             line = self._line(record)
         except orjson.JSONEncodeError as error:
             raise Unfit("surrogate", "a text holds a surrogate without its pair") from error
-        if self._ids is not None and (own_id := self.rules.id_of(row)) is not None:
+        own_id = None if self._ids is None else self.rules.id_of(row)
+        taken = _Taken(record, place, row, line, own_id, is_empty)
+        if self._leaks is None:
+            self._keep(taken)
+        else:
+            self._held.append(taken)
+            self._waiting += len(line)
+
+    def _settle(self) -> None:
+        """Keep the records that are held, but for those that hold a question of a set."""
+        held, self._held = self._held, []
+        if self._leaks is None or not held:
+            return
+        found = self._leaks([orjson.loads(each.line) for each in held])
+        for each, rule in zip(held, found, strict=True):
+            if not rule:
+                self._keep(each)
+                continue
+            file, row = each.place
+            self.leaked.append(self.records + len(self.leaked))
+            self._refused.add(self._paths[file], row, Unfit("leak", rule))
+
+    def taken(self) -> list[int]:
+        """The numbers that no record gets: of tombstones, and of leaks, which count as records."""
+        found = list(self._forgotten.numbers) if self._forgotten else []
+        if not self.leaked:
+            return found
+        left: list[int] = numbers.free(found, self.records + len(self.leaked))[self.leaked].tolist()
+        return found + left
+
+    def _keep(self, taken: _Taken) -> None:
+        """Write a record, and count it."""
+        record, place, row, line, own_id, is_empty = taken
+        shape = record.shape
+        if self._ids is not None and own_id is not None:
             self._count_again(self._ids.before(own_id, line, place), place)
         self._lines.append(line)
         self._origins += place
         self._waiting += len(line)
         self.records += 1
-        self.with_cot += has_cot
+        self.with_cot += bool(record.cot and not record.cot.isspace())
         if shape in self._thoughts or shape in self._cut_twice:
             self._count_unread(record, row)
-        self.with_steps += steps is not None
+        self.with_steps += record.steps is not None
         self.empty += is_empty
         self.shapes[shape] += 1
 
@@ -688,6 +597,7 @@ class _Work:
 
     def flush(self) -> int:
         """Write what waits; return the number of records."""
+        self._settle()
         count = len(self._lines)
         self._file.write(b"".join(self._lines))
         self._places.write(self._origins)
