@@ -211,7 +211,10 @@ def splits(asset: str, folder: Path) -> Iterator[Split]:
                 yield _documents(folder, index.name[6:-11], index.parent.name)
     elif asset.endswith("/distill"):
         for split, name in SPLITS.items():
-            yield Split(name, _required_schema, partial(batches, folder, split))
+            files = partial(files_of, folder, split)
+            rows = partial(batches, folder, split)
+            whole = f"all.{asset.replace('/', '.')}"
+            yield Split(name, _required_schema, rows, arrow=files, whole=whole)
 
 
 def _harmony(folder: Path, file: str) -> Split:
