@@ -541,7 +541,8 @@ class _DistillJoiner(Joiner):
     ) -> None:
         super().__init__(out, number, config)
         self._dataset, self._is_harmony, self._returns = dataset, is_harmony, returns
-        self._trained = self._labelled = 0
+        self._trained: Any = 0
+        self._labelled: Any = 0
         self._streams = {
             split: self.open.enter_context(_Stream(out / folder))
             for split, folder in distill.SPLITS.items()
@@ -571,8 +572,11 @@ class _DistillJoiner(Joiner):
 
     def summary(self) -> KDSummary:
         """The counts of the dataset."""
-        own = {"trained_tokens": int(self._trained), "labelled_tokens": int(self._labelled)}
-        return replace(super().summary(), **own)
+        summary = super().summary()
+        assert isinstance(summary, DistillSummary)
+        return replace(
+            summary, trained_tokens=int(self._trained), labelled_tokens=int(self._labelled)
+        )
 
     def _written(self) -> dict[str, FileNote]:
         path = self._out / distill.DICT
