@@ -205,6 +205,11 @@ class _Work:
 
 def _first(lake: Lake, asset: Asset) -> str:
     """What to do before any partition of an asset can be built."""
+    if keys := available(replace(asset, is_asked=lambda *_: True), lake):
+        table = (
+            "" if asset.table is None else f", or give {asset.table.header} a key in gristmill.toml"
+        )
+        return f"it is built on request: name one of {', '.join(keys)}{table}"
     inboxes = [lake.inbox(name) for name in _inboxes_of(asset.asset)]
     if inboxes and not any(path.is_dir() and any(path.iterdir()) for path in inboxes):
         return f"copy a drop into {' or '.join(map(str, inboxes))}"

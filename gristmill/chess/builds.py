@@ -14,6 +14,7 @@ from gristmill.chess.config import (
     SHARED,
     SPLITS,
     ArchiveConfig,
+    CacheConfig,
     CollectionConfig,
     Limits,
     MonthConfig,
@@ -183,9 +184,21 @@ def subset_build(wanted: Wanted) -> Build:
     artifact = root.artifact("chess", "subset", f"{folder_of(key)}_subset_{ending}")
 
     def make(attempt: Attempt) -> Summary:
-        return splits.build_subset(
+        summary = splits.build_subset(
             root.root / folder, attempt.out, config, progress=attempt.progress
         )
+        if config.of == "rows":
+            return summary
+        built = provenance.read_record(root.root / folder / provenance.RECORD).config
+        cache = datasets.build_splice_cache(
+            attempt.out,
+            attempt.out / CACHE_FOLDER,
+            CacheConfig(**{name: built[name] for name in SHARED}),
+            published=attempt.published / CACHE_FOLDER,
+            progress=attempt.progress,
+        )
+        files = {f"{CACHE_FOLDER}/{name}": note for name, note in cache.files.items()}
+        return replace(summary, files={**summary.files, **files})
 
     return wanted.build(artifact, config, [source], make, space=bytes_of(root.root / folder))
 

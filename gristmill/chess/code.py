@@ -34,9 +34,11 @@ CACHE = Code(
     compatible_with=("c663d690bf712c983689a6d76c23d090974f8430780b4dce9f5f22eb7a206c4a",),
 )
 SUBSET = Code(
-    entries=("gristmill.chess.builders.splits.build_subset",),
+    entries=(
+        "gristmill.chess.builders.splits.build_subset",
+        "gristmill.chess.builders.datasets.build_splice_cache",
+    ),
     libraries=("chess",),
-    compatible_with=("2e546b5b3e9b23f1aff739add87643192a80ffb45fac6aa824c29395727ab0f8",),
 )
 SPLICES = Code(
     entries=("gristmill.chess.builders.datasets.build_splice_dataset",),

@@ -262,7 +262,7 @@ class SpliceConfig(_OfGames):
 class SubsetConfig(Checked):
     """How a subset is taken of a dataset (docs/formats/chess.md#subset); none where all are 0."""
 
-    CODE_VERSION: ClassVar = "1"
+    CODE_VERSION: ClassVar = "2"
 
     of: Annotated[
         Literal["games", "rows"],

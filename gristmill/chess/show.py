@@ -382,7 +382,10 @@ def splits(asset: str, folder: Path) -> Iterator[Split]:
         files = {"train": folders.VALID}
     record = read_record(folder / RECORD)
     rows_of = record.inputs[0].asset if asset == _SUBSET else asset
-    licence = _LICENCE if is_month(record.partition or "") else ""
+    month = str(record.partition)
+    licence = _LICENCE if is_month(month) else ""
+    months = record.artifact.replace(month, "months").replace("/", ".")
+    whole = f"all.{months}" if licence else ""
     for name, file in files.items():
         of_rows = columns_of(rows_of or asset)
-        yield lines(folder / file, of_rows, name=name, file=file, licence=licence)
+        yield lines(folder / file, of_rows, name=name, file=file, licence=licence, whole=whole)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import yaml
@@ -14,35 +15,79 @@ import yaml
 from gristmill import families, provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.dispatch import recorded_assets
-from gristmill.exports.table import Split, columns_of, grouped
+from gristmill.exports.messages import Talks
+from gristmill.exports.table import Split, columns_of
 from gristmill.provenance import Record
+from gristmill.provenance.find_artifacts import artifacts, folders_of
 
 Head = dict[str, Any]
 """The head of a card, by key."""
 
+WHOLE: Final = "all"
+"""The config with the rows of all artifacts at a place, where they are one dataset."""
 _SIZES: Final = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
 _TYPES: Final = {"float": "float32", "double": "float64"}
 _MARK: Final = "---\n"
 _LANGUAGE: Final = re.compile(r"languages/([a-z]{2,3})")
 
 
-def splits_at(place: Path) -> list[Split]:
-    """The splits in the folder of an artifact, in their order.
+class Part(NamedTuple):
+    """An artifact at a place, or below it. above: its path there; "." for the place itself.
 
-    place: the folder. Raises GristmillError where it is of no asset that has rows.
+    splits: its rows, each with the path of its file in the artifact. talks: its conversations.
+    records: of its partitions, by their path in the artifact.
     """
-    assets = dict.fromkeys(recorded_assets(place).values())
-    found = [each for asset in assets for each in families.splits_of(asset, place)]
-    if not found:
+
+    above: str
+    splits: list[Split]
+    talks: list[Talks]
+    records: dict[str, Record]
+
+
+def parts_at(place: Path) -> list[Part]:
+    """The artifacts at a place, or all below it. Raises GristmillError where none has rows."""
+    below = folders_of(artifacts(place.absolute()))
+    outer = [each for each in below if not {*each.parents} & {*below}]
+    parts = []
+    for folder in map(place.absolute().joinpath, outer):
+        assets = recorded_assets(folder)
+        found, talks = list[Split](), list[Talks]()
+        for asset in dict.fromkeys(assets.values()):
+            for each in families.splits_of(asset, folder):
+                own = "" if each.table else each.whole or f"all.{asset.replace('/', '.')}"
+                found.append(replace(each, whole=own if len(outer) > 1 else ""))
+            talks += families.talks_of(asset, folder)
+        paths = (provenance.record_path(folder, each, each is not None) for each in assets)
+        records = {
+            each.relative_to(folder).as_posix(): provenance.read_record(each) for each in paths
+        }
+        above = folder.relative_to(place.absolute()).as_posix()
+        if found or talks:
+            parts.append(Part(above, found, talks, records))
+    if not parts:
         raise GristmillError(f"{place}: is no folder of an artifact that has rows")
-    return found
+    return parts
 
 
-def records_at(place: Path) -> list[Record]:
-    """The records of the partitions in the folder of an artifact."""
-    assets = recorded_assets(place)
-    paths = (provenance.record_path(place, each, each is not None) for each in assets)
-    return [provenance.read_record(path) for path in paths]
+def splits_of(parts: Sequence[Part]) -> list[Split]:
+    """The splits of all artifacts at a place, each with the path of its file there."""
+    found = [
+        replace(
+            each,
+            table=".".join(filter(None, (part.above.strip(".").replace("/", "."), each.table))),
+            file=(Path(part.above) / each.file).as_posix() if each.file else "",
+        )
+        for part in parts
+        for each in part.splits
+    ]
+    is_one = len({each.whole for each in found}) == 1
+    return [replace(each, whole=WHOLE) for each in found] if is_one and len(parts) > 1 else found
+
+
+def filled(splits: Iterable[Split], records: Iterable[Record]) -> list[Split]:
+    """The splits of an artifact but those whose file has no row: `load_dataset` refuses these."""
+    empty = {out.path for each in records for out in each.outputs if out.rows == 0}
+    return [each for each in splits if each.file not in empty]
 
 
 def head(splits: Sequence[Split], records: Sequence[Record], rows: int, above: str = "") -> Head:
@@ -55,18 +100,21 @@ def head(splits: Sequence[Split], records: Sequence[Record], rows: int, above: s
 
     Raises GristmillError as `columns_of`.
     """
-    configs, infos = [], []
     partitions = {"", *(each.partition for each in records)}
     brought = [each for each in splits if each.partition in partitions]
+    wholes = dict.fromkeys(each.whole for each in brought if each.whole)
+    named = {name: [each for each in splits if each.whole == name] for name in wholes}
     for table in dict.fromkeys(each.table for each in brought):
-        own = [each for each in splits if each.table == table]
-        groups = grouped(each for each in own if each.partition in partitions)
-        name = config_name(above, table)
-        files = [
-            {"split": split, "path": [each.file for each in group]}
-            for (_, split), group in groups.items()
-        ]
-        configs.append({"config_name": name, "data_files": files})
+        named[config_name(above, table)] = [each for each in splits if each.table == table]
+    configs, infos = [], []
+    for name, own in named.items():
+        paths: dict[str, list[str]] = {}
+        for each in own:
+            if each.partition in partitions:
+                paths.setdefault(each.name, []).append(each.file)
+        files = [{"split": split, "path": listed} for split, listed in paths.items()]
+        is_first = {"default": True} if name == WHOLE else {}
+        configs.append({"config_name": name, "data_files": files, **is_first})
         if own[0].file.endswith(".jsonl"):
             infos.append({"config_name": name, "features": features(own)})
     languages = filter(None, map(_LANGUAGE.fullmatch, _counted(records)))
@@ -132,14 +180,17 @@ def card(place: Path, before: str = "") -> str:
     Raises GristmillError for a folder without rows, and where rows are in no file that other
     programs read: `gristmill project` writes these as Parquet. Else as `completed`.
     """
-    splits, records = splits_at(place), records_at(place)
-    if missing := next((each for each in splits if not each.file), None):
+    parts = parts_at(place)
+    if missing := next((each for each in splits_of(parts) if not each.file), None):
         raise GristmillError(
             f"{place}: the rows of {missing.name} are in arrays, which other programs do not read: "
             f"write them by `gristmill project {place} OUT`"
         )
-    found = head(splits, records, rows_in(splits, records))
-    return completed(before or body(records), found, place / "README.md")
+    rows = sum(rows_in(each.splits, each.records.values()) for each in parts)
+    parts = [each._replace(splits=filled(each.splits, each.records.values())) for each in parts]
+    records = [record for each in parts for record in each.records.values()]
+    found = head(splits_of(parts), records, rows)
+    return completed(before or body(parts), found, place / "README.md")
 
 
 def completed(before: str, found: Head, shown: Path | str, replaced: Collection[str] = ()) -> str:
@@ -177,20 +228,22 @@ def parted(text: str, shown: Path | str) -> tuple[str, str]:
     return inside + "\n", body
 
 
-def body(records: Sequence[Record], is_beside: bool = True) -> str:
-    """What a card says of how an artifact was made. is_beside: whether the records are, too."""
-    first = records[0]
+def body(parts: Sequence[Part], is_beside: bool = True) -> str:
+    """What a card says of how artifacts were made. is_beside: whether the records are, too."""
+    listed = [(part, path, record) for part in parts for path, record in part.records.items()]
+    first = listed[0][2]
+    assets = ", ".join(dict.fromkeys(f"`{record.asset}`" for _, _, record in listed))
+    name = Path(first.artifact) if len(parts) == 1 else Path(first.artifact).parent
     lines = [
-        f"# {Path(first.artifact).name}\n",
-        f"`{first.asset}`, built by Gristmill. Each record lists all files with their sha256, what "
+        f"# {name.name}\n",
+        f"{assets}, built by Gristmill. Each record lists all files with their sha256, what "
         "they were made from, and the settings.\n",
         "| partition | data version | record |",
         "|---|---|---|",
     ]
-    for each in records:
-        shared = each.partition is not None and len(records) > 1
-        path = f"provenance/{each.partition}.json" if shared else "provenance.json"
-        shown = f"[{path}]({path})" if is_beside else f"`{first.artifact}/{path}`"
+    for part, path, each in listed:
+        place = (Path(part.above) / path).as_posix()
+        shown = f"[{place}]({place})" if is_beside else f"`{each.artifact}/{path}`"
         lines.append(f"| {each.partition or ''} | `{each.data_version[:12]}` | {shown} |")
-    lines.append(f"\n`gristmill trace` leads from a row to its raw bytes: `{first.asset}`.\n")
+    lines.append(f"\n`gristmill trace` leads from a row to its raw bytes: {assets}.\n")
     return "\n".join(lines)

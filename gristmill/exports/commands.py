@@ -18,30 +18,45 @@ _place = click.argument(
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option(
     "--to",
-    type=click.Choice(["parquet", "llm.c", "litdata", "nanochat"]),
     default="parquet",
     show_default=True,
+    metavar="FORM",
+    help="parquet, messages, llm.c, litdata, datatrove, nanochat or disk, as far as the artifact "
+    "can become it.",
 )
 @click.option(
     "--tokens",
     type=click.IntRange(1, 5 * 10**8),
-    help="llm.c, litdata: after so many a file ends, with a whole document.  [default: 100 "
-    "million of llm.c, 16,777,216 of litdata]",
+    help="llm.c, litdata, datatrove: after so many a file ends, with a whole document.  [default: "
+    "100 million, 16,777,216 of litdata]",
 )
-def project(place: Path, out: Path, to: str, tokens: int | None) -> None:
+@click.option(
+    "--thoughts",
+    type=click.Choice(["field", "tags"]),
+    default="field",
+    show_default=True,
+    help="messages: a thought is the field `thinking` of its message, or stands in <think> before "
+    "the content.",
+)
+def project(place: Path, out: Path, to: str, tokens: int | None, thoughts: str) -> None:
     """Write the rows of the artifact at PATH for other programs into the new folder OUT.
 
     As Parquet: `load_dataset` of the hub opens OUT as it stands, and so does what reads Parquet.
-    For llm.c and modded-nanogpt, or as chunks of litdata for litgpt: documents of tokens, of
-    reasoning/gpt2_shards, reasoning/tokens or synth/kd_shards. For nanochat: texts, of
-    reasoning/normalized.
+    As messages: conversations in JSON Lines and Parquet, for trainers of chats.
+    For llm.c and modded-nanogpt, as chunks of litdata for litgpt, or as streams of datatrove:
+    documents of tokens. For nanochat: texts, of reasoning/normalized. As disk: a folder that
+    `load_from_disk` opens, whose files stay where they are, of synth/distill or chat/distill.
+    Of a folder above several artifacts, as data/distill/synth, all of them are taken.
     """
     from gristmill.exports import project as projecting
 
-    found = projecting.project(place, out, to, tokens)
-    unit = {"parquet": "rows", "nanochat": "texts"}.get(to, "tokens")
+    notes: list[str] = []
+    found = projecting.project(place, out, to, tokens, is_tagged=thoughts == "tags", notes=notes)
+    units = {"nanochat": "texts", "disk": "files"} | dict.fromkeys(("parquet", "messages"), "rows")
     for name, count in found.items():
-        click.echo(printable(f"{out / name}  {count:,} {unit}"))
+        click.echo(printable(f"{out / name}  {count:,} {units.get(to, 'tokens')}"))
+    for note in notes:
+        click.echo(printable(note))
 
 
 @click.command()
@@ -50,7 +65,8 @@ def project(place: Path, out: Path, to: str, tokens: int | None) -> None:
 def card(place: Path, readme: Path | None) -> None:
     """Print the README.md of the artifact at PATH, by which `load_dataset` opens its files.
 
-    With --readme the head of that file gets the keys that it lacks; what it has stays.
+    Of a folder above several artifacts, as data/chess/dataset, it names the files of all. With
+    --readme the head of that file gets the keys that it lacks; what it has stays.
     """
     from gristmill.exports.card import card as text_of
 

@@ -17,10 +17,13 @@ from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.exports.card import body, completed, head, records_at, splits_at
+from gristmill.exports.card import body, completed, head, parts_at, splits_of
+from gristmill.exports.messages import INFO, Talks, write_messages
 from gristmill.exports.parquet import writer
+from gristmill.exports.streams import DATATROVE, DISK, STREAMS
 from gristmill.exports.table import Array, Split, columns_of, cut, fitted, grouped, required
 
 _TEXT: Final = required({"text": pa.string()})
@@ -156,6 +159,7 @@ def _close(file: BinaryIO, said: tuple[int, int, int]) -> None:
 
 
 PARQUET: Final = "parquet"
+MESSAGES: Final = "messages"
 TOKEN_FORMATS: Final = {"llm.c": (token_files, FILE_TOKENS), "litdata": (chunks, CHUNK_TOKENS)}
 """Of each format of tokens what writes a split, and after how many tokens a file ends."""
 FORMATS: Final = (*TOKEN_FORMATS, "nanochat")
@@ -164,10 +168,21 @@ _NAMES: Final = {"validation": "val"}
 _FILE_BYTES: Final = 256 << 20
 
 
-def project(place: Path, out: Path, to: str = PARQUET, most: int | None = None) -> dict[str, int]:
-    """Write the rows of an artifact for other programs into a new folder.
+def project(
+    place: Path,
+    out: Path,
+    to: str = PARQUET,
+    most: int | None = None,
+    *,
+    is_tagged: bool = False,
+    notes: list[str] | None = None,
+) -> dict[str, int]:
+    """Write the rows of an artifact, or of all at a place, for other programs into a new folder.
 
-    to: one of `FORMATS`, or Parquet with a README.md. most: as of `write`.
+    to: one of `FORMATS`, of the forms of `exports.streams`, `messages`, or Parquet with a
+    README.md, which messages have too. most: as of `write`.
+    is_tagged: of messages, whether thoughts stand in the content (default: beside it).
+    notes: gets what a person should know of the files.
 
     Returns the rows, tokens or texts of each file, by its path in the folder; of Parquet
     `data/train-00000-of-00001.parquet`, with a folder more for each of several tables. Memory does
@@ -177,23 +192,61 @@ def project(place: Path, out: Path, to: str = PARQUET, most: int | None = None) 
     """
     if out.exists():
         raise BadInput(out, "exists: give a folder that does not")
-    splits = splits_at(place)
+    parts = parts_at(place)
+    splits, talks = splits_of(parts), [each for part in parts for each in part.talks]
+    if to not in (possible := forms(splits, talks)):
+        raise GristmillError(f"{place}: cannot become {to}: give --to {' or '.join(possible)}")
     staged = out.with_name(f".{out.name}.part")
     shutil.rmtree(staged, ignore_errors=True)
+    counts: dict[str, int] = {}
+    left = 0
     try:
         staged.mkdir(parents=True)
-        if to == PARQUET:
+        if to == MESSAGES:
+            counts, splits, left = write_messages(talks, staged, is_tagged)
+        if to in (PARQUET, MESSAGES):
             files = written(splits, staged)
-            records = records_at(place)
+            records = [record for part in parts for record in part.records.values()]
             found = head([*files], records, sum(files.values()))
-            (staged / "README.md").write_text(completed(body(records, False), found, out))
-            counts = {each.file: rows for each, rows in files.items()}
+            (staged / "README.md").write_text(completed(body(parts, False), found, out))
+            counts |= {each.file: rows for each, rows in files.items()}
+        elif to in STREAMS:
+            counts = STREAMS[to](splits, staged, most or FILE_TOKENS)
         else:
             counts = write(to, splits, staged, most, place)
+        (notes if notes is not None else []).extend(_notes(to, staged, left))
         staged.rename(out)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return counts
+
+
+def forms(splits: Sequence[Split], talks: Sequence[Talks]) -> list[str]:
+    """What rows and conversations can become."""
+    has = {
+        PARQUET: splits,
+        MESSAGES: talks,
+        **dict.fromkeys((*TOKEN_FORMATS, DATATROVE), splits and all(s.tokens for s in splits)),
+        "nanochat": splits and all(each.texts for each in splits),
+        DISK: splits and all(each.arrow for each in splits),
+    }
+    return [name for name, found in has.items() if found]
+
+
+def _notes(to: str, out: Path, left: int) -> Iterator[str]:
+    """What a person should know of files. left: records that are no conversation."""
+    if left:
+        yield f"{left:,} records without a question or an answer are left out"
+    if to == MESSAGES and not (out / INFO).exists():
+        rule = "reads contents alone, and would lose the thoughts: give --thoughts tags"
+        yield f"{INFO} is not written: LLaMA-Factory {rule}"
+    if to == "nanochat":
+        groups = [pq.read_metadata(path).num_row_groups for path in sorted(out.iterdir())]
+        few = min(sum(groups[:-1]), groups[-1])
+        yield (
+            f"enough for {few:,} ranks: each needs a row group of {_GROUP} texts for training "
+            "and one for validation"
+        )
 
 
 def write(
@@ -240,7 +293,7 @@ def _written(
 ) -> Iterator[tuple[Path, int]]:
     counts: list[int] = []
     file, path = None, folder
-    for batch in (batch for each in group for batch in each.batches()):
+    for batch in (batch for each in group for batch in each.batches() if len(batch)):
         if file is not None and path.stat().st_size > _FILE_BYTES:
             file.close()
             file = None

@@ -56,6 +56,8 @@ class Split:
     file: path in the folder of JSON Lines or Parquet that hold these rows; "" where none does.
     tokens: the rows as documents of tokens; None where they are none.
     texts: yields the rows as texts, none empty; None where they are none.
+    arrow: returns the Arrow files of the rows, which `load_from_disk` maps; None where none are.
+    whole: config of a card with the rows of all artifacts that are one dataset; "" for none.
     """
 
     name: str
@@ -67,6 +69,8 @@ class Split:
     licence: str = ""
     tokens: Tokens | None = None
     texts: Callable[[], Iterator[pa.Array]] | None = None
+    arrow: Callable[[], list[Path]] | None = None
+    whole: str = ""
 
 
 def required(columns: Mapping[str, pa.DataType]) -> pa.Schema:

@@ -60,6 +60,7 @@ __all__ = [
     "other_kind",
     "splits_of",
     "tables",
+    "talks_of",
 ]
 
 FAMILIES: Final = ("macroxue", "synth", "chess", "reasoning", "puzzles")
@@ -93,6 +94,7 @@ class Catalog:
         rows in it, each a `gristmill.browse.source.Stored`, the main one first.
     splits: takes the key of an asset and a folder; yields its rows as other programs read them,
         each a `gristmill.exports.table.Split`.
+    talks: the same of its conversations, each a `gristmill.exports.messages.Talks`.
     """
 
     kinds: Sequence[Kind]
@@ -108,6 +110,7 @@ class Catalog:
     facts: Callable[[str, Path], Iterable[str]] = lambda *_: ()
     tables: Callable[[str, Path, Any], Iterable[Any]] = lambda *_: ()
     splits: Callable[[str, Path], Iterable[Any]] = lambda *_: ()
+    talks: Callable[[str, Path], Iterable[Any]] = lambda *_: ()
 
     def drops(self) -> dict[str, DropKind]:
         """What its drops are, by the name of the inbox."""
@@ -224,6 +227,13 @@ def splits_of(asset: str, folder: Path) -> Iterator[Any]:
     for each in catalogs():
         if any(kind.asset == asset for kind in each.kinds):
             yield from each.splits(asset, folder)
+
+
+def talks_of(asset: str, folder: Path) -> Iterator[Any]:
+    """Yield the conversations in a folder as `Catalog.talks`; none for other assets."""
+    for each in catalogs():
+        if any(kind.asset == asset for kind in each.kinds):
+            yield from each.talks(asset, folder)
 
 
 def options_of(asset: str, command: str) -> dict[str, Option]:

@@ -23,7 +23,16 @@ import yaml
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.exports.card import Head, completed, config_name, head, parted, rows_in, size_rank
+from gristmill.exports.card import (
+    Head,
+    completed,
+    config_name,
+    filled,
+    head,
+    parted,
+    rows_in,
+    size_rank,
+)
 from gristmill.exports.card import head as head_of
 from gristmill.exports.project import written
 from gristmill.exports.table import Split
@@ -98,9 +107,9 @@ def rows_of(splits: Sequence[Split], record: Record) -> tuple[Head, str]:
     if any(not each.file for each in splits):
         return {}, "load_dataset does not open it: push it with --parquet"
     above, rows = record.artifact, rows_in(splits, [record])
-    inside = [replace(each, file=f"{above}/{each.file}") for each in splits]
+    inside = [replace(each, file=f"{above}/{each.file}") for each in filled(splits, [record])]
     try:
-        return (head(inside, [record], rows, above) if splits else {}), ""
+        return (head(inside, [record], rows, above) if inside else {}), ""
     except GristmillError as error:
         return {}, f"load_dataset does not open it: {error}"
 
@@ -135,7 +144,11 @@ def readme(
         for each in said["configs"]:
             key = each["config_name"]
             configs[key] = _joined(configs[key], each) if key in configs else each
-        infos |= _named(said.get("dataset_info"))
+        for key, each in _named(said.get("dataset_info")).items():
+            has = {item["name"] for item in each["features"]}
+            before_it = infos.get(key, {}).get("features", []) if key.startswith("all.") else []
+            more = [item for item in before_it if item["name"] not in has]
+            infos[key] = {**each, "features": [*each["features"], *more]}
         licence, stated = said.get("license", "not known"), kept.get("license")
         if stated not in (None, licence):
             notes[title] = f"its licence is {licence}, and README.md says {stated}"

@@ -7,6 +7,7 @@ Importing this module loads neither NumPy nor Arrow.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal
 
 from gristmill.settings.fields import (
@@ -25,7 +26,7 @@ from gristmill.settings.fields import (
 )
 from gristmill.synth import raw
 from gristmill.vocabularies.engine import AUTO
-from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.pinned import O200K, find
 
 METADATA_FIELDS: Final[tuple[raw.Column, ...]] = (
     "synth_id",
@@ -108,13 +109,16 @@ class HarmonyConfig(Checked):
 
 @dataclass(frozen=True)
 class KDConfig(Checked):
-    """How a Harmony shard becomes Megatron datasets."""
+    """How a Harmony shard becomes Megatron datasets.
+
+    A vocabulary that is a folder is a data root, where its file is found as the command finds it.
+    """
 
     CODE_VERSION: ClassVar = "1"
 
     vocabulary: Annotated[
         Vocabulary, Help("File of the o200k_base ranks, under any name; its sha256 is checked.")
-    ]
+    ] = Path("data")
     valid_fraction: Annotated[
         Share,
         Unit("fraction of the conversations"),
@@ -156,6 +160,11 @@ class KDConfig(Checked):
         Workers, Help("Processes that build one shard; 0 or 1 for no further process.")
     ] = 1
     engine: Engine = AUTO
+
+    def __post_init__(self) -> None:
+        if self.vocabulary.is_dir():
+            object.__setattr__(self, "vocabulary", find(O200K, self.vocabulary))
+        super().__post_init__()
 
     @property
     def capped(self) -> bool:
@@ -202,6 +211,13 @@ class DistillConfig(KDConfig):
             "metadata_fields of [synth.harmony]."
         ),
     ] = True
+    turns: Annotated[
+        Literal["last", "all"],
+        ADDED_LATER,
+        Help(
+            "Which answers of a conversation have labels: the last one, or all that are trained on."
+        ),
+    ] = "last"
     max_length: Annotated[
         Positive, Unit("tokens"), Help("Tokens of a row, at most; longer ones are left out.")
     ] = 8192

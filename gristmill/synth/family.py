@@ -25,6 +25,7 @@ _TRACE = "gristmill.synth.read.origins:traced"
 _GROUP = "synth/harmony"
 _INBOXES = ("synth", "synth_harmony")
 _NOT_SET = {"vocabulary": "the datasets take the published vocabulary"}
+_SYNTH_NOT_SET = {**_NOT_SET, "turns": "a conversation of SYNTH has one answer"}
 _CHAT_NOT_SET = {
     **_NOT_SET,
     "valid_fraction": "the recipe of the drop says which conversations are valid",
@@ -219,12 +220,12 @@ _DISTILL = [
         "distill_build",
         "synth/harmony",
         "The conversations of a Harmony shard, without failed and wrong answers,",
-        table=Table("synth/distill", DistillConfig, _INBOXES, not_set=_NOT_SET),
+        table=Table("synth/distill", DistillConfig, _INBOXES, not_set=_SYNTH_NOT_SET),
         group="synth/full",
         partitions=_SHARDS,
         given=call("gristmill.synth.builds:settings_of_shard", "synth/distill"),
         is_asked=call("gristmill.synth.builds:is_asked", "synth/distill"),
-        filled_in=[*_NOT_SET],
+        filled_in=[*_SYNTH_NOT_SET],
     ),
     _distill(
         "chat/distill",
@@ -290,6 +291,7 @@ CATALOG = Catalog(
     facts=call("gristmill.synth.show:facts"),
     tables=call("gristmill.synth.show:tables"),
     splits=call("gristmill.synth.read.distill:splits"),
+    talks=call("gristmill.synth.read.conversations:talks"),
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", "00"),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),

@@ -241,7 +241,14 @@ def chat_law(subject: Subject) -> Iterator[Violation]:
 
 
 def notes(record: Record, _: Path) -> Iterator[Violation]:
-    """Yield the keys of messages that a shard does not have, since they are not rendered."""
+    """Yield the keys of messages that are not rendered, and the answers that have no labels."""
+    place = f"{record.artifact} [{record.partition}]"
+    counts = (int(record.counts.get(name, 0)) for name in ("labelled_tokens", "trained_tokens"))
+    labelled, trained = counts
+    if labelled < trained:
+        found = f"{labelled:,} of {trained:,} tokens that are trained on have labels"
+        cure = 'those of the last answers: `turns = "all"` in [chat.distill] gives all of them'
+        yield Violation("turns", place, f"{found}, {cure}")
     names = [
         f"{name.removeprefix(_UNKNOWN)} ({int(count):,})"
         for name, count in record.counts.items()
@@ -249,7 +256,7 @@ def notes(record: Record, _: Path) -> Iterator[Violation]:
     ]
     if names:
         found = f"keys of messages that are not rendered: {', '.join(names)}"
-        yield Violation("unknown_keys", f"{record.artifact} [{record.partition}]", found)
+        yield Violation("unknown_keys", place, found)
 
 
 def kd_laws(
@@ -542,7 +549,8 @@ def _distill_split(
     names = _names(folder, split) if has_trace else iter(())
     most = int(config.get("max_length", 0))
     for batch in distill.batches(folder, split):
-        for name, broken in _broken_rows(batch, most, returns):
+        has_all = config.get("turns") == "all"
+        for name, broken in _broken_rows(batch, most, returns, has_all):
             if broken.any():
                 yield Violation(name, where, f"row {row + int(broken.argmax())} breaks it")
         if has_trace:
@@ -555,8 +563,13 @@ def _distill_split(
         yield Violation("trace", where, f"has more documents than the {row} rows")
 
 
-def _broken_rows(batch: pa.RecordBatch, most: int, returns: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the laws of rows, and which rows break each, bool [rows]."""
+def _broken_rows(
+    batch: pa.RecordBatch, most: int, returns: bool, has_all: bool
+) -> Iterator[tuple[str, Any]]:
+    """Yield the laws of rows, and which rows break each, bool [rows].
+
+    has_all: whether answers before the last one have labels, too.
+    """
     from gristmill.synth.read import distill
 
     lists = [batch.column(name) for name in ("input_ids", "labels", "attention_mask")]
@@ -575,6 +588,8 @@ def _broken_rows(batch: pa.RecordBatch, most: int, returns: bool) -> Iterator[tu
     )
     is_prompt = np.arange(len(ids)) - np.repeat(begins, lengths[0]) < np.repeat(start, lengths[0])
     wrong = labels != np.where(is_prompt, distill.IGNORED, ids)
+    if has_all:
+        wrong &= ~is_prompt | (labels != ids)
     yield "labels", np.logical_or.reduceat(wrong, begins)
     yield "attention_mask", np.logical_or.reduceat(mask != 1, begins)
     yield "ids", np.logical_or.reduceat(ids < 0, begins)

@@ -179,6 +179,15 @@ def test_no_partition_whose_inputs_are_there_is_an_error(run, shards):
     assert "reasoning/normalized: no partition can be built" in str(result.exception)
 
 
+def test_what_is_built_on_request_says_so_and_names_its_partitions(run, shards):
+    known = definitions.declared()
+    known[ASSET] = replace(known[ASSET], is_asked=lambda *_: False)
+    result = run("build", ASSET)
+    rule = f"name one of {PARTITION}, or give [reasoning.gpt2_shards] a key in gristmill.toml"
+    assert str(result.exception).endswith(f"can be built: it is built on request: {rule}")
+    assert run("build", ASSET, PARTITION).exit_code == 0
+
+
 def test_what_must_be_there_before_a_build_is_named(run, data):
     done = run("build", "macroxue/values")
     assert str(done.exception).endswith(f": copy a drop into {data / DROPS}")

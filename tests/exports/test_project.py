@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.exports.card import Part
 from gristmill.exports.project import chunks, project, text_files, token_files, written
 from gristmill.exports.table import Split, columns_of, lines, required
 from tests.exports.documents import END, split, texts
@@ -94,21 +95,20 @@ def test_what_is_there_is_not_replaced_and_a_failure_leaves_nothing(tmp_path, mo
         yield pa.RecordBatch.from_pydict({"a": [1]}, SCHEMA)
         raise BadInput(tmp_path, "is damaged")
 
-    splits = [Split("train", lambda: SCHEMA, broken)]
-    monkeypatch.setattr("gristmill.exports.project.splits_at", lambda _: splits)
+    parts = [Part(".", [Split("train", lambda: SCHEMA, broken)], [], {})]
+    monkeypatch.setattr("gristmill.exports.project.parts_at", lambda _: parts)
     with pytest.raises(BadInput, match="is damaged"):
         project(tmp_path, out)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("to", "rule"),
-    [("llm.c", "no documents of tokens"), ("litdata", "tokens"), ("nanochat", "has no texts")],
-)
-def test_rows_that_a_format_does_not_hold_are_refused(to, rule, tmp_path, monkeypatch):
-    splits = [Split("train", lambda: SCHEMA, lambda: iter(()))]
-    monkeypatch.setattr("gristmill.exports.project.splits_at", lambda _: splits)
-    with pytest.raises(GristmillError, match=rule):
+@pytest.mark.parametrize("to", ["llm.c", "datatrove", "nanochat", "disk", "messages", "other"])
+def test_a_form_that_the_rows_cannot_become_is_refused_with_those_that_they_can(
+    to, tmp_path, monkeypatch
+):
+    parts = [Part(".", [Split("train", lambda: SCHEMA, lambda: iter(()))], [], {})]
+    monkeypatch.setattr("gristmill.exports.project.parts_at", lambda _: parts)
+    with pytest.raises(GristmillError, match=f"cannot become {to}: give --to parquet$"):
         project(tmp_path, tmp_path / "out", to)
     assert list(tmp_path.iterdir()) == []
 

@@ -9,6 +9,16 @@ from gristmill.provenance import config_fields, recipe
 from gristmill.settings.fields import COUNTED_BEFORE, NO_EFFECT, fields_with, rules_of
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.family import asset_of
+from gristmill.vocabularies.pinned import O200K, find
+
+
+def test_the_vocabulary_of_a_folder_is_that_which_the_command_finds(
+    vocabulary_root: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert KDConfig(vocabulary_root).vocabulary == find(O200K, vocabulary_root)
+    monkeypatch.setenv(str(O200K.variable), str(vocabulary))
+    assert KDConfig(vocabulary_root).vocabulary == vocabulary
+    assert KDConfig(Path("absent")).vocabulary == Path("absent")
 
 
 @pytest.mark.parametrize(

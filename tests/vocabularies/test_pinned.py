@@ -60,7 +60,7 @@ def test_place_builds_the_artifact(tmp_path, vocabulary_root):
 SHARD = Path("synth_harmony_shard_00.parquet")
 CALLS: dict[str, Callable[[Path], object]] = {
     "read_verified": lambda path: read_verified(GPT2, path),
-    "build_kd_shard": lambda path: build_kd_shard(SHARD, path.parent / "out", KDConfig(path)),
+    "build_kd_shard": lambda path: build_kd_shard(str(SHARD), f"{path.parent}/out", KDConfig(path)),
     "load_harmony_file": pinned.load_harmony_file,
     "encoder": lambda path: encode.encoder(O200K, path).encode(["a"]),
     "find_encoder": lambda path: encode.find_encoder(O200K, path.parent),

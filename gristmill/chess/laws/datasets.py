@@ -15,7 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -435,3 +435,5 @@ def subset_laws(subject: Subject) -> Iterator[Violation]:
         if not (np.diff(numbers, prepend=-1, append=said["rows_of"]) > 0).all():
             words = "numbers of rows do not rise within the dataset"
             yield Violation("rows_numbered", str(file), words)
+    if (path / folders.CACHE_FOLDER).is_dir():
+        yield from cache_laws(replace(subject, folder=path / folders.CACHE_FOLDER, inputs=[path]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -13,7 +14,7 @@ from gristmill import provenance
 from gristmill.contract import BadInput, Trace
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Source, identity_of, only
-from gristmill.macroxue.format.files import Run, read_runs, read_valuation_types
+from gristmill.macroxue.format.files import DESCRIPTION, Run, read_runs, read_valuation_types
 from gristmill.macroxue.format.rows import (
     STEP_ROW_DTYPE,
     VALUE_COLUMNS,
@@ -399,34 +400,46 @@ _CACHED: Final = 1 << 13
 
 
 def splits(asset: str, folder: Path) -> Iterator[Split]:
-    """Yield the rows of a pack or pool; of a value sidecar, those of its pack with the values."""
+    """Yield the rows of a pack or pool, or of the sides of a view; of values those of their pack.
+
+    Where values lie beside the rows, these have them.
+    """
+    if asset == "macroxue/values":
+        yield _split("train", _pack(folder), folder)
+    elif asset == "macroxue/training_view":
+        for side in json.loads((folder / DESCRIPTION).read_bytes())["sides"]:
+            values = folder / side if [*(folder / side).glob("values*.npy")] else None
+            yield _split(side or "train", folder / side, values)
+    else:
+        yield _split("train", folder, None)
+
+
+def _split(name: str, steps: Path, values: Path | None) -> Split:
+    """A split of rows. values: the folder with their values, None where these are none."""
     import pyarrow as pa
 
     from gristmill.exports.table import Batches, Split, list_of, required
 
-    if asset == "macroxue/training_view":
-        return
-    has_values = asset == "macroxue/values"
     types = {
         name: list_of(pa.float32(), 4)
         if name == "branch_evs"
         else pa.from_numpy_dtype(STEP_ROW_DTYPE[name])
         for name in STEP_ROW_DTYPE.names or ()
     }
-    schema = required(types | dict.fromkeys(_RETURNS if has_values else (), pa.float32()))
+    schema = required(types | dict.fromkeys(_RETURNS if values else (), pa.float32()))
 
     def batches() -> Batches:
-        steps = map(open_steps, step_files(_pack(folder) if has_values else folder))
-        values = map(open_values, value_files(folder)) if has_values else None
-        for rows in steps:
-            beside = None if values is None else next(values)
+        files = map(open_steps, step_files(steps))
+        sidecars = map(open_values, value_files(values)) if values else None
+        for rows in files:
+            beside = None if sidecars is None else next(sidecars)
             if beside is not None and len(beside) != len(rows):
-                raise BadInput(folder, "has other rows than its pack: build it again")
+                raise BadInput(values or steps, "has other rows than its pack: build it again")
             for first in range(0, len(rows), _ROWS):
                 part = slice(first, first + _ROWS)
                 yield _batch(schema, [rows[part]] + ([] if beside is None else [beside[part]]))
 
-    yield Split("train", lambda: schema, batches)
+    return Split(name, lambda: schema, batches)
 
 
 def _pack(folder: Path) -> Path:

@@ -370,10 +370,15 @@ _SCANNED_ROWS: Final = 4096
 
 @dataclass(frozen=True)
 class DistillSummary(KDSummary):
-    """Counts of a dataset; spans are those of its tokens."""
+    """Counts of a dataset; spans are those of its tokens.
+
+    trained_tokens: that its conversations train on. labelled_tokens: those that have a label.
+    """
 
     left_out: Mapping[str, int]
     dropped_thoughts: int
+    trained_tokens: int = 0
+    labelled_tokens: int = 0
     memorization_keep: float = 1.0
     other_languages_keep: float = 1.0
 
@@ -536,6 +541,8 @@ class _DistillJoiner(Joiner):
     ) -> None:
         super().__init__(out, number, config)
         self._dataset, self._is_harmony, self._returns = dataset, is_harmony, returns
+        self._trained: Any = 0
+        self._labelled: Any = 0
         self._streams = {
             split: self.open.enter_context(_Stream(out / folder))
             for split, folder in distill.SPLITS.items()
@@ -547,12 +554,29 @@ class _DistillJoiner(Joiner):
         texts = [own["synth_id"], *(pa.array(each, pa.string()) for each in labels)]
         found = distill.answers(documents, self._is_harmony)
         named = pa.RecordBatch.from_arrays(texts, ["synth_id", *OPTIONAL])
-        rows = distill.rows(documents.tokens, found, named, self._dataset, self._returns)
+        is_trained = distill.trained(documents, self._is_harmony)
+        has_all = getattr(self._config, "turns", "") == "all"
+        rows = distill.rows(
+            *(documents.tokens, found, named, self._dataset, self._returns),
+            is_trained if has_all else None,
+        )
         self._streams[split].add(rows)
+        self._trained += np.count_nonzero(is_trained)
+        self._labelled += (
+            np.count_nonzero(is_trained) if has_all else (found.end - found.start).sum()
+        )
         self._rows[split] += len(documents.lengths)
         self._tokens[split] += int((found.end - found.first).sum())
         prompt = (found.start - found.first).sum()
         self._spans += [prompt, found.reasoning.sum(), found.final.sum()]
+
+    def summary(self) -> KDSummary:
+        """The counts of the dataset."""
+        summary = super().summary()
+        assert isinstance(summary, DistillSummary)
+        return replace(
+            summary, trained_tokens=int(self._trained), labelled_tokens=int(self._labelled)
+        )
 
     def _written(self) -> dict[str, FileNote]:
         path = self._out / distill.DICT

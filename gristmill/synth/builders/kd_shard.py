@@ -201,8 +201,8 @@ def shard_number(harmony_shard: Path) -> str:
 
 
 def build_kd_shard(
-    harmony_shard: Path,
-    out: Path,
+    harmony_shard: Path | str,
+    out: Path | str,
     config: KDConfig,
     parts: PartStore | None = None,
     *,
@@ -223,7 +223,7 @@ def build_kd_shard(
     the error has the number of these rows, and row, synth_id and rule of the first of them,
     and another build with the same parts and a greater bound makes no part again.
     """
-    return build_shard(harmony_shard, out, config, parts, progress=progress)
+    return build_shard(Path(harmony_shard), Path(out), config, parts, progress=progress)
 
 
 def build_shard(

@@ -64,14 +64,8 @@ def answers(documents: Documents, is_harmony: bool) -> Answers:
     """
     ends = np.cumsum(documents.lengths, dtype=np.int64)
     first = ends - documents.lengths
-    code = np.zeros(len(documents.span) + 1, np.uint8)
-    code[1:] = documents.span
-    code = code[:-1]  # of tokens, not of labels
-    code[first] = 0
-    before = np.zeros_like(code)
-    before[1:] = code[:-1]
+    code, begins = _begins(documents)
     named = np.flatnonzero(code)
-    begins = np.flatnonzero((code > 0) & ((before == 0) | (before > code)))
     at = np.searchsorted(named, ends)
     has_answer = np.diff(at, prepend=0) > 0
     end, start = first.copy(), first.copy()
@@ -88,18 +82,40 @@ def answers(documents: Documents, is_harmony: bool) -> Answers:
     return Answers(first, start, end, reasoning, final)
 
 
+def _begins(documents: Documents) -> tuple[npt.NDArray[np.uint8], Places]:
+    """The span code of each token, and where each thought, or answer without one, begins."""
+    code = np.zeros(len(documents.span) + 1, np.uint8)
+    code[1:] = documents.span
+    code = code[:-1]  # of tokens, not of labels
+    code[np.cumsum(documents.lengths, dtype=np.int64) - documents.lengths] = 0
+    before = np.zeros_like(code)
+    before[1:] = code[:-1]
+    return code, np.flatnonzero((code > 0) & ((before == 0) | (before > code)))
+
+
+def trained(documents: Documents, is_harmony: bool) -> npt.NDArray[np.bool_]:
+    """Which tokens are trained on in any answer, bool [tokens]. is_harmony: as of `answers`."""
+    code, begins = _begins(documents)
+    found = code > 0
+    if is_harmony:
+        found[begins] = found[begins + 1] = False
+    return found
+
+
 def rows(
     tokens: npt.NDArray[np.int32],
     found: Answers,
     names: pa.RecordBatch,
     dataset: str,
     returns: bool = True,
+    is_trained: npt.NDArray[np.bool_] | None = None,
 ) -> pa.RecordBatch:
     """The rows of documents.
 
     tokens: of the documents, back to back. found: their answers.
     names: synth_id, language and exercise of each. dataset: what the rows are from.
     returns: whether an answer that ends with `<|end|>` gets `<|return|>`, as in Harmony (default).
+    is_trained: which tokens have labels, as `trained` returns it; default those of the answers.
     """
     edges = np.zeros((2, len(tokens) + 1), np.int8)
     for line, begin in enumerate((found.first, found.start)):
@@ -112,7 +128,8 @@ def rows(
     last = places[1:] - 1
     if returns:
         ids[last] = np.where(ids[last] == harmony_tokens.END, harmony_tokens.RETURN, ids[last])
-    labels = np.where(answered[inside], ids, np.int32(IGNORED))
+    labelled = answered if is_trained is None else is_trained
+    labels = np.where(labelled[inside], ids, np.int32(IGNORED))
     counts = (found.start - found.first, found.reasoning, found.final)
     listed = ((ids, pa.int32()), (labels, pa.int32()), (np.ones(len(ids), np.int8), pa.int8()))
     kept = {name: names[name] for name in ("exercise", "language", "synth_id")}
@@ -211,7 +228,10 @@ def splits(asset: str, folder: Path) -> Iterator[Split]:
                 yield _documents(folder, index.name[6:-11], index.parent.name)
     elif asset.endswith("/distill"):
         for split, name in SPLITS.items():
-            yield Split(name, _required_schema, partial(batches, folder, split))
+            files = partial(files_of, folder, split)
+            rows = partial(batches, folder, split)
+            whole = f"all.{asset.replace('/', '.')}"
+            yield Split(name, _required_schema, rows, arrow=files, whole=whole)
 
 
 def _harmony(folder: Path, file: str) -> Split:

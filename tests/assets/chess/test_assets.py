@@ -328,6 +328,14 @@ def test_a_subset_is_built_where_it_is_asked_for_and_traced_to_the_drop(build, l
         ]
         folder = lake.root / f"chess/subset/elite_2024-01_subset_{ending}"
         assert provenance.verify(lake.root) == []
+        cache = folder / "runtime_splice_cache"
+        assert cache.is_dir() == (of == "games")
+        if of == "games":
+            cached = json.loads((cache / "manifest.json").read_bytes())["splits"]
+            assert [cached[split]["game_rows_total"] for split in ("train", "val")] == [30, 3]
+            assert json.loads((cache / "val/paths.json").read_bytes()) == [
+                str(folder / "val.jsonl")
+            ]
         first, *_, last = traced("chess/subset", Request(folder, "29", {}))
         assert first.facts()["row"] == "29 of train"
         assert last.facts()["raw_file"] == "drops/chess/x_2024-01.pgn"

@@ -30,7 +30,7 @@ from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned
 from tests.synth.builders.distill_rows import PLAIN, harmony_row, message, rendered, write
 
-CONFIG = DistillConfig(Path())
+CONFIG = DistillConfig(Path("absent"))
 
 
 def test_draws_have_the_check_values():
@@ -40,8 +40,8 @@ def test_draws_have_the_check_values():
 
 def test_the_split_is_the_draw_below_its_share():
     name, drawn = "abc", distill_shard.draw(1337, "split", "abc")
-    assert not distill_shard.is_valid(DistillConfig(Path(), drawn - 1e-9), name)
-    assert distill_shard.is_valid(DistillConfig(Path(), drawn + 1e-9), name)
+    assert not distill_shard.is_valid(DistillConfig(Path("absent"), drawn - 1e-9), name)
+    assert distill_shard.is_valid(DistillConfig(Path("absent"), drawn + 1e-9), name)
     ids = [f"row{number}" for number in range(20_000)]
     valid = [name for name in ids if distill_shard.is_valid(CONFIG, name)]
     assert valid == [name for name in ids if distill_shard.draw(1337, "split", name) < 1 - 0.99]
@@ -77,7 +77,7 @@ def test_faults_are_named_in_their_order():
     assert distill_shard.fault(CONFIG, failed, "4") == "failed"
     assert distill_shard.fault(CONFIG, "result: 3", "4") == "wrong_answer"
     assert distill_shard.fault(CONFIG, "result: 3", "3") == ""
-    lax = DistillConfig(Path(), drop_failed=False, drop_wrong=False)
+    lax = DistillConfig(Path("absent"), drop_failed=False, drop_wrong=False)
     assert distill_shard.fault(lax, failed, "4") == ""
 
 
@@ -89,7 +89,7 @@ def test_shares_keep_memorization_below_its_cap_and_english_above_its_share():
     assert distill_shard.shares(CONFIG, counts) == Shares(1.0, 1000 * 0.25 / 600)
     assert distill_shard.shares(CONFIG, Counter({("math", "unknown"): 9})) == Shares()
     assert distill_shard.shares(CONFIG, Counter()) == Shares()
-    free = DistillConfig(Path(), memorization_cap=1.0, english_share=0.0)
+    free = DistillConfig(Path("absent"), memorization_cap=1.0, english_share=0.0)
     assert distill_shard.shares(free, counts) == Shares()
 
 
@@ -97,7 +97,7 @@ def test_a_row_above_a_share_is_left_out_by_the_first_draw():
     few = Shares(0.7, 0.6)
 
     def out(kind: str, language: str, keep: float = 1.0) -> str:
-        config = DistillConfig(Path(), keep=keep)
+        config = DistillConfig(Path("absent"), keep=keep)
         return distill_shard.sampled_out(config, few, "abc", kind, language)
 
     assert out("memorization", "fr") == "memorization"

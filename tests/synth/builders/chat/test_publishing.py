@@ -17,10 +17,12 @@ from gristmill.browse.opening import open_table
 from gristmill.browse.shown import show
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot
+from gristmill.exports.project import project
 from gristmill.families import Request
 from gristmill.provenance import read_record, record_path
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
+from gristmill.synth.laws import notes
 from gristmill.synth.raw import TEXTS
 from gristmill.synth.read import distill
 from gristmill.synth.read.documents import HARMONY, Own, ShardFiles, contradiction
@@ -139,6 +141,92 @@ def test_rows_of_a_distill_dataset_lead_back_to_those_of_the_drop(root, template
             assert words.decode(answer).endswith(f"a{row['id'].removeprefix('mine:id')}")
             assert sum(row["spans"].values()) == len(row["input_ids"])
             assert f": row {request.number} of" in str(next(show(request)).plain)
+
+
+SEVERAL = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": "first?"},
+    {"role": "assistant", "content": "<think>early</think>One."},
+    {"role": "user", "content": "second?"},
+    {"role": "assistant", "content": "Two.", "weight": 0},
+    {"role": "user", "content": "third?"},
+    {"role": "assistant", "content": "<think>late</think>Three."},
+]
+
+
+def put_several(root: DataRoot, template: str) -> None:
+    """Add conversations of several answers, of which the second is not trained on."""
+    recipe = root.root / "drops/chat/mine/corpus.toml"
+    text = recipe.read_text().replace(RENDER, template)
+    recipe.write_text(text.replace('id = "n"', 'id = "n"\nkeys = { weight = "weight" }'))
+    rows = [{"n": f"id{number}", "m": SEVERAL} for number in range(60)]
+    (root.root / "drops/chat/mine/a.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+
+@pytest.mark.parametrize("template", [RENDER, ""])
+def test_all_answers_that_are_trained_on_have_labels_where_that_is_set(root, template):
+    put_several(root, template)
+    built(root, "chat/conversations")
+    folder = root.root / "distill/chat/mine__01"
+    words = encoding(root.root / "tokenizer" / O200K.relative)
+    found = {}
+    for turns in ("last", "all"):
+        record = built(root, "chat/distill", turns=turns).record
+        (note,) = [*notes(record, folder)] if turns == "last" else [None]
+        row = distill.row(folder, "train", 0)
+        found[turns] = words.decode([label for label in row["labels"] if 0 <= label < 199_998])
+        both = zip(row["labels"], row["input_ids"], strict=True)
+        assert all(label in (-100, token) for label, token in both)
+        held = sum(label != -100 for label in row["labels"]) * int(record.counts["rows"])
+        counted = (record.counts["labelled_tokens"], record.counts["trained_tokens"])
+        assert counted[0] == held
+        assert (counted[0] < counted[1]) == (turns == "last")
+        if note is not None:
+            assert f"{held:,} of {counted[1]:,} tokens" in note.found
+    assert "early" not in found["last"]
+    assert found["last"].index("late") < found["last"].index("Three.")
+    for text in ("early", "One.", "late", "Three."):
+        assert text in found["all"]
+    for text in ("Be kind.", "first?", "Two.", "third?"):
+        assert text not in found["all"]
+
+
+@pytest.mark.parametrize("is_tagged", [False, True])
+def test_messages_are_those_of_the_drop_and_of_the_documents(root, is_tagged, tmp_path):
+    put_several(root, RENDER)
+    for asset in ("chat/conversations", "chat/kd_shards"):
+        for number in ("00", "01"):
+            built(root, asset, f"mine__{number}")
+    files = {}
+    for name in ("chat/conversations", "megatron/chat"):
+        out = tmp_path / name.replace("/", "_")
+        project(root.root / name, out, "messages", is_tagged=is_tagged)
+        files[name] = {path.name: path.read_text() for path in sorted(out.glob("*.jsonl"))}
+        for path in out.glob("*.jsonl"):
+            rows = [json.loads(line) for line in path.open()]
+            (parquet,) = out.glob(f"data/{path.stem}-*.parquet")
+            read = pq.read_table(parquet).to_pylist()
+            for row in read:
+                for message in row["messages"]:
+                    assert message.pop("thinking", None) or "thinking" not in message
+            assert [row["id"] for row in read] == [row["id"] for row in rows]
+        assert (out / "dataset_info.json").exists() == is_tagged
+    one, other = files.values()
+    assert {name: sorted(text.splitlines()) for name, text in one.items()} == {
+        name: sorted(text.splitlines()) for name, text in other.items()
+    }
+    rows = [json.loads(line) for text in one.values() for line in text.splitlines()]
+    assert sorted(int(row["id"][2:]) for row in rows) == [*range(60)]
+    for message, raw in zip(rows[0]["messages"], SEVERAL, strict=True):
+        said = str(raw["content"])
+        if is_tagged:
+            said = said.replace("<think>", "<think>\n").replace("</think>", "\n</think>\n\n")
+        else:
+            said = said.partition("</think>")[2] or said
+        assert (message["role"], message["content"]) == (raw["role"], said)
+        assert message["train"] == (raw["role"] == "assistant" and raw.get("weight", 1) == 1)
+    thoughts = [message.get("thinking") for message in rows[0]["messages"]]
+    assert thoughts == ([None] * 7 if is_tagged else [None, None, "early", *[None] * 3, "late"])
 
 
 def test_a_change_of_the_template_builds_tokens_and_no_conversations(root):

@@ -1,0 +1,210 @@
+"""Conversations as lists of messages, which trainers of chats read: JSON Lines and Parquet.
+
+Source: `docs/consumers.md#messages`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gristmill.contract import BadInput
+from gristmill.exports.table import Batches, Split
+from gristmill.provenance import Record
+
+Row = dict[str, Any]
+Messages = list[dict[str, Any]]
+
+INFO: Final = "dataset_info.json"
+_ROWS: Final = 1 << 12
+_CALLS: Final = pa.list_(
+    pa.struct(
+        {
+            "type": pa.string(),
+            "function": pa.struct({"name": pa.string(), "arguments": pa.string()}),
+        }
+    )
+)
+_KEYS: Final = {
+    **dict.fromkeys(("role", "content", "thinking"), pa.string()),
+    "tool_calls": _CALLS,
+    "name": pa.string(),
+    "train": pa.bool_(),
+}
+"""Keys of a message; a table has those that some message of it has."""
+_TAGS: Final = {
+    "role_tag": "role",
+    "content_tag": "content",
+    "user_tag": "user",
+    "assistant_tag": "assistant",
+    "system_tag": "system",
+    "observation_tag": "tool",
+}
+
+
+class Talks(NamedTuple):
+    """The conversations of a split. rows: yields them as `row`, None for what is none."""
+
+    name: str
+    rows: Callable[[], Iterator[Row | None]]
+    licence: str = ""
+
+
+def row(name: str, source: str, licence: str | None, messages: Messages) -> Row:
+    """A conversation with its id, what it is from, and the licence of that."""
+    return {"messages": messages, "id": name, "source": source, "licence": licence}
+
+
+def messages_of(messages: Sequence[Mapping[str, Any]], spans: Sequence[int]) -> Messages:
+    """The messages of Harmony, or of a shard of conversations, as trainers take them.
+
+    spans: a code for each: 0 is not trained on. A thought goes into the answer after it, which is
+    trained on where both are. What Harmony's own system message says is of its template.
+    """
+    has_system = any(each["role"] == "system" and _text(each) for each in messages)
+    found: Messages = []
+    thoughts: list[tuple[str, int]] = []
+
+    def add(role: str, said: Mapping[str, Any], code: int) -> None:
+        if thoughts:
+            said = {**said, "thinking": "\n\n".join(text for text, _ in thoughts)}
+        is_trained = bool(code) and all(own for _, own in thoughts)
+        found.append({"role": role, **said, "train": is_trained})
+        thoughts.clear()
+
+    for message, code in zip(messages, spans, strict=True):
+        role, text = message["role"], _text(message)
+        if message.get("channel") == "analysis":
+            thoughts.append((text, code))
+            continue
+        if thoughts and role != "assistant":
+            add("assistant", {"content": ""}, 1)
+        if role == "assistant" and (to := message.get("recipient") or "all") != "all":
+            function = {"name": to.removeprefix("functions."), "arguments": text}
+            calls = [{"type": "function", "function": function}]
+            add(role, {"content": "", "tool_calls": calls}, code)
+        elif text or role not in ("system", "developer"):
+            named = {"name": message["name"]} if message.get("name") else {}
+            is_first = role == "developer" and not has_system
+            add("system" if is_first else role, {"content": text, **named}, code)
+    if thoughts:
+        add("assistant", {"content": ""}, 1)
+    return found
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    return "".join(item.get("text") or item.get("instructions") or "" for item in content)
+
+
+def shard_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield columns of a Parquet file, a row after the other."""
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_ROWS, columns=[*columns]):
+            yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
+
+
+def of_shard(
+    folder: Path, record: Record, numbers: Mapping[str, Callable[[], Iterator[int]]] | None = None
+) -> Iterator[Talks]:
+    """Yield the splits of a shard of conversations.
+
+    folder, record: of the shard. numbers: of each split the rows that it has, from 1, ascending;
+    default: those that the shard says.
+    """
+    source = str(record.partition).rpartition("__")[0]
+    licence = json.loads(record.config["recipe"]).get("licence", {}).get("id", "unknown")
+    (path,) = folder.glob("shard_*.parquet")
+
+    def rows(split: str) -> Iterator[Row]:
+        wanted = numbers[split]() if numbers else None
+        following = None if wanted is None else next(wanted, None)
+        columns = ("messages_json", "spans", "synth_id", "split")
+        for number, (text, spans, name, own) in enumerate(shard_rows(path, columns), start=1):
+            if (following != number) if wanted is not None else (own != split):
+                continue
+            messages = messages_of(orjson.loads(text)["messages"], [*map(int, spans)])
+            yield row(name, source, licence, messages)
+            following = next(wanted, None) if wanted is not None else None
+        if following is not None:
+            raise BadInput(path, f"has no row {following} behind those before it: build it again")
+
+    for split in ("train", "validation"):
+        yield Talks(split, partial(rows, split), licence)
+
+
+def write_messages(
+    talks: Sequence[Talks], out: Path, is_tagged: bool
+) -> tuple[dict[str, int], list[Split], int]:
+    """Write a file of JSON Lines for each split, and what LLaMA-Factory needs to find them.
+
+    is_tagged: whether thoughts stand in `<think>` before the content, and not as `thinking`.
+
+    Returns the rows of each file, the same rows as splits, and how many rows are no conversation.
+    LLaMA-Factory reads contents alone: where thoughts are beside them it gets no file.
+    """
+    counts: dict[str, int] = {}
+    keys = set[str]()
+    left = 0
+    licences = {each.licence for each in talks}
+    for name in dict.fromkeys(each.name for each in talks):
+        path = out / f"{name}.jsonl"
+        count = 0
+        with path.open("xb") as file:
+            for each in chain.from_iterable(each.rows() for each in talks if each.name == name):
+                if each is None:
+                    left += 1
+                    continue
+                if is_tagged:
+                    each["messages"] = [*map(_tagged, each["messages"])]
+                keys.update(*each["messages"])
+                file.write(orjson.dumps(each, option=orjson.OPT_APPEND_NEWLINE))
+                count += 1
+        if count:
+            counts[path.name] = count
+        else:
+            path.unlink()
+    if "thinking" not in keys:
+        (out / INFO).write_text(json.dumps(_info(counts, "tool_calls" in keys), indent=2) + "\n")
+    messages = pa.list_(pa.struct({name: _KEYS[name] for name in _KEYS if name in keys}))
+    texts = dict.fromkeys(("id", "source", "licence"), pa.string())
+    schema = pa.schema({"messages": messages, **texts})
+    licence = licences.pop() if len(licences) == 1 else ""
+    splits = [
+        Split(
+            Path(name).stem, lambda: schema, partial(_batches, out / name, schema), licence=licence
+        )
+        for name in counts
+    ]
+    return counts, splits, left
+
+
+def _tagged(message: dict[str, Any]) -> dict[str, Any]:
+    rest = dict(message)
+    thinking = rest.pop("thinking", "")
+    if thinking:
+        rest["content"] = f"<think>\n{thinking}\n</think>\n\n{rest['content']}"
+    return rest
+
+
+def _info(files: Mapping[str, int], has_calls: bool) -> dict[str, Any]:
+    form = "openai" if has_calls else "sharegpt"
+    said = {"formatting": form, "columns": {"messages": "messages"}, "tags": _TAGS}
+    return {Path(name).stem: {"file_name": name, **said} for name in files}
+
+
+def _batches(path: Path, schema: pa.Schema) -> Batches:
+    with path.open("rb") as file:
+        rows = map(orjson.loads, file)
+        while taken := [*islice(rows, _ROWS)]:
+            yield pa.RecordBatch.from_pylist(taken, schema)
