@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gristmill.leaks.findings import Finding, Leak, Place, audit, duplicates, where_is, worst
+    from gristmill.leaks.findings import (
+        Finding,
+        Leak,
+        Place,
+        audit,
+        duplicates,
+        holding,
+        where_is,
+        worst,
+    )
     from gristmill.leaks.texts import EvaluationSet, Part, every_part, parts_of, set_names, sets_of
 
 __all__ = [
@@ -19,6 +28,7 @@ __all__ = [
     "audit",
     "duplicates",
     "every_part",
+    "holding",
     "parts_of",
     "set_names",
     "sets_of",
@@ -26,10 +36,6 @@ __all__ = [
     "worst",
 ]
 
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "findings": ("Finding", "Leak", "Place", "audit", "duplicates", "where_is", "worst"),
-        "texts": ("EvaluationSet", "Part", "every_part", "parts_of", "set_names", "sets_of"),
-    },
-)
+_FINDINGS = ("Finding", "Leak", "Place", "audit", "duplicates", "holding", "where_is", "worst")
+_TEXTS = ("EvaluationSet", "Part", "every_part", "parts_of", "set_names", "sets_of")
+__getattr__ = lazy_exports(__name__, {"findings": _FINDINGS, "texts": _TEXTS})

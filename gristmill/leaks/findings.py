@@ -111,7 +111,7 @@ class Kept:
 
     def facts(self, key: str, where: str = "texts") -> _Facts | None:
         """What was kept of a file, or of a set; None where it must be read."""
-        octets = self._read(self._folder / where / f"{key}.json")
+        octets = self._read(self._folder / where / f"{key}.facts")
         return None if octets is None else json.loads(octets)
 
     def array(self, key: str, where: str, ending: str = "") -> Numbers | None:
@@ -125,7 +125,7 @@ class Kept:
         where: the digest of a set; `texts`; `sets`.
         """
         if isinstance(made, dict):
-            octets, ending = json.dumps(made).encode(), ".json"
+            octets, ending = json.dumps(made).encode(), ".facts"
         else:
             np.save(file := BytesIO(), made)
             octets, ending = file.getvalue(), f"{ending}.npy"
@@ -133,7 +133,7 @@ class Kept:
 
     def forget(self, key: str) -> None:
         """Let the texts of a file be unread, so that its segments are changed together."""
-        (self._folder / "texts" / f"{key}.json").unlink(missing_ok=True)
+        (self._folder / "texts" / f"{key}.facts").unlink(missing_ok=True)
 
     def _read(self, path: Path) -> bytes | None:
         """What was written; None where nothing was, or where it is damaged."""
@@ -237,6 +237,8 @@ def _whole(kept: Kept, key: str) -> _Facts | None:
 
 
 def _compiled(asked: EvaluationSet, seeds: Seeds) -> Questions:
+    if isinstance(asked, _Given):
+        return compiled(asked.texts, seeds, is_rare=False)
     texts = [found.text for _, found in asked.questions()]
     if not texts:
         raise BadInput(asked.parts[0].file, "holds no question: put some into it")
@@ -373,6 +375,40 @@ def where_is(root: Path, text: str, parts: Sequence[Part] | None = None) -> list
         first, end = np.searchsorted(hashes, wanted[0]), np.searchsorted(hashes, wanted[0], "right")
         found += (_place(part, columns, int(each)) for each in places[first:end])
     return found
+
+
+@dataclass(frozen=True)
+class _Given(EvaluationSet):
+    """Texts that are looked for each by itself, whatever the others have."""
+
+    texts: tuple[str, ...]
+
+
+def holding(
+    root: Path,
+    texts: Sequence[str],
+    parts: Sequence[Part] | None = None,
+    least: float = 1.0,
+    workers: int = 1,
+) -> Iterator[tuple[Place, int, float]]:
+    """Yield where a text stands, alone or within a longer one; which it is, and its share there.
+
+    texts: any; of those with the same words the first is named. parts, workers: as for `audit`;
+        default: all of the data root, in this process. least: the share of the runs of words of a
+        text that must stand in one value, from 0.3; default 1: all of them.
+
+    Of a text of four words or fewer (six characters, in scripts without spaces) only what is equal
+    is found, and one of fewer than three words is nowhere.
+    """
+    kept, parts = Kept(root), every_part(root) if parts is None else parts
+    asked = _Given("", (), frozenset(), tuple(texts))
+    # Keyed as all that is kept: of a short text the plain sum could be guessed.
+    facts = repr((kept.seeds, asked.texts)).encode()
+    vars(asked)["digest"] = hashlib.sha256(facts).hexdigest()[:32]
+    for each in audit(root, parts, [asked] if texts else [], workers):
+        for row, column, text, share in each.numbers[:, each.numbers[3] >= least * _SHARES].T:
+            place = Place(each.part.place, each.part.name, int(row), each.columns[int(column)])
+            yield place, int(text), int(share) / _SHARES
 
 
 def duplicates(root: Path, parts: Sequence[Part] | None = None) -> Iterator[list[Place]]:

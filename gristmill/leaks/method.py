@@ -65,8 +65,11 @@ class Questions:
     short: int
 
 
-def compiled(texts: Sequence[str], seeds: Seeds) -> Questions:
-    """The questions of a set. Memory: 16 bytes a word."""
+def compiled(texts: Sequence[str], seeds: Seeds, *, is_rare: bool = True) -> Questions:
+    """The questions of a set. Memory: 16 bytes a word.
+
+    is_rare: whether a run that several questions have is no evidence of any; default True.
+    """
     from gristmill.leaks.kernels import hashed_runs
 
     given, of_root = Texts.of(texts), np.array(seeds, np.uint64)
@@ -84,7 +87,7 @@ def compiled(texts: Sequence[str], seeds: Seeds) -> Questions:
         pairs = np.stack([runs, of.astype(np.uint64)])[:, order]
         pairs = pairs[:, np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(0)]]
         _, times = np.unique(pairs[0], return_counts=True)
-        is_own = np.repeat(times == 1, times)
+        is_own = np.repeat((times == 1) | (not is_rare), times)
         found.append(pairs[:, is_own & (looked[pairs[1].astype(np.int64)] == size)])
     runs, of = np.concatenate(found, axis=1)
     of = of.astype(np.int64)

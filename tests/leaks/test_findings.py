@@ -130,7 +130,7 @@ def test_what_did_not_change_is_not_read(root, reads):
 def test_kept_files_that_are_damaged_are_made_again(root, reads):
     first = _found(root, "drops")
     kept = sorted(path for path in (root / ".gristmill/leaks").rglob("*") if path.is_file())
-    assert {path.suffix for path in kept} == {".json", ".npy"}
+    assert {path.suffix for path in kept} == {".facts", ".npy"}
     for path in kept:
         octets = path.read_bytes()
         for damaged in (octets[:-1], b"", octets[:20] + b"\0" + octets[21:]):
@@ -177,6 +177,24 @@ def test_the_place_of_a_text_is_found_by_its_words(built_root):
     ]
     assert leaks.where_is(built_root, "nowhere at all it stands") == []
     assert leaks.where_is(built_root, "") == []
+
+
+def test_texts_that_hold_a_text_are_found_whatever_others_are_asked(built_root, reads):
+    parts, beyond = leaks.parts_of(built_root, "drops/reasoning"), f"{TEST[5]} What now?"
+    alone, both = {("test.jsonl", 6), ("train.jsonl", 32)}, {("train.jsonl", 32)}
+    for asked, least, expected in (
+        ([TEST[5]], 1, [alone]),
+        ([beyond, TEST[5]], 1, [both, alone]),
+        ([beyond], 0.8, [alone]),
+        (["of no use here"], 1, [set()]),
+    ):
+        found = [*leaks.holding(built_root, asked, parts, least)]
+        for at, places in enumerate(expected):
+            assert {place[1:3] for place, text, _ in found if text == at} == places
+        assert {place.column for place, *_ in found} <= {"question"}
+        assert all(least <= share <= 1 for *_, share in found)
+    reads.clear()
+    assert [*leaks.holding(built_root, ["of no use here"], parts)] == reads == []
 
 
 @pytest.mark.parametrize(("segment", "span"), [(1 << 20, 1 << 22), (5, 4)])
@@ -351,7 +369,7 @@ def test_nothing_is_kept_of_a_file_with_other_bytes(
         monkeypatch.setattr(texts, "rows", rows)
     with pytest.raises(BadInput, match=rule if is_early else "changed while it was read"):
         leaks.audit(root, parts, sets)
-    assert not [*(root / ".gristmill/leaks").rglob(f"{parts[0].key}*.json")]
+    assert not [*(root / ".gristmill/leaks").rglob(f"{parts[0].key}*.facts")]
 
 
 @pytest.mark.parametrize(
