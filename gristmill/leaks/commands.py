@@ -97,21 +97,23 @@ def _answer(
         raise GristmillError("; ".join([f"{root}: there is no evaluation set: {rule}", *beside]))
     with shown_on_stderr() as progress:
         findings = audit(root, parts, sets_of(root, names), workers, progress)
-    is_leak = any(each.leaked for each in findings)
+    is_leak = any(each.leaked or each.changed_rows for each in findings)
     if not as_json:
         said = [*_lines(root, findings, most), *beside]
         return "\n".join(map(printable, said)), is_leak
     counts = [
         {"set": each.set.name, "place": each.part.place, "file": each.part.name}
-        | {"rows": each.rows, "leaked": each.leaked, "unread": each.unread}
+        | {"rows": each.rows, "leaked": each.leaked, "changed": each.changed_rows}
+        | {"unread": each.unread}
         for each in findings
-        if each.leaked or each.unread
+        if each.leaked or each.changed_rows or each.unread
     ]
     found = [
-        {"set": leak.set, "share": round(leak.share, 4)}
+        {"set": leak.set, "share": round(leak.share, 4), "changed": is_changed}
         | {"text": leak.text._asdict(), "question": leak.question._asdict()}
         | dict(zip(("shown", "asked"), leak.cut(), strict=True))
-        for leak in worst(root, findings)
+        for is_changed in (False, True)
+        for leak in worst(root, findings, is_changed=is_changed)
     ]
     answer = {"found": counts, "leaks": found, "notes": [*_notes(findings), *beside]}
     return json.dumps(answer, indent=1), is_leak
@@ -159,11 +161,13 @@ def _lines(root: Path, findings: Sequence[Finding], most: int) -> Iterator[str]:
         if each.leaked:
             stand = _stand(each.leaked, each.rows, each.set.name)
             yield f"{each.part.place} {each.part.name}: {stand}"
-    for leak in worst(root, findings, most):
-        shown, asked = leak.cut()
-        yield f"{leak.share:5.0%}  {_at(leak.text)}: {shown}"
-        yield f"       {leak.set}: {_at(leak.question)}: {asked}"
-    total = sum(each.numbers.shape[1] for each in findings)
+    whole = sum(each.numbers.shape[1] for each in findings)
+    total = whole + sum(each.changed.shape[1] for each in findings)
+    for is_changed, count in ((False, most), (True, max(0, most - whole))):
+        for leak in worst(root, findings, count, is_changed=is_changed):
+            shown, asked = leak.cut()
+            yield f"{leak.share:5.0%}  {_at(leak.text)}: {shown}"
+            yield f"       {leak.set}: {_at(leak.question)}: {asked}"
     if total > most:
         yield f"and {total - most:,} more: --most {total} shows all"
     yield from _notes(findings)
@@ -174,7 +178,12 @@ def _lines(root: Path, findings: Sequence[Finding], most: int) -> Iterator[str]:
 
 
 def _notes(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield which rows and which questions were not looked at, each once."""
+    """Yield which rows ask what others do, and what was not looked at, each once."""
+    for each in findings:
+        if each.changed_rows:
+            where = f"{each.part.place} {each.part.name}"
+            stand = _stand(each.changed_rows, each.rows, each.set.name)
+            yield f"{where}: {stand} with other names or numbers"
     files = {each.part: each.unread for each in findings if each.unread}
     for part, unread in files.items():
         rows = "row" if unread == 1 else "rows"
@@ -225,7 +234,7 @@ def _said(root: Path, path: Path, is_all: bool) -> Iterator[str]:
         return
     every = audit(root, parts, sets_of(root))
     yield from of_sets(root, every, f" (`{ask}`)")
-    yield from _notes([each for each in every if each.unread])
+    yield from _notes([each for each in every if each.unread or each.changed_rows])
 
 
 def of_sets(root: Path, findings: Sequence[Finding], ending: str = "") -> Iterator[str]:

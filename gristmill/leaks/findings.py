@@ -23,6 +23,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.corpora.raw.forgotten import key_of
 from gristmill.layout import WORK
+from gristmill.leaks.blocks import COLUMNS, blocks
 from gristmill.leaks.method import FEWEST, Index, Questions, compiled, shared
 from gristmill.leaks.texts import Counts, EvaluationSet, Part, Text, every_part, hashed
 from gristmill.leaks.words import CHANGED, Seeds, seeds_of
@@ -30,12 +31,11 @@ from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import ordered_map
 
 LEAKS: Final = "leaks"
-_BATCH: Final = 4 << 20
-_MOST_TEXTS: Final = 1 << 16
 _SEGMENT: Final = 1 << 20
 _RANGE: Final = 1 << 22
-_COLUMNS: Final = 1 << 12
 _SHARES: Final = 1_000_000
+_FACTS: Final = 5
+"""Numbers of a question that was found: row, column, question, share, and whether it is changed."""
 _CHECK: Final = 16
 _AROUND: Final = 40
 Numbers = npt.NDArray[np.uint64]
@@ -56,6 +56,7 @@ class Finding:
     """What one file holds of one set.
 
     numbers: uint64 [4, K]: rows from 1, columns, questions, millionths of their runs.
+    changed: uint64 [4, C], the same of questions with other names or numbers, which may be others.
     columns: their names. rows: of the file. unread: those that could not be read.
     questions: of the set. short: those that are too short to be looked for.
     """
@@ -63,6 +64,7 @@ class Finding:
     part: Part
     set: EvaluationSet
     numbers: Numbers
+    changed: Numbers
     columns: Sequence[str]
     rows: int
     unread: int
@@ -73,6 +75,11 @@ class Finding:
     def leaked(self) -> int:
         """Number of rows in which a question stands."""
         return len(np.unique(self.numbers[0]))
+
+    @property
+    def changed_rows(self) -> int:
+        """Number of further rows in which one stands with other names or numbers."""
+        return len(np.setdiff1d(self.changed[0], self.numbers[0]))
 
 
 @dataclass(frozen=True)
@@ -131,9 +138,14 @@ class Kept:
             octets, ending = file.getvalue(), f"{ending}.npy"
         self._write(self._folder / where / f"{key}{ending}", octets)
 
-    def forget(self, key: str) -> None:
+    def has_segments(self, key: str, facts: _Facts) -> bool:
+        """Whether all texts of a file that its facts count are kept."""
+        numbers = range(facts["segments"])
+        return all(self.array(key, "texts", f".{number}") is not None for number in numbers)
+
+    def forget(self, key: str, where: str = "texts") -> None:
         """Let the texts of a file be unread, so that its segments are changed together."""
-        (self._folder / "texts" / f"{key}.facts").unlink(missing_ok=True)
+        (self._folder / where / f"{key}.facts").unlink(missing_ok=True)
 
     def _read(self, path: Path) -> bytes | None:
         """What was written; None where nothing was, or where it is damaged."""
@@ -185,8 +197,9 @@ def audit(
     facts, found = dict[str, _Facts](), dict[tuple[str, str], Numbers]()
     lacking, files = dict[str, set[str]](), {part.key: part for part in parts}
     for part, wanted in asked.items():
-        if part.key not in facts and (known := _whole(kept, part.key)) is not None:
-            facts[part.key] = known
+        its = None if part.key in facts else kept.facts(part.key)
+        if its is not None and kept.has_segments(part.key, its):
+            facts[part.key] = its
         for each in wanted:
             if (numbers := kept.array(part.key, each.digest)) is not None:
                 found[part.key, each.digest] = numbers
@@ -218,7 +231,10 @@ def audit(
             stage.advance(size)
     return [
         Finding(
-            *(part, each, found[part.key, each.digest]),
+            part,
+            each,
+            (of := found[part.key, each.digest])[:4, of[4] == 0],
+            of[:4, of[4] == 1],
             *(facts[part.key][name] for name in ("columns", "rows", "unread")),
             *(of_sets[each.digest][name] for name in ("questions", "short")),
         )
@@ -227,16 +243,9 @@ def audit(
     ]
 
 
-def _whole(kept: Kept, key: str) -> _Facts | None:
-    """The facts of a file all of whose texts are kept."""
-    facts = kept.facts(key)
-    if facts is None:
-        return None
-    segments = (kept.array(key, "texts", f".{number}") for number in range(facts["segments"]))
-    return facts if all(each is not None for each in segments) else None
-
-
 def _compiled(asked: EvaluationSet, seeds: Seeds) -> Questions:
+    if isinstance(asked, _Given):
+        return compiled(asked.texts, seeds, is_rare=False)
     texts = [found.text for _, found in asked.questions()]
     if not texts:
         raise BadInput(asked.parts[0].file, "holds no question: put some into it")
@@ -244,111 +253,97 @@ def _compiled(asked: EvaluationSet, seeds: Seeds) -> Questions:
 
 
 def _look(task: _Task) -> tuple[_Facts, dict[str, Numbers]]:
-    """Read a file, and keep what is in it; returns its facts, and what it holds of each set."""
-    key, kept = task.part.key, task.kept
-    columns, counts, segments = {"": 0}, Counts(), 0
-    marks, held = list[Numbers](), 0
-    found: list[list[Numbers]] = [[] for _ in task.digests]
+    """Read a file, and keep what is in it; returns its facts, and what it holds of each set.
+
+    Of JSON lines what was found so far is kept with each segment, and the next audit goes on there.
+    """
+    (part, digests, table, kept), key = task, task.part.key
+    sets = hashlib.sha256(repr(digests).encode()).hexdigest()[:16]
+    its = kept.facts(f"{key}-{sets}", "begun")
+    if its is None or not kept.has_segments(key, its):
+        its = {"columns": [""], "counts": {}, "segments": 0, "end": 0, "found": [[]] * len(digests)}
+    names = {name: number for number, name in enumerate(its["columns"])}
+    counts, segments, marks, held = Counts(**its["counts"]), its["segments"], list[Numbers](), 0
+    found = [[np.array(each, np.uint64).reshape(_FACTS, -1)] for each in its["found"]]
     kept.forget(key)
-    for batch in _batches(task.part.texts(counts)):
-        hashes, sizes, hits = task.table.find([each.text for each in batch])
-        row = np.array([each.row for each in batch], np.uint64)
-        for each in batch:
-            if each.column not in columns and len(columns) < _COLUMNS:
-                columns[each.column] = len(columns)
-        column = np.array([columns.get(each.column, 0) for each in batch], np.uint64)
-        for made, hit in zip(found, hits, strict=True):
-            share = (hit.share * _SHARES).astype(np.uint64)
-            question = hit.question.astype(np.uint64)
-            made.append(np.stack([row[hit.text], column[hit.text], question, share]))
-        is_text = sizes >= FEWEST
-        marks.append(np.stack([hashes, row * np.uint64(_COLUMNS) + column])[:, is_text])
-        held += int(is_text.sum())
+    for texts, rows, columns, end in blocks(part, counts, names, its["end"]):
+        hashes, sizes, hits = table.find_kinds(texts)
+        for made, kinds in zip(found, hits, strict=True):
+            for kind, (at, question, share) in enumerate(kinds):
+                facts = [rows[at], columns[at], question, share * _SHARES, np.full(len(at), kind)]
+                made.append(np.stack(facts).astype(np.uint64))
+        places = (rows * COLUMNS + columns).astype(np.uint64)
+        marks.append(np.stack([hashes, places])[:, sizes >= FEWEST])
+        held += marks[-1].shape[1]
         if held >= _SEGMENT:
             _write_segment(task, segments, marks)
             marks, held, segments = [], 0, segments + 1
+            if end:
+                its = {"columns": [*names], "counts": vars(counts), "segments": segments}
+                its |= {"end": end, "found": [np.concatenate(made, 1).tolist() for made in found]}
+                kept.keep(f"{key}-{sets}", its, "begun")
     _write_segment(task, segments, marks)
-    none = np.zeros((4, 0), np.uint64)
-    several = {
-        digest: np.concatenate([none, *made], 1)
-        for digest, made in zip(task.digests, found, strict=True)
-        if digest
-    }
+    of_sets = zip(digests, found, strict=True)
+    several = {digest: np.concatenate(made, 1) for digest, made in of_sets if digest}
     for digest, numbers in several.items():
         kept.keep(key, numbers, digest)
-    facts = {"columns": list(columns), **vars(counts), "segments": segments + 1}
-    kept.keep(key, facts, "texts")
-    return facts, several
+    its = {"columns": [*names], **vars(counts), "segments": segments + 1}
+    kept.keep(key, its, "texts")
+    kept.forget(f"{key}-{sets}", "begun")
+    return its, several
 
 
 def _write_segment(task: _Task, number: int, marks: Sequence[Numbers]) -> None:
+    """Keep the hashes of texts, in their order, with their places."""
     made = np.concatenate([np.zeros((2, 0), np.uint64), *marks], 1)
-    segment = np.ascontiguousarray(made[:, np.lexsort((made[1], made[0]))])
+    segment = np.take(made, np.argsort(made[0]), 1)
     task.kept.keep(task.part.key, segment, "texts", f".{number}")
 
 
-def _batches(texts: Iterator[Text]) -> Iterator[list[Text]]:
-    batch, size = list[Text](), 0
-    for each in texts:
-        batch.append(each)
-        size += len(each.text)
-        if size > _BATCH or len(batch) == _MOST_TEXTS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def worst(root: Path, findings: Iterable[Finding], most: int | None = None) -> Iterator[Leak]:
+def worst(
+    root: Path, findings: Iterable[Finding], most: int | None = None, *, is_changed: bool = False
+) -> Iterator[Leak]:
     """Yield leaks with both texts, the worst first: those of which the largest share stands there.
 
-    most: how many; default None: all. Of these alone texts are read, and held.
+    most: how many; default None: all. Of these alone texts are read, and held. is_changed: whether
+    they are those of questions with other names or numbers; default False.
     """
-    seeds = Kept(root).seeds
-    every = [
-        (-int(each.numbers[3, at]), number, at, each)
-        for number, each in enumerate(findings)
-        for at in range(each.numbers.shape[1])
+    seeds, every = Kept(root).seeds, list[tuple[int, int, int, Finding]]()
+    for number, each in enumerate(findings):
+        found = each.changed if is_changed else each.numbers
+        every += [(-int(share), number, at, each) for at, share in enumerate(found[3])]
+    chosen = [
+        (share, each, *((each.changed if is_changed else each.numbers)[:3, at].tolist()))
+        for share, _, at, each in sorted(every, key=lambda each: each[:3])[:most]
     ]
-    chosen = sorted(every, key=lambda each: each[:3])[:most]
-    texts, asked = (
-        dict[tuple[str, int, str], str](),
-        dict[tuple[EvaluationSet, int], tuple[Part, Text]](),
-    )
-    for part in {each.part.key: each.part for *_, each in chosen}.values():
-        wanted = {
-            (int(each.numbers[0, at]), each.columns[int(each.numbers[1, at])])
-            for *_, at, each in chosen
-            if each.part.key == part.key
-        }
+    texts, asked = dict[tuple[str, int, str], str](), dict[tuple[str, int], tuple[Part, Text]]()
+    for part in {each.part.key: each.part for _, each, *_ in chosen}.values():
+        of_part = [each for each in chosen if each[1].part.key == part.key]
+        wanted = {(row, each.columns[column]) for _, each, row, column, _ in of_part}
         last = max(row for row, _ in wanted)
-        for found in part.texts(Counts()):
-            if found.row > last:
+        for found_text in part.texts(Counts()):
+            if found_text.row > last:
                 break
             # A column behind the last that has a number is not known: the row is its text.
-            for column in {found.column, ""}:
-                if (found.row, column) in wanted:
-                    key = part.key, found.row, column
-                    texts[key] = "\n".join(filter(None, (texts.get(key), found.text)))
-    for one in {each.set for *_, each in chosen}:
-        wanted_questions = {int(f.numbers[2, at]) for *_, at, f in chosen if f.set == one}
-        for number, pair in enumerate(one.questions()):
-            if number in wanted_questions:
-                asked[one, number] = pair
-    for share, _, at, each in chosen:
-        row, column = int(each.numbers[0, at]), each.columns[int(each.numbers[1, at])]
-        part_asked, question = asked[each.set, int(each.numbers[2, at])]
-        text = texts.get((each.part.key, row, column), "")
-        ours, theirs = shared(question.text, text, seeds)
+            for name in {found_text.column, ""}:
+                if (found_text.row, name) in wanted:
+                    key = part.key, found_text.row, name
+                    texts[key] = "\n".join(filter(None, (texts.get(key), found_text.text)))
+    for one in {each.set.digest: each.set for _, each, *_ in chosen}.values():
+        numbers = {question for *_, question in chosen}
+        pairs = enumerate(one.questions())
+        asked |= {(one.digest, number): pair for number, pair in pairs if number in numbers}
+    for share, each, row, column, number in chosen:
+        of, question = asked[each.set.digest, number]
+        text = texts.get((each.part.key, row, each.columns[column]), "")
+        ours, theirs = shared(question.text, text, seeds, is_changed=is_changed)
         yield Leak(
             each.set.name,
             -share / _SHARES,
-            Place(each.part.place, each.part.name, row, column),
-            Place(part_asked.place, part_asked.name, question.row, question.column),
-            text,
-            question.text,
-            theirs,
-            ours,
+            Place(each.part.place, each.part.name, row, each.columns[column]),
+            Place(of.place, of.name, question.row, question.column),
+            *(text, question.text),
+            *(theirs, ours),
         )
 
 
@@ -378,6 +373,40 @@ def where_is(root: Path, text: str, parts: Sequence[Part] | None = None) -> list
         first, end = np.searchsorted(hashes, wanted[0]), np.searchsorted(hashes, wanted[0], "right")
         found += (_place(part, columns, int(each)) for each in places[first:end])
     return found
+
+
+@dataclass(frozen=True)
+class _Given(EvaluationSet):
+    """Texts that are looked for each by itself, whatever the others have."""
+
+    texts: tuple[str, ...]
+
+
+def holding(
+    root: Path,
+    texts: Sequence[str],
+    parts: Sequence[Part] | None = None,
+    least: float = 1.0,
+    workers: int = 1,
+) -> Iterator[tuple[Place, int, float]]:
+    """Yield where a text stands, alone or within a longer one; which it is, and its share there.
+
+    texts: any; of those with the same words the first is named. parts, workers: as for `audit`;
+        default: all of the data root, in this process. least: the share of the runs of words of a
+        text that must stand in one value, from 0.3; default 1: all of them.
+
+    Of a text of four words or fewer (six characters, in scripts without spaces) only what is equal
+    is found, and one of fewer than three words is nowhere.
+    """
+    kept, parts = Kept(root), every_part(root) if parts is None else parts
+    asked = _Given("", (), frozenset(), tuple(texts))
+    # Keyed as all that is kept: of a short text the plain sum could be guessed.
+    facts = repr((kept.seeds, asked.texts)).encode()
+    vars(asked)["digest"] = hashlib.sha256(facts).hexdigest()[:32]
+    for each in audit(root, parts, [asked] if texts else [], workers):
+        for row, column, text, share in each.numbers[:, each.numbers[3] >= least * _SHARES].T:
+            place = Place(each.part.place, each.part.name, int(row), each.columns[int(column)])
+            yield place, int(text), int(share) / _SHARES
 
 
 def duplicates(root: Path, parts: Sequence[Part] | None = None) -> Iterator[list[Place]]:
@@ -419,5 +448,5 @@ def _segments(
 
 
 def _place(part: Part, columns: Sequence[str], place: int) -> Place:
-    row, column = divmod(place, _COLUMNS)
+    row, column = divmod(place, COLUMNS)
     return Place(part.place, part.name, row, columns[column])

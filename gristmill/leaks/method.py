@@ -1,7 +1,8 @@
 """Evaluation questions in one table, and what finds them in texts.
 
 Of a set only those runs of words are evidence that stand in one of its questions alone. A question
-is found where enough of its runs stand in one text, or where a whole text is equal to it.
+is found where enough of its runs stand in one text, or where a whole text is equal to it; with
+other names and numbers, where enough of its runs of bare words stand there.
 Source: `docs/leaks.md#how-it-works`.
 """
 
@@ -14,10 +15,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.leaks.words import Seeds, Word, run_hash, table, words
+from gristmill.leaks.words import BEGIN, Seeds, Word, run_hash, table, words
 
-LEAST: Final = 0.3
-"""The share of a question's own runs that must stand in a text."""
+LEAST, LEAST_CHANGED = 0.3, 0.6
+"""The share of a question's own runs that must stand in a text, and of those of bare words."""
 _LONGEST, _SHORTEST, _RUNS = 8, 4, 4
 """Words of a run: of a long question, of a short one; between them, this part of its words."""
 _LONGEST_ALONE, _SHORTEST_ALONE = 13, 6
@@ -26,7 +27,7 @@ FEWEST: Final = 3
 """Words of a question that is looked for at all, by equality."""
 _BLOCK: Final = 10_000
 """Characters; three of them are looked at word by word."""
-_PER_RUN: Final = 16
+_PER_RUN: Final = 8
 _MOST_BITS: Final = 1 << 23
 
 
@@ -48,11 +49,13 @@ class Texts(NamedTuple):
 class Questions:
     """The questions of one set, compiled.
 
-    hashes: uint64 [Q]. sizes: int64 [Q], words of a run, 0 for a
-        question that is found by equality alone. own: int64 [Q], its runs that no other has.
-    needed: int64 [Q], how many of these must stand in a text. runs, of: uint64 and int64 [G],
-        these runs, and whose each is. equal: the first question with the same words, else itself.
-    short: questions of so few words that they are not looked for.
+    hashes: uint64 [Q]. Question q stands in the arrays of 2 Q as q, and as Q + q with its names and
+    numbers left out.
+    sizes: int64 [2 Q], words of a run, 0 for one that is found by equality alone.
+    own: int64 [2 Q], its runs that no other has. needed: int64 [2 Q], how many of these must stand
+    in a text. runs, of: uint64 and int64 [G], these runs, and whose each is.
+    begins: uint64 [B], the runs of BEGIN words. equal: the first question with the same words,
+    else itself. short: questions of so few words that they are not looked for.
     """
 
     hashes: npt.NDArray[np.uint64]
@@ -61,56 +64,72 @@ class Questions:
     needed: npt.NDArray[np.int64]
     runs: npt.NDArray[np.uint64]
     of: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.uint64]
     equal: npt.NDArray[np.int64]
     short: int
 
 
-def compiled(texts: Sequence[str], seeds: Seeds) -> Questions:
-    """The questions of a set. Memory: 16 bytes a word."""
+def compiled(texts: Sequence[str], seeds: Seeds, *, is_rare: bool = True) -> Questions:
+    """The questions of a set. Memory: 32 bytes a word.
+
+    is_rare: whether a run that several questions have is no evidence of any; default True. Else
+        none is looked for without its names and numbers.
+    """
     from gristmill.leaks.kernels import hashed_runs
 
     given, of_root = Texts.of(texts), np.array(seeds, np.uint64)
-    hashes, (counts, alone), _ = Index((), seeds).matched(given)
+    hashes, counts, _ = Index((), seeds).matched(given)
     _, equal, which = np.unique(hashes, return_index=True, return_inverse=True)
-    sizes, need = _sizes(counts, alone)
     # Questions with the same words count once, else none of their runs were their own.
     is_first = equal[which] == np.arange(len(hashes))
-    looked = np.where(is_first, sizes, 0)
-    found = [np.zeros((2, 0), np.uint64)]
-    for size in np.unique(looked[looked > 0]).tolist():
-        # A run is one's own where no question has it, whatever the sizes of their runs are.
-        runs, of = hashed_runs(*given, table(), of_root, np.where(is_first, size, 0))
-        order = np.lexsort((of, runs))
-        pairs = np.stack([runs, of.astype(np.uint64)])[:, order]
-        pairs = pairs[:, np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(0)]]
-        _, times = np.unique(pairs[0], return_counts=True)
-        is_own = np.repeat(times == 1, times)
-        found.append(pairs[:, is_own & (looked[pairs[1].astype(np.int64)] == size)])
+    sizes, need = (np.concatenate(each) for each in zip(*_sizes(counts), strict=True))
+    looked = sizes * np.tile(is_first, 2)
+    looked[len(hashes) :] *= is_rare
+    found, begins = [np.zeros((2, 0), np.uint64)], [np.zeros(0, np.uint64)]
+
+    def runs_of(size: int, is_bare: bool, chosen: npt.NDArray[np.bool_]) -> Any:
+        return hashed_runs(*given, table(), of_root, np.where(chosen, size, 0), is_bare)
+
+    for is_bare, its in enumerate(np.split(looked, 2)):
+        begins.append(np.unique(runs_of(BEGIN, bool(is_bare), its > 0)[0]))
+        for size in np.unique(its[its > 0]).tolist():
+            # A run is one's own where no question has it, whatever the sizes of their runs are.
+            runs, of = runs_of(size, bool(is_bare), is_first)
+            pairs = np.stack([runs, of.astype(np.uint64)])[:, np.argsort(runs, kind="stable")]
+            pairs = pairs[:, np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(0)][: len(runs)]]
+            is_new = np.r_[True, pairs[0, 1:] != pairs[0, :-1], True]
+            is_own = (is_new[1:] & is_new[:-1])[: len(pairs[0])] | (not is_rare)
+            pairs = pairs[:, is_own & (its[pairs[1].astype(np.int64)] == size)]
+            pairs[1] += np.uint64(is_bare * len(hashes))
+            found.append(pairs)
     runs, of = np.concatenate(found, axis=1)
     of = of.astype(np.int64)
-    own = np.bincount(of, minlength=len(hashes)).astype(np.int64)
-    needed = np.maximum(np.ceil(LEAST * own).astype(np.int64), need)
+    own = np.bincount(of, minlength=len(looked)).astype(np.int64)
+    least = np.repeat([LEAST, LEAST_CHANGED], len(hashes))
+    needed = np.maximum(np.ceil(least * own).astype(np.int64), need)
     is_found = (looked > 0) & (own >= needed)
     kept = is_found[of]
     return Questions(
-        *(hashes, np.where(is_found, looked, 0), own, needed),
-        *(runs[kept], of[kept], equal[which].astype(np.int64), int((counts < FEWEST).sum())),
+        *(hashes, np.where(is_found, looked, 0), own, needed, runs[kept], of[kept]),
+        *(np.concatenate(begins), equal[which].astype(np.int64)),
+        int((counts[:, 0] < FEWEST).sum()),
     )
 
 
-def _sizes(
-    counts: npt.NDArray[np.int64], alone: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Words of a run by question, 0 for none, and the hits that no question is found without.
+def _sizes(counts: npt.NDArray[np.int64]) -> Iterator[tuple[Any, Any]]:
+    """Yield words of a run by question, 0 for none, and the hits that it is not found without.
 
-    These are as many as one run of the longest size gives; of a shorter question all.
+    counts: int64 [Q, 3], as of `matched`. First of all words: the hits are as many as one run of
+    the longest size gives, of a shorter question all. Then of the bare words.
     """
-    is_alone = 2 * alone > counts
+    words, alone, bare = counts.T
+    is_alone = 2 * alone > words
     longest = np.where(is_alone, _LONGEST_ALONE, _LONGEST)
     shortest = np.where(is_alone, _SHORTEST_ALONE, _SHORTEST)
-    sizes = np.clip(counts // _RUNS, shortest, longest)
-    needed = np.where(counts < longest, counts, longest) - sizes + 1
-    return np.where(counts > shortest, sizes, 0), needed
+    sizes = np.clip(words // _RUNS, shortest, longest)
+    needed = np.where(words < longest, words, longest) - sizes + 1
+    yield np.where(words > shortest, sizes, 0), needed
+    yield np.where(bare >= longest + _RUNS, longest, 0), np.full(len(words), _RUNS + 1)
 
 
 class Hit(NamedTuple):
@@ -134,8 +153,9 @@ class Index:
     _table: tuple[Any, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._first = np.cumsum([0, *(len(each.hashes) for each in self.sets)]).tolist()
-        runs = np.concatenate([np.zeros(0, np.uint64), *(each.runs for each in self.sets)])
+        self._first = np.cumsum([0, *(len(each.own) for each in self.sets)]).tolist()
+        none = np.zeros(0, np.uint64)
+        runs = np.concatenate([none, *(each.runs for each in self.sets)])
         of = [each.of + begin for each, begin in zip(self.sets, self._first, strict=False)]
         order = np.argsort(runs, kind="stable")
         keys, starts = np.unique(runs[order], return_index=True)
@@ -149,38 +169,46 @@ class Index:
         given = np.concatenate([np.zeros(0, np.int64), *of])[order]
         targets = np.repeat(first[placed] - starts, counts) + np.arange(len(runs))
         questions[targets] = given
-        bits = np.zeros(min(max(64, size * _PER_RUN // 2), _MOST_BITS) // 64, np.uint64)
-        place = (keys >> np.uint64(32)) & np.uint64(len(bits) * 64 - 1)
+        begins = np.concatenate([none, *(each.begins for each in self.sets)])
+        wide = 1 << max(6, int(_PER_RUN * len(begins)).bit_length())
+        bits = np.zeros(min(wide, _MOST_BITS) // 64, np.uint64)
+        place = (begins >> np.uint64(32)) & np.uint64(len(bits) * 64 - 1)
         np.bitwise_or.at(bits, place >> np.uint64(6), np.uint64(1) << (place & np.uint64(63)))
         self._table = bits, slots, first, questions
 
-    def find(
-        self, texts: Sequence[str]
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], list[Hit]]:
-        """The hash of each text, the number of its words, and what was found of each set."""
-        hashes, (counts, _), found = self.matched(Texts.of(texts))
-        return hashes, counts, [*self._of_sets(hashes, counts, found)]
+    def find(self, texts: Texts | Sequence[str]) -> tuple[Any, Any, list[Hit]]:
+        """The hash uint64 [T] and the words int64 [T] of texts, and what was found of each set."""
+        hashes, counts, hits = self.find_kinds(texts)
+        return hashes, counts, [hit for hit, _ in hits]
+
+    def find_kinds(self, texts: Texts | Sequence[str]) -> tuple[Any, Any, list[tuple[Hit, Hit]]]:
+        """As `find`, and of each set the questions that stand there with other names or numbers."""
+        given = texts if isinstance(texts, Texts) else Texts.of(texts)
+        hashes, counts, found = self.matched(given)
+        return hashes, counts[:, 0], [*self._of_sets(hashes, counts[:, 0], found)]
 
     def matched(self, texts: Texts) -> Any:
         """What `kernels.matched` says of texts."""
         from gristmill.leaks.kernels import matched
 
-        of_root, none = np.array(self.seeds, np.uint64), [np.zeros(0, np.int64)]
-        sizes = np.unique(np.concatenate([*none, *(each.sizes for each in self.sets)]))
-        needed = np.concatenate([*none, *(each.needed for each in self.sets)])
-        return matched(*texts, table(), of_root, sizes[sizes > 0], self._table, needed)
+        none = np.zeros(0, np.int64)
+        halves = [(none, none), *(np.split(each.sizes, 2) for each in self.sets)]
+        sizes = (np.unique(np.concatenate(its)) for its in zip(*halves, strict=True))
+        wanted = tuple(its[its > 0] for its in sizes)
+        needed = np.concatenate([none, *(each.needed for each in self.sets)])
+        of_root = np.array(self.seeds, np.uint64)
+        return matched(*texts, table(), of_root, wanted, self._table, needed)
 
     def _of_sets(
         self,
         hashes: npt.NDArray[np.uint64],
         counts: npt.NDArray[np.int64],
         found: npt.NDArray[np.int64],
-    ) -> Iterator[Hit]:
+    ) -> Iterator[tuple[Hit, Hit]]:
         for number, each in enumerate(self.sets):
             first, end = self._first[number : number + 2]
-            own = found[(found[:, 1] >= first) & (found[:, 1] < end)]
-            which = own[:, 1] - first
-            text, share = own[:, 0], own[:, 2] / each.own[which]
+            text, its, hits = found[(found[:, 1] >= first) & (found[:, 1] < end)].T
+            changed, which = np.divmod(its - first, max(1, len(each.hashes)))
             order = np.argsort(each.hashes, kind="stable")
             at = np.searchsorted(each.hashes, hashes, sorter=order)
             at = order[np.minimum(at, len(order) - 1)] if len(order) else at
@@ -190,9 +218,15 @@ class Index:
             equal = np.flatnonzero(is_equal)
             texts = np.r_[equal, text]
             questions = np.r_[each.equal[at[equal]], which]
-            pairs = np.stack([texts, questions], 1)
-            _, kept = np.unique(pairs, axis=0, return_index=True)
-            yield Hit(texts[kept], questions[kept], np.r_[np.ones(len(equal)), share][kept])
+            kinds = np.r_[np.zeros(len(equal), np.int64), changed]
+            shares = np.r_[np.ones(len(equal)), hits / each.own[its - first]]
+            # Of the several ways in which a question is found in a text the first one counts.
+            order = np.lexsort((kinds, questions, texts))
+            pairs = np.stack([texts, questions])[:, order]
+            kept = order[np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(0)][: len(order)]]
+            of_kinds = (kept[kinds[kept] == kind] for kind in (0, 1))
+            first_kind, second = (Hit(texts[k], questions[k], shares[k]) for k in of_kinds)
+            yield first_kind, second
 
 
 def _placed(keys: npt.NDArray[np.uint64], slots: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
@@ -212,38 +246,47 @@ def _placed(keys: npt.NDArray[np.uint64], slots: npt.NDArray[np.uint64]) -> npt.
 Span = tuple[int, int]
 
 
-def shared(question: str, text: str, seeds: Seeds) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+def shared(
+    question: str, text: str, seeds: Seeds, *, is_changed: bool = False
+) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """Begin and end, in the question and in the text, of the runs of words that stand in both.
+
+    is_changed: whether names and numbers between these words may differ; default False.
 
     Of a long text those in its part with most of them, and of a long question in its beginning.
     """
-    asked = list(words(question[: 3 * _BLOCK]))
+    asked = [each for each in words(question[: 3 * _BLOCK]) if each.bare or not is_changed]
     is_alone = 2 * sum(each.alone for each in asked) > len(asked)
     least, most = (_SHORTEST_ALONE, _LONGEST_ALONE) if is_alone else (_SHORTEST, _LONGEST)
     size = min(max(len(asked) // _RUNS, least), most, max(1, len(asked)))
     runs = dict[int, list[int]]()
     for at in range(len(asked) - size + 1):
-        runs.setdefault(run_hash(asked[at : at + size], seeds), []).append(at)
-    start = _around([*runs], text, size, seeds) if len(text) > 3 * _BLOCK else 0
-    window = text[start : start + 3 * _BLOCK]
+        its = run_hash(asked[at : at + size], seeds, is_bare=is_changed)
+        runs.setdefault(its, []).append(at)
+    start = 0
+    if len(text) > 3 * _BLOCK:
+        start = _around([*runs], text, size, seeds, is_changed)
     found = [
-        each._replace(begin=start + each.begin, end=start + each.end) for each in words(window)
+        each._replace(begin=start + each.begin, end=start + each.end)
+        for each in words(text[start : start + 3 * _BLOCK])
+        if each.bare or not is_changed
     ]
     ours, theirs = set[int](), set[int]()
     for at in range(len(found) - size + 1):
-        for begin in runs.get(run_hash(found[at : at + size], seeds), ()):
+        for begin in runs.get(run_hash(found[at : at + size], seeds, is_bare=is_changed), ()):
             ours.update(range(begin, begin + size))
             theirs.update(range(at, at + size))
     return _spans(ours, asked), _spans(theirs, found)
 
 
-def _around(wanted: Sequence[int], text: str, size: int, seeds: Seeds) -> int:
+def _around(wanted: Sequence[int], text: str, size: int, seeds: Seeds, is_changed: bool) -> int:
     """Where a window of a long text begins, around the block with most of some runs."""
     from gristmill.leaks.kernels import hashed_runs
 
     given = Texts.of([text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK)])
     sizes = np.full(len(given.ends), size)
-    runs, of = hashed_runs(*given, table(), np.array(seeds, np.uint64), sizes)
+    of_root = np.array(seeds, np.uint64)
+    runs, of = hashed_runs(*given, table(), of_root, sizes, is_changed)
     is_wanted = np.isin(runs, np.array(wanted, np.uint64))
     most = int(np.bincount(of[is_wanted], minlength=len(sizes)).argmax())
     return max(0, most - 1) * _BLOCK

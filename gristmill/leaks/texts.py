@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import Corpus, corpus_and_split
@@ -35,6 +35,9 @@ from gristmill.untrusted.json_text import members
 from gristmill.untrusted.limits import LIMITS
 from gristmill.untrusted.lines import lines, with_line_feeds
 from gristmill.untrusted.walk import visible_files
+
+if TYPE_CHECKING:
+    from gristmill.corpora.raw.rows import Piece
 
 EVALS: Final = "evals"
 """The folder of evaluation sets below `drops/`."""
@@ -63,10 +66,11 @@ class Text(NamedTuple):
 
 @dataclass
 class Counts:
-    """Rows of a file that were read or refused, and those refused."""
+    """Rows of a file that were read or refused, those refused, and lines of pieces before."""
 
     rows: int = 0
     unread: int = 0
+    lines: int = 0
 
 
 def form(name: str) -> tuple[str, str] | None:
@@ -104,12 +108,16 @@ class Part:
         """Where the file lies, however its folder is named; a link to a file is a place itself."""
         return self.file.parent.resolve() / self.file.name
 
-    def texts(self, counts: Counts) -> Iterator[Text]:
+    def texts(self, counts: Counts, piece: Piece | None = None) -> Iterator[Text]:
         """Yield the texts of its rows, and count these.
+
+        piece: of it, whose rows alone are read, behind as many lines as `counts` has; default: all.
 
         Raises BadInput for a file that is damaged, or has not the bytes of its sum.
         """
-        for number, row in self.rows():
+        before = counts.lines
+        for line, row in self.rows(piece):
+            number = before + line
             counts.rows += 1
             if type(row) is dict:  # without a generator for each text: nearly all of them
                 for column, value in row.items():
@@ -122,13 +130,19 @@ class Part:
             else:
                 yield from (Text(number, *each) for each in leaves(row))
 
-    def rows(self) -> Iterator[tuple[int, Any]]:
+    def rows(self, piece: Piece | None = None) -> Iterator[tuple[int, Any]]:
         """Yield its rows as `rows` does, of the bytes that have its sum."""
+        with self.unchanged():
+            yield from rows(self.file, self.corpus, self.links, piece)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise BadInput where the file has not the bytes of its sum, or changes within."""
         before = _stamp(self.file)
         if kept(sha256_file, self.file) != self.sha256:
             cure = "is not as its record says: `gristmill verify` says more"
             raise BadInput(self.file, cure if self.is_recorded else _CHANGED)
-        yield from rows(self.file, self.corpus, self.links)
+        yield
         if _stamp(self.file) != before:
             raise BadInput(self.file, _CHANGED)
 
@@ -184,11 +198,15 @@ def leaves(value: Any, column: str = "") -> Iterator[tuple[str, str]]:
 
 
 def rows(
-    file: Path, corpus: Corpus | None = None, links: LinkRule = REFUSE_LINKS
+    file: Path,
+    corpus: Corpus | None = None,
+    links: LinkRule = REFUSE_LINKS,
+    piece: Piece | None = None,
 ) -> Iterator[tuple[int, Any]]:
     """Yield the rows of a data file, from 1; of one that cannot be read why.
 
-    corpus: that reads it, which knows of tables without a header; default None.
+    corpus: that reads it, which knows of tables without a header; default None. piece: of JSON
+    lines, whose rows alone are read, from 1; default: all.
 
     A line of a text, or of JSON that is a text, is a row. Raises BadInput for a damaged file.
     """
@@ -207,8 +225,9 @@ def rows(
             raise footer if isinstance(footer, Exception) else BadInput(file, footer)
         found = parquet.rows(file, links, [each for each in footer[0] if each not in footer[1]])
     else:
-        found = raw.rows(file, corpus or _ANY, links, columns=None if corpus else _Every())
-    texts = _texts(file, links)
+        columns = None if corpus else _Every()
+        found = raw.rows(file, corpus or _ANY, links, columns=columns, piece=piece)
+    texts = _texts(file, links, piece)
     for number, row in found:
         if isinstance(row, Unfit) and row.reason == "object":
             yield number, next((text for at, text in texts if at >= number), row)
@@ -230,10 +249,10 @@ class _Every(frozenset[str]):
 
 
 @contextmanager
-def _unmarked(file: Path, links: LinkRule) -> Iterator[Iterator[bytes]]:
+def _unmarked(file: Path, links: LinkRule, piece: Piece | None = None) -> Iterator[Iterator[bytes]]:
     from gristmill.corpora.raw.rows import unpacked
 
-    with unpacked(file, links) as texts:
+    with unpacked(file, links, piece=piece) as texts:
         first = next(texts, b"")
         if first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
             raise BadInput(file, "is UTF-16: save it as UTF-8")
@@ -251,13 +270,13 @@ def _listed(file: Path, links: LinkRule) -> Iterator[tuple[int, str | Unfit]]:
                 yield number, Unfit("utf8", f"is not UTF-8: {error}")
 
 
-def _texts(file: Path, links: LinkRule) -> Iterator[tuple[int, Any]]:
+def _texts(file: Path, links: LinkRule, piece: Piece | None) -> Iterator[tuple[int, Any]]:
     """Yield number and text of the rows of a JSON file; of a row that is none, that it is none."""
     from gristmill.corpora.raw.rows import one_or_lines
 
-    with _unmarked(file, links) as texts:
+    with _unmarked(file, links, piece) as texts:
         values: Iterator[Any]
-        is_whole, whole = one_or_lines(texts, file, LIMITS)
+        is_whole, whole = (False, texts) if piece else one_or_lines(texts, file, LIMITS)
         if is_whole:
             values = (value for _, value in members(whole, file, LIMITS))
         else:

@@ -2,7 +2,8 @@
 
 A word is a run of letters or of digits, folded: case, full width and marks do not tell words apart,
 and of a ligature or `ß` the first letter counts. A comma within a number, before three digits, is
-no end. A character of a script that has no spaces between words is a word by itself.
+no end. A character of a script that has no spaces between words is a word by itself. Numbers and
+names are left out of the bare words; a name begins with a capital, and does not end with one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 END, SKIPPED, LETTER, DIGIT, ALONE = range(5)
 """What a character is: no part of a word, passed over, a letter, a digit, a word by itself."""
-KINDS: Final = 8
+CAPITAL: Final = 8
+"""Is added to the kind of a character that is one."""
+KINDS: Final = 16
 """A folded character times this, plus its kind, is what the table has."""
 CODES: Final = 0x20000
 """Characters in the table; of those behind it the ideographs are words."""
@@ -34,17 +37,22 @@ _WITHOUT_SPACES: Final = (
 _MASK: Final = (1 << 64) - 1
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _PRIME: Final = 0x9E3779B97F4A7C15
-CHANGED: Final = "2"
+BARE: Final = 0x5851F42D4C957F2D
+"""Makes the hash of a run of bare words another one than that of the same words."""
+BEGIN: Final = 4
+"""Words of the runs that are looked for first: all of a longer run stand in a question, too."""
+CHANGED: Final = "3"
 """Rises where words, hashes or what is found by them change, so that nothing older is read."""
 
 
 class Word(NamedTuple):
-    """A word of a text: its folded characters, its place, and whether it is an ideograph."""
+    """A word of a text: its folded characters, its place, whether it is an ideograph, and bare."""
 
     folded: str
     begin: int
     end: int
     alone: bool
+    bare: bool
 
 
 class Seeds(NamedTuple):
@@ -77,7 +85,7 @@ def fold(char: str) -> int:
     if any(low <= code <= high for low, high in _WITHOUT_SPACES):
         return code * KINDS + ALONE
     if unicodedata.category(first)[0] != "N":
-        return code * KINDS + LETTER
+        return code * KINDS + LETTER + (CAPITAL if category in ("Lu", "Lt") else 0)
     value = unicodedata.digit(first, None)
     return (code if value is None else ord("0") + value) * KINDS + DIGIT
 
@@ -92,19 +100,22 @@ def table() -> npt.NDArray[np.uint32]:
 
 def words(text: str) -> Iterator[Word]:
     """Yield the words of a text."""
-    held, begin, end, kind = "", 0, 0, END
+    held, begin, end, kind, capitals = "", 0, 0, END, [False]
+    text = f"{text} "  # which ends the last word
     for at, char in enumerate(text):
         code, its = divmod(fold(char), KINDS)
+        is_capital, its = divmod(its, CAPITAL)
         if its == SKIPPED or (its == END and kind == DIGIT and _is_within(text, at)):
             continue
         if held and (its != kind or its == ALONE):
-            yield Word(held, begin, end, kind == ALONE)
+            is_bare = kind != DIGIT and (capitals[-1] or not capitals[0])
+            yield Word(held, begin, end, kind == ALONE, is_bare)
             held = ""
         if its != END:
-            begin, held = (begin, held + chr(code)) if held else (at, chr(code))
+            begin, capitals = (begin, capitals) if held else (at, [])
+            held += chr(code)
+            capitals.append(bool(is_capital))
         end, kind = at + 1, its
-    if held:
-        yield Word(held, begin, end, kind == ALONE)
 
 
 def _is_within(text: str, at: int) -> bool:
@@ -129,9 +140,10 @@ def word_hash(word: str, seeds: Seeds) -> int:
     return mixed(found)
 
 
-def run_hash(found: list[Word] | Any, seeds: Seeds) -> int:
-    """The hash of a run of words: of an n-gram, or of a whole text."""
+def run_hash(found: list[Word] | Any, seeds: Seeds, *, is_bare: bool = False) -> int:
+    """The hash of a run of words: of an n-gram, or of a whole text; of bare ones another one."""
     total = 0
     for word in found:
         total = (total * seeds.base + word_hash(word.folded, seeds)) & _MASK
-    return mixed((total ^ (len(found) * seeds.mark)) & _MASK)
+    salt = (len(found) * seeds.mark) ^ (BARE if is_bare else 0)
+    return mixed((total ^ salt) & _MASK)

@@ -72,6 +72,26 @@ def test_json_has_all_leaks(root):
     assert answer["leaks"][0]["share"] == 1
 
 
+def test_questions_with_other_names_or_numbers_are_a_kind_of_their_own(root, tmp_path):
+    form = (
+        "{0} has {1} small apples, and {0} gives {1} of them all to {0} at home after {1} long "
+        "days, in which {0} eats {1} fresh pears while {0} is away. How many are left for {0}?"
+    )
+    for name in ("evals/asked/a.txt", "chat/changed/a.txt"):
+        (tmp_path / "drops" / name).parent.mkdir(parents=True)
+        text = form.format(*(("Tom", 3) if "asked" in name else ("Ann Lee", "1,234")))
+        (tmp_path / "drops" / name).write_text(f"{text}\n")
+    status, said = _call("leaks", "chat/changed", root=tmp_path)
+    first, asked, last = said.splitlines()
+    assert (status, first[:6], asked.split(":")[0].strip()) == (1, " 100% ", "asked")
+    of = "1 of 1 rows are questions of asked with other names or numbers"
+    assert last == f"drops/chat/changed a.txt: {of}"
+    answer = json.loads(_call("leaks", "chat/changed", "--json", root=tmp_path)[1])
+    assert [(each["leaked"], each["changed"]) for each in answer["found"]] == [(0, 1)]
+    assert [each["changed"] for each in answer["leaks"]] == [True]
+    assert [of in line for line in commands.lines(tmp_path, tmp_path / "drops/chat")] == [True]
+
+
 def test_status_0_where_nothing_is_found_and_the_words_of_wrong_uses(root, tmp_path):
     assert _call("leaks", "gsm8k__test", root=root) == (0, "no question of mine was found\n")
     done = CliRunner().invoke(

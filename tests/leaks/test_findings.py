@@ -4,6 +4,9 @@ import gzip
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +14,8 @@ import pytest
 
 from gristmill import leaks
 from gristmill.contract import BadInput, GristmillError
+from gristmill.leaks import blocks, texts
 from gristmill.leaks import findings as module
-from gristmill.leaks import texts
 from gristmill.leaks.texts import Counts, Part, hashed, leaves
 from gristmill.untrusted.files import LinkRule
 from tests.leaks import plants
@@ -141,22 +144,64 @@ def test_kept_files_that_are_damaged_are_made_again(root, reads):
             assert path.read_bytes() == octets
 
 
-def test_a_killed_audit_continues_with_what_is_left(root, reads, monkeypatch):
-    look, done = module._look, []
+_SEGMENT = 1000
 
-    def killed(task):
-        if done:
-            raise KeyboardInterrupt
-        done.append(task.part.name)
-        return look(task)
 
-    monkeypatch.setattr(module, "_look", killed)
-    with pytest.raises(KeyboardInterrupt):
-        _found(root, "drops")
-    monkeypatch.setattr(module, "_look", look)
-    reads.clear()
-    _found(root, "drops")
-    assert len(reads) == 2 and done[0] not in reads
+def _killed(root, kind, times):
+    """Audit all drops in a process that kills itself when it kept so many of a kind."""
+    code = f"""
+import os, signal
+from pathlib import Path
+from gristmill import leaks
+from gristmill.leaks import findings
+keep, done = findings.Kept.keep, []
+findings._SEGMENT = {_SEGMENT}
+def killed(self, key, made, where, *ending):
+    keep(self, key, made, where, *ending)
+    done.append(where)
+    if done.count({kind!r}) == {times}:
+        os.kill(os.getpid(), signal.SIGKILL)
+findings.Kept.keep = killed
+root = Path({str(root)!r})
+leaks.audit(root, leaks.parts_of(root, "drops"), leaks.sets_of(root))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+def test_an_audit_that_was_killed_continues_with_the_next_file(root, reads):
+    _killed(root, "texts", 5)  # a segment and the facts of each file
+    assert len([*(root / ".gristmill/leaks").rglob("texts/*.facts")]) == 2
+    found = _found(root, "drops")
+    assert len(reads) == 1
+    shutil.rmtree(root / ".gristmill/leaks")
+    assert (_found(root, "drops"), len(reads)) == (found, 4)
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_an_audit_that_was_killed_continues_within_a_file(root, monkeypatch, is_damaged):
+    texts = [TEST[0], *plants.prose(31, 6000), TEST[1], *TRAIN[:3]]
+    _jsonl(root / "drops/chat/large/a.jsonl", _rows(texts))
+    large, begins = root / "drops/chat/large", []
+    assert (large / "a.jsonl").stat().st_size > 1 << 20
+    _killed(root, "begun", 1)
+    (begun,) = (root / ".gristmill/leaks").rglob("begun/*.facts")
+    if is_damaged:
+        begun.write_bytes(begun.read_bytes()[:-1])
+    read = blocks._of_piece
+
+    def of_piece(part, piece, *given):
+        begins.append(piece.begin)
+        return read(part, piece, *given)
+
+    monkeypatch.setattr(blocks, "_of_piece", of_piece)
+    monkeypatch.setattr(module, "_SEGMENT", _SEGMENT)
+    found = _found(root, large)
+    assert found == {("a.jsonl", "gsm8k__test"): 2, ("a.jsonl", "mine"): 2}
+    assert (begins[0] == 0) == is_damaged
+    assert not begun.exists()
+    places = [(each.row, each.column) for each in leaks.where_is(root, TEST[1]) if each.row > 5999]
+    assert places == [(6002, "question")]
 
 
 def test_workers_find_the_same(root, built_root):
@@ -179,11 +224,29 @@ def test_the_place_of_a_text_is_found_by_its_words(built_root):
     assert leaks.where_is(built_root, "") == []
 
 
+def test_texts_that_hold_a_text_are_found_whatever_others_are_asked(built_root, reads):
+    parts, beyond = leaks.parts_of(built_root, "drops/reasoning"), f"{TEST[5]} What now?"
+    alone, both = {("test.jsonl", 6), ("train.jsonl", 32)}, {("train.jsonl", 32)}
+    for asked, least, expected in (
+        ([TEST[5]], 1, [alone]),
+        ([beyond, TEST[5]], 1, [both, alone]),
+        ([beyond], 0.8, [alone]),
+        (["of no use here"], 1, [set()]),
+    ):
+        found = [*leaks.holding(built_root, asked, parts, least)]
+        for at, places in enumerate(expected):
+            assert {place[1:3] for place, text, _ in found if text == at} == places
+        assert {place.column for place, *_ in found} <= {"question"}
+        assert all(least <= share <= 1 for *_, share in found)
+    reads.clear()
+    assert [*leaks.holding(built_root, ["of no use here"], parts)] == reads == []
+
+
 @pytest.mark.parametrize(("segment", "span"), [(1 << 20, 1 << 22), (5, 4)])
 def test_exact_duplicates_across_drops(root, monkeypatch, segment, span):
     monkeypatch.setattr(module, "_SEGMENT", segment)
     monkeypatch.setattr(module, "_RANGE", span)
-    monkeypatch.setattr(module, "_MOST_TEXTS", 4)
+    monkeypatch.setattr(blocks, "_MOST_TEXTS", 4)
     parts = leaks.parts_of(root, "drops")
     found = {
         tuple(sorted((each.place, each.row) for each in group))
@@ -262,7 +325,8 @@ def test_the_texts_of_a_row(row, expected):
 
 
 def test_more_columns_than_are_named_are_still_found(root, monkeypatch):
-    monkeypatch.setattr(module, "_COLUMNS", 2)
+    for each in (module, blocks):
+        monkeypatch.setattr(each, "COLUMNS", 2)
     _jsonl(root / "drops/chat/wide/a.jsonl", [{"a": "no", "b": "of no use", "c": TEST[0]}])
     sets = leaks.sets_of(root)[:1]
     findings = leaks.audit(root, leaks.parts_of(root, "chat/wide"), sets)

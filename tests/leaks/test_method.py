@@ -75,7 +75,7 @@ def test_a_question_without_words_of_its_own_is_found_by_equality_alone():
     whole = plants.prose(6, 1, 40)[0]
     part = plants.half(whole)
     made = compiled([whole, part], SEEDS)
-    assert made.sizes.tolist().count(0) == 1
+    assert made.sizes.tolist() == [8, 0, 8, 0]
     assert {*_found([whole, part], [part])} == {(0, 1)}
     assert {*_found([whole, part], [f"x {part}", whole])} == {(1, 0)}
 
@@ -91,30 +91,63 @@ def test_each_set_keeps_its_own_rarity():
 def test_hits_are_those_of_a_search_by_sets_of_runs():
     """The oracle: runs as tuples, in Python sets."""
     rng = random.Random(8)
-    letters = "abcde"
-    questions = [" ".join(rng.choices(letters, k=rng.randint(5, 40))) for _ in range(60)]
+    letters = ["a", "b", "c", "Dd", "7"]
+    questions = [" ".join(rng.choices(letters, k=rng.randint(5, 60))) for _ in range(60)]
     texts = [" ".join(rng.choices(letters, k=60)) for _ in range(300)]
     texts += [f"{texts[at]} {question}" for at, question in enumerate(questions)]
+    texts += [each.replace("7", "8").replace("Dd", "Ee") for each in questions]
 
-    def runs(text, size):
-        words = text.split()
+    def runs(text, size, left_out):
+        words = [each for each in text.split() if each not in left_out]
         return {tuple(words[at : at + size]) for at in range(len(words) - size + 1)}
 
-    sizes = [min(max(len(each.split()) // 4, 4), 8) for each in questions]
-    own = [
-        runs(each, size).difference(*(runs(other, size) for other in questions if other != each))
-        for each, size in zip(questions, sizes, strict=True)
-    ]
-    expected = set()
-    for number, text in enumerate(texts):
+    expected = dict[tuple[int, int], bool]()
+    for is_changed, names in ((True, {"Dd", "7", "Ee", "8"}), (False, set())):
         for at, question in enumerate(questions):
-            least = min(len(question.split()), 8) - sizes[at] + 1
-            needed = max(-(-3 * len(own[at]) // 10), least)
-            stands = len(own[at] & runs(text, sizes[at]))
-            if stands >= needed and len(own[at]) >= needed:
-                expected.add((number, at))
-    assert {*_found(questions, texts)} == expected
-    assert len(expected) > 20
+            words = len([each for each in question.split() if each not in names])
+            size = 8 if is_changed else min(max(words // 4, 4), 8)
+            others = (runs(each, size, names) for each in questions if each != question)
+            own = runs(question, size, names).difference(*others)
+            least = 5 if is_changed else min(words, 8) - size + 1
+            needed = max(-(-len(own) * (6 if is_changed else 3) // 10), least)
+            if len(own) >= needed and (words >= 12 if is_changed else words > 4):
+                for number, text in enumerate(texts):
+                    if len(own & runs(text, size, names)) >= needed:
+                        expected[number, at] = is_changed
+    ((whole, changed),) = Index([compiled(questions, SEEDS)], SEEDS).find_kinds(texts)[2]
+    found = dict.fromkeys(zip(whole.text, whole.question, strict=True), False)
+    found |= dict.fromkeys(zip(changed.text, changed.question, strict=True), True)
+    assert len(found) == len(whole.text) + len(changed.text)
+    equal = {(300 + 60 + at, at) for at, each in enumerate(questions) if texts[360 + at] == each}
+    assert found == expected | dict.fromkeys(equal, False)
+    assert min(sum(found.values()), len(found) - sum(found.values())) > 20
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "change", "found"),
+    [
+        ("Tom", "3", str, [False]),
+        ("Tom", "3", str.upper, [False]),
+        ("Ann", "4", str, [True]),
+        ("Ann-Lee Smith", "1,234.5", str, [True]),
+        ("", "", str, [True]),
+        ("Ann", "four", str, []),
+        ("Ann", "4", str.upper, []),
+    ],
+)
+def test_a_question_with_other_names_and_numbers_is_one_of_its_own_kind(
+    name, number, change, found
+):
+    form = (
+        "{0} has {1} small apples, and {0} gives {1} of them all to {0} at home after {1} long "
+        "days, in which {0} eats {1} fresh pears while {0} is away. How many are left for {0}?"
+    )
+    asked = [form.format("Tom", 3), *plants.prose(13, 3)]
+    made, text = Index([compiled(asked, SEEDS)], SEEDS), change(form.format(name, number))
+    ((whole, changed),) = made.find_kinds([text])[2]
+    kinds = [*(False for _ in whole.question), *(True for _ in changed.question)]
+    assert (kinds, {*whole.question, *changed.question} <= {0}) == (found, True)
+    assert [hit.question.tolist() for hit in made.find([text])[2]] == [whole.question.tolist()]
 
 
 def test_many_keys_in_few_slots_are_all_found():

@@ -38,6 +38,19 @@ def test_words_are_folded(text, expected):
         assert [inner.folded for inner in words(text[each.begin : each.end])] == [each.folded]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Janet's 16 Eggs, A1 of iPhone McDo", "s a of iphone"),
+        ("IN CAPITALS I asked", "in capitals i asked"),
+        ("\u00c9tienne \u01c5 \uff21\uff42 a\u0301B", "d ab"),
+        ("\u5728Abc\u5c313", "\u5728 \u5c31"),
+    ],
+)
+def test_names_and_numbers_are_left_out_of_the_bare_words(text, expected):
+    assert [each.folded for each in words(text) if each.bare] == expected.split()
+
+
 def _random_text(rng):
     pools = [
         "abcXYZ  ,.'",
@@ -60,28 +73,33 @@ def test_the_kernel_hashes_as_the_slow_form_does():
     rng = random.Random(5)
     texts = [_random_text(rng) for _ in range(3000)]
     given = Texts.of(texts)
-    hashes, (counts, alone), hits = Index((), SEEDS).matched(given)
+    hashes, counts, hits = Index((), SEEDS).matched(given)
     found = [list(words(text)) for text in texts]
-    assert counts.tolist() == [*map(len, found)]
-    assert alone.tolist() == [sum(each.alone for each in some) for some in found]
+    bare = [[each for each in some if each.bare] for some in found]
+    alone = [sum(each.alone for each in some) for some in found]
+    lengths = [[*map(len, some)] for some in (found, bare)]
+    assert counts.T.tolist() == [lengths[0], alone, lengths[1]]
     assert hashes.tolist() == [run_hash(some, SEEDS) for some in found]
-    assert len(hits) == 0 and max(counts) > 20 and max(alone) > 20
+    assert (
+        len(hits) == 0 and (counts.max(0) > 20).all() and (counts[:, 2] < counts[:, 0]).sum() > 99
+    )
     sizes = np.array([rng.randint(0, 5) for _ in texts])
-    runs, of = hashed_runs(*given, table(), np.array(SEEDS, np.uint64), sizes)
-    expected = [
-        (run_hash(some[at : at + size], SEEDS), number)
-        for number, (some, size) in enumerate(zip(found, sizes.tolist(), strict=True))
-        for at in range(len(some) - size + 1 if size else 0)
-    ]
-    assert [*zip(runs.tolist(), of.tolist(), strict=True)] == expected
+    for is_bare, its in enumerate((found, bare)):
+        runs, of = hashed_runs(*given, table(), np.array(SEEDS, np.uint64), sizes, bool(is_bare))
+        expected = [
+            (run_hash(some[at : at + size], SEEDS, is_bare=bool(is_bare)), number)
+            for number, (some, size) in enumerate(zip(its, sizes.tolist(), strict=True))
+            for at in range(len(some) - size + 1 if size else 0)
+        ]
+        assert [*zip(runs.tolist(), of.tolist(), strict=True)] == expected
 
 
 def test_bytes_that_are_no_utf8_are_read_within_their_bounds():
     octets = np.random.default_rng(3).integers(0, 256, 5000, np.uint8)
     ends = np.sort(np.random.default_rng(4).integers(0, 5001, 400)).astype(np.int64)
-    hashes, (counts, _), _ = Index((), SEEDS).matched(Texts(octets, ends))
+    hashes, counts, _ = Index((), SEEDS).matched(Texts(octets, ends))
     assert len(hashes) == 400
-    assert (counts <= np.diff(ends, prepend=0)).all()
+    assert (counts[:, 0] <= np.diff(ends, prepend=0)).all()
 
 
 def test_keys_give_other_hashes():
