@@ -11,7 +11,7 @@ from gristmill.contract import GristmillError
 from gristmill.history.versions import NEW, kept, place_of, settings_of, write_into
 from gristmill.layout import UNLISTED, WORK
 from gristmill.provenance import Record, inventory
-from gristmill.provenance.find_artifacts import Artifact, artifacts_in
+from gristmill.provenance.find_artifacts import Artifact, artifacts_in, readable
 from gristmill.provenance.inventory import Entry, Members
 from gristmill.publish import atomic_fs, stamps, storage
 from gristmill.publish.build import Build, Slot
@@ -261,8 +261,8 @@ def _carry_nested(build: Build, staged: Path, record: Record, replaced: Record |
     names = [path.relative_to(build.folder).as_posix() for path in _nested(build.folder)]
     if replaced is None or replaced.data_version != record.data_version:
         for name in names:
-            for item in artifacts_in(build.folder / name):
-                keep(build.root, item, inventory.own_record(item, f"{build.artifact}/{name}"))
+            for item, nested, _ in readable(artifacts_in(build.folder / name)):
+                keep(build.root, item, nested)
             inventory.withdraw(build.folder / name)
         return [f"removed {name}: it was made from the replaced version" for name in names]
     for name in names:

@@ -352,18 +352,17 @@ def remove_published(root: Path, entry: Entry) -> None:
     with locks.locked(lock_of_slot(slot), entry.title):
         mend(slot)
         if folder.exists():
-            for item in find_artifacts.artifacts(folder):
-                _keep(root, item)
+            for item, record, _ in find_artifacts.readable(find_artifacts.artifacts(folder)):
+                _keep(root, item, record)
             take_away(folder, slot)
         else:
             inventory.take_in(root)
             inventory.forget(root, entry)
 
 
-def _keep(root: Path, item: Artifact) -> None:
+def _keep(root: Path, item: Artifact, record: Record | None) -> None:
     """Keep what traces an artifact that is to be removed: runs that saw it can still be asked."""
-    own = inventory.own_record(item, item.folder.relative_to(root).as_posix())
-    commit.keep(root, item, own)
+    commit.keep(root, item, record)
     commit.trim(root, Entry.of(root, item))
 
 
@@ -380,7 +379,7 @@ def _remove_partition(root: Path, entry: Entry) -> None:
             return
         item = Artifact(folder, entry.record(root))
         with locks.locked(lock_of_slot(shared), entry.artifact, wait=True):
-            _keep(root, item)
+            _keep(root, item, inventory.own_record(item, entry.artifact))
             inventory.forget(root, entry)
             atomic_fs.remove_tree(slot)
             slot.mkdir(parents=True)

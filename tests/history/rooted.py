@@ -4,7 +4,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ class Case:
     entry: Entry
     changes: bool
     mix: str = ""
-    more: dict[str, Any] = field(default_factory=dict)
 
 
 def _jsonl(path: Path, rows: Sequence[Any]) -> None:
@@ -254,8 +253,8 @@ def build(root: Path, case: Case, version: int, **more: Any) -> list[Any]:
         return done
 
 
-def state_of(root: Path, case: Case, folder: Path) -> tuple[dict[str, Any], Path, list[Any]]:
-    """The state of a loader after two steps, its mix file, and where each sample came from."""
+def state_of(root: Path, case: Case, folder: Path) -> tuple[dict[str, Any], Path, list[Any], Any]:
+    """A loader's state after two steps, its mix file, where each sample came from, and step 0."""
     mix = folder / "mix.toml"
     mix.write_text(f"seed = 5\n{case.mix}")
     loader = Loader(read_mix(mix, root), 2, form="numpy")
@@ -264,7 +263,8 @@ def state_of(root: Path, case: Case, folder: Path) -> tuple[dict[str, Any], Path
     next(steps)
     numbers = [*loader.numbers(0), *loader.numbers(1)]
     source = loader.plan.sources[0]
-    return loader.state_dict(), mix, [(n, raw_of(source.origin(n))) for _, n in numbers]
+    origins = [(number, raw_of(source.origin(number))) for _, number in numbers]
+    return loader.state_dict(), mix, origins, loader[0]
 
 
 def raw_of(traces: Any) -> set[tuple[str, str]]:
