@@ -89,9 +89,10 @@ _LONGEST_NAME = 100
 _AROUND = 200
 _LONGEST_LIST = 1000
 _LONGEST_NOTES = 3000
+_EXAMPLES = 2
 RESERVED: Final = (
-    *("path", "samples", "status", "account", "columns", "not checked", "notes", "bytes"),
-    *("seconds", "peak_memory_mb", "tokenizer", "source drop", "zero"),
+    *("path", "samples", "status", "account", "columns", "not checked", "notes", "difference"),
+    *("bytes", "seconds", "peak_memory_mb", "tokenizer", "source drop", "zero"),
 )
 """Names that no count takes."""
 
@@ -111,7 +112,7 @@ def event_metadata(
     metadata["samples"] = dg.MetadataValue.url(
         Asked(record.artifact, record.asset, record.partition or "").address("rows")
     )
-    metadata |= _notes(published) | _rows(published)
+    metadata |= _notes(published) | _difference(published) | _rows(published)
     metadata |= _numbers(published)
     metadata["dagster/uri"] = folder.absolute().as_uri()
     if (schema := column_schema(record.asset)) is not None:
@@ -176,6 +177,18 @@ def _notes(published: Published) -> dict[str, Any]:
         lines = plain("\n".join(published.notes), _LONGEST_NOTES)
         notes["notes"] = dg.MetadataValue.md(text) if is_short else lines
     return notes
+
+
+def _difference(published: Published) -> dict[str, Any]:
+    """Which rows are not as in the version that was replaced: how many, and the first ones."""
+    record, before = published.record, published.before
+    if not published.rebuilt or before is None or before.data_version == record.data_version:
+        return {}
+    from gristmill.history.diff import of_replaced
+
+    root = published.folder.absolute().parents[len(Path(record.artifact).parts) - 1]
+    lines = of_replaced(root, record, before, _EXAMPLES)
+    return {"difference": plain("\n".join(lines), _LONGEST_NOTES)} if lines else {}
 
 
 def _rows(published: Published) -> dict[str, Any]:

@@ -205,7 +205,7 @@ class _Work:
 
 def _first(lake: Lake, asset: Asset) -> str:
     """What to do before any partition of an asset can be built."""
-    if keys := available(replace(asset, is_asked=lambda *_: True), lake):
+    if keys := replace(asset, is_asked=lambda *_: True).ready(lake):
         table = (
             "" if asset.table is None else f", or give {asset.table.header} a key in gristmill.toml"
         )

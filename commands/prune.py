@@ -74,6 +74,10 @@ def _clean_builds(parts: bool, dry_run: bool) -> Iterator[str]:
         yield f"versions of {folder} that no link names: {count}"
         if not dry_run:
             remove.sweep_versions(folder)
+    for folder, lock in remove.abandoned_history(Lake().root):
+        yield f"left by a killed build: {folder}"
+        if not dry_run:
+            remove.clean_history(folder, lock)
 
 
 def close_dead_runs(instance: dg.DagsterInstance, dry_run: bool = False) -> Iterator[str]:

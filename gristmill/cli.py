@@ -54,6 +54,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "show": "Show one sample of an artifact.",
         "browse": "Show, search and filter the rows of artifacts in a browser.",
         "trace": "Say which raw bytes one sample came from.",
+        "log": "List the versions of an artifact: when, why, and how many rows.",
+        "diff": "Say which rows differ between two versions of an artifact.",
     },
     "Check": {
         "verify": "Hash artifacts against their records, and check their laws.",
@@ -90,6 +92,7 @@ OWN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("show", "trace"), "gristmill.samples"),
     "browse": "gristmill.browse.commands",
     "leaks": "gristmill.leaks.commands",
+    **dict.fromkeys(("log", "diff"), "gristmill.history.commands"),
     **dict.fromkeys(("mix", "batch", "replay", "seen", "consumed"), "gristmill.loading.commands"),
     **dict.fromkeys(("push", "pull"), "gristmill.mirror.commands"),
     **dict.fromkeys(("card", "project"), "gristmill.exports.commands"),

@@ -28,6 +28,9 @@ PULLED = "pulled"
 
 UNLISTED = "unlisted"
 
+HISTORY: Final = "history"
+"""Name of the folder of older versions, in `.gristmill` of the data root."""
+
 
 def root_of(checkout: Path, named: str = "") -> Path:
     """The data root: that of a name, else of the variable GRISTMILL_DATA, else of the checkout."""

@@ -34,7 +34,15 @@ _MOST: Final = 2_000_000
 _OUTSIDE: Final = 20
 _LIBRARY: Final = "-packages"
 # Below `.gristmill`: what no answer depends on, and processes write at any time.
-_PASSED_OVER: Final = ("locks", "browse", "leaks", "inventory.lock", "verdicts.db-shm", ANSWERS)
+_PASSED_OVER: Final = (
+    "locks",
+    "browse",
+    "history",
+    "leaks",
+    "inventory.lock",
+    "verdicts.db-shm",
+    ANSWERS,
+)
 _VARIABLES: Final = ("GRISTMILL_", "DAGSTER_", "PYTHONPATH", "TIKTOKEN_", "O200K_")
 
 

@@ -19,6 +19,8 @@ ARGUMENTS = {
     "check": 1,
     "trace": 1,
     "given": 2,
+    "history": 2,
+    "past": 1,
     "place_of": 4,
     "sample": 1,
     "source": 1,

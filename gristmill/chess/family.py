@@ -28,6 +28,7 @@ _GROUP = "chess/monthly"
 _SHAPE = Shape(MONTH_ENDINGS, key_in=month_in, any_case=True, folders=True)
 _MONTH = Table("chess/month", MonthConfig, ["chess"])
 _TRACE = "gristmill.chess.read.trace:traced"
+_HISTORY = "gristmill.chess.read.history"
 _SETTINGS = call("gristmill.chess.builds:month_settings")
 # A person who wants the files of the original code leaves these to the readers.
 _EXCUSE = ("compat", "reference")
@@ -85,6 +86,7 @@ _VALID = _of_month(
         ),
     ],
     trace=call(_TRACE, "chess/valid_games"),
+    history=call(f"{_HISTORY}:rows"),
     rows=("valid_games",),
     set_aside={"reasons": "rejected"},
     counted=call("gristmill.chess.laws.games:of_month"),
@@ -104,6 +106,8 @@ _GAMES = _of_month(
     "chess/game_dataset",
     laws=[Law("dataset", call("gristmill.chess.laws.datasets:dataset_laws"))],
     trace=call(_TRACE, "chess/game_dataset"),
+    history=call(f"{_HISTORY}:rows"),
+    past=call(f"{_HISTORY}:past"),
     source=call("gristmill.chess.read.dataset:opened"),
     rows=("games/train", "games/val", "games/test"),
     counted=call("gristmill.chess.laws.games:of_dataset"),
@@ -140,6 +144,7 @@ _SPLICES = _of_month(
     "chess/splice_dataset",
     laws=[Law("splices", call("gristmill.chess.laws.datasets:splice_laws"))],
     trace=call(_TRACE, "chess/splice_dataset"),
+    history=call(f"{_HISTORY}:rows"),
     rows=_SAMPLE_COUNTS,
     code=code.SPLICES,
     text="The legacy form: one row a sample with its complete context, at most `legacy_cap` rows "
@@ -158,6 +163,7 @@ _SUBSET = _asset(
     "chess/subset",
     laws=[Law("subset", call("gristmill.chess.laws.datasets:subset_laws"))],
     trace=call(_TRACE, "chess/subset"),
+    history=call(f"{_HISTORY}:rows"),
     rows=_SAMPLE_COUNTS,
     code=code.SUBSET,
     table=Table("chess/subset", SubsetConfig, ["chess"]),

@@ -120,6 +120,11 @@ class Kind:
     partitions: name of its partitions; "" for an asset without any.
     file: the file that says how a partition is built; default: there is none.
     table: its table of `gristmill.toml`; default: its builds have nothing to choose.
+    history: takes an artifact's folder and its record, and yields its rows as a history names them,
+        each a `gristmill.history.rows.Kept`; default: it has none.
+    kept: small files that a history keeps as they are; default: none.
+    past: takes a `gristmill.history.past.PastRows` and options of a mix file by keyword, and
+        returns the source that a loader had; default: the rows alone.
     """
 
     asset: str
@@ -137,6 +142,9 @@ class Kind:
     partitions: str = "any"
     file: PartitionFile | None = None
     table: Table | None = None
+    history: Callable[[Path, Any], Iterable[Any]] | None = None
+    kept: Sequence[str] = ()
+    past: Callable[..., Any] | None = None
 
     def file_of(self, root: Path, partition: str | None) -> Path | None:
         """The file that says how a partition is built, None where there is none for it.

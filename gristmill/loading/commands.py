@@ -19,23 +19,28 @@ _mix = click.option("--mix", "mix_file", type=_FILE, required=True, help="The mi
 _step = click.option("--step", type=click.IntRange(0), required=True, help="The step, from 0.")
 
 
-def _loader(state: Path, mix_file: Path, data_root: Path, rank: int = 0, world: int = 1) -> Loader:
-    """The loader of a state."""
+def _loader(
+    state: Path,
+    mix_file: Path,
+    data_root: Path,
+    rank: int = 0,
+    world: int = 1,
+    pulled: Path | None = None,
+) -> Loader:
+    """The loader of a state; says which samples are gone."""
     from gristmill.loading.loader import Loader
-    from gristmill.loading.mix_file import read_mix, read_state
+    from gristmill.loading.mix_file import read_plan, read_state
     from gristmill.loading.state import batch_of
 
     if rank >= world:
         raise click.UsageError(f"--rank {rank} of --world {world}: ranks count from 0")
     found = read_state(state)
-    made = Loader(
-        read_mix(mix_file, data_root),
-        batch_of(found),
-        rank=rank,
-        world=world,
-        uneven=True,
-        form="numpy",
-    )
+    plan, past = read_plan(found, mix_file, data_root, pulled)
+    for each in past:
+        which = ", ".join(each.identity.versions)
+        line = f"{each.identity.artifact}: version {which} was replaced; its samples are gone"
+        click.echo(printable(line), err=True)
+    made = Loader(plan, batch_of(found), rank=rank, world=world, uneven=True, form="numpy")
     made.load_state_dict(found)
     return made
 
@@ -110,21 +115,47 @@ def _show(source: Source, number: int) -> None:
 @_mix
 @_step
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The new file.")
+@click.option("--mirror", default="", metavar="URL", help="Where versions are that were replaced.")
 @data_root_option
-def replay(state: Path, mix_file: Path, step: int, out: Path, data_root: Path) -> None:
-    """Write the arrays of a step of a run to a file of NumPy (.npz), as they were."""
+def replay(state: Path, mix_file: Path, step: int, out: Path, mirror: str, data_root: Path) -> None:
+    """Write the arrays of a step of a run to a file of NumPy (.npz), as they were.
+
+    A version that was built again since is taken from the mirror for the time; the default is that
+    of [mirror] push. Nothing is published here.
+    """
+    import tempfile
+
     import numpy as np
 
-    found = _loader(state, mix_file, data_root)
-    _numbers(found, step)
+    with tempfile.TemporaryDirectory(prefix="gristmill-replay-") as folder:
+        pulled = Path(folder)
+        _pull(state, mix_file, data_root, mirror, pulled)
+        found = _loader(state, mix_file, data_root, pulled=pulled)
+        _numbers(found, step)
+        arrays = found[step]
     try:
         file = out.open("xb")
     except OSError as error:
         reason = f"--out {out}: {error.strerror}: name a new file"
         raise click.UsageError(printable(reason)) from error
     with file:
-        np.savez(file, **found[step])
+        np.savez(file, **arrays)
     click.echo(printable(f"{out}: step {step}"))
+
+
+def _pull(state: Path, mix_file: Path, data_root: Path, mirror: str, into: Path) -> None:
+    """Pull the versions of a state that were replaced. Raises GristmillError for one that fails."""
+    from gristmill.contract import GristmillError
+    from gristmill.loading.mix_file import read_plan, read_state
+    from gristmill.mirror import transfers
+    from gristmill.publish.doctor import settings_of
+
+    _, past = read_plan(read_state(state), mix_file, data_root)
+    url = mirror or (settings_of(data_root)[1].push if past else "")
+    for name, version in (each for rows in past if url for each in rows.needs):
+        for done in transfers.pull(into, url, [name], version=version):
+            if done.error:
+                raise GristmillError(f"{url}: {done}")
 
 
 @click.command()

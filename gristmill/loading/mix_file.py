@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pydantic
 
@@ -21,6 +22,9 @@ from gristmill.loading.source import Source
 from gristmill.untrusted.files import opened
 from gristmill.untrusted.toml import read_toml
 from gristmill.untrusted.walk import unpack
+
+if TYPE_CHECKING:
+    from gristmill.loading.past import PastRows
 
 _MEASURES: Final = {"epochs": "epochs", "tokens": "tokens", "weight": "weights"}
 """The key of a source, and the argument of `mixture`."""
@@ -34,17 +38,12 @@ def read_mix(file: Path | str, data_root: Path | str = "data") -> Plan:
     Raises BadInput for a file that is no mix file, or a source that cannot be opened so.
     """
     path, root = Path(file).resolve(), Path(data_root)
-    found = read_toml(path, root=path.parent)
-    if unknown := sorted(set(found) - set(_HEAD)):
-        raise BadInput(path, f"{unknown[0]} is no key: use {', '.join(_HEAD)}")
-    tables = found.get("source")
-    if not isinstance(tables, Mapping) or not all(isinstance(t, Mapping) for t in tables.values()):
-        raise BadInput(path, "has no table [source.NAME]: name each source, with its path")
+    found, tables = _tables(path)
     measures = {key for table in tables.values() for key in _MEASURES if key in table}
     if len(measures) != 1:
         raise BadInput(path, f"its sources say one of {', '.join(_MEASURES)}: the same for all")
     (measure,) = measures
-    sources = {name: _opened(path, name, table, root) for name, table in tables.items()}
+    sources = {name: opened_table(path, name, table, root) for name, table in tables.items()}
     amounts = {name: table.get(measure) for name, table in tables.items()}
     for name, amount in amounts.items():
         if isinstance(amount, bool) or not isinstance(amount, int | float):
@@ -64,6 +63,56 @@ def read_mix(file: Path | str, data_root: Path | str = "data") -> Plan:
         raise BadInput(path, str(error)) from error
 
 
+def _tables(path: Path) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """All of a mix file, and the table of each source by its name."""
+    found = read_toml(path, root=path.parent)
+    if unknown := sorted(set(found) - set(_HEAD)):
+        raise BadInput(path, f"{unknown[0]} is no key: use {', '.join(_HEAD)}")
+    tables = found.get("source")
+    if not isinstance(tables, Mapping) or not all(isinstance(t, Mapping) for t in tables.values()):
+        raise BadInput(path, "has no table [source.NAME]: name each source, with its path")
+    return found, tables
+
+
+def options_of(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a source: the keys of its table beside its path and amount."""
+    return {key: value for key, value in table.items() if key not in ("path", *_MEASURES)}
+
+
+def read_plan(
+    state: Mapping[str, Any], file: Path, data_root: Path, pulled: Path | None = None
+) -> tuple[Plan, list[PastRows]]:
+    """The plan of a state, also where artifacts were built again since; and what of it is gone.
+
+    file: the mix file of the run. pulled: a data root with other versions; default None.
+
+    Raises GristmillError for what is no state, and where a version is neither published nor kept.
+    """
+    from gristmill.loading.past import source_of
+    from gristmill.loading.state import sources_of
+
+    path, (_, tables) = file.resolve(), _tables(file.resolve())
+    here = dict[tuple[str, int], Source]()
+    for root in filter(None, (data_root, pulled)):
+        for name, table in tables.items():
+            # What cannot be opened any more was removed, or a part of it: what is kept says more.
+            with suppress(GristmillError, OSError):
+                source = opened_table(path, name, table, root)
+                here[source.identity.text, int(source.cuts[-1])] = source
+    options = [options_of(table) for table in tables.values()]
+    sources: list[Source] = []
+    past: list[PastRows] = []
+    for identity, samples in sources_of(state):
+        if (identity.text, samples) in here:
+            sources.append(here[identity.text, samples])
+        else:
+            source, rows = source_of(data_root, identity, samples, options)
+            sources.append(source)
+            past.append(rows)
+    segments = [(first, tuple(quotas)) for first, quotas in state["segments"]]
+    return Plan.of(sources, segments, state["seed"], state["window"]), past
+
+
 def read_state(file: Path) -> dict[str, Any]:
     """The state in a file of JSON. Raises BadInput for anything else."""
     try:
@@ -75,9 +124,9 @@ def read_state(file: Path) -> dict[str, Any]:
     return found
 
 
-def _opened(file: Path, name: str, table: Mapping[str, Any], root: Path) -> Source:
+def opened_table(file: Path, name: str, table: Mapping[str, Any], root: Path) -> Source:
     """The source of one table."""
-    options = {key: value for key, value in table.items() if key not in ("path", *_MEASURES)}
+    options = options_of(table)
     paths = table.get("path")
     listed = [paths] if isinstance(paths, str) else paths
     if not isinstance(listed, list) or not listed or not all(isinstance(p, str) for p in listed):

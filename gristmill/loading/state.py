@@ -141,6 +141,15 @@ def consumed(state: Mapping[str, Any]) -> list[Consumed]:
     ]
 
 
+def sources_of(state: Mapping[str, Any]) -> list[tuple[Identity, int]]:
+    """What a state says of its sources: which they were, and how many samples each had.
+
+    Raises OtherData and GristmillError as `resumed`.
+    """
+    _parsed(state)
+    return [(each.identity, _length(each)) for each in map(_Gone, state["sources"])]
+
+
 def batch_of(state: Mapping[str, Any]) -> int:
     """The batch size of a state's next step. Raises OtherData and GristmillError as `resumed`."""
     changes, _, _ = _parsed(state)

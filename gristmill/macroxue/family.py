@@ -16,6 +16,7 @@ from gristmill.settings.tables import Table
 _DROPS, _POOLS, _VIEWS = "macroxue_drops", "macroxue_pools", "macroxue_views"
 _SAMPLE = call("gristmill.macroxue.show:late_row")
 _TRACE = "gristmill.macroxue.read.trace:traced"
+_HISTORY = "gristmill.macroxue.read.history"
 _PLAYED = Law("games", call("gristmill.macroxue.laws:game_law"), excused_by=("game_laws", "warn"))
 
 _SOURCES = [
@@ -85,6 +86,9 @@ _PACK = _asset(
     "macroxue/pack",
     laws=[Law("pack", call("gristmill.macroxue.laws:pack_law")), _PLAYED],
     trace=call(_TRACE, "macroxue/pack"),
+    history=call(f"{_HISTORY}:rows"),
+    kept=["metadata.db"],
+    past=call(f"{_HISTORY}:past"),
     source=call("gristmill.macroxue.read.dataset:opened"),
     set_aside={"quarantined_by_rule": "quarantined"},
     listed=["rows_by_valuation_type", "rows_by_max_rank", "runs_by_highest_tile"],
@@ -121,6 +125,9 @@ _POOL = _asset(
     "macroxue/pool",
     laws=[Law("pool", call("gristmill.macroxue.laws:pool_law")), _PLAYED],
     trace=call(_TRACE, "macroxue/pool"),
+    history=call(f"{_HISTORY}:rows"),
+    kept=["metadata.db"],
+    past=call(f"{_HISTORY}:past"),
     source=call("gristmill.macroxue.read.dataset:opened"),
     listed=["runs_by_pack", "rows_by_pack"],
     code=code.POOL,

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from gristmill import printable
 from gristmill.contract import FileNote, GristmillError, Violation
 from gristmill.inbox.columns import ColumnState, column_lines
-from gristmill.settings.fields import ADDED_LATER, NO_EFFECT, Checked, fields_with
+from gristmill.settings.fields import ADDED_LATER, NO_EFFECT, Checked, fields_with, shown
 from gristmill.untrusted.files import CLOCK_TICK_NS
 
 _TRIES = 10
@@ -399,6 +399,27 @@ def data_version(outputs: Iterable[Output]) -> str:
         if output.payload
     )
     return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def changed(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which values differ from those before, in one line; nothing where all are equal."""
+    pairs = ((name, before.get(name, "none"), value) for name, value in now.items())
+    show = shown if what == "config" else str
+    if texts := [
+        f"{name} {show(was)} -> {show(value)}" for name, was, value in pairs if was != value
+    ]:
+        yield f"{what} changed ({', '.join(texts)})"
+
+
+def changed_inputs(before: Iterable[Input], now: Iterable[Input]) -> Iterator[str]:
+    """Yield which inputs differ from those before, in one line; nothing where all are equal."""
+    old, new = ({item.identity: item for item in items} for items in (before, now))
+    if differing := old.keys() ^ new.keys():
+        names = sorted(
+            {each.path or each.asset or "" for each in ((old | new)[key] for key in differing)}
+        )
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"input changed ({names[0]}{more})"
 
 
 def record_path(folder: Path, partition: str | None, shared: bool) -> Path:

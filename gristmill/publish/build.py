@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from gristmill import families, provenance
 from gristmill.code.digest import Code
@@ -21,9 +21,9 @@ from gristmill.keys import refusal
 from gristmill.layout import SLOTS, WORK
 from gristmill.provenance import Input, Record, Tokenizer, environment
 from gristmill.provenance.inventory import Entry
+from gristmill.provenance.record import changed, changed_inputs
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
-from gristmill.settings.fields import shown
 
 PUBLISHER: Final = "publisher"
 """Name under which a part store knows a build that is no rank and no share."""
@@ -199,21 +199,13 @@ class Build:
         same = provenance.recorded_values(self.config, record.config)
         fields = provenance.config_fields(self.config, affecting_output=True)
         fields = {name: value for name, value in fields.items() if name not in same}
-        found += _changed("config", record.config, fields, shown)
-        old, new = (
-            {item.identity: item for item in items}
-            for items in (provenance.read_inputs(record, self.record_path), self.inputs)
-        )
-        if differing := old.keys() ^ new.keys():
-            items = [(old | new)[key] for key in differing]
-            names = sorted({item.path or item.asset or "" for item in items})
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            found.append(f"input changed ({names[0]}{more})")
+        found += changed("config", record.config, fields)
+        found += changed_inputs(provenance.read_inputs(record, self.record_path), self.inputs)
         if self.tokenizer != record.tokenizer:
             found.append("vocabulary changed")
         installed = environment.libraries()
         libraries = {name: installed.get(name, "none") for name in self.code.libraries}
-        found += _changed("libraries", record.libraries, libraries, str)
+        found += changed("libraries", record.libraries, libraries)
         if not self.code.is_equal(record.code_digest):
             found.append("code changed")
         return found
@@ -260,17 +252,6 @@ class Build:
     def title(self) -> str:
         """The artifact in messages: its path, and the partition where several share a folder."""
         return self.artifact if not self.shared else f"{self.artifact} [{self.partition}]"
-
-
-def _changed(
-    what: str, before: Mapping[str, Any], now: Mapping[str, Any], show: Callable[[Any], str]
-) -> Iterator[str]:
-    """Yield which values differ from those before, in one line; nothing where all are equal."""
-    pairs = ((name, before.get(name, "none"), value) for name, value in now.items())
-    if texts := [
-        f"{name} {show(was)} -> {show(value)}" for name, was, value in pairs if was != value
-    ]:
-        yield f"{what} changed ({', '.join(texts)})"
 
 
 @dataclass(frozen=True)

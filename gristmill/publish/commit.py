@@ -8,10 +8,11 @@ from pathlib import Path, PurePosixPath
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
+from gristmill.history.versions import NEW, kept, place_of, settings_of, write_into
 from gristmill.layout import UNLISTED, WORK
 from gristmill.provenance import Record, inventory
-from gristmill.provenance.find_artifacts import Artifact
-from gristmill.provenance.inventory import Members
+from gristmill.provenance.find_artifacts import Artifact, artifacts_in, readable
+from gristmill.provenance.inventory import Entry, Members
 from gristmill.publish import atomic_fs, stamps, storage
 from gristmill.publish.build import Build, Slot
 from gristmill.run import locks
@@ -90,15 +91,51 @@ def _commit(
             item = Artifact(build.folder, build.record_path)
             if replaced is not None:
                 replaced = inventory.own_record(item, build.artifact)
-            notes = _join(build, staged, whole, replaced, members)
+            notes = keep(build.root, item, replaced, record.data_version)
+            notes += _join(build, staged, whole, replaced, members)
             _swap_in(whole, build, slot)
             atomic_fs.remove_tree(staged)
             # Links and their removal change the files' inode times, but not what is in them.
             stamps.keep(build.folder, before, [output.path for output in record.outputs])
-        return notes
-    notes = _carry_nested(build, staged, record, replaced)
-    _swap_in(staged, build, slot)
+    else:
+        notes = _carry_nested(build, staged, record, replaced)
+        item = Artifact(build.folder, build.record_path)
+        notes += keep(build.root, item, replaced, record.data_version)
+        _swap_in(staged, build, slot)
+    trim(build.root, build.entry)
     return notes
+
+
+def keep(root: Path, item: Artifact, record: Record | None, now: str | None = None) -> list[str]:
+    """Keep what traces a published version that is to be replaced, before that is done.
+
+    record: of the version; nothing is kept of None, nor of one with the data version `now`. The
+    caller holds the lock of the artifact. A kill leaves the version current and perhaps kept, too.
+    Returns notes. Raises OSError where there is no room.
+    """
+    if record is None or record.data_version == now or not settings_of(root).keep:
+        return []
+    place = place_of(root, Entry.of(root, item))
+    new, target = place / NEW, place / record.data_version
+    atomic_fs.remove_tree(new)
+    notes = write_into(new, item, record, root)
+    atomic_fs.flush_tree(new)
+    locks.confirm()
+    atomic_fs.remove_tree(target)
+    new.rename(target)
+    atomic_fs.flush_upwards(place, root)
+    return notes
+
+
+def trim(root: Path, entry: Entry) -> None:
+    """Remove the oldest kept versions of an artifact partition that `[history] keep` bounds."""
+    place = place_of(root, entry)
+    if place.is_dir():
+        found, _ = kept(root, entry)
+        for version in found[: max(len(found) - settings_of(root).keep, 0)]:
+            atomic_fs.remove_tree(place / NEW)
+            version.folder.rename(place / NEW)
+            atomic_fs.remove_tree(place / NEW)
 
 
 def _swap_in(staged: Path, build: Build, slot: Slot) -> None:
@@ -224,6 +261,8 @@ def _carry_nested(build: Build, staged: Path, record: Record, replaced: Record |
     names = [path.relative_to(build.folder).as_posix() for path in _nested(build.folder)]
     if replaced is None or replaced.data_version != record.data_version:
         for name in names:
+            for item, nested, _ in readable(artifacts_in(build.folder / name)):
+                keep(build.root, item, nested)
             inventory.withdraw(build.folder / name)
         return [f"removed {name}: it was made from the replaced version" for name in names]
     for name in names:

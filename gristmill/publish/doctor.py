@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
+from gristmill.history.versions import NEW
+from gristmill.layout import HISTORY, WORK
+from gristmill.provenance import RECORD
 from gristmill.publish import storage
 from gristmill.settings.tables import FILE, HASH, MIRROR, RAY, RUN, MirrorSettings, RunSettings
 from gristmill.untrusted.toml import read_toml
@@ -134,6 +137,7 @@ class Finding:
 def findings(root: Path) -> Iterator[Finding]:
     """All findings for a data root, in the order in which they are shown."""
     yield from of_file_system(root)
+    yield of_history(root)
     yield from of_software()
     yield of_instance()
     yield of_engines(root)
@@ -227,6 +231,19 @@ def _of_state(state: storage.State) -> Iterator[Finding]:
         else f"a lock file has up to {_LONGEST_NAME}",
         Verdict.NOTE if short else Verdict.OK,
     )
+
+
+def of_history(root: Path) -> Finding:
+    """How many versions are kept in `.gristmill/history`, their bytes, and what a kill left."""
+    history = root / WORK / HISTORY
+    files = [path for path in history.rglob("*") if path.is_file()]
+    left = len([*history.rglob(NEW)])
+    found = f"{sum(path.name == RECORD for path in files):,} versions, "
+    found += f"{sum(path.stat().st_size for path in files):,} bytes"
+    if left:
+        use = "`gristmill prune` removes what a killed build left"
+        return Finding("history", f"{found}, {left} not whole", use, Verdict.NOTE)
+    return Finding("history", found, "[history] keep bounds the versions of an artifact")
 
 
 def of_software(pins: Path = _PINS) -> Iterator[Finding]:

@@ -15,7 +15,8 @@ from typing import Final
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.layout import DROPS, PARTS, SLOTS, VERSIONS, WORK, without_dots
+from gristmill.history.versions import NEW
+from gristmill.layout import DROPS, HISTORY, PARTS, SLOTS, VERSIONS, WORK, without_dots
 from gristmill.provenance import Input, Record, find_artifacts, inventory
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry, State, entries, root_above
@@ -145,6 +146,26 @@ def abandoned_slots(root: Path) -> Iterator[Path]:
             folders.remove(WORK)
             slots = sorted(Path(here, WORK, SLOTS).glob("*"))
             yield from (slot for slot in slots if not locks.is_locked(lock_of_slot(slot)))
+
+
+def abandoned_history(root: Path) -> Iterator[tuple[Path, Path]]:
+    """What a kill left of a version that was being kept, and the lock of its artifact.
+
+    What builders are at work on is left out.
+    """
+    history = root / WORK / HISTORY
+    for new in sorted(history.rglob(NEW)):
+        artifact, _, partition = new.parent.relative_to(history).as_posix().partition("@")
+        entry = Entry(artifact, partition or None)
+        slot = next(entry.slots(root)) if partition else _slot(root, entry)
+        if not locks.is_locked(lock := lock_of_slot(slot)):
+            yield new, lock
+
+
+def clean_history(new: Path, lock: Path) -> None:
+    """Remove what `abandoned_history` found. Raises locks.Busy if a builder started meanwhile."""
+    with locks.locked(lock, new.parent.name):
+        atomic_fs.remove_tree(new)
 
 
 def finished_parts(slot: Path) -> int:
@@ -332,10 +353,18 @@ def remove_published(root: Path, entry: Entry) -> None:
     with locks.locked(lock_of_slot(slot), entry.title):
         mend(slot)
         if folder.exists():
+            for item, record, _ in find_artifacts.readable(find_artifacts.artifacts(folder)):
+                _keep(root, item, record)
             take_away(folder, slot)
         else:
             inventory.take_in(root)
             inventory.forget(root, entry)
+
+
+def _keep(root: Path, item: Artifact, record: Record | None) -> None:
+    """Keep what traces an artifact that is to be removed: runs that saw it can still be asked."""
+    commit.keep(root, item, record)
+    commit.trim(root, Entry.of(root, item))
 
 
 def _remove_partition(root: Path, entry: Entry) -> None:
@@ -351,6 +380,7 @@ def _remove_partition(root: Path, entry: Entry) -> None:
             return
         item = Artifact(folder, entry.record(root))
         with locks.locked(lock_of_slot(shared), entry.artifact, wait=True):
+            _keep(root, item, inventory.own_record(item, entry.artifact))
             inventory.forget(root, entry)
             atomic_fs.remove_tree(slot)
             slot.mkdir(parents=True)

@@ -82,6 +82,8 @@ def _dataset(kind: str) -> Asset:
         f"puzzles/{kind}",
         laws=[_CONTRACT, trace, rules],
         trace=_TRACE,
+        history=call("gristmill.puzzles.read.history:rows"),
+        past=call("gristmill.puzzles.read.history:past"),
         source=call("gristmill.puzzles.read.examples:opened"),
         rows=("examples/train", "examples/test"),
         counted=call(f"{_LAWS}.contract:rows_left_out"),

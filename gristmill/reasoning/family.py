@@ -44,6 +44,7 @@ _LAWS: Final = "gristmill.reasoning.laws"
 _RECIPES: Final = "gristmill.reasoning.raw"
 _SHOW: Final = "gristmill.reasoning.show"
 _TRACE: Final = "gristmill.reasoning.read.trace:traced"
+_HISTORY: Final = "gristmill.reasoning.read.history"
 _INPUTS = call("gristmill.provenance.trace_inputs:of_request", names.MANIFEST_RECORD)
 _MANIFEST_VERSION: Final = "1"
 """Code version of both manifests."""
@@ -113,6 +114,7 @@ _NORMALIZED = _of_split(
     "reasoning/normalized",
     laws=[Law("normalized", call(f"{_LAWS}.texts:normalized"))],
     trace=call(_TRACE, "reasoning/normalized"),
+    history=call(f"{_HISTORY}:records"),
     rows=("records",),
     set_aside={
         "rejected_by": "refused",
@@ -143,6 +145,7 @@ _CONVERSATIONS = _asset(
     "chat/conversations",
     laws=[Law("conversations", call(f"{_LAWS}.texts:conversation_laws"))],
     trace=call(_TRACE, "chat/conversations"),
+    history=call(f"{_HISTORY}:conversations"),
     set_aside={"rejected_by": "refused", "left_out_by": "left out"},
     listed=["ignored", "unknown_keys"],
     code=code.CONVERSATIONS,
@@ -182,6 +185,7 @@ _SHARDS = _of_split(
     "reasoning/gpt2_shards",
     laws=[Law("shards", call(f"{_LAWS}.shards:shards"))],
     trace=call(_TRACE, "reasoning/gpt2_shards"),
+    history=call(f"{_HISTORY}:examples"),
     rows=("examples",),
     code=code.SHARDS,
     table=Table("reasoning/gpt2_shards", TokenizeConfig, ("reasoning",), not_set=_NOT_SET),
@@ -208,6 +212,9 @@ _DATASET = _asset(
         Law("steps", call(f"{_LAWS}.quality:token_steps"), needs_inputs=True),
     ],
     trace=call(_TRACE, _DATASET_KEY),
+    history=call(f"{_HISTORY}:examples"),
+    kept=[names.MANIFEST],
+    past=call(f"{_HISTORY}:past"),
     source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
     code=code.TOKENS,
@@ -235,6 +242,8 @@ _MANIFEST = _asset(
     "reasoning/manifest",
     laws=[Law("manifest", call(f"{_LAWS}.shards:manifest"))],
     trace=_INPUTS,
+    kept=[names.MANIFEST],
+    past=call(f"{_HISTORY}:past"),
     source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
     code=code.MANIFEST,

@@ -441,6 +441,23 @@ class LeaksSettings(Checked):
 LEAKS: Final = Table("leaks", LeaksSettings)
 
 
+class HistorySettings(Checked):
+    """How much is kept of the versions that builds replace."""
+
+    keep: Annotated[
+        Count,
+        Le(1000),
+        Unit("versions"),
+        Help(
+            "Replaced versions of each artifact of which the record, and identity, hash and raw "
+            "place of each row are kept; 0: none. See history.md."
+        ),
+    ] = 20
+
+
+HISTORY_TABLE: Final = Table("history", HistorySettings)
+
+
 _WEEK: Final = 604_800
 _AS_IN_INBOX: Final = Help("As in [inbox], for this inbox alone; default: what [inbox] has.")
 

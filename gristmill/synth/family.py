@@ -22,6 +22,11 @@ from gristmill.synth.config import (
 
 _SHARDS = "synth_shards"
 _TRACE = "gristmill.synth.read.origins:traced"
+_HISTORY = "gristmill.synth.read.history"
+_KEPT: dict[str, Any] = {
+    "history": call(f"{_HISTORY}:documents"),
+    "past": call(f"{_HISTORY}:past"),
+}
 _GROUP = "synth/harmony"
 _INBOXES = ("synth", "synth_harmony")
 _NOT_SET = {"vocabulary": "the datasets take the published vocabulary"}
@@ -74,6 +79,7 @@ _HARMONY = Asset(
     "synth/harmony",
     laws=[Law("harmony", call("gristmill.synth.laws:harmony_law"))],
     trace=call(_TRACE, "synth/harmony"),
+    history=call(f"{_HISTORY}:harmony"),
     code=code.HARMONY,
     table=Table("synth/harmony", HarmonyConfig, _INBOXES, root=SourceSettings),
     text="Conversations of a drop as `synth_harmony_v1` Parquet: system, developer, user, and the "
@@ -117,6 +123,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
             shards,
             laws=[Law("kd_shards", call("gristmill.synth.laws:kd_law"))],
             trace=call(_TRACE, "synth/kd_shards"),
+            **_KEPT,
             source=call("gristmill.synth.read.documents:opened"),
             listed=["languages", "exercises"],
             code=code.KD_SHARDS,
@@ -160,6 +167,7 @@ _CHAT = Asset(
     "chat/kd_shards",
     laws=[Law("kd_shards", call("gristmill.synth.laws:chat_law"))],
     trace=call(_TRACE, "chat/kd_shards"),
+    **_KEPT,
     source=call("gristmill.synth.read.documents:opened"),
     listed=["languages", "exercises"],
     code=code.CHAT_SHARDS,
@@ -197,6 +205,7 @@ def _distill(asset: str, build: str, source: str, text: str, **other: Any) -> As
         asset,
         laws=[Law("distill", call("gristmill.synth.laws:distill_law"))],
         trace=call(_TRACE, asset),
+        **_KEPT,
         listed=["languages", "exercises"],
         set_aside={"left_out": "left out"},
         code=code.DISTILL,

@@ -40,10 +40,14 @@ BELOW = {
     "corpora": BASE | {"data_root", "inbox", "run", "settings", "untrusted"},
     "vocabularies": BASE | {"run", "settings", "untrusted"},
     "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
-    "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
+    "history": BASE | {"families", "provenance", "settings", "untrusted"},
+    "publish": BASE
+    | {"code", "history", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
-    "loading": BASE | {"browse", "cli", "dispatch", "reading", "run", "untrusted"},
-    "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
+    "loading": BASE
+    | {"browse", "cli", "dispatch", "families", "history", "mirror", "provenance", "publish"}
+    | {"reading", "run", "untrusted"},
+    "browse": BASE | {"families", "dispatch", "history", "provenance", "untrusted", "vocabularies"},
     "leaks": BASE
     | {"cli", "corpora", "data_root", "families", "inbox", "provenance", "run", "settings"}
     | {"untrusted"},

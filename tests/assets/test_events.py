@@ -79,6 +79,7 @@ def published(
         outputs=[SimpleNamespace(path="a", bytes=5), SimpleNamespace(path="b", bytes=7)],
         seconds=1.5,
         peak_memory_bytes=2_000_000,
+        data_version="b",
         artifact="corn",
         partition=None,
         config={},
@@ -249,7 +250,7 @@ def test_numbers_are_bounded_and_those_of_the_builder_come_first():
 
 def test_a_count_that_is_zero_and_was_zero_is_named_in_one_row():
     counts = {"rows": 0, "warnings": 0, "bad_rows": 0, "mean": 0.0, "kept": 3}
-    before = SimpleNamespace(counts={"bad_rows": 2, "warnings": 0}, config={})
+    before = SimpleNamespace(counts={"bad_rows": 2, "warnings": 0}, config={}, data_version="a")
     metadata = event_metadata(published(counts, before=before))
     assert metadata["zero"] == "warnings"
     assert "warnings" not in metadata

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from gristmill import provenance
-from gristmill.layout import WORK
+from gristmill.layout import HISTORY, WORK
 from gristmill.publish import remove, storage
 from gristmill.publish.publish import publish
 from tests.paths import CHECKOUT
@@ -253,6 +253,12 @@ def _check_records(kill: Kill, root: Path, before: State, after: State, found: S
     if found != before:
         versions = [json.loads(state.records[built])["data_version"] for state in (found, after)]
         assert versions[0] == versions[1], f"{kill}: another data version"
+    kept = [path.parent.name for path in (root / WORK / HISTORY).rglob(f"*/{provenance.RECORD}")]
+    for name, data in before.records.items():
+        version = json.loads(data)["data_version"]
+        now = found.records.get(name)
+        if now is None or json.loads(now)["data_version"] != version:
+            assert version in kept, f"{kill}: {name} was replaced and not kept"
 
 
 def in_two_threads(act: Callable[[Item], str], items: Iterable[Item]) -> list[str]:

@@ -14,6 +14,8 @@ from typing import Annotated
 
 from gristmill import provenance
 from gristmill.contract import FileNote, Summary
+from gristmill.history.versions import NEW
+from gristmill.layout import HISTORY
 from gristmill.provenance import Input, Record
 from gristmill.publish import storage
 from gristmill.publish.build import Attempt, Build
@@ -195,5 +197,6 @@ def garbage(root: Path) -> list[str]:
         if path.relative_to(work).parts[0] not in kept
         and not path.name.startswith("verdicts.db")
         and path.name not in ("slots", "versions")
+        and (HISTORY not in path.relative_to(work).parts or NEW in path.parts)
         and not _stands(work, path)
     ]

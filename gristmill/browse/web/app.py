@@ -24,9 +24,11 @@ from starlette.routing import Route
 from gristmill.browse.table import RULES, Row, StillCounting, Token
 from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
 from gristmill.browse.web.local_requests import LocalRequests
-from gristmill.browse.web.shelf import NoArtifact, Shelf, Shown
+from gristmill.browse.web.shelf import NoArtifact, Shelf, Shown, shared_key
 from gristmill.contract import GristmillError
+from gristmill.history.log import lines_of
 from gristmill.printable import printable
+from gristmill.provenance.inventory import Entry
 
 _POLICY: Final = (
     "default-src 'none'; img-src data:; style-src 'self'; script-src 'self'; form-action 'self'; "
@@ -209,6 +211,12 @@ class _Pages:
             raw_file=_below(self._shelf.root, row.raw.file),
         )
 
+    def history(self, wanted: Asked) -> Response:
+        """The versions of an artifact, the newest first: when, why, and how many rows."""
+        entry = Entry(wanted.path, shared_key(self._shelf.place(wanted.path), wanted.partition))
+        listed, wrong = lines_of(self._shelf.root, entry) if wanted.path else ([], [])
+        return self._page("history.html", asked=wanted, versions=listed, wrong=wrong)
+
     def _one(self, wanted: Asked) -> Row:
         table = self._shelf.table(wanted)
         found = table.rows(wanted.number, 1)
@@ -271,7 +279,10 @@ def routes(root: Path, keep: Path | None = None) -> list[Route]:
     pages = _Pages(Shelf(root, keep))
     shown = {"": pages.list} | {
         f"{name}/{{path:path}}": partial(pages.answer, page)
-        for name, page in (("rows", pages.rows), ("row", pages.row), ("trace", pages.trace))
+        for name, page in (
+            *(("rows", pages.rows), ("row", pages.row), ("trace", pages.trace)),
+            ("history", pages.history),
+        )
     }
     static = Route(f"{PREFIX}static/{{name}}", _static)
     return [static, *(Route(PREFIX + at, partial(pages.aside, page)) for at, page in shown.items())]

@@ -51,7 +51,7 @@ class Asked:
     def address(self, page: str, **changed: Any) -> str:
         """The address of a page with the same state but for what is changed.
 
-        page: `rows`, `row` or `trace`. changed: fields of this class by name.
+        page: `rows`, `row`, `trace` or `history`. changed: fields of this class by name.
         """
         now = replace(self, **changed)
         query = now.query

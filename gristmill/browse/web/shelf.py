@@ -79,7 +79,7 @@ class Shelf:
     def tables(self, asked: Asked) -> list[str]:
         """The names of the tables of an artifact. Raises GristmillError, as `table`."""
         place = self.place(asked.path)
-        return tables_of(place, asked.asset or None, _shared(place, asked.partition))
+        return tables_of(place, asked.asset or None, shared_key(place, asked.partition))
 
     def table(self, asked: Asked) -> Table:
         """The table that an address names, opened again where the artifact was published since.
@@ -88,7 +88,7 @@ class Shelf:
         or cannot be read.
         """
         place = self.place(asked.path)
-        name, shared = asked.table, _shared(place, asked.partition)
+        name, shared = asked.table, shared_key(place, asked.partition)
         if not name and shared is not None:
             name = next(iter(tables_of(place, asked.asset or None, shared)), "")
         key, stamp = (place, asked.asset, asked.partition, name), _stamp(place)
@@ -147,7 +147,7 @@ class Shelf:
         )
 
 
-def _shared(place: Path, partition: str) -> str | None:
+def shared_key(place: Path, partition: str) -> str | None:
     """A partition in a folder that several share, else None."""
     return partition if partition and not (place / record.RECORD).exists() else None
 

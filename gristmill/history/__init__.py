@@ -1,0 +1,1 @@
+"""What is kept of an artifact's older versions, and what differs between versions."""

@@ -1,0 +1,108 @@
+"""The commands `log` and `diff`: the versions of an artifact, and what differs between two."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gristmill.printable import printable
+
+if TYPE_CHECKING:
+    from gristmill.provenance.inventory import Entry
+
+_data_root = click.option(
+    "--data-root",
+    envvar="GRISTMILL_DATA",
+    default="data",
+    show_default=True,
+    show_envvar=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where artifacts live.",
+)
+_partition = click.option("--partition", help="The partition, where there are several.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.command()
+@click.argument("artifact")
+@_partition
+@_json
+@_data_root
+def log(artifact: str, partition: str | None, as_json: bool, data_root: Path) -> None:
+    """List the versions of ARTIFACT, the newest first: when, why, and how many rows.
+
+    ARTIFACT is a path in the data root, PATH@PARTITION, or an asset. What a build replaced is kept
+    without its contents: see docs/history.md.
+    """
+    from gristmill.history.log import lines_of
+
+    root, entry = _named(artifact, partition, data_root)
+    listed, wrong = lines_of(root, entry)
+    if as_json:
+        click.echo(json.dumps({"artifact": entry.name, "versions": listed, "damaged": wrong}))
+        return
+    for each in listed:
+        rows = "" if each["rows"] is None else f"  {each['rows']:,} rows"
+        is_now = "  published" if each["published"] else ""
+        line = f"{each['data_version'][:12]}  {each['created'][:19]}{rows}{is_now}"
+        click.echo(printable(line))
+        for reason in each["why"]:
+            click.echo(f"    {printable(reason)}")
+    for reason in wrong:
+        click.echo(printable(reason), err=True)
+
+
+@click.command()
+@click.argument("artifact")
+@click.argument("versions", metavar="[A [B]]", nargs=-1)
+@_partition
+@click.option(
+    "--examples",
+    type=click.IntRange(0, 1000),
+    default=3,
+    show_default=True,
+    help="Rows of each kind to show.",
+)
+@_json
+@_data_root
+def diff(
+    artifact: str,
+    versions: tuple[str, ...],
+    partition: str | None,
+    examples: int,
+    as_json: bool,
+    data_root: Path,
+) -> None:
+    """Say which rows of ARTIFACT were added, removed, changed or moved to another split.
+
+    A and B are data versions, or their first digits, as `gristmill log` prints them; B is the
+    published one where it is left out, and without both the last two are compared. A row is a
+    record, a conversation, a game, a puzzle with its augmentations, or a log of 2048.
+    """
+    from gristmill.history.diff import between, chosen
+
+    if len(versions) > 2:
+        raise click.UsageError("two versions are compared: A and B")
+    root, entry = _named(artifact, partition, data_root)
+    old, new = chosen(root, entry, versions)
+    found = between(old, new, examples)
+    ends = {"old": old.record.data_version, "new": new.record.data_version}
+    if as_json:
+        click.echo(json.dumps({"artifact": entry.name, **ends, **found.facts()}))
+        return
+    head = f"{entry.name}: {ends['old'][:12]} -> {ends['new'][:12]}"
+    click.echo(printable(f"{head}: {found.rows_before:,} rows -> {found.rows_after:,}"))
+    for line in found.lines():
+        click.echo(printable(line))
+
+
+def _named(artifact: str, partition: str | None, data_root: Path) -> tuple[Path, Entry]:
+    """The data root and the artifact that a person names; also one that was removed."""
+    from gristmill.history.versions import found
+    from gristmill.layout import refuse_missing_root
+
+    refuse_missing_root(data_root)
+    return data_root.absolute(), found(data_root.absolute(), artifact, partition)

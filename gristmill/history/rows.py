@@ -1,0 +1,166 @@
+"""The rows of a version in a small file: identity, hash and raw place of each, and no contents.
+
+Source: docs/history.md#what-is-kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from gristmill.contract import GristmillError
+from gristmill.layout import HISTORY, WORK
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ROWS: Final = "rows.parquet"
+_KEY: Final = "key"
+_KEY_BYTES: Final = 32
+_BATCH: Final = 1 << 16
+_LONGEST: Final = 200
+
+
+class Kept(NamedTuple):
+    """One row of an artifact as its history names it.
+
+    split: it is in; empty without splits.
+    name: what tells it from other rows and stays when it changes, as the id of a conversation;
+        empty where a row has only its contents.
+    content: bytes that differ where the row does; only their keyed hash is kept.
+    file, place, end: the raw file below the data root, and its row, from 1; with an `end` the bytes
+        `place` to `end`; place -1: the whole file. For `file` an asset: `place` is the `first` of a
+        row of the artifact of that asset that it was made from.
+    first, count: samples that it gave, as the loader numbers them in its split.
+    size: tokens of a document, plies of a game; else 0.
+    """
+
+    split: str
+    name: str
+    content: bytes | memoryview
+    file: str
+    place: int
+    end: int
+    first: int
+    count: int = 1  # type: ignore[assignment]  # as the loader says; not the tuple's method
+    size: int = 0
+
+
+def key_of(root: Path) -> bytes:
+    """The key of a data root's hashes, which nobody can guess texts by; made at the first use."""
+    path = root / WORK / HISTORY / _KEY
+    with suppress(FileNotFoundError):
+        if len(found := path.read_bytes()) == _KEY_BYTES:
+            return found
+        raise GristmillError(f"{path}: is no key: remove it, and the folder that it is in")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{_KEY}.{secrets.token_hex(8)}")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(secrets.token_bytes(_KEY_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+    with suppress(FileExistsError):  # another builder made one meanwhile
+        os.link(new, path)
+    new.unlink()
+    return path.read_bytes()
+
+
+def hash_of(content: bytes | memoryview, key: bytes) -> int:
+    """The keyed hash of contents, 64 bits."""
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8, key=key).digest(), "little")
+
+
+def _check_of(key: bytes) -> str:
+    return hashlib.sha256(key).hexdigest()[:16]
+
+
+def write(path: Path, rows: Iterable[Kept], key: bytes) -> int:
+    """Write rows to a new file of Parquet, and return how many there are.
+
+    The hash of a row with a name has 32 bits, of one without 64: there it is the identity.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    text = pa.string()
+    kinds = {"split": text, "name": text, "hash": pa.uint32(), "high": pa.uint32(), "file": text}
+    kinds |= {"place": pa.int64(), "length": pa.int64(), "first": pa.int64()}
+    kinds |= {"count": pa.int32(), "size": pa.int32()}
+    schema = pa.schema(kinds, metadata={"key": _check_of(key)})
+    deltas = dict.fromkeys(("place", "length", "first", "count", "size"), "DELTA_BINARY_PACKED")
+    waiting, total = iter(rows), 0
+    with pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        use_dictionary=["split", "file"],
+        column_encoding={**deltas, "name": "DELTA_BYTE_ARRAY"},
+        write_statistics=False,
+    ) as writer:
+        while batch := list(islice(waiting, _BATCH)):
+            split, name, content, file, place, end, first, count, size = zip(*batch, strict=True)
+            hashes = [hash_of(each, key) for each in content]
+            low = [each & 0xFFFFFFFF for each in hashes]
+            high = [0 if own else each >> 32 for own, each in zip(name, hashes, strict=True)]
+            names = [each[:_LONGEST] for each in name]
+            length = [b - a if b >= 0 else -1 for a, b in zip(place, end, strict=True)]
+            columns = (split, names, low, high, file, place, length, first, count, size)
+            values = dict(zip(kinds, columns, strict=True))
+            writer.write_batch(pa.RecordBatch.from_pydict(values, schema))
+            total += len(batch)
+    return total
+
+
+def scan(path: Path, key: bytes) -> pl.LazyFrame:
+    """The rows of a file that `write` wrote, with `hash` of 64 bits and `end`.
+
+    Raises GristmillError where it is gone or damaged, or has hashes of another key.
+    """
+    import polars as pl
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        said = (pq.read_schema(path).metadata or {}).get(b"key", b"").decode()
+        frame = pl.scan_parquet(path)
+        frame.head(1).collect()
+    except (OSError, ValueError, pa.ArrowException, pl.exceptions.PolarsError) as error:
+        raise damaged(path, str(error)) from error
+    if said != _check_of(key):
+        raise GristmillError(f"{path}: has hashes of another key than that of the data root")
+    whole = pl.col("hash").cast(pl.UInt64) + pl.col("high").cast(pl.UInt64) * (1 << 32)
+    end = pl.when(pl.col("length") < 0).then(-1).otherwise(pl.col("place") + pl.col("length"))
+    return frame.with_columns(hash=whole, end=end).drop("high", "length")
+
+
+def damaged(path: Path, reason: str) -> GristmillError:
+    """The error for a kept version that cannot be read."""
+    reason = " ".join(reason.split())[:300]
+    return GristmillError(
+        f"{path}: what was kept of this version is damaged ({reason}): remove its folder"
+    )
+
+
+def place_of(row: Mapping[str, Any]) -> str:
+    """The raw place of a row for a person, as `drops/.../train.jsonl row 12`."""
+    if not row["file"]:
+        return ""
+    if row["end"] >= 0:
+        return f"{row['file']} bytes {row['place']}-{row['end']}"
+    return row["file"] if row["place"] < 0 else f"{row['file']} row {row['place']}"
+
+
+def named(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Rows as JSON gives them: split, name, hash in hex, place, and their first sample."""
+    for row in rows:
+        digits = 8 if row["name"] else 16
+        facts = {"split": row["split"], "name": row["name"], "hash": f"{row['hash']:0{digits}x}"}
+        facts |= {"place": place_of(row), "first": row["first"], "samples": row["count"]}
+        yield {name: value for name, value in facts.items() if value != ""}

@@ -1,0 +1,237 @@
+"""The versions of an artifact: those that are kept in `.gristmill/history`, and the published one.
+
+Source: docs/history.md#what-is-kept.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill import families
+from gristmill.contract import GristmillError
+from gristmill.history.rows import ROWS, damaged, key_of, write
+from gristmill.layout import HISTORY, WORK
+from gristmill.provenance import INPUTS, RECORD, Record, read_inputs, read_record
+from gristmill.provenance.find_artifacts import Artifact, artifacts, artifacts_in, readable
+from gristmill.provenance.inventory import Entry
+from gristmill.provenance.record import MALFORMED, changed, changed_inputs, inputs_path
+from gristmill.settings.fields import NO_EFFECT, fields_with
+from gristmill.settings.tables import FILE, HISTORY_TABLE, HistorySettings
+from gristmill.untrusted.toml import read_toml
+
+NEW: Final = ".new"
+"""The folder of a version that is being kept; one that a kill left goes with the next."""
+_VERSION: Final = re.compile(r"[0-9a-f]{64}")
+_UNREADABLE: Final = (*MALFORMED, LookupError, TypeError, AttributeError, ArithmeticError)
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of an artifact partition.
+
+    entry: the artifact partition. folder: of what is kept of the version, or of the published
+    artifact. record_path: of its record. is_kept: False for the published one.
+    """
+
+    root: Path
+    entry: Entry
+    folder: Path
+    record_path: Path
+    record: Record
+    is_kept: bool = True
+
+    @contextmanager
+    def rows(self) -> Iterator[Path]:
+        """The file of its rows; of the published version one that is made for the time.
+
+        Raises GristmillError where it has none.
+        """
+        if self.is_kept:
+            if not (path := self.folder / ROWS).is_file():
+                raise GristmillError(f"{self.folder}: no rows were kept of this version")
+            yield path
+            return
+        if (found := rows_of(self.folder, self.record)) is None:
+            raise GristmillError(
+                f"{self.record.asset}: its artifacts have no rows that a history names; "
+                "`gristmill log` has what its records say"
+            )
+        with tempfile.TemporaryDirectory(prefix="gristmill-history-") as folder:
+            write(path := Path(folder, ROWS), found, key_of(self.root))
+            yield path
+
+
+def rows_of(folder: Path, record: Record) -> Iterable[Any] | None:
+    """The rows of an artifact as its family names them; None where it names none."""
+    kind = families.kind_of_asset(record.asset)
+    return None if kind is None or kind.history is None else kind.history(folder, record)
+
+
+def settings_of(root: Path) -> HistorySettings:
+    """The table `[history]` of the data root. Raises BadInput where it is wrong."""
+    file = root / FILE
+    if not file.is_file():
+        return HistorySettings()
+    real = file.resolve()
+    given = read_toml(real, root=real.parent).get(HISTORY_TABLE.name, {})
+    return HistorySettings(**HISTORY_TABLE.checked(file, given))
+
+
+def place_of(root: Path, entry: Entry) -> Path:
+    """The folder of the kept versions of an artifact partition, which need not exist."""
+    return root / WORK / HISTORY / entry.name
+
+
+def kept(root: Path, entry: Entry) -> tuple[list[Version], list[str]]:
+    """The kept versions of an artifact partition, the oldest first; and what is damaged."""
+    place, found, wrong = place_of(root, entry), list[Version](), list[str]()
+    for folder in sorted(place.iterdir()) if place.is_dir() else ():
+        if not _VERSION.fullmatch(folder.name):
+            continue
+        try:
+            version = read(root, folder)
+        except GristmillError as error:
+            wrong.append(str(error))
+        else:
+            found.append(version)
+    return sorted(found, key=lambda each: each.record.created), wrong
+
+
+def read(root: Path, folder: Path) -> Version:
+    """The kept version in a folder. Raises GristmillError where it is damaged."""
+    try:
+        record = read_record(folder / RECORD)
+    except MALFORMED as error:
+        raise damaged(folder, str(error)) from error
+    if record.data_version != folder.name or record.digest != record.computed_digest():
+        raise damaged(folder, "its record is another one")
+    place = folder.parent.relative_to(root / WORK / HISTORY).as_posix()
+    partition = place.removeprefix(f"{record.artifact}@") if place != record.artifact else None
+    return Version(root, Entry(record.artifact, partition), folder, folder / RECORD, record)
+
+
+def published(root: Path, entry: Entry) -> Version | None:
+    """The published version of an artifact partition; None where there is none."""
+    path = entry.record(root)
+    if not path.exists():
+        return None
+    return Version(root, entry, root / entry.artifact, path, read_record(path), is_kept=False)
+
+
+def with_version(root: Path, data_version: str) -> Version | None:
+    """The kept version of any artifact that has a data version; None where none is kept."""
+    for folder in sorted((root / WORK / HISTORY).glob(f"**/{data_version}")):
+        try:
+            return read(root, folder)
+        except GristmillError:
+            continue
+    return None
+
+
+def write_into(folder: Path, item: Artifact, record: Record, root: Path) -> list[str]:
+    """Write what is kept of a version into a new folder: its record, its rows, small files.
+
+    item: the published artifact. Returns a note where its rows cannot be read: a damaged version is
+    replaced all the same. Raises OSError where the folder cannot be written.
+    """
+    folder.mkdir(parents=True)
+    shutil.copyfile(item.record_path, folder / RECORD)
+    if (listed := inputs_path(item.record_path)).is_file() and record.inputs_file is not None:
+        shutil.copyfile(listed, folder / INPUTS)
+    kind = families.kind_of_asset(record.asset)
+    for name in kind.kept if kind else ():
+        if (item.folder / name).is_file():
+            shutil.copyfile(item.folder / name, folder / Path(name).name)
+    try:
+        rows = rows_of(item.folder, record)
+        first = None if rows is None else next(rows := iter(rows), None)
+    except _UNREADABLE as error:
+        return [_unread(error)]
+    if rows is None:
+        return []
+    failed: list[Exception] = []
+
+    def readable() -> Iterator[Any]:
+        try:
+            if first is not None:
+                yield first
+                yield from rows
+        except _UNREADABLE as error:
+            failed.append(error)
+
+    write(folder / ROWS, readable(), key_of(root))
+    if failed:
+        (folder / ROWS).unlink()
+    return list(map(_unread, failed))
+
+
+def _unread(error: Exception) -> str:
+    return f"the rows of the replaced version were not kept, since they cannot be read: {error}"
+
+
+def reasons(old: Version, new: Version) -> list[str]:
+    """Why a version follows another one: what differs between their records."""
+    before, now, found = old.record, new.record, list[str]()
+    kind = families.kind_of_asset(now.asset)
+    table = None if kind is None else kind.table
+    passed_over = fields_with(table.config, NO_EFFECT) if table else ()
+    if before.code_version != now.code_version:
+        found.append(f"code version {before.code_version} -> {now.code_version}")
+    config = {name: value for name, value in now.config.items() if name not in passed_over}
+    found += changed("config", before.config, config)
+    try:
+        given = (read_inputs(each.record, each.record_path) for each in (old, new))
+        found += changed_inputs(*given)
+    except GristmillError as error:
+        found.append(f"inputs not known: {error}")
+    if before.tokenizer != now.tokenizer:
+        found.append("vocabulary changed")
+    code = families.code_of_asset(now.asset)
+    libraries = {name: now.libraries.get(name, "none") for name in code.libraries}
+    found += changed("libraries", before.libraries, libraries)
+    if before.code_digest != now.code_digest:
+        found.append("code changed")
+    if now.replaced is not None and now.replaced.data_version == before.data_version:
+        found.append(f"asked: {now.replaced.why}")
+    return found
+
+
+def found(root: Path, name: str, partition: str | None = None) -> Entry:
+    """The artifact partition that a person names; also one that was removed, by what is kept of it.
+
+    name: its path, PATH@PARTITION, or an asset. partition: its key; None (the default) where there
+    is only one. Raises GristmillError where there is none, or several.
+    """
+    text, _, own = name.partition("@")
+    wanted, path = partition or own or None, Path(text).absolute()
+    if not path.is_relative_to(root) or path == root:
+        path = root / text
+    artifact = path.relative_to(root).as_posix() if path.is_relative_to(root) else text
+    known = {Entry.of(root, item) for item in artifacts_in(path)}
+    above = place_of(root, Entry(artifact))
+    for folder in (above, *above.parent.glob(f"{above.name}@*")):
+        if any(
+            _VERSION.fullmatch(each.name) for each in (folder.iterdir() if folder.is_dir() else ())
+        ):
+            known.add(Entry(artifact, folder.name.partition("@")[2] or None))
+    if not known:
+        known = {
+            Entry.of(root, item)
+            for item, record, _ in readable(artifacts(root))
+            if record.asset == text and wanted in (None, record.partition)
+        }
+        wanted = wanted if any(each.partition == wanted for each in known) else None
+    listed = [each for each in known if wanted in (None, each.partition)]
+    if len(listed) == 1:
+        return listed[0]
+    if not listed:
+        raise GristmillError(f"{name}: no artifact is here, and nothing is kept of one")
+    names = ", ".join(sorted(each.name for each in listed)[:20])
+    raise GristmillError(f"{name}: several artifacts have this name: name one of {names}")

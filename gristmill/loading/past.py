@@ -1,0 +1,269 @@
+"""Sources of which a version was replaced: which samples they gave, by what a history keeps.
+
+Source: docs/history.md#a-run-from-before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from gristmill import families
+from gristmill.contract import GristmillError, Trace
+from gristmill.history import versions
+from gristmill.history.rows import key_of, named, scan
+from gristmill.history.versions import Version
+from gristmill.loading.bijection import Numbers
+from gristmill.loading.source import Identity, Source
+from gristmill.provenance.find_artifacts import artifacts, readable
+from gristmill.provenance.inventory import Entry
+from gristmill.provenance.record import read_inputs
+from gristmill.provenance.trace_inputs import NotTraced, Origin
+from gristmill.provenance.trace_inputs import Source as Made
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_VIEWS: Final = ("picked", "grouped", "packed")
+Part = tuple[Version, str | None, int | None]
+"""A version, one of its splits or None, and the samples of it, None where its rows say it."""
+
+
+class NotKept(GristmillError):
+    """A version is neither published nor kept."""
+
+
+class Past:
+    """The versions that a source of a state had.
+
+    root: the data root. identity: of the state's source.
+    """
+
+    def __init__(self, root: Path, identity: Identity) -> None:
+        self.root, self.identity = root.absolute(), identity
+        self.given: PastRows  # what `of` returned last
+        self._frames: dict[tuple[str, str | None], pl.DataFrame] = {}
+
+    @cached_property
+    def versions(self) -> list[Version]:
+        """The versions. Raises NotKept where one is neither kept nor published."""
+        return [self.version(each) for each in self.identity.versions]
+
+    @cached_property
+    def _published(self) -> dict[str, Version]:
+        return {
+            record.data_version: Version(
+                self.root, Entry.of(self.root, item), item.folder, item.record_path, record, False
+            )
+            for item, record, _ in readable(artifacts(self.root))
+        }
+
+    def version(self, data_version: str) -> Version:
+        """The version of this data version. Raises NotKept."""
+        found = versions.with_version(self.root, data_version) or self._published.get(data_version)
+        if found is None:
+            raise NotKept(
+                f"{self.identity.artifact}: data version {data_version} is neither published here "
+                "nor among the kept versions"
+            )
+        return found
+
+    def file(self, name: str) -> Path:
+        """A small file that is kept of the first version."""
+        return self.versions[0].folder / name
+
+    def all_of(self, *assets: str) -> Iterator[Version]:
+        """The versions of artifacts of some assets, published and kept."""
+        for version in self._published.values():
+            if version.record.asset in assets:
+                yield version
+                yield from versions.kept(self.root, version.entry)[0]
+
+    def input_of(self, version: Version, partition: str) -> Version:
+        """The version of a partition that a version was made from. Raises NotKept."""
+        for item in read_inputs(version.record, version.record_path):
+            if item.partition == partition and item.data_version is not None:
+                return self.version(item.data_version)
+        raise NotKept(f"{version.record.artifact}: was made from no {partition}")
+
+    def rows(self, counts: Callable[[Numbers], Numbers] | None = None) -> PastRows:
+        """The samples of its split. counts: of each row by its size; default: as they are kept."""
+        return self.of([(each, self.identity.split, None) for each in self.versions], counts)
+
+    def of(
+        self,
+        parts: Sequence[Part],
+        counts: Callable[[Numbers], Numbers] | None = None,
+        above: Sequence[Version] = (),
+    ) -> PastRows:
+        """The samples of parts, one after the other; `counts` as for `rows`.
+
+        above: versions that a reader needs beside those of the parts; default none.
+        """
+        self.given = PastRows(self, parts, counts, above)
+        return self.given
+
+    def frame(self, version: Version, split: str | None) -> pl.DataFrame:
+        """The rows of a version, of one split or all, by their first sample."""
+        import polars as pl
+
+        at = version.record.data_version, split
+        if at not in self._frames:
+            with version.rows() as path:
+                rows = scan(path, key_of(self.root))
+                rows = rows if split is None else rows.filter(pl.col("split") == split)
+                self._frames[at] = rows.sort("first").collect()
+        return self._frames[at]
+
+
+class PastRows:
+    """Samples of kept versions by number: where they came from; what they were is gone."""
+
+    def __init__(
+        self,
+        past: Past,
+        parts: Sequence[Part],
+        counts: Callable[[Numbers], Numbers] | None,
+        above: Sequence[Version],
+    ) -> None:
+        identity, self._past, self._held = past.identity, past, list[tuple[Version, Any]]()
+        numbering = {k: v for k, v in identity.numbering.items() if k not in _VIEWS}
+        self.identity = Identity(
+            identity.asset, identity.versions, identity.split, numbering, identity.artifact
+        )
+        cuts, firsts, sizes = [0], list[Numbers](), list[Numbers]()
+        for version, split, samples in parts:
+            import polars as pl
+
+            frame = past.frame(version, split)
+            size = frame["size"].to_numpy().astype(np.int64)
+            if counts is not None:
+                count = counts(size)
+                frame = frame.with_columns(
+                    first=pl.Series(np.cumsum(count) - count), count=pl.Series(count)
+                )
+            first = frame["first"].to_numpy().astype(np.int64)
+            if samples is None:
+                samples = int((first + frame["count"].to_numpy()).max(initial=0))  # noqa: PLW2901
+            self._held.append((version, frame))
+            firsts.append(first + cuts[-1])
+            sizes.append(size)
+            cuts.append(cuts[-1] + samples)
+        self.cuts: Numbers = np.array(cuts, np.int64)
+        held = (*above, *(version for version, *_ in parts))
+        self.needs = dict.fromkeys((each.entry.name, each.record.data_version) for each in held)
+        """The versions that its samples are read of, by name and data version."""
+        self.firsts = np.concatenate(firsts)
+        """The first sample of each row, int64 [rows]."""
+        self.sizes = np.concatenate(sizes)
+
+    def lengths(self) -> Numbers:
+        """Tokens of each document, int64 [N]."""
+        return self.sizes
+
+    def read(self, _: Numbers) -> Any:
+        """Refuse: nothing is kept of what the samples were."""
+        listed = [f"{name} --version {version[:16]}" for name, version in self.needs]
+        versions_of = ", ".join(listed[:3])
+        if len(listed) > 3:
+            versions_of += f" and {len(listed) - 3} more"
+        raise NotKept(
+            f"{self.identity.artifact}: its samples are gone, since it was built again: they are "
+            f"read of {versions_of}: name a mirror that has it with --mirror"
+        )
+
+    def origin(self, number: int) -> Iterator[Trace]:
+        """The rows that a sample came from, and the raw place of each."""
+        import polars as pl
+
+        if not 0 <= number < int(self.cuts[-1]):
+            raise IndexError(f"no sample {number}: there are {int(self.cuts[-1]):,}, from 0")
+        part = int(np.searchsorted(self.cuts, number, "right")) - 1
+        version, frame = self._held[part]
+        local = number - int(self.cuts[part])
+        inside = (pl.col("first") <= local) & (local < pl.col("first") + pl.col("count"))
+        for row in frame.filter(inside).iter_rows(named=True):
+            yield from self._steps(version, row)
+
+    def _steps(self, version: Version, row: Mapping[str, Any]) -> Iterator[Trace]:
+        import polars as pl
+
+        (own,) = named([row])
+        inputs = read_inputs(version.record, version.record_path)
+        item = next(
+            (each for each in inputs if row["file"] == each.asset and each.data_version), None
+        )
+        facts: dict[str, object] = {"artifact": version.entry.title}
+        facts["data_version"] = version.record.data_version
+        facts |= {name: own[name] for name in ("split", "name", "hash") if name in own}
+        if item is None:
+            if row["file"]:
+                made = Made(
+                    version.folder,
+                    self._past.root,
+                    version.record_path,
+                    version.record,
+                    tuple(inputs),
+                )
+                facts |= _raw(made, row)
+            yield Origin(facts)
+            return
+        yield Origin(facts)
+        try:
+            before = self._past.version(str(item.data_version))
+            (found,) = (
+                self._past.frame(before, None)
+                .filter(pl.col("first") == row["place"])
+                .iter_rows(named=True)
+            )
+        except (GristmillError, ValueError) as error:
+            yield Origin({"not_traced": f"row {row['place']} of {item.path}: {error}"})
+            return
+        yield from self._steps(before, found)
+
+
+def _raw(made: Made, row: Mapping[str, Any]) -> dict[str, object]:
+    """The place of a row in a raw file, and what became of that."""
+    try:
+        facts = made.raw_facts(made.raw_input(row["file"]))
+    except NotTraced:
+        facts = {"raw_file": row["file"]}
+    if row["place"] < 0:
+        return facts
+    is_bytes = row["end"] >= 0
+    own = {"raw_bytes": f"{row['place']}-{row['end']}"} if is_bytes else {"raw_row": row["place"]}
+    return {name: value for name, value in facts.items() if name != "raw_bytes"} | own
+
+
+def source_of(
+    root: Path, identity: Identity, samples: int, options: Sequence[Mapping[str, Any]]
+) -> tuple[Source, PastRows]:
+    """The source that a state names, by the kept versions; and its rows.
+
+    options: of each source of the mix file, the keys beside its path and amount: the first that
+    gives this source counts.
+
+    Raises GristmillError where its versions are not kept, or no options give it.
+    """
+    past, why = Past(root, identity), ""
+    kind = families.kind_of_asset(identity.asset)
+    if kind is None or kind.past is None:
+        kind = families.kind_of_asset(past.versions[0].record.asset)
+    assert kind is not None and kind.past is not None, identity.asset
+    for each in options:
+        try:
+            found: Source = kind.past(past, **each)
+        except NotKept:
+            raise
+        except GristmillError as error:
+            why = f": {error}"
+            continue
+        if (found.identity.text, int(found.cuts[-1])) == (identity.text, samples):
+            return found, past.given
+    raise GristmillError(
+        f"{identity.artifact}: no source of the mix file gives what the state names{why}"
+    )

@@ -1,0 +1,281 @@
+"""Data roots with five versions of one artifact of each family, from drops that differ as known."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from gristmill.loading.loader import Loader
+from gristmill.loading.mix_file import read_mix
+from gristmill.provenance.inventory import Entry
+
+VERSIONS = 5
+ROWS = 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """An artifact whose drop has rows `version` to `version + ROWS`, and what is built for it.
+
+    changes: whether row 6 also differs in each version. entry: the artifact. mix: of its loader.
+    """
+
+    name: str
+    write: Callable[[Path, int], None]
+    assets: Sequence[tuple[str, str | None]]
+    entry: Entry
+    changes: bool
+    mix: str = ""
+
+
+def _jsonl(path: Path, rows: Sequence[Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _numbers(version: int) -> range:
+    return range(version, version + ROWS)
+
+
+def _texts(root: Path, version: int) -> None:
+    def answer(n: int) -> str:
+        return f"It is {n}. {'Again ' * version if n == 6 else ''}#### {n}"
+
+    drop = root / "drops/reasoning/gsm8k"
+    _jsonl(
+        drop / "train.jsonl",
+        [{"question": f"What is {n}?", "answer": answer(n)} for n in _numbers(version)],
+    )
+    _jsonl(drop / "test.jsonl", [{"question": "Why?", "answer": "So. #### 0"}])
+
+
+def _talks(root: Path, version: int) -> None:
+    drop = root / "drops/chat/talks"
+    drop.mkdir(parents=True, exist_ok=True)
+    (drop / "corpus.toml").write_text(
+        'schema = 1\nkind = "chat"\nname = "talks"\nmessages = "messages"\nid = "id"\n'
+        '[render]\ntemplate = "drop:chat_template.jinja"\n'
+    )
+    (drop / "chat_template.jinja").write_text(
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
+    )
+    _jsonl(
+        drop / "talks.jsonl",
+        [
+            {
+                "id": f"talk{n}",
+                "messages": [
+                    {"role": "user", "content": f"Hello {n}"},
+                    {"role": "assistant", "content": "Hi" * (version if n == 6 else 1)},
+                ],
+            }
+            for n in _numbers(version)
+        ],
+    )
+
+
+def _games(root: Path, version: int) -> None:
+    from gristmill.chess.samples import make_games
+
+    games = list(make_games("2024-01", VERSIONS + ROWS, 3))
+    drop = root / "drops/chess/lichess_elite_2024-01.pgn"
+    drop.parent.mkdir(parents=True, exist_ok=True)
+    drop.write_text("".join(games[n].pgn() for n in _numbers(version)))
+
+
+def _logs(root: Path, version: int) -> None:
+    from gristmill.macroxue.samples import write_drop
+
+    every = root.parent / "logs"
+    if not every.exists():
+        write_drop(every, seed=7, games=VERSIONS + ROWS, max_moves=12, depth=6)
+    drop = root / "drops/macroxue/mine"
+    shutil.rmtree(drop, ignore_errors=True)
+    drop.mkdir(parents=True)
+    metas = sorted(every.glob("*.meta.json"))
+    for n in _numbers(version):
+        stem = metas[n].name.removesuffix(".meta.json")
+        for each in every.glob(f"{stem}.*"):
+            shutil.copy2(each, drop / each.name)
+    changed = drop / metas[6].name.replace(".meta.json", ".jsonl.gz")
+    if version <= 6 and changed.exists():
+        text = gzip.decompress(changed.read_bytes())
+        changed.write_bytes(gzip.compress(text, mtime=version))
+
+
+def _grids(root: Path, version: int) -> None:
+    def grid(n: int) -> dict[str, list[str]]:
+        text = format(n, "04b").replace("0", ".").replace("1", "#")
+        return {"input": ["S" + text], "output": ["o" * (version if n == 6 else 1) + text[:2]]}
+
+    def row(n: int) -> dict[str, list[str]]:
+        found = grid(n)
+        return {"input": found["input"], "output": [found["output"][0].ljust(5, ".")[:5]]}
+
+    inbox = root / "drops/puzzles/grid-sample"
+    _jsonl(inbox / "train.jsonl", [row(n) for n in _numbers(version)])
+    _jsonl(inbox / "test.jsonl", [{"input": ["S###S"], "output": ["ooooo"]}])
+
+
+def _tasks(root: Path, version: int) -> None:
+    inbox = root / "drops/puzzles/arc-sample"
+    shutil.rmtree(inbox, ignore_errors=True)
+    for split, names in (("training", _numbers(version)), ("evaluation", range(90, 91))):
+        for n in names:
+            own = version if n == 6 else 0
+            wide = 3 if split == "evaluation" else 2
+            pairs = [{"input": [[n % 9, k] * wide], "output": [[k, own, n % 7]]} for k in (1, 2, 3)]
+            path = inbox / split / f"t{n:02}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"train": pairs[:2], "test": pairs[2:]}))
+
+
+def _synth(root: Path, version: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from gristmill.synth.raw import TEXTS
+    from gristmill.synth.samples import write_drop
+
+    every = root.parent / "synth"
+    if not every.exists():
+        write_drop(every, files=8, rows=60, seed=2)
+    drop = root / "drops/synth/first"
+    if not drop.exists():
+        shutil.copytree(every, drop)
+    table = pq.read_table(every / "synth_001.parquet")
+    rows = [row for row in table.to_pylist() if all(row[n] for n in TEXTS)]
+    rows = [rows[n] for n in _numbers(version)]
+    rows[6 - version if version <= 6 else 0][TEXTS[-1]] += " Again" * version
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), drop / "synth_001.parquet")
+
+
+CASES = [
+    Case(
+        "records",
+        _texts,
+        [("reasoning/normalized", "gsm8k__train")],
+        Entry("reasoning/raw", "gsm8k__train"),
+        changes=True,
+    ),
+    Case(
+        "sequences",
+        _texts,
+        [
+            ("reasoning/normalized", "gsm8k__train"),
+            ("reasoning/gpt2_shards", "gsm8k__train"),
+            ("reasoning/manifest", None),
+        ],
+        Entry("reasoning/tokenized/gpt2", "gsm8k__train"),
+        changes=True,
+        mix='[source.a]\npath = "reasoning/tokenized/gpt2"\nepochs = 4\n',
+    ),
+    Case(
+        "talks",
+        _talks,
+        [("chat/conversations", "talks__00"), ("chat/kd_shards", "talks__00")],
+        Entry("megatron/chat/talks__00"),
+        changes=True,
+        mix='[source.a]\npath = "megatron/chat/talks__00"\nseq_len = 64\nepochs = 4\n',
+    ),
+    Case(
+        "synth",
+        _synth,
+        [("synth/harmony", "00"), ("synth/kd_shards", "00")],
+        Entry("megatron/synth_kd_v1", "00"),
+        changes=True,
+        mix='[source.a]\npath = "megatron/synth_kd_v1"\nepochs = 4\n',
+    ),
+    Case(
+        "games",
+        _games,
+        [
+            ("chess/elite_pgn", "2024-01"),
+            ("chess/valid_games", "2024-01"),
+            ("chess/game_dataset", "2024-01"),
+        ],
+        Entry("chess/dataset/elite_2024-01_game"),
+        changes=False,
+        mix='[source.a]\npath = "chess/dataset/elite_2024-01_game"\nepochs = 4\n',
+    ),
+    Case(
+        "logs",
+        _logs,
+        [("macroxue/pack", "mine")],
+        Entry("macroxue/packs/mine"),
+        changes=True,
+        mix='[source.a]\npath = "macroxue/packs/mine"\nheld_out = 0.3\nepochs = 4\n',
+    ),
+    Case(
+        "grids",
+        _grids,
+        [("puzzles/grid", "grid-sample")],
+        Entry("puzzles/grid-sample"),
+        changes=True,
+        mix='[source.a]\npath = "puzzles/grid-sample"\ngroups = true\nepochs = 4\n',
+    ),
+    Case(
+        "tasks",
+        _tasks,
+        [("puzzles/arc", "arc-sample")],
+        Entry("puzzles/arc-sample"),
+        changes=True,
+        mix='[source.a]\npath = "puzzles/arc-sample"\nepochs = 4\n',
+    ),
+]
+
+
+def build(root: Path, case: Case, version: int, **more: Any) -> list[Any]:
+    """Write a version of the drop, and build what the case names."""
+    from commands.graph import INBOXES, Graph, register
+    from resources import Lake
+
+    case.write(root, version)
+    with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
+        patch.setenv("GRISTMILL_DATA", str(root))
+        lake = Lake()
+        for inbox in INBOXES:
+            register(instance, lake, inbox)
+        graph, done = Graph(instance, lake), []
+        for name in ("tokenizers/gpt2", "tokenizers/o200k_harmony"):
+            asset = dg.AssetKey(name.split("/"))
+            assert [*graph.materialize(asset, graph.keys(asset, ()))]
+        for name, key in case.assets:
+            found = [*graph.materialize(dg.AssetKey(name.split("/")), [key], **more)]
+            assert [each.status for each in found] == ["built"], (version, found)
+            done += found
+        return done
+
+
+def state_of(root: Path, case: Case, folder: Path) -> tuple[dict[str, Any], Path, list[Any], Any]:
+    """A loader's state after two steps, its mix file, where each sample came from, and step 0."""
+    mix = folder / "mix.toml"
+    mix.write_text(f"seed = 5\n{case.mix}")
+    loader = Loader(read_mix(mix, root), 2, form="numpy")
+    steps = iter(loader)
+    next(steps)
+    next(steps)
+    numbers = [*loader.numbers(0), *loader.numbers(1)]
+    source = loader.plan.sources[0]
+    origins = [(number, raw_of(source.origin(number))) for _, number in numbers]
+    return loader.state_dict(), mix, origins, loader[0]
+
+
+def raw_of(traces: Any) -> set[tuple[str, str]]:
+    """The raw files of a sample, each with its row or bytes, as a trace or a history says them."""
+    found = set()
+    for facts in (trace.facts() for trace in traces):
+        file = facts.get("raw_steps") or facts.get("raw_file") or facts.get("source")
+        place = facts.get("raw_row") or facts.get("raw_bytes") or ""
+        if "byte_offset" in facts:
+            file, begin = str(facts["pgn"]).split()[0], facts["byte_offset"]
+            place = f"{begin}-{begin + facts['bytes']}"
+        if file is not None and "pgn_file" not in facts:
+            found.add((Path(str(file)).name, str(facts.get("place", place)).removeprefix("line ")))
+    return found

@@ -1,0 +1,128 @@
+"""What a commit and a removal keep, in which bounds, and what a kill leaves."""
+
+import dataclasses
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill import families
+from gristmill.contract import BadInput, GristmillError
+from gristmill.history import log, versions
+from gristmill.history.rows import ROWS, Kept
+from gristmill.layout import HISTORY, WORK
+from gristmill.provenance import verify
+from gristmill.provenance.inventory import Entry
+from gristmill.publish import doctor, remove
+from gristmill.publish.publish import publish
+from gristmill.run import locks
+from tests.publish.tiny import TinyConfig, tiny_build
+
+TINY = Entry("family/tiny")
+
+
+def published(root: Path, seed: int, **more: Any) -> str:
+    build = tiny_build(root, config=TinyConfig(seed=seed), **more)
+    return publish(build).record.data_version
+
+
+def kept(root: Path, entry: Entry = TINY) -> list[str]:
+    found, wrong = versions.kept(root, entry)
+    assert wrong == []
+    return [each.record.data_version for each in found]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_oldest_versions_go_and_one_that_comes_back_is_there_once(
+    tmp_path: Path, shared: bool
+) -> None:
+    (tmp_path / "gristmill.toml").write_text("[history]\nkeep = 2\n")
+    more = {"shared": True, "partition": "p0"} if shared else {}
+    entry = Entry("family/tiny", "p0" if shared else None)
+    made = [published(tmp_path, seed, **more) for seed in (1, 2, 3, 4)]
+    assert kept(tmp_path, entry) == made[1:3]
+    assert published(tmp_path, 3, **more) == made[2]
+    assert kept(tmp_path, entry) == made[2:]
+    listed = [each["data_version"] for each in log.lines_of(tmp_path, entry)[0]]
+    assert listed == [made[2], made[3]]
+    (tmp_path / "gristmill.toml").write_text("[history]\nkeep = 0\n")
+    published(tmp_path, 5, **more)
+    assert kept(tmp_path, entry) == []
+    assert verify(tmp_path) == []
+
+
+def test_a_rebuild_with_equal_contents_keeps_nothing(tmp_path: Path) -> None:
+    published(tmp_path, 1)
+    assert publish(tiny_build(tmp_path, config=TinyConfig(label="x"))).rebuilt
+    assert not (tmp_path / WORK / HISTORY).exists()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_removed_artifact_is_kept_and_named_by_its_path(tmp_path: Path, shared: bool) -> None:
+    more = {"shared": True, "partition": "p0"} if shared else {}
+    entry = Entry("family/tiny", "p0" if shared else None)
+    made = published(tmp_path, 1, **more)
+    remove.remove_published(tmp_path, entry)
+    assert kept(tmp_path, entry) == [made]
+    assert versions.found(tmp_path, "family/tiny") == entry
+    assert published(tmp_path, 2, **more) != made
+    assert len(log.lines_of(tmp_path, entry)[0]) == 2
+    with pytest.raises(GristmillError, match="nothing is kept"):
+        versions.found(tmp_path, "family/other")
+
+
+def test_what_a_kill_left_is_counted_and_removed_but_not_under_a_builder(tmp_path: Path) -> None:
+    published(tmp_path, 1)
+    published(tmp_path, 2)
+    new = versions.place_of(tmp_path, TINY) / versions.NEW
+    new.mkdir()
+    finding = doctor.of_history(tmp_path)
+    assert "1 versions" in finding.found and "1 not whole" in finding.found
+    ((left, lock),) = remove.abandoned_history(tmp_path)
+    assert left == new
+    with locks.locked(lock, "tiny"):
+        assert [*remove.abandoned_history(tmp_path)] == []
+    remove.clean_history(left, lock)
+    assert not new.exists() and len(kept(tmp_path)) == 1
+    new.mkdir()
+    published(tmp_path, 3)
+    assert not new.exists() and len(kept(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("good", [0, 1])
+def test_an_artifact_whose_rows_cannot_be_read_is_replaced_and_its_record_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: int
+) -> None:
+    def rows(folder: Path, _: Any) -> Iterator[Kept]:
+        yield from [Kept("", "a", b"x", "", -1, -1, 0)] * good
+        raise BadInput(folder, "is damaged", 7)
+
+    own = families.kind_of_asset
+    pack = own("macroxue/pack")
+    assert pack is not None
+    kind = dataclasses.replace(pack, history=rows, kept=["trace.jsonl"])
+    asset = publish(tiny_build(tmp_path)).record.asset
+    monkeypatch.setattr(
+        families, "kind_of_asset", lambda each: kind if each == asset else own(each)
+    )
+    done = publish(tiny_build(tmp_path, config=TinyConfig(seed=3)))
+    assert any("is damaged" in note and "not kept" in note for note in done.notes), done.notes
+    found, _ = versions.kept(tmp_path, TINY)
+    assert sorted(path.name for path in found[-1].folder.iterdir()) == [
+        "provenance.json",
+        "trace.jsonl",
+    ]
+    with pytest.raises(GristmillError, match="no rows were kept"), found[-1].rows():
+        raise AssertionError
+    assert not (found[-1].folder / ROWS).exists()
+
+
+def test_a_copy_of_a_root_has_its_history(tmp_path: Path) -> None:
+    root = tmp_path / "one"
+    root.mkdir()
+    made = [published(root, seed) for seed in (1, 2)]
+    shutil.copytree(root, tmp_path / "two")
+    published(tmp_path / "two", 3)
+    assert kept(root) == made[:1] and kept(tmp_path / "two") == made
