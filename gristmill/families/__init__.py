@@ -18,12 +18,14 @@ from gristmill.code.digest import Code
 from gristmill.contract import Violation
 from gristmill.families.kinds import (
     Column,
+    Forgets,
     Kind,
     Misuse,
     Option,
     PartitionFile,
     Request,
     Source,
+    Unit,
 )
 from gristmill.inbox.listing import DropKind
 from gristmill.laws import Law, Subject, run
@@ -33,6 +35,7 @@ __all__ = [
     "FAMILIES",
     "Catalog",
     "Column",
+    "Forgets",
     "Kind",
     "Law",
     "Misuse",
@@ -41,6 +44,7 @@ __all__ = [
     "Request",
     "Source",
     "Subject",
+    "Unit",
     "catalog",
     "catalogs",
     "check",
@@ -50,6 +54,7 @@ __all__ = [
     "drop_kind",
     "excused",
     "facts_of",
+    "forgets",
     "has_partitions",
     "inboxes",
     "kind_of_asset",
@@ -91,6 +96,7 @@ class Catalog:
         rows in it, each a `gristmill.browse.source.Stored`, the main one first.
     splits: takes the key of an asset and a folder; yields its rows as other programs read them,
         each a `gristmill.exports.table.Split`.
+    forgets: how rows of drops are forgotten, made when it is asked for, by the inbox.
     """
 
     kinds: Sequence[Kind]
@@ -106,6 +112,7 @@ class Catalog:
     facts: Callable[[str, Path], Iterable[str]] = lambda *_: ()
     tables: Callable[[str, Path, Any], Iterable[Any]] = lambda *_: ()
     splits: Callable[[str, Path], Iterable[Any]] = lambda *_: ()
+    forgets: Mapping[str, Callable[[], Forgets]] = field(default_factory=dict)
 
     def drops(self) -> dict[str, DropKind]:
         """What its drops are, by the name of the inbox."""
@@ -144,6 +151,12 @@ def tables() -> Mapping[str, Table]:
 def inboxes() -> Mapping[str, DropKind]:
     """What the drops of each inbox are, by its name."""
     return {name: kind for each in catalogs() for name, kind in each.drops().items()}
+
+
+def forgets(inbox: str) -> Forgets | None:
+    """How rows of the drops of an inbox are forgotten; None where they cannot be."""
+    made = next((each.forgets[inbox] for each in catalogs() if inbox in each.forgets), None)
+    return made() if made else None
 
 
 def drop_kind(inbox: str) -> DropKind:

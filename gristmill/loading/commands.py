@@ -27,7 +27,9 @@ _mix = click.option("--mix", "mix_file", type=_FILE, required=True, help="The mi
 _step = click.option("--step", type=click.IntRange(0), required=True, help="The step, from 0.")
 
 
-def _loader(state: Path, mix_file: Path, data_root: Path, rank: int = 0, world: int = 1) -> Loader:
+def loader_of(
+    state: Path, mix_file: Path, data_root: Path, rank: int = 0, world: int = 1
+) -> Loader:
     """The loader of a state."""
     from gristmill.loading.loader import Loader
     from gristmill.loading.mix_file import read_mix, read_state
@@ -86,7 +88,7 @@ def batch(
     """
     from gristmill.loading.mix_file import raw_text
 
-    loader = _loader(state, mix_file, data_root, rank, world)
+    loader = loader_of(state, mix_file, data_root, rank, world)
     names = _names(loader)
     for source, number in _numbers(loader, step):
         click.echo(printable(f"{names[source]}: sample {number}"))
@@ -123,7 +125,7 @@ def replay(state: Path, mix_file: Path, step: int, out: Path, data_root: Path) -
     """Write the arrays of a step of a run to a file of NumPy (.npz), as they were."""
     import numpy as np
 
-    found = _loader(state, mix_file, data_root)
+    found = loader_of(state, mix_file, data_root)
     _numbers(found, step)
     try:
         file = out.open("xb")
@@ -148,7 +150,7 @@ def seen(state: Path, source: str, number: int, mix_file: Path, data_root: Path)
     """
     from gristmill.loading.plan import step_of
 
-    loader = _loader(state, mix_file, data_root)
+    loader = loader_of(state, mix_file, data_root)
     names = _names(loader)
     if source not in names:
         listed = " or ".join(f'"{name}"' for name in names)

@@ -45,7 +45,11 @@ BELOW = {
     "loading": BASE | {"browse", "dispatch", "reading", "run", "untrusted"},
     "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
     "leaks": BASE
-    | {"cli", "corpora", "data_root", "inbox", "provenance", "run", "settings", "untrusted"},
+    | {"cli", "corpora", "data_root", "families", "inbox", "provenance", "run", "settings"}
+    | {"untrusted"},
+    "takedowns": BASE
+    | {"corpora", "data_root", "families", "inbox", "leaks", "loading", "provenance", "run"}
+    | {"settings", "untrusted"},
     "exports": BASE | {"dispatch", "families", "provenance", "run"},
     "mirror": BASE | {"exports", "families", "inbox", "run", "provenance", "publish", "reading"},
 }
