@@ -92,7 +92,8 @@ def _planned(
     how = {"containing": words["containing"], "erases": words["erase"], "reason": words["reason"]}
     given = {**how, "shared": shared}
     plan, found, made = work.planned(target, units, texts, given, progress)
-    plan.steps += steps(root, plan, words["states"], words["mix"], progress)
+    if words["states"]:
+        plan.steps += steps(root, plan, words["states"], words["mix"], progress)
     if yes and plan.rows:
         plan.keep(root)
         return plan

@@ -19,7 +19,7 @@ _MOST: Final = 20
 
 
 def steps(
-    root: Path, plan: Plan, states: Sequence[Path], mix: Path | None, progress: Progress
+    root: Path, plan: Plan, states: Sequence[Path], mix: Path, progress: Progress
 ) -> Iterator[str]:
     """Yield what runs saw of the rows of a plan, a line for each state and source.
 
@@ -31,14 +31,14 @@ def steps(
         for file, row, _ in rows
     }
     old = set(plan.versions.values())
-    for state in states if mix else ():
+    for state in states:
         loader = loader_of(state, mix, root)
         found = set[int]()
         for at, source in enumerate(loader.plan.sources):
             if old.isdisjoint(source.identity.versions):
                 continue
             count = int(source.cuts[-1])
-            with progress.stage(f"tracing {source.identity.artifact}", "samples", count) as stage:
+            with progress.stage(f"tracing {source.identity.artifact}", "rows", count) as stage:
                 for number in range(count):
                     facts = [each.facts() for each in source.origin(number)]
                     files = [(each.get("raw_file"), each.get("raw_row", 0)) for each in facts]

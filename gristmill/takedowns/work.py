@@ -84,24 +84,19 @@ def planned(
     root, key = target.root, key_of(target.root, makes=True)
     found = list(places(root, texts, progress))
     rows = {target.name: with_equal(target, units, key)} if units else {}
-    holders = defaultdict[str, set[tuple[str, int]]](set)
-    for each in found:
-        if each.row and (place := each.place).startswith(f"{DROPS}/"):
-            holders[place].add((each.path.relative_to(root / place).as_posix(), each.row))
-    left = dict[tuple[str, str, int], list[Any]]()
-    for place, some in holders.items():
+    left = list[list[Any]]()
+    for name in dict.fromkeys(_drop_of(root, each.path) for each in found):
         try:
-            holder = target_of(root, place)
-        except GristmillError:
-            left |= {(place, file, row): [place, file, row] for file, row in some}
+            holder = target_of(root, name)
+        except GristmillError:  # no drop, or one whose rows cannot go
             continue
-        own = rows.get(holder.name, [])
-        other = some - {(unit.file, unit.row) for unit in own}
-        if how["containing"] and other:
-            more = [unit for unit in holder.units() if (unit.file, unit.row) in other]
-            rows[holder.name] = with_equal(holder, [*own, *more], key)
-        elif other:
-            left |= {(place, file, row): [place, file, row] for file, row in other}
+        own = rows.get(name, [])
+        known = {(unit.file, unit.row) for unit in own}
+        others = [each for each in _holding(holder, texts) if (each.file, each.row) not in known]
+        if how["containing"] and others:
+            rows[name] = with_equal(holder, [*own, *others], key)
+        else:
+            left += ([f"{DROPS}/{name}", unit.file, unit.row] for unit in others)
     erases = how["erases"]
     for name in rows:
         if not erases and target_of(root, name).how.leave_out is None:
@@ -116,7 +111,7 @@ def planned(
             for name, some in rows.items()
         },
         [*texts],
-        [*left.values()],
+        left,
         [[each.record.asset, each.record.partition or ""] for each in made],
         erases,
         how["reason"],
@@ -125,6 +120,24 @@ def planned(
     plan.versions = {_title(each.record): each.record.data_version for each in made}
     plan.counts["affected_bytes"] = sum(each.bytes for each in made)
     return plan, found, made
+
+
+def _drop_of(root: Path, path: Path) -> str:
+    """The drop that a file is in, as `reasoning/gsm8k`; empty for a file elsewhere."""
+    parts = path.relative_to(root).parts
+    return "/".join(parts[1:3]) if parts[0] == DROPS else ""
+
+
+def _holding(target: Target, texts: Sequence[str]) -> list[Unit]:
+    """The rows of a drop that hold one of the texts; of whole files all of the same name."""
+    numbered = ((at, unit.values) for at, unit in enumerate(target.units()))
+    hits = {each.row for each in Search(texts).in_rows(target.drop, "", numbered)}
+    held = [unit for at, unit in enumerate(target.units()) if at in hits]
+    names = {unit.name for unit in held if not unit.row}
+    beside = (unit for unit in target.units() if not unit.row and unit.name in names)
+    return list(
+        {(unit.file, unit.row): unit for unit in (*held, *(beside if names else ()))}.values()
+    )
 
 
 def raw_path(root: Path, name: str, file: str) -> str:
