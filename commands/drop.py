@@ -38,6 +38,7 @@ from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal
 from gristmill.run import amounts
 from gristmill.run.progress import shown_on_stderr
+from gristmill.takedowns.work import taken_out_again
 from gristmill.untrusted.files import LinkRule
 from resources import Lake
 
@@ -103,7 +104,10 @@ def drop(
     kept = copied.bytes - copied.written
     resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
-    _keep_sums(lake, copied)
+    if copied.status != THERE_ALREADY and (again := taken_out_again(lake.root, place)):
+        say(shown(again))
+    else:
+        _keep_sums(lake, copied)
     _say_state(lake, inbox, place, is_known=copied.status == THERE_ALREADY)
 
 

@@ -18,6 +18,7 @@ from gristmill.inbox.hub import HubError, Reached, Source, fetch_drop
 from gristmill.puzzles.raw import drops as puzzles
 from gristmill.run.progress import reporter, shown_on_stderr
 from gristmill.synth import raw as synth
+from gristmill.takedowns.work import taken_out_again
 from gristmill.untrusted.files import LinkRule
 from resources import Lake
 
@@ -112,6 +113,8 @@ def _fetch_places(family: str, places: _Places, is_check: bool) -> None:
             if not is_check:
                 drop = inbox / name
                 came = _FETCH[family](drop, place, progress=reporter(work=name))
+                if again := taken_out_again(Lake().root, drop):
+                    say(shown(again))
                 size, kept = sum(file.bytes for file in came), len(place.files) - len(came)
                 say(
                     f"{shown(str(drop))}: {len(came)} files downloaded ({size:,} bytes), "

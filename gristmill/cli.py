@@ -77,6 +77,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Clean": {
         "remove": "Remove a published artifact; its raw drop stays.",
+        "forget": "Take rows out of a drop and all made from it, with proof.",
         "retire": "Forget a drop whose raw files are gone, and its partition.",
         "prune": "Close dead runs, remove what killed builds left, and old runs.",
         "adopt": "Tell a new instance what is published; removes nothing.",

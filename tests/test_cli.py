@@ -416,7 +416,7 @@ COMMANDS = {
     "Check": ["verify", "leaks", "doctor"],
     "Train": ["mix", "batch", "replay", "seen", "consumed"],
     "Share": ["push", "pull", "card", "project", "stage"],
-    "Clean": ["remove", "retire", "prune", "adopt", "unstage"],
+    "Clean": ["remove", "forget", "retire", "prune", "adopt", "unstage"],
 }
 
 

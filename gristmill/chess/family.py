@@ -218,4 +218,5 @@ CATALOG = Catalog(
         "chess/sample_2024-02.pgn": call("gristmill.chess.samples:write_sample", "2024-02", 700),
     },
     place_of=lambda drop: _SHAPE.key_of(drop.name),
+    forgets={"chess": call("gristmill.chess.raw.forgetting:forgets")},
 )

@@ -18,6 +18,7 @@ from gristmill.code.digest import Code
 from gristmill.contract import Violation
 from gristmill.families.kinds import (
     Column,
+    Forgets,
     Kind,
     Misuse,
     Option,
@@ -25,6 +26,7 @@ from gristmill.families.kinds import (
     Request,
     Source,
     TestsSeen,
+    Unit,
 )
 from gristmill.inbox.listing import DropKind
 from gristmill.laws import Law, Subject, run
@@ -43,6 +45,7 @@ __all__ = [
     "FAMILIES",
     "Catalog",
     "Column",
+    "Forgets",
     "Kind",
     "Law",
     "Misuse",
@@ -52,6 +55,7 @@ __all__ = [
     "Source",
     "Subject",
     "TestsSeen",
+    "Unit",
     "catalog",
     "catalogs",
     "check",
@@ -61,6 +65,7 @@ __all__ = [
     "drop_kind",
     "excused",
     "facts_of",
+    "forgets",
     "has_partitions",
     "inboxes",
     "kind_of_asset",
@@ -104,6 +109,7 @@ class Catalog:
     splits: takes the key of an asset and a folder; yields its rows as other programs read them,
         each a `gristmill.exports.table.Split`.
     talks: the same of its conversations, each a `gristmill.exports.messages.Talks`.
+    forgets: how rows of drops are forgotten, made when it is asked for, by the inbox.
     """
 
     kinds: Sequence[Kind]
@@ -120,6 +126,7 @@ class Catalog:
     tables: Callable[[str, Path, Any], Iterable[Any]] = lambda *_: ()
     splits: Callable[[str, Path], Iterable[Any]] = lambda *_: ()
     talks: Callable[[str, Path], Iterable[Any]] = lambda *_: ()
+    forgets: Mapping[str, Callable[[], Forgets]] = field(default_factory=dict)
 
     def drops(self) -> dict[str, DropKind]:
         """What its drops are, by the name of the inbox."""
@@ -158,6 +165,12 @@ def tables() -> Mapping[str, Table]:
 def inboxes() -> Mapping[str, DropKind]:
     """What the drops of each inbox are, by its name."""
     return {name: kind for each in catalogs() for name, kind in each.drops().items()}
+
+
+def forgets(inbox: str) -> Forgets | None:
+    """How rows of the drops of an inbox are forgotten; None where they cannot be."""
+    made = next((each.forgets[inbox] for each in catalogs() if inbox in each.forgets), None)
+    return made() if made else None
 
 
 def drop_kind(inbox: str) -> DropKind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -223,3 +223,34 @@ class Column:
     name: str
     type: str
     text: str
+
+
+class Unit(NamedTuple):
+    """A row of a drop that can be forgotten.
+
+    file: its path in the drop. row: its number in the file, from 1; 0 for a file that goes whole.
+    name: its own, as the id of a conversation; empty without one. values: by column.
+    """
+
+    file: str
+    row: int
+    name: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Forgets:
+    """How rows of the drops of an inbox are named, and left out of builds.
+
+    units: takes data root and drop, and yields its rows.
+    leave_out: takes data root, drop, rows by file and number, reason and day; writes tombstones,
+        and returns how many. Default: no build leaves a row out, so that rows go by erasing alone.
+    gone: takes data root, drop and files: rows of these that have tombstones are in no file now.
+    places: takes a file, and returns begin and end of each of its rows in its unpacked text, None
+        where they are the members of one JSON value; default: those of rows of text.
+    """
+
+    units: Callable[[Path, Path], Iterator[Unit]]
+    leave_out: Callable[[Path, Path, Collection[tuple[str, int]], str, str], int] | None = None
+    gone: Callable[[Path, Path, Collection[str]], None] | None = None
+    places: Callable[[Path], Sequence[tuple[int, int]] | None] | None = None

@@ -22,6 +22,7 @@ from gristmill.corpora.corpus import Corpus, corpus_and_split
 from gristmill.corpora.raw.drops import CORPUS, corpus_of, kind, matches
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.data_root.drops import RootSettings
+from gristmill.families import Forgets, Unit
 from gristmill.hashing import kept, sha256_file
 from gristmill.inbox.listing import Account
 from gristmill.inbox.marks import FORGOTTEN, SUMS, is_only_sample, not_samples
@@ -536,3 +537,23 @@ def _outside(place: Path) -> list[Part]:
     names = _data_files(drop, REFUSE_LINKS, corpus) if place.is_dir() else [place.name]
     known = [name for name in names if form(name.rpartition("/")[2])]
     return [Part(str(drop), drop / name, name, "", corpus) for name in known]
+
+
+_IDS: Final = ("id", "synth_id", "conversation_id", "conversation_hash", "uuid")
+
+
+def units(root: Path, drop: Path) -> Iterator[Unit]:
+    """Yield the rows of a drop of text, each with its id; those that cannot be read are none."""
+    corpus = _corpus(drop)
+    own = (corpus.id,) if corpus is not None and isinstance(corpus.id, str) else ()
+    for part in _parts(root, drop, corpus):
+        for number, row in rows(part.file, part.corpus, part.links):
+            if not isinstance(row, Unfit):
+                values = row if isinstance(row, dict) else {"": row}
+                found = (values[each] for each in (*own, *_IDS) if values.get(each) is not None)
+                yield Unit(part.name, number, str(next(found, "")), values)
+
+
+def forgets() -> Forgets:
+    """How rows of conversations and of SYNTH are forgotten."""
+    return Forgets(units)

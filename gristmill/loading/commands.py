@@ -19,7 +19,7 @@ _mix = click.option("--mix", "mix_file", type=_FILE, required=True, help="The mi
 _step = click.option("--step", type=click.IntRange(0), required=True, help="The step, from 0.")
 
 
-def _loader(
+def loader_of(
     state: Path,
     mix_file: Path,
     data_root: Path,
@@ -83,7 +83,7 @@ def batch(
     """
     from gristmill.loading.mix_file import raw_text
 
-    loader = _loader(state, mix_file, data_root, rank, world)
+    loader = loader_of(state, mix_file, data_root, rank, world)
     names = _names(loader)
     for source, number in _numbers(loader, step):
         click.echo(printable(f"{names[source]}: sample {number}"))
@@ -130,7 +130,7 @@ def replay(state: Path, mix_file: Path, step: int, out: Path, mirror: str, data_
     with tempfile.TemporaryDirectory(prefix="gristmill-replay-") as folder:
         pulled = Path(folder)
         _pull(state, mix_file, data_root, mirror, pulled)
-        found = _loader(state, mix_file, data_root, pulled=pulled)
+        found = loader_of(state, mix_file, data_root, pulled=pulled)
         _numbers(found, step)
         arrays = found[step]
     try:
@@ -171,7 +171,7 @@ def seen(state: Path, source: str, number: int, mix_file: Path, data_root: Path)
     """
     from gristmill.loading.plan import step_of
 
-    loader = _loader(state, mix_file, data_root)
+    loader = loader_of(state, mix_file, data_root)
     names = _names(loader)
     if source not in names:
         listed = " or ".join(f'"{name}"' for name in names)

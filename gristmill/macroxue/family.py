@@ -184,4 +184,5 @@ CATALOG = Catalog(
         "pools/samples.toml": call("gristmill.macroxue.samples:write_pool"),
         "views/samples.toml": call("gristmill.macroxue.samples:write_view"),
     },
+    forgets={"macroxue": call("gristmill.macroxue.raw.forgetting:forgets")},
 )

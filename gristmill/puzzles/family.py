@@ -137,4 +137,5 @@ CATALOG = Catalog(
         )
         for kind in ("arc", "sudoku", "maze", "grid", DOMINO)
     },
+    forgets={"puzzles": call("gristmill.puzzles.raw.forgetting:forgets")},
 )

@@ -398,4 +398,8 @@ CATALOG = Catalog(
         "unstage": ("Clean", "Remove what `gristmill stage` put into the folder of JOB."),
     },
     settings=[Table("reasoning/sources", SourcesConfig)],
+    forgets={
+        "reasoning": call("gristmill.reasoning.builders.forget:forgets"),
+        "chat": call("gristmill.leaks.texts:forgets"),
+    },
 )

@@ -42,6 +42,7 @@ from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.family import CATALOG
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.align import rows
+from gristmill.reasoning.format.index import mapped
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.format.shards import metas
 from gristmill.reasoning.laws import shards as shard_laws
@@ -562,7 +563,9 @@ def test_origins_of_a_split_in_parts_with_gaps_are_its_raw_bytes(tmp_path, count
     dice = Random(1)
     gone = dice.sample(range(2 * count), count // 10)
     folder = tmp_path / names.NORMALIZED
-    add(drop, tombstones_of(DataRoot(tmp_path), OWN_TRAIN, gone, "asked"), ["train"])
+    rows = mapped(folder / names.origins(OWN_TRAIN))[gone, 1].tolist()
+    named = {("train.jsonl", row) for row in rows}
+    add(drop, tombstones_of(DataRoot(tmp_path), "own", named, "asked"), ["train"])
     built(tmp_path, CHAIN[0], OWN_TRAIN)
     assert len(files(own_path(tmp_path))) > 5
     assert (folder / "own/train.numbers.npy").is_file()

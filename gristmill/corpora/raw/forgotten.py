@@ -31,6 +31,8 @@ from gristmill.layout import WORK
 from gristmill.settings.fields import shown
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
 
+ERASED: Final = "#erased"
+"""Ends the file of a tombstone whose row was taken out of it, so that no row is at its place."""
 _MOST: Final = 1 << 28
 _KEY_BYTES: Final = 32
 _HASH: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{32}")
@@ -119,8 +121,14 @@ def add(drop: Path, new: Iterable[Tombstone], splits: Sequence[str]) -> int:
     splits: of its corpus. Errors as `read`.
     """
     old = {*read(drop, splits)}
+    write(drop, every := {*old, *new}, splits)
+    return len(every) - len(old)
+
+
+def write(drop: Path, tombstones: Iterable[Tombstone], splits: Sequence[str]) -> None:
+    """Write the tombstones of a drop, in one rename. splits: of its corpus."""
     every = sorted(
-        {*old, *new},
+        tombstones,
         key=lambda each: (
             *(splits.index(each.split), each.number is None, each.number or 0),
             *(each.file, each.row, str(each.hash), each.reason, each.date),
@@ -133,7 +141,6 @@ def add(drop: Path, new: Iterable[Tombstone], splits: Sequence[str]) -> int:
         file.flush()
         os.fsync(file.fileno())
     hidden.replace(drop / FORGOTTEN)
-    return len(every) - len(old)
 
 
 def key_of(root: Path, *, makes: bool = False) -> bytes:

@@ -275,7 +275,7 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
     ending, packing = kind(path.name) or ("", "")
     if ending == "parquet":
         return {}
-    places, error = kept(_places, path, corpus, ending)
+    places, error = kept(row_places, path, corpus, ending)
     if 2 * row > len(places):
         if error is not None:
             raise error
@@ -284,7 +284,7 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
     return {"raw_unpacked_bytes" if packing else "raw_bytes": f"{begin}-{end}"}
 
 
-def _places(path: Path, corpus: Corpus, ending: str) -> tuple[array[int], BadInput | None]:
+def row_places(path: Path, corpus: Corpus, ending: str) -> tuple[array[int], BadInput | None]:
     """Begin and end of each row of a file, and why there are no more where it is damaged."""
     from gristmill.corpora.raw import tables
 

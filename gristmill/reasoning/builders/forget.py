@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -18,7 +18,7 @@ import numpy as np
 
 from gristmill.asset import Wanted, declared
 from gristmill.contract import GristmillError
-from gristmill.corpora.corpus import Corpus, corpus_and_split
+from gristmill.corpora.corpus import Corpus
 from gristmill.corpora.raw import drops
 from gristmill.corpora.raw import forgotten as file
 from gristmill.corpora.raw.forgotten import Forgotten, Tombstone, hasher, key_of
@@ -26,7 +26,9 @@ from gristmill.corpora.raw.rows import rows
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.corpora.split_file import lines
 from gristmill.data_root import DataRoot
+from gristmill.families import Forgets
 from gristmill.inbox.marks import FORGOTTEN
+from gristmill.leaks import texts
 from gristmill.provenance.trace_inputs import source
 from gristmill.reasoning import raw
 from gristmill.reasoning.builders.normalize import normalize
@@ -36,47 +38,93 @@ from gristmill.reasoning.format.numbers import Numbers, free
 from gristmill.reasoning.format.published import NORMALIZED, published_partitions
 
 
-def tombstones_of(root: DataRoot, key: str, numbers: Iterable[int], reason: str) -> list[Tombstone]:
-    """Tombstones of records of a published split, and of all rows that are equal to theirs.
+def tombstones_of(
+    root: DataRoot, name: str, named: Collection[tuple[str, int]], reason: str, date: str = ""
+) -> list[Tombstone]:
+    """Tombstones of rows of a drop, and of all rows of it that are equal to theirs.
 
-    key: of the split. numbers: of the records. reason: that the tombstones give.
+    name: of the drop. named: path of the file in it, and row, from 1. reason, date: that the
+    tombstones give; default: today.
 
-    Rows that have tombstones already are left out. Raises GristmillError for a number that no
-    record has, where the raw files changed after the build, and for records of several rows.
+    A row that was built has the number of its record. Rows that have tombstones already are left
+    out. Raises GristmillError where the raw files changed after a build, and for records of
+    several rows.
     """
-    corpus, split = corpus_and_split(key)
-    drop, corpus, files, _ = raw.files_of(root, corpus.name, split)
+    drop, links = root.inbox(raw.INBOX) / name, root.link_rule()
+    corpus = drops.corpus_of(drop, links, name)
     if any(form.group for form in corpus.forms):
-        raise GristmillError(f"{key}: a record is made of several rows: name each by hand")
-    folder = root.root / names.NORMALIZED
-    made = source(folder, key)
-    built = {each.path: each.sha256 for each in made.raw_inputs()}
-    if any(built.get(each.path) != each.sha256 for each in raw.split_inputs(root, files, key)):
-        raise GristmillError(f"{drop}: changed after {made.title} was built: build it first")
-    of_lines = Numbers(folder / names.normalized(corpus.name, split))
-    places = mapped(folder / names.origins(key))
-    wanted = set[tuple[int, int]]()
-    for number in numbers:
-        if (at := of_lines.place(number)) is None or not 0 <= at < len(places):
-            raise GristmillError(f"{key}: no record has the number {number}")
-        wanted.add(tuple(places[at].tolist()))
+        raise GristmillError(f"{name}: a record is made of several rows: name each by hand")
     hash_of = hasher(key_of(root.root, makes=True), corpus)
+    known = {each.hash for each in file.read(drop, corpus.splits, links)}
+    splits = drops.splits(drop, corpus, links)
 
-    def found() -> Iterator[tuple[int, str, int, str]]:
-        for at, path in enumerate(files):
-            for row, values in rows(path, corpus, root.link_rule()):
+    def found(split: str) -> Iterator[tuple[int, str, int, str]]:
+        for at, path in enumerate(splits[split]):
+            for row, values in rows(path, corpus, links):
                 if not isinstance(values, Unfit):
                     yield at, path.relative_to(drop).as_posix(), row, hash_of(values)
 
-    known = {each.hash for each in file.read(drop, corpus.splits, root.link_rule())}
-    hashes = {own for at, _, row, own in found() if (at, row) in wanted} - known
-    return [
-        Tombstone(name, row, split, number, own, reason, _today())
-        for at, name, row, own in found()
-        if own in hashes
-        for same in [np.flatnonzero((places == (at, row)).all(axis=1))]
-        for number in [of_lines.of(int(same[0])) if len(same) else None]
-    ]
+    files = {each for each, _ in named}
+    holds = {
+        split: any(path.relative_to(drop).as_posix() in files for path in paths)
+        for split, paths in splits.items()
+    }
+    hashes = {
+        own
+        for split in splits
+        if holds[split]
+        for _, path, row, own in found(split)
+        if (path, row) in named
+    } - known
+    made = list[Tombstone]()
+    for split, paths in splits.items():
+        number_of = _numbers(root, f"{name}__{split}", paths)
+        for at, path, row, own in found(split) if hashes else ():
+            if own in hashes:
+                number = number_of(at, row)
+                made.append(Tombstone(path, row, split, number, own, reason, date or _today()))
+    return made
+
+
+def forgets() -> Forgets:
+    """How rows of corpora are forgotten."""
+
+    def leave_out(
+        root: Path, drop: Path, rows: Collection[tuple[str, int]], reason: str, date: str
+    ) -> int:
+        made = tombstones_of(lake := DataRoot(root), drop.name, rows, reason, date)
+        splits = drops.corpus_of(drop, lake.link_rule(), drop.name).splits
+        return file.add(drop, made, splits) if made else 0
+
+    def gone(root: Path, drop: Path, files: Collection[str]) -> None:
+        splits = drops.corpus_of(drop, DataRoot(root).link_rule(), drop.name).splits
+        every = file.read(drop, splits)
+        of_gone = [
+            replace(each, file=f"{each.file}{file.ERASED}") if each.file in files else each
+            for each in every
+        ]
+        file.write(drop, of_gone, splits)
+
+    return Forgets(texts.units, leave_out, gone)
+
+
+def _numbers(root: DataRoot, key: str, paths: Sequence[Path]) -> Callable[[int, int], int | None]:
+    """What gives the number of the record of a row; None where none was built of it."""
+    folder = root.root / names.NORMALIZED
+    if key not in published_partitions(root, names.NORMALIZED):
+        return lambda *_: None
+    made = source(folder, key)
+    built = {each.path: each.sha256 for each in made.raw_inputs()}
+    if any(built.get(each.path) != each.sha256 for each in raw.split_inputs(root, paths, key)):
+        raise GristmillError(f"{made.title}: its drop changed after it was built: build it first")
+    of_lines = Numbers(folder / names.normalized(*key.split("__")))
+    places = mapped(folder / names.origins(key))
+
+    def number_of(at: int, row: int) -> int | None:
+        same = np.flatnonzero((places == (at, row)).all(axis=1))
+        return of_lines.of(int(same[0])) if len(same) else None
+
+    return number_of
 
 
 def renumbered(root: DataRoot, name: str, staged: Path, *, keeps: bool) -> list[str]:

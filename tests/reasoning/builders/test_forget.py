@@ -14,7 +14,7 @@ import pytest
 from gristmill.browse.source import Record
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import CORPORA
-from gristmill.corpora.raw.forgotten import add
+from gristmill.corpora.raw.forgotten import Tombstone, add
 from gristmill.data_root import DataRoot
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.provenance.trace_inputs import NotTraced
@@ -77,8 +77,13 @@ def raw_question(root: Path, example: str) -> str:
     return str(json.loads(raw[int(str(facts["raw_row"])) - 1])["question"])
 
 
+def tombstones(root: Path, numbers: list[int]) -> list[Tombstone]:
+    named = {(f"{SPLIT}.jsonl", number + 1) for number in numbers}
+    return tombstones_of(DataRoot(root), CORPUS, named, "asked")
+
+
 def forget(root: Path, numbers: list[int]) -> None:
-    made = tombstones_of(DataRoot(root), PARTITION, numbers, "asked")
+    made = tombstones(root, numbers)
     add(root / "drops/reasoning" / CORPUS, made, SPLITS)
 
 
@@ -172,10 +177,8 @@ def test_equal_rows_are_forgotten_together_and_each_keeps_its_number(root):
     assert record.counts[f"forgotten_by/{today}"] == 2
     jsonl = root / names.NORMALIZED / names.normalized(CORPUS, SPLIT)
     assert Numbers(jsonl).between(0, 4).tolist() == [0, 2, 3, 5]
-    assert tombstones_of(DataRoot(root), PARTITION, [5], "")[0].number == 5
-    for number in (1, 6, -1):
-        with pytest.raises(GristmillError, match=f"no record has the number {number}"):
-            tombstones_of(DataRoot(root), PARTITION, [number], "")
+    assert [each.number for each in tombstones(root, [5])] == [5]
+    assert tombstones(root, [1, 6]) == []
     text = (drop / FORGOTTEN).read_text()
     (drop / FORGOTTEN).write_text(text.replace('"number":4', '"number":6'))
     with pytest.raises(BadInput, match=r"forgotten.jsonl:2: number 6 of train is out of range"):
@@ -183,7 +186,7 @@ def test_equal_rows_are_forgotten_together_and_each_keeps_its_number(root):
     (drop / FORGOTTEN).write_text(text)
     write_rows(root, rows[1:])
     with pytest.raises(GristmillError, match=r"changed after .* was built: build it first"):
-        tombstones_of(DataRoot(root), PARTITION, [5], "")
+        tombstones(root, [5])
     shutil.rmtree(root / ".gristmill")
     with pytest.raises(BadInput, match=r"forgotten.jsonl:1: its hash is of another key"):
         built(root, "reasoning/normalized", PARTITION)
@@ -207,7 +210,7 @@ def test_a_new_version_of_a_drop_says_how_many_ids_move_or_keeps_them(root):
     built(root, "reasoning/normalized", PARTITION)
     forget(root, [20])
     lake = DataRoot(root)
-    assert tombstones_of(lake, PARTITION, [20], "again") == []
+    assert tombstones(root, [20]) == []
     assert renumbered(lake, CORPUS, drop, keeps=True) == [
         f"{PARTITION}: 1 rows left, 0 of 30 ids name another record"
     ]

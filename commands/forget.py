@@ -1,0 +1,225 @@
+"""`gristmill forget`: take rows out of a drop, and out of all that was made from them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, nullcontext, redirect_stdout, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from commands import outcomes as table
+from commands.checkout import CHECKOUT, CheckoutCommand, called, open_instance, say, shown
+from commands.instance import dagster_home, state_folder
+from commands.outcomes import Call, Outcome
+from gristmill.contract import GristmillError
+from gristmill.layout import root_of
+from gristmill.run.progress import Progress, shown_on_stderr
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from gristmill.takedowns.plan import Plan
+    from gristmill.takedowns.search import Search
+
+_FILE: Final = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
+
+
+@click.command(
+    cls=CheckoutCommand,
+    interrupted="a takedown that began continues with `gristmill forget --continue`",
+)
+@click.argument("drop", required=False)
+@click.option("--rows", type=_FILE, help="Rows that this file names, FILE:ROW or an id a line.")
+@click.option("--text", type=_FILE, help="Rows that are one of the texts of this file.")
+@click.option("--where", metavar="KEY=VALUE", help="Rows whose column KEY has this value.")
+@click.option("--containing", is_flag=True, help="Also rows that hold such a text, of any drop.")
+@click.option("--erase", is_flag=True, help="Rewrite the raw files without the rows, too.")
+@click.option("--reason", default="asked", show_default=True, help="What the report says.")
+@click.option("--state", "states", type=_FILE, multiple=True, help="A loader's state; repeatable.")
+@click.option("--mix", type=_FILE, help="The mix file of the states.")
+@click.option("--yes", is_flag=True, help="Do it; without it nothing is changed.")
+@click.option("--continue", "continues", is_flag=True, help="Continue a takedown that was killed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan or the report as JSON.")
+def forget(drop: str | None, yes: bool, continues: bool, as_json: bool, **words: Any) -> None:
+    """Take rows out of DROP, as reasoning/gsm8k, and prove that their text is gone.
+
+    Without --yes it lists all that holds the text, and what would be built again. With it, no build
+    takes the rows any more; what was made from them is built again, every file is searched, and a
+    report says what was removed and what was not reached. Status 1 if a text stands somewhere yet.
+    """
+    from gristmill.takedowns.plan import alone, under_way
+
+    root, named = root_of(CHECKOUT), [words[each] for each in ("rows", "text", "where")]
+    if continues == bool(drop) or (drop and sum(map(bool, named)) != 1):
+        raise click.UsageError("give a drop and one of --rows, --text, --where; or --continue")
+    if bool(words["states"]) != bool(words["mix"]):
+        raise click.UsageError("--state goes with --mix")
+    with alone(root), shown_on_stderr() as progress:
+        plan = under_way(root)
+        if (plan is None) == continues or (plan and not continues):
+            what = "no takedown" if plan is None else f"a takedown of {plan.drop}"
+            raise GristmillError(
+                f"{root}: {what} is under way: `{called('forget --continue')}` continues one"
+            )
+        if plan is None:
+            plan = _planned(root, str(drop), words, yes, as_json, progress)
+        if plan is not None:
+            _carry_out(root, plan, as_json, progress)
+
+
+def _planned(
+    root: Path, drop: str, words: dict[str, Any], yes: bool, as_json: bool, progress: Progress
+) -> Plan | None:
+    """The plan of the words of a call; None where it is to be shown alone."""
+    from gristmill.corpora.raw.forgotten import key_of
+    from gristmill.takedowns import naming, report, work
+    from gristmill.takedowns.steps import steps
+
+    target, key, shared = naming.target_of(root, drop), key_of(root, makes=True), 0
+    if words["text"]:
+        texts = naming.texts_in(words["text"])
+        units, texts = naming.by_text(target, texts)
+    else:
+        rows, where = words["rows"], words["where"]
+        units = naming.by_rows(target, rows) if rows else naming.by_column(target, where)
+        texts, shared = naming.own_texts(target, units, key)
+    how = {"containing": words["containing"], "erases": words["erase"], "reason": words["reason"]}
+    given = {**how, "shared": shared}
+    plan, found, made = work.planned(target, units, texts, given, progress)
+    if words["states"]:
+        plan.steps += steps(root, plan, words["states"], words["mix"], progress)
+    if yes and plan.rows:
+        plan.keep(root)
+        return plan
+    lines = [*report.dry_lines(root, plan, found, made)]
+    if as_json:
+        facts = {"removed": [], "not_reached": [], "holds": lines}
+        click.echo(json.dumps(report.report_of(root, plan, found, [], facts), indent=1))
+    else:
+        for line in lines:
+            say(shown(line))
+        say("nothing was changed" + ("" if not plan.rows else ": --yes does it"))
+    return None
+
+
+def _carry_out(root: Path, plan: Plan, as_json: bool, progress: Progress) -> None:
+    """Do what a plan has yet to do; ends with status 1 where a text stands somewhere yet."""
+    from gristmill.takedowns import report, work
+    from gristmill.takedowns.plan import ERASED, LEFT_OUT, NAMED, REBUILT
+    from gristmill.takedowns.search import Search
+
+    if plan.state == NAMED:
+        work.leave_out(root, plan)
+    if plan.state == LEFT_OUT:
+        work.erase_rows(root, plan)
+    failed = False
+    if plan.state == ERASED:
+        failed = _build(root, plan, as_json)
+        work.count_rebuilt(root, plan)
+        if not failed:
+            plan.keep(root, REBUILT)
+    if failed:
+        raise GristmillError(
+            f"{plan.drop}: the rows are left out, but not all is built again: mend what the list "
+            f"names, then `{called('forget --continue')}`"
+        )
+    search = Search(plan.texts) if plan.texts else None
+    pruned, not_reached = _prune(root, plan, search) if search else ([], [])
+    still, because, removed = work.scanned(root, plan, progress)
+    if plan.erases and (count := work.rows_left(root, plan)):
+        raise GristmillError(f"{plan.drop}: {count:,} rows stand in raw files: call it again")
+    facts = {
+        "removed": [*removed, *pruned],
+        "not_reached": [*not_reached, *work.others(root, plan)],
+        "stale": (stale := work.stale(root, plan)),
+        **work.sizes(root),
+    }
+    made = report.report_of(root, plan, still, because, facts)
+    text = report.text_of(made)
+    path = plan.end(root, made, text)
+    if as_json:
+        click.echo(json.dumps(made, indent=1))
+    else:
+        for line in text.splitlines():
+            say(shown(line))
+        say(f"report: {shown(str(path))}")
+    if still or stale:
+        raise SystemExit(1)
+
+
+def _build(root: Path, plan: Plan, is_quiet: bool) -> bool:
+    """Build again what a plan names, and nothing else; returns whether that failed."""
+    from commands.graph import Graph
+    from commands.selection import answer_of
+    from resources import Lake
+
+    keys: dict[str, list[str]] = {}
+    for asset, partition in plan.affected:
+        keys.setdefault(asset, []).append(partition)
+    if not keys:
+        return False
+    with open_instance() as instance:
+        graph = Graph(instance, Lake())
+        order = graph.select(list(keys))
+        parted = {each for each in order if graph.partitions(each) is not None}
+    outcomes, started = list[Outcome](), time.monotonic()
+    with redirect_stdout(sys.stderr) if is_quiet else nullcontext():
+        for each in order:
+            some = keys[name := each.to_user_string()]
+            answer = answer_of(Call((name,), tuple(sorted(some)) if each in parted else ()))
+            outcomes += (one for one in answer.outcomes if one.status != "unchanged")
+        table.show(outcomes, time.monotonic() - started, root)
+    return any(each.status == "failed" for each in outcomes)
+
+
+def _prune(root: Path, plan: Plan, search: Search) -> tuple[list[str], list[str]]:
+    """Remove the runs of the instance whose events hold a text; what was removed, and what not.
+
+    What such a run had published is reported again by its record.
+    """
+    from commands.adopt import Reports
+    from resources import Lake
+
+    removed, assets = list[str](), {asset for asset, _ in plan.affected}
+    with open_instance() as instance:
+        for record in instance.get_run_records():
+            run = record.dagster_run
+            of_run = {each.to_user_string() for each in run.asset_selection or ()}
+            if of_run & assets and _holds(instance, run.run_id, search):
+                if not run.is_finished:
+                    return removed, [f"run {run.run_id}, under way: its events hold a text"]
+                instance.delete_run(run.run_id)
+                removed.append(f"run {run.run_id} of {', '.join(sorted(of_run))}")
+        if removed:
+            work = Reports(instance, Lake())
+            [*work.read()]
+            for asset in work.graph.select(()):
+                work.report(asset)
+    return removed, [*_of_state(state_folder(CHECKOUT, dagster_home()), search)]
+
+
+def _holds(instance: dg.DagsterInstance, run: str, search: Search) -> bool:
+    """Whether the events of a run hold a text, or show the begin of one in a picture."""
+    import dagster as dg
+
+    events = [dg.serialize_value(each) for each in instance.all_logs(run)]
+    whole = search.raw.stream(each.encode() + b"\0" for each in events)
+    return bool(whole) or any(map(search.pictured, events))
+
+
+def _of_state(folder: Path, search: Search) -> Iterator[str]:
+    """Take texts out of free pages of the databases of an instance; yield what holds one yet."""
+    found = {each.path for each in search.everywhere(folder, ())}
+    for path in {each.with_name(each.name.removesuffix("-wal")) for each in found}:
+        if path.suffix == ".db":
+            with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as opened:
+                opened.execute("VACUUM")
+                opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for path in sorted({each.path for each in search.everywhere(folder, ())} if found else ()):
+        yield f"{path}: what the instance keeps holds a text: end what uses it, and remove the file"

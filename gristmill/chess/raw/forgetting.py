@@ -1,0 +1,55 @@
+"""How games of a drop of chess are forgotten: each by its tags, as `--where White=...`.
+
+Source: docs/takedowns.md#families
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from gristmill.chess.raw.pgn_text import ENDINGS, ending_in
+from gristmill.contract import BadInput
+from gristmill.families import Forgets, Unit
+from gristmill.untrusted.files import open_file
+from gristmill.untrusted.lines import lines, reads
+from gristmill.untrusted.walk import unpack, visible_files
+
+_TAG: Final = re.compile(r'\[(\w+)\s+"((?:[^"\\]|\\.)*)"\]')
+
+
+def forgets() -> Forgets:
+    """How games are forgotten."""
+    return Forgets(_units, places=lambda file: [place for place, _ in _games(file)])
+
+
+def _units(_: Path, drop: Path) -> Iterator[Unit]:
+    files = [drop.name] if drop.is_file() else [*visible_files(drop)]
+    for name in files:
+        if not ending_in(name, ENDINGS):
+            continue
+        for number, (_place, text) in enumerate(_games(drop if drop.is_file() else drop / name), 1):
+            head, _blank, moves = text.partition("\n\n")
+            tags = dict(_TAG.findall(head))
+            yield Unit(name, number, tags.get("Site", ""), {**tags, "moves": moves.strip()})
+
+
+def _games(path: Path) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield begin and end of each game in the unpacked text of a file, and its text."""
+    if path.suffix.lower() == ".zip":
+        raise BadInput(path, "is a ZIP, in which no game can be erased: unpack it into the drop")
+    with open_file(path, root=path.parent) as file:
+        ending = path.suffix.lower().removeprefix(".")
+        texts = reads(file) if ending == "pgn" else unpack(file, path, ending)
+        begin, at, has_moves, held = 0, 0, False, list[bytes]()
+        for line in lines(texts, path):
+            if has_moves and line.startswith(b"["):
+                yield (begin, at), b"".join(held).decode("utf-8", "replace").replace("\r\n", "\n")
+                begin, has_moves, held = at, False, []
+            has_moves = has_moves or not (line.startswith(b"[") or line.isspace())
+            held.append(line)
+            at += len(line)
+        if has_moves:
+            yield (begin, at), b"".join(held).decode("utf-8", "replace").replace("\r\n", "\n")

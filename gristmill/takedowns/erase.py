@@ -1,0 +1,245 @@
+"""Rewrites raw files without some of their rows, and compares the rest byte for byte.
+
+Source: `docs/takedowns.md#erase`.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import json
+import lzma
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Final
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.corpus import Corpus
+from gristmill.corpora.raw.drops import kind
+from gristmill.corpora.raw.rows import one_or_lines, row_places
+from gristmill.families import Forgets
+from gristmill.hashing import sha256_file
+from gristmill.inbox.marks import SAMPLE, SUMS, listed_sums, written_sums
+from gristmill.untrusted.files import open_file
+from gristmill.untrusted.limits import LIMITS
+from gristmill.untrusted.lines import line_places, reads
+from gristmill.untrusted.walk import unpack
+
+_Cut = tuple[int, int]
+_ENDS: Final = 2
+
+
+def erase(path: Path, gone: Collection[int], corpus: Corpus, how: Forgets) -> int:
+    """Take rows out of a raw file, in one rename; returns the bytes that it has less.
+
+    gone: their numbers, from 1; 0 for the whole file. corpus: that reads it. how: of its inbox.
+
+    Raises GristmillError where the new file does not hold the bytes of all other rows, and for a
+    link, whose target is not of this data root: the old file stays then.
+    """
+    if path.is_symlink():
+        raise GristmillError(f"{path}: is a link: take the rows out of {path.resolve()}")
+    before = path.stat().st_size
+    if 0 in gone:
+        path.unlink()
+        return before
+    hidden = path.with_name(f".erasing.{path.name}")
+    if path.name.lower().endswith(".parquet"):
+        _of_parquet(path, hidden, gone)
+    else:
+        _of_text(path, hidden, gone, corpus, how)
+    with hidden.open("rb") as file:
+        os.fsync(file.fileno())
+    hidden.chmod(path.stat().st_mode & 0o7777)
+    hidden.replace(path)
+    return before - path.stat().st_size
+
+
+def _of_text(path: Path, hidden: Path, gone: Collection[int], corpus: Corpus, how: Forgets) -> None:
+    places = how.places(path) if how.places is not None else _places(path, corpus)
+    if places is None:
+        cuts = [*_of_array(path, gone)]
+    else:
+        cuts = _with_ends(path, sorted(places[number - 1] for number in gone))
+    with _packed(path, hidden) as out, _texts(path) as texts:
+        for part in _without(texts, cuts):
+            out.write(part)
+    with _texts(path) as texts:
+        expected = _digest(_without(texts, cuts))
+    with _texts(hidden) as texts:
+        if _digest(texts) != expected:
+            raise GristmillError(f"{path}: erasing changed other rows, so nothing is erased")
+
+
+@contextmanager
+def _texts(path: Path) -> Iterator[Iterator[bytes]]:
+    """The unpacked text of a file in parts."""
+    ending = path.name.lower().rpartition(".")[2]
+    with open_file(path, root=path.parent) as file:
+        yield unpack(file, path, ending) if ending in _WRITERS else reads(file)
+
+
+def _places(path: Path, corpus: Corpus) -> Sequence[_Cut] | None:
+    """Begin and end of each row of a text; None for one array of JSON."""
+    if path.name.lower().endswith(".txt"):
+        with _texts(path) as texts:
+            return [*line_places(texts, path)]
+    with _texts(path) as texts:
+        if "json" in path.name.lower() and one_or_lines(texts, path, LIMITS)[0]:
+            return None
+    flat, error = row_places(path, corpus, (kind(path.name) or ("", ""))[0])
+    if error is not None:
+        raise error
+    return [*zip(flat[::2], flat[1::2], strict=True)]
+
+
+def _with_ends(path: Path, cuts: Sequence[_Cut]) -> list[_Cut]:
+    """Cuts with the ends of their lines."""
+    at, held, begin = 0, b"", 0
+    ends = list[int]()
+    with _texts(path) as texts:
+        for part in texts:
+            held, begin = held[-_ENDS:] + part, begin - min(len(held), _ENDS)
+            while at < len(cuts) and cuts[at][1] + _ENDS <= begin + len(held):
+                after = held[cuts[at][1] - begin :][:_ENDS]
+                ends.append(2 if after == b"\r\n" else int(after[:1] in (b"\n", b"\r")))
+                at += 1
+            begin += len(held)
+        tail = held[-_ENDS:]
+    for cut in cuts[at:]:
+        after = tail[len(tail) - (begin - cut[1]) :] if begin - cut[1] else b""
+        ends.append(2 if after == b"\r\n" else int(after[:1] in (b"\n", b"\r")))
+    return [(low, high + more) for (low, high), more in zip(cuts, ends, strict=True)]
+
+
+def _of_array(path: Path, gone: Collection[int]) -> Iterator[_Cut]:
+    """The cuts of members of an array or an object of JSON, each with one comma."""
+    with _texts(path) as texts:
+        whole = b"".join(texts)
+    text = whole.decode("utf-8-sig")
+    mark, decoder = len(whole) - len(text.encode()), json.JSONDecoder()
+    at, spans, is_object = _blank(text, 0) + 1, list[_Cut](), text.lstrip()[:1] == "{"
+    while text[at := _blank(text, at)] not in "]}":
+        begin = at
+        if is_object:
+            at = _blank(text, decoder.raw_decode(text, at)[1]) + 1
+        at = _blank(text, end := decoder.raw_decode(text, _blank(text, at))[1])
+        spans.append((begin, end))
+        at += text[at] == ","
+    left = [number for number in range(1, len(spans) + 1) if number not in gone]
+    if not left:
+        raise BadInput(path, "no row would be left: remove the file")
+    for number in sorted(gone):
+        if number < left[0]:  # the comma behind it goes, for those before any that stays
+            low, high = spans[number - 1][0], spans[number][0]
+        else:
+            low, high = spans[number - 2][1], spans[number - 1][1]
+        yield mark + len(text[:low].encode()), mark + len(text[:high].encode())
+
+
+def _blank(text: str, at: int) -> int:
+    while text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def _without(texts: Iterable[bytes], cuts: Iterable[_Cut]) -> Iterator[bytes]:
+    """A text without its cuts, which ascend."""
+    found, begin = iter(cuts), 0
+    low, high = next(found, (-1, -1))
+    for part in texts:
+        end, at = begin + len(part), begin
+        while low >= 0 and low < end:
+            if low > at:
+                yield part[at - begin : low - begin]
+            at = min(high, end)
+            if high > end:
+                break
+            low, high = next(found, (-1, -1))
+        if at < end:
+            yield part[at - begin :]
+        begin = end
+
+
+def _digest(texts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in texts:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _zst(file: IO[bytes]) -> Any:
+    import zstandard
+
+    return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+
+
+_WRITERS: Final[Mapping[str, Callable[[IO[bytes]], Any]]] = {
+    "gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),
+    "zst": _zst,
+    "bz2": partial(bz2.open, mode="wb"),
+    "xz": partial(lzma.open, mode="wb"),
+}
+
+
+@contextmanager
+def _packed(path: Path, hidden: Path) -> Iterator[Any]:
+    """A new file that is packed as an old one."""
+    with hidden.open("wb") as file:
+        packs = _WRITERS.get(path.name.lower().rpartition(".")[2], nullcontext)
+        with packs(file) as out:
+            yield out
+
+
+def _of_parquet(path: Path, hidden: Path, gone: Collection[int]) -> None:
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as old:
+        first = old.metadata.row_group(0)
+        packing = {
+            first.column(at).path_in_schema: first.column(at).compression
+            for at in range(first.num_columns)
+        }
+
+        def groups() -> Iterator[Any]:
+            before = 0
+            for number in range(old.num_row_groups):
+                table = old.read_row_group(number)
+                stays = np.ones(len(table), np.bool_)
+                stays[[row - 1 - before for row in gone if 0 < row - before <= len(table)]] = False
+                before += len(table)
+                yield table.filter(stays)
+
+        with pq.ParquetWriter(hidden, old.schema_arrow, compression=packing) as writer:
+            for table in groups():
+                writer.write_table(table)
+        with pq.ParquetFile(hidden) as new:
+            made = (new.read_row_group(each) for each in range(new.num_row_groups))
+            both = zip(filter(len, groups()), filter(len, made), strict=True)
+            if not all(one.equals(other) for one, other in both):
+                raise GristmillError(f"{path}: erasing changed other rows, so nothing is erased")
+
+
+def list_again(path: Path) -> None:
+    """Give a file its new sum in the lists of the drop, which else would be refused; or none."""
+    beside = [path.with_name(f"{path.name}{ending}") for ending in (".sha256", SAMPLE)]
+    lists = [each for each in beside if each.exists()]
+    for mark in (SUMS, SAMPLE):
+        lists += [folder / mark for folder in path.parents if (folder / mark).exists()][:1]
+    for each in lists:
+        drop = path if each in beside else each.parent
+        sums = listed_sums(each, drop)
+        name = path.name if each in beside else path.relative_to(each.parent).as_posix()
+        if name not in sums:
+            continue
+        new = {name: sha256_file(path)} if path.exists() else {}
+        rest = {other: sha256 for other, sha256 in sums.items() if other != name}
+        if rest | new:
+            hidden = each.with_name(f".{each.name}.writing")
+            hidden.write_bytes(written_sums(rest | new))
+            hidden.replace(each)

@@ -1,0 +1,266 @@
+"""Looks for texts in every file of a folder, without an index: in decoded values, and in bytes.
+
+So it can prove what the index of leaks found. Source: `docs/takedowns.md#the-scan`.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import os
+import re
+import sqlite3
+import unicodedata
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+
+from gristmill.contract import GristmillError
+from gristmill.corpora.raw.texts import Unfit
+from gristmill.leaks.texts import every_part, leaves, rows
+from gristmill.run.progress import SILENT, Progress
+from gristmill.untrusted.lines import reads
+from gristmill.untrusted.walk import unpack
+
+LEAST: Final = 8
+"""Bytes of a text that is looked for, at least."""
+_BATCH: Final = 4 << 20
+_BITS: Final = 20
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+_PACKED: Final = ("gz", "zst", "bz2", "xz")
+_CUT: Final = re.compile("[>]([^<>]*)…")
+_SQLITE: Final = b"SQLite format 3\0"
+
+
+class Found(NamedTuple):
+    """Where a text stands: a file below the root, its row from 1, 0 for none, and the column.
+
+    place: of its drop or artifact, as `reasoning/normalized gsm8k__train`; empty for another file.
+    text: its number. is_whole: whether the value has no other words.
+    """
+
+    path: Path
+    place: str
+    row: int
+    column: str
+    text: int
+    is_whole: bool
+
+
+def normalised(text: str) -> str:
+    """A text without case, width and spacing."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+class Patterns:
+    """Bytes that are looked for together, however many there are. Raises ValueError for short ones.
+
+    patterns: by their bytes, the numbers that are found with them.
+    """
+
+    def __init__(self, patterns: Mapping[bytes, int]) -> None:
+        self._at: dict[bytes, list[tuple[int, bytes, int]]] = defaultdict(list)
+        self.longest = max(map(len, patterns), default=0)
+        for pattern, number in patterns.items():
+            if len(pattern) < LEAST:
+                raise ValueError(f"a pattern of {len(pattern)} bytes")
+            middle = (len(pattern) - LEAST) // 2
+            self._at[pattern[middle : middle + LEAST]].append((middle, pattern, number))
+        self._is_anchor = np.zeros(1 << _BITS, np.bool_)
+        self._is_anchor[self._slots(np.frombuffer(b"".join(self._at), "<u8"))] = True
+
+    @staticmethod
+    def _slots(words: Any) -> Any:
+        return (words * _MIX) >> np.uint64(64 - _BITS)
+
+    def find(self, octets: bytes) -> Iterator[tuple[int, int, int]]:
+        """Yield begin, end and number of each pattern in some bytes."""
+        for shift in range(LEAST if self._at else 0):
+            count = (len(octets) - shift) // LEAST
+            words = np.frombuffer(octets, "<u8", max(count, 0), shift if count > 0 else 0)
+            for at in np.flatnonzero(self._is_anchor[self._slots(words)]).tolist():
+                begin = shift + LEAST * at
+                for before, pattern, number in self._at.get(octets[begin : begin + LEAST], ()):
+                    if before <= begin and octets.startswith(pattern, begin - before):
+                        yield begin - before, begin - before + len(pattern), number
+
+    def stream(self, parts: Iterable[bytes]) -> set[int]:
+        """The numbers of the patterns in a stream, also where they stand in two parts of it."""
+        found, held = set[int](), b""
+        for part in parts:
+            held += part
+            if len(held) >= _BATCH:
+                found |= {number for _, _, number in self.find(held)}
+                held = held[-self.longest :]
+        return found | {number for _, _, number in self.find(held)}
+
+
+class Search:
+    """Texts that are looked for. texts: with at least `LEAST` bytes once they are normalised."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._values = Patterns({normalised(text).encode(): at for at, text in enumerate(texts)})
+        self._whole = {normalised(text): at for at, text in enumerate(texts)}
+        forms = dict[bytes, int]()
+        for at, text in enumerate(texts):
+            escaped = (json.dumps(text, ensure_ascii=flag)[1:-1] for flag in (False, True))
+            for form in (text, *escaped, text.replace('"', '""'), html.escape(text)):
+                forms[form.encode("utf-8", "surrogatepass")] = at
+        self.raw = Patterns(forms)
+
+    def values(self, values: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
+        """Yield place of the value, number of the text, and whether it is the whole value."""
+        made = [normalised(value) for value in values]
+        octets = [value.encode("utf-8", "surrogatepass") for value in made]
+        ends = [*accumulate(len(each) + 1 for each in octets)]
+        blob, seen = b"\0".join(octets), set[tuple[int, int]]()
+        for begin, end, number in self._values.find(blob):
+            at = bisect_right(ends, begin)
+            start = ends[at] - len(octets[at]) - 1
+            inside = octets[at]
+            before, after = (
+                inside[: begin - start].decode("utf-8", "replace"),
+                inside[end - start :],
+            )
+            is_word = (
+                before[-1:].isalnum() and inside[begin - start : begin - start + 1].isalnum()
+            ) or (
+                after.decode("utf-8", "replace")[:1].isalnum()
+                and inside[: end - start][-1:].isalnum()
+            )
+            if (at, number) not in seen and not is_word:
+                seen.add((at, number))
+                yield at, number, self._whole.get(made[at]) == number
+
+    def pictured(self, event: str) -> bool:
+        """Whether a picture in an event shows a cut line of a text."""
+        plain = "".join(text for _, text in leaves(json.loads(event)))
+        found = _CUT.findall(unquote(plain.replace("\\", "")))
+        cut = (html.unescape(part).replace("·", " ").rpartition(": ")[2] for part in found)
+        shown = [text for part in cut if len(text := normalised(part)) >= LEAST]
+        return any(part in whole for part in shown for whole in self._whole)
+
+    def in_rows(self, path: Path, place: str, found: Iterable[tuple[int, Any]]) -> Iterator[Found]:
+        """Yield where the texts stand in rows, as `leaks.texts.rows` gives them."""
+        at, values, size = list[tuple[int, str]](), list[str](), 0
+
+        def flushed() -> Iterator[Found]:
+            for where, number, is_whole in self.values(values):
+                yield Found(path, place, *at[where], number, is_whole)
+
+        for row, value in found:
+            if isinstance(value, Unfit):
+                continue
+            for column, text in leaves(value):
+                at.append((row, column))
+                values.append(text)
+                size += len(text)
+            if size > _BATCH:
+                yield from flushed()
+                at, values, size = [], [], 0
+        yield from flushed()
+
+    def everywhere(
+        self, root: Path, besides: Collection[Path], progress: Progress = SILENT
+    ) -> Iterator[Found]:
+        """Yield where the texts stand below a data root, row by row where rows can be read.
+
+        besides: folders and files that are passed over.
+        """
+        parts = {part.file: part for part in every_part(root)}
+        files = [*files_below(root, besides)]
+        with progress.stage("looking for the texts", "bytes", sum(map(_size, files))) as stage:
+            for path in files:
+                part, seen = parts.get(path), set[int]()
+                if part is not None:
+                    try:
+                        for each in self.in_rows(
+                            path, part.place, rows(path, part.corpus, part.links)
+                        ):
+                            seen.add(each.text)
+                            yield each
+                    except GristmillError:
+                        pass  # its bytes are looked at below
+                for text in sorted(self._in_file(path) - seen):
+                    yield Found(path, part.place if part else "", 0, "", text, False)
+                stage.advance(_size(path))
+
+    def _in_file(self, path: Path) -> set[int]:
+        """The texts in the bytes of a file, and in what it packs. A file that went holds none."""
+        try:
+            with path.open("rb") as file:
+                head = file.read(len(_SQLITE))
+                file.seek(0)
+                found = self.raw.stream(reads(file))
+                if head.startswith(b"PAR1"):
+                    return found | self.raw.stream(_of_parquet(path))
+                if head == _SQLITE:
+                    return found | self.raw.stream(_of_sqlite(path))
+                if head.startswith(b"PK\3\4"):
+                    return found | self._in_zip(file)
+                if (ending := path.name.rpartition(".")[2]) in _PACKED:
+                    file.seek(0)
+                    found |= self.raw.stream(unpack(file, path, ending))
+                return found
+        except (FileNotFoundError, sqlite3.Error, BadZipFile, GristmillError):
+            return set()
+
+    def _in_zip(self, file: io.BufferedReader) -> set[int]:
+        found = set[int]()
+        with ZipFile(file) as packed:
+            for name in packed.namelist():
+                with packed.open(name) as member:
+                    found |= self.raw.stream(reads(member))  # type: ignore[arg-type]
+        return found
+
+
+def files_below(root: Path, besides: Collection[Path]) -> Iterator[Path]:
+    """Yield the regular files below a folder, without those that are passed over."""
+    for here, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if Path(here, name) not in besides)
+        for name in sorted(names):
+            path = Path(here, name)
+            if path not in besides and path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _of_parquet(path: Path) -> Iterator[bytes]:
+    """The bytes of the values of a Parquet file, column by column."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(1 << 12):
+                for column in batch.columns:
+                    yield from (bytes(each) for each in column.buffers() if each is not None)
+    except (pa.ArrowInvalid, OSError):
+        return  # `verify` says what is wrong with it
+
+
+def _of_sqlite(path: Path) -> Iterator[bytes]:
+    """The values of all tables of a database."""
+    # Where nobody writes, to read makes no file beside it.
+    is_still = not _size(path.with_name(f"{path.name}-wal"))
+    way = "immutable=1" if is_still else "mode=ro"
+    with closing(sqlite3.connect(f"{path.as_uri()}?{way}", uri=True)) as database:
+        names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (name,) in names:
+            for row in database.execute(f'SELECT * FROM "{name}"'):
+                for value in row:
+                    if isinstance(value, str | bytes):
+                        yield (value.encode() if isinstance(value, str) else value) + b"\0"

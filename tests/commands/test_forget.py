@@ -1,0 +1,288 @@
+"""`gristmill forget`: rows leave a drop, all that was made from it, and every file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import forget as command
+from gristmill import provenance
+from gristmill.corpora.raw.forgotten import key_of
+from gristmill.run.locks import locked
+from gristmill.takedowns import plan
+from gristmill.takedowns.search import Search
+from tests.commands.drops import Command, printed
+from tests.leaks import plants
+
+ROWS = [
+    {"id": f"r{at}", "kind": f"k{at % 7}", "question": text, "answer": f"It is {at}."}
+    for at, text in enumerate(plants.prose(5, 20))
+]
+NAMED = 3
+"""The row, from 0, that most tests name."""
+RECIPE = 'schema = 1\nname = "own"\nquestion = "question"\nanswer = "answer"\n'
+CHAT = 'schema = 1\nkind = "chat"\nmessages = "messages"\nid = "id"\n'
+
+
+def jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def talk(name: str, text: str) -> dict[str, Any]:
+    turns = [{"role": "user", "content": text}, {"role": "assistant", "content": f"{name} it is."}]
+    return {"id": name, "messages": turns}
+
+
+@pytest.fixture
+def root(data: Path) -> Path:
+    """A corpus, and conversations with a copy of a row and with it in a longer text."""
+    jsonl(data / "drops/reasoning/own/train.jsonl", ROWS)
+    (data / "drops/reasoning/own/corpus.toml").write_text(RECIPE)
+    text = ROWS[NAMED]["question"]
+    talks = [talk(f"t{at}", row["question"]) for at, row in enumerate(ROWS[10:])]
+    jsonl(
+        data / "drops/chat/talk/a.jsonl",
+        [*talks, talk("copy", text), talk("long", f"Hear: {text} Now?")],
+    )
+    (data / "drops/chat/talk/corpus.toml").write_text(CHAT)
+    return data
+
+
+@pytest.fixture
+def built(run: Command, root: Path) -> Path:
+    """The same, built, with a cache that holds the text."""
+    printed(run("materialize", "reasoning/normalized", "chat/conversations"))
+    cache = root / ".gristmill/browse/a.txt"
+    cache.parent.mkdir(parents=True)
+    cache.write_text(f"cached {ROWS[NAMED]['question']}")
+    return root
+
+
+def state(root: Path) -> dict[str, bytes]:
+    """All files but those of takedowns and the key."""
+    return {
+        str(path): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not {"takedowns", "key", "locks"} & {*path.parts}
+    }
+
+
+def holds(root: Path, text: str) -> list[str]:
+    found = Search([text]).everywhere(root, {plan.folder_of(root)})
+    return sorted({each.path.relative_to(root).as_posix() for each in found})
+
+
+def report(root: Path) -> dict[str, Any]:
+    (path,) = plan.folder_of(root).glob("*.json")
+    assert ROWS[NAMED]["question"] not in path.read_text() + path.with_suffix(".txt").read_text()
+    found: dict[str, Any] = json.loads(path.read_bytes())
+    return found
+
+
+WAYS = {
+    "file and number": ("--rows", f"train.jsonl:{NAMED + 1}\n"),
+    "id": ("--rows", f"\nr{NAMED}\n"),
+    "text": ("--text", f"{ROWS[NAMED]['question'].upper()}\n"),
+    "column": ("--where", f"question={ROWS[NAMED]['question']}"),
+}
+
+
+def asked(tmp_path: Path, way: str) -> tuple[str, str]:
+    option, given = WAYS[way]
+    if option == "--where":
+        return option, given
+    file = tmp_path / "named.txt"
+    file.write_text(given)
+    return option, str(file)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_dry_run_changes_nothing_and_names_all_that_holds_the_text(run, built, tmp_path, way):
+    before = state(built)
+    said = printed(run("forget", "reasoning/own", *asked(tmp_path, way)))
+    assert state(built) == before
+    assert f"own: 1 row to leave out of builds, train.jsonl:{NAMED + 1}" in said
+    for path in holds(built, ROWS[NAMED]["question"]):
+        assert path in said
+    assert "stays: drops/chat/talk a.jsonl row 11 holds a text: --containing takes it" in said
+    assert "built again: reasoning/normalized own__train" in said
+    assert "nothing was changed: --yes does it" in said
+    assert "built again: chat" not in said
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_leave_every_file_and_no_other_row_goes(run, built, tmp_path, way):
+    words = ("--containing", "--erase", "--yes", "--reason", "by mail")
+    said = printed(run("forget", "reasoning/own", *asked(tmp_path, way), *words))
+    assert "1 row erased from reasoning/own" in said and "by mail" in said
+    assert "2 rows erased from chat/talk" in said
+    assert "0 places with a text that went" in said
+    assert "removed: .gristmill/browse/a.txt" in said
+    assert holds(built, ROWS[NAMED]["question"]) == []
+    raw = (built / "drops/reasoning/own/train.jsonl").read_text()
+    assert raw == "".join(json.dumps(row) + "\n" for at, row in enumerate(ROWS) if at != NAMED)
+    assert len((built / "drops/chat/talk/a.jsonl").read_text().splitlines()) == 10
+    found = report(built)
+    assert found["counts"]["rebuilt_bytes"] <= 1.1 * found["counts"]["affected_bytes"]
+    assert (found["counts"]["rebuilt"], found["stands_still"], found["stale"]) == (2, [], [])
+    assert not (plan.folder_of(built) / "plan.json").exists()
+    assert provenance.verify(built) == []
+    lines = (built / "reasoning/raw/own/train.jsonl").read_text().splitlines()
+    assert len(lines) == len(ROWS) - 1
+    assert "nothing needed doing" in run("materialize", "reasoning/normalized").output
+
+
+def test_longer_rows_stay_unless_they_are_asked_for(run, built, tmp_path):
+    said = printed(run("forget", "reasoning/own", *asked(tmp_path, "id"), "--yes"))
+    assert "1 row left out of builds of reasoning/own" in said
+    assert "0 places with a text that went" in said
+    assert "stays: drops/chat/talk a.jsonl row 12" in said
+    found = report(built)
+    assert {each["row"] for each in found["stays"]} == {11, 12}
+    assert {each["file"] for each in found["stands_since_rows_stay"]} == {
+        "chat/conversations/talk__00/shard_00.parquet",
+        "drops/chat/talk/a.jsonl",
+        "drops/reasoning/own/train.jsonl",
+    }
+
+
+def test_what_stands_in_another_file_is_said_with_status_1(run, built, tmp_path):
+    stray = built / "notes/mine.txt"
+    stray.parent.mkdir()
+    stray.write_text(ROWS[NAMED]["question"])
+    said = printed(
+        run("forget", "reasoning/own", *asked(tmp_path, "id"), "--yes", "--containing", "--erase"),
+        1,
+    )
+    assert "stands still: notes/mine.txt" in said
+
+
+def test_a_text_of_other_rows_is_not_looked_for(run, built, tmp_path):
+    jsonl(
+        built / "drops/chat/more/a.jsonl", [talk(f"m{at}", ROWS[0]["question"]) for at in range(3)]
+    )
+    (built / "drops/chat/more/corpus.toml").write_text(CHAT)
+    (tmp_path / "named.txt").write_text("m1\n")
+    said = printed(run("forget", "chat/more", "--rows", str(tmp_path / "named.txt"), "--erase"))
+    assert "1 text of these rows stand" in said
+    assert "chat/more: 1 row to erase, a.jsonl:2" in said
+    assert "holds it: drops/reasoning" not in said
+
+
+def test_a_drop_that_comes_again_does_not_bring_rows_back(run, built, tmp_path):
+    for name in ("reasoning/own", "chat/talk"):
+        shutil.copytree(built / "drops" / name, tmp_path / name)
+    words = ("--containing", "--erase", "--yes")
+    printed(run("forget", "reasoning/own", *asked(tmp_path, "id"), *words))
+    for name in ("reasoning/own", "chat/talk"):
+        family = name.partition("/")[0]
+        run("drop", str(tmp_path / name), "--family", family, "--replace")
+    assert len((built / "drops/chat/talk/a.jsonl").read_text().splitlines()) == 10
+    said = run("materialize", "reasoning/normalized", "chat/conversations").output
+    assert "19 rows; 1 forgotten" in said
+    assert holds(built, ROWS[NAMED]["question"]) == ["drops/reasoning/own/train.jsonl"]
+    shutil.rmtree(built / "drops/reasoning/own")
+    said = run("drop", str(tmp_path / "reasoning/own"), "--family", "reasoning").output
+    assert "rows that came again were taken out of it: 1 forgotten on" in said
+    assert holds(built, ROWS[NAMED]["question"]) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("reasoning/own",), "give a drop and one of --rows, --text, --where; or --continue"),
+        (("--continue", "reasoning/own"), "give a drop and one of"),
+        (("reasoning/own", "--where", "a=b", "--state", __file__), "--state goes with --mix"),
+        (("--continue",), "no takedown is under way"),
+        (("other/own", "--where", "a=b"), "name inbox and drop, as reasoning/gsm8k"),
+        (("reasoning/none", "--where", "a=b"), "there is no drop"),
+        (("reasoning/own", "--where", "kinds=b"), "has no column kinds: did you mean kind?"),
+        (("reasoning/own", "--where", "kind=b"), "no row of reasoning/own has it"),
+        (("reasoning/own", "--where", "kind"), "write KEY=VALUE"),
+        (
+            ("reasoning/own", "--rows", "train.jsonl:99"),
+            "txt:1: reasoning/own has no row train",
+        ),
+        (("reasoning/own", "--rows", "zero"), "has no row with the id zero"),
+        (("reasoning/own", "--text", "short"), "'short' has fewer than 8 bytes"),
+        (
+            ("chat/talk", "--rows", "long", "--yes"),
+            "no build leaves out rows of it: add --erase",
+        ),
+    ],
+)
+def test_what_names_no_row_is_refused(run, root, tmp_path, words, says):
+    if words[-1] not in ("a=b", __file__) and words[1:2] in (("--rows",), ("--text",)):
+        (tmp_path / "named.txt").write_text(words[2])
+        words = (*words[:2], str(tmp_path / "named.txt"), *words[3:])
+    before = state(root)
+    done = run("forget", *words)
+    assert done.exit_code
+    assert says in " ".join(done.output.split())
+    assert state(root) == before
+
+
+def test_two_at_once_say_who_is_at_work(run, root, tmp_path):
+    with locked(plan.folder_of(root) / "lock", "a takedown"):
+        said = printed(run("forget", "reasoning/own", *asked(tmp_path, "id")), 1)
+    assert f"another takedown is under way, of process {os.getpid()}" in " ".join(said.split())
+
+
+class Killed(BaseException):
+    """Ends a command where it is, as a kill does."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_a_killed_takedown_continues_to_the_same_end(
+    run, root, tmp_path, monkeypatch, is_behind: bool
+) -> None:
+    words = ("forget", "reasoning/own", *asked(tmp_path, "text"), "--containing", "--erase")
+    monkeypatch.setattr(command, "_prune", lambda *_: ([], []))
+    start, whole, replaced = tmp_path / "start", Path.replace, Path.replace
+    key_of(root, makes=True)
+    shutil.copytree(root, start)
+    printed(run(*words, "--yes"))
+    expected, numbers = state(root), 0
+    assert holds(root, ROWS[NAMED]["question"]) == []
+    while True:
+        shutil.rmtree(root)
+        shutil.copytree(start, root)
+        left = numbers = numbers + 1
+
+        def step(path: Path, target: Path) -> Path:
+            nonlocal left
+            left -= root in path.parents
+            if not left and not is_behind:
+                raise Killed
+            done = whole(path, target)
+            if not left:
+                left = -1
+                raise Killed
+            return done
+
+        monkeypatch.setattr(Path, "replace", step)
+        with suppress(Killed):
+            run(*words, "--yes")
+        monkeypatch.setattr(Path, "replace", replaced)
+        if left > 0:
+            break
+        folder = plan.folder_of(root)
+        reports = [*folder.glob("2*.json")]
+        assert not reports or holds(root, ROWS[NAMED]["question"]) == []
+        if (folder / "plan.json").exists():
+            assert "is under way" in run(*words, "--yes").output
+            printed(run("forget", "--continue"))
+        elif not reports:
+            printed(run(*words, "--yes"))
+        assert state(root) == expected, numbers
+        assert not (folder / "plan.json").exists()
+        assert holds(root, ROWS[NAMED]["question"]) == []
+    assert numbers > 8

@@ -1,0 +1,92 @@
+"""Each family names its rows, and they leave its drops."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gristmill.chess.samples import write_sample
+from gristmill.contract import GristmillError
+from gristmill.corpora.raw.forgotten import key_of
+from gristmill.layout import DROPS
+from gristmill.macroxue.samples import write_drop
+from gristmill.puzzles.raw.samples import write_arc_sample, write_sudoku_sample
+from gristmill.takedowns import naming, work
+
+HOW = {"containing": True, "erases": True, "reason": "asked", "shared": 0}
+
+
+def kaggle(path: Path) -> None:
+    tasks = {f"t{at}": {"train": [at] * 20, "test": []} for at in range(3)}
+    path.mkdir(parents=True)
+    for kind in ("challenges", "solutions"):
+        (path / f"arc-agi_training_{kind}.json").write_text(json.dumps(tasks))
+
+
+def write(root: Path, name: str) -> Path:
+    """A drop, and a second one that has all of it as well."""
+    writers = {
+        "macroxue/a": lambda path: write_drop(path, seed=1, games=2, max_moves=30, depth=6),
+        "chess/2024-02.pgn": lambda path: write_sample("2024-02", 12, path),
+        "puzzles/arc": write_arc_sample,
+        "puzzles/kaggle": kaggle,
+        "puzzles/sudoku": write_sudoku_sample,
+    }
+    for each in (name, name.replace("/", "/b")):
+        (root / DROPS / each).parent.mkdir(parents=True, exist_ok=True)
+        writers[name](root / DROPS / each)
+    return root / DROPS / name
+
+
+CASES = [
+    ("macroxue/a", "--rows", None),
+    ("chess/2024-02.pgn", "--rows", "2024-02.pgn:3"),
+    ("chess/2024-02.pgn", "--where", "White="),
+    ("puzzles/arc", "--rows", "frame"),
+    ("puzzles/kaggle", "--rows", "t1"),
+    ("puzzles/sudoku", "--where", "question="),
+    ("puzzles/sudoku", "--rows", "train.csv:5"),
+]
+
+
+@pytest.mark.parametrize(("name", "option", "given"), CASES)
+def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given):
+    write(tmp_path, name)
+    target, key = naming.target_of(tmp_path, name), key_of(tmp_path, makes=True)
+    before = [*target.units()]
+    if option == "--where":
+        column = given.removesuffix("=")
+        units = naming.by_column(target, f"{given}{before[2].values[column]}")
+    else:
+        (tmp_path / "rows.txt").write_text(given or before[0].name)
+        units = naming.by_rows(target, tmp_path / "rows.txt")
+    assert 1 <= len(units) < len(before) / 2 or name in ("macroxue/a", "puzzles/kaggle")
+    texts, _ = naming.own_texts(target, units, key)
+    assert texts
+    with pytest.raises(GristmillError, match="no build leaves out rows of it: add --erase"):
+        work.planned(target, units, texts, HOW | {"erases": False})
+    plan, found, _ = work.planned(target, units, texts, HOW)
+    copy = name.replace("/", "/b")
+    assert {str(each.path.relative_to(tmp_path / DROPS)).startswith(copy) for each in found} == {
+        True,
+        False,
+    }
+    assert len(plan.rows[copy]) == len(plan.rows[name])
+    work.leave_out(tmp_path, plan)
+    work.erase_rows(tmp_path, plan)
+    gone = {naming.hash_of(key, unit.values) for unit in units}
+    stay = [each for each in before if naming.hash_of(key, each.values) not in gone]
+    assert [unit.values for unit in target.units()] == [each.values for each in stay]
+    assert [unit.name for unit in naming.target_of(tmp_path, copy).units()] == [
+        each.name for each in stay
+    ]
+    assert work.rows_left(tmp_path, plan) == 0
+    assert work.scanned(tmp_path, plan) == ([], [], [])
+    # What comes again loses them once more.
+    write(tmp_path / "again", name)
+    drop = tmp_path / DROPS / name
+    (tmp_path / "again" / DROPS / name).rename(drop if drop.is_file() else drop / "again")
+    assert "were taken out of it" in work.taken_out_again(tmp_path, drop)
+    assert not gone & {naming.hash_of(key, unit.values) for unit in target.units()}
