@@ -18,7 +18,7 @@ from gristmill.dispatch import recorded_assets
 from gristmill.exports.messages import Talks
 from gristmill.exports.table import Split, columns_of
 from gristmill.provenance import Record
-from gristmill.provenance.find_artifacts import artifacts, folders_of
+from gristmill.provenance.find_artifacts import artifacts
 
 Head = dict[str, Any]
 """The head of a card, by key."""
@@ -46,7 +46,7 @@ class Part(NamedTuple):
 
 def parts_at(place: Path) -> list[Part]:
     """The artifacts at a place, or all below it. Raises GristmillError where none has rows."""
-    below = folders_of(artifacts(place.absolute()))
+    below = [*dict.fromkeys(item.folder for item in artifacts(place.absolute()))]
     outer = [each for each in below if not {*each.parents} & {*below}]
     parts = []
     for folder in map(place.absolute().joinpath, outer):
