@@ -223,6 +223,7 @@ def audit(
         for key, lacks in lacking.items()
     ]
     sizes = [each.part.file.stat().st_size for each in tasks]
+    progress = progress if tasks else SILENT
     with progress.stage("looking for leaks", "bytes", sum(sizes)) as stage:
         results = ordered_map(_look, tasks, workers)
         for key, size, (its, several) in zip(lacking, sizes, results, strict=True):
