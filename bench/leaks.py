@@ -226,7 +226,7 @@ def recall(given: kit.Given) -> None:
             first = number * len(chosen)
             ours = sum(at in found[first + place] for place, at in enumerate(chosen))
             other = sum(theirs["found"][first : first + len(chosen)])
-            bound = {"half a question": 0.9}.get(kind, 0.99)
+            bound: float | None = {"half a question": 0.9}.get(kind, 0.99)
             if name == "code" and kind == "half a question":
                 bound = None  # the first half of a function is often that of others
             by = f"datatrove {theirs['version']} {other:,}"
