@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import blake2b, sha256
 from itertools import islice
 from pathlib import Path
@@ -121,20 +121,27 @@ def scan(path: Path, key: bytes) -> pl.LazyFrame:
     Raises GristmillError where it is gone or damaged, or has hashes of another key.
     """
     import polars as pl
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with reading(path):
         said = (pq.read_schema(path).metadata or {}).get(b"key", b"").decode()
         frame = pl.scan_parquet(path)
-        frame.head(1).collect()
-    except (OSError, ValueError, pa.ArrowException, pl.exceptions.PolarsError) as error:
-        raise damaged(path, str(error)) from error
     if said != _check_of(key):
         raise GristmillError(f"{path}: has hashes of another key than that of the data root")
     whole = pl.col("hash").cast(pl.UInt64) + pl.col("high").cast(pl.UInt64) * (1 << 32)
     end = pl.when(pl.col("length") < 0).then(-1).otherwise(pl.col("place") + pl.col("length"))
     return frame.with_columns(hash=whole, end=end).drop("high", "length")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise GristmillError for what reading rows raises where what is kept of them is damaged."""
+    import polars as pl
+
+    try:
+        yield
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        raise damaged(path, str(error)) from error
 
 
 def damaged(path: Path, reason: str) -> GristmillError:

@@ -152,10 +152,12 @@ def test_a_damaged_or_removed_history_is_said_in_words(built: Any, tmp_path: Pat
     older, _ = versions.kept(root, case.entry)
     (older[0].folder / "provenance.json").write_text("{")
     (older[1].folder / rows.ROWS).write_bytes(b"PAR1")
+    data = (flipped := older[2].folder / rows.ROWS).read_bytes()
+    flipped.write_bytes(data[:4] + bytes(len(data) // 4) + data[4 + len(data) // 4 :])
     done = run(root, "log", case.entry.name)
     assert done.exit_code == 0 and "damaged" in done.stderr and len(older) == 4
     assert done.stdout.count("published") == 1
-    for name in (each.record.data_version for each in older[:2]):
+    for name in (each.record.data_version for each in older[:3]):
         done = run(root, "diff", case.entry.name, name)
         assert done.exit_code == 1 and "damaged" in done.output, done.output
     shutil.rmtree(root / ".gristmill/history")
