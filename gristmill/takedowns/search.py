@@ -68,13 +68,15 @@ class Patterns:
     """
 
     def __init__(self, patterns: Mapping[bytes, int]) -> None:
-        self._at: dict[bytes, list[tuple[int, bytes, int]]] = defaultdict(list)
+        # Patterns of one shape are looked up together: many may differ in a number alone.
+        self._at = defaultdict[bytes, dict[tuple[int, int], dict[bytes, int]]](dict)
         self.longest = max(map(len, patterns), default=0)
         for pattern, number in patterns.items():
             if len(pattern) < LEAST:
                 raise ValueError(f"a pattern of {len(pattern)} bytes")
             middle = (len(pattern) - LEAST) // 2
-            self._at[pattern[middle : middle + LEAST]].append((middle, pattern, number))
+            shapes = self._at[pattern[middle : middle + LEAST]]
+            shapes.setdefault((middle, len(pattern)), {})[pattern] = number
         self._is_anchor = np.zeros(1 << _BITS, np.bool_)
         self._is_anchor[self._slots(np.frombuffer(b"".join(self._at), "<u8"))] = True
 
@@ -89,9 +91,12 @@ class Patterns:
             words = np.frombuffer(octets, "<u8", max(count, 0), shift if count > 0 else 0)
             for at in np.flatnonzero(self._is_anchor[self._slots(words)]).tolist():
                 begin = shift + LEAST * at
-                for before, pattern, number in self._at.get(octets[begin : begin + LEAST], ()):
-                    if before <= begin and octets.startswith(pattern, begin - before):
-                        yield begin - before, begin - before + len(pattern), number
+                for (before, size), patterns in self._at.get(
+                    octets[begin : begin + LEAST], {}
+                ).items():
+                    start = begin - before
+                    if start >= 0 and (one := octets[start : start + size]) in patterns:
+                        yield start, start + size, patterns[one]
 
     def stream(self, parts: Iterable[bytes]) -> set[int]:
         """The numbers of the patterns in a stream, also where they stand in two parts of it."""
