@@ -15,8 +15,7 @@ from gristmill.corpora.raw.chat.messages import THINK
 from gristmill.corpora.raw.split_names import literal
 from gristmill.corpora.raw.transforms import letter
 from gristmill.corpora.raw.values import way_of
-from gristmill.corpora.recipe_text import head_of, recipe_text, toml
-from gristmill.corpora.trial import Trial, read_recipe, tried
+from gristmill.corpora.trial import Trial, head_of, read_recipe, recipe_text, toml, tried
 from gristmill.look import columns as kinds
 from gristmill.look import roles
 from gristmill.look.columns import CHOSEN, Column, Columns

@@ -537,11 +537,7 @@ IN_MARKS = f"USER: {WHAT}\nASSISTANT: {PLUM}</s>"
 @pytest.mark.parametrize(
     ("rows", "note", "is_said"),
     [
-        (
-            [{"messages": HI, "images": ["a.png"]}] * 3,
-            'not read: images (as ["a.png"])',
-            True,
-        ),
+        ([{"messages": HI, "images": ["a.png"]}] * 3, 'not read: images (as ["a.png"])', True),
         ([{"messages": HI}, {"conversations": HI}] * 2, "not read: conversations (as ", True),
         (
             [{**VERDICT, "label": n % 2 == 0} for n in range(4)],

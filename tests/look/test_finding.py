@@ -11,13 +11,13 @@ import pytest
 
 from gristmill.contract import GristmillError
 from gristmill.corpora.corpus import CORPORA
-from gristmill.corpora.licences import licence_of
 from gristmill.corpora.raw.chat.messages import account as account_of_chat
 from gristmill.corpora.raw.corpus_file import read_corpus_file
 from gristmill.corpora.raw.drops import account, corpus_of
 from gristmill.corpora.raw.reader import Reader
 from gristmill.corpora.raw.rows import rows
 from gristmill.corpora.records import Record
+from gristmill.corpora.trial import licence_of
 from gristmill.look.finding import look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.samples import write_drop

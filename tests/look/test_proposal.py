@@ -8,8 +8,7 @@ import pytest
 from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw.corpus_file import checked
 from gristmill.corpora.raw.reader import Reader
-from gristmill.corpora.recipe_text import toml
-from gristmill.corpora.trial import Trial, tried
+from gristmill.corpora.trial import Trial, toml, tried
 from gristmill.look.proposal import name_of, proposal, record_notes
 from tests.look.cards import part
 
