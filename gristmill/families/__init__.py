@@ -29,37 +29,6 @@ from gristmill.inbox.listing import DropKind
 from gristmill.laws import Law, Subject, run
 from gristmill.settings.tables import ALERTS, INBOX, MIRROR, RUN, Table, inbox_table
 
-__all__ = [
-    "FAMILIES",
-    "Catalog",
-    "Column",
-    "Kind",
-    "Law",
-    "Misuse",
-    "Option",
-    "PartitionFile",
-    "Request",
-    "Source",
-    "Subject",
-    "catalog",
-    "catalogs",
-    "check",
-    "code_of_asset",
-    "columns_of",
-    "commands",
-    "drop_kind",
-    "excused",
-    "facts_of",
-    "has_partitions",
-    "inboxes",
-    "kind_of_asset",
-    "options",
-    "options_of",
-    "other_kind",
-    "splits_of",
-    "tables",
-]
-
 FAMILIES: Final = ("macroxue", "synth", "chess", "reasoning", "puzzles")
 _SHARED: Final = "tokenizers"
 """The package whose catalog several families use."""
