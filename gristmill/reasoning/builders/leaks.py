@@ -58,7 +58,7 @@ def write_leaks(
     findings = audit(root, parts, sets, progress=progress)
     found, rows = sum(each.numbers.shape[1] for each in findings), 0
     total = min(found, leaks.MOST)
-    with HashedFile(out / leaks.ROWS) as file, progress.stage("list", "leaks", total) as stage:
+    with HashedFile(out / leaks.ROWS) as file, progress.stage("list", "rows", total) as stage:
         for leak in worst(root, findings, leaks.MOST):
             rows += 1
             row = {"share": round(leak.share, 6)}
