@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import dagster as dg
 
-from assets import choices
+from assets import choices, leaks
 from assets.checking import evaluations, rules
 from assets.checking.rules import Rule, registered
 from assets.inbox import Inbox
@@ -29,6 +29,7 @@ from gristmill.contract import Violation
 from gristmill.data_root import DataRoot
 from gristmill.data_root.states import BUILT
 from gristmill.families import Source
+from gristmill.leaks.texts import ASSETS
 from gristmill.printable import command
 from gristmill.provenance import Record
 from gristmill.publish.build import Build
@@ -63,6 +64,7 @@ GROUPS: Final = {
     "reasoning/tokens": Group("Reasoning tokens", "reasoning.md"),
     "reasoning/quality": Group("Reasoning steps and reports", "reasoning.md"),
     "chat": Group("Conversations of your own", "chat.md"),
+    "audits": Group("Evaluation questions in texts", "leaks.md"),
     "puzzles": Group("Puzzles", "puzzles.md"),
 }
 """The groups by name. A `/` nests a group in another one. Others are shown without a subject."""
@@ -326,6 +328,8 @@ def disk_checks(
         wanted.append(
             Rule("lawful", _DESCRIPTIONS["lawful"], rules.lawful, _mend, blocking=blocking)
         )
+    if asset.key.to_user_string() in ASSETS:
+        wanted.append(leaks.RULE)
     if notes is not None or counted is not None or has_config or across:
         look = rules.noteworthy(notes or (lambda _: ()), across)
         warn = dg.AssetCheckSeverity.WARN

@@ -51,6 +51,8 @@ class Inbox:
     built_in: returns the keys that there are without a drop, by the name of their dynamic
         partitions; default none. One becomes a partition with a drop, with a command that asks for
         it, or where the instance has built it: pages show a partition without either as missing.
+    made: takes the data root, and returns further keys of the same partitions, which what is built
+        gives; default none.
     """
 
     folder: str
@@ -61,6 +63,7 @@ class Inbox:
     keys_of: Callable[[Path], Collection[str]] | None = None
     starts: Callable[[dg.DagsterInstance, Path, Collection[str]], Sequence[Start]] | None = None
     built_in: Callable[[], Mapping[str, Sequence[str]]] = dict
+    made: Callable[[Path], Sequence[str]] = lambda _: ()
 
     @property
     def name(self) -> str:
@@ -98,6 +101,10 @@ class Inbox:
             return {}
         built_in = self.built_in().get(name, ())
         return {name: [key for key in partitions if key not in built_in]}
+
+    def starts_of_made(self, root: Path) -> list[Start]:
+        """Returns what adds the keys of `made`, as for `additions`."""
+        return [Start(self.targets, key) for key in self.made(root)]
 
     @property
     def shape(self) -> Shape:

@@ -16,6 +16,7 @@ from gristmill.corpora.raw.chat.messages import available as chats
 from gristmill.corpora.raw.chat.messages import keys_of as chat_keys_of
 from gristmill.corpora.raw.drops import AUDITS
 from gristmill.data_root import DataRoot
+from gristmill.leaks.texts import built_sets, set_names
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import (
@@ -265,9 +266,10 @@ reasoning_days = dg.DailyPartitionsDefinition(start_date="2026-01-01", timezone=
 
 
 def _available(lake: DataRoot) -> set[str]:
-    """Splits, conversations and datasets, and the report's day where there is a split."""
+    """Splits, conversations, datasets, evaluation sets; the report's day where there is a split."""
     splits = available(lake)
-    return splits.union(chats(lake), wanted(lake), [today().isoformat()] if splits else [])
+    days = [today().isoformat()] if splits else []
+    return splits.union(chats(lake), wanted(lake), set_names(lake.root), days)
 
 
 FAMILY = family_of(
@@ -276,6 +278,8 @@ FAMILY = family_of(
     inboxes=lambda _: {
         "reasoning": {"keys_of": keys_of, "built_in": lambda: {"reasoning_splits": PARTITIONS}},
         "chat": {"keys_of": chat_keys_of},
+        # Not every key is that of a drop: splits that are built are evaluation sets, too.
+        "evals": {"keys_of": lambda drop: [drop.name], "made": built_sets},
     },
     checks=reasoning_checks,
     jobs=JOBS,

@@ -10,7 +10,7 @@ import click
 import dagster as dg
 from rich.markup import escape
 
-from assets import choices
+from assets import choices, leaks
 from assets.inbox import Inbox
 from commands import outcomes as table
 from commands.checkout import open_instance, say, settings_of, shown
@@ -30,6 +30,7 @@ from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import READY, REFUSED
 from gristmill.inbox import Standing as Drop
 from gristmill.inbox.listing import FOLDER
+from gristmill.leaks.texts import ASSETS
 from gristmill.printable import plain
 from gristmill.provenance import read_record, record_path, unusual
 from gristmill.provenance.find_artifacts import Artifact, artifacts
@@ -153,6 +154,9 @@ class _Build:
             for key, error in plan.alone.items():
                 if waiting := failures.follows(asset, key, error):
                     found[key] = waiting
+            for key in plan.together:
+                if waiting := failures.held(asset, key):
+                    found[key] = waiting
             started = [key for key in plan.together if key not in found]
             left = [(key, error) for key, error in plan.alone.items() if key not in found]
             idle = [key for key, error in left if isinstance(error, NothingToBuild)]
@@ -227,6 +231,8 @@ class _Build:
     def _lines(self, call: Call) -> Iterator[str]:
         """What follows the table: what is unusual, and what is not built."""
         for note in _notes(self._lake, self.outcomes, bool(self._partitions)):
+            yield f"[yellow]note[/] {shown(note)}"
+        for note in _leaks(self._lake, self.outcomes, bool(self._partitions)):
             yield f"[yellow]note[/] {shown(note)}"
         # How the settings that were given for this call stay.
         for note in _kept_by(self._lake, self.outcomes) if call.words else ():
@@ -320,6 +326,16 @@ def _notes(lake: Lake, outcomes: Sequence[Outcome], is_named: bool) -> Iterator[
             yield f"{outcome.target}: {line}"
         if len(said) > _MOST_NAMED:
             yield f"{outcome.target}: {len(said) - _MOST_NAMED} more: `gristmill verify` lists them"
+
+
+def _leaks(lake: Lake, outcomes: Sequence[Outcome], is_named: bool) -> Iterator[str]:
+    """Which texts that were built, or that a person named, hold questions of evaluation sets."""
+    wanted = [each for each in outcomes if each.status == "built" or is_named]
+    for asset in ASSETS:
+        said = dict(leaks.said(lake, asset)) if any(each.asset == asset for each in wanted) else {}
+        for each in wanted:
+            if each.asset == asset and each.partition in said:
+                yield f"{each.target}: {said[each.partition]}"
 
 
 def _records(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, Path]]:

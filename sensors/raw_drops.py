@@ -94,7 +94,8 @@ def _answer(
     starts = {a.key: inbox.starts_of(instance, a, settled) for a in seen.arrivals}
     arrivals, built = _split_built(inbox, instance, seen.arrivals, partitions, starts, states)
     of_arrivals = [(arrival, start) for arrival in arrivals for start in starts[arrival.key]]
-    new = inbox.additions(instance, arrivals, [start for _, start in of_arrivals])
+    wanted = [*(start for _, start in of_arrivals), *inbox.starts_of_made(states.root)]
+    new = inbox.additions(instance, arrivals, wanted)
     requests = list(_requests(instance, of_arrivals, new))
     requested = {start.partition for _, start in of_arrivals if not start.waiting}
     requests += [request for request in again if request.partition_key not in requested]

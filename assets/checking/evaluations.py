@@ -234,7 +234,7 @@ def evaluated(
     keys: Collection[str] | None,
 ) -> Iterator[dg.AssetCheckResult]:
     """Look at the partitions of a run, and yield the state of each check."""
-    instance = context.instance
+    instance, chosen = context.instance, [rule.of(lake) for rule in chosen]
     since, seen = start_of(context), dict[str, Looked | None]()
 
     def evaluate(verdicts: Verdicts) -> list[tuple[Rule, dg.AssetCheckResult, bool]]:
@@ -316,7 +316,9 @@ def settle(
         a run under way has yet to evaluate are left alone.
     """
     assets = list(assets)
-    wanted = {item.key(rule): (item, rule) for item in assets for rule in item.rules.values()}
+    wanted = {
+        item.key(rule): (item, rule.of(lake)) for item in assets for rule in item.rules.values()
+    }
     latest = _latest(instance, wanted)
 
     def states(verdicts: Verdicts) -> dict[dg.AssetCheckKey, State]:

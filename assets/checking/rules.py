@@ -132,6 +132,8 @@ class Rule:
         default False.
     follows: assets besides its own whose new events may change what it says; then the sensor
         `check_states` looks again, without a run. Default none.
+    severity_of: says of a data root whether a finding is an error; one that is none blocks nothing.
+        Default: `severity`, in every data root.
     """
 
     name: str
@@ -143,6 +145,15 @@ class Rule:
     of_bytes: bool = False
     newest_only: bool = field(default=False, kw_only=True)
     follows: tuple[dg.AssetKey, ...] = field(default=(), kw_only=True)
+    severity_of: Callable[[Lake], dg.AssetCheckSeverity] | None = field(default=None, kw_only=True)
+
+    def of(self, lake: Lake) -> Rule:
+        """This check as the settings of a data root have it."""
+        if self.severity_of is None:
+            return self
+        severity = self.severity_of(lake)
+        is_error = severity is dg.AssetCheckSeverity.ERROR
+        return replace(self, severity=severity, blocking=self.blocking and is_error)
 
 
 def walk(folder: Path, asset: str, root: Path) -> Iterator[Standing]:
@@ -274,7 +285,7 @@ def keep(rule: Rule, checked: Checked, scope: Scope, looked: Looked | None) -> N
     """Keep what a check found in the partitions that it looked at; looked: of `seen_by`."""
     if looked is None:
         return
-    warns = rule.severity is dg.AssetCheckSeverity.WARN
+    warns = rule.of(scope.lake).severity is dg.AssetCheckSeverity.WARN
     reached = list(
         looked.verdicts(lambda subject, found: rule.cure(checked.name, subject, found), warns)
     )

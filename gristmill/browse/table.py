@@ -81,10 +81,14 @@ class Query:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a row, as on the page of the asset: an SVG document."""
+    """A picture of a row, as on the page of the asset: an SVG document.
+
+    wide: whether it stands above the columns, and not beside them; default False.
+    """
 
     title: str
     svg: str
+    wide: bool = False
 
 
 @dataclass(frozen=True)

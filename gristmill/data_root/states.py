@@ -28,6 +28,7 @@ class DropStates:
     """What the drops of a data root are now. Nothing is hashed."""
 
     def __init__(self, root: Path) -> None:
+        self.root = root
         self._lake = DataRoot(root)
         self._known: dict[Path, tuple[Judgement, Account | None]] = {}
 

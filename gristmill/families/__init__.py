@@ -27,7 +27,7 @@ from gristmill.families.kinds import (
 )
 from gristmill.inbox.listing import DropKind
 from gristmill.laws import Law, Subject, run
-from gristmill.settings.tables import ALERTS, INBOX, MIRROR, RUN, Table, inbox_table
+from gristmill.settings.tables import ALERTS, INBOX, LEAKS, MIRROR, RUN, Table, inbox_table
 
 __all__ = [
     "FAMILIES",
@@ -136,7 +136,7 @@ def tables() -> Mapping[str, Table]:
         for table in (*each.settings, *(kind.table for kind in each.kinds))
         if table is not None
     )
-    of_none = (RUN, MIRROR, INBOX, *of_inboxes, ALERTS)
+    of_none = (RUN, MIRROR, INBOX, *of_inboxes, ALERTS, LEAKS)
     return {table.name: table for table in (*of_none, *of_families)}
 
 

@@ -166,7 +166,7 @@ def lines(root: Path, path: Path, *, is_all: bool = False) -> list[str]:
 
 
 def _said(root: Path, path: Path, is_all: bool) -> Iterator[str]:
-    from gristmill.leaks.findings import audit, worst
+    from gristmill.leaks.findings import audit
     from gristmill.leaks.texts import NoText, form, parts_of, set_names, sets_of
 
     if not set_names(root):
@@ -182,17 +182,27 @@ def _said(root: Path, path: Path, is_all: bool) -> Iterator[str]:
         yield f"evaluation questions were not looked for in {amounts.size(size)}: `{ask}`"
         return
     every = audit(root, parts, sets_of(root))
-    findings = [each for each in every if each.leaked]
-    by_set = groupby(sorted(findings, key=lambda each: each.set.name), lambda each: each.set)
+    yield from of_sets(root, every, f" (`{ask}`)")
+    yield from _notes([each for each in every if each.unread])
+
+
+def of_sets(root: Path, findings: Sequence[Finding], ending: str = "") -> Iterator[str]:
+    """Yield a line for each of the two sets of which most stands in some files, with an example.
+
+    findings: of all files of one text. ending: of these lines; default none.
+    """
+    from gristmill.leaks.findings import worst
+
+    leaking = sorted((each for each in findings if each.leaked), key=lambda each: each.set.name)
+    by_set = groupby(leaking, lambda each: each.set)
     found = [(one, list(some)) for one, some in by_set]
     found.sort(key=lambda each: -sum(some.leaked for some in each[1]))
     for one, some in found[:_MOST_SETS]:
         leaked = sum(each.leaked for each in some)
-        rows = sum(each.rows for each in every if each.set == one)
+        rows = sum(each.rows for each in findings if each.set == one)
         leak = next(worst(root, some, 1))
         where = f"{_at(leak.text)} is {_at(leak.question)}"
         text = leak.cut(_EXAMPLE)[0]
-        yield f"{_stand(leaked, rows, one.name)}, e.g. {where}: {text} (`{ask}`)"
+        yield f"{_stand(leaked, rows, one.name)}, e.g. {where}: {text}{ending}"
     if len(found) > _MOST_SETS:
         yield f"and questions of {len(found) - _MOST_SETS:,} more sets"
-    yield from _notes([each for each in every if each.unread])

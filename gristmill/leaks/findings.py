@@ -111,7 +111,7 @@ class Kept:
 
     def facts(self, key: str, where: str = "texts") -> _Facts | None:
         """What was kept of a file, or of a set; None where it must be read."""
-        octets = self._read(self._folder / where / f"{key}.json")
+        octets = self._read(self._folder / where / f"{key}.facts")
         return None if octets is None else json.loads(octets)
 
     def array(self, key: str, where: str, ending: str = "") -> Numbers | None:
@@ -125,7 +125,7 @@ class Kept:
         where: the digest of a set; `texts`; `sets`.
         """
         if isinstance(made, dict):
-            octets, ending = json.dumps(made).encode(), ".json"
+            octets, ending = json.dumps(made).encode(), ".facts"
         else:
             np.save(file := BytesIO(), made)
             octets, ending = file.getvalue(), f"{ending}.npy"
@@ -133,7 +133,7 @@ class Kept:
 
     def forget(self, key: str) -> None:
         """Let the texts of a file be unread, so that its segments are changed together."""
-        (self._folder / "texts" / f"{key}.json").unlink(missing_ok=True)
+        (self._folder / "texts" / f"{key}.facts").unlink(missing_ok=True)
 
     def _read(self, path: Path) -> bytes | None:
         """What was written; None where nothing was, or where it is damaged."""
@@ -210,6 +210,7 @@ def audit(
         for key, lacks in lacking.items()
     ]
     sizes = [each.part.file.stat().st_size for each in tasks]
+    progress = progress if tasks else SILENT
     with progress.stage("looking for leaks", "bytes", sum(sizes)) as stage:
         results = ordered_map(_look, tasks, workers)
         for key, size, (its, several) in zip(lacking, sizes, results, strict=True):
@@ -352,9 +353,14 @@ def worst(root: Path, findings: Iterable[Finding], most: int | None = None) -> I
         )
 
 
-def _cut(text: str, marked: Sequence[tuple[int, int]], most: int) -> str:
+def window(text: str, marked: Sequence[tuple[int, int]], most: int) -> tuple[int, int]:
+    """Begin and end of a part of a text around what is marked, of at most so many characters."""
     begin = max(0, marked[0][0] - _AROUND) if marked else 0
-    end = min(len(text), max(begin + most, 0))
+    return begin, min(len(text), begin + most)
+
+
+def _cut(text: str, marked: Sequence[tuple[int, int]], most: int) -> str:
+    begin, end = window(text, marked, most)
     lead, tail = "… " if begin else "", " …" if end < len(text) else ""
     return f"{lead}{' '.join(text[begin:end].split())}{tail}"
 

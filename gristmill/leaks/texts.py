@@ -23,13 +23,14 @@ from gristmill.corpora.raw.drops import CORPUS, corpus_of, kind, matches
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.data_root.drops import RootSettings
 from gristmill.hashing import kept, sha256_file
-from gristmill.inbox.marks import FORGOTTEN, SUMS, not_samples
+from gristmill.inbox.listing import Account
+from gristmill.inbox.marks import FORGOTTEN, SUMS, is_only_sample, not_samples
 from gristmill.layout import DROPS
 from gristmill.provenance.find_artifacts import Artifact, artifacts, artifacts_in, readable
-from gristmill.provenance.raw_inputs import raw_inputs
+from gristmill.provenance.raw_inputs import drop_of, raw_inputs
 from gristmill.provenance.record import Record
 from gristmill.settings.tables import FILE
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, refuse_equal
 from gristmill.untrusted.json_text import members
 from gristmill.untrusted.limits import LIMITS
 from gristmill.untrusted.lines import lines, with_line_feeds
@@ -327,7 +328,7 @@ def parts_of(root: Path, target: str | Path) -> list[Part]:
         elif place == root / DROPS or root / DROPS in place.parents:
             found = list(_of_drops(root, place))
         else:
-            found = list(chain.from_iterable(_of_artifact(*each) for each in _texts_at(place)))
+            found = list(chain.from_iterable(of_artifact(*each) for each in _texts_at(place)))
         if found:
             return found
     named = [
@@ -335,7 +336,7 @@ def parts_of(root: Path, target: str | Path) -> list[Part]:
         for each in _texts_at(root)
         if str(target) in (each[1].asset, each[1].partition, _title(each[1]))
     ]
-    found = list(chain.from_iterable(_of_artifact(*each) for each in named))
+    found = list(chain.from_iterable(of_artifact(*each) for each in named))
     if not found:
         raise NoText(
             f"{target}: no artifact or drop of this name holds text: text is in drops of "
@@ -347,8 +348,13 @@ def parts_of(root: Path, target: str | Path) -> list[Part]:
 def every_part(root: Path) -> list[Part]:
     """The files of text of all drops and artifacts of a data root."""
     root = root.absolute()
-    made = chain.from_iterable(_of_artifact(*each) for each in _texts_at(root))
-    return [*_of_drops(root, root / DROPS), *made]
+    return [*_of_drops(root, root / DROPS), *built_parts(root)]
+
+
+def built_parts(root: Path) -> list[Part]:
+    """The files of text of all artifacts of a data root, by place and name."""
+    made = chain.from_iterable(of_artifact(*each) for each in _texts_at(root.absolute()))
+    return sorted(made, key=lambda each: (each.place, each.name))
 
 
 def hashed(root: Path, parts: Iterable[Part]) -> list[Part]:
@@ -378,6 +384,29 @@ def set_names(root: Path) -> list[str]:
     return [name for name, _ in _sets(root.absolute())]
 
 
+def built_sets(root: Path) -> list[str]:
+    """The names of the splits of built corpora that are evaluation sets."""
+    return sorted(name for name, _ in _splits(root.absolute()))
+
+
+def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """What becomes of each file of a folder of questions.
+
+    Raises BadInput for a wrong recipe, a file that is no regular one, and a folder without text.
+    """
+    corpus = corpus_of(drop, links) if (drop / CORPUS).exists() else None
+    taken = _data_files(drop, links, corpus)
+    if not taken:
+        raise BadInput(drop, _NO_QUESTIONS)
+    every = visible_files(drop, links, (SUMS, FILE, CORPUS, FORGOTTEN))
+    refuse_equal(drop, {name: every[name] for name in taken}, links)
+    left = {name: "is no text, or left out" for name in every if name not in taken}
+    return Account({"": taken}, left | not_samples(drop, every))
+
+
+_NO_QUESTIONS: Final = "holds no questions: put a list of texts into it, as .txt or .jsonl"
+
+
 def no_sets(root: Path) -> list[str]:
     """Files that lie beside the folders of sets, and are none."""
     inbox = root.absolute() / DROPS / EVALS
@@ -390,11 +419,18 @@ def _sets(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
     for drop in sorted(inbox.iterdir()) if inbox.is_dir() else ():
         if not drop.name.startswith(".") and drop.is_dir():
             yield drop.name, partial(_declared, root, drop)
+    yield from _splits(root)
+
+
+def _splits(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
     records = artifacts_in(root / _NORMALIZED)
     splits = (each for each in records if (each.partition or "").endswith(_SPLITS))
     for artifact, record, inputs in readable(splits):
-        parts = tuple(_of_artifact(artifact, record))
         made_from = [Part("", root / each.path, "") for each in inputs if each.path and each.sha256]
+        drops = {drop_of(root, each.file) for each in made_from} - {None}
+        if drops and all(each is not None and is_only_sample(each) for each in drops):
+            continue  # samples ask one another's questions
+        parts = tuple(of_artifact(artifact, record))
         name, own = record.partition or "", frozenset(each.home for each in (*parts, *made_from))
         yield name, partial(EvaluationSet, name, parts, own)
 
@@ -403,7 +439,7 @@ def _declared(root: Path, drop: Path) -> EvaluationSet:
     corpus = corpus_of(drop) if (drop / CORPUS).exists() else None
     parts = tuple(hashed(root, _parts(root, drop, corpus)))
     if not parts:
-        raise BadInput(drop, "holds no questions: put a list of texts into it, as .txt or .jsonl")
+        raise BadInput(drop, _NO_QUESTIONS)
     return EvaluationSet(drop.name, parts, frozenset(each.home for each in parts))
 
 
@@ -420,7 +456,8 @@ def _texts_at(place: Path) -> Iterator[tuple[Artifact, Record]]:
             yield artifact, record
 
 
-def _of_artifact(artifact: Artifact, record: Record) -> Iterator[Part]:
+def of_artifact(artifact: Artifact, record: Record) -> Iterator[Part]:
+    """Yield the files of text of an artifact."""
     for output in record.outputs:
         if output.payload and kind(output.path.rpartition("/")[2]) is not None:
             file, name = artifact.folder / output.path, output.path

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -62,6 +62,7 @@ def seeds_of(key: bytes) -> Seeds:
     return Seeds(first, base | 1, mark | 1)
 
 
+@lru_cache(maxsize=1 << 12)
 def fold(char: str) -> int:
     """A character folded, times `KINDS`, plus its kind; END for what is no part of a word."""
     if ord(char) >= CODES:

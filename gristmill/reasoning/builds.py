@@ -28,6 +28,7 @@ from gristmill.reasoning.config import (
     CorpusAlignConfig,
     CorpusConfig,
     ExportsConfig,
+    LeaksConfig,
     NormalizeConfig,
     ReportConfig,
     SpansConfig,
@@ -36,7 +37,9 @@ from gristmill.reasoning.config import (
 )
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.published import (
+    EVALS,
     EXPORTS,
+    LEAKS,
     NORMALIZED,
     REPORT,
     REPORTED,
@@ -364,6 +367,45 @@ def _baseline(
         )
     before = root.published(names.REPORTS, REPORT, chosen)
     return reports.read(reports.path(root.root / names.REPORTS, chosen)), [before]
+
+
+def leaks_build(wanted: Wanted) -> Build:
+    """Returns the build of the audit of an evaluation set.
+
+    The texts are no inputs, which would have to stand as they were: the config has their digest, so
+    that a text that is new, changed or gone makes the audit out of date.
+    """
+    from gristmill.leaks import texts
+    from gristmill.reasoning.builders.leaks import write_leaks
+
+    root, name = wanted.root, wanted.partition
+    place, inputs, account = f"{LEAKS}/{name}", list[Input](), None
+    is_split = name in texts.built_sets(root.root)
+    if is_split:
+        inputs.append(root.published(names.NORMALIZED, NORMALIZED, name))
+    if not is_split or (root.inbox(texts.EVALS) / name).is_dir():
+        drop, account = root.ready_drop(texts.EVALS, name)
+        files = [drop / each for each in account.taken[""]]
+        inputs += root.raw_inputs(place, files, EVALS, name)
+    sets, parts = texts.sets_of(root.root, [name]), texts.built_parts(root.root)
+    every = repr([(each.place, each.name, each.key) for each in parts])
+    config = LeaksConfig(
+        " ".join(each.digest for each in sets), hashlib.sha256(every.encode()).hexdigest()
+    )
+    return wanted.build(
+        place,
+        config,
+        inputs,
+        lambda attempt: write_leaks(root.root, attempt.out, sets, parts, attempt.progress),
+        account=account,
+    )
+
+
+def evaluation_sets(root: DataRoot) -> list[str]:
+    """Returns the names of the evaluation sets."""
+    from gristmill.leaks.texts import set_names
+
+    return set_names(root.root)
 
 
 def splits_with(folder: str, root: DataRoot) -> list[str]:

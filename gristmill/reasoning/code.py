@@ -61,6 +61,7 @@ REPORT = Code(
         "4438b7b2c28b863850d3066ef3e34ebf26051a3ea14fc37d596e28056b950fae",
     ),
 )
+LEAKS = Code(entries=("gristmill.reasoning.builders.leaks.write_leaks",))
 SPANS = Code(
     entries=("gristmill.reasoning.builders.spans.write_spans",),
     libraries=("tiktoken", "tokenizers"),

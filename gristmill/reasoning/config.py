@@ -131,6 +131,14 @@ class SourcesConfig(Checked):
 
 
 @dataclass(frozen=True)
+class LeaksConfig:
+    """What an audit is of: digests of the evaluation set, and of all texts."""
+
+    asked: str
+    texts: str
+
+
+@dataclass(frozen=True)
 class TokenizeConfig(Checked):
     """How a normalised file becomes token shards (docs/formats/reasoning.md#shards).
 

@@ -30,6 +30,7 @@ _RECIPE_KEY, _DATASET_KEY = "reasoning/recipe", "reasoning/tokens"
 _SPANS_KEY, _EXPORTS_KEY = "reasoning/spans", "reasoning/exports"
 _TEXTS, _TOKENS, _QUALITY = "reasoning/texts", "reasoning/tokens", "reasoning/quality"
 _CHATS: Final = "chat"
+_AUDITS: Final = "audits"
 _SPLITS: Final = "reasoning_splits"
 _NOT_SET: Final = {"vocabulary": "the assets take the published vocabulary"}
 _OF_RECIPE: Final = dict.fromkeys(
@@ -90,6 +91,17 @@ _RECIPE = Source(
     labels=["toml"],
     partitions="reasoning_datasets",
     targets=[_DATASET_KEY],
+)
+_EVALS = Source(
+    asset="evals/raw",
+    inbox="evals",
+    drop=DropKind(call("gristmill.leaks.texts:account")),
+    text="Questions that no training text should hold, in the folder `drops/evals/<name>/`: a list "
+    "of texts is enough.",
+    group=_AUDITS,
+    labels=["json"],
+    partitions="evaluation_sets",
+    targets=["audits/leaks"],
 )
 
 _NORMALIZED = Asset(
@@ -333,14 +345,33 @@ _REPORT = Asset(
     blocking=True,
 )
 
+_AUDIT = Asset(
+    "audits/leaks",
+    laws=[Law("leaks", call(f"{_LAWS}.quality:leak_laws"))],
+    code=code.LEAKS,
+    version="1",
+    text="Which questions of an evaluation set stand in texts that are built: `leaks.jsonl` with "
+    "both places and both texts, the worst first, and `summary.json` with a count for each text. A "
+    "set is a folder of `drops/evals/`, or a split `test` or `validation` that is built.",
+    group=_AUDITS,
+    labels=["json"],
+    place="audits/leaks",
+    partitions="evaluation_sets",
+    inputs=["evals/raw"],
+    all_of=["reasoning/normalized", "chat/conversations", "synth/harmony"],
+    build=call(f"{_BUILDS}:leaks_build"),
+    available=call(f"{_BUILDS}:evaluation_sets"),
+    batch=100,
+)
+
 CATALOG = Catalog(
     kinds=[
         *(_NORMALIZED, _CONVERSATIONS, _RAW_MANIFEST, _SHARDS, _MANIFEST, _ALIGNMENT, _REPORT),
-        *(_DATASET, _EXPORTED, _SPANS),
+        *(_DATASET, _EXPORTED, _SPANS, _AUDIT),
     ],
-    sources=[_RAW, _CHAT, _RECIPE],
+    sources=[_RAW, _CHAT, _RECIPE, _EVALS],
     asset_of=call("gristmill.reasoning.format.reports:asset_of"),
-    columns=call(f"{_SHOW}:columns"),
+    columns=call(f"{_SHOW}:every_column"),
     facts=call(f"{_SHOW}:facts"),
     tables=call(f"{_SHOW}:tables"),
     splits=call("gristmill.reasoning.read.exported:splits"),
@@ -359,7 +390,8 @@ CATALOG = Catalog(
     samples={
         f"reasoning/{corpus}": call("gristmill.reasoning.samples:write_sample", corpus)
         for corpus in CORPORA
-    },
+    }
+    | {"evals/sample-questions": call("gristmill.reasoning.samples:write_questions")},
     commands={
         "audit": ("Look", "Look at the steps of reasoning examples, and record verdicts."),
         "stage": ("Share", "Copy the token shards of this node's ranks to a local disk."),

@@ -289,6 +289,24 @@ _WRITERS: Final[Mapping[str, Callable[[Path], None]]] = {
 }
 
 
+_QUESTIONS: Final = (
+    "Which of the two ferries reaches the northern island before the tide turns?",
+    "How many lanterns burn on the pier when every second one is put out at dawn?",
+    "Why does the clock of the town hall strike thirteen on the first day of spring?",
+    "In which drawer does the baker keep the key of the old mill by the river?",
+    "What did the gardener plant between the beans to keep the snails away?",
+)
+
+
+def write_questions(folder: Path) -> None:
+    """Write the sample of an evaluation set into a new folder; no other sample has its questions.
+
+    folder: its path.
+    """
+    folder.mkdir(parents=True)
+    _jsonl(folder / "questions.jsonl", [{"question": each} for each in _QUESTIONS])
+
+
 def write_sample(corpus: str, path: Path) -> None:
     """Write the sample drop of a corpus into the new folder `path`."""
     write_drop(path, corpus)

@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from itertools import islice
+from html import escape
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from unicodedata import east_asian_width
 
 from gristmill import markdown
 from gristmill.browse.columns import of_parquet
@@ -21,13 +23,14 @@ from gristmill.corpora.raw.chat.recipe import KEPT
 from gristmill.families import Column
 from gristmill.printable import printable
 from gristmill.reading.reader import Ranges, counted, file_facts
-from gristmill.reasoning.format import align, id_files, names, reports
+from gristmill.reasoning.format import align, id_files, leaks, names, reports
 from gristmill.reasoning.format import reports as conversations
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.format.published import (
     ALIGNMENT,
     EXPORTS,
+    LEAKS,
     NORMALIZED,
     SHARDS,
     TOKENS,
@@ -130,6 +133,11 @@ def columns(asset: str) -> Sequence[Column]:
     return _COLUMNS.get(asset, ())
 
 
+def every_column(asset: str) -> Sequence[Column]:
+    """Returns the columns of an asset's artifacts, those of audits, too, which nothing exports."""
+    return leaks.COLUMNS if asset == LEAKS else columns(asset)
+
+
 def facts(asset: str, folder: Path) -> Iterator[str]:
     """Yield the files of each split with their lines, or its shards with shape and ids.
 
@@ -157,7 +165,7 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
         yield f"reports of {', '.join(reports.dates(folder))}"
     every = (path for each in ("*/*.jsonl", "*/*/[0-9]*.jsonl") for path in folder.glob(each))
     found = {path.relative_to(folder).as_posix() for path in every}
-    yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST))
+    yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST, leaks.ROWS))
 
 
 _COLOURS = ("#ffe3a3", "#cfe6c9", "#cbdff5", "#f6d0c8", "#e2d4f0", "#c8ebe6")
@@ -209,10 +217,72 @@ def _parts(row: AlignRow, length: int) -> Iterator[tuple[int, int, str]]:
     yield place, length, ""
 
 
+_COLUMN, _LINE, _MOST_LINES = 46, 16, 24
+"""Characters of a line of a side, and pixels from one to the next; lines of a side at most."""
+_MARK: Final = " fill='#ffd24d' font-weight='700'"
+
+
+def sides(row: Record) -> list[Picture]:
+    """A text and the question that stands in it, side by side; what both share is marked."""
+    width, body, most = int(_COLUMN * 7.3) + 20, list[str](), 0
+    for at, (side, title) in enumerate(leaks.SIDES.items()):
+        place, file, number, column, text, marks = (
+            row.values[f"{side}{name}"]
+            for name in ("place", "file", "row", "column", "text", "marks")
+        )
+        x = 10 + at * width
+        head = (f"{title}: {place}", f"{file} row {number} {column}")
+        body += [
+            small_text(x, 20 + 16 * line, each, f" fill='{SOFT}'", width - 20)
+            for line, each in enumerate(head)
+        ]
+        lines = list(_lines(text, marks))
+        most = max(most, len(lines))
+        body += [
+            f"<text x='{x}' y='{60 + _LINE * line}' font-family='monospace'"
+            f" xml:space='preserve'>{each}</text>"
+            for line, each in enumerate(lines)
+        ]
+    name = f"{row.values['share']:.0%} of the question's own runs stand in the text"
+    return [Picture(name, small_card(56 + _LINE * most, body, 2 * width), wide=True)]
+
+
+def _lines(text: str, marks: Sequence[Sequence[int]]) -> Iterator[str]:
+    """Yield the lines of a side as elements; a wide character takes two places."""
+    is_marked = bytearray(len(text))
+    for begin, end in marks:
+        is_marked[begin:end] = b"\1" * (end - begin)
+    line, used, count = list[tuple[str, int]](), 0, 0
+    for char, mark in zip(text, is_marked, strict=True):
+        size = 1 + (east_asian_width(char) in "WF")
+        shown = " " if char.isspace() else printable(char)
+        if used + size > _COLUMN:
+            ends = [at for at, (each, _) in enumerate([*line, (shown, 0)]) if each == " "]
+            at = ends[-1] if ends else len(line)
+            yield _line(line[:at])
+            line, count = line[at + 1 :] if ends else [], count + 1
+            used = sum(1 + (east_asian_width(each) in "WF") for each, _ in line)
+            if count == _MOST_LINES:
+                return
+        if line or shown != " ":
+            line.append((shown, mark))
+            used += size
+    yield _line(line)
+
+
+def _line(line: Sequence[tuple[str, int]]) -> str:
+    pieces = groupby(line, lambda each: each[1])
+    return "".join(
+        f"<tspan{_MARK if mark else ''}>{escape(''.join(char for char, _ in piece))}</tspan>"
+        for mark, piece in pieces
+    )
+
+
 _SEARCHABLE: Final = (
     *("question", "answer", "cot", "cot_steps", "source_dataset", "example_id", "subject"),
     *("step_labels", "notes", "text", "extras.subject", "extras.source", "extras.dataset"),
     *("messages_json", "synth_id", "trace_id", "ann_text", "expr_str", "skipped", "part"),
+    *("place", "question_text"),
 )
 
 
@@ -223,6 +293,14 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
     if asset == EXPORTS:
         texts = sorted(folder.glob("nanochat/*.parquet"))
         return [_parquet(files, f"nanochat/{path.name}") for path in texts]
+    if asset == LEAKS:
+        rows = Stored(
+            "leaks",
+            lambda: files.lines(leaks.ROWS, Form(json_row)),
+            _SEARCHABLE,
+            pictures=sides,
+        )
+        return [rows]
     found = splits_in(folder, FILES[asset]) if asset in FILES else ()
     return [each for key in found for each in _of_split(asset, folder, files, key)]
 

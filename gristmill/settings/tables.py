@@ -432,6 +432,22 @@ class MirrorSettings(Checked):
 MIRROR: Final = Table("mirror", MirrorSettings)
 
 
+@dataclass(frozen=True)
+class LeaksSettings(Checked):
+    """What becomes of questions of evaluation sets in training text."""
+
+    block: Annotated[
+        bool,
+        Help(
+            "Whether the check `clean` of a text that holds such a question is an error, and what "
+            "is made from the text is not built; else it warns. See leaks.md."
+        ),
+    ] = False
+
+
+LEAKS: Final = Table("leaks", LeaksSettings)
+
+
 _WEEK: Final = 604_800
 _AS_IN_INBOX: Final = Help("As in [inbox], for this inbox alone; default: what [inbox] has.")
 

@@ -56,7 +56,7 @@ TABLES = [
     *("chess/valid_games", "chess/game_dataset", "chess/splice_cache", "chess/splice_dataset"),
     "chess/subset",
     *("reasoning/normalized", "chat/conversations", "reasoning/gpt2_shards", "reasoning/alignment"),
-    *("reasoning/tokens", "reasoning/exports", "reasoning/spans"),
+    *("reasoning/tokens", "reasoning/exports", "reasoning/spans", "audits/leaks"),
     *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino", "puzzles/grid"),
 ]
 ASSETS = [kind.asset for catalog in families.catalogs() for kind in catalog.kinds]
@@ -361,6 +361,7 @@ def test_keys_of_reasoning_are_those_that_are_written():
 @pytest.mark.parametrize("asset", TABLES)
 def test_the_format_page_has_every_column(asset):
     of_chat = {"chat/kd_shards": "synth", "chat/distill": "synth", "chat/conversations": "chat"}
+    of_chat["audits/leaks"] = "reasoning"
     family = of_chat.get(asset) or asset.partition("_" if "smoke" in asset else "/")[0]
     page = (CHECKOUT / f"docs/formats/{family}.md").read_text()
     for column in families.columns_of(asset):

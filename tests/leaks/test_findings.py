@@ -130,7 +130,7 @@ def test_what_did_not_change_is_not_read(root, reads):
 def test_kept_files_that_are_damaged_are_made_again(root, reads):
     first = _found(root, "drops")
     kept = sorted(path for path in (root / ".gristmill/leaks").rglob("*") if path.is_file())
-    assert {path.suffix for path in kept} == {".json", ".npy"}
+    assert {path.suffix for path in kept} == {".facts", ".npy"}
     for path in kept:
         octets = path.read_bytes()
         for damaged in (octets[:-1], b"", octets[:20] + b"\0" + octets[21:]):
@@ -351,7 +351,7 @@ def test_nothing_is_kept_of_a_file_with_other_bytes(
         monkeypatch.setattr(texts, "rows", rows)
     with pytest.raises(BadInput, match=rule if is_early else "changed while it was read"):
         leaks.audit(root, parts, sets)
-    assert not [*(root / ".gristmill/leaks").rglob(f"{parts[0].key}*.json")]
+    assert not [*(root / ".gristmill/leaks").rglob(f"{parts[0].key}*.facts")]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ NORMALIZED, RAW_MANIFEST = "reasoning/normalized", "reasoning/raw_manifest"
 SHARDS, MANIFEST = "reasoning/gpt2_shards", "reasoning/manifest"
 RECIPE, TOKENS = "reasoning/recipe", "reasoning/tokens"
 SPANS, EXPORTS = "reasoning/spans", "reasoning/exports"
+EVALS, LEAKS = "evals/raw", "audits/leaks"
 ALIGNMENT, REPORT = "reasoning/alignment", "reasoning/qc_report"
 REPORTED = (names.NORMALIZED, names.TOKENIZED, names.ALIGNMENT, names.TOKENS)
 """Folders whose artifacts a report describes."""

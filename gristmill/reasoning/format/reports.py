@@ -16,6 +16,7 @@ from gristmill.contract import BadInput
 from gristmill.corpora.corpus import PARTITIONS
 from gristmill.corpora.split_file import is_there
 from gristmill.hashing import HashedFile
+from gristmill.reasoning.format.leaks import ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -278,6 +279,8 @@ def asset_of(folder: Path) -> str | None:
         return "reasoning/gpt2_shards"  # the original's scripts write no index
     if shards(folder):
         return "chat/conversations"
+    if (folder / ROWS).is_file():
+        return "audits/leaks"
     if any((folder / each).is_dir() for each in ("llm.c", "litdata", "nanochat")):
         return "reasoning/exports"
     return "reasoning/qc_report" if folder.is_dir() and dates(folder) else None

@@ -1,15 +1,17 @@
-"""Laws of alignments, reports, spans of arithmetic and exported files.
+"""Laws of alignments, reports, spans of arithmetic, audits of leaks and exported files.
 
 The subject may be a folder of another program. Exported files are read by the rules of
 the programs, `docs/consumers.md`.
 Source: `docs/formats/reasoning.md#alignment`,
-`docs/formats/reasoning.md#reports`, `docs/formats/reasoning.md#spans`.
+`docs/formats/reasoning.md#reports`, `docs/formats/reasoning.md#spans`,
+`docs/formats/reasoning.md#leaks`.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +23,8 @@ from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.families import Subject
 from gristmill.laws import Few
-from gristmill.reasoning.format import align, names, reports
+from gristmill.leaks.words import words
+from gristmill.reasoning.format import align, leaks, names, reports
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.alignment import Example, examples
@@ -337,6 +340,56 @@ _CHECKS: Final[dict[str, Callable[[Path], None]]] = {
     "nanochat": _text_files,
 }
 """Of each format what raises for a folder that its program does not read."""
+
+
+def leak_laws(subject: Subject) -> Iterator[Violation]:
+    """Yields what an audit of leaks breaks, counted again from its rows.
+
+    The laws: `readable` (the form of both files), `order` (the worst first), `marks` (they ascend
+    within their text, and mark the same words on both sides), `counts` (of the summary are those of
+    the rows; where only the worst are listed, no less).
+    """
+    few, rows, share, total = Few(leaks.ROWS), Counter[tuple[str, str]](), 1.0, 0
+    seen = set[tuple[str, str, int]]()
+    try:
+        summary = json.loads((subject.folder / leaks.SUMMARY).read_bytes())
+        with (subject.folder / leaks.ROWS).open("rb") as file:
+            for total, row in enumerate(map(json.loads, file), 1):
+                where = f"{leaks.ROWS}:{total}"
+                if not 0 < row["share"] <= share:
+                    few.add("order", where, f"{row['share']} comes after {share}")
+                share = row["share"]
+                for what in _unmarked(row):
+                    few.add("marks", where, what)
+                key = row["place"], row["file"], row["row"]
+                rows[key[:2]] += key not in seen
+                seen.add(key)
+        is_cut = summary["leaks"] > summary["listed"]
+        for text in summary["texts"]:
+            count = rows.pop((text["place"], text["file"]), 0)
+            leaked, all_rows = text["leaked"], text["rows"]
+            if not count <= leaked <= all_rows or (count < leaked and not is_cut):
+                found = f"{leaked} of {all_rows} rows leaked, {count} are listed"
+                few.add("counts", leaks.SUMMARY, f"{text['place']} {text['file']}: {found}")
+        facts = [total, summary["listed"], min(summary["leaks"], leaks.MOST)]
+        if len({*facts}) > 1 or rows:
+            few.add("counts", leaks.SUMMARY, f"{facts} leaks, of texts without a count {[*rows]}")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        yield Violation("readable", leaks.ROWS, f"{error!r}")
+    yield from few.added()
+
+
+def _unmarked(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the marks of a row."""
+    both, is_cut = list[set[str]](), False
+    for side in leaks.SIDES:
+        text, marks = row[f"{side}text"], row[f"{side}marks"]
+        is_cut |= len(text) >= leaks.MOST_TEXT
+        if not _ascend(marks, 0) or any(end > len(text) for _, end in marks):
+            yield f"{marks} are not within {len(text)} characters"
+        both.append({word.folded for a, b in marks for word in words(text[a:b])})
+    if both[0] != both[1] and not is_cut:
+        yield f"{sorted(both[0] ^ both[1])} are marked in one text alone"
 
 
 def token_steps(subject: Subject) -> Iterator[Violation]:
