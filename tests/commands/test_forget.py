@@ -21,7 +21,7 @@ from gristmill.takedowns.search import Search
 from tests.commands.drops import Command, land, printed
 from tests.leaks import plants
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"id": f"r{at}", "kind": f"k{at % 7}", "question": text, "answer": f"It is {at}."}
     for at, text in enumerate(plants.prose(5, 20))
 ]
