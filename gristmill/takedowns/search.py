@@ -61,6 +61,11 @@ def normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
+def octets_of(text: str) -> bytes:
+    """The bytes of a text, also of one with half a pair of UTF-16."""
+    return text.encode("utf-8", "surrogatepass")
+
+
 class Patterns:
     """Bytes that are looked for together, however many there are. Raises ValueError for short ones.
 
@@ -114,19 +119,19 @@ class Search:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
-        self._values = Patterns({normalised(text).encode(): at for at, text in enumerate(texts)})
+        self._values = Patterns({octets_of(normalised(text)): at for at, text in enumerate(texts)})
         self._whole = {normalised(text): at for at, text in enumerate(texts)}
         forms = dict[bytes, int]()
         for at, text in enumerate(texts):
             escaped = (json.dumps(text, ensure_ascii=flag)[1:-1] for flag in (False, True))
             for form in (text, *escaped, text.replace('"', '""'), html.escape(text)):
-                forms[form.encode("utf-8", "surrogatepass")] = at
+                forms[octets_of(form)] = at
         self.raw = Patterns(forms)
 
     def values(self, values: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
         """Yield place of the value, number of the text, and whether it is the whole value."""
         made = [normalised(value) for value in values]
-        octets = [value.encode("utf-8", "surrogatepass") for value in made]
+        octets = [octets_of(value) for value in made]
         ends = [*accumulate(len(each) + 1 for each in octets)]
         blob, seen = b"\0".join(octets), set[tuple[int, int]]()
         for begin, end, number in self._values.find(blob):

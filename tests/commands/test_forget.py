@@ -21,7 +21,7 @@ from gristmill.takedowns.search import Search
 from tests.commands.drops import Command, land, printed
 from tests.leaks import plants
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"id": f"r{at}", "kind": f"k{at % 7}", "question": text, "answer": f"It is {at}."}
     for at, text in enumerate(plants.prose(5, 20))
 ]
@@ -260,6 +260,15 @@ def test_who_reads_meanwhile_keeps_what_is_open(run, data, tmp_path):
     after = [reader[at] for at in range(len(reader))]
     assert repr(after) == repr(before)
     assert 0 < len(StepDataset(data / "macroxue/packs/one")) < len(before)
+
+
+def test_a_text_of_no_row_is_listed_with_status_1(run, root, tmp_path):
+    (tmp_path / "named.txt").write_text(ROWS[NAMED]["question"].partition(" had ")[2])
+    words = ("forget", "reasoning/own", "--text", str(tmp_path / "named.txt"), "--yes")
+    said = printed(run(*words), 1)
+    assert "reasoning/own: no row is one of the texts" in said
+    assert f"stays: drops/reasoning/own train.jsonl row {NAMED + 1} holds a text" in said
+    assert "nothing was changed" in said and not plan.under_way(root)
 
 
 def test_two_at_once_say_who_is_at_work(run, root, tmp_path):
