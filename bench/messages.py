@@ -8,7 +8,7 @@ projection has fewer records per CPU second.
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+from importlib import import_module
 from typing import Any
 
 import orjson
@@ -37,8 +37,7 @@ def as_messages(row: dict[str, Any], number: int) -> dict[str, Any]:
 
 def forms(given: kit.Given) -> None:
     """Compare both."""
-    import datasets  # not of the project's environment
-
+    datasets: Any = import_module("datasets")  # not of the project's environment
     datasets.disable_caching()
     datasets.disable_progress_bars()
     root = given.scratch
@@ -71,7 +70,8 @@ def forms(given: kit.Given) -> None:
     new_folder()
     by_map()
     assert own == pq.read_table(out / "train.parquet").to_pylist()
-    assert own == [orjson.loads(line) for line in Path(out / "train.jsonl").open("rb")]
+    lines = (out / "train.jsonl").read_bytes().splitlines()
+    assert own == [*map(orjson.loads, lines)]
     kit.compare(
         f"{RECORDS:,} records to messages",
         project,
