@@ -368,8 +368,8 @@ def test_files_that_the_recipe_leaves_out_have_no_questions_in_common(tmp_path):
 
 def test_one_question_in_two_splits_is_named_with_both_places(tmp_path):
     jsonl(tmp_path / "train.jsonl", [gsm(number) for number in range(8)])
-    jsonl(tmp_path / "test.jsonl", [gsm(number) for number in (50, 3)])
-    where = "(1 of 2), first test.jsonl row 2 and train.jsonl row 4, in test and train"
+    jsonl(tmp_path / "test.jsonl", [gsm(number) for number in (50, 60, 3)])
+    where = "(1 of 3), first test.jsonl row 3 and train.jsonl row 4, in test and train"
     assert where in said(tmp_path)
     talks = [{"messages": [*TALK[:1], {**TALK[1], "content": str(n)}]} for n in range(3)]
     jsonl(tmp_path / "chat/train.jsonl", talks)
