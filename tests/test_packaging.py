@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,6 +14,7 @@ import pytest
 
 from bench.servers import copy_checkout, plain_environment
 from gristmill.macroxue.samples import write_drop
+from gristmill.vocabularies.pinned import drop_folder
 from requirements.install import install, variables
 from tests.paths import CHECKOUT, ran
 
@@ -338,6 +340,26 @@ def test_the_command_looks_at_artifacts_without_dagster(base, checkout, tmp_path
         assert done.returncode == 1
         assert 'pip install -e ".[pipeline,chess]"' in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_file_of_a_person_becomes_a_dataset_in_any_folder(base, vocabulary_root, tmp_path):
+    """The lines of README's first screen; the vocabularies are there, as after a first build."""
+    root, file, out = tmp_path / "data", tmp_path / "my.jsonl", tmp_path / "out"
+    shutil.copytree(drop_folder(vocabulary_root), drop_folder(root))
+    rows = [{"question": f"What is {n} + {n}?", "answer": str(2 * n)} for n in range(20)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for words, expected in (
+        (("look", file), "question = question, answer = answer"),
+        (("build", file, "--data-root", root), "reasoning/gpt2_shards my__train: published"),
+        (("ls", root), "current"),
+        (("verify", root), "as their records say"),
+        (("project", root / "reasoning/raw", out, "--to", "messages"), "train.jsonl  20 rows"),
+        (("card", root / "reasoning/raw"), "built by Gristmill"),
+    ):
+        done = base.run("gristmill", *words)
+        assert done.returncode == 0, (words, done.stderr)
+        assert expected in done.stdout, words
 
 
 @pytest.mark.slow
