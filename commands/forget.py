@@ -105,6 +105,8 @@ def _planned(
         for line in lines:
             say(shown(line))
         say("nothing was changed" + ("" if not plan.rows else ": --yes does it"))
+    if not plan.rows:
+        raise SystemExit(1)
     return None
 
 

@@ -41,6 +41,8 @@ ARGUMENTS = {
     "facts": 2,
     "samples": 1,
     "splits": 2,
+    "talks": 2,
+    "forgets": 0,
 }
 """How many arguments the caller of each field gives."""
 

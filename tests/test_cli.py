@@ -412,7 +412,7 @@ FAILURES = {
 COMMANDS = {
     "Begin": ["samples", "tokenizers", "look", "drop", "fetch"],
     "Build": ["materialize", "ui", "build"],
-    "Look": ["ls", "show", "browse", "trace", "audit"],
+    "Look": ["ls", "show", "browse", "trace", "log", "diff", "audit"],
     "Check": ["verify", "leaks", "doctor"],
     "Train": ["mix", "batch", "replay", "seen", "consumed"],
     "Share": ["push", "pull", "card", "project", "stage"],

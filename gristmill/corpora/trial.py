@@ -1,4 +1,4 @@
-"""What becomes of rows by a recipe, by the laws of a build, before one is started.
+"""Recipes that no drop has yet: text, licence, and what they make of rows by the laws of a build.
 
 Source: `docs/corpora.md`.
 """
@@ -8,11 +8,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import combinations
+from pathlib import Path
 from typing import Any, Final
 
+from gristmill.contract import GristmillError
 from gristmill.corpora.corpus import Corpus
 from gristmill.corpora.raw.chat.lists import Trees
 from gristmill.corpora.raw.chat.messages import CHAT_CURES, THINK, Messages, Talk
@@ -24,6 +27,7 @@ from gristmill.corpora.raw.rules import Rules
 from gristmill.corpora.raw.texts import Unfit, is_left_out
 from gristmill.printable import cut
 from gristmill.settings.fields import toml_value
+from gristmill.untrusted.files import LinkRule, open_file
 
 Row = Mapping[str, Any]
 _SEVERAL: Final = 3
@@ -192,3 +196,89 @@ def same_questions(
             f"{name} and {other} have the same questions ({len(same):,} of {least:,}), first "
             f"{where}, in {splits}: put one file into `leave`, or take these rows out"
         )
+
+
+Table = dict[str, Any]
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_MOST_LEFT: Final = 100
+
+
+def recipe_text(head: Table, forms: Sequence[Table], notes: Sequence[str]) -> str:
+    """A recipe as its file has it. notes: its first lines."""
+    lines = [f"# {note}" for note in dict.fromkeys(notes)]
+    lines += [f"{key} = {toml(value)}" for key, value in head.items()]
+    for form in forms:
+        lines += ["", "[[form]]"] if len(forms) > 1 else []
+        lines += [f"{_key(key)} = {toml(value)}" for key, value in form.items()]
+    return "\n".join(lines) + "\n"
+
+
+def head_of(
+    begin: Table,
+    licence: tuple[str, str],
+    files: Mapping[str, Sequence[str]],
+    leave: Iterator[str],
+    notes: list[str],
+) -> Table:
+    """What a recipe of any kind begins with. begin: its first values. Others as of `proposal`."""
+    head = dict(begin)
+    if licence[0]:
+        head["licence"] = {"id": licence[0]}
+        notes.append(f"The licence is what {licence[1]} says: read its terms.")
+    if files:
+        head["files"] = {split: g[0] if len(g) == 1 else [*g] for split, g in files.items()}
+    if left := [*leave][:_MOST_LEFT]:
+        head["leave"] = left
+    return head
+
+
+def toml(value: object) -> str:
+    """A value as TOML in one line, tables included."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_key(key)} = {toml(item)}' for key, item in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml, value))}]"
+    return toml_value(value)
+
+
+def _key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else toml(key)
+
+
+_HEAD: Final = 1 << 15
+_FILES: Final = re.compile(r"(?:licen[cs]e|copying|readme|dataset_?card)[^/]*", re.IGNORECASE)
+_SAID: Final = re.compile(r"^\s*licen[cs]e\s*:\s*([A-Za-z0-9.+-]{2,40})\s*$", re.I | re.M)
+_WORDS: Final = (
+    ("Apache-2.0", r"apache license,?\s+version 2|apache[- ]2\.0"),
+    ("CC-BY-NC-SA-4.0", r"by-nc-sa[- ]4\.0|attribution-noncommercial-sharealike 4\.0"),
+    ("CC-BY-NC-4.0", r"by-nc[- ]4\.0|attribution-noncommercial 4\.0"),
+    ("CC-BY-SA-4.0", r"by-sa[- ]4\.0|attribution-sharealike 4\.0"),
+    ("CC-BY-4.0", r"\bcc[- ]by[- ]4\.0|attribution 4\.0 international"),
+    ("CC0-1.0", r"\bcc0\b"),
+    ("MIT", r"\bmit license\b|permission is hereby granted, free of charge, to any person"),
+    ("ODC-BY-1.0", r"odc-by|open data commons attribution"),
+    ("GPL-3.0", r"gnu general public license\s+version 3"),
+    ("BSD-3-Clause", r"redistribution and use in source and binary forms"),
+)
+
+
+def licence_of(root: Path, names: Collection[str], links: LinkRule) -> tuple[str, str]:
+    """The licence that a file names, and that file; two empty texts where none does.
+
+    root: the folder. names: of the files in it. The key `license` of a dataset card comes first.
+    """
+    texts = {}
+    for name in filter(_FILES.fullmatch, sorted(names)):
+        with suppress(GristmillError, OSError), open_file(root / name, root=root, links=links) as f:
+            texts[name] = f.read(_HEAD).decode("utf-8", "replace")
+    ids = {each.lower(): each for each, _ in _WORDS}
+    for name, text in texts.items():
+        if found := _SAID.search(text):
+            return ids.get(found[1].lower(), found[1]), name
+    said = (
+        (licence, name)
+        for name, text in texts.items()
+        for licence, form in _WORDS
+        if re.search(form, text, re.IGNORECASE)
+    )
+    return next(said, ("", ""))

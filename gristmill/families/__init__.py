@@ -41,42 +41,6 @@ from gristmill.settings.tables import (
     inbox_table,
 )
 
-__all__ = [
-    "FAMILIES",
-    "Catalog",
-    "Column",
-    "Forgets",
-    "Kind",
-    "Law",
-    "Misuse",
-    "Option",
-    "PartitionFile",
-    "Request",
-    "Source",
-    "Subject",
-    "TestsSeen",
-    "Unit",
-    "catalog",
-    "catalogs",
-    "check",
-    "code_of_asset",
-    "columns_of",
-    "commands",
-    "drop_kind",
-    "excused",
-    "facts_of",
-    "forgets",
-    "has_partitions",
-    "inboxes",
-    "kind_of_asset",
-    "options",
-    "options_of",
-    "other_kind",
-    "splits_of",
-    "tables",
-    "talks_of",
-]
-
 FAMILIES: Final = ("macroxue", "synth", "chess", "reasoning", "puzzles")
 _SHARED: Final = "tokenizers"
 """The package whose catalog several families use."""

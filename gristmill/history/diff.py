@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import GristmillError
-from gristmill.history.rows import key_of, named, scan
+from gristmill.history.rows import key_of, named, reading, scan
 from gristmill.history.versions import Version, kept, place_of, published, read
 from gristmill.provenance import Record
 from gristmill.provenance.inventory import Entry
@@ -135,18 +135,19 @@ def between(old: Version, new: Version, most: int = 3) -> Difference:
         files = [stack.enter_context(each.rows()) for each in (old, new)]
         key = key_of(old.root)
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gristmill-diff-")))
-        before, after = (_with_neighbours(scan(f, key), work / f.parent.name) for f in files)
+        before, after = (_with_neighbours(f, key, work / f.parent.name) for f in files)
         return _compared(before, after, most, work)
 
 
-def _with_neighbours(rows: pl.LazyFrame, work: Path) -> pl.LazyFrame:
+def _with_neighbours(file: Path, key: bytes, work: Path) -> pl.LazyFrame:
     """The rows with `before`, the hash of the row before: it says where in its file a row is."""
     import polars as pl
 
     work.mkdir(exist_ok=True)
-    last = pl.Series([0], dtype=pl.UInt64)
+    rows, last = scan(file, key), pl.Series([0], dtype=pl.UInt64)
     for number in itertools.count():
-        batch = rows.slice(number * _AT_ONCE, _AT_ONCE).collect()
+        with reading(file):
+            batch = rows.slice(number * _AT_ONCE, _AT_ONCE).collect()
         hashes = batch["hash"]
         before = pl.concat([last, hashes]).head(len(batch)).alias("before")
         batch.with_columns(before).write_parquet(work / f"{number:06}.parquet")

@@ -5,11 +5,11 @@ Source: docs/history.md#what-is-kept.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from hashlib import blake2b, sha256
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -72,13 +72,8 @@ def key_of(root: Path) -> bytes:
     return path.read_bytes()
 
 
-def hash_of(content: bytes | memoryview, key: bytes) -> int:
-    """The keyed hash of contents, 64 bits."""
-    return int.from_bytes(hashlib.blake2b(content, digest_size=8, key=key).digest(), "little")
-
-
 def _check_of(key: bytes) -> str:
-    return hashlib.sha256(key).hexdigest()[:16]
+    return sha256(key).hexdigest()[:16]
 
 
 def write(path: Path, rows: Iterable[Kept], key: bytes) -> int:
@@ -86,6 +81,7 @@ def write(path: Path, rows: Iterable[Kept], key: bytes) -> int:
 
     The hash of a row with a name has 32 bits, of one without 64: there it is the identity.
     """
+    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -105,14 +101,15 @@ def write(path: Path, rows: Iterable[Kept], key: bytes) -> int:
         write_statistics=False,
     ) as writer:
         while batch := list(islice(waiting, _BATCH)):
-            split, name, content, file, place, end, first, count, size = zip(*batch, strict=True)
-            hashes = [hash_of(each, key) for each in content]
-            low = [each & 0xFFFFFFFF for each in hashes]
-            high = [0 if own else each >> 32 for own, each in zip(name, hashes, strict=True)]
+            split, name, content, file, *numbers = zip(*batch, strict=True)
+            place, end, first, count, size = np.array(numbers, np.int64)
+            digests = [blake2b(each, digest_size=8, key=key).digest() for each in content]
+            hashes = np.frombuffer(b"".join(digests), "<u8")
+            high = np.where(np.array(name) == "", hashes >> 32, 0)
             names = [each[:_LONGEST] for each in name]
-            length = [b - a if b >= 0 else -1 for a, b in zip(place, end, strict=True)]
-            columns = (split, names, low, high, file, place, length, first, count, size)
-            values = dict(zip(kinds, columns, strict=True))
+            length = np.where(end < 0, -1, end - place)
+            columns = (split, names, hashes & 0xFFFFFFFF, high, file, place, length, first)
+            values = dict(zip(kinds, (*columns, count, size), strict=True))
             writer.write_batch(pa.RecordBatch.from_pydict(values, schema))
             total += len(batch)
     return total
@@ -124,20 +121,27 @@ def scan(path: Path, key: bytes) -> pl.LazyFrame:
     Raises GristmillError where it is gone or damaged, or has hashes of another key.
     """
     import polars as pl
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with reading(path):
         said = (pq.read_schema(path).metadata or {}).get(b"key", b"").decode()
         frame = pl.scan_parquet(path)
-        frame.head(1).collect()
-    except (OSError, ValueError, pa.ArrowException, pl.exceptions.PolarsError) as error:
-        raise damaged(path, str(error)) from error
     if said != _check_of(key):
         raise GristmillError(f"{path}: has hashes of another key than that of the data root")
     whole = pl.col("hash").cast(pl.UInt64) + pl.col("high").cast(pl.UInt64) * (1 << 32)
     end = pl.when(pl.col("length") < 0).then(-1).otherwise(pl.col("place") + pl.col("length"))
     return frame.with_columns(hash=whole, end=end).drop("high", "length")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise GristmillError for what reading rows raises where what is kept of them is damaged."""
+    import polars as pl
+
+    try:
+        yield
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        raise damaged(path, str(error)) from error
 
 
 def damaged(path: Path, reason: str) -> GristmillError:

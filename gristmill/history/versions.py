@@ -27,7 +27,7 @@ from gristmill.settings.tables import FILE, HISTORY_TABLE, HistorySettings
 from gristmill.untrusted.toml import read_toml
 
 NEW: Final = ".new"
-"""The folder of a version that is being kept; one that a kill left goes with the next."""
+"""Where a version is made, and where one goes to be removed; a kill leaves it to the next build."""
 _VERSION: Final = re.compile(r"[0-9a-f]{64}")
 _UNREADABLE: Final = (*MALFORMED, LookupError, TypeError, AttributeError, ArithmeticError)
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.corpora.raw.rows import Piece, has_pieces, pieces, unpacked
-from gristmill.leaks.kernels import flat
 from gristmill.leaks.method import Texts
 from gristmill.leaks.texts import Counts, Part, Text
 from gristmill.untrusted.limits import LIMITS
@@ -50,6 +49,8 @@ def blocks(part: Part, counts: Counts, names: dict[str, int], begin: int = 0) ->
 
 
 def _of_piece(part: Part, piece: Piece, counts: Counts, names: dict[str, int]) -> Block:
+    from gristmill.leaks.kernels import flat
+
     with unpacked(part.file, part.links, piece=piece) as octets:
         raw = b"".join(octets)
     given, before = np.frombuffer(raw, np.uint8), counts.lines

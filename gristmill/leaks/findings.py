@@ -31,7 +31,7 @@ from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import ordered_map
 
 LEAKS: Final = "leaks"
-_SEGMENT: Final = 1 << 20
+_SEGMENT: Final = 1 << 18
 _RANGE: Final = 1 << 22
 _SHARES: Final = 1_000_000
 _FACTS: Final = 5
@@ -190,7 +190,7 @@ def audit(
         in those that it was made from. workers: processes; default 1: this one.
 
     Raises BadInput for a damaged file, and for a set without questions.
-    Memory: 16 MiB of texts, the sets, and 16 bytes a text up to 1,048,576 texts, for each worker.
+    Memory: a block of texts, the sets, and 16 bytes a text up to 262,144 texts, for each worker.
     """
     parts, kept = hashed(root, parts), Kept(root)
     asked = {part: [each for each in sets if part.home not in each.own] for part in parts}
@@ -223,6 +223,7 @@ def audit(
         for key, lacks in lacking.items()
     ]
     sizes = [each.part.file.stat().st_size for each in tasks]
+    progress = progress if tasks else SILENT
     with progress.stage("looking for leaks", "bytes", sum(sizes)) as stage:
         results = ordered_map(_look, tasks, workers)
         for key, size, (its, several) in zip(lacking, sizes, results, strict=True):

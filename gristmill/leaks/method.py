@@ -208,14 +208,11 @@ class Index:
         for number, each in enumerate(self.sets):
             first, end = self._first[number : number + 2]
             text, its, hits = found[(found[:, 1] >= first) & (found[:, 1] < end)].T
-            changed, which = np.divmod(its - first, max(1, len(each.hashes)))
+            changed, which = np.divmod(its - first, len(each.hashes))
             order = np.argsort(each.hashes, kind="stable")
             at = np.searchsorted(each.hashes, hashes, sorter=order)
-            at = order[np.minimum(at, len(order) - 1)] if len(order) else at
-            is_equal = (
-                (counts >= FEWEST) & (each.hashes[at] == hashes) if len(order) else counts < 0
-            )
-            equal = np.flatnonzero(is_equal)
+            at = order[np.minimum(at, len(order) - 1)]
+            equal = np.flatnonzero((counts >= FEWEST) & (each.hashes[at] == hashes))
             texts = np.r_[equal, text]
             questions = np.r_[each.equal[at[equal]], which]
             kinds = np.r_[np.zeros(len(equal), np.int64), changed]

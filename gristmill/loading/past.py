@@ -15,7 +15,7 @@ import numpy as np
 from gristmill import families
 from gristmill.contract import GristmillError, Trace
 from gristmill.history import versions
-from gristmill.history.rows import key_of, named, scan
+from gristmill.history.rows import key_of, named, reading, scan
 from gristmill.history.versions import Version
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Identity, Source
@@ -116,7 +116,8 @@ class Past:
             with version.rows() as path:
                 rows = scan(path, key_of(self.root))
                 rows = rows if split is None else rows.filter(pl.col("split") == split)
-                self._frames[at] = rows.sort("first").collect()
+                with reading(path):
+                    self._frames[at] = rows.sort("first").collect()
         return self._frames[at]
 
 

@@ -21,8 +21,7 @@ from gristmill.corpora.raw.chat.marks import (
 from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
 from gristmill.corpora.raw.split_names import literal, train_and_left
-from gristmill.corpora.recipe_text import head_of
-from gristmill.corpora.trial import Trial
+from gristmill.corpora.trial import Trial, head_of
 from gristmill.look import columns as kinds
 from gristmill.look import roles
 from gristmill.look.columns import CHOSEN, Column, Columns
@@ -45,7 +44,7 @@ SYSTEMS: Final = (
     "meta_instruction",
 )
 _TALKS: Final = {
-    *("conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance", "data"),
+    *("conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance", "data")
 }
 _HISTORIES: Final = ("history", "chat_history", "conversation_history")
 

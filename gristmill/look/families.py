@@ -19,16 +19,14 @@ from gristmill.keys import refusal
 from gristmill.leaks.texts import EVALS
 from gristmill.look.columns import Columns
 from gristmill.look.reading import TOKENIZER, Reading
-from gristmill.macroxue.raw.foreign import NPY, board_hints
 from gristmill.macroxue.raw.step_files import INBOX as GAMES
-from gristmill.macroxue.raw.step_files import STEPS
+from gristmill.macroxue.raw.step_files import NPY, STEPS, board_hints
 from gristmill.macroxue.raw.step_files import proposal as steps_proposal
 from gristmill.printable import command
 from gristmill.puzzles.builds import takes
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal, tasks_in
-from gristmill.puzzles.raw.fitness import fitness
-from gristmill.puzzles.raw.foreign import FLAT, puzzle_hints
+from gristmill.puzzles.raw.fitness import FLAT, fitness, puzzle_hints
 from gristmill.settings.tables import FILE, read_drop
 from gristmill.synth.raw import TEXTS
 from gristmill.untrusted.files import LinkRule, open_file

@@ -12,7 +12,6 @@ from gristmill.chess.laws.incoming import file_notes, rows_note
 from gristmill.contract import GristmillError
 from gristmill.corpora.account import Head, value_at
 from gristmill.corpora.corpus import CORPORA
-from gristmill.corpora.licences import licence_of
 from gristmill.corpora.raw.chat.marks import turns_of
 from gristmill.corpora.raw.chat.messages import chat_of
 from gristmill.corpora.raw.chat.recipe import Chat
@@ -28,37 +27,24 @@ from gristmill.corpora.raw.drops import (
 )
 from gristmill.corpora.raw.heads import columns_of_recipe
 from gristmill.corpora.raw.split_names import globs_of, said_by, splits_of
-from gristmill.corpora.trial import Trial, lacked, read_recipe, refusals, same_questions, tried
+from gristmill.corpora.trial import (
+    Trial,
+    lacked,
+    licence_of,
+    read_recipe,
+    refusals,
+    same_questions,
+    tried,
+)
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import unfit_name
 from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Columns, joined
-from gristmill.look.families import (
-    Taker,
-    asked,
-    fits,
-    hints,
-    is_nested_tree,
-    task_hint,
-)
-from gristmill.look.proposal import (
-    Part,
-    is_readable,
-    name_of,
-    part_notes,
-    proposal,
-    record_notes,
-)
-from gristmill.look.reading import (
-    FILES,
-    FileLook,
-    Reading,
-    listed,
-    read_rows,
-    shortened,
-)
+from gristmill.look.families import Taker, asked, fits, hints, is_nested_tree, task_hint
+from gristmill.look.proposal import Part, is_readable, name_of, part_notes, proposal, record_notes
+from gristmill.look.reading import FILES, FileLook, Reading, listed, read_rows, shortened
 from gristmill.look.roles import CHAT, PLAIN, Guess, meant
-from gristmill.puzzles.raw.foreign import is_bank
+from gristmill.puzzles.raw.fitness import is_bank
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 OWN: Final = "reasoning"

@@ -15,8 +15,7 @@ from gristmill.corpora.raw.chat.messages import THINK
 from gristmill.corpora.raw.split_names import literal
 from gristmill.corpora.raw.transforms import letter
 from gristmill.corpora.raw.values import way_of
-from gristmill.corpora.recipe_text import head_of, recipe_text, toml
-from gristmill.corpora.trial import Trial, read_recipe, tried
+from gristmill.corpora.trial import Trial, head_of, read_recipe, recipe_text, toml, tried
 from gristmill.look import columns as kinds
 from gristmill.look import roles
 from gristmill.look.columns import CHOSEN, Column, Columns
@@ -362,9 +361,10 @@ def _signs_of_steps(part: Part, question: str, answer: str) -> str:
         [line.split()[-1] for line in t.splitlines() if line.strip()] for t in part.texts(answer)
     ]
     signs = {sign for own in ends for sign in own}
-    # They come again and again, and in another order.
-    is_each = len(signs) ** 2 < sum(map(len, ends)) > 2 * len(ends) and len({*map(tuple, ends)}) > 2
-    is_each = is_each and 1 < len(signs) <= _SEVERAL
+    # They come again and again, and in other orders.
+    count = sum(map(len, ends))
+    is_each = 1 < len(signs) <= _SEVERAL and count >= max(2 * len(ends), len(signs) ** 2 + 1)
+    is_each = is_each and len({*map(tuple, ends)}) > 2
     return f"lines of {answer} end in {', '.join(sorted(signs))}" if is_each else ""
 
 

@@ -85,12 +85,7 @@ _SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
 _NEVER: Final = float("-inf")
 _FIT: Final = {
     **dict.fromkeys((kinds.OBJECT, kinds.OBJECTS, kinds.MESSAGES), _NEVER),
-    **{
-        kinds.TRUTH: -3.0,
-        kinds.TRUTHS: -3.0,
-        kinds.TEXTS: -2.0,
-        kinds.LIST: -9.0,
-    },
+    **{kinds.TRUTH: -3.0, kinds.TRUTHS: -3.0, kinds.TEXTS: -2.0, kinds.LIST: -9.0},
 }
 """What the type of a column adds for an answer."""
 Rows = Sequence[Mapping[str, Any]]
@@ -440,23 +435,18 @@ def place_of(value: Any, choices: Sequence[Any]) -> int | None:
     return named[0] if named else len(texts) if said == str(len(texts)) else None
 
 
-def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
-    """Question and answer, and a long thought, of two or three columns whose names say nothing."""
-    names = [
-        name for name, column in known.items() if column.kind == kinds.TEXT and "." not in name
-    ]
-    if not 2 <= len(names) == len(known) <= 3 or any(
-        "system" in words(name) or _score(name, weights)
-        for name in names
-        for weights in (_QUESTION, _ANSWER, _THOUGHT)
-    ):
+def _pair(known: Mapping[str, Column]) -> tuple[str, str] | None:
+    """Question and answer, the shorter one of two, of columns whose names say nothing."""
+    names = [n for n, column in known.items() if column.kind == kinds.TEXT and "." not in n]
+    weights = (_QUESTION, _ANSWER, _THOUGHT)
+    is_said = any("system" in words(n) or _score(n, each) for n in names for each in weights)
+    if not 2 <= len(names) == len(known) <= 3 or is_said:
         return None
     asked = [name for name in names if any(mark in known[name].example for mark in _MARKS)]
     names.sort(key=lambda name: asked[:1] != [name])  # the first one, unless another one asks
     short, *long = sorted(names[1:], key=lambda name: known[name].mean)
-    if long and known[long[0]].mean >= max(LONG, 1.5 * known[short].mean):
-        return names[0], short, long[0]
-    return names[0], names[1], None
+    is_long = long and known[long[0]].mean >= max(LONG, 1.5 * known[short].mean)
+    return names[0], short if is_long else names[1]
 
 
 def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess:

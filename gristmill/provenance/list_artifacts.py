@@ -17,16 +17,9 @@ from gristmill.inbox.listing import Account
 from gristmill.inbox.readiness import GONE, READY, UNREAD, WAITS, Judgement
 from gristmill.printable import printable
 from gristmill.provenance import find_artifacts, inventory, unusual
+from gristmill.provenance import record as provenance
 from gristmill.provenance.raw_inputs import drop_of, name_in, raw_inputs
-from gristmill.provenance.record import (
-    MALFORMED,
-    Input,
-    Record,
-    is_untouched,
-    read_inputs,
-    read_record,
-    record_path,
-)
+from gristmill.provenance.record import MALFORMED, Input, Record
 from gristmill.untrusted.files import LinkRule
 
 CURRENT: Final = "current"
@@ -205,7 +198,11 @@ class _Listing:
     def note(self, path: Path) -> None:
         """Note what a partition was made from, by its record, before any state is asked for."""
         record = self._record(path)
-        raw = (i.path for i in read_inputs(record, path) if i.path and i.data_version is None)
+        raw = (
+            i.path
+            for i in provenance.read_inputs(record, path)
+            if i.path and i.data_version is None
+        )
         self._used.setdefault(record.artifact, set()).update(raw)
 
     def listed(self, folder: Path, path: Path) -> Listed:
@@ -218,7 +215,7 @@ class _Listing:
 
     def _described(self, folder: Path, path: Path) -> Listed:
         record = self._record(path)
-        inputs = read_inputs(record, path)
+        inputs = provenance.read_inputs(record, path)
         above = find_artifacts.Artifact(folder.absolute(), path).data_root(record) or self._root
         state, why = self._state(above, folder, record, inputs)
         if state in (CURRENT, INPUT_CHANGED):
@@ -271,7 +268,7 @@ class _Listing:
     ) -> tuple[str, str]:
         """The state of one artifact, and why."""
         for output in record.outputs:
-            if not is_untouched(folder / output.path, output.bytes, output.mtime_ns):
+            if not provenance.is_untouched(folder / output.path, output.bytes, output.mtime_ns):
                 return FILES_CHANGED, output.path
         changed = ""
         for item in inputs:
@@ -344,7 +341,7 @@ class _Listing:
         """The record at `path`. Raises GristmillError where it cannot be read."""
         if path not in self._read:
             try:
-                self._read[path] = read_record(path)
+                self._read[path] = provenance.read_record(path)
             except GristmillError as error:
                 self._read[path] = error
         record = self._read[path]
@@ -355,7 +352,7 @@ class _Listing:
     def _data_version(self, folder: Path, partition: str | None) -> str | None:
         """Data version of the artifact partition in `folder`, None where there is none."""
         for shared in (False, True):
-            path = record_path(folder, partition, shared)
+            path = provenance.record_path(folder, partition, shared)
             if path in self._read or path.exists():
                 return self._record(path).data_version
         return None
@@ -372,7 +369,7 @@ def _source(item: Input) -> str:
 def _is_same(root: Path, item: Input) -> bool:
     """Whether a raw file has the recorded bytes; one with another time is hashed, once."""
     path = root / str(item.path)
-    if is_untouched(path, item.bytes, item.mtime_ns):
+    if provenance.is_untouched(path, item.bytes, item.mtime_ns):
         return True
     try:
         if path.stat().st_size != item.bytes:

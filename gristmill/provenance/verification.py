@@ -28,18 +28,7 @@ from gristmill.provenance.find_artifacts import (
     used_by,
 )
 from gristmill.provenance.raw_inputs import drop_of
-from gristmill.provenance.record import (
-    MALFORMED,
-    Input,
-    Record,
-    data_version,
-    holds_record,
-    is_untouched,
-    published_version,
-    read_bytes,
-    read_inputs,
-    read_record,
-)
+from gristmill.provenance.record import MALFORMED, Input, Record
 from gristmill.run.progress import SILENT, Progress, Stage
 
 
@@ -91,7 +80,7 @@ class ArtifactCheck:
         """Check the record and the sizes, and begin to hash what it lists."""
         path = self._artifact.record_path
         try:
-            record = read_record(path)
+            record = provenance.read_record(path)
             digest = record.computed_digest()
         except MALFORMED as error:
             self._report(path, "record", str(error))
@@ -103,7 +92,7 @@ class ArtifactCheck:
             self._report(path, "record digest", "the record was changed after it was written")
         elif wrong := inventory.other_place(record, self._artifact):
             self._report(path, "record", wrong)
-        if record.data_version != data_version(record.outputs):
+        if record.data_version != provenance.data_version(record.outputs):
             self._report(path, "data version", "is not the digest of the recorded outputs")
         if (listed := record.inputs_file) is not None:
             self._expect(
@@ -140,7 +129,7 @@ class ArtifactCheck:
         if not self._inputs_list_intact(record):
             return  # reported with the outputs; a changed list says nothing about inputs
         try:
-            inputs = read_inputs(record, self._artifact.record_path)
+            inputs = provenance.read_inputs(record, self._artifact.record_path)
         except MALFORMED as error:
             self._report(self._artifact.record_path, "inputs list", f"cannot be read: {error}")
             return
@@ -161,7 +150,7 @@ class ArtifactCheck:
         if record.inputs_file is None:
             return True
         try:
-            listed = read_bytes(self._artifact.folder / record.inputs_file.path)
+            listed = provenance.read_bytes(self._artifact.folder / record.inputs_file.path)
         except MALFORMED:
             return False
         return hashlib.sha256(listed).hexdigest() == record.inputs_file.sha256
@@ -169,7 +158,7 @@ class ArtifactCheck:
     def _compare_version(self, root: Path, item: Input) -> None:
         folder = root / str(item.path)
         try:
-            published = published_version(folder, item.partition)
+            published = provenance.published_version(folder, item.partition)
         except MALFORMED as error:
             self._report(folder, "input", str(error))
             return
@@ -231,7 +220,7 @@ def unlisted(folder: Path, items: Sequence[Artifact]) -> list[Violation]:
     for item in items:
         listed.add(item.record_path)
         try:
-            record = read_record(item.record_path)
+            record = provenance.read_record(item.record_path)
         except MALFORMED:
             return []  # reported already; without the record every file would be unlisted
         listed.update(folder / output.path for output in record.outputs)
@@ -246,7 +235,7 @@ def unlisted(folder: Path, items: Sequence[Artifact]) -> list[Violation]:
     for here, folders, names in os.walk(folder, onerror=unreadable):
         inside = Path(here)
         names += [name for name in folders if (inside / name).is_symlink()]
-        folders[:] = sorted(name for name in folders if not holds_record(inside / name))
+        folders[:] = sorted(name for name in folders if not provenance.holds_record(inside / name))
         violations += [
             Violation("unlisted", str(inside / name), "no record lists this file")
             for name in sorted(names)
@@ -257,11 +246,11 @@ def unlisted(folder: Path, items: Sequence[Artifact]) -> list[Violation]:
 
 def input_folders(item: Artifact, data_root: Path | None) -> list[Path]:
     """Folders of the artifacts that `item` was made from, none where its root is unknown."""
-    record = read_record(item.record_path)
+    record = provenance.read_record(item.record_path)
     root = data_root or item.data_root(record)
     return [
         root / given.path
-        for given in read_inputs(record, item.record_path)
+        for given in provenance.read_inputs(record, item.record_path)
         if root is not None and given.path is not None and given.data_version is not None
     ]
 
@@ -274,7 +263,7 @@ def broken_laws(
     `left_out` takes a line for each law that was not asked, with the reason.
     """
     try:
-        record = read_record(item.record_path)
+        record = provenance.read_record(item.record_path)
         inputs = input_folders(item, data_root)
     except MALFORMED as error:
         return [Violation("record", str(item.record_path), str(error))]
@@ -401,7 +390,7 @@ def is_committed(item: Artifact, since: datetime | None) -> bool:
     try:
         record = provenance.read_record(item.record_path)
         return record.created >= since and all(
-            is_untouched(item.folder / output.path, output.bytes, output.mtime_ns)
+            provenance.is_untouched(item.folder / output.path, output.bytes, output.mtime_ns)
             for output in record.outputs
         )
     except (*MALFORMED, TypeError):

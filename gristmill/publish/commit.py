@@ -116,14 +116,16 @@ def keep(root: Path, item: Artifact, record: Record | None, now: str | None = No
     if record is None or record.data_version == now or not settings_of(root).keep:
         return []
     place = place_of(root, Entry.of(root, item))
-    new, target = place / NEW, place / record.data_version
-    atomic_fs.remove_tree(new)
-    notes = write_into(new, item, record, root)
-    atomic_fs.flush_tree(new)
+    work, target = place / NEW, place / record.data_version
+    atomic_fs.remove_tree(work)
+    notes = write_into(work / "new", item, record, root)
+    atomic_fs.flush_tree(work / "new")
     locks.confirm()
-    atomic_fs.remove_tree(target)
-    new.rename(target)
+    if target.exists():  # it was published before, too
+        target.rename(work / "old")
+    (work / "new").rename(target)
     atomic_fs.flush_upwards(place, root)
+    atomic_fs.remove_tree(work)
     return notes
 
 
@@ -133,8 +135,8 @@ def trim(root: Path, entry: Entry) -> None:
     if place.is_dir():
         found, _ = kept(root, entry)
         for version in found[: max(len(found) - settings_of(root).keep, 0)]:
-            atomic_fs.remove_tree(place / NEW)
-            version.folder.rename(place / NEW)
+            (place / NEW).mkdir(exist_ok=True)
+            version.folder.rename(place / NEW / "old")
             atomic_fs.remove_tree(place / NEW)
 
 

@@ -64,21 +64,6 @@ NOT_PUBLISHED: Final = "not published"
 _THREADS_PAY = 1 << 20
 
 
-__all__ = [
-    "Attempt",
-    "Build",
-    "DiskFull",
-    "InputChanged",
-    "InputDamaged",
-    "LawsBroken",
-    "OtherOutput",
-    "Published",
-    "is_current",
-    "publish",
-    "standing_record",
-]
-
-
 def publish(
     build: Build,
     rebuild: bool = False,

@@ -408,11 +408,6 @@ def evaluation_sets(root: DataRoot) -> list[str]:
     return set_names(root.root)
 
 
-def is_evaluation_set(root: DataRoot, partition: str) -> bool:
-    """Whether there is an evaluation set of this name: a split that is gone stays a partition."""
-    return partition in evaluation_sets(root)
-
-
 def splits_with(folder: str, root: DataRoot) -> list[str]:
     """Returns the splits that are published in a folder, in the order of the corpora."""
     return published_partitions(root, folder)

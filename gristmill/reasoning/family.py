@@ -356,7 +356,6 @@ _AUDIT = Asset(
     all_of=["reasoning/normalized", "chat/conversations", "synth/harmony"],
     build=call(f"{_BUILDS}:leaks_build"),
     available=call(f"{_BUILDS}:evaluation_sets"),
-    is_asked=call(f"{_BUILDS}:is_evaluation_set"),
     batch=100,
 )
 

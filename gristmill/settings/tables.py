@@ -441,6 +441,7 @@ class LeaksSettings(Checked):
 LEAKS: Final = Table("leaks", LeaksSettings)
 
 
+@dataclass(frozen=True)
 class HistorySettings(Checked):
     """How much is kept of the versions that builds replace."""
 

@@ -162,9 +162,9 @@ class KDConfig(Checked):
     engine: Engine = AUTO
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.vocabulary.is_dir():
             object.__setattr__(self, "vocabulary", find(O200K, self.vocabulary))
-        super().__post_init__()
 
     @property
     def capped(self) -> bool:

@@ -5,6 +5,7 @@ Source: `docs/takedowns.md#naming-rows`.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from gristmill.families import Forgets, Unit, forgets, inboxes
 from gristmill.layout import DROPS
 from gristmill.leaks.texts import form, leaves, rows
 from gristmill.settings.fields import did_you_mean
-from gristmill.takedowns.search import LEAST, normalised
+from gristmill.takedowns.search import LEAST, normalised, octets_of
 
 _ROW: Final = re.compile(r"(.+):([1-9][0-9]*)")
 _ENOUGH: Final = 32
@@ -68,7 +69,10 @@ def target_of(root: Path, named: str) -> Target:
 
 def hash_of(key: bytes, values: Mapping[str, Any]) -> str:
     """The keyed hash of a row, by all its values."""
-    octets = orjson.dumps(values, default=str, option=orjson.OPT_SORT_KEYS)
+    try:
+        octets = orjson.dumps(values, default=str, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # a number of more than 64 bits, or half a pair of UTF-16
+        octets = json.dumps(values, default=str, sort_keys=True).encode()
     return blake2b(octets, key=key, digest_size=16).hexdigest()
 
 
@@ -82,7 +86,7 @@ def texts_in(path: Path) -> list[str]:
             raise BadInput(path, row.rule, number)
         found += (text for _, text in leaves(row))
     for text in found:
-        if len(normalised(text).encode()) < LEAST:
+        if len(octets_of(normalised(text))) < LEAST:
             rule = f"{text!r} has fewer than {LEAST} bytes: name its row by --rows"
             raise BadInput(path, rule)
     if not found:
@@ -153,9 +157,9 @@ def own_texts(target: Target, units: Sequence[Unit], key: bytes) -> tuple[list[s
     found = dict[str, str]()
     for unit in units:
         each = {normalised(text): text for _, text in leaves(unit.values)}
-        long = {k: text for k, text in each.items() if len(k.encode()) >= _ENOUGH}
+        long = {k: text for k, text in each.items() if len(octets_of(k)) >= _ENOUGH}
         longest = max(each, key=len, default="")
-        if not long and len(longest.encode()) >= LEAST:
+        if not long and len(octets_of(longest)) >= LEAST:
             long = {longest: each[longest]}
         found |= long
     named, shared = {hash_of(key, unit.values) for unit in units}, set[str]()

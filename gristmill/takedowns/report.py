@@ -14,7 +14,7 @@ from typing import Any, Final
 from gristmill.corpora.raw.forgotten import key_of
 from gristmill.run import amounts
 from gristmill.takedowns.plan import Plan
-from gristmill.takedowns.search import Found, normalised
+from gristmill.takedowns.search import Found, normalised, octets_of
 from gristmill.takedowns.work import Made
 
 _MOST: Final = 20
@@ -92,7 +92,7 @@ def report_of(
             for name, rows in plan.rows.items()
         },
         "texts": [
-            blake2b(normalised(each).encode(), key=key, digest_size=16).hexdigest()
+            blake2b(octets_of(normalised(each)), key=key, digest_size=16).hexdigest()
             for each in plan.texts
         ],
         "texts_of_other_rows": plan.shared,

@@ -61,6 +61,11 @@ def normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
+def octets_of(text: str) -> bytes:
+    """The bytes of a text, also of one with half a pair of UTF-16."""
+    return text.encode("utf-8", "surrogatepass")
+
+
 class Patterns:
     """Bytes that are looked for together, however many there are. Raises ValueError for short ones.
 
@@ -68,13 +73,15 @@ class Patterns:
     """
 
     def __init__(self, patterns: Mapping[bytes, int]) -> None:
-        self._at: dict[bytes, list[tuple[int, bytes, int]]] = defaultdict(list)
+        # Patterns of one shape are looked up together: many may differ in a number alone.
+        self._at = defaultdict[bytes, dict[tuple[int, int], dict[bytes, int]]](dict)
         self.longest = max(map(len, patterns), default=0)
         for pattern, number in patterns.items():
             if len(pattern) < LEAST:
                 raise ValueError(f"a pattern of {len(pattern)} bytes")
             middle = (len(pattern) - LEAST) // 2
-            self._at[pattern[middle : middle + LEAST]].append((middle, pattern, number))
+            shapes = self._at[pattern[middle : middle + LEAST]]
+            shapes.setdefault((middle, len(pattern)), {})[pattern] = number
         self._is_anchor = np.zeros(1 << _BITS, np.bool_)
         self._is_anchor[self._slots(np.frombuffer(b"".join(self._at), "<u8"))] = True
 
@@ -89,9 +96,12 @@ class Patterns:
             words = np.frombuffer(octets, "<u8", max(count, 0), shift if count > 0 else 0)
             for at in np.flatnonzero(self._is_anchor[self._slots(words)]).tolist():
                 begin = shift + LEAST * at
-                for before, pattern, number in self._at.get(octets[begin : begin + LEAST], ()):
-                    if before <= begin and octets.startswith(pattern, begin - before):
-                        yield begin - before, begin - before + len(pattern), number
+                for (before, size), patterns in self._at.get(
+                    octets[begin : begin + LEAST], {}
+                ).items():
+                    start = begin - before
+                    if start >= 0 and (one := octets[start : start + size]) in patterns:
+                        yield start, start + size, patterns[one]
 
     def stream(self, parts: Iterable[bytes]) -> set[int]:
         """The numbers of the patterns in a stream, also where they stand in two parts of it."""
@@ -109,19 +119,19 @@ class Search:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
-        self._values = Patterns({normalised(text).encode(): at for at, text in enumerate(texts)})
+        self._values = Patterns({octets_of(normalised(text)): at for at, text in enumerate(texts)})
         self._whole = {normalised(text): at for at, text in enumerate(texts)}
         forms = dict[bytes, int]()
         for at, text in enumerate(texts):
             escaped = (json.dumps(text, ensure_ascii=flag)[1:-1] for flag in (False, True))
             for form in (text, *escaped, text.replace('"', '""'), html.escape(text)):
-                forms[form.encode("utf-8", "surrogatepass")] = at
+                forms[octets_of(form)] = at
         self.raw = Patterns(forms)
 
     def values(self, values: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
         """Yield place of the value, number of the text, and whether it is the whole value."""
         made = [normalised(value) for value in values]
-        octets = [value.encode("utf-8", "surrogatepass") for value in made]
+        octets = [octets_of(value) for value in made]
         ends = [*accumulate(len(each) + 1 for each in octets)]
         blob, seen = b"\0".join(octets), set[tuple[int, int]]()
         for begin, end, number in self._values.find(blob):

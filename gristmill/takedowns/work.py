@@ -25,11 +25,11 @@ from gristmill.provenance.record import Input, Record
 from gristmill.run.progress import SILENT, Progress
 from gristmill.takedowns.erase import erase, list_again
 from gristmill.takedowns.naming import Target, hash_of, target_of, with_equal
-from gristmill.takedowns.plan import ERASED, LEFT_OUT, TAKEDOWNS, Plan, folder_of
+from gristmill.takedowns.plan import ERASED, LEFT_OUT, Plan, folder_of
 from gristmill.takedowns.search import Found, Search, files_below
 
-_KEPT: Final = ("key", "verdicts.db", "inventory", "inventory.lock", "locks", TAKEDOWNS)
-"""What of `.gristmill` is no copy that can be made again."""
+_CACHES: Final = ("answers", "browse", "drops", "history", "leaks")
+"""What of `.gristmill` may be removed: no artifact, and no build that is under way."""
 
 
 class Made(NamedTuple):
@@ -257,7 +257,7 @@ def scanned(
     for each in places(root, plan.texts, progress):
         inside = each.path.relative_to(root).parts
         at = inside.index(WORK) if WORK in inside[:-1] else -1
-        if at >= 0 and inside[at + 1] not in _KEPT:
+        if at >= 0 and inside[at + 1] in _CACHES:
             each.path.unlink(missing_ok=True)
             removed.append("/".join(inside))
         else:

@@ -29,6 +29,8 @@ ACROSS = {
     "clusters/test_parts.py": "parts of builds as tasks of Ray, killed, and those of all families",
     "commands/test_drop_states.py": "the states of a drop at all entrances, in all inboxes",
     "commands/test_postgres.py": "commands on an instance in Postgres",
+    "consumers/chat_trainers/test_chat_trainers.py": "messages as trainers of chats take them",
+    "consumers/datatrove/test_datatrove.py": "documents of tokens as datatrove cuts them",
     "consumers/datasets/test_opens.py": "what all families publish, as `load_dataset` opens it",
     "consumers/hrm/test_hrm.py": "puzzles as HRM opens them",
     "consumers/distillkit/test_distillkit.py": "conversations as DistillKit opens them",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.chess.samples import write_month
+from gristmill.reasoning.samples import write_questions
 from gristmill.synth.samples import write_drop as write_conversations
 from resources import Lake
 from tests.assets.puzzles.drops import put_recipe, put_tasks
@@ -153,4 +154,12 @@ TOKENIZER: Final = Case(
     "tokenizers", "tiny", "tiny", "tokenizers/placed", "tiny",
     put_tiny, _remove("*.toml"), "tokenizer.toml: is missing",
 )  # fmt: skip
-CASES: Final = (PACK, POOL, SYNTH, READY_SYNTH, MONTH, QUESTIONS, TALKS, TASKS, DOMINO, TOKENIZER)
+EVALUATION: Final = Case(
+    "evals", "mine", "mine", "audits/leaks", "mine",
+    lambda data: write_questions(data / "drops/evals/mine"), _remove("*.jsonl"),
+    "holds no questions",
+)  # fmt: skip
+CASES: Final = (
+    *(PACK, POOL, SYNTH, READY_SYNTH, MONTH, QUESTIONS, TALKS, TASKS, DOMINO, TOKENIZER),
+    EVALUATION,
+)

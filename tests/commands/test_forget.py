@@ -14,13 +14,14 @@ import pytest
 from commands import forget as command
 from gristmill import provenance
 from gristmill.corpora.raw.forgotten import key_of
+from gristmill.macroxue import StepDataset
 from gristmill.run.locks import locked
 from gristmill.takedowns import plan
 from gristmill.takedowns.search import Search
-from tests.commands.drops import Command, printed
+from tests.commands.drops import Command, land, printed
 from tests.leaks import plants
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"id": f"r{at}", "kind": f"k{at % 7}", "question": text, "answer": f"It is {at}."}
     for at, text in enumerate(plants.prose(5, 20))
 ]
@@ -227,6 +228,47 @@ def test_what_names_no_row_is_refused(run, root, tmp_path, words, says):
     assert done.exit_code
     assert says in " ".join(done.output.split())
     assert state(root) == before
+
+
+def test_a_file_may_have_several_takedowns(run, built, tmp_path):
+    file, rows = tmp_path / "named.txt", len(ROWS)
+    for name, more in (("r3", ["--erase"]), ("r12", []), ("r1", ["--erase"]), ("r15", [])):
+        file.write_text(f"{name}\n")
+        said = printed(run("forget", "reasoning/own", "--rows", str(file), "--yes", *more))
+        rows -= 1
+        assert "0 places with a text that went" in said
+        lines = (built / "reasoning/raw/own/train.jsonl").read_text().splitlines()
+        assert [json.loads(each)["answer"] for each in lines].count("It is 5.") == 1
+        assert len(lines) == rows
+    assert len((built / "drops/reasoning/own/train.jsonl").read_text().splitlines()) == 18
+
+
+def test_who_reads_meanwhile_keeps_what_is_open(run, data, tmp_path):
+    folder = land(data, "one")
+    printed(run("materialize", "macroxue/pack"))
+    land(data, "two", seed=9)
+    for file in (data / "drops/macroxue/two").iterdir():
+        file.rename(folder / file.name)
+    (data / "drops/macroxue/two").rmdir()
+    printed(run("materialize", "macroxue/pack"))
+    reader = StepDataset(data / "macroxue/packs/one")
+    before = [reader[at] for at in range(len(reader))]
+    (tmp_path / "named.txt").write_text(min(each.name for each in folder.iterdir()).split(".")[0])
+    words = ("--rows", str(tmp_path / "named.txt"), "--erase", "--yes", "--json")
+    said = json.loads(run("forget", "macroxue/one", *words).stdout)
+    assert (len(said["rows"]["macroxue/one"]), said["stands_still"], said["stale"]) == (2, [], [])
+    after = [reader[at] for at in range(len(reader))]
+    assert repr(after) == repr(before)
+    assert 0 < len(StepDataset(data / "macroxue/packs/one")) < len(before)
+
+
+def test_a_text_of_no_row_is_listed_with_status_1(run, root, tmp_path):
+    (tmp_path / "named.txt").write_text(ROWS[NAMED]["question"].partition(" had ")[2])
+    words = ("forget", "reasoning/own", "--text", str(tmp_path / "named.txt"), "--yes")
+    said = printed(run(*words), 1)
+    assert "reasoning/own: no row is one of the texts" in said
+    assert f"stays: drops/reasoning/own train.jsonl row {NAMED + 1} holds a text" in said
+    assert "nothing was changed" in said and not plan.under_way(root)
 
 
 def test_two_at_once_say_who_is_at_work(run, root, tmp_path):

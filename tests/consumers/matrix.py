@@ -44,10 +44,12 @@ class Consumer:
     """A program that reads artifacts.
 
     name: as people call it. followed: the version or commit whose demands the tests hold.
+    runs: what the tests run: the program itself, a library of it, or its rules, written again.
     """
 
     name: str
     followed: str
+    runs: str = "its rules"
 
     def opens(self, *assets: str, how: str = AS_IT_STANDS) -> Callable[[Test], Test]:
         """Marks a test that opens artifacts as the program does.
@@ -96,10 +98,11 @@ def _table() -> Iterator[str]:
     assets: dict[tuple[Consumer, str, str], list[str]] = {}
     for consumer, asset, how, test in cells():
         assets.setdefault((consumer, how, test), []).append(f"`{asset}`")
-    yield "| program | followed | artifacts | what it is given | test |"
-    yield "|---|---|---|---|---|"
-    for (consumer, how, test), opened in assets.items():
-        yield f"| {consumer.name} | {consumer.followed} | {', '.join(opened)} | {how} | `{test}` |"
+    yield "| program | followed | run | artifacts | what it is given | test |"
+    yield "|---|---|---|---|---|---|"
+    for (who, how, test), opened in assets.items():
+        first = f"| {who.name} | {who.followed} | {who.runs} |"
+        yield f"{first} {', '.join(opened)} | {how} | `{test}` |"
 
 
 if __name__ == "__main__":

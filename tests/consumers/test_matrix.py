@@ -19,10 +19,10 @@ def test_every_consumer_has_a_section_on_the_page() -> None:
 
 def test_a_test_has_one_row_for_all_artifacts_that_it_opens_alike() -> None:
     rows = [line.split(" | ") for line in matrix.rendered().splitlines()[2:]]
-    assert len({(program, how, test) for program, _, _, how, test in rows}) == len(rows)
+    assert len({(program, how, test) for program, _, _, _, how, test in rows}) == len(rows)
     shown = {
         (program.removeprefix("| "), asset.strip("`"), how, test.strip("`| "))
-        for program, _, assets, how, test in rows
+        for program, _, _, assets, how, test in rows
         for asset in assets.split(", ")
     }
     assert shown == {(c.consumer.name, c.asset, c.how, c.test) for c in matrix.cells()}

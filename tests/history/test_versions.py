@@ -1,5 +1,6 @@
 """Five versions of one artifact of each family: what is kept, what differs, and old runs."""
 
+import dataclasses
 import json
 import shutil
 from itertools import pairwise
@@ -9,11 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from starlette.testclient import TestClient
 
+from assets.events import event_metadata
+from gristmill.browse.web.app import application
+from gristmill.browse.web.asked import Asked
 from gristmill.cli import main
 from gristmill.contract import GristmillError
 from gristmill.history import diff, log, rows, versions
 from gristmill.mirror import transfers
+from gristmill.publish.build import Published
 from tests.history.rooted import CASES, VERSIONS, Case, build, raw_of, state_of
 
 
@@ -64,6 +70,23 @@ def test_each_version_is_kept_and_says_when_why_and_what_differs(built: Any) -> 
         counts = {kind: found[kind] for kind in diff.KINDS}
         assert counts == expected, (case.name, found)
         assert all(len(found["examples"][kind]) == expected[kind] for kind in diff.KINDS)
+
+
+def test_a_page_and_an_event_say_it_too(built: Any) -> None:
+    case, root, _ = built
+    now, (*_, before) = versions.published(root, case.entry), versions.kept(root, case.entry)[0]
+    assert now is not None
+    address = Asked(case.entry.artifact, now.record.asset, now.record.partition or "")
+    client = TestClient(application(root), base_url="http://127.0.0.1:3100")
+    page = client.get(address.address("history")).text
+    assert page.count("input changed") == VERSIONS - 1 and page.count("(published)") == 1
+    assert (
+        address.address("history").replace("&", "&amp;") in client.get(address.address("rows")).text
+    )
+    done = Published(now.folder, now.record, rebuilt=True, before=before.record)
+    text = event_metadata(done)["difference"]
+    assert "1 removed\n" in text and "1 added\n" in text and f"{int(case.changes)} changed" in text
+    assert "difference" not in event_metadata(dataclasses.replace(done, rebuilt=False))
 
 
 def test_what_is_kept_is_small_and_holds_no_text(built: Any) -> None:
@@ -129,10 +152,12 @@ def test_a_damaged_or_removed_history_is_said_in_words(built: Any, tmp_path: Pat
     older, _ = versions.kept(root, case.entry)
     (older[0].folder / "provenance.json").write_text("{")
     (older[1].folder / rows.ROWS).write_bytes(b"PAR1")
+    data = (flipped := older[2].folder / rows.ROWS).read_bytes()
+    flipped.write_bytes(data[:4] + bytes(len(data) // 4) + data[4 + len(data) // 4 :])
     done = run(root, "log", case.entry.name)
     assert done.exit_code == 0 and "damaged" in done.stderr and len(older) == 4
     assert done.stdout.count("published") == 1
-    for name in (each.record.data_version for each in older[:2]):
+    for name in (each.record.data_version for each in older[:3]):
         done = run(root, "diff", case.entry.name, name)
         assert done.exit_code == 1 and "damaged" in done.output, done.output
     shutil.rmtree(root / ".gristmill/history")
@@ -153,5 +178,8 @@ def test_hashes_of_two_roots_differ_and_one_root_s_key_is_asked_for(
     keys = [rows.key_of(root), rows.key_of(tmp_path)]
     with pytest.raises(GristmillError, match="another key"):
         rows.scan(version.folder / rows.ROWS, keys[1])
-    hashes = [rows.hash_of(b"a short text", key) for key in keys]
-    assert len(set(hashes)) == 2 and rows.key_of(root) == keys[0]
+    found = []
+    for number, key in enumerate(keys):
+        rows.write(path := tmp_path / str(number), [rows.Kept("", "", b"text", "", -1, -1, 0)], key)
+        found.append(rows.scan(path, key).collect()["hash"][0])
+    assert len({*keys}) == len({*found}) == 2 and rows.key_of(root) == keys[0]

@@ -128,6 +128,12 @@ PLAIN = {"role": "assistant", "content": PLUM}
 GAVE = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": PLUM}]}
 ASKED, SAID = HI
 SYSTEM = {"role": "system", "content": "Be kind."}
+NO = {"role": "assistant", "content": "No."}
+
+
+def said(**more: Any) -> dict[str, Any]:
+    """A row whose answer has these keys, too."""
+    return {"messages": [ASKED, {**SAID, **more}]}
 
 
 def proposed(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> dict[str, Any]:
@@ -140,18 +146,15 @@ def proposed(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl"
 @pytest.mark.parametrize(
     ("row", "stated"),
     [
-        (
-            {"messages": [ASKED, {**SAID, "reasoning_content": "I greet."}]},
-            {"keys": {"thinking": "reasoning_content"}},
-        ),
-        ({"messages": [ASKED, {**SAID, "reasoning_content": ["I"]}]}, {}),
-        ({"messages": [ASKED, {**SAID, "weight": 0}]}, {"keys": {"weight": "weight"}}),
-        ({"messages": [ASKED, {**SAID, "weight": None}]}, {}),
+        (said(reasoning_content="I greet."), {"keys": {"thinking": "reasoning_content"}}),
+        (said(reasoning_content=["I"]), {}),
+        (said(weight=0), {"keys": {"weight": "weight"}}),
+        (said(weight=None), {}),
         ({"messages": HI, "system": "Be kind."}, {"system": "system"}),
         ({"messages": HI, "system": ""}, {}),
-        ({"messages": [ASKED, {**SAID, "content": "<think>I see.</think>Yes."}]}, {}),
+        (said(content="<think>I see.</think>Yes."), {}),
         (
-            {"messages": [ASKED, {**SAID, "content": "<reasoning>I see.</reasoning>Yes."}]},
+            said(content="<reasoning>I see.</reasoning>Yes."),
             {"thinking": ["<reasoning>", "</reasoning>"]},
         ),
         (
@@ -159,25 +162,22 @@ def proposed(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl"
             {"thinking": ["[THINK]", "[/THINK]"]},
         ),
         (
-            {"messages": [ASKED, {**SAID, "content": "<answer>a</answer>", "reasoning": "b"}]},
+            said(content="<answer>a</answer>", reasoning="b"),
             {
                 "keys": {"thinking": "reasoning"},
                 "thinking": ["<think>", "</think>", "<answer>", "</answer>"],
             },
         ),
-        ({"messages": [ASKED, {**SAID, "role": "model"}]}, {"roles": {"model": "assistant"}}),
+        (said(role="model"), {"roles": {"model": "assistant"}}),
         # What is stated twice is read once, and numbers but 0 and 1 weigh nothing.
         ({"messages": [SYSTEM, *HI], "system": "Be kind."}, {}),
-        ({"messages": [ASKED, {**SAID, "content": "<think>a</think>b", "reasoning": "a"}]}, {}),
+        (said(content="<think>a</think>b", reasoning="a"), {}),
         *(
-            (
-                {"messages": [ASKED, {**SAID, key: weight}]},
-                {"keys": {"weight": key}} if known else {},
-            )
+            (said(**{key: weight}), {"keys": {"weight": key}} if known else {})
             for key in ("train", "loss", "trainable")
             for weight, known in ((False, True), (0.5, False))
         ),
-        ({"messages": [ASKED, {**SAID, "content": "It.</s>"}]}, {"marks": {"control": ["</s>"]}}),
+        (said(content="It.</s>"), {"marks": {"control": ["</s>"]}}),
         (
             {"conversations": [{"from": "Human", "value": "a"}, {"from": "GPT", "value": "b"}]},
             {"roles": {"GPT": "assistant", "Human": "user"}},
@@ -289,20 +289,35 @@ def test_conversations_in_a_column_a_file_are_noted(tmp_path):
     assert any(each.startswith(note) for each in look(tmp_path / "mine").notes)
 
 
+ASKS = {"role": "user", "content": WHAT}
+PREFERRED = {"preferred_output": [PLAIN], "non_preferred_output": [NO]}
+PARTED = [{"role": r, "parts": [{"text": t}]} for r, t in (("user", WHAT), ("model", PLUM))]
+BOTS = [{"speaker": who, "text": said} for who, said in (("user", WHAT), ("bot", PLUM))]
+GPT = [{"from": "human", "value": WHAT}, {"from": "gpt", "value": PLUM}]
+MOSS = {"Human": f"<|Human|>: {WHAT}<eoh>\n", "MOSS": f"<|MOSS|>: {PLUM}<eom>"}
+ENDS = ["<|Human|>:", "<eoh>", "<|MOSS|>:", "<eom>"]
+WRITTEN = [json.dumps(ASKS), json.dumps(PLAIN)]
+OLD = {"instruction": WHAT, "input": "", "output": PLUM, "history": [[WHAT, PLUM]]}
+TWO = {"prompt": "prompt", "completion": "chosen"}
+
+
+def keys(user: str, assistant: str, **more: str) -> dict[str, Any]:
+    return {"keys": {**more, "user": user, "assistant": assistant}}
+
+
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
         ({"m": [[WHAT, PLUM]], "n": 1}, FOUND),
         ({"messages": [["human", WHAT], ["ai", PLUM]]}, {"roles": {"ai": "assistant"}}),
         ({"data": [WHAT, PLUM]}, {"messages": "data"}),
-        (
-            {"conversation": [{"human": WHAT, "assistant": PLUM}]},
-            {"keys": {"user": "human", "assistant": "assistant"}},
-        ),
+        ({"conversation": [{"human": WHAT, "assistant": PLUM}]}, keys("human", "assistant")),
         (
             {"conversation": [{"system": "", "input": WHAT, "output": PLUM}]},
-            {"keys": {"system": "system", "user": "input", "assistant": "output"}},
+            keys("input", "output", system="system"),
         ),
+        # Keys of turns that nobody has listed say by their words who asks.
+        ({"chat": [{"task": WHAT, "final_reply": PLUM}]}, keys("task", "final_reply")),
         ({"text": HUMAN + PLUM}, {"messages": "text"}),
         ({"chosen": HUMAN + PLUM, "rejected": HUMAN}, {"messages": "chosen"}),
         (
@@ -311,70 +326,27 @@ def test_conversations_in_a_column_a_file_are_noted(tmp_path):
         ),
         ({"prompt": HUMAN, "response": PLUM}, {"messages": "{prompt}{response}"}),
         (
-            {
-                "conversations": [{"from": "human", "value": WHAT}],
-                "chosen": {"from": "gpt", "value": PLUM},
-                "rejected": {"from": "gpt", "value": "No."},
-            },
-            {"prompt": "conversations", "completion": "chosen"},
+            {"conversations": GPT[:1], "chosen": GPT[1], "rejected": {**GPT[1], "value": "No."}},
+            {**TWO, "prompt": "conversations"},
         ),
+        ({"prompt": [ASKS], "chosen": [PLAIN], "rejected": [NO]}, TWO),
         (
-            {
-                "prompt": [{"role": "user", "content": WHAT}],
-                "chosen": [{"role": "assistant", "content": PLUM}],
-                "rejected": [{"role": "assistant", "content": "No."}],
-            },
-            {"prompt": "prompt", "completion": "chosen"},
-        ),
-        (
-            {
-                "input": {"messages": [{"role": "user", "content": WHAT}]},
-                "preferred_output": [{"role": "assistant", "content": PLUM}],
-                "non_preferred_output": [{"role": "assistant", "content": "No."}],
-            },
+            {"input": {"messages": [ASKS]}, **PREFERRED},
             {"prompt": "input", "completion": "preferred_output"},
         ),
         (
-            {"dialog": [{"speaker": "user", "text": WHAT}, {"speaker": "bot", "text": PLUM}]},
+            {"dialog": BOTS},
             {"keys": {"role": "speaker", "content": "text"}, "roles": {"bot": "assistant"}},
         ),
+        ({"contents": PARTED}, {"messages": "contents", "roles": {"model": "assistant"}}),
+        (OLD, {"turns": {"history": "history", "user": "instruction", "assistant": "output"}}),
         (
-            {
-                "contents": [
-                    {"role": "user", "parts": [{"text": WHAT}]},
-                    {"role": "model", "parts": [{"text": PLUM}]},
-                ]
-            },
-            {"messages": "contents", "roles": {"model": "assistant"}},
+            {"chat": {"turn_1": MOSS}},
+            {"messages": "chat", **keys("Human", "MOSS"), "marks": {"control": ENDS}},
         ),
-        (
-            {"instruction": WHAT, "input": "", "output": PLUM, "history": [[WHAT, PLUM]]},
-            {"turns": {"history": "history", "user": "instruction", "assistant": "output"}},
-        ),
-        (
-            {
-                "chat": {
-                    "turn_1": {
-                        "Human": f"<|Human|>: {WHAT}<eoh>\n",
-                        "MOSS": f"<|MOSS|>: {PLUM}<eom>",
-                    }
-                }
-            },
-            {
-                "messages": "chat",
-                "keys": {"user": "Human", "assistant": "MOSS"},
-                "marks": {"control": ["<|Human|>:", "<eoh>", "<|MOSS|>:", "<eom>"]},
-            },
-        ),
-        ({"input": [{"role": "user", "content": WHAT}, THOUGHT, GAVE]}, {"messages": "input"}),
-        (
-            {"input": [{"role": "user", "content": WHAT}], "output": [THOUGHT, GAVE]},
-            {"prompt": "input", "completion": "output"},
-        ),
-        (
-            {"messages": [json.dumps({"role": "user", "content": WHAT}), json.dumps(PLAIN)]},
-            {"messages": "messages"},
-        ),
+        ({"input": [ASKS, THOUGHT, GAVE]}, {"messages": "input"}),
+        ({"input": [ASKS], "output": [THOUGHT, GAVE]}, {"prompt": "input", "completion": "output"}),
+        ({"messages": WRITTEN}, {"messages": "messages"}),
         ({"input": WHAT, "output": [THOUGHT, GAVE]}, {"prompt": "input", "completion": "output"}),
     ],
 )
@@ -420,11 +392,7 @@ def test_a_system_prompt_is_read_without_its_mark_or_out_of_its_parts(tmp_path):
     write(found)
     talk = Messages(chat_of(tmp_path / "mine")).read({"system": "SYSTEM: Be kind.", "chat": chat})
     assert talk.messages[0].content == "Be kind."
-    parts = [
-        {"role": "user", "parts": [{"text": WHAT}]},
-        {"role": "model", "parts": [{"text": PLUM}]},
-    ]
-    row = {"systemInstruction": {"parts": [{"text": "Be kind."}]}, "contents": parts}
+    row = {"systemInstruction": {"parts": [{"text": "Be kind."}]}, "contents": PARTED}
     found = looked(tmp_path / "parts", [row] * 8)
     assert tomllib.loads(found.proposal.text)["system"] == "systemInstruction"
     assert found.proposal.good == 8
@@ -453,7 +421,6 @@ def test_a_tree_of_nodes_gets_a_recipe_that_reads_its_branch(tmp_path):
 
 
 PROMPT = [SYSTEM, ASKED, SAID, {"role": "user", "content": "And now?"}]
-NO = {"role": "assistant", "content": "No."}
 CHOSEN = {"prompt": "Hi there", "chosen": HI, "rejected": [ASKED, NO]}
 
 
@@ -570,11 +537,7 @@ IN_MARKS = f"USER: {WHAT}\nASSISTANT: {PLUM}</s>"
 @pytest.mark.parametrize(
     ("rows", "note", "is_said"),
     [
-        (
-            [{"messages": HI, "images": ["a.png"]}] * 3,
-            'not read: images (as ["a.png"])',
-            True,
-        ),
+        ([{"messages": HI, "images": ["a.png"]}] * 3, 'not read: images (as ["a.png"])', True),
         ([{"messages": HI}, {"conversations": HI}] * 2, "not read: conversations (as ", True),
         (
             [{**VERDICT, "label": n % 2 == 0} for n in range(4)],

@@ -1,10 +1,6 @@
 """The columns of rows are counted: types, shares of empty values, examples."""
 
-from gristmill.look.columns import (
-    joined,
-    kind_of,
-    message_keys,
-)
+from gristmill.look.columns import joined, kind_of, message_keys
 from tests.look.cards import counted
 
 

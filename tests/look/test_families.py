@@ -289,3 +289,12 @@ def test_tasks_that_puzzles_refuses_are_no_rows(tmp_path):
     assert hint.startswith("tasks of ARC, which `puzzles` does not read: ")
     assert "a row is a list of 1 to 30 colours, and this one has 31: leave the task out" in hint
     assert (found.takers, found.columns.rows, found.proposal.text) == ([], 0, "")
+
+
+def test_a_bank_of_sudokus_with_a_bad_row_is_no_corpus_of_texts(tmp_path):
+    rows = [{"puzzle": CLUES, "solution": RIGHT}] * 30 + [{"puzzle": CLUES[1:], "solution": RIGHT}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = look(tmp_path)
+    assert "Sudokus of 81 cells" in "\n".join(found.hints) and found.proposal.text == ""
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[-12:]))
+    assert look(tmp_path).proposal.text

@@ -3,7 +3,7 @@
 import gzip
 import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,13 @@ import pytest
 
 from gristmill.contract import GristmillError
 from gristmill.corpora.corpus import CORPORA
-from gristmill.corpora.licences import licence_of
 from gristmill.corpora.raw.chat.messages import account as account_of_chat
 from gristmill.corpora.raw.corpus_file import read_corpus_file
 from gristmill.corpora.raw.drops import account, corpus_of
 from gristmill.corpora.raw.reader import Reader
 from gristmill.corpora.raw.rows import rows
 from gristmill.corpora.records import Record
+from gristmill.corpora.trial import licence_of
 from gristmill.look.finding import look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.samples import write_drop
@@ -43,105 +43,85 @@ def said(folder: Path) -> str:
     return "\n".join(lines(look(folder)))
 
 
-def two_configurations(d: Path) -> None:
-    jsonl(d / "train.jsonl", [gsm(n) for n in range(3)])
-    jsonl(d / "train_socratic.jsonl", [gsm(n) for n in range(3)])
-
-
-def pointer(d: Path) -> None:
-    jsonl(d / "train-00000-of-00002.jsonl", [gsm(n) for n in range(9)])
-    (d / "train-00001-of-00002.jsonl").write_text("version https://git-lfs.github.com/spec/v1\n")
-
-
-def other_columns(d: Path) -> None:
-    jsonl(d / "train-0.jsonl", [gsm(n) for n in range(3)])
-    jsonl(d / "train-1.jsonl", [{"problem": f"Is it {n}?", "solution": str(n)} for n in range(9)])
-
-
-def missing_column(d: Path) -> None:
-    asked = [{"role": "user", "content": "How many?"}]
-    jsonl(d / "train.jsonl", [{"prompt": asked, "answer": "2", "uuid": "u"}])
-
-
-def splits_in_a_file(d: Path) -> None:
-    (d / "gsm8k.json").write_text(json.dumps({"train": [gsm(1)], "test": [gsm(2)]}))
-
-
-def cut_gzip(d: Path) -> None:
-    octets = gzip.compress((json.dumps(gsm(1)) + "\n").encode() * 99)
-    (d / "train.jsonl.gz").write_bytes(octets[:-12])
-
-
-def folders(d: Path) -> None:
-    for name in ("train.jsonl", "test/data.jsonl", "extended/train-0.jsonl"):
-        jsonl(d / name, [gsm(len(name))])
-
-
-def links(d: Path) -> None:
-    jsonl(d.parent / "blobs/123", [gsm(1)])
-    (d / "train.jsonl").symlink_to(d.parent / "blobs/123")
-
-
-def equal_files(d: Path) -> None:
-    for name in ("a.jsonl", "b.jsonl"):
-        jsonl(d / name, [gsm(1), gsm(2)])
-
-
-def written_lists(d: Path) -> None:
-    jsonl(d / "train.jsonl", [{"question": "Which one is it?", "options": "['a', 'b']"}])
-
-
-def rows_under_a_key(d: Path) -> None:
-    (d / "train.json").write_text(json.dumps({"version": 1, "data": [gsm(1), gsm(2)]}))
-
-
-def rows_by_id(d: Path) -> None:
-    (d / "train.json").write_text(json.dumps({f"q{n}": gsm(n) for n in range(4)}))
-
-
-def configurations(d: Path) -> None:
-    jsonl(d / "main/train.jsonl", [gsm(n) for n in range(3)])
-    jsonl(
-        d / "more/train.jsonl", [{"problem": f"Is it {n} now?", "solution": "x"} for n in range(3)]
-    )
-
-
-def split_column(d: Path) -> None:
-    jsonl(d / "all.jsonl", [{**gsm(n), "split": "test" if n < 2 else "train"} for n in range(6)])
-
-
-def gzip_without_its_ending(d: Path) -> None:
-    (d / "train.jsonl").write_bytes(gzip.compress(json.dumps(gsm(1)).encode()))
-
-
-DAMAGE: dict[str, tuple[str, Callable[[Path], None], tuple[str, ...]]] = {
-    "01": ("gsm8k", two_configurations, ("train_socratic.jsonl have the same questions",)),
-    "02": ("gsm8k", pointer, ("train-00001-of-00002.jsonl: is a Git LFS pointer",)),
-    "05": ("gsm8k", other_columns, ("train-1.jsonl: the corpus gsm8k reads none of 9 rows",)),
-    "09": ("openr1_math_220k", missing_column, ("lacks the column response",)),
-    "12": ("gsm8k", splits_in_a_file, ("gsm8k.json: holds the splits train, test",)),
-    "16": ("gsm8k", cut_gzip, ("train.jsonl.gz: ", "gzip", "read once it is mended")),
-    "31": ("gsm8k", links, ("train.jsonl: is a link", "follow_links")),
+GSM = [gsm(number) for number in range(9)]
+POINTER = b"version https://git-lfs.github.com/spec/v1\n"
+PACKED = gzip.compress((json.dumps(gsm(1)) + "\n").encode() * 99)
+ASKS = {"prompt": [{"role": "user", "content": "How many?"}], "answer": "2", "uuid": "u"}
+OTHERS = [{"problem": f"Is it {n} now?", "solution": str(n)} for n in range(9)]
+SPLIT = [{**row, "split": "test" if n < 2 else "train"} for n, row in enumerate(GSM[:6])]
+WRITTEN = [{"question": "Which one is it?", "options": "['a', 'b']"}]
+TWO = "train-0000{}-of-00002.jsonl".format
+DAMAGE: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "01": (
+        "gsm8k",
+        {"train.jsonl": GSM[:3], "train_socratic.jsonl": GSM[:3]},
+        ["train_socratic.jsonl have the same questions"],
+    ),
+    "02": ("gsm8k", {TWO(0): GSM, TWO(1): POINTER}, [f"{TWO(1)}: is a Git LFS pointer"]),
+    "05": (
+        "gsm8k",
+        {"train-0.jsonl": GSM[:3], "train-1.jsonl": OTHERS},
+        ["train-1.jsonl: the corpus gsm8k reads none of 9 rows"],
+    ),
+    "09": ("openr1_math_220k", {"train.jsonl": [ASKS]}, ["lacks the column response"]),
+    "12": (
+        "gsm8k",
+        {"gsm8k.json": {"train": GSM[:1], "test": GSM[1:2]}},
+        ["gsm8k.json: holds the splits train, test"],
+    ),
+    "16": (
+        "gsm8k",
+        {"train.jsonl.gz": PACKED[:-12]},
+        ["train.jsonl.gz: ", "gzip", "read once it is mended"],
+    ),
+    "31": ("gsm8k", {"train.jsonl": Path("blobs/123")}, ["train.jsonl: is a link", "follow_links"]),
     "32": (
         "gsm8k",
-        folders,
-        ("extended/train-0.jsonl", "test/data.jsonl", "not read by reasoning"),
+        {n: [gsm(len(n))] for n in ("train.jsonl", "test/data.jsonl", "extended/train-0.jsonl")},
+        ["extended/train-0.jsonl", "test/data.jsonl", "not read by reasoning"],
     ),
-    "key": ("own", rows_under_a_key, ("holds its rows in a list under 'data'",)),
-    "ids": ("own", rows_by_id, ("holds a row under each of its keys",)),
-    "folders": ("own", configurations, ("configurations of one dataset: put all but one into",)),
-    "split": ("own", split_column, ("train (4), test (2)", 'column = "split", equals = "train"')),
-    "packed": ("own", gzip_without_its_ending, ("train.jsonl: is gzip",)),
-    "twice": ("own", equal_files, ("b.jsonl has the bytes of a.jsonl: two splits have",)),
-    "texts": ("own", written_lists, ("options: lists or objects written as text",)),
+    "key": (
+        "own",
+        {"train.json": {"version": 1, "data": GSM[:2]}},
+        ["holds its rows in a list under 'data'"],
+    ),
+    "ids": (
+        "own",
+        {"train.json": {f"q{n}": row for n, row in enumerate(GSM[:4])}},
+        ["holds a row under each of its keys"],
+    ),
+    "folders": (
+        "own",
+        {"main/train.jsonl": GSM[:3], "more/train.jsonl": OTHERS[:3]},
+        ["configurations of one dataset: put all but one into"],
+    ),
+    "split": (
+        "own",
+        {"all.jsonl": SPLIT},
+        ["train (4), test (2)", 'column = "split", equals = "train"'],
+    ),
+    "packed": ("own", {"train.jsonl": PACKED}, ["train.jsonl: is gzip"]),
+    "twice": (
+        "own",
+        {"a.jsonl": GSM[:2], "b.jsonl": GSM[:2]},
+        ["b.jsonl has the bytes of a.jsonl: two splits have"],
+    ),
+    "texts": ("own", {"train.jsonl": WRITTEN}, ["options: lists or objects written as text"]),
 }
 
 
 @pytest.mark.parametrize("case", DAMAGE)
 def test_what_a_build_would_fail_by_is_said(case, tmp_path):
-    name, make, expected = DAMAGE[case]
-    (tmp_path / name).mkdir()
-    make(tmp_path / name)
+    name, files, expected = DAMAGE[case]
+    for file, content in files.items():
+        (place := tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, list):
+            jsonl(place, content)
+        elif isinstance(content, Path):
+            jsonl(tmp_path / content, GSM[:1])
+            place.symlink_to(tmp_path / content)
+        else:
+            place.write_bytes(content if type(content) is bytes else json.dumps(content).encode())
     found = said(tmp_path / name)
     assert [part for part in expected if part not in found] == [], found
 
@@ -336,36 +316,7 @@ LONG = "A long story about the number {n} and the people of a small town."
             {"Document": LONG, "Question": "How many are there, {n}?", "Answer": "1"},
             "not read: Document (as ",
         ),
-        (
-            {"prompt": "Which one is it, {n}?", "completion": "The {n}th", "label": False},
-            "not read: label (as false)",
-        ),
-        (
-            {"question": "Which one is it, {n}?", "solution": "The {n}th", "is_correct": True},
-            "not read: is_correct (as true)",
-        ),
-        (
-            {"system_prompt": "Be kind.", "question": "Is it, {n}?", "response": "It is this."},
-            'not read: system_prompt (as "Be kind.")',
-        ),
-        (
-            {"prompt": "Which, {n}?", "response_a": "a", "response_b": "b"},
-            'not read: response_a (as "a")',
-        ),
         ({"conversation_a": TALK, "conversation_b": TALK}, "not read: conversation_b (as "),
-        ({"context": TALK[:1], "response1": "a", "response2": "b"}, 'not read: response2 (as "b")'),
-        (
-            {"prompt": "Which one, {n}?", "response1": "a", "source_b": "b"},
-            'not read: source_b (as "b")',
-        ),
-        (
-            {"question": "Which one is it, {n}?", "answer": "The {n}th", "source_url": LONG},
-            "not read: source_url (as ",
-        ),
-        (
-            {"question": "Which one is it, {n}?", "answer": "The {n}th", "level": "hard"},
-            'not read: level (as "hard")',
-        ),
         (
             {"question": "Which one is it, of the {n}?", "answer": "Which one is it, of {n}?"},
             "answer repeats question but for a few words",
@@ -383,18 +334,6 @@ def test_what_the_recipe_does_not_read_is_noted(tmp_path, row, note):
     others = [each for each in found.notes if not each.startswith("read: ")]
     assert len(others) < len(found.notes)
     assert note in "\n".join(others) if note else not others
-
-
-@pytest.mark.parametrize("name", ["split", "data_split"])
-def test_a_column_of_splits_is_noted_whatever_is_before_its_name(tmp_path, name):
-    rows = [
-        {"question": f"Which, {n}?", "answer": f"{n}th", name: ("train", "test")[n % 2]}
-        for n in range(6)
-    ]
-    (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert f"rows name their split in {name}: train (3), test (3)" in "\n".join(
-        look(tmp_path).notes
-    )
 
 
 def test_a_file_without_answers_is_left_and_said_beside_others(tmp_path):
@@ -429,8 +368,8 @@ def test_files_that_the_recipe_leaves_out_have_no_questions_in_common(tmp_path):
 
 def test_one_question_in_two_splits_is_named_with_both_places(tmp_path):
     jsonl(tmp_path / "train.jsonl", [gsm(number) for number in range(8)])
-    jsonl(tmp_path / "test.jsonl", [gsm(number) for number in (50, 3)])
-    where = "(1 of 2), first test.jsonl row 2 and train.jsonl row 4, in test and train"
+    jsonl(tmp_path / "test.jsonl", [gsm(number) for number in (50, 60, 3)])
+    where = "(1 of 3), first test.jsonl row 3 and train.jsonl row 4, in test and train"
     assert where in said(tmp_path)
     talks = [{"messages": [*TALK[:1], {**TALK[1], "content": str(n)}]} for n in range(3)]
     jsonl(tmp_path / "chat/train.jsonl", talks)
@@ -464,54 +403,18 @@ def test_answers_of_two_meanings_are_not_read_by_two_forms(tmp_path):
     assert "b.jsonl: its answers are in solution, those of a.jsonl in answer" in said(tmp_path)
 
 
-def test_files_of_one_split_each_are_not_mixed_by_a_column_that_says_so(tmp_path):
-    for split in ("train", "test"):
-        rows = [
-            {"question": f"Which, {n} of {split}?", "answer": f"{n}th", "split": split}
-            for n in range(3)
-        ]
-        (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert "name their split" not in "\n".join(look(tmp_path).notes)
-
-
 ASKED = "Which town had the {n}th market, and why?"
 
 
-def notes(tmp_path: Path, **columns: Any) -> str:
-    """The notes of a look at rows with a question, an answer and other columns."""
-    row = {"question": ASKED, "answer": "Town {n}", **columns}
-    texts = (json.dumps(row).replace("{n}", str(number)) for number in range(12))
-    (tmp_path / "train.jsonl").write_text("\n".join(texts))
-    return "\n".join(look(tmp_path).notes)
-
-
 def test_what_nothing_reads_is_named_with_an_example_and_facts_with_what_they_are(tmp_path):
-    said = notes(tmp_path, old_text="x = {n}", url="https://a.example/{n}", kind="a")
+    rows = [
+        {"question": ASKED.format(n=n), "answer": f"Town {n}", "old_text": f"x = {n}"}
+        | {"url": f"https://a.example/{n}", "kind": "a", "is_right": n % 2}
+        for n in range(12)
+    ]
+    jsonl(tmp_path / "train.jsonl", rows)
+    said = "\n".join(look(tmp_path).notes)
+    assert 'keep = [{ column = "is_right", equals = 1 }]' in said
     assert 'not read: old_text (as "x = 0"), kind (as "a")' in said
     assert "facts of the rows, not read: url (address)" in said
     assert "read: question (question), answer (answer)" in said
-
-
-@pytest.mark.parametrize(
-    ("wrong", "right", "equals"),
-    [
-        (0, 1, "1"),
-        ("no", "yes", '"yes"'),
-        (False, True, "true"),
-        ("Incorrect", "Correct", '"Correct"'),
-    ],
-)
-def test_two_values_that_may_say_which_rows_are_right_are_named_with_a_rule(
-    tmp_path, wrong, right, equals
-):
-    rows = [
-        {"question": ASKED, "answer": f"Town {n}", "verdict_of": (wrong, right)[n % 2]}
-        for n in range(6)
-    ]
-    (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    said = "\n".join(look(tmp_path).notes)
-    assert f'keep = [{{ column = "verdict_of", equals = {equals} }}]' in said
-
-
-def test_a_column_of_one_value_or_three_is_no_verdict(tmp_path):
-    assert "keep = " not in notes(tmp_path, flag=1, level="{n}")

@@ -8,8 +8,7 @@ import pytest
 from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw.corpus_file import checked
 from gristmill.corpora.raw.reader import Reader
-from gristmill.corpora.recipe_text import toml
-from gristmill.corpora.trial import Trial, tried
+from gristmill.corpora.trial import Trial, toml, tried
 from gristmill.look.proposal import name_of, proposal, record_notes
 from tests.look.cards import part
 
@@ -31,12 +30,163 @@ def test_a_recipe_makes_parts_of_more_than_a_gigabyte(size, least):
     assert values(made).get("part_bytes") == least and made.good == 1
 
 
-def test_an_answer_that_is_a_letter_becomes_the_text_of_a_choice():
-    row = {"question": "Which one is an animal?", "options": ["A) oak", "B) dog"], "correct": "B"}
+ANIMAL = {"question": "Which one is an animal?"}
+TREES = {**ANIMAL, "options": ["oak", "dog"], "answer": "B"}
+ENDS = {"cot": "Oaks are trees, and so it is not the first. The answer is B."}
+LABELS = {"text": ["oak", "dog", "sea"], "label": ["1", "2", "3"]}
+PLUMS = {"question": "How many plums has she?"}
+SAID = "<think>\none and one\n</think>\n\ntwo"
+SUM = {"prompt": "What is 2 and 2?"}
+TRIED: dict[str, Any] = {"problem": "What is 2 and 2?", "answer": "4"}
+TRIED["generations"] = [
+    "<think>No, it is something else, I am sure of it.</think>5",
+    "<think>It is four, as anybody can see at once.</think>4",
+]
+TAGGED = {"generations": None, "reasoning": f"<thought>{'I see. ' * 9}</thought>"}
+SOLVED = {"problem": "How many are there?", "solution": "Not \\boxed{1}: $\\boxed{\\frac{1}{2}}$."}
+EVEN = {"question": "Which are even?", "choices": ["two", "three", "four"], "answer": ["A", "C"]}
+SEES = "An oak is a tree, as one sees by its leaves. " * 6
+HINTED = {"question": "Is it so, as he says?", "answer": True, "context": "He says it."}
+ROOF = {"ctx_a": "A man sits on a roof.", "ctx": "A man sits on a roof. He", "label": "1"}
+TRANSLATED = {"instruction": "Translate it, please.", "input": "Haus", "output": "house"}
+
+
+def choice(of: Any, answer: str = "answer", shown: str = "text", **more: Any) -> dict[str, Any]:
+    return {"choice": answer, "of": of, "as": shown, **more}
+
+
+def between(column: str, tag: str, **more: Any) -> dict[str, Any]:
+    return {"column": column, "between": [f"<{tag}>", f"</{tag}>"], **more}
+
+
+@pytest.mark.parametrize(
+    ("row", "expected", "record"),
+    [
+        (
+            ANIMAL | {"options": ["A) oak", "B) dog"], "answer": "B"},
+            {"answer": choice("options"), "question": {"template": "{question}\n\n{options}"}},
+            ("Which one is an animal?\n\nA) oak\nB) dog", "dog", None),
+        ),
+        *(
+            (
+                {**TREES, "rationale": SEES + end},
+                {"answer": choice("options", shown=shown), "cot": "rationale"},
+                None,
+            )
+            for end, shown in (("The answer is B.", "both"), ("It barks.", "text"))
+        ),
+        # Choices get letters where answers have some, and several are all read.
+        (TREES | ENDS, {}, ("Which one is an animal?\n\nA) oak\nB) dog", "B) dog", ENDS["cot"])),
+        (TREES | ENDS | {"options": ["A) oak", "B) dog"]}, {"parts": None}, None),
+        (EVEN, {}, ("Which are even?\n\nA) two\nB) three\nC) four", "A, C", None)),
+        (
+            {"question": "Where is it?", "answers": ["Paris", "in Paris"]},
+            {"answer": "answers.0"},
+            ("Where is it?", "Paris", None),
+        ),
+        (
+            ANIMAL | {"A": "oak", "B": "dog", "C": "sea", "answer": "B"},
+            {
+                "question": {"template": "{question}\n\nA) {A}\nB) {B}\nC) {C}"},
+                "answer": choice(["A", "B", "C"]),
+            },
+            None,
+        ),
+        (
+            ANIMAL | {"choices": LABELS, "answerKey": "3"},
+            {"answer": choice("choices.text", "answerKey", labels="choices.label")},
+            None,
+        ),
+        # Choices in one text stand behind the question; a letter at the end of a name is none.
+        (
+            {"Problem": "What is half of ten?", "options": "a ) 4 , b ) 5", "correct": "b"},
+            {"question": {"template": "{Problem}\n\n{options}"}, "answer": "correct"},
+            None,
+        ),
+        (
+            ROOF | {"endings": ["falls.", "sings."]},
+            {"question": {"template": "{ctx}\n\n{endings}"}, "answer": choice("endings", "label")},
+            None,
+        ),
+        (
+            HINTED,
+            {"answer": {"column": "answer", "map": {"true": "yes", "false": "no"}}},
+            ("He says it.\n\nIs it so, as he says?", "yes", None),
+        ),
+        (TRANSLATED, {"question": {"template": "{instruction}\n\n{input}"}}, None),
+        ({"text": "long " * 90, "url": "u"}, {"texts": "{text}"}, None),
+        *(
+            (
+                PLUMS | {"answer": f"One, two.\n{mark} 2"},
+                {"cot": {"column": "answer", "before_line": mark}},
+                ("How many plums has she?", "2", "One, two."),
+            )
+            for mark in ("The answer is:", "####")
+        ),
+        # Thoughts in tags; of an empty one the answer is no thought.
+        (
+            PLUMS | {"answer": SAID},
+            {"cot": between("answer", "think")},
+            ("How many plums has she?", "two", "one and one"),
+        ),
+        (PLUMS | {"answer": SAID.partition(">")[2]}, {"cot": {"think": "answer"}}, None),
+        (PLUMS | {"answer": "<think></think>\nTwo."}, {}, ("How many plums has she?", "Two.", "")),
+        (
+            SUM | {"response": "<reasoning>I see.</reasoning>\n<answer>4</answer>"},
+            {
+                "answer": between("response", "answer", which="last"),
+                "cot": between("response", "reasoning"),
+            },
+            ("What is 2 and 2?", "4", "I see."),
+        ),
+        (
+            SUM | {"response": "<thinking>I see.</thinking>4"},
+            {"answer": {"column": "response", "after": "</thinking>", "which": "last"}},
+            ("What is 2 and 2?", "4", "I see."),
+        ),
+        # Of several generations the first that is right.
+        (
+            TRIED | {"correctness": [False, True]},
+            {"cot": {"pick": "generations", "where": [["correctness"]], "think": True}},
+            ("What is 2 and 2?", "4", "It is four, as anybody can see at once."),
+        ),
+        (TRIED, {"cot": {"think": "generations.0"}}, None),
+        (TRIED | TAGGED, {"cot": between("reasoning", "thought")}, None),
+        # The last box of a solution is the answer where no other is there.
+        (SOLVED, {}, ("How many are there?", "\\frac{1}{2}", SOLVED["solution"])),
+        (SOLVED | {"answer": "1/2"}, {"answer": "answer"}, None),
+    ],
+)
+def test_rows_get_a_recipe_that_reads_them(row, expected, record):
     made = proposed(row)
-    assert values(made)["answer"] == {"choice": "correct", "of": "options", "as": "text"}
-    assert values(made)["question"] == {"template": "{question}\n\n{options}"}
-    assert (made.rows, made.good) == (1, 1)
+    assert made.good == 1
+    assert {key: values(made).get(key) for key in expected} == expected
+    if record is not None:
+        read = Reader(checked(values(made), "own")).read(row, (0, 1))
+        assert (read.question, read.answer, read.cot) == record
+
+
+def test_what_few_rows_have_divides_none_and_several_answers_are_named():
+    rows = [SOLVED] * 7 + [SOLVED | {"solution": "It is none."}] * 3
+    assert values(proposed(*rows))["answer"] == "solution"
+    other = proposed({"question": "Where is it?", "answers": ["Paris", "in Paris"]})
+    assert "though 1 rows have several: answer = { join" in other.text
+
+
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_signs_of_steps_in_answers_are_named(is_beside):
+    signs = [("+", "+"), ("+", "-"), ("-", "-")] * 4
+    rows = [
+        {
+            "input": f"How is {n}?" + (f" Step 1: {n} ki\nStep 2: so ki" if is_beside else ""),
+            "label": f"How is {n}? Step 1: {n} {one}\nStep 2: so {two}",
+        }
+        for n, (one, two) in enumerate(signs)
+    ]
+    said = "label repeats input but for a few words" if is_beside else "lines of label end in +, -"
+    assert f"{said}: if they are marks of its steps" in "\n".join(record_notes(part(rows)))
+    lists = [{"question": ANIMAL["question"], "label": ["+", *own]} for own in signs]
+    assert part(lists).guess.form == "stepwise"
 
 
 @pytest.mark.parametrize("answer", ["A,C", "AB", "1.0", "-1", 4821, 2.5])
@@ -71,17 +221,6 @@ def test_columns_of_which_each_answer_has_a_place_are_named_as_choices(columns, 
     assert 'if they stand for words, write answer = { column = "answer", map = {' in notes
 
 
-def test_choices_in_columns_and_with_labels_are_proposed_as_such():
-    asked = {"question": "Which one is an animal?"}
-    made = proposed({**asked, "A": "oak", "B": "dog", "C": "sea", "answer": "B"})
-    assert values(made)["question"] == {"template": "{question}\n\nA) {A}\nB) {B}\nC) {C}"}
-    assert values(made)["answer"] == {"choice": "answer", "of": ["A", "B", "C"], "as": "text"}
-    assert made.good == 1
-    listed = {"text": ["oak", "dog", "sea"], "label": ["1", "2", "3"]}
-    made = proposed({**asked, "choices": listed, "answerKey": "3"})
-    assert (values(made)["answer"]["labels"], made.good) == ("choices.label", 1)
-
-
 @pytest.mark.parametrize("kind", [int, float, str])
 @pytest.mark.parametrize("in_columns", [False, True])
 def test_choices_that_are_numbered_from_1_get_labels(kind, in_columns):
@@ -101,69 +240,16 @@ def test_choices_that_are_numbered_from_1_get_labels(kind, in_columns):
     assert "no row has a 0" in unknown.text
 
 
-def test_of_an_empty_thought_the_answer_is_no_thought():
-    rows = [
-        {
-            "prompt": f"How many plums are {n}?",
-            "completion": f"<think>{thought}</think>\nIt is {n}.",
-        }
-        for n, thought in enumerate(["", "One, two."])
-    ]
-    corpus = checked(tomllib.loads(proposed(*rows).text), "own")
-    read = [Reader(corpus).read(row, (0, place)) for place, row in enumerate(rows, 1)]
-    assert [(each.answer, each.cot) for each in read] == [
-        ("It is 0.", ""),
-        ("It is 1.", "One, two."),
-    ]
-
-
 def test_a_row_without_a_question_is_refused_with_what_leaves_it_out():
     made = proposed({"question": "How many plums?", "answer": "3"}, {"question": "", "answer": "4"})
     (rule,) = made.refused
     assert 'keep = [{ column = "question", present = true }]' in rule
 
 
-@pytest.mark.parametrize(("end", "shown"), [("The answer is B.", "both"), ("It barks.", "text")])
-def test_a_choice_has_its_letter_where_thoughts_end_in_it(end, shown):
-    row = {
-        "question": "Which one of these is an animal?",
-        "options": ["A)oak", "B)dog"],
-        "rationale": f"{'An oak is a tree, as one sees by its leaves. ' * 6}{end}",
-        "correct": "B",
-    }
-    made = proposed(row)
-    assert values(made)["answer"] == {"choice": "correct", "of": "options", "as": shown}
-    assert (values(made)["cot"], made.good) == ("rationale", 1)
-
-
-def test_truth_values_become_words_and_contexts_stand_before_the_question():
-    made = proposed({"question": "Is it so, as he says?", "answer": True, "context": "He says it."})
-    assert values(made)["answer"]["map"] == {"true": "yes", "false": "no"}
-    assert values(made)["question"] == {"template": "{context}\n\n{question}"}
-    assert made.good == 1
-
-
-@pytest.mark.parametrize("mark", ["The answer is:", "####"])
-def test_an_answer_with_a_mark_in_its_rows_is_cut_there(mark):
-    made = proposed({"question": "How many plums has she?", "answer": f"One, two.\n{mark} 2"})
-    assert values(made)["answer"] == {"column": "answer", "after_line": mark}
-    assert values(made)["cot"] == {"column": "answer", "before_line": mark}
-    assert made.good == 1
-
-
 def test_a_mark_in_few_rows_cuts_nothing():
     rows = [{"question": f"How many are {n}?", "answer": f"{n} {'.' * 9}"} for n in range(9)]
     rows.append({"question": "How many plums?", "answer": "a\n#### 2"})
     assert values(proposed(*rows))["answer"] == "answer"
-
-
-def test_thoughts_in_tags_are_divided_from_the_answer():
-    said = "<think>\none and one\n</think>\n\ntwo"
-    made = proposed({"question": "How many plums has she?", "answer": said})
-    assert values(made)["cot"] == {"column": "answer", "between": ["<think>", "</think>"]}
-    assert values(made)["answer"] == {"column": "answer", "after": "</think>", "which": "last"}
-    made = proposed({"question": "How many plums has she?", "answer": said.partition(">")[2]})
-    assert values(made)["cot"] == {"think": "answer"}
 
 
 def test_files_with_other_columns_have_forms_that_tell_them_apart():
@@ -183,12 +269,6 @@ def test_columns_that_are_all_in_another_form_are_known_by_what_they_lack():
     made = proposal("own", [one, other], GLOBS, ("", ""))
     assert values(made)["form"][0]["unless"] == ["rationale"]
     assert made.good == 2
-
-
-def test_plain_text_is_a_corpus():
-    made = proposed({"text": "long " * 90, "url": "u"})
-    assert values(made)["texts"] == "{text}"
-    assert made.good == 1
 
 
 def test_rows_that_a_recipe_refuses_are_counted_by_rule():
@@ -296,113 +376,3 @@ def test_the_number_of_a_correct_option_and_its_explanation_are_read(first):
     table = values(made)
     assert table["answer"].get("labels") == (["1", "2", "3", "4"] if first else None)
     assert (table["answer"]["choice"], table["cot"]) == ("cop", "exp")
-
-
-def test_choices_in_one_text_stand_behind_the_question():
-    row = {"Problem": "What is half of ten?", "options": "a ) 4 , b ) 5", "correct": "b"}
-    made = values(proposed(row))
-    assert made["question"] == {"template": "{Problem}\n\n{options}"}
-    assert made["answer"] == "correct"
-
-
-def test_several_answers_are_all_read_where_they_name_choices():
-    row = {
-        "question": "Which ones are even?",
-        "choices": ["two", "three", "four"],
-        "answer": ["A", "C"],
-    }
-    table = values(made := proposed(row))
-    record = Reader(checked(table, "own")).read(row, (0, 1))
-    assert made.good == 1
-    assert record is not None
-    assert (record.answer, record.question) == (
-        "A, C",
-        "Which ones are even?\n\nA) two\nB) three\nC) four",
-    )
-    other = proposed({"question": "Where is it?", "answers": ["Paris", "in Paris"]})
-    assert values(other)["answer"] == "answers.0"
-    assert "though 1 rows have several: answer = { join" in other.text
-
-
-@pytest.mark.parametrize(
-    ("text", "answer", "cot"),
-    [
-        (
-            "<reasoning>I see.</reasoning>\n<answer>4</answer>",
-            {"column": "response", "between": ["<answer>", "</answer>"], "which": "last"},
-            {"column": "response", "between": ["<reasoning>", "</reasoning>"]},
-        ),
-        (
-            "<thinking>I see.</thinking>4",
-            {"column": "response", "after": "</thinking>", "which": "last"},
-            {"column": "response", "between": ["<thinking>", "</thinking>"]},
-        ),
-    ],
-)
-def test_other_tags_divide_thought_and_answer(text, answer, cot):
-    row = {"prompt": "What is 2 and 2?", "response": text}
-    table = values(proposed(row))
-    assert (table["answer"], table["cot"]) == (answer, cot)
-    record = Reader(checked(table, "own")).read(row, (0, 1))
-    assert record is not None
-    assert (record.answer, record.cot) == ("4", "I see.")
-
-
-def test_of_several_generations_the_first_that_is_right_is_read():
-    row = {
-        "problem": "What is 2 and 2?",
-        "answer": "4",
-        "generations": [
-            "<think>No, it is something else, I am sure of it.</think>5",
-            "<think>It is four, as anybody can see at once.</think>4",
-        ],
-    }
-    checks = {"correctness": [False, True]}
-    assert values(proposed({**row, **checks}))["cot"] == {
-        "pick": "generations",
-        "where": [["correctness"]],
-        "think": True,
-    }
-    assert values(proposed(row))["cot"] == {"think": "generations.0"}
-    tagged = {**row, "generations": None, "reasoning": "<thought>" + "I see. " * 9 + "</thought>"}
-    assert values(proposed(tagged))["cot"]["between"] == ["<thought>", "</thought>"]
-
-
-def test_a_letter_at_the_end_of_a_name_is_no_answer():
-    row = {"ctx_a": "A man sits on a roof.", "ctx": "A man sits on a roof. He"}
-    table = values(proposed({**row, "endings": ["falls.", "sings."], "label": "1"}))
-    assert table["question"] == {"template": "{ctx}\n\n{endings}"}
-    assert table["answer"]["choice"] == "label"
-
-
-def test_the_last_box_of_a_solution_is_the_answer_where_no_other_is_there():
-    asked = {"problem": "How many are there, and why is it so?"}
-    solved = {"solution": "Not \\boxed{1}, but half: $\\boxed{\\frac{1}{2}}$."}
-    made = proposed(asked | solved)
-    assert values(made)["cot"] == "solution"
-    record = Reader(checked(values(made), "own")).read(asked | solved, (0, 1))
-    assert record is not None
-    assert (record.answer, record.cot) == ("\\frac{1}{2}", solved["solution"])
-    assert values(proposed(asked | solved | {"answer": "1/2"}))["answer"] == "answer"
-    rows = [asked | solved] * 7 + [asked | {"solution": "It is none."}] * 3
-    assert values(proposed(*rows))["answer"] == "solution"
-
-
-def test_the_input_of_an_instruction_follows_it():
-    made = proposed({"instruction": "Translate it, please.", "input": "Haus", "output": "house"})
-    assert values(made)["question"] == {"template": "{instruction}\n\n{input}"}
-
-
-def test_choices_get_letters_where_answers_have_some():
-    row = {"question": "Which one is an animal?", "options": ["oak", "dog"], "answer": "B"}
-    thought = {"cot": "Oaks are trees, and so it is not the first. The answer is B."}
-    made = proposed(row | thought)
-    assert values(made)["parts"]["lettered"]["item"] == "{letter}) {text}"
-    record = Reader(checked(values(made), "own")).read(row | thought, (0, 1))
-    assert record is not None
-    assert (record.question, record.answer) == (
-        "Which one is an animal?\n\nA) oak\nB) dog",
-        "B) dog",
-    )
-    own = row | thought | {"options": ["A) oak", "B) dog"]}
-    assert "parts" not in values(proposed(own))

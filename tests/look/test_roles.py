@@ -41,8 +41,8 @@ def test_names_without_a_word_have_no_role():
 @pytest.mark.parametrize(
     ("row", "roles"),
     [
-        # Of three columns whose names say nothing, the longer one is the thought.
-        (THREE, {"form": "qa", "question": "frage", "answer": "antwort", "cot": "weg"}),
+        # Of three columns whose names say nothing, the longer one is no answer, nor a thought.
+        (THREE, {"form": "qa", "question": "frage", "answer": "antwort", "cot": None}),
         (THREE | {"weg": "Erst."}, {"form": "qa", "question": "frage", "answer": "weg"}),
         # A column that says something about a row has no role.
         ({"question_type": "a type", "answer_id": "x", "is_correct": True}, {"form": "unknown"}),

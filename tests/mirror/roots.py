@@ -8,7 +8,7 @@ from typing import Any
 from gristmill import provenance
 from gristmill.mirror import Pulled, Pushed, pull, push
 from gristmill.publish import publish
-from gristmill.publish.publish import Published
+from gristmill.publish.build import Published
 from tests.publish.tiny import TinyConfig, snapshot, tiny_build
 
 

@@ -324,7 +324,7 @@ def test_a_thousand_artifacts_are_listed_and_each_record_is_read_once(tmp_path, 
         reads.append(path)
         return read_record(path)
 
-    monkeypatch.setattr("gristmill.provenance.list_artifacts.read_record", counted)
+    monkeypatch.setattr("gristmill.provenance.record.read_record", counted)
     listed = list_artifacts(tmp_path)
     assert [item.partition for item in listed] == [f"p{number:04}" for number in range(1000)]
     assert {item.state for item in listed} == {"current"}

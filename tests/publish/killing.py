@@ -20,6 +20,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from gristmill import provenance
+from gristmill.history.rows import ROWS, key_of, scan
 from gristmill.layout import HISTORY, WORK
 from gristmill.publish import remove, storage
 from gristmill.publish.publish import publish
@@ -259,6 +260,9 @@ def _check_records(kill: Kill, root: Path, before: State, after: State, found: S
         now = found.records.get(name)
         if now is None or json.loads(now)["data_version"] != version:
             assert version in kept, f"{kill}: {name} was replaced and not kept"
+            for place in (root / WORK / HISTORY).rglob(version):
+                rows = scan(place / ROWS, key_of(root)).collect()
+                assert len(rows) == 3, f"{kill}: not all rows of {name} were kept"
 
 
 def in_two_threads(act: Callable[[Item], str], items: Iterable[Item]) -> list[str]:

@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from gristmill import provenance
-from gristmill.layout import WORK
+from gristmill.history import versions
+from gristmill.history.rows import ROWS, scan
+from gristmill.layout import HISTORY, WORK
 from gristmill.provenance import find_artifacts
 from gristmill.run import parts
 from tests import budget
@@ -404,6 +406,11 @@ def _check_whole(fault: Fault, root: Path) -> None:
         # the undisturbed build, which `publish` has asked about them.
         found = provenance.verify(folder, data_root=root, check_inputs=False, check_laws=False)
         assert found == [], f"{fault}: verify: {found}"
+    key = versions.key_of(root)
+    for path in (root / WORK / HISTORY).rglob(f"*/{'[0-9a-f]' * 64}"):
+        assert versions.read(root, path).record.data_version == path.name
+        if (rows := path / ROWS).exists():
+            scan(rows, key).collect()
 
 
 def faults_at_every_place(target: Target, calls: Sequence[Call]) -> Iterator[Fault]:

@@ -45,15 +45,20 @@ def _kept(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def main() -> None:
-    """Build the samples with an empty cache, and pack what was compiled."""
+    """Build the samples and look for leaks with an empty cache, and pack what was compiled."""
     with tempfile.TemporaryDirectory() as scratch:
         root, folder = Path(scratch, "data"), Path(scratch, "kernels")
         folder.mkdir(mode=0o700)
+        asked, text = root / "drops/evals/asked/a.txt", Path(scratch, "a.jsonl")
+        asked.parent.mkdir(parents=True)
+        asked.write_text("What has a head and four legs, and is no animal of a farm?\n")
+        text.write_text('{"text": "nothing of it"}\n' * 20_000)  # so large that it has pieces
         command = Path(sys.executable).with_name("gristmill")
         for words in (
             ["tokenizers", "--data-root", root],
             ["samples", root],
             ["materialize", "--all", "--data-root", root],
+            ["leaks", text, "--data-root", root],
         ):
             variables = environment(folder) | {"DAGSTER_HOME": scratch}
             subprocess.run([command, *words], env=variables, check=True)

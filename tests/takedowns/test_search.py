@@ -80,6 +80,7 @@ def test_values_are_compared_without_case_width_and_spacing() -> None:
     look = Search(["Some text of Ｍine.", "of mine. And more"])
     values = ["some  TEXT of\nmine.", "x some text of mine. and more!", "awesome text of mine."]
     assert sorted(look.values(values)) == [(0, 0, True), (1, 0, False), (1, 1, False)]
+    assert [*Search(["half \ud800 a pair"]).values(["Half \ud800  a pair"])] == [(0, 0, True)]
     assert normalised("Ａ\u00a0 b") == "a b"
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations
+from itertools import groupby, permutations
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Final
 
@@ -429,3 +429,31 @@ _NEEDED: Final = {
     "move_dir": "one integer or name of a direction a row",
     "branch_evs": "4 floating-point numbers a row",
 }
+
+
+NPY: Final = (
+    "`macroxue` reads them from steps*.npy, whose rows have named columns, and ranks for cells "
+    "(1 is the tile 2), as "
+    '`np.save("steps.npy", np.array(rows, [("game", "u4"), ("exps", "u1", 16), ("move", "u1")]))` '
+    "writes them, beside a steps.toml that says which column is run_id and which is board, as "
+    'schema = 1, kind = "steps", [fields] run_id = "game", board = "exps"'
+)
+"""What makes a drop of boards."""
+_RANKS: Final = {*map(str, range(18)), *(str(1 << rank) for rank in range(18))}
+"""Cells of a board, as ranks or as tiles."""
+
+
+def board_hints(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what rows are that hold boards, or steps of a game; rows: that were looked at."""
+    if rows and all(map(_has_board, rows)):
+        yield f"boards of 2048, by the 16 cells of each row: {NPY}"
+    names = {name for row in rows for name in row}
+    if {"board", "move"} <= names or {"state", "action"} <= names:
+        yield "steps of a game: `macroxue` reads the games that its player writes"
+
+
+def _has_board(row: Mapping[str, Any]) -> bool:
+    """Whether a row has the cells of a board, with at most a few numbers beside them."""
+    words = re.findall(r"[^]\s,;:(){}'\"[]+", " ".join(map(str, row.values())))
+    runs = [len([*own]) for is_cell, own in groupby(words, _RANKS.__contains__) if is_cell]
+    return any(16 <= length < 24 for length in runs)

@@ -49,20 +49,23 @@ def write_leaks(
     """Write `leaks.jsonl`, the worst first, and `summary.json`, what each text holds.
 
     root: the data root, which keeps what is found in a text. out: folder to write, which must not
-    exist. sets: those of one name. parts: the texts. progress: default nothing.
+    exist. sets: those of one name. parts: the texts. progress: gets the stages of `audit` and
+    `list`; default nothing.
 
     Memory: as `audit`, and the texts of the leaks that are listed. Errors as `audit`.
     """
     out.mkdir(parents=True)
     findings = audit(root, parts, sets, progress=progress)
-    rows = 0
-    with HashedFile(out / leaks.ROWS) as file:
+    found, rows = sum(each.numbers.shape[1] for each in findings), 0
+    total = min(found, leaks.MOST)
+    with HashedFile(out / leaks.ROWS) as file, progress.stage("list", "rows", total) as stage:
         for leak in worst(root, findings, leaks.MOST):
             rows += 1
             row = {"share": round(leak.share, 6)}
             row |= _side("", leak.text, leak.text_whole, leak.marked)
             row |= _side("question_", leak.question, leak.question_whole, leak.asked_marked)
             file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            stage.advance(1)
     texts = [
         {
             **{"place": each.part.place, "file": each.part.name, "sha256": each.part.sha256},
@@ -75,7 +78,7 @@ def write_leaks(
         "set": sets[0].name,
         "questions": sum(each.questions for each in of_sets),
         "short": sum(each.short for each in of_sets),
-        "leaks": sum(each.numbers.shape[1] for each in findings),
+        "leaks": found,
         "listed": rows,
         "texts": texts,
     }

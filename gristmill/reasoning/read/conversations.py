@@ -25,10 +25,10 @@ def talks(asset: str, folder: Path) -> Iterator[Talks]:
             licence = corpus_of_record(record).licence.id
             corpus, split = partition.split("__")
             path = folder / names.normalized(corpus, split)
-            yield Talks(split, partial(_asked, path, corpus, split, licence), licence)
+            yield Talks(split, partial(asked, path, corpus, split, licence), licence)
 
 
-def _asked(path: Path, corpus: str, split: str, licence: str) -> Iterator[Row | None]:
+def asked(path: Path, corpus: str, split: str, licence: str) -> Iterator[Row | None]:
     """A question, and its answer with the thought before it; None without one of both."""
     numbers = Numbers(path)
     for place, record in records(path):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.format.published import MANIFEST, NORMALIZED, TOKENS, shard_splits
 from gristmill.reasoning.format.shards import metas, shard_list
 
+_BATCH: Final = 1 << 13
 _COLUMNS: Final = ("messages_json", "synth_id", "split", "file", "row")
 
 
@@ -34,13 +36,20 @@ def records(folder: Path, record: Record) -> Iterator[Kept]:
     inputs = read_inputs(record, record_path(folder, partition, shared=True))
     raw = sorted(str(each.path) for each in inputs if each.data_version is None)
     raw = [path for path in raw if Path(path).name != FORGOTTEN]
-    at = 0
-    for path in files(jsonl):
-        with path.open("rb") as lines:
-            for line in lines:
-                file, row = places[at].tolist()
-                yield Kept("", "", line, raw[file], row, -1, numbers.of(at))
-                at += 1
+    lines, at = _lines(files(jsonl)), 0
+    while batch := list(islice(lines, _BATCH)):
+        stop = at + len(batch)
+        for line, (file, row), number in zip(
+            batch, places[at:stop].tolist(), numbers.between(at, stop).tolist(), strict=True
+        ):
+            yield Kept("", "", line, raw[file], row, -1, number)
+        at = stop
+
+
+def _lines(paths: Iterable[Path]) -> Iterator[bytes]:
+    for path in paths:
+        with path.open("rb") as file:
+            yield from file
 
 
 def examples(folder: Path, record: Record) -> Iterator[Kept]:

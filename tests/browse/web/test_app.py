@@ -98,6 +98,7 @@ def address(page: str = "rows", more: str = "") -> str:
     [
         *("/browse/", f"/browse/?q={quote(EVIL)}", address(), address(more=f"?q={quote(EVIL)}")),
         *(address("row", "?n=7"), address("row"), address("trace"), address(more="?sort=no&q=x")),
+        *(address("history"), address("history", f"?partition={quote(EVIL)}")),
         address(more=f"?table={quote(EVIL)}&column={quote(EVIL)}&rule=is&value={quote(EVIL)}"),
         f"/browse/rows/{quote(NAME)}",
         address(more=f"?start={quote(EVIL)}"),

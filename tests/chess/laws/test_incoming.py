@@ -2,6 +2,7 @@
 
 import bz2
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -93,6 +94,8 @@ def test_what_is_read_has_a_bound(tmp_path, monkeypatch):
     (tmp_path / "games_2024-01.pgn").write_text(game * (6 << 20 >> 7))
     (line,) = said(tmp_path / "games_2024-01.pgn")
     assert line.startswith("note: in the first 1 MiB of text: ")
+    said_of = re.search(r"([0-9,]+) games, of which a build reads ([0-9,]+),", line)
+    assert said_of is not None and said_of[1] == said_of[2]
     # Nor is the game in which the text was cut taken for one that lost moves.
     assert "lost moves" not in "\n".join(lines(look(tmp_path / "games_2024-01.pgn")))
 

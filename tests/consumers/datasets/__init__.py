@@ -6,4 +6,4 @@ It is installed beside the tests, or GRISTMILL_DATASETS names a Python that has 
 
 from tests.consumers.matrix import Consumer
 
-DATASETS = Consumer("datasets", "5.2.0")
+DATASETS = Consumer("datasets", "5.2.0", "the program")

@@ -6,4 +6,4 @@ The library is installed beside the tests, or GRISTMILL_LITDATA names a Python t
 
 from tests.consumers.matrix import Consumer
 
-LITGPT = Consumer("litgpt", "commit 2685705, litdata 0.2.76")
+LITGPT = Consumer("litgpt", "commit 2685705, litdata 0.2.76", "litdata")

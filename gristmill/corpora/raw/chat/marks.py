@@ -46,7 +46,7 @@ _FORMS: Final = (
     _WORD,
 )
 _LLAMA: Final = {
-    **{"system": "[INST] <<SYS>>", "user": ["[INST]", "<</SYS>>"], "assistant": "[/INST]"},
+    **{"system": "[INST] <<SYS>>", "user": ["[INST]", "<</SYS>>"], "assistant": "[/INST]"}
 }
 _FEW: Final = 4
 _ROLES: Final = ("system", "user", "assistant", "tool")
