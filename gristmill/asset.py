@@ -64,7 +64,6 @@ class Asset(Kind):
     is_asked: takes the data root and a partition, and returns whether a command without names of
         partitions builds it. Default: it does.
     ranks: takes a `Wanted`, and returns its parts by rank; default: it has no ranks.
-    in_parts: whether `gristmill parts` makes shares of it (default False).
     """
 
     text: str
@@ -95,7 +94,6 @@ class Asset(Kind):
     available: Callable[[DataRoot], Sequence[str]] | None = None
     is_asked: Callable[[DataRoot, str], bool] = lambda _root, _partition: True
     ranks: Callable[[Wanted], Ranks] | None = None
-    in_parts: bool = False
 
     @property
     def settings_table(self) -> Table:

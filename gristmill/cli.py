@@ -47,7 +47,6 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "materialize": "Build assets, and print what was built.",
         "ui": "Serve the UI, the sensors and the schedules.",
         "build": "Build your own file, or one partition, without a Dagster run.",
-        "parts": "Make one share of the parts of a partition, for an array job.",
     },
     "Look": {
         "ls": "List the artifacts, and whether each is current.",

@@ -411,7 +411,7 @@ FAILURES = {
 }
 COMMANDS = {
     "Begin": ["samples", "tokenizers", "look", "drop", "fetch"],
-    "Build": ["materialize", "ui", "build", "parts"],
+    "Build": ["materialize", "ui", "build"],
     "Look": ["ls", "show", "browse", "trace", "log", "diff", "audit"],
     "Check": ["verify", "leaks", "doctor"],
     "Train": ["mix", "batch", "replay", "seen", "consumed"],

@@ -284,8 +284,6 @@ def stamp_of(path: str) -> int:
 
 _WAIT_SECONDS: Final = 30
 _SUFFIXES: Final = ("", "-wal", "-shm")
-_NEW_COLUMNS: Final = ("warns integer", "since text")
-"""Columns of `verdicts` that files of 0.9 do not have."""
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -328,7 +326,7 @@ class VerdictFile:
     def _opened(self) -> sqlite3.Connection:
         try:
             return _prepared(self._path)
-        except sqlite3.Error:
+        except sqlite3.Error:  # or of an older version: nothing in it counts
             self._remove()
             return _prepared(self._path)
 
@@ -371,19 +369,8 @@ def _prepared(path: Path | str) -> sqlite3.Connection:
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")
         connection.executescript(TABLES)
-        if _new_columns(connection):
-            with connection:
-                connection.execute("begin immediate")
-                for column in _new_columns(connection):  # unless another process was first
-                    connection.execute(f"alter table verdicts add column {column}")
-                    # Each asset is prepared as if the file were new; what is kept stays.
-                    connection.execute("delete from assets")
+        connection.execute("select warns, since from verdicts limit 0")  # 0.9 had neither
     except sqlite3.Error:
         connection.close()
         raise
     return connection
-
-
-def _new_columns(connection: sqlite3.Connection) -> list[str]:
-    there = {name for _, name, *_ in connection.execute("pragma table_info(verdicts)")}
-    return [each for each in _NEW_COLUMNS if each.split()[0] not in there]

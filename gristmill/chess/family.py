@@ -44,7 +44,6 @@ _of_month = partial(
     table=_MONTH,
     given=_SETTINGS,
     resource="chess_month",
-    in_parts=True,
 )
 
 # Assets with different sizes of a batch get separate runs, and Dagster requests the assets

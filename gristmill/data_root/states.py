@@ -165,7 +165,7 @@ class Reports:
     """What was reported of the artifacts of a data root, by whichever instance did so last.
 
     assets: those of which an artifact without a report was not reported. Of others nobody has
-        asked the events yet, as of a file of 0.9.
+        asked the events yet.
     by_key: by asset and partition (empty without).
     """
 

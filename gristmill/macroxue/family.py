@@ -103,7 +103,6 @@ _PACK = _asset(
     given=call("gristmill.macroxue.builds:pack_settings"),
     sample=_SAMPLE,
     notes=call("gristmill.macroxue.laws:game_notes"),
-    in_parts=True,
 )
 
 _VALUES = _asset(

@@ -109,7 +109,6 @@ def _dataset(kind: str) -> Asset:
         # A drop and a recipe that settle at once may both start a run of the recipe: one waits.
         pool="puzzles",
         batch=100,
-        in_parts=True,
     )
 
 

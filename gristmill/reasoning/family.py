@@ -202,7 +202,6 @@ _SHARDS = _of_split(
     given=call(f"{_RECIPES}:shard_settings"),
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
     ranks=call(f"{_BUILDS}:shard_ranks"),
-    in_parts=True,
 )
 
 _DATASET = _asset(
@@ -235,7 +234,6 @@ _DATASET = _asset(
     given=call(f"{_RECIPES}:recipe_of"),
     available=call(f"{_RECIPES}:wanted"),
     ranks=call(f"{_BUILDS}:tokens_ranks"),
-    in_parts=True,
 )
 
 _MANIFEST = _asset(
@@ -282,7 +280,6 @@ _ALIGNMENT = _of_split(
     given=call(f"{_RECIPES}:of_drop", "reasoning/alignment"),
     available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
     is_asked=call(f"{_RECIPES}:may_have_steps"),
-    in_parts=True,
 )
 
 _SPANS = _of_split(

@@ -95,7 +95,6 @@ _HARMONY = Asset(
     filled_in=["num_shards"],
     left_out=["num_shards"],
     available=call("gristmill.synth.builders.drop_in_use:available"),
-    in_parts=True,
 )
 
 _HARMONY_MANIFEST = Asset(
@@ -139,7 +138,6 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
             given=call("gristmill.synth.builds:settings_of_shard", shards),
             filled_in=["vocabulary"],
             counted=call("gristmill.synth.laws:notes"),
-            in_parts=True,
         ),
         Asset(
             shards.replace("kd_shards", "kd_manifest"),
@@ -183,7 +181,6 @@ _CHAT = Asset(
     given=call("gristmill.synth.builds:settings_of_shard", "chat/kd_shards"),
     filled_in=[*_CHAT_NOT_SET],
     counted=call("gristmill.synth.laws:notes"),
-    in_parts=True,
 )
 
 _CHAT_DISTILL_NOT_SET = {
@@ -217,7 +214,6 @@ def _distill(asset: str, build: str, source: str, text: str, **other: Any) -> As
         inputs=[source, "tokenizers/o200k_harmony"],
         build=call(f"gristmill.synth.builds:{build}"),
         counted=call("gristmill.synth.laws:notes"),
-        in_parts=True,
         source=call("gristmill.synth.read.documents:opened_rows"),
         **other,
     )

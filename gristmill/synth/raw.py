@@ -336,7 +336,4 @@ def reached(source: Source, count: int | None = None) -> Reached:
 
 def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> list[RemoteFile]:
     """Download files into a drop, with `.done` once all are there."""
-    with hub.hub_errors(str(drop)):
-        for left in drop.glob(".*.partial"):  # of version 0.9; the drop would wait for it
-            left.unlink()
     return hub.fetch_drop(drop, place, progress, DONE)

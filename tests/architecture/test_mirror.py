@@ -41,7 +41,6 @@ ACROSS = {
     "consumers/macroxue_trainer/test_macroxue_trainer.py": "views of 2048 as 2048former opens them",
     "consumers/rl_decoder/test_rl_decoder.py": "annotations as RL-Decoder finds them",
     "consumers/trm/test_trm.py": "puzzles as TRM opens them",
-    "commands/test_parts.py": "shares of builds, as an array job runs them",
     "examples/test_lights_out.py": "the example of docs/adding-a-puzzle.md",
     "examples/test_train_tiny_gpt.py": "the example that trains on the sample shards",
     "examples/test_train_small_nets.py": "the example that trains on the samples of each family",

@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from commands.build import in_parts
 from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, UNREAD, WAITS, Judgement
 from gristmill.inbox.marks import DONE
 from gristmill.provenance import raw_inputs
@@ -156,9 +155,6 @@ def _entrances(world: World, case: Case, state: str, status: int) -> str:
     if case.asset in LOCAL:
         assert words in one_line(printed(world.run("build", case.asset, case.partition), 1))
         assert words in one_line(printed(world.run("build", case.asset), status))
-    if case.asset in in_parts():
-        share = printed(world.run("parts", "1", "2", case.asset, case.partition), 1)
-        assert words in one_line(share)
 
     run = world.button(case)
     assert run.success == (state != REFUSED)

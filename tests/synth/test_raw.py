@@ -333,14 +333,6 @@ def test_a_drop_is_incomplete_until_the_files_of_a_fetch_are_there_and_right(
     assert raw.is_complete(tmp_path)
 
 
-@pytest.mark.usefixtures("parquets")
-def test_an_unfinished_file_of_0_9_is_not_waited_for(source, tmp_path):
-    (tmp_path / ".synth_001.parquet.0123456789abcdef.partial").write_bytes(b"x")
-    raw.fetch(tmp_path, raw.reached(source, 1))
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {".done", ".source.json", "synth_001.parquet"}
-
-
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
