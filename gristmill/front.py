@@ -16,10 +16,11 @@ from typing import Final
 
 import click
 
-from gristmill import families
+from gristmill import families, keys
 from gristmill.asset import Asset, Wanted, declared
 from gristmill.cli import data_root_option
 from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.corpora.corpus import NAME
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.data_root import DataRoot
 from gristmill.inbox.columns import column_lines
@@ -28,6 +29,7 @@ from gristmill.inbox.listing import Account
 from gristmill.layout import WORK
 from gristmill.leaks import commands as leaks
 from gristmill.look import finding, report
+from gristmill.look.proposal import name_of
 from gristmill.printable import command, plain
 from gristmill.provenance.raw_inputs import DropHashes, stamp_of
 from gristmill.publish import atomic_fs
@@ -55,11 +57,28 @@ def build(path: Path, name: str | None, replace: bool, data_root: Path) -> None:
     status 1; what was published before stays.
     """
     root, path = DataRoot(data_root), path.resolve()
+    if name is not None and (reason := keys.refusal(name)):
+        raise click.UsageError(f"{reason}: choose another with --name")
+    drops = data_root.resolve() / "drops"
+    if path in (drops, *drops.parents) or path.parent == drops:
+        rule = "what is built would be built again from there: choose another with --data-root"
+        raise click.UsageError(f"{path} holds drops of {data_root}: {rule}")
     work = data_root / WORK
     work.mkdir(parents=True, exist_ok=True)
     found = finding.look(path, root.link_rule(), name=name)
     for line in report.lines(found, data_root, is_built=True):
         click.echo(line)
+    beside = (path if path.is_dir() else path.parent) / CORPUS
+    if path.is_dir() and not found.takers and beside.exists():
+        rules = [found.refused.get(each, "") for each in (finding.OWN, finding.TALKS)]
+        # The family that does not refuse its kind has the reason.
+        rule = next((each for each in rules if 'kind = "chat"' not in each), "")
+        rule = rule or f"{beside}: reads no row"
+        raise GristmillError(
+            f"{path}: nothing is built: {rule}; where there is none, it is guessed"
+        )
+    if path.is_file() and beside.exists() and found.proposal.good:
+        click.echo(plain(f"note: {beside} is not taken: build the folder to build with it"))
     for line in leaks.lines(data_root, path):
         click.echo(plain(f"note: {line}"))
     with TemporaryDirectory(dir=work) as scratch, interrupts.watched():
@@ -72,14 +91,21 @@ def build(path: Path, name: str | None, replace: bool, data_root: Path) -> None:
             except OSError:  # another disk
                 shutil.copy2(path, folder / path.name)
             found = finding.look(folder, root.link_rule(), name=name)
+        if not found.takers and not found.proposal.good:
+            cure = f": correct this {CORPUS} in a folder with it, and build that folder"
+            cure = cure if found.proposal.text else ""
+            if name is not None and not NAME.fullmatch(name):
+                cure = f": --name takes lower case, digits and single _, as {name_of(name)}"
+            raise GristmillError(f"{path}: nothing is built: no recipe reads it{cure}")
         inbox, place = _copied(root, found, name, replaces=replace)
     _say_account(root, inbox, place)
-    built = [each.folder for each in _published(root, inbox, place)]
+    built = [*_published(root, inbox, place)]
     if not built:
         raise GristmillError(f"{place}: nothing is built of it")
     click.echo(f"built in {plain(str(data_root))}; look at it with")
-    for words, target in (("show", built[-1]), ("browse", data_root)):
-        click.echo(f"  {command(words, os.path.relpath(target))}")
+    own = [str(built[-1].partition)] if built[-1].shared else []
+    click.echo(f"  {command('show', os.path.relpath(built[-1].folder), *own)}")
+    click.echo(f"  {command('browse', os.path.relpath(data_root))}")
 
 
 def _copied(
@@ -92,18 +118,21 @@ def _copied(
         inbox, source = taker.inbox, taker.path
         if taker.beside:
             adds = {taker.beside: taker.recipe.encode()}
-        elif taker.recipe:
-            finding.write(found, root.root)
-    elif made.good:
-        inbox, source, adds = made.inbox, found.reading.path, {CORPUS: made.text.encode()}
     else:
-        raise GristmillError(f"{found.reading.path}: nothing is built: no recipe reads it")
+        inbox, source, adds = made.inbox, found.reading.path, {CORPUS: made.text.encode()}
     links, shape = root.link_rule(), families.drop_kind(inbox).shape
     sizes = source_files(source, links)
     is_folder = bool(source.is_dir() or adds or not shape.endings)
     own = shape.key_of(source.name) if taker is not None else found.name
     key = name or (taker.name if taker is not None else "") or own
     place = root.inbox(inbox) / (key if is_folder else key + shape.ending_of(source.name))
+    reason = keys.refusal(key)
+    if not is_folder and shape.key_in is not None and shape.key_in(place.name) is None:
+        reason = f"{place.name} does not say which partition it is, as 2024-05 for a month"
+    if reason:
+        raise click.UsageError(f"{reason}: choose another with --name")
+    if taker is not None and taker.recipe and not taker.beside:
+        finding.write(found, root.root)
     with (
         shown_on_stderr() as shown,
         shown.stage("copy", "bytes", sum(sizes.values())) as stage,

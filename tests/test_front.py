@@ -1,6 +1,7 @@
 """`gristmill build PATH` makes artifacts of files of one's own, in any folder, without Dagster."""
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -62,7 +63,10 @@ def test_a_file_of_each_kind_becomes_its_artifacts_once(name, root, tmp_path):
     first = build(root, tmp_path / name)
     assert first.exit_code == 0, first.output
     assert assets <= built(root).keys()
-    assert "gristmill show" in first.output
+    shown = shlex.split(first.output.splitlines()[-2])
+    shown[2] = str(Path.cwd() / shown[2])
+    looked = CliRunner().invoke(main, shown[1:])
+    assert looked.exit_code == (name == "mine.pgn"), looked.output  # its game is too short
     made = built(root)
     if "reasoning/gpt2_shards" in assets:
         assert len(ShardReader(root / "reasoning/tokenized/gpt2", splits=["train"])) > 0
@@ -101,6 +105,69 @@ def test_what_nothing_reads_is_said_and_nothing_is_left(text, said, root, tmp_pa
     assert said in done.output.splitlines()[-1]
     assert sorted(path.name for path in (root / "drops").iterdir()) == ["tokenizers"]
     assert not any((root / ".gristmill").iterdir())
+
+
+@pytest.mark.parametrize("again", ["drop", "file"])
+def test_what_is_corrected_in_the_drop_stays_and_is_taken(again, root, tmp_path):
+    (tmp_path / "my_math.jsonl").write_text(lines([*ROWS, {**ROWS[0], "id": 99, "question": ""}]))
+    drop = root / "drops/reasoning/my_math"
+    paths = {"drop": drop, "file": tmp_path / "my_math.jsonl"}
+    assert build(root, paths["file"]).exit_code == 1
+    with (drop / "corpus.toml").open("a") as file:
+        file.write('keep = [{ column = "question", present = true }]\n')
+    (drop / "gristmill.toml").write_text("[reasoning.normalized]\nbad_rows = 0\n")
+    done = build(root, paths[again])
+    assert done.exit_code == 0, done.output
+    assert "1 left out (1 keep:question)" in done.output
+    assert "present" in (drop / "corpus.toml").read_text()
+    with (drop / "my_math.jsonl").open("a") as file:
+        file.write("\n")
+    assert "its sha256 is" in build(root, drop).output
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("..", "choose another with --name"),
+        ("a/b", "choose another with --name"),
+        ("x__y", "as x_y"),
+    ],
+)
+def test_a_name_that_cannot_be_is_said_before_anything_is_copied(name, said, root, tmp_path):
+    (tmp_path / "my_math.jsonl").write_text(lines(ROWS))
+    done = build(root, tmp_path / "my_math.jsonl", "--name", name)
+    assert isinstance(done.exception, SystemExit)
+    assert said in done.output.splitlines()[-1]
+    assert sorted(path.name for path in (root / "drops").iterdir()) == ["tokenizers"]
+
+
+@pytest.mark.parametrize("above", ["", "made", "made/drops/tokenizers"])
+def test_a_data_root_is_not_built_into_itself(above, root, tmp_path):
+    (tmp_path / "train.jsonl").write_text(lines(ROWS))
+    done = build(root, tmp_path / above)
+    assert (done.exit_code, built(root)) == (2, {})
+    assert "--data-root" in done.output
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ('question = "question"\nanswer = "solution"\nlicense = 1\n', "license"),
+        ('question = "absent"\nanswer = "solution"\n', "absent"),
+        ('kind = "chat"\nmessages = "messages"\ntols = "drop"\n', "tols"),
+    ],
+)
+def test_a_guess_takes_the_place_of_no_recipe_of_ones_own(own, said, root, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text(lines(ROWS))
+    (folder / "corpus.toml").write_text(f'schema = 1\nname = "mine"\n{own}')
+    done = build(root, folder)
+    assert (done.exit_code, built(root)) == (1, {})
+    assert f"{folder / 'corpus.toml'}: " in done.output.splitlines()[-1]
+    assert said in done.output
+    alone = build(root, folder / "train.jsonl")
+    assert "corpus.toml is not taken" in alone.output
 
 
 def test_a_dagster_root_takes_over_what_was_built_without_it(root, tmp_path):

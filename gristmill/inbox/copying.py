@@ -26,6 +26,7 @@ from gristmill.inbox.marks import (
     DONE,
     FORGOTTEN,
     INCOMPLETE,
+    SETTINGS,
     SUMS,
     is_only_sample,
     listed_sums,
@@ -45,7 +46,8 @@ class Tools:
 
     place: renames a path to another one in one step; raises FileExistsError where that exists.
     staged: called with the whole copy of a folder before it takes the place of another drop.
-    adds: files that the copy of a folder has beside those of the source, by name.
+    adds: files that the copy of a folder has beside those of the source, by name. They may be
+        corrected there: no list of sums has them, and one that the drop has stays.
     """
 
     place: Callable[[Path, Path], None]
@@ -87,7 +89,6 @@ def _stage(
             sums[name] = digest
     for name, octets in tools.adds.items():
         _write(staged / name, octets)
-        sums[name] = hashlib.sha256(octets).hexdigest()
     return sums, written
 
 
@@ -276,14 +277,13 @@ def _equal_sums(
     except BadInput:
         return None
     sums = {}
-    for name, octets in tools.adds.items():
-        sums[name] = hashlib.sha256(octets).hexdigest()
-        if there.pop(name, None) is None or _digest(place / name, tools.links) != sums[name]:
-            return None
+    if not tools.adds.keys() <= there.keys():
+        return None
+    beside = {FORGOTTEN, *tools.adds, *([SETTINGS] if tools.adds else [])}
+    for name in beside - sizes.keys():
+        there.pop(name, None)
     if not is_folder:
         there = dict(zip(sizes, there.values(), strict=False))
-    if FORGOTTEN not in sizes:
-        there.pop(FORGOTTEN, None)
     if {**there, DONE: 0} != {**sizes, DONE: 0}:
         return None
     for name in sorted(set(sizes) - {DONE}):

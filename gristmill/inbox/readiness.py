@@ -445,7 +445,9 @@ def _judged(
             return Judgement(ARRIVING if until else REFUSED, missing)
         if differs := _differing(path, listed, marks.names[SUMS], asked.hash_of(path)):
             return Judgement(REFUSED, differs)
-        if others := sorted(names - listed.keys() - {FORGOTTEN}):
+        # A recipe and settings are corrected in the drop.
+        data = {name for name in names if name != FORGOTTEN and not name.endswith(".toml")}
+        if others := sorted(data - listed.keys()):
             more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
             notes += (f"not in {SUMS}, so not verified: {printable(others[0])}{more}",)
     try:
