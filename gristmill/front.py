@@ -25,7 +25,7 @@ from gristmill.corpora.raw.drops import CORPUS
 from gristmill.data_root import DataRoot
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.copying import Tools, copy_in, source_files
-from gristmill.inbox.listing import Account
+from gristmill.inbox.listing import Account, list_inbox
 from gristmill.layout import WORK
 from gristmill.leaks import commands as leaks
 from gristmill.look import finding, report
@@ -129,8 +129,11 @@ def _copied(
     reason = keys.refusal(key)
     if not is_folder and shape.key_in is not None and shape.key_in(place.name) is None:
         reason = f"{place.name} does not say which partition it is, as 2024-05 for a month"
+    there = list_inbox(place.parent, shape, links)[0].get(shape.key_of(place.name), [])
+    if other := next((each.name for each in there if each.name != place.name), None):
+        reason = f"{place.parent / other} is the same partition: move it away"
     if reason:
-        raise click.UsageError(f"{reason}: choose another with --name")
+        raise click.UsageError(f"{reason}, or choose another with --name")
     if taker is not None and taker.recipe and not taker.beside:
         finding.write(found, root.root)
     with (

@@ -4,6 +4,7 @@ import json
 import shlex
 import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,19 @@ def test_a_name_that_cannot_be_is_said_before_anything_is_copied(name, said, roo
     assert isinstance(done.exception, SystemExit)
     assert said in done.output.splitlines()[-1]
     assert sorted(path.name for path in (root / "drops").iterdir()) == ["tokenizers"]
+
+
+def test_a_month_has_one_file_and_keeps_it(root, tmp_path):
+    (tmp_path / "games_2024-03.pgn").write_text(GAME + MOVES)
+    with zipfile.ZipFile(tmp_path / "others_2024-03.zip", "w") as packed:
+        packed.write(tmp_path / "games_2024-03.pgn", "others.pgn")
+    first, other = (build(root, path) for path in sorted(tmp_path.glob("*2024-03*")))
+    assert (first.exit_code, other.exit_code) == (0, 2), other.output
+    assert "2024-03.pgn is the same partition" in other.output
+    assert not any("zip" in path.name for path in (root / "drops/chess").iterdir())
+    wrong = build(root, tmp_path / "games_2024-03.pgn", "--name", "foo")
+    assert wrong.exit_code == 2
+    assert "2024-05 for a month" in wrong.output
 
 
 @pytest.mark.parametrize("above", ["", "made", "made/drops/tokenizers"])
