@@ -34,7 +34,6 @@ class TinyConfig:
     label: str = ""
     rows: int = 2
     workers: Annotated[int, NO_EFFECT] = 1
-    seconds: Annotated[float, NO_EFFECT] = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,7 @@ def build_tiny(attempt: Attempt, config: TinyConfig, prefix: str) -> TinySummary
     out = attempt.out
     rows = out / "train" / f"{prefix}steps.npy"
     rows.parent.mkdir(parents=True)
-    tasks = [
-        tiny_work.Task(config.seed, index, config.rows, config.seconds) for index in range(PARTS)
-    ]
+    tasks = [tiny_work.Task(config.seed, index, config.rows) for index in range(PARTS)]
     store = attempt.parts
     computed = sum(store.finished(task.name) is None for task in tasks)
     named = [(task.name, task) for task in tasks]
