@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from gristmill import keys, provenance
 from gristmill.asset import Wanted
@@ -28,18 +27,13 @@ from gristmill.macroxue.raw.described import (
     values_of,
 )
 from gristmill.macroxue.raw.drops import raw_files
-from gristmill.macroxue.raw.step_files import STEPS
+from gristmill.macroxue.raw.read_steps import none_fits
 from gristmill.publish import stamps
 from gristmill.publish.build import Attempt, Build, InputChanged, bytes_of
 from gristmill.settings.tables import Settings
 
 RAW_DROP, PACK, VALUES, POOL, ANNOTATIONS = (
     f"macroxue/{name}" for name in ("raw_drop", "pack", "values", "pool", "annotations")
-)
-_ORDERS: Final = (
-    f"; where many rows break the rules of 2048, the program may have another order of the "
-    f"directions, of the cells or of the nibbles: write `directions`, `cells` or `first_cell` "
-    f"above [fields] of {STEPS}"
 )
 
 
@@ -49,7 +43,6 @@ def pack_build(wanted: Wanted) -> Build:
     refuse_merged_away(root, key)
     drop, account = root.ready_drop("macroxue", keys.checked(key))
     links = root.link_rule()
-    orders = _ORDERS if (drop / STEPS).exists() else ""
     config = wanted.config(PackConfig)
     artifact = root.artifact("macroxue", "packs", key)
     inputs = root.raw_inputs(artifact, raw_files(drop, links), RAW_DROP, key)
@@ -66,7 +59,7 @@ def pack_build(wanted: Wanted) -> Build:
                 links=links,
             )
         except BadInput as error:
-            rule = error.rule + (orders if error.row else "")
+            rule = error.rule + none_fits(drop, links)
             raise BadInput(error.file, rule, error.row) from error
         # The publisher compares only the files that were listed, but the pack may contain a
         # game that arrived after the listing.
@@ -84,7 +77,7 @@ def pack_build(wanted: Wanted) -> Build:
 
     def laws(out: Path) -> Iterator[Violation]:
         for at, each in enumerate(build.laws(out)):
-            yield each if at else replace(each, found=each.found + orders)
+            yield each if at else replace(each, found=each.found + none_fits(drop, links))
 
     return replace(build, laws=laws)
 

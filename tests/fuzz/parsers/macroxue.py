@@ -227,15 +227,19 @@ def npy_rows(data: bytes) -> None:
 )
 def steps_drop(data: bytes) -> None:
     """A drop of steps of any program: its steps.toml and its steps.npy."""
-    from gristmill.macroxue.raw.read_steps import read_steps
+    from gristmill.contract import BadInput
+    from gristmill.macroxue.raw.read_steps import none_fits, read_steps
     from gristmill.macroxue.raw.step_files import find_steps, proposal, runs_of
     from gristmill.macroxue.raw.strict_parser import Names
+    from gristmill.untrusted.files import REFUSE_LINKS
 
     text, rows = split(data, 2)
     with folder("steps") as drop:
         (drop / "steps.toml").write_bytes(text)
         (drop / "steps.npy").write_bytes(rows)
         proposal(drop)
+        with contextlib.suppress(BadInput):  # with the lines of a reading that fits
+            none_fits(drop, REFUSE_LINKS)
         steps, names = find_steps(drop), Names()
         assert steps is not None
         for run in runs_of(steps):
