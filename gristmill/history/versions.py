@@ -29,7 +29,14 @@ from gristmill.untrusted.toml import read_toml
 NEW: Final = ".new"
 """Where a version is made, and where one goes to be removed; a kill leaves it to the next build."""
 _VERSION: Final = re.compile(r"[0-9a-f]{64}")
-_UNREADABLE: Final = (*MALFORMED, LookupError, TypeError, AttributeError, ArithmeticError)
+_UNREADABLE: Final = (
+    *MALFORMED,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,
+)
 
 
 @dataclass(frozen=True)

@@ -347,7 +347,7 @@ MACHINE: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "read": (_read, "family/tiny: /proc/self/mem: Input/output error: the disk or the network "),
     "nameless": (_fail_without_a_name, "family/tiny: a file in {root}: Stale file handle: the "),
     "database": (_fail_in_sqlite, "family/tiny: a file in {root}: disk I/O error: the disk or "),
-    "flush": (_fail_to_flush, "family/.gristmill/slots/tiny/"),
+    "flush": (_fail_to_flush, "family/tiny: {root}/.gristmill/history/family/tiny/"),
 }
 
 

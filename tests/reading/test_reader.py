@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import FAMILIES
+from gristmill.layout import WORK
 from gristmill.mirror import push
 from gristmill.mirror.store import MirrorError
 from gristmill.mirror.transfers import CACHE
@@ -277,8 +278,9 @@ def test_a_pickle_of_a_relative_path_is_read_in_another_working_directory(
 
 
 def _records(root: Path) -> list[Path]:
-    """The provenance records of a data root."""
-    return [*root.rglob("provenance.json"), *root.rglob("provenance/*.json")]
+    """The provenance records of what is published in a data root."""
+    found = [*root.rglob("provenance.json"), *root.rglob("provenance/*.json")]
+    return [path for path in found if WORK not in path.parts]
 
 
 def test_files_without_a_record_are_one_generation_too(reader, root):
@@ -351,9 +353,7 @@ DAMAGES: list[Callable[[bytes, random.Random], bytes | None]] = [
 def test_random_damage_ends_in_errors_of_gristmill(reader, root, seed):
     chance = random.Random(seed)
     expected = all_samples(reader.open(root, "hash"))
-    records = [p for p in root.rglob("*.json") if "provenance" in p.as_posix()]
-    records = [path for path in records if ".gristmill" not in path.parts]
-    for file in [*(root / name for name in reader.used), *records]:
+    for file in [*(root / name for name in reader.used), *_records(root)]:
         octets = file.read_bytes()
         damaged = chance.choice(DAMAGES)(octets, chance)
         file.unlink()
