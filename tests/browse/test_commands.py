@@ -33,7 +33,7 @@ def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path, monkeypatch
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = CliRunner().invoke(main, ["browse", str(tmp_path)])
     assert done.exit_code == 1
-    assert 'pip install -e ".[browse]"' in done.output
+    assert "pip install 'gristmill[browse]'" in done.output
     assert "jinja2" in done.output
 
 
