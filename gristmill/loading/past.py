@@ -116,48 +116,40 @@ class PastRows:
     ) -> None:
         import polars as pl
 
-        self._past, self._held = past, list[tuple[Version, pl.DataFrame]]()
+        self._past = past
         numbering = {k: v for k, v in past.identity.numbering.items() if k not in _VIEWS}
         self.identity = replace(past.identity, numbering=numbering)
-        cuts, firsts, sizes = [0], list[Numbers](), list[Numbers]()
-        for version, split, samples in parts:
+        cuts, frames = [0], list[pl.DataFrame]()
+        for part, (version, split, samples) in enumerate(parts):
             frame = past.frame(version, split)
-            size = frame["size"].to_numpy().astype(np.int64)
             if counts is not None:
-                count = counts(size)
-                frame = frame.with_columns(
-                    first=pl.Series(np.cumsum(count) - count), count=pl.Series(count)
-                )
-            first = frame["first"].to_numpy().astype(np.int64)
-            if samples is None:
-                samples = int((first + frame["count"].to_numpy()).max(initial=0))  # noqa: PLW2901
-            self._held.append((version, frame))
-            firsts.append(first + cuts[-1])
-            sizes.append(size)
-            cuts.append(cuts[-1] + samples)
+                count = counts(frame["size"].to_numpy().astype(np.int64))
+                own = {"first": np.cumsum(count) - count, "count": count}
+                frame = frame.with_columns(**{name: pl.Series(own[name]) for name in own})
+            last = int((frame["first"] + frame["count"]).to_numpy().max(initial=0))
+            frames.append(frame.with_columns(pl.col("first") + cuts[-1], part=part))
+            cuts.append(cuts[-1] + (last if samples is None else samples))
+        self._rows = pl.concat(frames)
         self.cuts: Numbers = np.array(cuts, np.int64)
         self.shards = len(parts)
         """How many shards its reader has, each shuffled in a window of its own."""
-        self.needs = [version for version, *_ in parts]
+        self.needs = self._versions = [version for version, *_ in parts]
         """The versions that its samples are read of."""
-        self.firsts = np.concatenate(firsts)
+        self.firsts: Numbers = self._rows["first"].to_numpy()
         """The first sample of each row, int64 [rows]."""
-        self.sizes = np.concatenate(sizes)
 
     def lengths(self) -> Numbers:
         """Tokens of each document, int64 [N]."""
-        return self.sizes
+        return self._rows["size"].to_numpy().astype(np.int64)
 
     def read(self, _: Numbers) -> Any:
         """Refuse: nothing is kept of what the samples were."""
-        listed = [f"{e.entry.name} --version {e.record.data_version[:16]}" for e in self.needs]
-        listed = [*dict.fromkeys(listed)]
-        versions_of = ", ".join(listed[:3])
-        if len(listed) > 3:
-            versions_of += f" and {len(listed) - 3} more"
+        each_of = (f"{e.entry.name} --version {e.record.data_version[:16]}" for e in self.needs)
+        listed = [*dict.fromkeys(each_of)]
+        more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
         raise NotKept(
             f"{self.identity.artifact}: its samples are gone, since it was built again: they are "
-            f"read of {versions_of}: name a mirror that has it with --mirror"
+            f"read of {', '.join(listed[:3])}{more}: name a mirror that has it with --mirror"
         )
 
     def origin(self, number: int) -> Iterator[Trace]:
@@ -166,12 +158,9 @@ class PastRows:
 
         if not 0 <= number < int(self.cuts[-1]):
             raise IndexError(f"no sample {number}: there are {int(self.cuts[-1]):,}, from 0")
-        part = int(np.searchsorted(self.cuts, number, "right")) - 1
-        version, frame = self._held[part]
-        local = number - int(self.cuts[part])
-        inside = (pl.col("first") <= local) & (local < pl.col("first") + pl.col("count"))
-        for row in frame.filter(inside).iter_rows(named=True):
-            yield from self._steps(version, row)
+        inside = (pl.col("first") <= number) & (number < pl.col("first") + pl.col("count"))
+        for row in self._rows.filter(inside).iter_rows(named=True):
+            yield from self._steps(self._versions[row["part"]], row)
 
     def _steps(self, version: Version, row: Mapping[str, Any]) -> Iterator[Trace]:
         import polars as pl
