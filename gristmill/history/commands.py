@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gristmill.cli import data_root_option
 from gristmill.printable import printable
 
 if TYPE_CHECKING:
     from gristmill.provenance.inventory import Entry
 
-_data_root = click.option(
-    "--data-root",
-    envvar="GRISTMILL_DATA",
-    default="data",
-    show_default=True,
-    show_envvar=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where artifacts live.",
-)
 _partition = click.option("--partition", help="The partition, where there are several.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -30,14 +22,14 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.argument("artifact")
 @_partition
 @_json
-@_data_root
+@data_root_option
 def log(artifact: str, partition: str | None, as_json: bool, data_root: Path) -> None:
     """List the versions of ARTIFACT, the newest first: when, why, and how many rows.
 
     ARTIFACT is a path in the data root, PATH@PARTITION, or an asset. What a build replaced is kept
     without its contents: see docs/history.md.
     """
-    from gristmill.history.log import lines_of
+    from gristmill.history.versions import lines_of
 
     root, entry = _named(artifact, partition, data_root)
     listed, wrong = lines_of(root, entry)
@@ -67,7 +59,7 @@ def log(artifact: str, partition: str | None, as_json: bool, data_root: Path) ->
     help="Rows of each kind to show.",
 )
 @_json
-@_data_root
+@data_root_option
 def diff(
     artifact: str,
     versions: tuple[str, ...],
@@ -82,7 +74,7 @@ def diff(
     published one where it is left out, and without both the last two are compared. A row is a
     record, a conversation, a game, a puzzle with its augmentations, or a log of 2048.
     """
-    from gristmill.history.diff import between, chosen
+    from gristmill.history.diff import between, chosen, lines
 
     if len(versions) > 2:
         raise click.UsageError("two versions are compared: A and B")
@@ -91,11 +83,11 @@ def diff(
     found = between(old, new, examples)
     ends = {"old": old.record.data_version, "new": new.record.data_version}
     if as_json:
-        click.echo(json.dumps({"artifact": entry.name, **ends, **found.facts()}))
+        click.echo(json.dumps({"artifact": entry.name, **ends, **found}))
         return
     head = f"{entry.name}: {ends['old'][:12]} -> {ends['new'][:12]}"
-    click.echo(printable(f"{head}: {found.rows_before:,} rows -> {found.rows_after:,}"))
-    for line in found.lines():
+    click.echo(printable(f"{head}: {found['rows_before']:,} rows -> {found['rows_after']:,}"))
+    for line in lines(found):
         click.echo(printable(line))
 
 

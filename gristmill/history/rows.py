@@ -76,47 +76,46 @@ def _check_of(key: bytes) -> str:
     return sha256(key).hexdigest()[:16]
 
 
-def write(path: Path, rows: Iterable[Kept], key: bytes) -> int:
-    """Write rows to a new file of Parquet, and return how many there are.
+def write(path: Path, rows: Iterable[Kept], key: bytes) -> None:
+    """Write rows to a new file of Parquet.
 
     The hash of a row with a name has 32 bits, of one without 64: there it is the identity.
     """
-    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    text = pa.string()
-    kinds = {"split": text, "name": text, "hash": pa.uint32(), "high": pa.uint32(), "file": text}
-    kinds |= {"place": pa.int64(), "length": pa.int64(), "first": pa.int64()}
-    kinds |= {"count": pa.int32(), "size": pa.int32()}
+    kinds = dict.fromkeys(Kept._fields, pa.int64())
+    kinds |= dict.fromkeys(("split", "name", "file"), pa.string())
+    kinds |= {"hash": pa.uint64(), "count": pa.int32(), "size": pa.int32()}
+    del kinds["content"]
     schema = pa.schema(kinds, metadata={"key": _check_of(key)})
-    deltas = dict.fromkeys(("place", "length", "first", "count", "size"), "DELTA_BINARY_PACKED")
-    waiting, total = iter(rows), 0
+    waiting = (_hashed(row, key) for row in rows)  # no batch holds contents, which may be long
     with pq.ParquetWriter(
         path,
         schema,
         compression="zstd",
         use_dictionary=["split", "file"],
-        column_encoding={**deltas, "name": "DELTA_BYTE_ARRAY"},
+        column_encoding={
+            **dict.fromkeys(("place", "end", "first", "count", "size"), "DELTA_BINARY_PACKED"),
+            "name": "DELTA_BYTE_ARRAY",
+            "hash": "BYTE_STREAM_SPLIT",
+        },
         write_statistics=False,
     ) as writer:
         while batch := list(islice(waiting, _BATCH)):
-            split, name, content, file, *numbers = zip(*batch, strict=True)
-            place, end, first, count, size = np.array(numbers, np.int64)
-            digests = [blake2b(each, digest_size=8, key=key).digest() for each in content]
-            hashes = np.frombuffer(b"".join(digests), "<u8")
-            high = np.where(np.array(name) == "", hashes >> 32, 0)
-            names = [each[:_LONGEST] for each in name]
-            length = np.where(end < 0, -1, end - place)
-            columns = (split, names, hashes & 0xFFFFFFFF, high, file, place, length, first)
-            values = dict(zip(kinds, (*columns, count, size), strict=True))
+            values = dict(zip(kinds, zip(*batch, strict=True), strict=True))
             writer.write_batch(pa.RecordBatch.from_pydict(values, schema))
-            total += len(batch)
-    return total
+
+
+def _hashed(row: Kept, key: bytes) -> tuple[Any, ...]:
+    """The values of a row by column: in place of its contents, at the end, their hash."""
+    digest = blake2b(row.content, digest_size=4 if row.name else 8, key=key).digest()
+    name, where = row.name[:_LONGEST], (row.file, row.place, row.end, row.first)
+    return row.split, name, *where, row.count, row.size, int.from_bytes(digest, "little")
 
 
 def scan(path: Path, key: bytes) -> pl.LazyFrame:
-    """The rows of a file that `write` wrote, with `hash` of 64 bits and `end`.
+    """The rows of a file that `write` wrote.
 
     Raises GristmillError where it is gone or damaged, or has hashes of another key.
     """
@@ -128,9 +127,7 @@ def scan(path: Path, key: bytes) -> pl.LazyFrame:
         frame = pl.scan_parquet(path)
     if said != _check_of(key):
         raise GristmillError(f"{path}: has hashes of another key than that of the data root")
-    whole = pl.col("hash").cast(pl.UInt64) + pl.col("high").cast(pl.UInt64) * (1 << 32)
-    end = pl.when(pl.col("length") < 0).then(-1).otherwise(pl.col("place") + pl.col("length"))
-    return frame.with_columns(hash=whole, end=end).drop("high", "length")
+    return frame
 
 
 @contextmanager

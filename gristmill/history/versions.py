@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from gristmill import families
 from gristmill.contract import GristmillError
-from gristmill.history.rows import ROWS, damaged, key_of, write
+from gristmill.history.rows import ROWS, Kept, damaged, key_of, write
 from gristmill.layout import HISTORY, WORK
-from gristmill.provenance import INPUTS, RECORD, Record, read_inputs, read_record
+from gristmill.provenance import INPUTS, RECORD, Input, Record, read_inputs, read_record
 from gristmill.provenance.find_artifacts import Artifact, artifacts, artifacts_in, readable
 from gristmill.provenance.inventory import Entry
 from gristmill.provenance.record import MALFORMED, changed, changed_inputs, inputs_path
@@ -29,30 +29,27 @@ from gristmill.untrusted.toml import read_toml
 NEW: Final = ".new"
 """Where a version is made, and where one goes to be removed; a kill leaves it to the next build."""
 _VERSION: Final = re.compile(r"[0-9a-f]{64}")
-_UNREADABLE: Final = (
-    *MALFORMED,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    RuntimeError,
-)
 
 
 @dataclass(frozen=True)
 class Version:
     """One version of an artifact partition.
 
-    entry: the artifact partition. folder: of what is kept of the version, or of the published
-    artifact. record_path: of its record. is_kept: False for the published one.
+    folder: of what is kept of the version, or of the published artifact.
+    is_kept: False for the published one.
     """
 
     root: Path
     entry: Entry
     folder: Path
-    record_path: Path
     record: Record
     is_kept: bool = True
+
+    @property
+    def inputs(self) -> list[Input]:
+        """What it was made from. Raises GristmillError where the list is damaged."""
+        path = self.folder / RECORD if self.is_kept else self.entry.record(self.root)
+        return read_inputs(self.record, path)
 
     @contextmanager
     def rows(self) -> Iterator[Path]:
@@ -65,20 +62,21 @@ class Version:
                 raise GristmillError(f"{self.folder}: no rows were kept of this version")
             yield path
             return
-        if (found := rows_of(self.folder, self.record)) is None:
+        if (history := _history_of(self.record)) is None:
             raise GristmillError(
                 f"{self.record.asset}: its artifacts have no rows that a history names; "
                 "`gristmill log` has what its records say"
             )
         with tempfile.TemporaryDirectory(prefix="gristmill-history-") as folder:
-            write(path := Path(folder, ROWS), found, key_of(self.root))
+            path = Path(folder, ROWS)
+            write(path, history(self.folder, self.record), key_of(self.root))
             yield path
 
 
-def rows_of(folder: Path, record: Record) -> Iterable[Any] | None:
-    """The rows of an artifact as its family names them; None where it names none."""
+def _history_of(record: Record) -> Callable[[Path, Any], Iterable[Kept]] | None:
+    """What gives the rows of an artifact as its family names them; None where it names none."""
     kind = families.kind_of_asset(record.asset)
-    return None if kind is None or kind.history is None else kind.history(folder, record)
+    return None if kind is None else kind.history
 
 
 def settings_of(root: Path) -> HistorySettings:
@@ -99,16 +97,51 @@ def place_of(root: Path, entry: Entry) -> Path:
 def kept(root: Path, entry: Entry) -> tuple[list[Version], list[str]]:
     """The kept versions of an artifact partition, the oldest first; and what is damaged."""
     place, found, wrong = place_of(root, entry), list[Version](), list[str]()
-    for folder in sorted(place.iterdir()) if place.is_dir() else ():
-        if not _VERSION.fullmatch(folder.name):
-            continue
+    for folder in filter(_is_version, place.glob("*")):
         try:
-            version = read(root, folder)
+            found.append(read(root, folder))
         except GristmillError as error:
             wrong.append(str(error))
-        else:
-            found.append(version)
     return sorted(found, key=lambda each: each.record.created), wrong
+
+
+def _is_version(folder: Path) -> bool:
+    return _VERSION.fullmatch(folder.name) is not None
+
+
+def every(root: Path, entry: Entry) -> tuple[list[Version], list[str]]:
+    """All versions of an artifact partition, the published one last; and what is damaged."""
+    found, wrong = kept(root, entry)
+    try:
+        now = published(root, entry)
+    except GristmillError as error:
+        return found, [*wrong, str(error)]
+    if now is None:
+        return found, wrong
+    same = now.record.data_version
+    return [*(each for each in found if each.record.data_version != same), now], wrong
+
+
+def lines_of(root: Path, entry: Entry) -> tuple[list[dict[str, Any]], list[str]]:
+    """All versions, the newest first, as commands and pages show them; and what is damaged.
+
+    Each has `data_version`, `created` (ISO 8601), `rows`, `published`, and `why`: what differs from
+    the version before it.
+    """
+    listed, wrong = every(root, entry)
+    found = []
+    for before, each in zip([None, *listed], listed, strict=False):
+        kind = families.kind_of_asset(each.record.asset)
+        found.append(
+            {
+                "data_version": each.record.data_version,
+                "created": each.record.created.isoformat(),
+                "rows": None if kind is None else kind.rows_of(each.record.counts),
+                "published": not each.is_kept,
+                "why": [] if before is None else reasons(before, each),
+            }
+        )
+    return found[::-1], wrong
 
 
 def read(root: Path, folder: Path) -> Version:
@@ -121,7 +154,7 @@ def read(root: Path, folder: Path) -> Version:
         raise damaged(folder, "its record is another one")
     place = folder.parent.relative_to(root / WORK / HISTORY).as_posix()
     partition = place.removeprefix(f"{record.artifact}@") if place != record.artifact else None
-    return Version(root, Entry(record.artifact, partition), folder, folder / RECORD, record)
+    return Version(root, Entry(record.artifact, partition), folder, record)
 
 
 def published(root: Path, entry: Entry) -> Version | None:
@@ -129,7 +162,7 @@ def published(root: Path, entry: Entry) -> Version | None:
     path = entry.record(root)
     if not path.exists():
         return None
-    return Version(root, entry, root / entry.artifact, path, read_record(path), is_kept=False)
+    return Version(root, entry, root / entry.artifact, read_record(path), is_kept=False)
 
 
 def with_version(root: Path, data_version: str) -> Version | None:
@@ -145,57 +178,50 @@ def with_version(root: Path, data_version: str) -> Version | None:
 def write_into(folder: Path, item: Artifact, record: Record, root: Path) -> list[str]:
     """Write what is kept of a version into a new folder: its record, its rows, small files.
 
-    item: the published artifact. Returns a note where its rows cannot be read: a damaged version is
+    item: the published artifact. Returns a note where it cannot be read, whatever its damage: it is
     replaced all the same. Raises OSError where the folder cannot be written.
     """
     folder.mkdir(parents=True)
-    shutil.copyfile(item.record_path, folder / RECORD)
-    if (listed := inputs_path(item.record_path)).is_file() and record.inputs_file is not None:
-        shutil.copyfile(listed, folder / INPUTS)
     kind = families.kind_of_asset(record.asset)
-    for name in kind.kept if kind else ():
-        if (item.folder / name).is_file():
-            shutil.copyfile(item.folder / name, folder / Path(name).name)
-    try:
-        rows = rows_of(item.folder, record)
-        first = None if rows is None else next(rows := iter(rows), None)
-    except _UNREADABLE as error:
-        return [_unread(error)]
-    if rows is None:
+    copies = {item.record_path: RECORD, **{item.folder / n: n for n in (kind.kept if kind else ())}}
+    if record.inputs_file is not None:
+        copies[inputs_path(item.record_path)] = INPUTS
+    for source, name in copies.items():
+        if source.is_file():
+            shutil.copyfile(source, folder / Path(name).name)
+    if (history := _history_of(record)) is None:
         return []
-    failed: list[Exception] = []
-
-    def readable() -> Iterator[Any]:
-        try:
-            if first is not None:
-                yield first
-                yield from rows
-        except _UNREADABLE as error:
-            failed.append(error)
-
-    write(folder / ROWS, readable(), key_of(root))
-    if failed:
-        (folder / ROWS).unlink()
-    return list(map(_unread, failed))
+    try:
+        write(folder / ROWS, _readable(history, item.folder, record), key_of(root))
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001  no damage of what is replaced stops a build
+        (folder / ROWS).unlink(missing_ok=True)
+        return [f"the rows of the replaced version were not kept, as they cannot be read: {error}"]
+    return []
 
 
-def _unread(error: Exception) -> str:
-    return f"the rows of the replaced version were not kept, since they cannot be read: {error}"
+def _readable(
+    history: Callable[[Path, Any], Iterable[Kept]], folder: Path, record: Record
+) -> Iterator[Kept]:
+    """Rows of an artifact; what cannot be read raises GristmillError, as no write does."""
+    try:
+        yield from history(folder, record)
+    except OSError as error:
+        raise GristmillError(str(error)) from error
 
 
 def reasons(old: Version, new: Version) -> list[str]:
     """Why a version follows another one: what differs between their records."""
     before, now, found = old.record, new.record, list[str]()
-    kind = families.kind_of_asset(now.asset)
-    table = None if kind is None else kind.table
+    table = getattr(families.kind_of_asset(now.asset), "table", None)
     passed_over = fields_with(table.config, NO_EFFECT) if table else ()
     if before.code_version != now.code_version:
         found.append(f"code version {before.code_version} -> {now.code_version}")
     config = {name: value for name, value in now.config.items() if name not in passed_over}
     found += changed("config", before.config, config)
     try:
-        given = (read_inputs(each.record, each.record_path) for each in (old, new))
-        found += changed_inputs(*given)
+        found += changed_inputs(old.inputs, new.inputs)
     except GristmillError as error:
         found.append(f"inputs not known: {error}")
     if before.tokenizer != now.tokenizer:
@@ -224,9 +250,7 @@ def found(root: Path, name: str, partition: str | None = None) -> Entry:
     known = {Entry.of(root, item) for item in artifacts_in(path)}
     above = place_of(root, Entry(artifact))
     for folder in (above, *above.parent.glob(f"{above.name}@*")):
-        if any(
-            _VERSION.fullmatch(each.name) for each in (folder.iterdir() if folder.is_dir() else ())
-        ):
+        if any(map(_is_version, folder.glob("*"))):
             known.add(Entry(artifact, folder.name.partition("@")[2] or None))
     if not known:
         known = {

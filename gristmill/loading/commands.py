@@ -152,7 +152,8 @@ def _pull(state: Path, mix_file: Path, data_root: Path, mirror: str, into: Path)
 
     _, past = read_plan(read_state(state), mix_file, data_root)
     url = mirror or (settings_of(data_root)[1].push if past else "")
-    for name, version in (each for rows in past if url for each in rows.needs):
+    needs = (each for rows in past if url for each in rows.needs)
+    for name, version in dict.fromkeys((e.entry.name, e.record.data_version) for e in needs):
         for done in transfers.pull(into, url, [name], version=version):
             if done.error:
                 raise GristmillError(f"{url}: {done}")

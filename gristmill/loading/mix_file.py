@@ -107,6 +107,12 @@ def read_plan(
             sources.append(here[identity.text, samples])
         else:
             source, rows = source_of(data_root, identity, samples, options)
+            if state["window"] and source is rows and rows.shards != len(rows.cuts) - 1:
+                raise GristmillError(
+                    f"{identity.artifact}: its version was replaced, and where its {rows.shards} "
+                    f"shards begin is not kept: the order of a window of {state['window']} follows "
+                    "from that: pull that version (gristmill pull) to ask for the run's samples"
+                )
             sources.append(source)
             past.append(rows)
     segments = [(first, tuple(quotas)) for first, quotas in state["segments"]]

@@ -6,6 +6,7 @@ Source: docs/history.md#a-run-from-before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,9 +20,9 @@ from gristmill.history.rows import key_of, named, reading, scan
 from gristmill.history.versions import Version
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Identity, Source
+from gristmill.provenance import RECORD
 from gristmill.provenance.find_artifacts import artifacts, readable
 from gristmill.provenance.inventory import Entry
-from gristmill.provenance.record import read_inputs
 from gristmill.provenance.trace_inputs import NotTraced, Origin
 from gristmill.provenance.trace_inputs import Source as Made
 
@@ -57,7 +58,7 @@ class Past:
     def _published(self) -> dict[str, Version]:
         return {
             record.data_version: Version(
-                self.root, Entry.of(self.root, item), item.folder, item.record_path, record, False
+                self.root, Entry.of(self.root, item), item.folder, record, is_kept=False
             )
             for item, record, _ in readable(artifacts(self.root))
         }
@@ -72,10 +73,6 @@ class Past:
             )
         return found
 
-    def file(self, name: str) -> Path:
-        """A small file that is kept of the first version."""
-        return self.versions[0].folder / name
-
     def all_of(self, *assets: str) -> Iterator[Version]:
         """The versions of artifacts of some assets, published and kept."""
         for version in self._published.values():
@@ -83,28 +80,15 @@ class Past:
                 yield version
                 yield from versions.kept(self.root, version.entry)[0]
 
-    def input_of(self, version: Version, partition: str) -> Version:
-        """The version of a partition that a version was made from. Raises NotKept."""
-        for item in read_inputs(version.record, version.record_path):
-            if item.partition == partition and item.data_version is not None:
-                return self.version(item.data_version)
-        raise NotKept(f"{version.record.artifact}: was made from no {partition}")
-
     def rows(self, counts: Callable[[Numbers], Numbers] | None = None) -> PastRows:
         """The samples of its split. counts: of each row by its size; default: as they are kept."""
         return self.of([(each, self.identity.split, None) for each in self.versions], counts)
 
     def of(
-        self,
-        parts: Sequence[Part],
-        counts: Callable[[Numbers], Numbers] | None = None,
-        above: Sequence[Version] = (),
+        self, parts: Sequence[Part], counts: Callable[[Numbers], Numbers] | None = None
     ) -> PastRows:
-        """The samples of parts, one after the other; `counts` as for `rows`.
-
-        above: versions that a reader needs beside those of the parts; default none.
-        """
-        self.given = PastRows(self, parts, counts, above)
+        """The samples of parts, one after the other; `counts` as for `rows`."""
+        self.given = PastRows(self, parts, counts)
         return self.given
 
     def frame(self, version: Version, split: str | None) -> pl.DataFrame:
@@ -129,52 +113,43 @@ class PastRows:
         past: Past,
         parts: Sequence[Part],
         counts: Callable[[Numbers], Numbers] | None,
-        above: Sequence[Version],
     ) -> None:
-        identity, self._past, self._held = past.identity, past, list[tuple[Version, Any]]()
-        numbering = {k: v for k, v in identity.numbering.items() if k not in _VIEWS}
-        self.identity = Identity(
-            identity.asset, identity.versions, identity.split, numbering, identity.artifact
-        )
-        cuts, firsts, sizes = [0], list[Numbers](), list[Numbers]()
-        for version, split, samples in parts:
-            import polars as pl
+        import polars as pl
 
+        self._past = past
+        numbering = {k: v for k, v in past.identity.numbering.items() if k not in _VIEWS}
+        self.identity = replace(past.identity, numbering=numbering)
+        cuts, frames = [0], list[pl.DataFrame]()
+        for part, (version, split, samples) in enumerate(parts):
             frame = past.frame(version, split)
-            size = frame["size"].to_numpy().astype(np.int64)
             if counts is not None:
-                count = counts(size)
-                frame = frame.with_columns(
-                    first=pl.Series(np.cumsum(count) - count), count=pl.Series(count)
-                )
-            first = frame["first"].to_numpy().astype(np.int64)
-            if samples is None:
-                samples = int((first + frame["count"].to_numpy()).max(initial=0))  # noqa: PLW2901
-            self._held.append((version, frame))
-            firsts.append(first + cuts[-1])
-            sizes.append(size)
-            cuts.append(cuts[-1] + samples)
+                count = counts(frame["size"].to_numpy().astype(np.int64))
+                own = {"first": np.cumsum(count) - count, "count": count}
+                frame = frame.with_columns(**{name: pl.Series(own[name]) for name in own})
+            last = int((frame["first"] + frame["count"]).to_numpy().max(initial=0))
+            frames.append(frame.with_columns(pl.col("first") + cuts[-1], part=part))
+            cuts.append(cuts[-1] + (last if samples is None else samples))
+        self._rows = pl.concat(frames)
         self.cuts: Numbers = np.array(cuts, np.int64)
-        held = (*above, *(version for version, *_ in parts))
-        self.needs = dict.fromkeys((each.entry.name, each.record.data_version) for each in held)
-        """The versions that its samples are read of, by name and data version."""
-        self.firsts = np.concatenate(firsts)
+        self.shards = len(parts)
+        """How many shards its reader has, each shuffled in a window of its own."""
+        self.needs = self._versions = [version for version, *_ in parts]
+        """The versions that its samples are read of."""
+        self.firsts: Numbers = self._rows["first"].to_numpy()
         """The first sample of each row, int64 [rows]."""
-        self.sizes = np.concatenate(sizes)
 
     def lengths(self) -> Numbers:
         """Tokens of each document, int64 [N]."""
-        return self.sizes
+        return self._rows["size"].to_numpy().astype(np.int64)
 
     def read(self, _: Numbers) -> Any:
         """Refuse: nothing is kept of what the samples were."""
-        listed = [f"{name} --version {version[:16]}" for name, version in self.needs]
-        versions_of = ", ".join(listed[:3])
-        if len(listed) > 3:
-            versions_of += f" and {len(listed) - 3} more"
+        each_of = (f"{e.entry.name} --version {e.record.data_version[:16]}" for e in self.needs)
+        listed = [*dict.fromkeys(each_of)]
+        more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
         raise NotKept(
             f"{self.identity.artifact}: its samples are gone, since it was built again: they are "
-            f"read of {versions_of}: name a mirror that has it with --mirror"
+            f"read of {', '.join(listed[:3])}{more}: name a mirror that has it with --mirror"
         )
 
     def origin(self, number: int) -> Iterator[Trace]:
@@ -183,61 +158,47 @@ class PastRows:
 
         if not 0 <= number < int(self.cuts[-1]):
             raise IndexError(f"no sample {number}: there are {int(self.cuts[-1]):,}, from 0")
-        part = int(np.searchsorted(self.cuts, number, "right")) - 1
-        version, frame = self._held[part]
-        local = number - int(self.cuts[part])
-        inside = (pl.col("first") <= local) & (local < pl.col("first") + pl.col("count"))
-        for row in frame.filter(inside).iter_rows(named=True):
-            yield from self._steps(version, row)
+        inside = (pl.col("first") <= number) & (number < pl.col("first") + pl.col("count"))
+        for row in self._rows.filter(inside).iter_rows(named=True):
+            yield from self._steps(self._versions[row["part"]], row)
 
     def _steps(self, version: Version, row: Mapping[str, Any]) -> Iterator[Trace]:
         import polars as pl
 
         (own,) = named([row])
-        inputs = read_inputs(version.record, version.record_path)
-        item = next(
-            (each for each in inputs if row["file"] == each.asset and each.data_version), None
-        )
         facts: dict[str, object] = {"artifact": version.entry.title}
         facts["data_version"] = version.record.data_version
         facts |= {name: own[name] for name in ("split", "name", "hash") if name in own}
-        if item is None:
-            if row["file"]:
-                made = Made(
-                    version.folder,
-                    self._past.root,
-                    version.record_path,
-                    version.record,
-                    tuple(inputs),
-                )
-                facts |= _raw(made, row)
-            yield Origin(facts)
+        made = [each for each in version.inputs if row["file"] == each.asset and each.data_version]
+        yield Origin(facts if made or not row["file"] else facts | self._raw(version, row))
+        if not made:
             return
-        yield Origin(facts)
         try:
-            before = self._past.version(str(item.data_version))
+            before = self._past.version(str(made[0].data_version))
             (found,) = (
                 self._past.frame(before, None)
                 .filter(pl.col("first") == row["place"])
                 .iter_rows(named=True)
             )
         except (GristmillError, ValueError) as error:
-            yield Origin({"not_traced": f"row {row['place']} of {item.path}: {error}"})
+            yield Origin({"not_traced": f"row {row['place']} of {made[0].path}: {error}"})
             return
         yield from self._steps(before, found)
 
-
-def _raw(made: Made, row: Mapping[str, Any]) -> dict[str, object]:
-    """The place of a row in a raw file, and what became of that."""
-    try:
-        facts = made.raw_facts(made.raw_input(row["file"]))
-    except NotTraced:
-        facts = {"raw_file": row["file"]}
-    if row["place"] < 0:
-        return facts
-    is_bytes = row["end"] >= 0
-    own = {"raw_bytes": f"{row['place']}-{row['end']}"} if is_bytes else {"raw_row": row["place"]}
-    return {name: value for name, value in facts.items() if name != "raw_bytes"} | own
+    def _raw(self, version: Version, row: Mapping[str, Any]) -> dict[str, object]:
+        """The place of a row in a raw file, and what became of that."""
+        root, folder, inputs = self._past.root, version.folder, tuple(version.inputs)
+        made = Made(folder, root, folder / RECORD, version.record, inputs)
+        try:
+            facts = made.raw_facts(made.raw_input(row["file"]))
+        except NotTraced:
+            facts = {"raw_file": row["file"]}
+        if row["place"] < 0:
+            return facts
+        facts.pop("raw_bytes", None)
+        if row["end"] >= 0:
+            return facts | {"raw_bytes": f"{row['place']}-{row['end']}"}
+        return facts | {"raw_row": row["place"]}
 
 
 def source_of(

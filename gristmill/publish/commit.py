@@ -98,9 +98,9 @@ def _commit(
             # Links and their removal change the files' inode times, but not what is in them.
             stamps.keep(build.folder, before, [output.path for output in record.outputs])
     else:
-        notes = _carry_nested(build, staged, record, replaced)
         item = Artifact(build.folder, build.record_path)
-        notes += keep(build.root, item, replaced, record.data_version)
+        notes = keep(build.root, item, replaced, record.data_version)
+        notes += _carry_nested(build, staged, record, replaced)
         _swap_in(staged, build, slot)
     trim(build.root, build.entry)
     return notes
@@ -113,8 +113,11 @@ def keep(root: Path, item: Artifact, record: Record | None, now: str | None = No
     caller holds the lock of the artifact. A kill leaves the version current and perhaps kept, too.
     Returns notes. Raises OSError where there is no room.
     """
-    if record is None or record.data_version == now or not settings_of(root).keep:
+    if (record is not None and record.data_version == now) or not settings_of(root).keep:
         return []
+    if record is None:
+        note = "nothing was kept of the replaced version, as its record cannot be read"
+        return [note] if item.record_path.exists() else []
     place = place_of(root, Entry.of(root, item))
     work, target = place / NEW, place / record.data_version
     atomic_fs.remove_tree(work)
@@ -265,6 +268,7 @@ def _carry_nested(build: Build, staged: Path, record: Record, replaced: Record |
         for name in names:
             for item, nested, _ in readable(artifacts_in(build.folder / name)):
                 keep(build.root, item, nested)
+        for name in names:  # after all of them are kept, which a full disk can stop
             inventory.withdraw(build.folder / name)
         return [f"removed {name}: it was made from the replaced version" for name in names]
     for name in names:

@@ -256,7 +256,7 @@ def build(root: Path, case: Case, version: int, **more: Any) -> list[Any]:
 def state_of(root: Path, case: Case, folder: Path) -> tuple[dict[str, Any], Path, list[Any], Any]:
     """A loader's state after two steps, its mix file, where each sample came from, and step 0."""
     mix = folder / "mix.toml"
-    mix.write_text(f"seed = 5\n{case.mix}")
+    mix.write_text(f"seed = 5\nwindow = 2\n{case.mix}")
     loader = Loader(read_mix(mix, root), 2, form="numpy")
     steps = iter(loader)
     next(steps)

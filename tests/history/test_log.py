@@ -1,17 +1,19 @@
 """What a commit and a removal keep, in which bounds, and what a kill leaves."""
 
 import dataclasses
+import errno
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from gristmill import families
 from gristmill.contract import BadInput, GristmillError
-from gristmill.history import log, versions
-from gristmill.history.rows import ROWS, Kept
+from gristmill.history import versions
+from gristmill.history.rows import Kept
 from gristmill.layout import HISTORY, WORK
 from gristmill.provenance import verify
 from gristmill.provenance.inventory import Entry
@@ -45,7 +47,7 @@ def test_the_oldest_versions_go_and_one_that_comes_back_is_there_once(
     assert kept(tmp_path, entry) == made[1:3]
     assert published(tmp_path, 3, **more) == made[2]
     assert kept(tmp_path, entry) == made[2:]
-    listed = [each["data_version"] for each in log.lines_of(tmp_path, entry)[0]]
+    listed = [each["data_version"] for each in versions.lines_of(tmp_path, entry)[0]]
     assert listed == [made[2], made[3]]
     (tmp_path / "gristmill.toml").write_text("[history]\nkeep = 0\n")
     published(tmp_path, 5, **more)
@@ -68,7 +70,7 @@ def test_a_removed_artifact_is_kept_and_named_by_its_path(tmp_path: Path, shared
     assert kept(tmp_path, entry) == [made]
     assert versions.found(tmp_path, "family/tiny") == entry
     assert published(tmp_path, 2, **more) != made
-    assert len(log.lines_of(tmp_path, entry)[0]) == 2
+    assert len(versions.lines_of(tmp_path, entry)[0]) == 2
     with pytest.raises(GristmillError, match="nothing is kept"):
         versions.found(tmp_path, "family/other")
 
@@ -91,32 +93,72 @@ def test_what_a_kill_left_is_counted_and_removed_but_not_under_a_builder(tmp_pat
     assert not new.exists() and len(kept(tmp_path)) == 2
 
 
-@pytest.mark.parametrize("good", [0, 1])
-def test_an_artifact_whose_rows_cannot_be_read_is_replaced_and_its_record_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: int
-) -> None:
-    def rows(folder: Path, _: Any) -> Iterator[Kept]:
-        yield from [Kept("", "a", b"x", "", -1, -1, 0)] * good
-        raise BadInput(folder, "is damaged", 7)
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Take what yields the rows of tiny artifacts; they have a small file to keep, too."""
 
-    own = families.kind_of_asset
-    pack = own("macroxue/pack")
-    assert pack is not None
-    kind = dataclasses.replace(pack, history=rows, kept=["trace.jsonl"])
-    asset = publish(tiny_build(tmp_path)).record.asset
-    monkeypatch.setattr(
-        families, "kind_of_asset", lambda each: kind if each == asset else own(each)
-    )
+    def patch(rows: Any) -> None:
+        kind = dataclasses.replace(own("macroxue/pack"), history=rows, kept=["trace.jsonl"])
+        monkeypatch.setattr(
+            families, "kind_of_asset", lambda each: kind if "tiny" in each else own(each)
+        )
+
+    own: Any = families.kind_of_asset
+    return patch
+
+
+@pytest.mark.parametrize("good", [0, 1])
+@pytest.mark.parametrize("error", [BadInput("a", "is bad", 7), OSError(5, "is bad"), StopIteration])
+def test_an_artifact_whose_rows_cannot_be_read_is_replaced_and_its_record_is_kept(
+    tmp_path: Path, read: Any, good: int, error: Any
+) -> None:
+    def rows(*_: Any) -> Iterator[Kept]:
+        yield from [Kept("", "a", b"x", "", -1, -1, 0)] * good
+        raise error
+
+    read(rows)
+    published(tmp_path, 1)
     done = publish(tiny_build(tmp_path, config=TinyConfig(seed=3)))
-    assert any("is damaged" in note and "not kept" in note for note in done.notes), done.notes
+    assert any("cannot be read" in note and "not kept" in note for note in done.notes), done.notes
     found, _ = versions.kept(tmp_path, TINY)
-    assert sorted(path.name for path in found[-1].folder.iterdir()) == [
-        "provenance.json",
-        "trace.jsonl",
-    ]
+    names = sorted(path.name for path in found[-1].folder.iterdir())
+    assert names == ["provenance.json", "trace.jsonl"]
     with pytest.raises(GristmillError, match="no rows were kept"), found[-1].rows():
         raise AssertionError
-    assert not (found[-1].folder / ROWS).exists()
+
+
+@pytest.mark.parametrize("damaged", ["family/tiny/provenance.json", ".gristmill/history/key"])
+def test_a_damaged_record_or_key_is_said_and_stops_no_build(
+    tmp_path: Path, read: Any, damaged: str
+) -> None:
+    read(lambda *_: [Kept("", "a", b"x", "", -1, -1, 0)])
+    published(tmp_path, 1)
+    published(tmp_path, 2)
+    (tmp_path / damaged).write_text("{")
+    done = publish(tiny_build(tmp_path, config=TinyConfig(seed=3)), rebuild=True)
+    assert any("cannot be read" in note for note in done.notes), done.notes
+    now = versions.published(tmp_path, TINY)
+    assert now is not None and now.record == done.record
+
+
+def test_a_disk_that_is_full_while_rows_are_written_leaves_the_published_version_alone(
+    tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    read(lambda *_: [Kept("", "a", b"x", "", -1, -1, 0)])
+    first = published(tmp_path, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(pq.ParquetWriter, "write_batch", full)
+        with pytest.raises((GristmillError, OSError), match="space"):
+            published(tmp_path, 2)
+    (only,), wrong = versions.lines_of(tmp_path, TINY)
+    assert (only["data_version"], only["published"], wrong) == (first, True, [])
+    monkeypatch.undo()
+    assert verify(tmp_path) == []
+    published(tmp_path, 2)
+    assert kept(tmp_path) == [first]
 
 
 def test_a_copy_of_a_root_has_its_history(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from gristmill.browse.web.app import application
 from gristmill.browse.web.asked import Asked
 from gristmill.cli import main
 from gristmill.contract import GristmillError
-from gristmill.history import diff, log, rows, versions
+from gristmill.history import diff, rows, versions
+from gristmill.loading import past as past_module
+from gristmill.loading.mix_file import read_mix, read_plan
 from gristmill.mirror import transfers
 from gristmill.publish.build import Published
 from tests.history.rooted import CASES, VERSIONS, Case, build, raw_of, state_of
@@ -55,9 +57,14 @@ def built(
     return case, root, states
 
 
-def test_each_version_is_kept_and_says_when_why_and_what_differs(built: Any) -> None:
+def test_each_version_is_kept_without_text_and_says_when_why_and_what_differs(built: Any) -> None:
     case, root, _ = built
-    listed, wrong = log.lines_of(root, case.entry)
+    for version in versions.kept(root, case.entry)[0]:
+        held = {path.name for path in version.folder.iterdir()}
+        assert held <= {"provenance.json", "inputs.jsonl", rows.ROWS, "metadata.db"}
+        data = (version.folder / rows.ROWS).read_bytes()
+        assert b"Again" not in data and b"Hello" not in data and b"It is" not in data
+    listed, wrong = versions.lines_of(root, case.entry)
     assert (len(listed), wrong) == (VERSIONS, [])
     assert [each["published"] for each in listed] == [True, *[False] * (VERSIONS - 1)]
     assert sorted(listed, key=lambda each: each["created"]) == listed[::-1]
@@ -89,16 +96,6 @@ def test_a_page_and_an_event_say_it_too(built: Any) -> None:
     assert "difference" not in event_metadata(dataclasses.replace(done, rebuilt=False))
 
 
-def test_what_is_kept_is_small_and_holds_no_text(built: Any) -> None:
-    case, root, _ = built
-    older, _ = versions.kept(root, case.entry)
-    for version in older:
-        held = {path.name for path in version.folder.iterdir()}
-        assert held <= {"provenance.json", "inputs.jsonl", rows.ROWS, "metadata.db"}
-        data = (version.folder / rows.ROWS).read_bytes()
-        assert b"Again" not in data and b"Hello" not in data and b"It is" not in data
-
-
 def test_a_run_from_before_each_version_says_which_raw_rows_it_saw(built: Any) -> None:
     case, root, states = built
     if not states:
@@ -106,8 +103,6 @@ def test_a_run_from_before_each_version_says_which_raw_rows_it_saw(built: Any) -
     for number, (state, mix, expected, _) in enumerate(states):
         file = mix.with_name(f"state{number}.json")
         file.write_text(json.dumps(state))
-        from gristmill.loading.mix_file import read_plan
-
         plan, past = read_plan(state, mix, root)
         assert len(past) == (number < VERSIONS - 1)
         for sample, was in expected:
@@ -121,20 +116,12 @@ def test_a_run_from_before_each_version_says_which_raw_rows_it_saw(built: Any) -
         assert done.exit_code == 0, done.output
         assert ("was replaced; its samples are gone" in done.stderr) == bool(past)
         first = expected[0][0]
-        seen = run(
-            root,
-            "seen",
-            str(file),
-            plan.sources[0].identity.artifact,
-            str(first),
-            "--mix",
-            str(mix),
-        )
+        name = plan.sources[0].identity.artifact
+        seen = run(root, "seen", str(file), name, str(first), "--mix", str(mix))
         assert "step 0, position 0" in seen.stdout, seen.output
         out = mix.with_name(f"{number}.npz")
-        replayed = run(
-            root, "replay", str(file), "--mix", str(mix), "--step", "0", "--out", str(out)
-        )
+        step = ["--mix", str(mix), "--step", "0", "--out", str(out)]
+        replayed = run(root, "replay", str(file), *step)
         assert (replayed.exit_code == 0) == out.exists() == (not past)
         assert not past or "--version" in replayed.output
     mirror = ["--mirror", str(root.parent / "mirror"), "--step", "0", "--mix", str(mix)]
@@ -143,6 +130,25 @@ def test_a_run_from_before_each_version_says_which_raw_rows_it_saw(built: Any) -
     assert done.exit_code == 0, done.output
     for name, column in np.load(out).items():
         np.testing.assert_array_equal(column, states[0][3][name])
+
+
+def test_the_order_of_a_window_is_refused_where_shards_are_not_kept(
+    built: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, root, states = built
+    if case.name not in ("sequences", "grids", "tasks"):
+        return
+    state, mix, *_ = states[0]
+    plan, (rows,) = read_plan(state, mix, root)
+    now = read_mix(mix, root).sources[0]
+    if case.name == "grids":  # a view is one shard
+        assert plan.sources[0] is not rows and rows.shards == 1
+        return
+    assert rows.shards == len(now.cuts) - 1
+    rows.shards += 1
+    monkeypatch.setattr(past_module, "source_of", lambda *_: (rows, rows))
+    with pytest.raises(GristmillError, match=f"where its {rows.shards} shards begin"):
+        read_plan(state, mix, root)
 
 
 def test_a_damaged_or_removed_history_is_said_in_words(built: Any, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
 from gristmill.browse.web.local_requests import LocalRequests
 from gristmill.browse.web.shelf import NoArtifact, Shelf, Shown, shared_key
 from gristmill.contract import GristmillError
-from gristmill.history.log import lines_of
+from gristmill.history.versions import lines_of
 from gristmill.printable import printable
 from gristmill.provenance.inventory import Entry
 

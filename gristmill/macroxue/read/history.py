@@ -39,7 +39,7 @@ def past(kept: Past, **options: Any) -> Source:
     own = kept.rows()
     if not (held_out := options.get("held_out", 0.0)):
         return own
-    runs = read_runs(kept.file("metadata.db"))
+    runs = read_runs(kept.versions[0].folder / "metadata.db")
     by_hash = options.get("by", "hash") == "hash"
     held = (held_by_hash if by_hash else held_by_permutation)(
         runs, held_out, options.get("seed", 42)

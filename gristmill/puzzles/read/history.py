@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,9 +27,8 @@ def rows(folder: Path, _: Record) -> Iterator[Kept]:
     files = [f"{DROPS}/puzzles/{each.path}" for each in data.sources.files]
     for split, set_name in data.sets():
         arrays, first = data.arrays(split, set_name), before.get(split, 0)
-        bounds = arrays.puzzle_indices[arrays.group_indices].tolist()
-        puzzles = arrays.group_indices.tolist()
-        for puzzle, begin, end in zip(puzzles, bounds, bounds[1:], strict=False):
+        for puzzle, after in pairwise(map(int, arrays.group_indices)):
+            begin, end = (int(arrays.puzzle_indices[each]) for each in (puzzle, after))
             name = data.identifiers[int(arrays.puzzle_identifiers[puzzle])]
             tokens = np.stack([arrays.inputs[begin:end], arrays.labels[begin:end]])
             where, place = "", -1
@@ -44,5 +44,7 @@ def rows(folder: Path, _: Record) -> Iterator[Kept]:
 
 def past(kept: Past, **options: Any) -> Source:
     """The examples of a dataset as `examples.opened` gives them."""
-    own = kept.rows()
+    own, split = kept.rows(), f"{kept.identity.split}/"
+    files = [each.path for each in kept.versions[0].record.outputs]
+    own.shards = sum(each.startswith(split) and each.endswith("__inputs.npy") for each in files)
     return Grouped(own, np.append(own.firsts, own.cuts[-1:])) if options.get("groups") else own

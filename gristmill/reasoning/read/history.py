@@ -82,7 +82,7 @@ def conversations(folder: Path, record: Record) -> Iterator[Kept]:
     drop, number = str(record.partition).rpartition("__")[0], 0
     for path in reports.shards(folder):
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(columns=_COLUMNS):
+            for batch in file.iter_batches(_BATCH >> 4, columns=_COLUMNS):
                 for text, name, split, raw, row in zip(
                     *(batch[column].to_pylist() for column in _COLUMNS), strict=True
                 ):
@@ -108,9 +108,12 @@ def past(kept: Past, **options: Any) -> Source:
             break
     else:
         raise GristmillError(f"{kept.identity.artifact}: no version with this manifest is kept")
+    by_key = {each.partition: each.data_version for each in version.inputs}
     parts = list[tuple[Version, str, int]]()
     for key in listed.partitions():
         sequences = sum(each.sequences for each in listed.shards if each.partition == key)
-        held = version if version.record.asset == TOKENS else kept.input_of(version, key)
+        held = version if version.record.asset == TOKENS else kept.version(str(by_key.get(key)))
         parts.append((held, key, sequences))
-    return kept.of(parts, above=[] if version.record.asset == TOKENS else [version])
+    own = kept.of(parts)
+    own.shards, own.needs = len(listed.shards), [version, *own.needs]
+    return own

@@ -12,6 +12,7 @@ from gristmill.loading.source import Packed, Source
 from gristmill.provenance import Record, published_record_path, read_inputs
 from gristmill.synth.format import megatron, trace
 
+_BATCH: Final = 512
 _COLUMNS: Final = ("split", "document", "row", "synth_id")
 
 
@@ -23,7 +24,7 @@ def harmony(folder: Path, record: Record) -> Iterator[Kept]:
     (name,) = (each.path for each in record.outputs if each.path.endswith(".parquet"))
     where, number = raw[0] if len(raw) == 1 else "", 0
     with pq.ParquetFile(folder / name) as file:
-        for batch in file.iter_batches(columns=["messages_json", "synth_id"]):
+        for batch in file.iter_batches(_BATCH, columns=["messages_json", "synth_id"]):
             texts, ids = (column.to_pylist() for column in batch.columns)
             for text, own in zip(texts, ids, strict=True):
                 yield Kept("", str(own or ""), text.encode(), where, -1, -1, number)
