@@ -255,9 +255,11 @@ def _unmarked(file: Path, links: LinkRule, piece: Piece | None = None) -> Iterat
 
     with unpacked(file, links, piece=piece) as texts:
         first = next(texts, b"")
-        if first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-            raise BadInput(file, "is UTF-16: save it as UTF-8")
-        yield chain([first.removeprefix(BOM_UTF8)], texts)
+        if piece is None or not piece.begin:  # within a file these bytes are no mark
+            if first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+                raise BadInput(file, "is UTF-16: save it as UTF-8")
+            first = first.removeprefix(BOM_UTF8)
+        yield chain([first], texts)
 
 
 def _listed(file: Path, links: LinkRule) -> Iterator[tuple[int, str | Unfit]]:
