@@ -58,6 +58,7 @@ class Finding:
     numbers: uint64 [4, K]: rows from 1, columns, questions, millionths of their runs.
     changed: uint64 [4, C], the same of questions with other names or numbers, which may be others.
     columns: their names. rows: of the file. unread: those that could not be read.
+    skipped: columns that hold bytes, and were not looked at.
     questions: of the set. short: those that are too short to be looked for.
     """
 
@@ -68,6 +69,7 @@ class Finding:
     columns: Sequence[str]
     rows: int
     unread: int
+    skipped: Sequence[str]
     questions: int
     short: int
 
@@ -241,7 +243,7 @@ def audit(
             each,
             (of := found[part.key, each.digest])[:4, of[4] == 0],
             of[:4, of[4] == 1],
-            *(facts[part.key][name] for name in ("columns", "rows", "unread")),
+            *(facts[part.key][name] for name in ("columns", "rows", "unread", "skipped")),
             *(of_sets[each.digest][name] for name in ("questions", "short")),
         )
         for part, wanted in asked.items()
