@@ -188,6 +188,11 @@ def _notes(findings: Sequence[Finding]) -> Iterator[str]:
     for part, unread in files.items():
         rows = "row" if unread == 1 else "rows"
         yield f"{unread:,} {rows} of {part.place} {part.name} could not be read"
+    for place, names in {
+        (each.part.place, *each.skipped): each.skipped for each in findings
+    }.items():
+        if names:
+            yield f"{place[0]}: columns of bytes were not looked at: {', '.join(names)}"
     for each in {each.set.name: each for each in findings if each.short}.values():
         of = f"{each.short:,} of {each.questions:,} questions of {each.set.name}"
         yield f"{of} are too short to be looked for"
@@ -234,7 +239,7 @@ def _said(root: Path, path: Path, is_all: bool) -> Iterator[str]:
         return
     every = audit(root, parts, sets_of(root))
     yield from of_sets(root, every, f" (`{ask}`)")
-    yield from _notes([each for each in every if each.unread or each.changed_rows])
+    yield from _notes([each for each in every if each.unread or each.skipped or each.changed_rows])
 
 
 def of_sets(root: Path, findings: Sequence[Finding], ending: str = "") -> Iterator[str]:

@@ -58,6 +58,7 @@ class Finding:
     numbers: uint64 [4, K]: rows from 1, columns, questions, millionths of their runs.
     changed: uint64 [4, C], the same of questions with other names or numbers, which may be others.
     columns: their names. rows: of the file. unread: those that could not be read.
+    skipped: columns that hold bytes, and were not looked at.
     questions: of the set. short: those that are too short to be looked for.
     """
 
@@ -68,6 +69,7 @@ class Finding:
     columns: Sequence[str]
     rows: int
     unread: int
+    skipped: Sequence[str]
     questions: int
     short: int
 
@@ -138,10 +140,15 @@ class Kept:
             octets, ending = file.getvalue(), f"{ending}.npy"
         self._write(self._folder / where / f"{key}{ending}", octets)
 
-    def has_segments(self, key: str, facts: _Facts) -> bool:
-        """Whether all texts of a file that its facts count are kept."""
-        numbers = range(facts["segments"])
-        return all(self.array(key, "texts", f".{number}") is not None for number in numbers)
+    def complete(self, key: str, where: str = "texts", texts: str = "") -> _Facts | None:
+        """What was kept of a file, where all its texts that are counted there are kept, too.
+
+        texts: the key of these; default: the same.
+        """
+        its = self.facts(key, where)
+        numbers = range(its["segments"] if its else 0)
+        each = (self.array(texts or key, "texts", f".{number}") for number in numbers)
+        return its if all(one is not None for one in each) else None
 
     def forget(self, key: str, where: str = "texts") -> None:
         """Let the texts of a file be unread, so that its segments are changed together."""
@@ -197,8 +204,8 @@ def audit(
     facts, found = dict[str, _Facts](), dict[tuple[str, str], Numbers]()
     lacking, files = dict[str, set[str]](), {part.key: part for part in parts}
     for part, wanted in asked.items():
-        its = None if part.key in facts else kept.facts(part.key)
-        if its is not None and kept.has_segments(part.key, its):
+        its = None if part.key in facts else kept.complete(part.key)
+        if its is not None:
             facts[part.key] = its
         for each in wanted:
             if (numbers := kept.array(part.key, each.digest)) is not None:
@@ -236,7 +243,7 @@ def audit(
             each,
             (of := found[part.key, each.digest])[:4, of[4] == 0],
             of[:4, of[4] == 1],
-            *(facts[part.key][name] for name in ("columns", "rows", "unread")),
+            *(facts[part.key][name] for name in ("columns", "rows", "unread", "skipped")),
             *(of_sets[each.digest][name] for name in ("questions", "short")),
         )
         for part, wanted in asked.items()
@@ -260,13 +267,14 @@ def _look(task: _Task) -> tuple[_Facts, dict[str, Numbers]]:
     """
     (part, digests, table, kept), key = task, task.part.key
     sets = hashlib.sha256(repr(digests).encode()).hexdigest()[:16]
-    its = kept.facts(f"{key}-{sets}", "begun")
-    if its is None or not kept.has_segments(key, its):
+    its = kept.complete(f"{key}-{sets}", "begun", key)
+    if its is None:
         its = {"columns": [""], "counts": {}, "segments": 0, "end": 0, "found": [[]] * len(digests)}
     names = {name: number for number, name in enumerate(its["columns"])}
     counts, segments, marks, held = Counts(**its["counts"]), its["segments"], list[Numbers](), 0
     found = [[np.array(each, np.uint64).reshape(_FACTS, -1)] for each in its["found"]]
-    kept.forget(key)
+    if not (is_kept := kept.complete(key) is not None):  # else others may read its texts now
+        kept.forget(key)
     for texts, rows, columns, end in blocks(part, counts, names, its["end"]):
         hashes, sizes, hits = table.find_kinds(texts)
         for made, kinds in zip(found, hits, strict=True):
@@ -277,13 +285,15 @@ def _look(task: _Task) -> tuple[_Facts, dict[str, Numbers]]:
         marks.append(np.stack([hashes, places])[:, sizes >= FEWEST])
         held += marks[-1].shape[1]
         if held >= _SEGMENT:
-            _write_segment(task, segments, marks)
+            if not is_kept:
+                _write_segment(task, segments, marks)
             marks, held, segments = [], 0, segments + 1
             if end:
                 its = {"columns": [*names], "counts": vars(counts), "segments": segments}
                 its |= {"end": end, "found": [np.concatenate(made, 1).tolist() for made in found]}
                 kept.keep(f"{key}-{sets}", its, "begun")
-    _write_segment(task, segments, marks)
+    if not is_kept:
+        _write_segment(task, segments, marks)
     of_sets = zip(digests, found, strict=True)
     several = {digest: np.concatenate(made, 1) for digest, made in of_sets if digest}
     for digest, numbers in several.items():
@@ -372,7 +382,7 @@ def where_is(root: Path, text: str, parts: Sequence[Part] | None = None) -> list
     found = list[Place]()
     for part, columns, hashes, places in _segments(kept, parts):
         first, end = np.searchsorted(hashes, wanted[0]), np.searchsorted(hashes, wanted[0], "right")
-        found += (_place(part, columns, int(each)) for each in places[first:end])
+        found += (_place(part, columns, int(each)) for each in np.sort(places[first:end]))
     return found
 
 

@@ -67,11 +67,15 @@ class Text(NamedTuple):
 
 @dataclass
 class Counts:
-    """Rows of a file that were read or refused, those refused, and lines of pieces before."""
+    """Rows of a file that were read or refused, those refused, and lines of pieces before.
+
+    skipped: columns that are not read, since they hold bytes.
+    """
 
     rows: int = 0
     unread: int = 0
     lines: int = 0
+    skipped: list[str] = field(default_factory=list)
 
 
 def form(name: str) -> tuple[str, str] | None:
@@ -117,7 +121,7 @@ class Part:
         Raises BadInput for a file that is damaged, or has not the bytes of its sum.
         """
         before = counts.lines
-        for line, row in self.rows(piece):
+        for line, row in self.rows(piece, counts.skipped):
             number = before + line
             counts.rows += 1
             if type(row) is dict:  # without a generator for each text: nearly all of them
@@ -131,10 +135,12 @@ class Part:
             else:
                 yield from (Text(number, *each) for each in leaves(row))
 
-    def rows(self, piece: Piece | None = None) -> Iterator[tuple[int, Any]]:
+    def rows(
+        self, piece: Piece | None = None, skipped: list[str] | None = None
+    ) -> Iterator[tuple[int, Any]]:
         """Yield its rows as `rows` does, of the bytes that have its sum."""
         with self.unchanged():
-            yield from rows(self.file, self.corpus, self.links, piece)
+            yield from rows(self.file, self.corpus, self.links, piece, skipped)
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -203,11 +209,12 @@ def rows(
     corpus: Corpus | None = None,
     links: LinkRule = REFUSE_LINKS,
     piece: Piece | None = None,
+    skipped: list[str] | None = None,
 ) -> Iterator[tuple[int, Any]]:
     """Yield the rows of a data file, from 1; of one that cannot be read why.
 
     corpus: that reads it, which knows of tables without a header; default None. piece: of JSON
-    lines, whose rows alone are read, from 1; default: all.
+    lines, whose rows alone are read, from 1; default: all. skipped: gets the columns of bytes.
 
     A line of a text, or of JSON that is a text, is a row. Raises BadInput for a damaged file.
     """
@@ -224,6 +231,8 @@ def rows(
         footer = of_parquet(parquet.footers, [file], links)[file]
         if not isinstance(footer, tuple):
             raise footer if isinstance(footer, Exception) else BadInput(file, footer)
+        if skipped is not None:
+            skipped += footer[1]
         found = parquet.rows(file, links, [each for each in footer[0] if each not in footer[1]])
     else:
         columns = None if corpus else _Every()
@@ -255,9 +264,11 @@ def _unmarked(file: Path, links: LinkRule, piece: Piece | None = None) -> Iterat
 
     with unpacked(file, links, piece=piece) as texts:
         first = next(texts, b"")
-        if first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-            raise BadInput(file, "is UTF-16: save it as UTF-8")
-        yield chain([first.removeprefix(BOM_UTF8)], texts)
+        if piece is None or not piece.begin:  # within a file these bytes are no mark
+            if first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+                raise BadInput(file, "is UTF-16: save it as UTF-8")
+            first = first.removeprefix(BOM_UTF8)
+        yield chain([first], texts)
 
 
 def _listed(file: Path, links: LinkRule) -> Iterator[tuple[int, str | Unfit]]:
@@ -360,7 +371,8 @@ def parts_of(root: Path, target: str | Path) -> list[Part]:
     if not found:
         raise NoText(
             f"{target}: no artifact or drop of this name holds text: text is in drops of "
-            f"{', '.join(INBOXES)}, and in artifacts of {', '.join(ASSETS)}"
+            f"{', '.join(INBOXES)}, and in artifacts of {', '.join(ASSETS)}; puzzles are compared "
+            "once they are built, by the name of the dataset"
         )
     return found
 

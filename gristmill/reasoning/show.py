@@ -244,6 +244,7 @@ def sides(row: Record) -> list[Picture]:
             for line, each in enumerate(lines)
         ]
     name = f"{row.values['share']:.0%} of the question's own runs stand in the text"
+    name += ", with other names or numbers" if row.values["changed"] else ""
     return [Picture(name, small_card(56 + _LINE * most, body, 2 * width), wide=True)]
 
 

@@ -119,6 +119,13 @@ def test_other_lines_are_read_as_rows_are(tmp_path, small, calls, odd):
     assert counts.lines == 11
 
 
+def test_a_line_that_begins_as_a_mark_does_is_a_line(tmp_path, small, calls):
+    part = _part(tmp_path / "a.jsonl", [FLAT[2], FLAT[2], b"\xff\xfe", b"5", FLAT[2]])
+    found, counts, _ = _texts(part)
+    assert [each.begin for each in calls] == [2 * len(FLAT[2]) + 2]
+    assert (len(found), counts.rows, counts.unread) == (3, 5, 2)
+
+
 def test_damaged_lines_are_read_as_rows_are(tmp_path, small, calls):
     rng, taken = random.Random(3), 0
     for _ in range(400):

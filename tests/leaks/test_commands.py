@@ -6,6 +6,8 @@ import os
 import shutil
 from unittest.mock import Mock
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -167,6 +169,16 @@ def test_what_could_not_be_read_is_said(root, tmp_path):
     assert commands.lines(root, tmp_path) == [unread]
     status, said = _call("leaks", str(tmp_path), "--against", "mine", "--json", root=root)
     assert (json.loads(said)["notes"], json.loads(said)["found"][0]["unread"]) == ([unread], 1)
+
+
+def test_columns_of_bytes_are_named(root, tmp_path):
+    texts, octets = [TRAIN[1], "a"], [TEST[0].encode(), b""]
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"t": texts, "raw": octets}), tmp_path / f"{name}.parquet")
+    said = f"{tmp_path}: columns of bytes were not looked at: raw"
+    status, lines = _call("leaks", str(tmp_path), root=root)
+    assert (status, lines.splitlines()[-1], lines.count("raw")) == (1, said, 1)
+    assert said in commands.lines(root, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["pipe.jsonl", "a" * 300, "gone.jsonl", "nul\0.jsonl"])

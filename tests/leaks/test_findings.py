@@ -242,6 +242,22 @@ def test_texts_that_hold_a_text_are_found_whatever_others_are_asked(built_root, 
     assert [*leaks.holding(built_root, ["of no use here"], parts)] == reads == []
 
 
+def test_texts_are_found_while_another_set_is_looked_for(root, monkeypatch):
+    places, read = leaks.where_is(root, TEST[3]), module.blocks
+    assert len(places) == 4
+    (root / "drops/evals/mine/b.txt").write_text(f"{TEST[3]}\n")
+    meanwhile = []
+
+    def looked(*given):
+        for block in read(*given):
+            meanwhile.append(leaks.where_is(root, TEST[3]))
+            yield block
+
+    monkeypatch.setattr(module, "blocks", looked)
+    assert _found(root, "drops/reasoning", "mine")
+    assert len(meanwhile) > 1 and all(each == places for each in meanwhile)
+
+
 @pytest.mark.parametrize(("segment", "span"), [(1 << 20, 1 << 22), (5, 4)])
 def test_exact_duplicates_across_drops(root, monkeypatch, segment, span):
     monkeypatch.setattr(module, "_SEGMENT", segment)

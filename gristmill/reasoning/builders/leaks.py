@@ -26,7 +26,8 @@ class LeaksSummary(Summary):
     questions: of the set. short: those of them that are too short to be looked for. texts: files
     that were looked at. looked_at: their rows. unread: those that could not be read. leaked: those
     in which a question stands. leaks: questions that were found, each with each of its places.
-    rows: those of them that are listed.
+    changed: further leaks, of questions with other names or numbers, which may be others.
+    rows: those of all of them that are listed.
     """
 
     rows: int
@@ -37,6 +38,7 @@ class LeaksSummary(Summary):
     unread: int
     leaked: int
     leaks: int
+    changed: int
 
 
 def write_leaks(
@@ -46,7 +48,7 @@ def write_leaks(
     parts: Sequence[Part],
     progress: Progress = SILENT,
 ) -> LeaksSummary:
-    """Write `leaks.jsonl`, the worst first, and `summary.json`, what each text holds.
+    """Write `leaks.jsonl`, the worst of each kind first, and `summary.json`, what each text holds.
 
     root: the data root, which keeps what is found in a text. out: folder to write, which must not
     exist. sets: those of one name. parts: the texts. progress: gets the stages of `audit` and
@@ -56,20 +58,23 @@ def write_leaks(
     """
     out.mkdir(parents=True)
     findings = audit(root, parts, sets, progress=progress)
-    found, rows = sum(each.numbers.shape[1] for each in findings), 0
-    total = min(found, leaks.MOST)
+    found = sum(each.numbers.shape[1] for each in findings)
+    changed = sum(each.changed.shape[1] for each in findings)
+    rows, total = 0, min(found + changed, leaks.MOST)
     with HashedFile(out / leaks.ROWS) as file, progress.stage("list", "rows", total) as stage:
-        for leak in worst(root, findings, leaks.MOST):
-            rows += 1
-            row = {"share": round(leak.share, 6)}
-            row |= _side("", leak.text, leak.text_whole, leak.marked)
-            row |= _side("question_", leak.question, leak.question_whole, leak.asked_marked)
-            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-            stage.advance(1)
+        for is_changed in (False, True):
+            for leak in worst(root, findings, leaks.MOST - rows, is_changed=is_changed):
+                rows += 1
+                row = {"share": round(leak.share, 6), "changed": is_changed}
+                row |= _side("", leak.text, leak.text_whole, leak.marked)
+                row |= _side("question_", leak.question, leak.question_whole, leak.asked_marked)
+                file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+                stage.advance(1)
     texts = [
         {
             **{"place": each.part.place, "file": each.part.name, "sha256": each.part.sha256},
-            **{"rows": each.rows, "leaked": each.leaked, "unread": each.unread},
+            **{"rows": each.rows, "leaked": each.leaked, "changed": each.changed_rows},
+            "unread": each.unread,
         }
         for each in findings
     ]
@@ -79,6 +84,7 @@ def write_leaks(
         "questions": sum(each.questions for each in of_sets),
         "short": sum(each.short for each in of_sets),
         "leaks": found,
+        "changed": changed,
         "listed": rows,
         "texts": texts,
     }
@@ -86,7 +92,7 @@ def write_leaks(
     return LeaksSummary(
         files={leaks.ROWS: FileNote(rows=rows, sha256=file.sha256, bytes=file.bytes)},
         rows=rows,
-        **{name: summary[name] for name in ("questions", "short", "leaks")},
+        **{name: summary[name] for name in ("questions", "short", "leaks", "changed")},
         texts=len(texts),
         looked_at=sum(each.rows for each in findings),
         unread=sum(each.unread for each in findings),

@@ -16,6 +16,7 @@ SIDES: Final = {"": "text", "question_": "question"}
 """What the columns of a text begin with, and of which text they are."""
 COLUMNS: Final = (
     Column("share", "number", "of the question's own runs that stand in the text, to 1"),
+    Column("changed", "boolean", "whether names and numbers are left out of these runs"),
     *(
         Column(f"{prefix}{name}", kind, f"{words} the {side}")
         for prefix, side in SIDES.items()

@@ -13,7 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, Final
 
@@ -345,33 +345,35 @@ _CHECKS: Final[dict[str, Callable[[Path], None]]] = {
 def leak_laws(subject: Subject) -> Iterator[Violation]:
     """Yields what an audit of leaks breaks, counted again from its rows.
 
-    The laws: `readable` (the form of both files), `order` (the worst first), `marks` (they ascend
+    The laws: `readable` (the form of both files), `order` (those with other names or numbers behind
+    the others, of each kind the worst first), `marks` (they ascend
     within their text, and mark the same words on both sides), `counts` (of the summary are those of
     the rows; where only the worst are listed, no less).
     """
-    few, rows, share, total = Few(leaks.ROWS), Counter[tuple[str, str]](), 1.0, 0
+    few, rows, before, total = Few(leaks.ROWS), Counter[tuple[str, str, str]](), (False, -1.0), 0
     seen = set[tuple[str, str, int]]()
     try:
         summary = json.loads((subject.folder / leaks.SUMMARY).read_bytes())
         with (subject.folder / leaks.ROWS).open("rb") as file:
             for total, row in enumerate(map(json.loads, file), 1):
                 where = f"{leaks.ROWS}:{total}"
-                if not 0 < row["share"] <= share:
-                    few.add("order", where, f"{row['share']} comes after {share}")
-                share = row["share"]
+                now = row["changed"], -row["share"]
+                if now < before or now[1] >= 0:
+                    few.add("order", where, f"{now} comes after {before}")
+                before = now
                 for what in _unmarked(row):
                     few.add("marks", where, what)
                 key = row["place"], row["file"], row["row"]
-                rows[key[:2]] += key not in seen
+                rows[*key[:2], "changed" if row["changed"] else "leaked"] += key not in seen
                 seen.add(key)
-        is_cut = summary["leaks"] > summary["listed"]
-        for text in summary["texts"]:
-            count = rows.pop((text["place"], text["file"]), 0)
-            leaked, all_rows = text["leaked"], text["rows"]
-            if not count <= leaked <= all_rows or (count < leaked and not is_cut):
-                found = f"{leaked} of {all_rows} rows leaked, {count} are listed"
+        every = summary["leaks"] + summary["changed"]
+        for text, kind in product(summary["texts"], ("leaked", "changed")):
+            count = rows.pop((text["place"], text["file"], kind), 0)
+            leaked, all_rows = text[kind], text["rows"]
+            if not count <= leaked <= all_rows or (count < leaked and every == summary["listed"]):
+                found = f"{leaked} of {all_rows} rows {kind}, {count} are listed"
                 few.add("counts", leaks.SUMMARY, f"{text['place']} {text['file']}: {found}")
-        facts = [total, summary["listed"], min(summary["leaks"], leaks.MOST)]
+        facts = [total, summary["listed"], min(every, leaks.MOST)]
         if len({*facts}) > 1 or rows:
             few.add("counts", leaks.SUMMARY, f"{facts} leaks, of texts without a count {[*rows]}")
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -387,7 +389,8 @@ def _unmarked(row: Mapping[str, Any]) -> Iterator[str]:
         is_cut |= len(text) >= leaks.MOST_TEXT
         if not _ascend(marks, 0) or any(end > len(text) for _, end in marks):
             yield f"{marks} are not within {len(text)} characters"
-        both.append({word.folded for a, b in marks for word in words(text[a:b])})
+        found = (word for a, b in marks for word in words(text[a:b]))
+        both.append({word.folded for word in found if word.bare or not row["changed"]})
     if both[0] != both[1] and not is_cut:
         yield f"{sorted(both[0] ^ both[1])} are marked in one text alone"
 

@@ -132,7 +132,8 @@ def test_rows_that_stay_keep_their_numbers_and_nothing_else_is_made_again(root):
     lake = DataRoot(root)
     with pytest.raises(GristmillError, match="leaves rows out of it: take it out of gristmill"):
         renumbered(lake, "gsm8k", drop, keeps=True)
-    add(drop, tombstones_of(lake, TRAIN, [1, 10], "asked"), CORPORA["gsm8k"].splits)
+    named = [("train.jsonl", 2), ("train.jsonl", 11)]
+    add(drop, tombstones_of(lake, "gsm8k", named, "asked"), CORPORA["gsm8k"].splits)
     built(root, NORMALIZED, TRAIN)
     numbers = np.load(jsonl.with_suffix(".numbers.npy")).tolist()
     assert numbers == [n for n in range(22) if n not in (1, 3, 6, 8, 10)]

@@ -83,10 +83,13 @@ def test_both_kinds_of_sets_are_audited_the_worst_leak_first(made: Path) -> None
     # Of the long text a part around the question.
     assert rows[1]["marks"][0][0] == 40 and len(rows[1]["text"]) < len(" ".join(TRAIN[12:]))
     (text,) = summary.pop("texts")
-    assert summary == {"set": "gsm8k__test", "questions": 12, "short": 0, "leaks": 3, "listed": 3}
+    assert summary == {
+        **{"set": "gsm8k__test", "questions": 12, "short": 0, "leaks": 3},
+        **{"changed": 0, "listed": 3},
+    }
     assert text.pop("sha256") and text == {
         **{"place": "reasoning/normalized gsm8k__train", "file": "gsm8k/train.jsonl"},
-        **{"rows": 13, "leaked": 3, "unread": 0},
+        **{"rows": 13, "leaked": 3, "changed": 0, "unread": 0},
     }
     rows, summary = _audit(made, "mine")
     assert [(each["row"], each["question_row"]) for each in rows] == [(3, 2)]
@@ -164,6 +167,8 @@ def _row(number: int, **values: Any) -> Callable[[list[Any], dict[str, Any]], No
         (lambda rows, summary: None, []),
         (_row(1, share=0.5), ["order"]),
         (_row(2, share=0), ["order"]),
+        (_row(0, changed=True), ["order", "counts", "counts"]),
+        (_row(2, changed=True), ["counts", "counts"]),
         (_row(0, marks=[[0, 10_000]]), ["marks"]),
         (_row(0, marks=[[9, 20], [3, 8]]), ["marks", "marks"]),
         (_row(0, marks=[[0, 5]]), ["marks"]),
@@ -196,6 +201,36 @@ def test_only_the_worst_are_listed_and_all_are_counted(
     rows, summary = _audit(root, "gsm8k__test")
     assert (len(rows), summary["listed"], summary["leaks"]) == (2, 2, 3)
     assert _broken(root) == []
+
+
+def test_questions_with_other_names_or_numbers_are_listed_behind_the_others(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = (
+        "{0} has {1} small apples, and {0} gives {1} of them all to {0} at home after {1} long "
+        "days, in which {0} eats {1} fresh pears while {0} is away. How many are left for {0}?"
+    )
+    _jsonl(root / "drops/evals/mine/a.jsonl", [TRAIN[2], form.format("Tom", 3)])
+    train = [form.format("Ann Lee", "1,234"), *TRAIN[:5], f"{TRAIN[2]} {form.format('Bob', 5)}"]
+    _jsonl(root / "drops/reasoning/gsm8k/train.jsonl", _rows(train))
+    built(root, "reasoning/normalized", "gsm8k__train")
+    record = built(root, LEAKS, "mine")
+    facts = ("rows", "leaks", "leaked", "changed")
+    assert [record.counts[name] for name in facts] == [4, 2, 2, 2]
+    rows, summary = _audit(root, "mine")
+    found = [(each["row"], each["question_row"], each["changed"]) for each in rows]
+    assert found == [(4, 1, False), (7, 1, False), (1, 2, True), (7, 2, True)]
+    # A row that holds a whole question is counted as such.
+    assert [(each["leaked"], each["changed"]) for each in summary["texts"]] == [(0, 0), (2, 1)]
+    assert _broken(root, "mine") == []
+    (picture,) = open_table(root / LEAKS / "mine").rows(2, 1)[0].pictures()
+    assert picture.title.endswith("stand in the text, with other names or numbers")
+    for most in (3, 1):
+        monkeypatch.setattr(leaks, "MOST", most)
+        shutil.rmtree(root / LEAKS / "mine")
+        built(root, LEAKS, "mine")
+        assert [each["row"] for each in _audit(root, "mine")[0]] == [4, 7, 1][:most]
+        assert _broken(root, "mine") == []
 
 
 def test_a_row_is_shown_as_both_texts_with_what_they_share(made: Path) -> None:
