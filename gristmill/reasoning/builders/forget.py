@@ -96,6 +96,10 @@ def forgets() -> Forgets:
         splits = drops.corpus_of(drop, lake.link_rule(), drop.name).splits
         return file.add(drop, made, splits) if made else 0
 
+    def same(root: Path, drop: Path, rows: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        made = tombstones_of(DataRoot(root), drop.name, rows, "")
+        return {(each.file, each.row) for each in made}
+
     def gone(root: Path, drop: Path, files: Collection[str]) -> None:
         splits = drops.corpus_of(drop, DataRoot(root).link_rule(), drop.name).splits
         every = file.read(drop, splits)
@@ -105,7 +109,7 @@ def forgets() -> Forgets:
         ]
         file.write(drop, of_gone, splits)
 
-    return Forgets(texts.units, leave_out, gone)
+    return Forgets(texts.units, leave_out, same, gone)
 
 
 def _numbers(root: DataRoot, key: str, paths: Sequence[Path]) -> Callable[[int, int], int | None]:
