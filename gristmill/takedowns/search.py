@@ -278,8 +278,10 @@ def files_below(root: Path, besides: Collection[Path]) -> Iterator[Path]:
         if path in besides or not path.is_symlink():
             return path not in besides
         target = path.resolve()
-        is_outside = not (target.is_relative_to(whole) or whole.is_relative_to(target))
-        return is_outside and target not in seen and not seen.add(target)
+        if target in seen or target.is_relative_to(whole) or whole.is_relative_to(target):
+            return False
+        seen.add(target)
+        return True
 
     for here, folders, names in os.walk(root, followlinks=True):
         folders[:] = sorted(name for name in folders if is_new(Path(here, name)))

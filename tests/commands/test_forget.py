@@ -15,6 +15,7 @@ from commands import forget as command
 from gristmill import provenance
 from gristmill.corpora.raw.forgotten import key_of
 from gristmill.macroxue import StepDataset
+from gristmill.reasoning.format.numbers import Numbers
 from gristmill.run.locks import locked
 from gristmill.takedowns import plan
 from gristmill.takedowns.search import Search
@@ -245,6 +246,28 @@ def test_rows_that_a_build_reads_as_one_go_together_and_others_stay(run, built, 
     left = [json.loads(each) for each in (built / "drops/reasoning/own/train.jsonl").open()]
     assert left == [*ROWS[:NAMED], *ROWS[NAMED + 1 :], more[1]]
     assert len((built / "reasoning/raw/own/train.jsonl").read_text().splitlines()) == len(left)
+
+
+def test_a_row_that_was_left_out_as_a_leak_keeps_its_number(run, root, tmp_path):
+    kept = [row["question"] for row in (ROWS[1], ROWS[NAMED], ROWS[19])]
+    jsonl(root / "drops/evals/set/a.jsonl", [{"question": each} for each in kept])
+    (root / "gristmill.toml").write_text('[leaks]\ndrop = ["set"]\n')
+    printed(run("materialize", "reasoning/normalized"))
+
+    def numbers() -> dict[str, int]:
+        path = root / "reasoning/raw/own/train.jsonl"
+        lines = [json.loads(each)["answer"] for each in path.read_text().splitlines()]
+        return {answer: Numbers(path).of(at) for at, answer in enumerate(lines)}
+
+    assert numbers() == {f"It is {at}.": at for at in range(20) if at not in (1, NAMED, 19)}
+    for names in ("r3\nr5\n", "r1\nr8\n"):
+        (tmp_path / "named.txt").write_text(names)
+        words = ("--rows", str(tmp_path / "named.txt"), "--erase", "--yes")
+        assert "stands still: drops/evals/set/a.jsonl" in printed(
+            run("forget", "reasoning/own", *words), 1
+        )
+    left = {f"It is {at}.": at for at in range(20) if at not in (1, 3, 5, 8, 19)}
+    assert numbers() == left
 
 
 def test_a_linked_drop_is_refused_before_anything_is_changed(run, built, tmp_path):
