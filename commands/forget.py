@@ -88,6 +88,8 @@ def _planned(
     else:
         rows, where = words["rows"], words["where"]
         units = naming.by_rows(target, rows) if rows else naming.by_column(target, where)
+    units = naming.with_equal(target, units, key) if units else units
+    if not words["text"]:
         texts, shared = naming.own_texts(target, units, key)
     how = {"containing": words["containing"], "erases": words["erase"], "reason": words["reason"]}
     given = {**how, "shared": shared}
@@ -133,9 +135,13 @@ def _carry_out(root: Path, plan: Plan, as_json: bool, progress: Progress) -> Non
         )
     search = Search(plan.texts) if plan.texts else None
     pruned, not_reached = _prune(root, plan, search) if search else ([], [])
-    still, because, removed = work.scanned(root, plan, progress)
+    still, because, removed = work.scanned(root, plan, search, progress)
     if plan.erases and (count := work.rows_left(root, plan)):
-        raise GristmillError(f"{plan.drop}: {count:,} rows stand in raw files: call it again")
+        plan.keep(root, LEFT_OUT)
+        again = called("forget --continue")
+        raise GristmillError(f"{plan.drop}: {count:,} rows are in raw files again: `{again}`")
+    unread = search.unread.items() if search else ()
+    not_reached += (f"{path}: cannot be searched: {why}" for path, why in unread)
     facts = {
         "removed": [*removed, *pruned],
         "not_reached": [*not_reached, *work.others(root, plan)],
@@ -223,5 +229,7 @@ def _of_state(folder: Path, search: Search) -> Iterator[str]:
             with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as opened:
                 opened.execute("VACUUM")
                 opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if found:
+        search.unread.clear()
     for path in sorted({each.path for each in search.everywhere(folder, ())} if found else ()):
         yield f"{path}: what the instance keeps holds a text: end what uses it, and remove the file"

@@ -245,6 +245,8 @@ class Forgets:
     units: takes data root and drop, and yields its rows.
     leave_out: takes data root, drop, rows by file and number, reason and day; writes tombstones,
         and returns how many. Default: no build leaves a row out, so that rows go by erasing alone.
+    same: takes data root, drop, and rows; returns those that `leave_out` leaves out with them.
+        Raises GristmillError where it would. Default: none but those that are equal in all values.
     gone: takes data root, drop and files: rows of these that have tombstones are in no file now.
     places: takes a file, and returns begin and end of each of its rows in its unpacked text, None
         where they are the members of one JSON value; default: those of rows of text.
@@ -252,5 +254,6 @@ class Forgets:
 
     units: Callable[[Path, Path], Iterator[Unit]]
     leave_out: Callable[[Path, Path, Collection[tuple[str, int]], str, str], int] | None = None
+    same: Callable[[Path, Path, Collection[tuple[str, int]]], set[tuple[str, int]]] | None = None
     gone: Callable[[Path, Path, Collection[str]], None] | None = None
     places: Callable[[Path], Sequence[tuple[int, int]] | None] | None = None

@@ -11,9 +11,11 @@ import hashlib
 import json
 import lzma
 import os
+from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -26,7 +28,7 @@ from gristmill.hashing import sha256_file
 from gristmill.inbox.marks import SAMPLE, SUMS, listed_sums, written_sums
 from gristmill.untrusted.files import open_file
 from gristmill.untrusted.limits import LIMITS
-from gristmill.untrusted.lines import line_places, reads
+from gristmill.untrusted.lines import line_places, reads, with_line_feeds
 from gristmill.untrusted.walk import unpack
 
 _Cut = tuple[int, int]
@@ -48,14 +50,17 @@ def erase(path: Path, gone: Collection[int], corpus: Corpus, how: Forgets) -> in
         path.unlink()
         return before
     hidden = path.with_name(f".erasing.{path.name}")
-    if path.name.lower().endswith(".parquet"):
-        _of_parquet(path, hidden, gone)
-    else:
-        _of_text(path, hidden, gone, corpus, how)
-    with hidden.open("rb") as file:
-        os.fsync(file.fileno())
-    hidden.chmod(path.stat().st_mode & 0o7777)
-    hidden.replace(path)
+    try:
+        if path.name.lower().endswith(".parquet"):
+            _of_parquet(path, hidden, gone)
+        else:
+            _of_text(path, hidden, gone, corpus, how)
+        with hidden.open("rb") as file:
+            os.fsync(file.fileno())
+        hidden.chmod(path.stat().st_mode & 0o7777)
+        hidden.replace(path)
+    finally:
+        hidden.unlink(missing_ok=True)
     return before - path.stat().st_size
 
 
@@ -87,7 +92,11 @@ def _places(path: Path, corpus: Corpus) -> Sequence[_Cut] | None:
     """Begin and end of each row of a text; None for one array of JSON."""
     if path.name.lower().endswith(".txt"):
         with _texts(path) as texts:
-            return [*line_places(texts, path)]
+            first = next(texts, b"")
+            unmarked = first.removeprefix(BOM_UTF8)
+            mark, lined = len(first) - len(unmarked), chain([unmarked], texts)
+            found = line_places(with_line_feeds(lined, lambda _: True), path)
+            return [(mark + begin, mark + end) for begin, end in found]
     with _texts(path) as texts:
         if "json" in path.name.lower() and one_or_lines(texts, path, LIMITS)[0]:
             return None
@@ -196,13 +205,16 @@ def _packed(path: Path, hidden: Path) -> Iterator[Any]:
 
 
 def _of_parquet(path: Path, hidden: Path, gone: Collection[int]) -> None:
-    import numpy as np
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as old:
         first = old.metadata.row_group(0)
         packing = {
-            first.column(at).path_in_schema: first.column(at).compression
+            # The name that Parquet has for none is not that of its writer.
+            first.column(at).path_in_schema: first.column(at).compression.replace(
+                "UNCOMPRESSED", "NONE"
+            )
             for at in range(first.num_columns)
         }
 
@@ -210,18 +222,22 @@ def _of_parquet(path: Path, hidden: Path, gone: Collection[int]) -> None:
             before = 0
             for number in range(old.num_row_groups):
                 table = old.read_row_group(number)
-                stays = np.ones(len(table), np.bool_)
-                stays[[row - 1 - before for row in gone if 0 < row - before <= len(table)]] = False
+                own = sorted(row - before for row in gone if 0 < row - before <= len(table))
+                runs = zip([0, *own], [*(row - 1 for row in own), len(table)], strict=True)
                 before += len(table)
-                yield table.filter(stays)
+                yield pa.concat_tables(table.slice(low, high - low) for low, high in runs)
 
         with pq.ParquetWriter(hidden, old.schema_arrow, compression=packing) as writer:
-            for table in groups():
-                writer.write_table(table)
+            for table in filter(len, groups()):
+                writer.write_table(table, len(table))
         with pq.ParquetFile(hidden) as new:
             made = (new.read_row_group(each) for each in range(new.num_row_groups))
-            both = zip(filter(len, groups()), filter(len, made), strict=True)
-            if not all(one.equals(other) for one, other in both):
+            both = zip(filter(len, groups()), made, strict=True)
+            # No NaN equals another one.
+            if not all(
+                one.equals(other) or repr(one.to_pylist()) == repr(other.to_pylist())
+                for one, other in both
+            ):
                 raise GristmillError(f"{path}: erasing changed other rows, so nothing is erased")
 
 

@@ -96,16 +96,17 @@ def texts_in(path: Path) -> list[str]:
 
 def by_rows(target: Target, path: Path) -> list[Unit]:
     """The rows that a file names, `FILE:ROW` or an id a line. Raises BadInput for one of none."""
-    lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8-sig").splitlines()]
+    except UnicodeDecodeError as error:
+        raise BadInput(path, f"is not UTF-8: {error}") from error
     wanted = {line: number for number, line in reversed([*enumerate(lines, 1)]) if line}
+    if not wanted:
+        raise BadInput(path, "names no row")
     found, met = list[Unit](), set[str]()
     for unit in target.units():
         if (
-            hits := {
-                f"{unit.file}:{unit.row}",
-                unit.name or unit.file,
-                unit.file if not unit.row else "",
-            }
+            hits := {f"{unit.file}:{unit.row}", unit.name, "" if unit.row else unit.file}
             & wanted.keys()
         ):
             met |= hits
@@ -171,6 +172,15 @@ def own_texts(target: Target, units: Sequence[Unit], key: bytes) -> tuple[list[s
 
 
 def with_equal(target: Target, units: Collection[Unit], key: bytes) -> list[Unit]:
-    """Rows of a drop that are named, and those that are equal to them."""
+    """Rows of a drop that are named, and those that are equal to them.
+
+    A row of a corpus is equal whose columns that are read are. Raises GristmillError as `same` of
+    `Forgets`.
+    """
     hashes = {hash_of(key, unit.values) for unit in units}
-    return [unit for unit in target.units() if hash_of(key, unit.values) in hashes]
+    found = {
+        (each.file, each.row) for each in target.units() if hash_of(key, each.values) in hashes
+    }
+    if target.how.same is not None:
+        found |= target.how.same(target.root, target.drop, found)
+    return [each for each in target.units() if (each.file, each.row) in found]

@@ -30,7 +30,7 @@ def dry_lines(
         yield f"{name}: {_count(len(rows), 'row')} {verb}, {named}"
     if not plan.rows:
         yield f"{plan.drop}: no row is one of the texts"
-    yield from _shared(plan)
+    yield from _shared(plan.shared)
     yield from _places(root, found)
     for place, file, row in plan.left[:_MOST]:
         yield f"stays: {place} {file} row {row:,} holds a text: --containing takes it"
@@ -42,9 +42,9 @@ def dry_lines(
     yield from plan.steps
 
 
-def _shared(plan: Plan) -> Iterator[str]:
-    if plan.shared:
-        texts = _count(plan.shared, "text")
+def _shared(count: int) -> Iterator[str]:
+    if count:
+        texts = _count(count, "text")
         yield f"{texts} of these rows stand in other rows of the drop, too, and are not looked for"
 
 
@@ -128,6 +128,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         f"built again: {_count(counts.get('rebuilt', 0), 'artifact')}, "
         f"{counts.get('rebuilt_bytes', 0):,} bytes of {counts.get('affected_bytes', 0):,}"
     )
+    yield from _shared(report["texts_of_other_rows"])
     for name in report["removed"]:
         yield f"removed: {name}"
     for each in report["stays"][:_MOST]:

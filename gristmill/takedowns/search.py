@@ -8,10 +8,12 @@ from __future__ import annotations
 import html
 import io
 import json
+import lzma
 import os
 import re
 import sqlite3
 import unicodedata
+import zlib
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +38,18 @@ LEAST: Final = 8
 _BATCH: Final = 4 << 20
 _BITS: Final = 20
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
-_PACKED: Final = ("gz", "zst", "bz2", "xz")
+_PACKED: Final = {
+    b"\x1f\x8b": "gz",
+    b"\x28\xb5\x2f\xfd": "zst",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\0": "xz",
+}
+"""What a packed file begins with, however it is named."""
+_UNREADABLE: Final = (
+    *(OSError, ValueError, RuntimeError, EOFError, GristmillError),
+    *(sqlite3.Error, BadZipFile, zlib.error, lzma.LZMAError),
+)
+"""What damaged files, those with a password, and those of others raise."""
 _CUT: Final = re.compile("[>]([^<>]*)…")
 _SQLITE: Final = b"SQLite format 3\0"
 
@@ -64,6 +77,14 @@ def normalised(text: str) -> str:
 def octets_of(text: str) -> bytes:
     """The bytes of a text, also of one with half a pair of UTF-16."""
     return text.encode("utf-8", "surrogatepass")
+
+
+def _escaped(text: str) -> list[str]:
+    """A text as it is, and as writers of JSON write it in a string."""
+    wide, plain = (json.dumps(text, ensure_ascii=flag)[1:-1] for flag in (False, True))
+    capitals = re.sub(r"\\u[0-9a-f]{4}", lambda each: f"\\u{each[0][2:].upper()}", plain)
+    made = (text, wide, plain, capitals, wide.replace("/", "\\/"), plain.replace("/", "\\/"))
+    return [*dict.fromkeys(made)]
 
 
 class Patterns:
@@ -115,18 +136,25 @@ class Patterns:
 
 
 class Search:
-    """Texts that are looked for. texts: with at least `LEAST` bytes once they are normalised."""
+    """Texts that are looked for. texts: with at least `LEAST` bytes once they are normalised.
+
+    unread: files that `everywhere` could not search in what they pack, and why.
+    """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
-        self._values = Patterns({octets_of(normalised(text)): at for at, text in enumerate(texts)})
+        # A value may be JSON itself, as the arguments of a tool.
+        self._values = Patterns(
+            {octets_of(normalised(e)): at for at, text in enumerate(texts) for e in _escaped(text)}
+        )
         self._whole = {normalised(text): at for at, text in enumerate(texts)}
         forms = dict[bytes, int]()
         for at, text in enumerate(texts):
-            escaped = (json.dumps(text, ensure_ascii=flag)[1:-1] for flag in (False, True))
-            for form in (text, *escaped, text.replace('"', '""'), html.escape(text)):
-                forms[octets_of(form)] = at
-        self.raw = Patterns(forms)
+            for form in (*_escaped(text), text.replace('"', '""'), html.escape(text)):
+                forms |= {octets_of(each): at for each in _escaped(form)}
+        # One of few bytes may be long once it is normalised.
+        self.raw = Patterns({form: at for form, at in forms.items() if len(form) >= LEAST})
+        self.unread = dict[Path, str]()
 
     def values(self, values: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
         """Yield place of the value, number of the text, and whether it is the whole value."""
@@ -207,23 +235,28 @@ class Search:
 
     def _in_file(self, path: Path) -> set[int]:
         """The texts in the bytes of a file, and in what it packs. A file that went holds none."""
+        found = set[int]()
         try:
             with path.open("rb") as file:
                 head = file.read(len(_SQLITE))
                 file.seek(0)
-                found = self.raw.stream(reads(file))
+                found |= self.raw.stream(reads(file))
+                file.seek(0)
                 if head.startswith(b"PAR1"):
-                    return found | self.raw.stream(_of_parquet(path))
-                if head == _SQLITE:
-                    return found | self.raw.stream(_of_sqlite(path))
-                if head.startswith(b"PK\3\4"):
-                    return found | self._in_zip(file)
-                if (ending := path.name.rpartition(".")[2]) in _PACKED:
-                    file.seek(0)
+                    found |= self.raw.stream(_of_parquet(path))
+                elif head == _SQLITE:
+                    found |= self.raw.stream(_of_sqlite(path))
+                elif head.startswith(b"PK\3\4"):
+                    found |= self._in_zip(file)
+                elif ending := next(
+                    (_PACKED[each] for each in _PACKED if head.startswith(each)), ""
+                ):
                     found |= self.raw.stream(unpack(file, path, ending))
-                return found
-        except (FileNotFoundError, sqlite3.Error, BadZipFile, GristmillError):
-            return set()
+        except FileNotFoundError:
+            pass
+        except _UNREADABLE as error:
+            self.unread[path] = str(error)
+        return found
 
     def _in_zip(self, file: io.BufferedReader) -> set[int]:
         found = set[int]()
@@ -235,12 +268,25 @@ class Search:
 
 
 def files_below(root: Path, besides: Collection[Path]) -> Iterator[Path]:
-    """Yield the regular files below a folder, without those that are passed over."""
-    for here, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if Path(here, name) not in besides)
+    """Yield the regular files below a folder, also behind links, without those passed over.
+
+    What a link leads to below the folder itself is met without the link, too.
+    """
+    whole, seen = root.resolve(), set[Path]()
+
+    def is_new(path: Path) -> bool:
+        if path in besides or not path.is_symlink():
+            return path not in besides
+        target = path.resolve()
+        if target in seen or target.is_relative_to(whole) or whole.is_relative_to(target):
+            return False
+        seen.add(target)
+        return True
+
+    for here, folders, names in os.walk(root, followlinks=True):
+        folders[:] = sorted(name for name in folders if is_new(Path(here, name)))
         for name in sorted(names):
-            path = Path(here, name)
-            if path not in besides and path.is_file() and not path.is_symlink():
+            if is_new(path := Path(here, name)) and path.is_file():
                 yield path
 
 
@@ -250,16 +296,12 @@ def _size(path: Path) -> int:
 
 def _of_parquet(path: Path) -> Iterator[bytes]:
     """The bytes of the values of a Parquet file, column by column."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(1 << 12):
-                for column in batch.columns:
-                    yield from (bytes(each) for each in column.buffers() if each is not None)
-    except (pa.ArrowInvalid, OSError):
-        return  # `verify` says what is wrong with it
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(1 << 12):
+            for column in batch.columns:
+                yield from (bytes(each) for each in column.buffers() if each is not None)
 
 
 def _of_sqlite(path: Path) -> Iterator[bytes]:

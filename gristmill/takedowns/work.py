@@ -77,13 +77,14 @@ def planned(
 ) -> tuple[Plan, list[Found], list[Made]]:
     """A plan, all places of the texts, and the artifacts that it builds again.
 
-    units: the named rows of a drop. how: `containing`, `erases`, `reason` and `shared`.
+    units: the rows of a drop that go. how: `containing`, `erases`, `reason` and `shared`.
 
-    Raises GristmillError where a drop's rows can only be erased, and nobody asked for that.
+    Raises GristmillError where a drop's rows can only be erased, and nobody asked for that, and
+    where they cannot be erased: before anything is changed, as a plan that cannot end bars others.
     """
     root, key = target.root, key_of(target.root, makes=True)
-    found = list(places(root, texts, progress))
-    rows = {target.name: with_equal(target, units, key)} if units else {}
+    found = list(places(root, Search(texts) if texts else None, progress))
+    rows = {target.name: [*units]} if units else {}
     left = list[list[Any]]()
     for name in dict.fromkeys(_drop_of(root, each.path) for each in found):
         try:
@@ -98,9 +99,19 @@ def planned(
         else:
             left += ([f"{DROPS}/{name}", unit.file, unit.row] for unit in others)
     erases = how["erases"]
-    for name in rows:
-        if not erases and target_of(root, name).how.leave_out is None:
+    for name, own in rows.items():
+        holder = target_of(root, name)
+        if not erases and holder.how.leave_out is None:
             raise GristmillError(f"{name}: no build leaves out rows of it: add --erase")
+        gone = Counter(each.file for each in own if each.row)
+        left_in = Counter(each.file for each in holder.units()) - gone if gone else gone
+        for path in (holder.path(each) for each in {each.file for each in own} if erases):
+            if path.resolve() != root.resolve() / path.relative_to(root):
+                rule = f"is a link, or behind one: take the rows out of {path.resolve()}"
+                raise GristmillError(f"{path}: {rule}")
+        for file in (each for each in gone if not left_in[each]):
+            rule = "no row would be left: remove the file, build, and name the texts by --text"
+            raise GristmillError(f"{holder.path(file)}: {rule}")
     made = affected(
         root, {raw_path(root, name, unit.file) for name, some in rows.items() for unit in some}
     )
@@ -167,10 +178,10 @@ def stale(root: Path, plan: Plan) -> list[str]:
     ]
 
 
-def places(root: Path, texts: Sequence[str], progress: Progress = SILENT) -> Iterator[Found]:
+def places(root: Path, search: Search | None, progress: Progress = SILENT) -> Iterator[Found]:
     """Yield where texts stand below a data root."""
-    if texts:
-        yield from Search(texts).everywhere(root, {folder_of(root)}, progress)
+    if search is not None:
+        yield from search.everywhere(root, {folder_of(root)}, progress)
 
 
 def _title(record: Record) -> str:
@@ -247,14 +258,14 @@ def take_out(target: Target, hashes: Collection[str], erased: Collection[str] = 
 
 
 def scanned(
-    root: Path, plan: Plan, progress: Progress = SILENT
+    root: Path, plan: Plan, search: Search | None, progress: Progress = SILENT
 ) -> tuple[list[Found], list[Found], list[str]]:
     """Where texts of a plan stand still, where they stand since rows stay, and what was removed.
 
     Files of caches that hold a text are removed: whoever needs them makes them again.
     """
     removed, found = list[str](), list[Found]()
-    for each in places(root, plan.texts, progress):
+    for each in places(root, search, progress):
         inside = each.path.relative_to(root).parts
         at = inside.index(WORK) if WORK in inside[:-1] else -1
         if at >= 0 and inside[at + 1] in _CACHES:

@@ -15,6 +15,7 @@ from commands import forget as command
 from gristmill import provenance
 from gristmill.corpora.raw.forgotten import key_of
 from gristmill.macroxue import StepDataset
+from gristmill.reasoning.format.numbers import Numbers
 from gristmill.run.locks import locked
 from gristmill.takedowns import plan
 from gristmill.takedowns.search import Search
@@ -212,6 +213,10 @@ def test_a_drop_that_comes_again_does_not_bring_rows_back(run, built, tmp_path):
             "txt:1: reasoning/own has no row train",
         ),
         (("reasoning/own", "--rows", "zero"), "has no row with the id zero"),
+        (("reasoning/own", "--rows", "train.jsonl"), "has no row with the id train.jsonl"),
+        (("reasoning/own", "--rows", "\n"), "names no row"),
+        (("reasoning/own", "--rows", "\udcff"), "is not UTF-8"),
+        (("reasoning/own", "--rows", "\n".join(row["id"] for row in ROWS)), "no row would be left"),
         (("reasoning/own", "--text", "short"), "'short' has fewer than 8 bytes"),
         (
             ("chat/talk", "--rows", "long", "--yes"),
@@ -221,13 +226,70 @@ def test_a_drop_that_comes_again_does_not_bring_rows_back(run, built, tmp_path):
 )
 def test_what_names_no_row_is_refused(run, root, tmp_path, words, says):
     if words[-1] not in ("a=b", __file__) and words[1:2] in (("--rows",), ("--text",)):
-        (tmp_path / "named.txt").write_text(words[2])
+        (tmp_path / "named.txt").write_bytes(words[2].encode(errors="surrogateescape"))
         words = (*words[:2], str(tmp_path / "named.txt"), *words[3:])
     before = state(root)
     done = run("forget", *words)
     assert done.exit_code
     assert says in " ".join(done.output.split())
     assert state(root) == before
+
+
+def test_rows_that_a_build_reads_as_one_go_together_and_others_stay(run, built, tmp_path):
+    row = ROWS[NAMED]
+    more = [row | {"id": "other"}, row | {"id": "differs", "answer": "It is another."}]
+    jsonl(built / "drops/reasoning/own/train.jsonl", [*ROWS, *more])
+    printed(run("materialize", "reasoning/normalized"))
+    said = printed(run("forget", "reasoning/own", *asked(tmp_path, "id"), "--erase", "--yes"))
+    assert "2 rows erased from reasoning/own" in said
+    assert "1 text of these rows stand in other rows of the drop" in said
+    left = [json.loads(each) for each in (built / "drops/reasoning/own/train.jsonl").open()]
+    assert left == [*ROWS[:NAMED], *ROWS[NAMED + 1 :], more[1]]
+    assert len((built / "reasoning/raw/own/train.jsonl").read_text().splitlines()) == len(left)
+
+
+def test_a_row_that_was_left_out_as_a_leak_keeps_its_number(run, root, tmp_path):
+    kept = [row["question"] for row in (ROWS[1], ROWS[NAMED], ROWS[19])]
+    jsonl(root / "drops/evals/set/a.jsonl", [{"question": each} for each in kept])
+    (root / "gristmill.toml").write_text('[leaks]\ndrop = ["set"]\n')
+    printed(run("materialize", "reasoning/normalized"))
+
+    def numbers() -> dict[str, int]:
+        path = root / "reasoning/raw/own/train.jsonl"
+        lines = [json.loads(each)["answer"] for each in path.read_text().splitlines()]
+        return {answer: Numbers(path).of(at) for at, answer in enumerate(lines)}
+
+    assert numbers() == {f"It is {at}.": at for at in range(20) if at not in (1, NAMED, 19)}
+    for names in ("r3\nr5\n", "r1\nr8\n"):
+        (tmp_path / "named.txt").write_text(names)
+        words = ("--rows", str(tmp_path / "named.txt"), "--erase", "--yes")
+        assert "stands still: drops/evals/set/a.jsonl" in printed(
+            run("forget", "reasoning/own", *words), 1
+        )
+    left = {f"It is {at}.": at for at in range(20) if at not in (1, 3, 5, 8, 19)}
+    assert numbers() == left
+
+
+def test_a_linked_drop_is_refused_before_anything_is_changed(run, built, tmp_path):
+    drop = built / "drops/chat/talk"
+    drop.rename(tmp_path / "real")
+    drop.symlink_to(tmp_path / "real")
+    before = state(tmp_path / "real")
+    (tmp_path / "named.txt").write_text("copy\n")
+    words = ("forget", "chat/talk", "--rows", str(tmp_path / "named.txt"), "--erase", "--yes")
+    assert "is a link, or behind one" in " ".join(printed(run(*words), 1).split())
+    assert state(tmp_path / "real") == before and not plan.under_way(built)
+
+
+def test_rows_that_come_back_meanwhile_are_erased_again(run, built, tmp_path, monkeypatch):
+    raw, build = built / "drops/reasoning/own/train.jsonl", command._build
+    old = raw.read_bytes()
+    monkeypatch.setattr(command, "_build", lambda *of: (build(*of), raw.write_bytes(old))[0])
+    words = ("forget", "reasoning/own", *asked(tmp_path, "id"), "--erase", "--yes", "--containing")
+    assert "1 rows are in raw files again" in printed(run(*words), 1)
+    monkeypatch.setattr(command, "_build", build)
+    assert "0 places with a text that went" in printed(run("forget", "--continue"))
+    assert raw.read_text() == "".join(json.dumps(row) + "\n" for row in ROWS if row["id"] != "r3")
 
 
 def test_a_file_may_have_several_takedowns(run, built, tmp_path):

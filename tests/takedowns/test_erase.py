@@ -57,10 +57,11 @@ def joined(form: str, stay: list[int]) -> str:
         return "question,answer\r\n" + "".join(TABLE[at] for at in stay)
     if form == "pgn":
         return "".join(GAMES[at] for at in stay)
-    return "".join(f"text {at}\n" for at in stay)
+    mark, end = ("\ufeff", "\r") if form == "mac.txt" else ("", "\n")
+    return mark + "".join(f"text {at}{end}" for at in stay)
 
 
-CASES = [("txt", ""), *product(("jsonl", "json", "csv", "pgn"), PACKS)]
+CASES = [("txt", ""), ("mac.txt", ""), *product(("jsonl", "json", "csv", "pgn"), PACKS)]
 
 
 @pytest.mark.parametrize(("form", "packing"), CASES)
@@ -108,6 +109,38 @@ def test_the_rest_of_parquet_keeps_its_values_and_its_schema(tmp_path: Path) -> 
         assert found.to_pylist() == [row for at, row in enumerate(rows, 1) if at not in gone]
         assert found.schema.equals(schema, check_metadata=True)
         assert pq.read_metadata(path).row_group(0).column(0).compression == "ZSTD"
+
+
+@pytest.mark.parametrize(
+    ("column", "packing"),
+    [
+        (pa.array([1.0, float("nan"), float("nan")]), "zstd"),
+        (pa.array(["a", "b", "c"]), "none"),
+        (pa.array(["a" * 20, "b", "c"], pa.string_view()), "snappy"),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), "gzip"),
+    ],
+)
+def test_parquet_of_other_writers_is_written_again(tmp_path: Path, column, packing) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": column}), path, compression=packing)
+    erase(path, {2}, CORPUS, forgets("synth"))
+    found = pq.read_table(path)["a"]
+    assert (repr(found.to_pylist()), found.type) == (repr(column.to_pylist()[::2]), column.type)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_brackets_of_comments_marks_and_games_without_moves_part_no_game(tmp_path: Path) -> None:
+    path, how = tmp_path / "2024-02.pgn", forgets("chess")
+    games = [
+        '\ufeff[Event "0"]\n[Site "s0"]\n\n1. e4 {\n[%clk 0:01]\n} *\n\n',
+        '[Event "1"]\n[Site "s1"]\n\n',
+        '[Event "2"]\n[Site "s2"]\n\n1. d4 *\n\n',
+    ]
+    for gone in range(3):
+        path.write_text("".join(games))
+        assert [each.name for each in how.units(tmp_path, path)] == ["s0", "s1", "s2"]
+        erase(path, {gone + 1}, CORPUS, how)
+        assert path.read_text() == "".join(each for at, each in enumerate(games) if at != gone)
 
 
 def test_a_list_of_sums_gets_the_new_one_and_a_link_stays(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from gristmill import markdown
 from gristmill.takedowns import search as module
 from gristmill.takedowns.search import Patterns, Search, normalised
 
-TEXT = 'Ada said: "naïve\nquestions & <answers> of 1,000 kinds."'
+TEXT = 'Ada said: "naïve\nquestions & <answers> of 1/2 kinds."'
 
 
 def write(path: Path, form: str) -> None:
@@ -41,15 +41,32 @@ def write(path: Path, form: str) -> None:
             "wide": json.dumps(around, ensure_ascii=False),
             "csv": '"' + around.replace('"', '""') + '"',
             "html": html.escape(around),
+            "twice": json.dumps({"arguments": json.dumps({"a": around})}),
+            "capitals": json.dumps(around).replace("00ef", "00EF"),
+            "slash": json.dumps(around).replace("/", "\\/"),
         }.get(form, around)
         path.write_bytes(gzip.compress(text.encode()) if form == "gz" else text.encode())
 
 
 @pytest.mark.parametrize(
-    "form", ["txt", "json", "wide", "csv", "html", "gz", "db", "parquet", "zip"]
+    "form",
+    [
+        "txt",
+        "json",
+        "wide",
+        "csv",
+        "html",
+        "gz",
+        "db",
+        "parquet",
+        "zip",
+        "twice",
+        "capitals",
+        "slash",
+    ],
 )
 def test_a_text_is_found_in_the_bytes_of_a_file(tmp_path: Path, form: str, monkeypatch) -> None:
-    path = tmp_path / ".gristmill/history" / f"a.{form}"
+    path = tmp_path / ".gristmill/history" / f"a.{form.upper()}"
     path.parent.mkdir(parents=True)
     write(path, form)
     other = Search([TEXT + " No."])
@@ -61,6 +78,31 @@ def test_a_text_is_found_in_the_bytes_of_a_file(tmp_path: Path, form: str, monke
     assert Search([TEXT]).raw.stream([bytes([each]) for each in path.read_bytes()]) == (
         set() if form in ("gz", "zip") else {0}
     )
+
+
+def test_what_cannot_be_searched_is_said_and_links_are_followed(tmp_path: Path) -> None:
+    packed = gzip.compress(TEXT.encode() * 9)
+    (tmp_path / "root").mkdir()
+    for name, octets in {
+        "cut.gz": packed[:-9],
+        "none.gz": TEXT.encode(),
+        "bad.zip": b"PK\3\4" + TEXT.encode(),
+        "bad.parquet": b"PAR1",
+        "bad.db": b"SQLite format 3\0",
+    }.items():
+        (tmp_path / "root" / name).write_bytes(octets)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.txt").write_text(TEXT)
+    (other / "back").symlink_to(tmp_path)
+    for name in ("linked", "again"):
+        (tmp_path / "root" / name).symlink_to(other)
+    look = Search([TEXT])
+    found = {each.path.name for each in look.everywhere(tmp_path / "root", ())}
+    assert found == {"none.gz", "bad.zip", "a.txt"}
+    assert {each.name for each in look.unread} == {"cut.gz", "bad.zip", "bad.parquet", "bad.db"}
+    assert len([*module.files_below(tmp_path / "root", ())]) == 6
+    Search(["\ufdfa\ufdfa"])  # few bytes, which are many once they are normalised
 
 
 def test_patterns_are_found_wherever_they_stand() -> None:

@@ -14,6 +14,7 @@ from gristmill.layout import DROPS
 from gristmill.macroxue.samples import write_drop
 from gristmill.puzzles.raw.samples import write_arc_sample, write_sudoku_sample
 from gristmill.takedowns import naming, work
+from gristmill.takedowns.search import Search
 
 HOW = {"containing": True, "erases": True, "reason": "asked", "shared": 0}
 
@@ -83,7 +84,7 @@ def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given)
         each.name for each in stay
     ]
     assert work.rows_left(tmp_path, plan) == 0
-    assert work.scanned(tmp_path, plan) == ([], [], [])
+    assert work.scanned(tmp_path, plan, Search(texts)) == ([], [], [])
     # What comes again loses them once more.
     write(tmp_path / "again", name)
     drop = tmp_path / DROPS / name

@@ -6,6 +6,7 @@ Source: docs/takedowns.md#families
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,8 @@ from gristmill.untrusted.lines import lines, reads
 from gristmill.untrusted.walk import unpack, visible_files
 
 _TAG: Final = re.compile(r'\[(\w+)\s+"((?:[^"\\]|\\.)*)"\]')
+_BEGINS: Final = re.compile(rb'\[(\w+)\s+"')
+"""A line of a tag; others that begin with a bracket are of comments."""
 
 
 def forgets() -> Forgets:
@@ -43,13 +46,16 @@ def _games(path: Path) -> Iterator[tuple[tuple[int, int], str]]:
     with open_file(path, root=path.parent) as file:
         ending = path.suffix.lower().removeprefix(".")
         texts = reads(file) if ending == "pgn" else unpack(file, path, ending)
-        begin, at, has_moves, held = 0, 0, False, list[bytes]()
+        begin, at, has_moves, held, names = 0, 0, False, list[bytes](), set[bytes]()
         for line in lines(texts, path):
-            if has_moves and line.startswith(b"["):
+            tag = _BEGINS.match(line if at else line.removeprefix(BOM_UTF8))
+            # Of a game without moves the names of its tags come again.
+            if tag and (has_moves or tag[1] in names):
                 yield (begin, at), b"".join(held).decode("utf-8", "replace").replace("\r\n", "\n")
-                begin, has_moves, held = at, False, []
-            has_moves = has_moves or not (line.startswith(b"[") or line.isspace())
+                begin, has_moves, held, names = at, False, [], set()
+            has_moves = has_moves or not (tag or line.isspace())
+            names |= {tag[1]} if tag else set()
             held.append(line)
             at += len(line)
-        if has_moves:
+        if has_moves or names:
             yield (begin, at), b"".join(held).decode("utf-8", "replace").replace("\r\n", "\n")

@@ -5,6 +5,7 @@ Source: `docs/formats/reasoning.md#forgotten-rows`.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -55,7 +56,8 @@ def tombstones_of(
     if any(form.group for form in corpus.forms):
         raise GristmillError(f"{name}: a record is made of several rows: name each by hand")
     hash_of = hasher(key_of(root.root, makes=True), corpus)
-    known = {each.hash for each in file.read(drop, corpus.splits, links)}
+    before = file.read(drop, corpus.splits, links)
+    known = {each.hash for each in before}
     splits = drops.splits(drop, corpus, links)
 
     def found(split: str) -> Iterator[tuple[int, str, int, str]]:
@@ -78,7 +80,8 @@ def tombstones_of(
     } - known
     made = list[Tombstone]()
     for split, paths in splits.items():
-        number_of = _numbers(root, f"{name}__{split}", paths)
+        taken = [each.number for each in before if each.split == split and each.number is not None]
+        number_of = _numbers(root, f"{name}__{split}", paths, taken)
         for at, path, row, own in found(split) if hashes else ():
             if own in hashes:
                 number = number_of(at, row)
@@ -96,6 +99,10 @@ def forgets() -> Forgets:
         splits = drops.corpus_of(drop, lake.link_rule(), drop.name).splits
         return file.add(drop, made, splits) if made else 0
 
+    def same(root: Path, drop: Path, rows: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        made = tombstones_of(DataRoot(root), drop.name, rows, "")
+        return {(each.file, each.row) for each in made}
+
     def gone(root: Path, drop: Path, files: Collection[str]) -> None:
         splits = drops.corpus_of(drop, DataRoot(root).link_rule(), drop.name).splits
         every = file.read(drop, splits)
@@ -105,24 +112,40 @@ def forgets() -> Forgets:
         ]
         file.write(drop, of_gone, splits)
 
-    return Forgets(texts.units, leave_out, gone)
+    return Forgets(texts.units, leave_out, same, gone)
 
 
-def _numbers(root: DataRoot, key: str, paths: Sequence[Path]) -> Callable[[int, int], int | None]:
-    """What gives the number of the record of a row; None where none was built of it."""
+def _numbers(
+    root: DataRoot, key: str, paths: Sequence[Path], taken: Collection[int]
+) -> Callable[[int, int], int | None]:
+    """What gives the number of the record of a row; None where none was built of it.
+
+    taken: numbers of tombstones. A row that was left out as a leak has a number, too.
+    """
     folder = root.root / names.NORMALIZED
     if key not in published_partitions(root, names.NORMALIZED):
         return lambda *_: None
     made = source(folder, key)
     built = {each.path: each.sha256 for each in made.raw_inputs()}
+    changed = f"{made.title}: its drop changed after it was built: build it first"
     if any(built.get(each.path) != each.sha256 for each in raw.split_inputs(root, paths, key)):
-        raise GristmillError(f"{made.title}: its drop changed after it was built: build it first")
+        raise GristmillError(changed)
     of_lines = Numbers(folder / names.normalized(*key.split("__")))
     places = mapped(folder / names.origins(key))
+    refused = folder / names.rejected(key)
+    listed = map(json.loads, refused.open()) if refused.exists() else ()
+    drop = root.inbox(raw.INBOX) / key.partition("__")[0]
+    at_of = {path.relative_to(drop).as_posix(): at for at, path in enumerate(paths)}
+    leaks = [(at_of[each["file"]], each["row"]) for each in listed if each["reason"] == "leak"]
+    every = free(taken, len(places) + len(leaks))
+    gaps = np.setdiff1d(every, of_lines.between(0, len(places))).tolist()
+    if leaks and len(gaps) != len(leaks):
+        raise GristmillError(changed)
+    of_leaks = dict(zip(leaks, gaps, strict=False))
 
     def number_of(at: int, row: int) -> int | None:
         same = np.flatnonzero((places == (at, row)).all(axis=1))
-        return of_lines.of(int(same[0])) if len(same) else None
+        return of_lines.of(int(same[0])) if len(same) else of_leaks.get((at, row))
 
     return number_of
 
