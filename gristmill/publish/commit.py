@@ -121,8 +121,12 @@ def keep(root: Path, item: Artifact, record: Record | None, now: str | None = No
     place = place_of(root, Entry.of(root, item))
     work, target = place / NEW, place / record.data_version
     atomic_fs.remove_tree(work)
-    notes = write_into(work / "new", item, record, root)
-    atomic_fs.flush_tree(work / "new")
+    try:
+        notes = write_into(work / "new", item, record, root)
+        atomic_fs.flush_tree(work / "new")
+    except BaseException:
+        atomic_fs.remove_tree(work)
+        raise
     locks.confirm()
     if target.exists():  # it was published before, too
         target.rename(work / "old")
