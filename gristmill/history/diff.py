@@ -67,13 +67,12 @@ def of_replaced(root: Path, now: Record, before: Record, most: int) -> list[str]
     for partition in (None, now.partition):
         entry = Entry(now.artifact, partition)
         folder = place_of(root, entry) / before.data_version
-        if folder.is_dir():
-            with suppress(GristmillError, OSError):
-                new = published(root, entry)
-                if new is not None and new.record == now:
-                    found = between(read(root, folder), new, most)
-                    head = f"{found['rows_before']:,} rows -> {found['rows_after']:,}"
-                    return [head, *lines(found)]
+        with suppress(GristmillError, OSError):
+            new = published(root, entry) if folder.is_dir() else None
+            if new is not None and new.record == now:
+                found = between(read(root, folder), new, most)
+                head = f"{found['rows_before']:,} rows -> {found['rows_after']:,}"
+                return [head, *lines(found)]
     return []
 
 

@@ -94,7 +94,10 @@ def test_a_rebuild_replaces_an_intact_artifact_and_one_with_an_unreadable_record
     with pytest.raises(GristmillError, match=r"not a provenance record: move"):
         publish(tiny_build(tmp_path))
     mended = publish(tiny_build(tmp_path), rebuild=True)
-    assert mended.notes == ["removed runtime/cache: it was made from the replaced version"]
+    assert mended.notes == [
+        "nothing was kept of the replaced version, as its record cannot be read",
+        "removed runtime/cache: it was made from the replaced version",
+    ]
     assert provenance.verify(tmp_path) == []
     assert garbage(tmp_path) == []
 
