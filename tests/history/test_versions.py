@@ -1,191 +1,170 @@
-"""Five versions of one artifact of each family: what is kept, what differs, and old runs."""
+"""What a commit and a removal keep, in which bounds, and what a kill leaves."""
 
 import dataclasses
-import json
+import errno
 import shutil
-from itertools import pairwise
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
-from starlette.testclient import TestClient
 
-from assets.events import event_metadata
-from gristmill.browse.web.app import application
-from gristmill.browse.web.asked import Asked
-from gristmill.cli import main
-from gristmill.contract import GristmillError
-from gristmill.history import diff, rows, versions
-from gristmill.loading import past as past_module
-from gristmill.loading.mix_file import read_mix, read_plan
-from gristmill.mirror import transfers
-from gristmill.publish.build import Published
-from tests.history.rooted import CASES, VERSIONS, Case, build, raw_of, state_of
+from gristmill import families
+from gristmill.contract import BadInput, GristmillError
+from gristmill.history import versions
+from gristmill.history.rows import Kept
+from gristmill.layout import HISTORY, WORK
+from gristmill.provenance import verify
+from gristmill.provenance.inventory import Entry
+from gristmill.publish import doctor, remove
+from gristmill.publish.publish import publish
+from gristmill.run import locks
+from tests.publish.tiny import TinyConfig, tiny_build
 
-
-def run(root: Path, *words: str) -> Any:
-    done = CliRunner().invoke(main, [*words, "--data-root", str(root)])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done
+TINY = Entry("family/tiny")
 
 
-SLOW = ("records", "talks", "synth", "tasks")
-PARAMS = [
-    pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.name in SLOW else [])
-    for case in CASES
-]
+def published(root: Path, seed: int, **more: Any) -> str:
+    build = tiny_build(root, config=TinyConfig(seed=seed), **more)
+    return publish(build).record.data_version
 
 
-@pytest.fixture(scope="session", params=PARAMS)
-def built(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path
-) -> Any:
-    """A root with five versions, and a loader's state from before each but the first."""
-    case: Case = request.param
-    folder = tmp_path_factory.mktemp(case.name)
-    root = folder / "root"
-    shutil.copytree(vocabulary_root / "drops", root / "drops")
-    states = []
-    for version in range(1, VERSIONS + 1):
-        build(root, case, version)
-        if case.mix:
-            states.append(state_of(root, case, folder))
-        if version == 1:
-            transfers.push(root, str(folder / "mirror"))
-    return case, root, states
+def kept(root: Path, entry: Entry = TINY) -> list[str]:
+    found, wrong = versions.kept(root, entry)
+    assert wrong == []
+    return [each.record.data_version for each in found]
 
 
-def test_each_version_is_kept_without_text_and_says_when_why_and_what_differs(built: Any) -> None:
-    case, root, _ = built
-    for version in versions.kept(root, case.entry)[0]:
-        held = {path.name for path in version.folder.iterdir()}
-        assert held <= {"provenance.json", "inputs.jsonl", rows.ROWS, "metadata.db"}
-        data = (version.folder / rows.ROWS).read_bytes()
-        assert b"Again" not in data and b"Hello" not in data and b"It is" not in data
-    listed, wrong = versions.lines_of(root, case.entry)
-    assert (len(listed), wrong) == (VERSIONS, [])
-    assert [each["published"] for each in listed] == [True, *[False] * (VERSIONS - 1)]
-    assert sorted(listed, key=lambda each: each["created"]) == listed[::-1]
-    assert all("input changed" in each["why"][0] for each in listed[:-1]) and not listed[-1]["why"]
-    expected = {"removed": 1, "added": 1, "changed": int(case.changes), "moved": 0}
-    for new, old in pairwise(listed):
-        pair = [old["data_version"][:16], new["data_version"][:16]]
-        done = run(root, "diff", case.entry.name, *pair, "--json")
-        found = json.loads(done.stdout)
-        counts = {kind: found[kind] for kind in diff.KINDS}
-        assert counts == expected, (case.name, found)
-        assert all(len(found["examples"][kind]) == expected[kind] for kind in diff.KINDS)
-
-
-def test_a_page_and_an_event_say_it_too(built: Any) -> None:
-    case, root, _ = built
-    now, (*_, before) = versions.published(root, case.entry), versions.kept(root, case.entry)[0]
-    assert now is not None
-    address = Asked(case.entry.artifact, now.record.asset, now.record.partition or "")
-    client = TestClient(application(root), base_url="http://127.0.0.1:3100")
-    page = client.get(address.address("history")).text
-    assert page.count("input changed") == VERSIONS - 1 and page.count("(published)") == 1
-    assert (
-        address.address("history").replace("&", "&amp;") in client.get(address.address("rows")).text
-    )
-    done = Published(now.folder, now.record, rebuilt=True, before=before.record)
-    text = event_metadata(done)["difference"]
-    assert "1 removed\n" in text and "1 added\n" in text and f"{int(case.changes)} changed" in text
-    assert "difference" not in event_metadata(dataclasses.replace(done, rebuilt=False))
-
-
-def test_a_run_from_before_each_version_says_which_raw_rows_it_saw(built: Any) -> None:
-    case, root, states = built
-    if not states:
-        return  # no loader reads records
-    for number, (state, mix, expected, _) in enumerate(states):
-        file = mix.with_name(f"state{number}.json")
-        file.write_text(json.dumps(state))
-        plan, past = read_plan(state, mix, root)
-        assert len(past) == (number < VERSIONS - 1)
-        for sample, was in expected:
-            now = raw_of(plan.sources[0].origin(sample))
-            if case.name in ("logs", "tasks", "synth"):
-                assert {name for name, _ in now} == {name for name, _ in was} or not now
-            else:
-                assert now == was, (sample, was, now)
-            assert now or case.name == "synth"
-        done = run(root, "batch", str(file), "--mix", str(mix), "--step", "1")
-        assert done.exit_code == 0, done.output
-        assert ("was replaced; its samples are gone" in done.stderr) == bool(past)
-        first = expected[0][0]
-        name = plan.sources[0].identity.artifact
-        seen = run(root, "seen", str(file), name, str(first), "--mix", str(mix))
-        assert "step 0, position 0" in seen.stdout, seen.output
-        out = mix.with_name(f"{number}.npz")
-        step = ["--mix", str(mix), "--step", "0", "--out", str(out)]
-        replayed = run(root, "replay", str(file), *step)
-        assert (replayed.exit_code == 0) == out.exists() == (not past)
-        assert not past or "--version" in replayed.output
-    mirror = ["--mirror", str(root.parent / "mirror"), "--step", "0", "--mix", str(mix)]
-    out, state = root.parent / "pulled.npz", root.parent / "state0.json"
-    done = run(root, "replay", str(state), *mirror, "--out", str(out))
-    assert done.exit_code == 0, done.output
-    for name, column in np.load(out).items():
-        np.testing.assert_array_equal(column, states[0][3][name])
-
-
-def test_the_order_of_a_window_is_refused_where_shards_are_not_kept(
-    built: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_oldest_versions_go_and_one_that_comes_back_is_there_once(
+    tmp_path: Path, shared: bool
 ) -> None:
-    case, root, states = built
-    if case.name not in ("sequences", "grids", "tasks"):
-        return
-    state, mix, *_ = states[0]
-    plan, (rows,) = read_plan(state, mix, root)
-    now = read_mix(mix, root).sources[0]
-    if case.name == "grids":  # a view is one shard
-        assert plan.sources[0] is not rows and rows.shards == 1
-        return
-    assert rows.shards == len(now.cuts) - 1
-    rows.shards += 1
-    monkeypatch.setattr(past_module, "source_of", lambda *_: (rows, rows))
-    with pytest.raises(GristmillError, match=f"where its {rows.shards} shards begin"):
-        read_plan(state, mix, root)
+    (tmp_path / "gristmill.toml").write_text("[history]\nkeep = 2\n")
+    more = {"shared": True, "partition": "p0"} if shared else {}
+    entry = Entry("family/tiny", "p0" if shared else None)
+    made = [published(tmp_path, seed, **more) for seed in (1, 2, 3, 4)]
+    assert kept(tmp_path, entry) == made[1:3]
+    assert published(tmp_path, 3, **more) == made[2]
+    assert kept(tmp_path, entry) == made[2:]
+    listed = [each["data_version"] for each in versions.lines_of(tmp_path, entry)[0]]
+    assert listed == [made[2], made[3]]
+    (tmp_path / "gristmill.toml").write_text("[history]\nkeep = 0\n")
+    published(tmp_path, 5, **more)
+    assert kept(tmp_path, entry) == []
+    assert verify(tmp_path) == []
 
 
-def test_a_damaged_or_removed_history_is_said_in_words(built: Any, tmp_path: Path) -> None:
-    case, whole, states = built
-    root = tmp_path / "root"
-    shutil.copytree(whole, root, symlinks=True)
-    older, _ = versions.kept(root, case.entry)
-    (older[0].folder / "provenance.json").write_text("{")
-    (older[1].folder / rows.ROWS).write_bytes(b"PAR1")
-    data = (flipped := older[2].folder / rows.ROWS).read_bytes()
-    flipped.write_bytes(data[:4] + bytes(len(data) // 4) + data[4 + len(data) // 4 :])
-    done = run(root, "log", case.entry.name)
-    assert done.exit_code == 0 and "damaged" in done.stderr and len(older) == 4
-    assert done.stdout.count("published") == 1
-    for name in (each.record.data_version for each in older[:3]):
-        done = run(root, "diff", case.entry.name, name)
-        assert done.exit_code == 1 and "damaged" in done.output, done.output
-    shutil.rmtree(root / ".gristmill/history")
-    done = run(root, "diff", case.entry.name)
-    assert done.exit_code == 1 and "no older version is kept" in done.output
-    if states:
-        state, mix, *_ = states[0]
-        (file := tmp_path / "state.json").write_text(json.dumps(state))
-        done = run(root, "batch", str(file), "--mix", str(mix), "--step", "0")
-        assert done.exit_code == 1 and "kept" in done.output, done.output
+def test_a_rebuild_with_equal_contents_keeps_nothing(tmp_path: Path) -> None:
+    published(tmp_path, 1)
+    assert publish(tiny_build(tmp_path, config=TinyConfig(label="x"))).rebuilt
+    assert not (tmp_path / WORK / HISTORY).exists()
 
 
-def test_hashes_of_two_roots_differ_and_one_root_s_key_is_asked_for(
-    built: Any, tmp_path: Path
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_removed_artifact_is_kept_and_named_by_its_path(tmp_path: Path, shared: bool) -> None:
+    more = {"shared": True, "partition": "p0"} if shared else {}
+    entry = Entry("family/tiny", "p0" if shared else None)
+    made = published(tmp_path, 1, **more)
+    remove.remove_published(tmp_path, entry)
+    assert kept(tmp_path, entry) == [made]
+    assert versions.found(tmp_path, "family/tiny") == entry
+    assert published(tmp_path, 2, **more) != made
+    assert len(versions.lines_of(tmp_path, entry)[0]) == 2
+    with pytest.raises(GristmillError, match="nothing is kept"):
+        versions.found(tmp_path, "family/other")
+
+
+def test_what_a_kill_left_is_counted_and_removed_but_not_under_a_builder(tmp_path: Path) -> None:
+    published(tmp_path, 1)
+    published(tmp_path, 2)
+    new = versions.place_of(tmp_path, TINY) / versions.NEW
+    new.mkdir()
+    finding = doctor.of_history(tmp_path)
+    assert "1 versions" in finding.found and "1 not whole" in finding.found
+    ((left, lock),) = remove.abandoned_history(tmp_path)
+    assert left == new
+    with locks.locked(lock, "tiny"):
+        assert [*remove.abandoned_history(tmp_path)] == []
+    remove.clean_history(left, lock)
+    assert not new.exists() and len(kept(tmp_path)) == 1
+    new.mkdir()
+    published(tmp_path, 3)
+    assert not new.exists() and len(kept(tmp_path)) == 2
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Take what yields the rows of tiny artifacts; they have a small file to keep, too."""
+
+    def patch(rows: Any) -> None:
+        kind = dataclasses.replace(own("macroxue/pack"), history=rows, kept=["trace.jsonl"])
+        monkeypatch.setattr(
+            families, "kind_of_asset", lambda each: kind if "tiny" in each else own(each)
+        )
+
+    own: Any = families.kind_of_asset
+    return patch
+
+
+@pytest.mark.parametrize("good", [0, 1])
+@pytest.mark.parametrize("error", [BadInput("a", "is bad", 7), OSError(5, "is bad"), StopIteration])
+def test_an_artifact_whose_rows_cannot_be_read_is_replaced_and_its_record_is_kept(
+    tmp_path: Path, read: Any, good: int, error: Any
 ) -> None:
-    case, root, _ = built
-    (version, *_), _ = versions.kept(root, case.entry)
-    keys = [rows.key_of(root), rows.key_of(tmp_path)]
-    with pytest.raises(GristmillError, match="another key"):
-        rows.scan(version.folder / rows.ROWS, keys[1])
-    found = []
-    for number, key in enumerate(keys):
-        rows.write(path := tmp_path / str(number), [rows.Kept("", "", b"text", "", -1, -1, 0)], key)
-        found.append(rows.scan(path, key).collect()["hash"][0])
-    assert len({*keys}) == len({*found}) == 2 and rows.key_of(root) == keys[0]
+    def rows(*_: Any) -> Iterator[Kept]:
+        yield from [Kept("", "a", b"x", "", -1, -1, 0)] * good
+        raise error
+
+    read(rows)
+    published(tmp_path, 1)
+    done = publish(tiny_build(tmp_path, config=TinyConfig(seed=3)))
+    assert any("cannot be read" in note and "not kept" in note for note in done.notes), done.notes
+    found, _ = versions.kept(tmp_path, TINY)
+    names = sorted(path.name for path in found[-1].folder.iterdir())
+    assert names == ["provenance.json", "trace.jsonl"]
+    with pytest.raises(GristmillError, match="no rows were kept"), found[-1].rows():
+        raise AssertionError
+
+
+@pytest.mark.parametrize("damaged", ["family/tiny/provenance.json", ".gristmill/history/key"])
+def test_a_damaged_record_or_key_is_said_and_stops_no_build(
+    tmp_path: Path, read: Any, damaged: str
+) -> None:
+    read(lambda *_: [Kept("", "a", b"x", "", -1, -1, 0)])
+    published(tmp_path, 1)
+    published(tmp_path, 2)
+    (tmp_path / damaged).write_text("{")
+    done = publish(tiny_build(tmp_path, config=TinyConfig(seed=3)), rebuild=True)
+    assert any("cannot be read" in note for note in done.notes), done.notes
+    now = versions.published(tmp_path, TINY)
+    assert now is not None and now.record == done.record
+
+
+def test_a_disk_that_is_full_while_rows_are_written_leaves_the_published_version_alone(
+    tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    read(lambda *_: [Kept("", "a", b"x", "", -1, -1, 0)])
+    first = published(tmp_path, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(pq.ParquetWriter, "write_batch", full)
+        with pytest.raises((GristmillError, OSError), match="space"):
+            published(tmp_path, 2)
+    (only,), wrong = versions.lines_of(tmp_path, TINY)
+    assert (only["data_version"], only["published"], wrong) == (first, True, [])
+    monkeypatch.undo()
+    assert verify(tmp_path) == []
+    published(tmp_path, 2)
+    assert kept(tmp_path) == [first]
+
+
+def test_a_copy_of_a_root_has_its_history(tmp_path: Path) -> None:
+    root = tmp_path / "one"
+    root.mkdir()
+    made = [published(root, seed) for seed in (1, 2)]
+    shutil.copytree(root, tmp_path / "two")
+    published(tmp_path / "two", 3)
+    assert kept(root) == made[:1] and kept(tmp_path / "two") == made
