@@ -103,12 +103,14 @@ GUESSED = {
 """The kinds that share a folder with another one, which the files say."""
 UNKNOWN = "what it was made from is not known"
 MANIFEST = "manifest.json: it is of the kind {}, which --kind names"
+SOURCE = "source_unchanged: where the manifest does not name the source"
 LEFT_OUT = {
     "macroxue/values": [f"values: {UNKNOWN}"],
     "synth/kd_manifest": ["kd_manifest: the folder has no record"],
     "synth_smoke/kd_manifest": ["kd_manifest: the folder has no record"],
     "chess/valid_games": [f"event_lines: {UNKNOWN}"],
-    "chess/splice_cache": ["source_unchanged: where the manifest does not name the source"],
+    "chess/splice_cache": [SOURCE],
+    "chess/subset": [SOURCE],
     "synth/harmony": [MANIFEST.format("synth/harmony_manifest")],
     "synth/kd_shards": [MANIFEST.format("synth/kd_manifest")],
     "synth_smoke/kd_shards": [MANIFEST.format("synth/kd_manifest")],

@@ -62,7 +62,7 @@ class Version:
                 raise GristmillError(f"{self.folder}: no rows were kept of this version")
             yield path
             return
-        if (history := _history_of(self.record)) is None:
+        if (history := history_of(self.record)) is None:
             raise GristmillError(
                 f"{self.record.asset}: its artifacts have no rows that a history names; "
                 "`gristmill log` has what its records say"
@@ -73,7 +73,7 @@ class Version:
             yield path
 
 
-def _history_of(record: Record) -> Callable[[Path, Any], Iterable[Kept]] | None:
+def history_of(record: Record) -> Callable[[Path, Any], Iterable[Kept]] | None:
     """What gives the rows of an artifact as its family names them; None where it names none."""
     kind = families.kind_of_asset(record.asset)
     return None if kind is None else kind.history
@@ -189,7 +189,7 @@ def write_into(folder: Path, item: Artifact, record: Record, root: Path) -> list
     for source, name in copies.items():
         if source.is_file():
             shutil.copyfile(source, folder / Path(name).name)
-    if (history := _history_of(record)) is None:
+    if (history := history_of(record)) is None:
         return []
     try:
         write(folder / ROWS, _readable(history, item.folder, record), key_of(root))

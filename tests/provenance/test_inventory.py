@@ -211,7 +211,7 @@ def test_a_kill_in_a_rebuild_keeps_the_entry(tmp_path):
 def test_nested_artifacts_that_an_outer_commit_drops_are_not_missing(tmp_path):
     publish(tiny_build(tmp_path))
     publish(tiny_build(tmp_path, NESTED, outer=OUTER))
-    for step in ("atomic_fs.exchange", "atomic_fs.flush_upwards"):
+    for step in ("atomic_fs.exchange", "inventory.confirm"):
         _killed(lambda: publish(tiny_build(tmp_path, config=TinyConfig(seed=2))), step)
         assert provenance.verify(tmp_path) == []
     assert not (tmp_path / NESTED).exists()

@@ -242,7 +242,7 @@ def test_the_record_of_a_build(tmp_path):
     record = published.record
     assert provenance.read_record(tmp_path / "family/tiny/provenance.json") == record
     assert record.counts == {"rows": 6, "computed": 3}
-    assert record.config == {"seed": 1, "label": "é", "rows": 2, "workers": 1, "seconds": 0.0}
+    assert record.config == {"seed": 1, "label": "é", "rows": 2, "workers": 1}
     assert [(output.path, output.rows, output.payload) for output in record.outputs] == [
         ("metadata.db", None, True),
         ("place.json", None, False),
