@@ -31,10 +31,14 @@ _OTHER_SETTING = {
     *(("reasoning/tokens", f"tokenizers/{name}") for name in ("gpt2", "o200k_harmony")),
     *(("reasoning/spans", f"tokenizers/{name}") for name in ("placed", "o200k_harmony")),
     ("macroxue/training_view", "macroxue/pack"),
+    *(
+        ("audits/leaks", name)
+        for name in ("chat/conversations", "reasoning/normalized", "synth/harmony")
+    ),
 }
 """Only with `of = "rows"` is a subset made of legacy rows; that of the samples is made of games. A
 view is made of a pack or of a pool; that of the samples is made of a pool. Spans name the tokens of
-one tokenizer."""
+one tokenizer. An audit looks at texts by the sums of their files, which its config has."""
 PUBLISHED = [
     (asset, above)
     for asset, above in _EDGES
