@@ -1,4 +1,4 @@
-"""The check `clean` of texts: whether a question of an evaluation set stands in one.
+"""The check `clean` of texts: whether one holds a question of an evaluation set.
 
 What was found is kept by the library, so that the check reads no text that it has seen.
 """

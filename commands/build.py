@@ -63,12 +63,10 @@ def build(
     """
     if (rank is None) != (world_size is None):
         raise click.UsageError("--rank and --world-size belong together")
-    known = declared()
+    known = dict(sorted(declared().items()))
     if asset not in known:
         close = nearest(asset, known)
-        hint = (
-            f"no asset: did you mean {close}?" if close else f"none of {', '.join(sorted(known))}"
-        )
+        hint = f"no asset: did you mean {close}?" if close else f"none of {', '.join(known)}"
         raise click.UsageError(f"{asset!r} is {hint}")
     wanted, lake = known[asset], Lake()
     values = settings_of(asset, words)
@@ -79,9 +77,7 @@ def build(
         if "world_size" in values:
             raise click.UsageError("--set world_size: leave it out, --world-size gives it")
     if partition == "":
-        raise click.UsageError(
-            f"{asset}: the partition is empty: name one, or leave it out for all of them"
-        )
+        raise click.UsageError(f"{asset}: the partition is empty: name one, or leave it out")
     # An asset without partitions is named as a whole, asked for by a drop or not.
     is_named = partition is not None or not wanted.partitions
     keys = [partition or ""] if is_named else wanted.ready(lake)

@@ -35,7 +35,7 @@ _place = click.argument(
     type=click.Choice(["field", "tags"]),
     default="field",
     show_default=True,
-    help="messages: a thought is the field `thinking` of its message, or stands in <think> before "
+    help="messages: a thought is the field `thinking` of its message, or in <think> before "
     "the content.",
 )
 def project(place: Path, out: Path, to: str, tokens: int | None, thoughts: str) -> None:

@@ -35,7 +35,7 @@ def blocks(part: Part, counts: Counts, names: dict[str, int], begin: int = 0) ->
     """Yield the texts of a part, and count its rows.
 
     names: numbers of columns by their names, to which those are added that are met. begin: the end
-    of a block, behind which it goes on with the counts of that block; default 0: all.
+    of a block, behind which it continues with the counts of that block; default 0: all.
 
     Raises as `Part.texts`. Memory: a piece of 16 MiB at most, or 4 MiB of texts, four times.
     """

@@ -243,7 +243,7 @@ def _said(root: Path, path: Path, is_all: bool) -> Iterator[str]:
 
 
 def of_sets(root: Path, findings: Sequence[Finding], ending: str = "") -> Iterator[str]:
-    """Yield a line for each of the two sets of which most stands in some files, with an example.
+    """Yield a line for each of the two sets of which some files hold most, with an example.
 
     findings: of all files of one text. ending: of these lines; default none.
     """

@@ -10,7 +10,7 @@ import hashlib
 import json
 import secrets
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -184,6 +184,21 @@ class _Task(NamedTuple):
     kept: Kept
 
 
+def _tables(
+    sets: Sequence[EvaluationSet], missing: Collection[str], kept: Kept
+) -> tuple[dict[str, _Facts], dict[str, Questions]]:
+    """What is kept of each set; the questions of those that files lack, and of new ones."""
+    of_sets, tables = dict[str, _Facts](), dict[str, Questions]()
+    for each in sets:
+        known = kept.facts(each.digest, "sets")
+        if each.digest in missing or known is None:
+            made = tables[each.digest] = _compiled(each, kept.seeds)
+            known = {"questions": len(made.hashes), "short": made.short}
+            kept.keep(each.digest, known, "sets")
+        of_sets[each.digest] = known
+    return of_sets, tables
+
+
 def audit(
     root: Path,
     parts: Iterable[Part],
@@ -214,14 +229,7 @@ def audit(
         if part.key not in facts or lacks:
             lacking.setdefault(part.key, set()).update(lacks)
     missing = set[str]().union(*lacking.values())
-    of_sets, tables = dict[str, _Facts](), dict[str, Questions]()
-    for each in sets:
-        known = kept.facts(each.digest, "sets")
-        if each.digest in missing or known is None:
-            made = tables[each.digest] = _compiled(each, kept.seeds)
-            known = {"questions": len(made.hashes), "short": made.short}
-            kept.keep(each.digest, known, "sets")
-        of_sets[each.digest] = known
+    of_sets, tables = _tables(sets, missing, kept)
     # One table of all sets: what a set holds by right is not asked for below.
     digests = sorted(missing)
     index = Index([tables[digest] for digest in digests], kept.seeds)
@@ -263,7 +271,7 @@ def _compiled(asked: EvaluationSet, seeds: Seeds) -> Questions:
 def _look(task: _Task) -> tuple[_Facts, dict[str, Numbers]]:
     """Read a file, and keep what is in it; returns its facts, and what it holds of each set.
 
-    Of JSON lines what was found so far is kept with each segment, and the next audit goes on there.
+    Of JSON lines what was found so far is kept with each segment; the next audit continues there.
     """
     (part, digests, table, kept), key = task, task.part.key
     sets = hashlib.sha256(repr(digests).encode()).hexdigest()[:16]

@@ -49,7 +49,7 @@ class Texts(NamedTuple):
 class Questions:
     """The questions of one set, compiled.
 
-    hashes: uint64 [Q]. Question q stands in the arrays of 2 Q as q, and as Q + q with its names and
+    hashes: uint64 [Q]. Question q is in the arrays of 2 Q as q, and as Q + q with its names and
     numbers left out.
     sizes: int64 [2 Q], words of a run, 0 for one that is found by equality alone.
     own: int64 [2 Q], its runs that no other has. needed: int64 [2 Q], how many of these must stand

@@ -223,7 +223,7 @@ _MARK: Final = " fill='#ffd24d' font-weight='700'"
 
 
 def sides(row: Record) -> list[Picture]:
-    """A text and the question that stands in it, side by side; what both share is marked."""
+    """A text and the question that it holds, side by side; what both share is marked."""
     width, body, most = int(_COLUMN * 7.3) + 20, list[str](), 0
     for at, (side, title) in enumerate(leaks.SIDES.items()):
         place, file, number, column, text, marks = (

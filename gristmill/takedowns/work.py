@@ -68,6 +68,22 @@ def affected(root: Path, files: Collection[str]) -> list[Made]:
     return found
 
 
+def _refuse_endless(holder: Target, own: Sequence[Unit], erases: bool) -> None:
+    """Raise GristmillError where rows cannot go from a drop, before a plan bars others."""
+    root = holder.root
+    if not erases and holder.how.leave_out is None:
+        raise GristmillError(f"{holder.name}: no build leaves out rows of it: add --erase")
+    gone = Counter(each.file for each in own if each.row)
+    left_in = Counter(each.file for each in holder.units()) - gone if gone else gone
+    for path in (holder.path(each) for each in {each.file for each in own} if erases):
+        if path.resolve() != root.resolve() / path.relative_to(root):
+            rule = f"is a link, or behind one: take the rows out of {path.resolve()}"
+            raise GristmillError(f"{path}: {rule}")
+    for file in (each for each in gone if not left_in[each]):
+        rule = "no row would be left: remove the file, build, and name the texts by --text"
+        raise GristmillError(f"{holder.path(file)}: {rule}")
+
+
 def planned(
     target: Target,
     units: Sequence[Unit],
@@ -100,18 +116,7 @@ def planned(
             left += ([f"{DROPS}/{name}", unit.file, unit.row] for unit in others)
     erases = how["erases"]
     for name, own in rows.items():
-        holder = target_of(root, name)
-        if not erases and holder.how.leave_out is None:
-            raise GristmillError(f"{name}: no build leaves out rows of it: add --erase")
-        gone = Counter(each.file for each in own if each.row)
-        left_in = Counter(each.file for each in holder.units()) - gone if gone else gone
-        for path in (holder.path(each) for each in {each.file for each in own} if erases):
-            if path.resolve() != root.resolve() / path.relative_to(root):
-                rule = f"is a link, or behind one: take the rows out of {path.resolve()}"
-                raise GristmillError(f"{path}: {rule}")
-        for file in (each for each in gone if not left_in[each]):
-            rule = "no row would be left: remove the file, build, and name the texts by --text"
-            raise GristmillError(f"{holder.path(file)}: {rule}")
+        _refuse_endless(target_of(root, name), own, erases)
     made = affected(
         root, {raw_path(root, name, unit.file) for name, some in rows.items() for unit in some}
     )
@@ -294,7 +299,7 @@ def scanned(
 
 
 def _stays(plan: Plan, found: Found, file: str) -> bool:
-    """Whether a text stands in a row that nobody asked to remove; rows before it may be erased."""
+    """Whether a row holds a text that nobody asked to remove; rows before it may be erased."""
     gone = [
         row
         for name, rows in plan.rows.items()

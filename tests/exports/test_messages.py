@@ -18,11 +18,11 @@ def said(role: str, text: str, channel: str = "", **other: str) -> dict[str, Any
 
 def test_harmony_becomes_turns_with_thoughts_calls_and_results():
     own = {"type": "system_content", "model_identity": "You are X."}
-    told = {"type": "developer_content", "instructions": "Be brief."}
+    asked = {"type": "developer_content", "instructions": "Be brief."}
     found = messages_of(
         [
             {"role": "system", "content": [own]},
-            {"role": "developer", "content": [told]},
+            {"role": "developer", "content": [asked]},
             said("user", "How warm?"),
             said("assistant", "Ask.", "analysis"),
             said("assistant", '{"at": "x"}', "commentary", recipient="functions.warmth"),

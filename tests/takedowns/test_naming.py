@@ -1,4 +1,4 @@
-"""Rows are told apart by keyed hashes of all their values."""
+"""Rows differ by keyed hashes of all their values."""
 
 from __future__ import annotations
 

@@ -34,6 +34,6 @@ def _units(_: Path, drop: Path) -> Iterator[Unit]:
             for part in unpack(file, drop / name, "gz") if ending.endswith("gz") else reads(file):
                 digest.update(part)
                 begin += part[: max(_SHOWN - len(begin), 0)]
-        # Numbers are not looked for: the sum of a file stands in lists of it.
+        # Numbers are not looked for: lists of a file have its sum.
         own = {"begin": begin.decode("utf-8", "replace"), "sum": list(digest.digest())}
         yield Unit(name, 0, name.rpartition("/")[2].removesuffix(ending), own)

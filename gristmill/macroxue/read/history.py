@@ -20,7 +20,7 @@ _NOT_OF_A_LOG: Final = ("run_id", "first_row", "from")
 
 
 def rows(folder: Path, _: Record) -> Iterator[Kept]:
-    """A row for each log, by its name: a merge numbers runs anew. Its samples are its steps."""
+    """A row for each log, by its name: a merge numbers runs again. Its samples are its steps."""
     for _number, line in iter_lines(folder / "trace.jsonl"):
         content = {name: value for name, value in line.items() if name not in _NOT_OF_A_LOG}
         name, file, end = "", "", -1

@@ -22,7 +22,7 @@ _LINES: Final = ("sudoku", "maze", "grid")
 
 
 def rows(folder: Path, _: Record) -> Iterator[Kept]:
-    """A row for each group, by the name of its first puzzle: identifiers are numbered anew."""
+    """A row for each group, by the name of its first puzzle: identifiers get other numbers."""
     data, before = Dataset(folder), dict[str, int]()
     files = [f"{DROPS}/puzzles/{each.path}" for each in data.sources.files]
     for split, set_name in data.sets():

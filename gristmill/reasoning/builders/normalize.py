@@ -111,22 +111,20 @@ def normalize(
     leaks: Leaks | None = None,
     progress: Progress = SILENT,
 ) -> NormalizeSummary:
-    """Normalise the raw files of one split.
+    """Normalise the raw files of one split of a drop, the folder `source`.
 
-    source: the drop, a folder of raw files.
     out: folder to write, which must not exist: `<corpus>/<split>.jsonl`, or its parts,
         `origins/<corpus>__<split>.npy`, and where there is something for them
         `rejected/<corpus>__<split>.jsonl` and `<corpus>/<split>.numbers.npy`.
     config: cleaning, and how many damaged records are set aside.
     corpus, split: their names; default: the corpus of the drop's folder.
     links: what happens to raw files that are links; default: they are refused.
-    parts: gives the store of finished parts; forgotten: the split's tombstones; leaks: finds rows
-        that are left out and keep their numbers; default: none.
-    progress: gets the stage "normalise", in rows.
+    parts: gives the store of finished parts; forgotten: tombstones; leaks: finds rows that are left
+        out and keep their numbers; progress: gets the stage "normalise", in rows; default: none.
 
     Raises NothingToBuild where the drop has no file of the split, ValueError for an unknown split,
-    BadInput for raw files that are damaged or break a limit, a wrong tombstone, a file without a
-    good row, too many damaged records, a column that no row has, and where no record is left.
+    BadInput for damaged files, a broken limit, a wrong tombstone, a file without a good row, too
+    many damaged records, a column that no row has, and where no record is left.
     """
     which = _corpus(config, source if corpus is None else source.with_name(corpus))
     paths = drops.split_files(source, which, split, links)

@@ -179,7 +179,7 @@ def test_pieces_and_parts_leave_out_the_same_rows(tmp_path, monkeypatch, workers
             monkeypatch.setenv("GRISTMILL_PARTS_SECONDS", "0")
             monkeypatch.setattr(read_rows, "_PIECE_BYTES", 2000)
             monkeypatch.setattr(read_rows, "_LEAST_BYTES", 1)
-            if workers == 1:  # it is killed once, and goes on
+            if workers == 1:  # it is killed once, and continues
                 _killed(root, monkeypatch)
         built(root, NORMALIZED, "own__train", workers=workers)
         several = files(root / "reasoning/raw/own/train.jsonl")
@@ -241,11 +241,11 @@ def test_a_split_of_questions_alone_is_refused_and_a_damaged_set_named(root):
 
 def test_conversations_of_train_are_left_out_and_those_of_validation_stay(root):
     drop = root / "drops/chat/talk"
-    told = [[f"tell {n}: {text}", "Yes,\nof course."] for n, text in enumerate(OTHERS)]
-    told[7][1] = QUESTIONS[2].replace(" ", "\n")
-    told[8][0] = f"As a friend asks: {QUESTIONS[3]} Can you say?"
-    _jsonl(drop / "train.jsonl", [{"m": _turns(each)} for each in told])
-    _jsonl(drop / "validation.jsonl", [{"m": _turns(told[8])}])
+    talks = [[f"tell {n}: {text}", "Yes,\nof course."] for n, text in enumerate(OTHERS)]
+    talks[7][1] = QUESTIONS[2].replace(" ", "\n")
+    talks[8][0] = f"As a friend asks: {QUESTIONS[3]} Can you say?"
+    _jsonl(drop / "train.jsonl", [{"m": _turns(each)} for each in talks])
+    _jsonl(drop / "validation.jsonl", [{"m": _turns(talks[8])}])
     (drop / "corpus.toml").write_text('schema = 1\nkind = "chat"\nmessages = "m"\n')
     plain = built(root, "chat/conversations", "talk__00")
     whole = pq.read_table(root / "chat/conversations/talk__00/shard_00.parquet").to_pylist()
