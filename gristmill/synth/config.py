@@ -6,6 +6,7 @@ Importing this module loads neither NumPy nor Arrow.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal
@@ -26,7 +27,7 @@ from gristmill.settings.fields import (
 )
 from gristmill.synth import raw
 from gristmill.vocabularies.engine import AUTO
-from gristmill.vocabularies.pinned import O200K, find
+from gristmill.vocabularies.pinned import O200K, MissingVocabulary, find
 
 METADATA_FIELDS: Final[tuple[raw.Column, ...]] = (
     "synth_id",
@@ -164,7 +165,8 @@ class KDConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.vocabulary.is_dir():
-            object.__setattr__(self, "vocabulary", find(O200K, self.vocabulary))
+            with suppress(MissingVocabulary):  # whoever reads it says so
+                object.__setattr__(self, "vocabulary", find(O200K, self.vocabulary))
 
     @property
     def capped(self) -> bool:

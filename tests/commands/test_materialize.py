@@ -349,6 +349,7 @@ def test_assets_without_a_drop_are_left_alone(run, data, vocabulary_root):
         "reasoning/normalized",
         "chat/conversations",
         "reasoning/tokens",
+        "audits/leaks",
         *(f"puzzles/{name}" for name in ("arc", "sudoku", "maze", "domino", "grid")),
     ]
     assert waiting[3] == ["synth/harmony", "00,", "01,", "02,", "03"]
