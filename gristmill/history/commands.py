@@ -26,8 +26,8 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def log(artifact: str, partition: str | None, as_json: bool, data_root: Path) -> None:
     """List the versions of ARTIFACT, the newest first: when, why, and how many rows.
 
-    ARTIFACT is a path in the data root, PATH@PARTITION, or an asset. What a build replaced is kept
-    without its contents: see docs/history.md.
+    ARTIFACT is a folder, a path in the data root, PATH@PARTITION, or an asset. What a build
+    replaced is kept without its contents: see docs/history.md.
     """
     from gristmill.history.versions import lines_of
 
@@ -95,6 +95,10 @@ def _named(artifact: str, partition: str | None, data_root: Path) -> tuple[Path,
     """The data root and the artifact that a person names; also one that was removed."""
     from gristmill.history.versions import found
     from gristmill.layout import refuse_missing_root
+    from gristmill.provenance.find_artifacts import recorded_root
 
+    folder = Path(artifact).absolute()
+    if folder.is_dir() and (root := recorded_root(folder)) is not None:
+        data_root, artifact = root, folder.relative_to(root).as_posix()
     refuse_missing_root(data_root)
     return data_root.absolute(), found(data_root.absolute(), artifact, partition)

@@ -79,6 +79,14 @@ def test_each_version_is_kept_without_text_and_says_when_why_and_what_differs(bu
         assert all(len(found["examples"][kind]) == expected[kind] for kind in diff.KINDS)
 
 
+def test_a_folder_is_enough_to_name_an_artifact(built: Any) -> None:
+    case, root, _ = built
+    named = [] if case.entry.partition is None else ["--partition", case.entry.partition]
+    words = ["log", str(root / case.entry.artifact), *named]
+    done = CliRunner().invoke(main, words)
+    assert (done.exit_code, done.stdout) == (0, run(root, "log", case.entry.name).stdout)
+
+
 def test_a_page_and_an_event_say_it_too(built: Any) -> None:
     case, root, _ = built
     now, (*_, before) = versions.published(root, case.entry), versions.kept(root, case.entry)[0]
