@@ -366,7 +366,7 @@ CATALOG = Catalog(
     ],
     sources=[_RAW, _CHAT, _RECIPE, _EVALS],
     asset_of=call("gristmill.reasoning.format.reports:asset_of"),
-    columns=call(f"{_SHOW}:every_column"),
+    columns=call(f"{_SHOW}:columns"),
     facts=call(f"{_SHOW}:facts"),
     tables=call(f"{_SHOW}:tables"),
     splits=call("gristmill.reasoning.read.exported:splits"),

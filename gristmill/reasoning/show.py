@@ -70,6 +70,7 @@ _INDEX = (
 )
 
 _COLUMNS = {
+    LEAKS: leaks.COLUMNS,
     "reasoning/normalized": (
         Column("question", "string", "never blank"),
         Column("answer", "string", "the final answer; may be empty where there is a cot"),
@@ -131,11 +132,6 @@ _COLUMNS = {
 def columns(asset: str) -> Sequence[Column]:
     """Returns the columns of an asset's artifacts; none where it has no tables."""
     return _COLUMNS.get(asset, ())
-
-
-def every_column(asset: str) -> Sequence[Column]:
-    """Returns the columns of an asset's artifacts, those of audits, too, which nothing exports."""
-    return leaks.COLUMNS if asset == LEAKS else columns(asset)
 
 
 def facts(asset: str, folder: Path) -> Iterator[str]:

@@ -176,7 +176,9 @@ def test_a_json_file_is_shown_whole(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_every_table_of_every_artifact_is_shown(sample_root):
-    for place in sorted({found.folder for found in artifacts(sample_root.data)}):
+    places = {found.folder for found in artifacts(sample_root.data)}
+    # In samples no audit finds a question.
+    for place in sorted(each for each in places if each.parent.name != "leaks"):
         for name in tables_of(place):
             table = open_table(place, name=name)
             (first,) = table.rows(0, 1)
