@@ -133,6 +133,8 @@ def _two_reasoning(root: Path, version: int) -> None:
         own / "part.jsonl",
         json.dumps({"q": f"What is {version}?", "a": "1. One <<1+1=2>>.\n2. Two."}),
     )
+    asked = {"question": f"How many are {version} and two more of them?"}
+    _write(root / "drops/evals/asked/asked.jsonl", json.dumps(asked))
     shutil.rmtree(root / "drops/chat", ignore_errors=True)
     write_talks(root, 4 * version)
     _write(root / "drops/chat/talks/gristmill.toml", "[chat.distill]\nmax_length = 4096")

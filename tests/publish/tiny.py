@@ -186,7 +186,10 @@ def _stands(work: Path, path: Path) -> bool:
 
 def garbage(root: Path) -> list[str]:
     """What lies below `.gristmill` and is not meant to stay there."""
-    kept = ("locks", "stamps", "drops", "inventory", "inventory.lock", "pulled", "unlisted")
+    kept = (
+        *("locks", "stamps", "drops", "inventory", "inventory.lock", "pulled", "unlisted"),
+        *("key", "leaks"),
+    )
     return [
         str(path.relative_to(root))
         for work in root.rglob(".gristmill")
