@@ -79,34 +79,31 @@ def _planned(
     """The plan of the words of a call; None where it is to be shown alone."""
     from gristmill.corpora.raw.forgotten import key_of
     from gristmill.takedowns import naming, report, work
-    from gristmill.takedowns.steps import steps
 
     target, key, shared = naming.target_of(root, drop), key_of(root, makes=True), 0
     if words["text"]:
-        texts = naming.texts_in(words["text"])
-        units, texts = naming.by_text(target, texts)
+        units, texts = naming.by_text(target, naming.texts_in(words["text"]))
+    elif words["rows"]:
+        units = naming.by_rows(target, words["rows"])
     else:
-        rows, where = words["rows"], words["where"]
-        units = naming.by_rows(target, rows) if rows else naming.by_column(target, where)
+        units = naming.by_column(target, words["where"])
     units = naming.with_equal(target, units, key) if units else units
     if not words["text"]:
         texts, shared = naming.own_texts(target, units, key)
-    how = {"containing": words["containing"], "erases": words["erase"], "reason": words["reason"]}
-    given = {**how, "shared": shared}
-    plan, found, made = work.planned(target, units, texts, given, progress)
+    plan, found, sizes = work.planned(target, units, texts, words | {"shared": shared}, progress)
     if words["states"]:
-        plan.steps += steps(root, plan, words["states"], words["mix"], progress)
+        plan.steps += report.steps(root, plan, words["states"], words["mix"], progress)
     if yes and plan.rows:
         plan.keep(root)
         return plan
-    lines = [*report.dry_lines(root, plan, found, made)]
+    lines = [*report.dry_lines(root, plan, found, sizes)]
     if as_json:
         facts = {"removed": [], "not_reached": [], "holds": lines}
         click.echo(json.dumps(report.report_of(root, plan, found, [], facts), indent=1))
     else:
+        lines.append("nothing was changed" + (": --yes does it" if plan.rows else ""))
         for line in lines:
             say(shown(line))
-        say("nothing was changed" + ("" if not plan.rows else ": --yes does it"))
     if not plan.rows:
         raise SystemExit(1)
     return None
@@ -114,49 +111,48 @@ def _planned(
 
 def _carry_out(root: Path, plan: Plan, as_json: bool, progress: Progress) -> None:
     """Do what a plan has yet to do; ends with status 1 where a text stands somewhere yet."""
+    from gristmill.data_root.drops import RootSettings
     from gristmill.takedowns import report, work
-    from gristmill.takedowns.plan import ERASED, LEFT_OUT, NAMED, REBUILT
-    from gristmill.takedowns.search import Search
+    from gristmill.takedowns.plan import ERASED, LEFT_OUT, NAMED, REBUILT, folder_of
+    from gristmill.takedowns.search import Search, files_below
 
+    again = f"`{called('forget --continue')}`"
     if plan.state == NAMED:
         work.leave_out(root, plan)
     if plan.state == LEFT_OUT:
         work.erase_rows(root, plan)
-    failed = False
     if plan.state == ERASED:
-        failed = _build(root, plan, as_json)
-        work.count_rebuilt(root, plan)
-        if not failed:
-            plan.keep(root, REBUILT)
-    if failed:
-        raise GristmillError(
-            f"{plan.drop}: the rows are left out, but not all is built again: mend what the list "
-            f"names, then `{called('forget --continue')}`"
-        )
-    search = Search(plan.texts) if plan.texts else None
-    pruned, not_reached = _prune(root, plan, search) if search else ([], [])
+        if _build(root, plan, as_json):
+            rule = "the rows are left out, but not all is built again: mend what the list names"
+            raise GristmillError(f"{plan.drop}: {rule}, then {again}")
+        plan.keep(root, REBUILT)
+    search = Search(plan.texts)
+    pruned, not_reached = _prune(root, plan, search) if plan.texts else ([], [])
     still, because, removed = work.scanned(root, plan, search, progress)
     if plan.erases and (count := work.rows_left(root, plan)):
         plan.keep(root, LEFT_OUT)
-        again = called("forget --continue")
-        raise GristmillError(f"{plan.drop}: {count:,} rows are in raw files again: `{again}`")
-    unread = search.unread.items() if search else ()
-    not_reached += (f"{path}: cannot be searched: {why}" for path, why in unread)
+        raise GristmillError(f"{plan.drop}: {count:,} rows are in raw files again: {again}")
+    not_reached += (f"{path}: cannot be searched: {why}" for path, why in search.unread.items())
+    if url := RootSettings(root).settings("mirror").get("push"):
+        pushed = f"versions of {len(plan.affected):,} artifacts that were pushed before"
+        not_reached.append(f"the mirror {url}: {pushed}")
+    not_reached.append("checkpoints of models, exports and copies elsewhere, as on a hub")
+    sizes = [path.stat().st_size for path in files_below(root, {folder_of(root)})]
     facts = {
         "removed": [*removed, *pruned],
-        "not_reached": [*not_reached, *work.others(root, plan)],
+        "not_reached": not_reached,
         "stale": (stale := work.stale(root, plan)),
-        **work.sizes(root),
+        "scanned_files": len(sizes),
+        "scanned_bytes": sum(sizes),
     }
     made = report.report_of(root, plan, still, because, facts)
-    text = report.text_of(made)
-    path = plan.end(root, made, text)
+    lines = [*report.lines(made)]
+    path = plan.end(root, made, lines)
     if as_json:
         click.echo(json.dumps(made, indent=1))
     else:
-        for line in text.splitlines():
+        for line in [*lines, f"report: {path}"]:
             say(shown(line))
-        say(f"report: {shown(str(path))}")
     if still or stale:
         raise SystemExit(1)
 

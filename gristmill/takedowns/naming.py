@@ -23,7 +23,6 @@ from gristmill.leaks.texts import form, leaves, rows
 from gristmill.settings.fields import did_you_mean
 from gristmill.takedowns.search import LEAST, normalised, octets_of
 
-_ROW: Final = re.compile(r"(.+):([1-9][0-9]*)")
 _ENOUGH: Final = 32
 """Bytes of a text of a row that is looked for elsewhere; where none has so many, the longest."""
 
@@ -57,10 +56,8 @@ def target_of(root: Path, named: str) -> Target:
     how = forgets(inbox)
     if how is None:
         known = [each for each in inboxes() if forgets(each)]
-        hint = did_you_mean(inbox, known)
-        raise GristmillError(
-            f"{named}: name inbox and drop, as reasoning/gsm8k: one of {', '.join(known)}{hint}"
-        )
+        rule = f"one of {', '.join(known)}{did_you_mean(inbox, known)}"
+        raise GristmillError(f"{named}: name inbox and drop, as reasoning/gsm8k: {rule}")
     drop = root / DROPS / inbox / name
     if not drop.exists():
         raise GristmillError(f"{named}: there is no drop {drop}")
@@ -87,8 +84,7 @@ def texts_in(path: Path) -> list[str]:
         found += (text for _, text in leaves(row))
     for text in found:
         if len(octets_of(normalised(text))) < LEAST:
-            rule = f"{text!r} has fewer than {LEAST} bytes: name its row by --rows"
-            raise BadInput(path, rule)
+            raise BadInput(path, f"{text!r} has fewer than {LEAST} bytes: name its row by --rows")
     if not found:
         raise BadInput(path, "has no text")
     return list(dict.fromkeys(found))
@@ -105,18 +101,15 @@ def by_rows(target: Target, path: Path) -> list[Unit]:
         raise BadInput(path, "names no row")
     found, met = list[Unit](), set[str]()
     for unit in target.units():
-        if (
-            hits := {f"{unit.file}:{unit.row}", unit.name, "" if unit.row else unit.file}
-            & wanted.keys()
-        ):
+        own = {f"{unit.file}:{unit.row}", unit.name, "" if unit.row else unit.file}
+        if hits := own & wanted.keys():
             met |= hits
             found.append(unit)
     for line, number in wanted.items():
         if line not in met:
-            what = "row" if _ROW.fullmatch(line) else "row with the id"
-            raise BadInput(
-                path, f"{target.name} has no {what} {line}: write FILE:ROW, or an id", number
-            )
+            what = "row" if re.fullmatch(".+:[1-9][0-9]*", line) else "row with the id"
+            rule = f"{target.name} has no {what} {line}: write FILE:ROW, or an id"
+            raise BadInput(path, rule, number)
     return found
 
 
@@ -158,11 +151,9 @@ def own_texts(target: Target, units: Sequence[Unit], key: bytes) -> tuple[list[s
     found = dict[str, str]()
     for unit in units:
         each = {normalised(text): text for _, text in leaves(unit.values)}
-        long = {k: text for k, text in each.items() if len(octets_of(k)) >= _ENOUGH}
-        longest = max(each, key=len, default="")
-        if not long and len(octets_of(longest)) >= LEAST:
-            long = {longest: each[longest]}
-        found |= long
+        long = [k for k in each if len(octets_of(k)) >= _ENOUGH]
+        long = long or [max(each, key=len, default="")]
+        found |= {k: each[k] for k in long if len(octets_of(k)) >= LEAST}
     named, shared = {hash_of(key, unit.values) for unit in units}, set[str]()
     for unit in target.units():
         held = {normalised(text) for _, text in leaves(unit.values)} & found.keys()
@@ -177,10 +168,8 @@ def with_equal(target: Target, units: Collection[Unit], key: bytes) -> list[Unit
     A row of a corpus is equal whose columns that are read are. Raises GristmillError as `same` of
     `Forgets`.
     """
-    hashes = {hash_of(key, unit.values) for unit in units}
-    found = {
-        (each.file, each.row) for each in target.units() if hash_of(key, each.values) in hashes
-    }
+    own, every = {hash_of(key, unit.values) for unit in units}, target.units()
+    found = {(each.file, each.row) for each in every if hash_of(key, each.values) in own}
     if target.how.same is not None:
         found |= target.how.same(target.root, target.drop, found)
     return [each for each in target.units() if (each.file, each.row) in found]

@@ -9,10 +9,10 @@ from gristmill.loading import Loader, read_mix
 from gristmill.macroxue.samples import write_drop
 from gristmill.run.progress import SILENT
 from gristmill.takedowns import naming, work
-from gristmill.takedowns.steps import steps
+from gristmill.takedowns.report import steps
 from tests.reasoning.published_root import built
 
-HOW = {"containing": False, "erases": True, "reason": "asked", "shared": 0}
+HOW = {"containing": False, "erase": True, "reason": "asked", "shared": 0}
 
 
 def test_the_steps_are_those_whose_samples_come_from_the_row(tmp_path: Path) -> None:

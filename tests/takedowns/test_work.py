@@ -16,7 +16,7 @@ from gristmill.puzzles.raw.samples import write_arc_sample, write_sudoku_sample
 from gristmill.takedowns import naming, work
 from gristmill.takedowns.search import Search
 
-HOW = {"containing": True, "erases": True, "reason": "asked", "shared": 0}
+HOW = {"containing": True, "erase": True, "reason": "asked", "shared": 0}
 
 
 def kaggle(path: Path) -> None:
@@ -67,7 +67,7 @@ def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given)
     texts, _ = naming.own_texts(target, units, key)
     assert texts
     with pytest.raises(GristmillError, match="no build leaves out rows of it: add --erase"):
-        work.planned(target, units, texts, HOW | {"erases": False})
+        work.planned(target, units, texts, HOW | {"erase": False})
     plan, found, _ = work.planned(target, units, texts, HOW)
     copy = name.replace("/", "/b")
     assert {str(each.path.relative_to(tmp_path / DROPS)).startswith(copy) for each in found} == {
