@@ -6,7 +6,8 @@ import json
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,8 +23,6 @@ from gristmill.layout import root_of
 from gristmill.run.progress import Progress, shown_on_stderr
 
 if TYPE_CHECKING:
-    import dagster as dg
-
     from gristmill.takedowns.plan import Plan
     from gristmill.takedowns.search import Search
 
@@ -78,18 +77,18 @@ def _planned(
 ) -> Plan | None:
     """The plan of the words of a call; None where it is to be shown alone."""
     from gristmill.corpora.raw.forgotten import key_of
-    from gristmill.takedowns import naming, report, work
+    from gristmill.takedowns import report, work
 
-    target, key, shared = naming.target_of(root, drop), key_of(root, makes=True), 0
+    target, key, shared = work.target_of(root, drop), key_of(root, makes=True), 0
     if words["text"]:
-        units, texts = naming.by_text(target, naming.texts_in(words["text"]))
+        units, texts = work.by_text(target, work.texts_in(words["text"]))
     elif words["rows"]:
-        units = naming.by_rows(target, words["rows"])
+        units = work.by_rows(target, words["rows"])
     else:
-        units = naming.by_column(target, words["where"])
-    units = naming.with_equal(target, units, key) if units else units
+        units = work.by_column(target, words["where"])
+    units = work.with_equal(target, units, key) if units else units
     if not words["text"]:
-        texts, shared = naming.own_texts(target, units, key)
+        texts, shared = work.own_texts(target, units, key)
     plan, found, sizes = work.planned(target, units, texts, words | {"shared": shared}, progress)
     if words["states"]:
         plan.steps += report.steps(root, plan, words["states"], words["mix"], progress)
@@ -97,16 +96,19 @@ def _planned(
         plan.keep(root)
         return plan
     lines = [*report.dry_lines(root, plan, found, sizes)]
-    if as_json:
-        facts = {"removed": [], "not_reached": [], "holds": lines}
-        click.echo(json.dumps(report.report_of(root, plan, found, [], facts), indent=1))
-    else:
-        lines.append("nothing was changed" + (": --yes does it" if plan.rows else ""))
-        for line in lines:
-            say(shown(line))
+    facts = {"removed": [], "not_reached": [], "holds": lines}
+    lines = [*lines, "nothing was changed" + (": --yes does it" if plan.rows else "")]
+    _say(report.report_of(root, plan, found, [], facts), lines, as_json)
     if not plan.rows:
         raise SystemExit(1)
     return None
+
+
+def _say(report: dict[str, Any], lines: Iterable[str], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(report, indent=1))
+    for line in () if as_json else lines:
+        say(shown(line))
 
 
 def _carry_out(root: Path, plan: Plan, as_json: bool, progress: Progress) -> None:
@@ -148,11 +150,7 @@ def _carry_out(root: Path, plan: Plan, as_json: bool, progress: Progress) -> Non
     made = report.report_of(root, plan, still, because, facts)
     lines = [*report.lines(made)]
     path = plan.end(root, made, lines)
-    if as_json:
-        click.echo(json.dumps(made, indent=1))
-    else:
-        for line in [*lines, f"report: {path}"]:
-            say(shown(line))
+    _say(made, [*lines, f"report: {path}"], as_json)
     if still or stale:
         raise SystemExit(1)
 
@@ -163,11 +161,11 @@ def _build(root: Path, plan: Plan, is_quiet: bool) -> bool:
     from commands.selection import answer_of
     from resources import Lake
 
-    keys: dict[str, list[str]] = {}
-    for asset, partition in plan.affected:
-        keys.setdefault(asset, []).append(partition)
-    if not keys:
+    if not plan.affected:
         return False
+    keys = defaultdict[str, list[str]](list)
+    for asset, partition in sorted(plan.affected):
+        keys[asset].append(partition)
     with open_instance() as instance:
         graph = Graph(instance, Lake())
         order = graph.select(list(keys))
@@ -176,7 +174,7 @@ def _build(root: Path, plan: Plan, is_quiet: bool) -> bool:
     with redirect_stdout(sys.stderr) if is_quiet else nullcontext():
         for each in order:
             some = keys[name := each.to_user_string()]
-            answer = answer_of(Call((name,), tuple(sorted(some)) if each in parted else ()))
+            answer = answer_of(Call((name,), tuple(some) if each in parted else ()))
             outcomes += (one for one in answer.outcomes if one.status != "unchanged")
         table.show(outcomes, time.monotonic() - started, root)
     return any(each.status == "failed" for each in outcomes)
@@ -187,15 +185,19 @@ def _prune(root: Path, plan: Plan, search: Search) -> tuple[list[str], list[str]
 
     What such a run had published is reported again by its record.
     """
+    import dagster as dg
+
     from commands.adopt import Reports
     from resources import Lake
 
     removed, assets = list[str](), {asset for asset, _ in plan.affected}
     with open_instance() as instance:
-        for record in instance.get_run_records():
-            run = record.dagster_run
+        for run in (each.dagster_run for each in instance.get_run_records()):
             of_run = {each.to_user_string() for each in run.asset_selection or ()}
-            if of_run & assets and _holds(instance, run.run_id, search):
+            logs = instance.all_logs(run.run_id) if of_run & assets else ()
+            events = [dg.serialize_value(each) for each in logs]
+            whole = search.raw.stream(each.encode() + b"\0" for each in events)
+            if whole or any(map(search.pictured, events)):
                 if not run.is_finished:
                     return removed, [f"run {run.run_id}, under way: its events hold a text"]
                 instance.delete_run(run.run_id)
@@ -206,15 +208,6 @@ def _prune(root: Path, plan: Plan, search: Search) -> tuple[list[str], list[str]
             for asset in work.graph.select(()):
                 work.report(asset)
     return removed, [*_of_state(state_folder(CHECKOUT, dagster_home()), search)]
-
-
-def _holds(instance: dg.DagsterInstance, run: str, search: Search) -> bool:
-    """Whether the events of a run hold a text, or show the begin of one in a picture."""
-    import dagster as dg
-
-    events = [dg.serialize_value(each) for each in instance.all_logs(run)]
-    whole = search.raw.stream(each.encode() + b"\0" for each in events)
-    return bool(whole) or any(map(search.pictured, events))
 
 
 def _of_state(folder: Path, search: Search) -> Iterator[str]:

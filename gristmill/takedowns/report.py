@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -77,35 +78,27 @@ def report_of(
     still: where a text stands that should not. because: where one stands since a row stays.
     facts: what was removed, and what was not reached.
     """
-    key = key_of(root)
-    places = [
-        [
-            {"file": each.path.relative_to(root).as_posix(), "row": each.row, "column": each.column}
-            for each in found
-        ]
-        for found in (still, because)
-    ]
+    hash_of = partial(blake2b, key=key_of(root), digest_size=16)
+    texts = [octets_of(normalised(each)) for each in plan.texts]
+
+    def places(found: Sequence[Found]) -> list[dict[str, Any]]:
+        named = ((each.path.relative_to(root).as_posix(), each) for each in found)
+        return [{"file": file, "row": each.row, "column": each.column} for file, each in named]
+
     return {
         "format": "gristmill.takedown",
         "version": 1,
-        "drop": plan.drop,
-        "reason": plan.reason,
-        "date": plan.date,
+        **{name: getattr(plan, name) for name in ("drop", "reason", "date", "counts", "steps")},
         "erased": plan.erases,
         "rows": {
-            name: [{"file": file, "row": row, "hash": own} for file, row, own in rows]
+            name: [dict(zip(("file", "row", "hash"), each, strict=True)) for each in rows]
             for name, rows in plan.rows.items()
         },
-        "texts": [
-            blake2b(octets_of(normalised(each)), key=key, digest_size=16).hexdigest()
-            for each in plan.texts
-        ],
+        "texts": [hash_of(each).hexdigest() for each in texts],
         "texts_of_other_rows": plan.shared,
-        "counts": plan.counts,
-        "stays": [{"place": place, "file": file, "row": row} for place, file, row in plan.left],
-        "stands_still": places[0],
-        "stands_since_rows_stay": places[1],
-        "steps": plan.steps,
+        "stays": [dict(zip(("place", "file", "row"), each, strict=True)) for each in plan.left],
+        "stands_still": places(still),
+        "stands_since_rows_stay": places(because),
         **facts,
     }
 

@@ -57,7 +57,7 @@ class Found(NamedTuple):
     """Where a text stands: a file below the root, its row from 1, 0 for none, and the column.
 
     place: of its drop or artifact, as `reasoning/normalized gsm8k__train`; empty for another file.
-    text: its number. is_whole: whether the value has no other words.
+    text: its number.
     """
 
     path: Path
@@ -65,7 +65,6 @@ class Found(NamedTuple):
     row: int
     column: str
     text: int
-    is_whole: bool
 
 
 def normalised(text: str) -> str:
@@ -141,12 +140,11 @@ class Search:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
+        self._texts = [*map(normalised, texts)]
         # A value may be JSON itself, as the arguments of a tool.
         self._values = Patterns(
             {octets_of(normalised(e)): at for at, text in enumerate(texts) for e in _escaped(text)}
         )
-        self._whole = {normalised(text): at for at, text in enumerate(texts)}
         forms = dict[bytes, int]()
         for at, text in enumerate(texts):
             for form in (*_escaped(text), text.replace('"', '""'), html.escape(text)):
@@ -155,23 +153,20 @@ class Search:
         self.raw = Patterns({form: at for form, at in forms.items() if len(form) >= LEAST})
         self.unread = dict[Path, str]()
 
-    def values(self, values: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
-        """Yield place of the value, number of the text, and whether it is the whole value."""
-        made = [normalised(value) for value in values]
-        octets = [octets_of(value) for value in made]
+    def values(self, values: Sequence[str]) -> set[tuple[int, int]]:
+        """Place of the value and number of the text, for each text in one of some values."""
+        octets = [octets_of(normalised(value)) for value in values]
         ends = [*accumulate(len(each) + 1 for each in octets)]
-        blob, seen = b"\0".join(octets), set[tuple[int, int]]()
+        blob, found = b"\0".join(octets), set[tuple[int, int]]()
         for begin, end, number in self._values.find(blob):
             at = bisect_right(ends, begin)
             start, own = ends[at] - len(octets[at]) - 1, octets[at]
             before = own[: begin - start].decode("utf-8", "replace")[-1:]
             after = own[end - start :].decode("utf-8", "replace")[:1]
-            is_word = (before.isalnum() and blob[begin : begin + 1].isalnum()) or (
-                after.isalnum() and blob[end - 1 : end].isalnum()
-            )
-            if (at, number) not in seen and not is_word:
-                seen.add((at, number))
-                yield at, number, self._whole.get(made[at]) == number
+            begins_word = before.isalnum() and blob[begin : begin + 1].isalnum()
+            if not begins_word and not (after.isalnum() and blob[end - 1 : end].isalnum()):
+                found.add((at, number))
+        return found
 
     def pictured(self, event: str) -> bool:
         """Whether a picture in an event shows a cut line of a text."""
@@ -179,7 +174,7 @@ class Search:
         found = _CUT.findall(unquote(plain.replace("\\", "")))
         cut = (html.unescape(part).replace("·", " ").rpartition(": ")[2] for part in found)
         shown = [text for part in cut if len(text := normalised(part)) >= LEAST]
-        return any(part in whole for part in shown for whole in self._whole)
+        return any(part in whole for part in shown for whole in self._texts)
 
     def in_rows(self, path: Path, place: str, found: Iterable[tuple[int, Any]]) -> Iterator[Found]:
         """Yield where the texts stand in rows, as `leaks.texts.rows` gives them."""
@@ -189,8 +184,8 @@ class Search:
             held += new
             size += sum(len(text) for *_, text in new)
             if size > _BATCH or value is None:
-                for at, number, is_whole in self.values([text for *_, text in held]):
-                    yield Found(path, place, *held[at][:2], number, is_whole)
+                for at, number in sorted(self.values([text for *_, text in held])):
+                    yield Found(path, place, *held[at][:2], number)
                 held, size = [], 0
 
     def everywhere(
@@ -200,8 +195,8 @@ class Search:
 
         besides: folders and files that are passed over.
         """
-        parts = {part.file: part for part in every_part(root)} if self.texts else {}
-        files = [*files_below(root, besides)] if self.texts else []
+        parts = {part.file: part for part in every_part(root)} if self._texts else {}
+        files = [*files_below(root, besides)] if self._texts else []
         with progress.stage("looking for the texts", "bytes", sum(map(_size, files))) as stage:
             for path in files:
                 part, seen = parts.get(path), set[int]()
@@ -211,7 +206,7 @@ class Search:
                         seen.add(each.text)
                         yield each
                 for text in sorted(self._in_file(path) - seen):
-                    yield Found(path, part.place if part else "", 0, "", text, False)
+                    yield Found(path, part.place if part else "", 0, "", text)
                 stage.advance(_size(path))
 
     def _in_file(self, path: Path) -> set[int]:

@@ -1,34 +1,200 @@
 """The steps of a takedown: what goes, what is left out and erased, and the scan that proves it.
 
+Rows are named by file and number, by their ids, by a column, or by their text.
 Source: `docs/takedowns.md`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.contract import GristmillError
+import orjson
+
+from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import corpus_and_split
 from gristmill.corpora.raw.drops import corpus_of
 from gristmill.corpora.raw.forgotten import key_of
-from gristmill.families import Unit
+from gristmill.corpora.raw.texts import Unfit
+from gristmill.families import Forgets, Unit, forgets, inboxes
 from gristmill.hashing import sha256_file
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.layout import DROPS, WORK
+from gristmill.leaks import texts as rows_of_text
+from gristmill.leaks.texts import form, leaves
 from gristmill.provenance.find_artifacts import Artifact, artifacts, readable
 from gristmill.provenance.record import Input, Record
 from gristmill.run.progress import SILENT, Progress
+from gristmill.settings.fields import did_you_mean
 from gristmill.takedowns.erase import erase, list_again
-from gristmill.takedowns.naming import Target, hash_of, target_of, with_equal
 from gristmill.takedowns.plan import ERASED, LEFT_OUT, Plan, folder_of, write
-from gristmill.takedowns.search import Found, Search
+from gristmill.takedowns.search import LEAST, Found, Search, normalised, octets_of
 
 _CACHES: Final = ("answers", "browse", "drops", "history", "leaks")
 """What of `.gristmill` may be removed: no artifact, and no build that is under way."""
+
+
+_ENOUGH: Final = 32
+"""Bytes of a text of a row that is looked for elsewhere; where none has so many, the longest."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A drop whose rows are named. how: rows of its inbox are forgotten."""
+
+    root: Path
+    inbox: str
+    drop: Path
+    how: Forgets
+
+    @property
+    def name(self) -> str:
+        """As a person writes it."""
+        return f"{self.inbox}/{self.drop.name}"
+
+    def path(self, file: str) -> Path:
+        """Of a file of the drop, as `Unit.file` names it."""
+        return self.drop if self.drop.is_file() else self.drop / file
+
+    def units(self) -> Iterator[Unit]:
+        """Yield the rows of the drop."""
+        return self.how.units(self.root, self.drop)
+
+    def having(self, hashes: Collection[str]) -> Iterator[Unit]:
+        """Yield the rows that have one of some keyed hashes."""
+        key = key_of(self.root, makes=True)
+        return (unit for unit in self.units() if hash_of(key, unit.values) in hashes)
+
+
+def target_of(root: Path, named: str) -> Target:
+    """The drop of a name, as `reasoning/gsm8k`. Raises GristmillError where there is none."""
+    inbox, _, name = named.removeprefix(f"{DROPS}/").rstrip("/").rpartition("/")
+    how = forgets(inbox)
+    if how is None:
+        known = [each for each in inboxes() if forgets(each)]
+        rule = f"one of {', '.join(known)}{did_you_mean(inbox, known)}"
+        raise GristmillError(f"{named}: name inbox and drop, as reasoning/gsm8k: {rule}")
+    drop = root / DROPS / inbox / name
+    if not drop.exists():
+        raise GristmillError(f"{named}: there is no drop {drop}")
+    return Target(root, inbox, drop, how)
+
+
+def hash_of(key: bytes, values: Mapping[str, Any]) -> str:
+    """The keyed hash of a row, by all its values."""
+    try:
+        octets = orjson.dumps(values, default=str, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # a number of more than 64 bits, or half a pair of UTF-16
+        octets = json.dumps(values, default=str, sort_keys=True).encode()
+    return blake2b(octets, key=key, digest_size=16).hexdigest()
+
+
+def texts_in(path: Path) -> list[str]:
+    """The texts of a file: a line each, or a string of JSON each. Raises BadInput without any."""
+    if form(path.name) is None:
+        raise BadInput(path, "must be a .txt with a text a line, or a .jsonl of strings")
+    found = list[str]()
+    for number, row in rows_of_text.rows(path):
+        if isinstance(row, Unfit):
+            raise BadInput(path, row.rule, number)
+        found += (text for _, text in leaves(row))
+    for text in found:
+        if len(octets_of(normalised(text))) < LEAST:
+            raise BadInput(path, f"{text!r} has fewer than {LEAST} bytes: name its row by --rows")
+    if not found:
+        raise BadInput(path, "has no text")
+    return list(dict.fromkeys(found))
+
+
+def by_rows(target: Target, path: Path) -> list[Unit]:
+    """The rows that a file names, `FILE:ROW` or an id a line. Raises BadInput for one of none."""
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8-sig").splitlines()]
+    except UnicodeDecodeError as error:
+        raise BadInput(path, f"is not UTF-8: {error}") from error
+    wanted = {line: number for number, line in reversed([*enumerate(lines, 1)]) if line}
+    if not wanted:
+        raise BadInput(path, "names no row")
+    found, met = list[Unit](), set[str]()
+    for unit in target.units():
+        own = {f"{unit.file}:{unit.row}", unit.name, "" if unit.row else unit.file}
+        if hits := own & wanted.keys():
+            met |= hits
+            found.append(unit)
+    for line, number in wanted.items():
+        if line not in met:
+            what = "row" if re.fullmatch(".+:[1-9][0-9]*", line) else "row with the id"
+            rule = f"{target.name} has no {what} {line}: write FILE:ROW, or an id"
+            raise BadInput(path, rule, number)
+    return found
+
+
+def by_column(target: Target, condition: str) -> list[Unit]:
+    """The rows whose column has a value, `KEY=VALUE`. Raises GristmillError where none has."""
+    key, mark, value = condition.partition("=")
+    if not mark or not key:
+        raise GristmillError(f"--where {condition}: write KEY=VALUE, as source=forum")
+    found, columns = list[Unit](), dict[str, None]()
+    for unit in target.units():
+        columns |= dict.fromkeys(unit.values)
+        held = unit.values.get(key)
+        if held is not None and value in (held if isinstance(held, str) else str(held), str(held)):
+            found.append(unit)
+    if key not in columns:
+        near = did_you_mean(key, columns)
+        raise GristmillError(f"--where {condition}: {target.name} has no column {key}{near}")
+    if not found:
+        raise GristmillError(f"--where {condition}: no row of {target.name} has it")
+    return found
+
+
+def by_text(target: Target, texts: Sequence[str]) -> tuple[list[Unit], list[str]]:
+    """The rows of which a value is one of the texts, the texts as they write them."""
+    wanted, found, written = {normalised(text) for text in texts}, list[Unit](), [*texts]
+    for unit in target.units():
+        if same := [text for _, text in leaves(unit.values) if normalised(text) in wanted]:
+            found.append(unit)
+            written += same
+    return found, list(dict.fromkeys(written))
+
+
+def own_texts(target: Target, units: Sequence[Unit], key: bytes) -> tuple[list[str], int]:
+    """The texts by which copies of rows are found, and how many of them other rows have, too.
+
+    A text that is whole in a row of the drop that is not named is not of these rows alone, as the
+    first message of many conversations; it is not looked for.
+    """
+    found = dict[str, str]()
+    for unit in units:
+        each = {normalised(text): text for _, text in leaves(unit.values)}
+        long = [k for k in each if len(octets_of(k)) >= _ENOUGH]
+        long = long or [max(each, key=len, default="")]
+        found |= {k: each[k] for k in long if len(octets_of(k)) >= LEAST}
+    named, shared = {hash_of(key, unit.values) for unit in units}, set[str]()
+    for unit in target.units():
+        held = {normalised(text) for _, text in leaves(unit.values)} & found.keys()
+        if held and hash_of(key, unit.values) not in named:
+            shared |= held
+    return [text for k, text in found.items() if k not in shared], len(shared)
+
+
+def with_equal(target: Target, units: Collection[Unit], key: bytes) -> list[Unit]:
+    """Rows of a drop that are named, and those that are equal to them.
+
+    A row of a corpus is equal whose columns that are read are. Raises GristmillError as `same` of
+    `Forgets`.
+    """
+    own = {hash_of(key, unit.values) for unit in units}
+    found = {(each.file, each.row) for each in target.having(own)}
+    if target.how.same is not None:
+        found |= target.how.same(target.root, target.drop, found)
+    return [each for each in target.units() if (each.file, each.row) in found]
 
 
 def _affected(root: Path, files: Collection[str]) -> list[tuple[Artifact, Record, list[Input]]]:
@@ -174,21 +340,16 @@ def leave_out(root: Path, plan: Plan) -> None:
         if target.how.leave_out is not None:
             named = {(file, row) for file, row, _ in rows}
             target.how.leave_out(root, target.drop, named, plan.reason, plan.date)
-        lines = {own: [plan.reason, plan.date] for *_, own in rows} | _forgotten_of(root, name)
-        write(_list_of(root, name), json.dumps(lines, indent=0).encode())
+        path, known = _forgotten(root, name)
+        lines = {own: [plan.reason, plan.date] for *_, own in rows} | known
+        write(path, json.dumps(lines, indent=0).encode())
     plan.keep(root, LEFT_OUT)
 
 
-def _list_of(root: Path, name: str) -> Path:
-    """The list of the rows of a drop that were forgotten, by their hashes."""
-    return folder_of(root) / "rows" / f"{name}.json"
-
-
-def _forgotten_of(root: Path, name: str) -> dict[str, list[str]]:
-    """Reason and day of each row of a drop that was forgotten, by its hash."""
-    path = _list_of(root, name)
-    found: dict[str, list[str]] = json.loads(path.read_bytes()) if path.exists() else {}
-    return found
+def _forgotten(root: Path, name: str) -> tuple[Path, dict[str, list[str]]]:
+    """The list of forgotten rows of a drop, and what is in it: reason and day of each, by hash."""
+    path = folder_of(root) / "rows" / f"{name}.json"
+    return path, json.loads(path.read_bytes()) if path.exists() else {}
 
 
 def erase_rows(root: Path, plan: Plan) -> None:
@@ -205,10 +366,9 @@ def _take_out(target: Target, hashes: Collection[str], erased: Collection[str] =
 
     erased: files that a killed call may have written already.
     """
-    key, files = key_of(target.root), defaultdict[str, set[int]](set)
-    for unit in target.units():
-        if hash_of(key, unit.values) in hashes:
-            files[unit.file].add(unit.row)
+    files = defaultdict[str, set[int]](set)
+    for unit in target.having(hashes):
+        files[unit.file].add(unit.row)
     try:
         corpus = corpus_of(target.drop)
     except GristmillError:
@@ -258,11 +418,8 @@ def scanned(
 
 def rows_left(root: Path, plan: Plan) -> int:
     """How many rows of a plan stand in the raw files still."""
-    key, count = key_of(root), 0
-    for name, rows in plan.rows.items():
-        hashes = {own for *_, own in rows}
-        count += sum(hash_of(key, each.values) in hashes for each in target_of(root, name).units())
-    return count
+    every = ((target_of(root, name), rows) for name, rows in plan.rows.items())
+    return sum(1 for target, rows in every for _ in target.having({own for *_, own in rows}))
 
 
 def taken_out_again(root: Path, drop: Path) -> str:
@@ -271,7 +428,8 @@ def taken_out_again(root: Path, drop: Path) -> str:
     Where the drop has tombstones, no build takes the rows, and they stay.
     """
     name = drop.relative_to(root / DROPS).as_posix()
-    if not (known := _forgotten_of(root, name)) or (drop / FORGOTTEN).exists():
+    _, known = _forgotten(root, name)
+    if not known or (drop / FORGOTTEN).exists():
         return ""
     _take_out(target_of(root, name), known)
     days = Counter(date for _, date in known.values())

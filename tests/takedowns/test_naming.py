@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gristmill.takedowns.naming import hash_of
+from gristmill.takedowns.work import hash_of
 
 
 def test_a_hash_is_of_all_values_and_of_the_key_and_of_no_order() -> None:

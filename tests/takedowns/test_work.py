@@ -13,7 +13,7 @@ from gristmill.corpora.raw.forgotten import key_of
 from gristmill.layout import DROPS
 from gristmill.macroxue.samples import write_drop
 from gristmill.puzzles.raw.samples import write_arc_sample, write_sudoku_sample
-from gristmill.takedowns import naming, work
+from gristmill.takedowns import work
 from gristmill.takedowns.search import Search
 
 HOW = {"containing": True, "erase": True, "reason": "asked", "shared": 0}
@@ -55,16 +55,16 @@ CASES = [
 @pytest.mark.parametrize(("name", "option", "given"), CASES)
 def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given):
     write(tmp_path, name)
-    target, key = naming.target_of(tmp_path, name), key_of(tmp_path, makes=True)
+    target, key = work.target_of(tmp_path, name), key_of(tmp_path, makes=True)
     before = [*target.units()]
     if option == "--where":
         column = given.removesuffix("=")
-        units = naming.by_column(target, f"{given}{before[2].values[column]}")
+        units = work.by_column(target, f"{given}{before[2].values[column]}")
     else:
         (tmp_path / "rows.txt").write_text(given or before[0].name)
-        units = naming.by_rows(target, tmp_path / "rows.txt")
+        units = work.by_rows(target, tmp_path / "rows.txt")
     assert 1 <= len(units) < len(before) / 2 or name in ("macroxue/a", "puzzles/kaggle")
-    texts, _ = naming.own_texts(target, units, key)
+    texts, _ = work.own_texts(target, units, key)
     assert texts
     with pytest.raises(GristmillError, match="no build leaves out rows of it: add --erase"):
         work.planned(target, units, texts, HOW | {"erase": False})
@@ -77,10 +77,10 @@ def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given)
     assert len(plan.rows[copy]) == len(plan.rows[name])
     work.leave_out(tmp_path, plan)
     work.erase_rows(tmp_path, plan)
-    gone = {naming.hash_of(key, unit.values) for unit in units}
-    stay = [each for each in before if naming.hash_of(key, each.values) not in gone]
+    gone = {work.hash_of(key, unit.values) for unit in units}
+    stay = [each for each in before if work.hash_of(key, each.values) not in gone]
     assert [unit.values for unit in target.units()] == [each.values for each in stay]
-    assert [unit.name for unit in naming.target_of(tmp_path, copy).units()] == [
+    assert [unit.name for unit in work.target_of(tmp_path, copy).units()] == [
         each.name for each in stay
     ]
     assert work.rows_left(tmp_path, plan) == 0
@@ -90,4 +90,4 @@ def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given)
     drop = tmp_path / DROPS / name
     (tmp_path / "again" / DROPS / name).rename(drop if drop.is_file() else drop / "again")
     assert "were taken out of it" in work.taken_out_again(tmp_path, drop)
-    assert not gone & {naming.hash_of(key, unit.values) for unit in target.units()}
+    assert not gone & {work.hash_of(key, unit.values) for unit in target.units()}
