@@ -76,19 +76,18 @@ def _planned(
     root: Path, drop: str, words: dict[str, Any], yes: bool, as_json: bool, progress: Progress
 ) -> Plan | None:
     """The plan of the words of a call; None where it is to be shown alone."""
-    from gristmill.corpora.raw.forgotten import key_of
     from gristmill.takedowns import report, work
 
-    target, key, shared = work.target_of(root, drop), key_of(root, makes=True), 0
+    target, shared = work.target_of(root, drop), 0
     if words["text"]:
         units, texts = work.by_text(target, work.texts_in(words["text"]))
     elif words["rows"]:
         units = work.by_rows(target, words["rows"])
     else:
         units = work.by_column(target, words["where"])
-    units = work.with_equal(target, units, key) if units else units
+    units = work.with_equal(target, units) if units else units
     if not words["text"]:
-        texts, shared = work.own_texts(target, units, key)
+        texts, shared = work.own_texts(target, units)
     plan, found, sizes = work.planned(target, units, texts, words | {"shared": shared}, progress)
     if words["states"]:
         plan.steps += report.steps(root, plan, words["states"], words["mix"], progress)
@@ -220,5 +219,6 @@ def _of_state(folder: Path, search: Search) -> Iterator[str]:
                 opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     if found:
         search.unread.clear()
-    for path in sorted({each.path for each in search.everywhere(folder, ())} if found else ()):
+        found = {each.path for each in search.everywhere(folder, ())}
+    for path in sorted(found):
         yield f"{path}: what the instance keeps holds a text: end what uses it, and remove the file"

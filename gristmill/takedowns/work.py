@@ -46,17 +46,12 @@ _ENOUGH: Final = 32
 
 @dataclass(frozen=True)
 class Target:
-    """A drop whose rows are named. how: rows of its inbox are forgotten."""
+    """A drop whose rows are named. name: as `reasoning/gsm8k`. how: its rows are forgotten."""
 
     root: Path
-    inbox: str
+    name: str
     drop: Path
     how: Forgets
-
-    @property
-    def name(self) -> str:
-        """As a person writes it."""
-        return f"{self.inbox}/{self.drop.name}"
 
     def path(self, file: str) -> Path:
         """Of a file of the drop, as `Unit.file` names it."""
@@ -83,7 +78,7 @@ def target_of(root: Path, named: str) -> Target:
     drop = root / DROPS / inbox / name
     if not drop.exists():
         raise GristmillError(f"{named}: there is no drop {drop}")
-    return Target(root, inbox, drop, how)
+    return Target(root, f"{inbox}/{name}", drop, how)
 
 
 def hash_of(key: bytes, values: Mapping[str, Any]) -> str:
@@ -143,12 +138,11 @@ def by_column(target: Target, condition: str) -> list[Unit]:
     found, columns = list[Unit](), dict[str, None]()
     for unit in target.units():
         columns |= dict.fromkeys(unit.values)
-        held = unit.values.get(key)
-        if held is not None and value in (held if isinstance(held, str) else str(held), str(held)):
+        if (held := unit.values.get(key)) is not None and str(held) == value:
             found.append(unit)
     if key not in columns:
-        near = did_you_mean(key, columns)
-        raise GristmillError(f"--where {condition}: {target.name} has no column {key}{near}")
+        rule = f"has no column {key}{did_you_mean(key, columns)}"
+        raise GristmillError(f"--where {condition}: {target.name} {rule}")
     if not found:
         raise GristmillError(f"--where {condition}: no row of {target.name} has it")
     return found
@@ -164,7 +158,7 @@ def by_text(target: Target, texts: Sequence[str]) -> tuple[list[Unit], list[str]
     return found, list(dict.fromkeys(written))
 
 
-def own_texts(target: Target, units: Sequence[Unit], key: bytes) -> tuple[list[str], int]:
+def own_texts(target: Target, units: Sequence[Unit]) -> tuple[list[str], int]:
     """The texts by which copies of rows are found, and how many of them other rows have, too.
 
     A text that is whole in a row of the drop that is not named is not of these rows alone, as the
@@ -176,20 +170,20 @@ def own_texts(target: Target, units: Sequence[Unit], key: bytes) -> tuple[list[s
         long = [k for k in each if len(octets_of(k)) >= _ENOUGH]
         long = long or [max(each, key=len, default="")]
         found |= {k: each[k] for k in long if len(octets_of(k)) >= LEAST}
-    named, shared = {hash_of(key, unit.values) for unit in units}, set[str]()
+    named, shared = {(unit.file, unit.row) for unit in units}, set[str]()
     for unit in target.units():
-        held = {normalised(text) for _, text in leaves(unit.values)} & found.keys()
-        if held and hash_of(key, unit.values) not in named:
-            shared |= held
+        if (unit.file, unit.row) not in named:
+            shared |= {normalised(text) for _, text in leaves(unit.values)} & found.keys()
     return [text for k, text in found.items() if k not in shared], len(shared)
 
 
-def with_equal(target: Target, units: Collection[Unit], key: bytes) -> list[Unit]:
+def with_equal(target: Target, units: Collection[Unit]) -> list[Unit]:
     """Rows of a drop that are named, and those that are equal to them.
 
     A row of a corpus is equal whose columns that are read are. Raises GristmillError as `same` of
     `Forgets`.
     """
+    key = key_of(target.root, makes=True)
     own = {hash_of(key, unit.values) for unit in units}
     found = {(each.file, each.row) for each in target.having(own)}
     if target.how.same is not None:
@@ -257,7 +251,7 @@ def planned(
         known = {(unit.file, unit.row) for unit in own}
         others = [each for each in _holding(holder, texts) if (each.file, each.row) not in known]
         if how["containing"] and others:
-            rows[name] = with_equal(holder, [*own, *others], key)
+            rows[name] = with_equal(holder, [*own, *others])
         else:
             left += ([f"{DROPS}/{name}", unit.file, unit.row] for unit in others)
     for name, own in rows.items():

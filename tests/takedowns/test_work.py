@@ -64,7 +64,7 @@ def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given)
         (tmp_path / "rows.txt").write_text(given or before[0].name)
         units = work.by_rows(target, tmp_path / "rows.txt")
     assert 1 <= len(units) < len(before) / 2 or name in ("macroxue/a", "puzzles/kaggle")
-    texts, _ = work.own_texts(target, units, key)
+    texts, _ = work.own_texts(target, units)
     assert texts
     with pytest.raises(GristmillError, match="no build leaves out rows of it: add --erase"):
         work.planned(target, units, texts, HOW | {"erase": False})

@@ -29,11 +29,10 @@ def forgets() -> Forgets:
 
 
 def _units(_: Path, drop: Path) -> Iterator[Unit]:
-    files = [drop.name] if drop.is_file() else [*visible_files(drop)]
-    for name in files:
-        if not ending_in(name, ENDINGS):
-            continue
-        for number, (_place, text) in enumerate(_games(drop if drop.is_file() else drop / name), 1):
+    files = {drop.name: drop} if drop.is_file() else {at: drop / at for at in visible_files(drop)}
+    for name, path in files.items():
+        found = _games(path) if ending_in(name, ENDINGS) else ()
+        for number, (_place, text) in enumerate(found, 1):
             head, _blank, moves = text.partition("\n\n")
             tags = dict(_TAG.findall(head))
             yield Unit(name, number, tags.get("Site", ""), {**tags, "moves": moves.strip()})
