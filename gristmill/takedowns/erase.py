@@ -190,10 +190,8 @@ def _of_parquet(path: Path, hidden: Path, gone: Collection[int]) -> None:
         first = old.metadata.row_group(0)
         packing = {
             # The name that Parquet has for none is not that of its writer.
-            first.column(at).path_in_schema: first.column(at).compression.replace(
-                "UNCOMPRESSED", "NONE"
-            )
-            for at in range(first.num_columns)
+            each.path_in_schema: each.compression.replace("UNCOMPRESSED", "NONE")
+            for each in map(first.column, range(first.num_columns))
         }
 
         def groups() -> Iterator[Any]:
@@ -209,7 +207,7 @@ def _of_parquet(path: Path, hidden: Path, gone: Collection[int]) -> None:
             for table in filter(len, groups()):
                 writer.write_table(table, len(table))
         with pq.ParquetFile(hidden) as new:
-            made = (new.read_row_group(each) for each in range(new.num_row_groups))
+            made = map(new.read_row_group, range(new.num_row_groups))
             both = zip(filter(len, groups()), made, strict=True)
             # No NaN equals another one.
             if not all(

@@ -1,6 +1,6 @@
 """What a takedown says: before it, as a dry run, and after it, as JSON and as text.
 
-Source: `docs/takedowns.md#the-report`.
+Source: `docs/takedowns.md#the-report`, `docs/takedowns.md#runs-that-saw-the-rows`.
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ def dry_lines(
     if not plan.rows:
         yield f"{plan.drop}: no row is one of the texts"
     yield from _shared(plan.shared)
-    files = Counter((each.place, each.path) for each in found)
-    for (place, path), count in [*files.items()][:_MOST]:
-        of = f"{place}: " if place else ""
+    files = Counter((f"{each.place}: " if each.place else "", each.path) for each in found)
+    for (of, path), count in [*files.items()][:_MOST]:
         yield f"holds it: {of}{path.relative_to(root)}, {_count(count, 'place')}"
     if len(files) > _MOST:
         yield f"holds it: {len(files) - _MOST:,} more files"
@@ -122,8 +121,7 @@ def lines(report: Mapping[str, Any]) -> Iterator[str]:
     still, octets = report["stands_still"], amounts.size(report["scanned_bytes"])
     where = f"{_count(len(still), 'place')} with a text that went"
     yield f"scan of {report['scanned_files']:,} files, {octets}: {where}"
-    for each in still[:_MOST]:
-        yield f"stands still: {each['file']} row {each['row']:,}"
+    yield from (f"stands still: {each['file']} row {each['row']:,}" for each in still[:_MOST])
     if because := report["stands_since_rows_stay"]:
         yield f"{_count(len(because), 'place')} hold a text since rows stay in raw files"
     for title in report["stale"]:
@@ -137,7 +135,6 @@ def steps(
     """Yield what runs saw of the rows of a plan, a line for the state of each loader.
 
     Each sample of an artifact that is to be built again is traced to its raw row.
-    Source: `docs/takedowns.md#runs-that-saw-the-rows`.
     """
     rows, spans = raw_rows(root, plan.named()), dict[str, list[tuple[int, int]]]()
     for path, own in rows.items():
@@ -168,7 +165,7 @@ def steps(
                         found |= {*loader.plan.seen(at, number, loader.position)}
                     stage.advance(1)
         seen = sorted({step_of(loader.changes, position) for position in found})
-        shown = ", ".join(map(str, seen[:_MOST])) + (", ..." if len(seen) > _MOST else "")
+        shown = ", ".join([*map(str, seen[:_MOST]), *["..."][: len(seen) > _MOST]])
         of = f"{loader.step:,} steps of {state.name}"
         said = f"{len(found):,} samples in {len(seen):,} of {of} had the rows: {shown}"
         yield said if seen else f"none of {of} had the rows"

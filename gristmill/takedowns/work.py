@@ -254,12 +254,10 @@ def planned(
             rows[name] = with_equal(holder, [*own, *others])
         else:
             left += ([f"{DROPS}/{name}", unit.file, unit.row] for unit in others)
+    hashed = dict[str, list[list[Any]]]()
     for name, own in rows.items():
         _refuse_endless(target_of(root, name), own, how["erase"])
-    hashed = {
-        name: [[unit.file, unit.row, hash_of(key, unit.values)] for unit in some]
-        for name, some in rows.items()
-    }
+        hashed[name] = [[each.file, each.row, hash_of(key, each.values)] for each in own]
     plan = Plan(target.name, hashed, [*texts], left, how["erase"], how["reason"], how["shared"])
     made = [record for _, record, _ in _affected(root, raw_rows(root, plan.named()))]
     plan.affected = [[each.asset, each.partition or ""] for each in made]

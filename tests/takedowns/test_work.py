@@ -1,4 +1,4 @@
-"""Each family names its rows, and they leave its drops."""
+"""Each family names its rows by keyed hashes, and they leave its drops."""
 
 from __future__ import annotations
 
@@ -91,3 +91,15 @@ def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given)
     (tmp_path / "again" / DROPS / name).rename(drop if drop.is_file() else drop / "again")
     assert "were taken out of it" in work.taken_out_again(tmp_path, drop)
     assert not gone & {work.hash_of(key, unit.values) for unit in target.units()}
+
+
+def test_a_hash_is_of_all_values_and_of_the_key_and_of_no_order() -> None:
+    row = {"a": 10**30, "b": "\ud800", "c": [1.5, None, {"d": True}]}
+    made = work.hash_of(b"key", row)
+    assert made == work.hash_of(b"key", dict(reversed(row.items())))
+    others = [row | {"a": 10**30 + 1}, row | {"b": "\ud801"}, row | {"e": None}, {"a": 1}]
+    assert (
+        len({made, work.hash_of(b"other", row), *(work.hash_of(b"key", each) for each in others)})
+        == 6
+    )
+    assert work.hash_of(b"key", {"a": 1, "b": 2}) == work.hash_of(b"key", {"b": 2, "a": 1})
