@@ -61,11 +61,10 @@ def forget(drop: str | None, yes: bool, continues: bool, as_json: bool, **words:
         raise click.UsageError("--state goes with --mix")
     with alone(root), shown_on_stderr() as progress:
         plan = under_way(root)
-        if (plan is None) == continues or (plan and not continues):
-            what = "no takedown" if plan is None else f"a takedown of {plan.drop}"
-            raise GristmillError(
-                f"{root}: {what} is under way: `{called('forget --continue')}` continues one"
-            )
+        if (plan is None) == continues:
+            what = f"a takedown of {plan.drop}" if plan else "no takedown"
+            rule = f"`{called('forget --continue')}` continues one"
+            raise GristmillError(f"{root}: {what} is under way: {rule}")
         if plan is None:
             plan = _planned(root, str(drop), words, yes, as_json, progress)
         if plan is not None:

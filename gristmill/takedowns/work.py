@@ -294,15 +294,13 @@ def stale(root: Path, plan: Plan) -> list[str]:
     """
     every = [*readable(artifacts(root))]
     now = {(record.artifact, record.partition): record.data_version for _, record, _ in every}
-    wanted = {tuple(each) for each in plan.affected}
 
     def is_old(item: Input) -> bool:
         if item.data_version is None:
             path = root / str(item.path)
             is_raw = str(item.path).startswith(f"{DROPS}/")
             return is_raw and (not path.is_file() or sha256_file(path) != item.sha256)
-        key = str(item.path), item.partition
-        return now.get(key, item.data_version) != item.data_version
+        return now.get((str(item.path), item.partition), item.data_version) != item.data_version
 
     other = [
         _bytes(record)
@@ -313,7 +311,7 @@ def stale(root: Path, plan: Plan) -> list[str]:
     return [
         _title(record)
         for _, record, inputs in every
-        if (record.asset, record.partition or "") in wanted and any(map(is_old, inputs))
+        if _title(record) in plan.versions and any(map(is_old, inputs))
     ]
 
 
