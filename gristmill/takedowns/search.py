@@ -115,9 +115,8 @@ class Patterns:
             words = np.frombuffer(octets, "<u8", max(count, 0), shift if count > 0 else 0)
             for at in np.flatnonzero(self._is_anchor[self._slots(words)]).tolist():
                 begin = shift + LEAST * at
-                for (before, size), patterns in self._at.get(
-                    octets[begin : begin + LEAST], {}
-                ).items():
+                shapes = self._at.get(octets[begin : begin + LEAST], {})
+                for (before, size), patterns in shapes.items():
                     start = begin - before
                     if start >= 0 and (one := octets[start : start + size]) in patterns:
                         yield start, start + size, patterns[one]

@@ -141,8 +141,8 @@ def by_column(target: Target, condition: str) -> list[Unit]:
         if (held := unit.values.get(key)) is not None and str(held) == value:
             found.append(unit)
     if key not in columns:
-        rule = f"has no column {key}{did_you_mean(key, columns)}"
-        raise GristmillError(f"--where {condition}: {target.name} {rule}")
+        rule = f"{target.name} has no column {key}{did_you_mean(key, columns)}"
+        raise GristmillError(f"--where {condition}: {rule}")
     if not found:
         raise GristmillError(f"--where {condition}: no row of {target.name} has it")
     return found

@@ -68,6 +68,9 @@ def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given)
     assert texts
     with pytest.raises(GristmillError, match="no build leaves out rows of it: add --erase"):
         work.planned(target, units, texts, HOW | {"erase": False})
+    lone, _, _ = work.planned(target, units, texts, HOW | {"containing": False})
+    stay = work.raw_rows(tmp_path, lone.left)
+    assert stay and all((tmp_path / each).is_file() for each in stay)
     plan, found, _ = work.planned(target, units, texts, HOW)
     copy = name.replace("/", "/b")
     assert {str(each.path.relative_to(tmp_path / DROPS)).startswith(copy) for each in found} == {
