@@ -6,7 +6,8 @@ import json
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,8 +23,6 @@ from gristmill.layout import root_of
 from gristmill.run.progress import Progress, shown_on_stderr
 
 if TYPE_CHECKING:
-    import dagster as dg
-
     from gristmill.takedowns.plan import Plan
     from gristmill.takedowns.search import Search
 
@@ -62,11 +61,10 @@ def forget(drop: str | None, yes: bool, continues: bool, as_json: bool, **words:
         raise click.UsageError("--state goes with --mix")
     with alone(root), shown_on_stderr() as progress:
         plan = under_way(root)
-        if (plan is None) == continues or (plan and not continues):
-            what = "no takedown" if plan is None else f"a takedown of {plan.drop}"
-            raise GristmillError(
-                f"{root}: {what} is under way: `{called('forget --continue')}` continues one"
-            )
+        if (plan is None) == continues:
+            what = f"a takedown of {plan.drop}" if plan else "no takedown"
+            rule = f"`{called('forget --continue')}` continues one"
+            raise GristmillError(f"{root}: {what} is under way: {rule}")
         if plan is None:
             plan = _planned(root, str(drop), words, yes, as_json, progress)
         if plan is not None:
@@ -77,86 +75,80 @@ def _planned(
     root: Path, drop: str, words: dict[str, Any], yes: bool, as_json: bool, progress: Progress
 ) -> Plan | None:
     """The plan of the words of a call; None where it is to be shown alone."""
-    from gristmill.corpora.raw.forgotten import key_of
-    from gristmill.takedowns import naming, report, work
-    from gristmill.takedowns.steps import steps
+    from gristmill.takedowns import report, work
 
-    target, key, shared = naming.target_of(root, drop), key_of(root, makes=True), 0
+    target, shared = work.target_of(root, drop), 0
     if words["text"]:
-        texts = naming.texts_in(words["text"])
-        units, texts = naming.by_text(target, texts)
+        units, texts = work.by_text(target, work.texts_in(words["text"]))
+    elif words["rows"]:
+        units = work.by_rows(target, words["rows"])
     else:
-        rows, where = words["rows"], words["where"]
-        units = naming.by_rows(target, rows) if rows else naming.by_column(target, where)
-    units = naming.with_equal(target, units, key) if units else units
+        units = work.by_column(target, words["where"])
+    units = work.with_equal(target, units) if units else units
     if not words["text"]:
-        texts, shared = naming.own_texts(target, units, key)
-    how = {"containing": words["containing"], "erases": words["erase"], "reason": words["reason"]}
-    given = {**how, "shared": shared}
-    plan, found, made = work.planned(target, units, texts, given, progress)
+        texts, shared = work.own_texts(target, units)
+    plan, found, sizes = work.planned(target, units, texts, words | {"shared": shared}, progress)
     if words["states"]:
-        plan.steps += steps(root, plan, words["states"], words["mix"], progress)
+        plan.steps += report.steps(root, plan, words["states"], words["mix"], progress)
     if yes and plan.rows:
         plan.keep(root)
         return plan
-    lines = [*report.dry_lines(root, plan, found, made)]
-    if as_json:
-        facts = {"removed": [], "not_reached": [], "holds": lines}
-        click.echo(json.dumps(report.report_of(root, plan, found, [], facts), indent=1))
-    else:
-        for line in lines:
-            say(shown(line))
-        say("nothing was changed" + ("" if not plan.rows else ": --yes does it"))
+    lines = [*report.dry_lines(root, plan, found, sizes)]
+    facts = {"removed": [], "not_reached": [], "holds": lines}
+    lines = [*lines, "nothing was changed" + (": --yes does it" if plan.rows else "")]
+    _say(report.report_of(root, plan, found, [], facts), lines, as_json)
     if not plan.rows:
         raise SystemExit(1)
     return None
 
 
+def _say(report: dict[str, Any], lines: Iterable[str], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(report, indent=1))
+    for line in () if as_json else lines:
+        say(shown(line))
+
+
 def _carry_out(root: Path, plan: Plan, as_json: bool, progress: Progress) -> None:
     """Do what a plan has yet to do; ends with status 1 where a text stands somewhere yet."""
+    from gristmill.data_root.drops import RootSettings
     from gristmill.takedowns import report, work
-    from gristmill.takedowns.plan import ERASED, LEFT_OUT, NAMED, REBUILT
-    from gristmill.takedowns.search import Search
+    from gristmill.takedowns.plan import ERASED, LEFT_OUT, NAMED, REBUILT, folder_of
+    from gristmill.takedowns.search import Search, files_below
 
+    again = f"`{called('forget --continue')}`"
     if plan.state == NAMED:
         work.leave_out(root, plan)
     if plan.state == LEFT_OUT:
         work.erase_rows(root, plan)
-    failed = False
     if plan.state == ERASED:
-        failed = _build(root, plan, as_json)
-        work.count_rebuilt(root, plan)
-        if not failed:
-            plan.keep(root, REBUILT)
-    if failed:
-        raise GristmillError(
-            f"{plan.drop}: the rows are left out, but not all is built again: mend what the list "
-            f"names, then `{called('forget --continue')}`"
-        )
-    search = Search(plan.texts) if plan.texts else None
-    pruned, not_reached = _prune(root, plan, search) if search else ([], [])
+        if _build(root, plan, as_json):
+            rule = "the rows are left out, but not all is built again: mend what the list names"
+            raise GristmillError(f"{plan.drop}: {rule}, then {again}")
+        plan.keep(root, REBUILT)
+    search = Search(plan.texts)
+    pruned, not_reached = _prune(root, plan, search) if plan.texts else ([], [])
     still, because, removed = work.scanned(root, plan, search, progress)
     if plan.erases and (count := work.rows_left(root, plan)):
         plan.keep(root, LEFT_OUT)
-        again = called("forget --continue")
-        raise GristmillError(f"{plan.drop}: {count:,} rows are in raw files again: `{again}`")
-    unread = search.unread.items() if search else ()
-    not_reached += (f"{path}: cannot be searched: {why}" for path, why in unread)
+        raise GristmillError(f"{plan.drop}: {count:,} rows are in raw files again: {again}")
+    not_reached += (f"{path}: cannot be searched: {why}" for path, why in search.unread.items())
+    if url := RootSettings(root).settings("mirror").get("push"):
+        pushed = f"versions of {len(plan.affected):,} artifacts that were pushed before"
+        not_reached.append(f"the mirror {url}: {pushed}")
+    not_reached.append("checkpoints of models, exports and copies elsewhere, as on a hub")
+    sizes = [path.stat().st_size for path in files_below(root, {folder_of(root)})]
     facts = {
         "removed": [*removed, *pruned],
-        "not_reached": [*not_reached, *work.others(root, plan)],
+        "not_reached": not_reached,
         "stale": (stale := work.stale(root, plan)),
-        **work.sizes(root),
+        "scanned_files": len(sizes),
+        "scanned_bytes": sum(sizes),
     }
     made = report.report_of(root, plan, still, because, facts)
-    text = report.text_of(made)
-    path = plan.end(root, made, text)
-    if as_json:
-        click.echo(json.dumps(made, indent=1))
-    else:
-        for line in text.splitlines():
-            say(shown(line))
-        say(f"report: {shown(str(path))}")
+    lines = [*report.lines(made)]
+    path = plan.end(root, made, lines)
+    _say(made, [*lines, f"report: {path}"], as_json)
     if still or stale:
         raise SystemExit(1)
 
@@ -167,11 +159,11 @@ def _build(root: Path, plan: Plan, is_quiet: bool) -> bool:
     from commands.selection import answer_of
     from resources import Lake
 
-    keys: dict[str, list[str]] = {}
-    for asset, partition in plan.affected:
-        keys.setdefault(asset, []).append(partition)
-    if not keys:
+    if not plan.affected:
         return False
+    keys = defaultdict[str, list[str]](list)
+    for asset, partition in sorted(plan.affected):
+        keys[asset].append(partition)
     with open_instance() as instance:
         graph = Graph(instance, Lake())
         order = graph.select(list(keys))
@@ -180,7 +172,7 @@ def _build(root: Path, plan: Plan, is_quiet: bool) -> bool:
     with redirect_stdout(sys.stderr) if is_quiet else nullcontext():
         for each in order:
             some = keys[name := each.to_user_string()]
-            answer = answer_of(Call((name,), tuple(sorted(some)) if each in parted else ()))
+            answer = answer_of(Call((name,), tuple(some) if each in parted else ()))
             outcomes += (one for one in answer.outcomes if one.status != "unchanged")
         table.show(outcomes, time.monotonic() - started, root)
     return any(each.status == "failed" for each in outcomes)
@@ -191,15 +183,19 @@ def _prune(root: Path, plan: Plan, search: Search) -> tuple[list[str], list[str]
 
     What such a run had published is reported again by its record.
     """
+    import dagster as dg
+
     from commands.adopt import Reports
     from resources import Lake
 
     removed, assets = list[str](), {asset for asset, _ in plan.affected}
     with open_instance() as instance:
-        for record in instance.get_run_records():
-            run = record.dagster_run
+        for run in (each.dagster_run for each in instance.get_run_records()):
             of_run = {each.to_user_string() for each in run.asset_selection or ()}
-            if of_run & assets and _holds(instance, run.run_id, search):
+            logs = instance.all_logs(run.run_id) if of_run & assets else ()
+            events = [dg.serialize_value(each) for each in logs]
+            whole = search.raw.stream(each.encode() + b"\0" for each in events)
+            if whole or any(map(search.pictured, events)):
                 if not run.is_finished:
                     return removed, [f"run {run.run_id}, under way: its events hold a text"]
                 instance.delete_run(run.run_id)
@@ -212,15 +208,6 @@ def _prune(root: Path, plan: Plan, search: Search) -> tuple[list[str], list[str]
     return removed, [*_of_state(state_folder(CHECKOUT, dagster_home()), search)]
 
 
-def _holds(instance: dg.DagsterInstance, run: str, search: Search) -> bool:
-    """Whether the events of a run hold a text, or show the begin of one in a picture."""
-    import dagster as dg
-
-    events = [dg.serialize_value(each) for each in instance.all_logs(run)]
-    whole = search.raw.stream(each.encode() + b"\0" for each in events)
-    return bool(whole) or any(map(search.pictured, events))
-
-
 def _of_state(folder: Path, search: Search) -> Iterator[str]:
     """Take texts out of free pages of the databases of an instance; yield what holds one yet."""
     found = {each.path for each in search.everywhere(folder, ())}
@@ -231,5 +218,6 @@ def _of_state(folder: Path, search: Search) -> Iterator[str]:
                 opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     if found:
         search.unread.clear()
-    for path in sorted({each.path for each in search.everywhere(folder, ())} if found else ()):
+        found = {each.path for each in search.everywhere(folder, ())}
+    for path in sorted(found):
         yield f"{path}: what the instance keeps holds a text: end what uses it, and remove the file"

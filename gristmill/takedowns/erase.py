@@ -13,7 +13,7 @@ import lzma
 import os
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -26,6 +26,7 @@ from gristmill.corpora.raw.rows import one_or_lines, row_places
 from gristmill.families import Forgets
 from gristmill.hashing import sha256_file
 from gristmill.inbox.marks import SAMPLE, SUMS, listed_sums, written_sums
+from gristmill.takedowns.plan import write
 from gristmill.untrusted.files import open_file
 from gristmill.untrusted.limits import LIMITS
 from gristmill.untrusted.lines import line_places, reads, with_line_feeds
@@ -70,36 +71,31 @@ def _of_text(path: Path, hidden: Path, gone: Collection[int], corpus: Corpus, ho
         cuts = [*_of_array(path, gone)]
     else:
         cuts = _with_ends(path, sorted(places[number - 1] for number in gone))
-    with _packed(path, hidden) as out, _texts(path) as texts:
-        for part in _without(texts, cuts):
+    packs = _WRITERS.get(path.name.lower().rpartition(".")[2], nullcontext)
+    with hidden.open("wb") as file, packs(file) as out:
+        for part in _without(_texts(path), cuts):
             out.write(part)
-    with _texts(path) as texts:
-        expected = _digest(_without(texts, cuts))
-    with _texts(hidden) as texts:
-        if _digest(texts) != expected:
-            raise GristmillError(f"{path}: erasing changed other rows, so nothing is erased")
+    if _digest(_without(_texts(path), cuts)) != _digest(_texts(hidden)):
+        raise GristmillError(f"{path}: erasing changed other rows, so nothing is erased")
 
 
-@contextmanager
-def _texts(path: Path) -> Iterator[Iterator[bytes]]:
+def _texts(path: Path) -> Iterator[bytes]:
     """The unpacked text of a file in parts."""
     ending = path.name.lower().rpartition(".")[2]
     with open_file(path, root=path.parent) as file:
-        yield unpack(file, path, ending) if ending in _WRITERS else reads(file)
+        yield from unpack(file, path, ending) if ending in _WRITERS else reads(file)
 
 
 def _places(path: Path, corpus: Corpus) -> Sequence[_Cut] | None:
     """Begin and end of each row of a text; None for one array of JSON."""
-    if path.name.lower().endswith(".txt"):
-        with _texts(path) as texts:
-            first = next(texts, b"")
-            unmarked = first.removeprefix(BOM_UTF8)
-            mark, lined = len(first) - len(unmarked), chain([unmarked], texts)
-            found = line_places(with_line_feeds(lined, lambda _: True), path)
-            return [(mark + begin, mark + end) for begin, end in found]
-    with _texts(path) as texts:
-        if "json" in path.name.lower() and one_or_lines(texts, path, LIMITS)[0]:
-            return None
+    texts, name = _texts(path), path.name.lower()
+    if name.endswith(".txt"):
+        first = next(texts, b"")
+        mark = len(first) - len(first.removeprefix(BOM_UTF8))
+        lined = with_line_feeds(chain([first[mark:]], texts), lambda _: True)
+        return [(mark + begin, mark + end) for begin, end in line_places(lined, path)]
+    if "json" in name and one_or_lines(texts, path, LIMITS)[0]:
+        return None
     flat, error = row_places(path, corpus, (kind(path.name) or ("", ""))[0])
     if error is not None:
         raise error
@@ -108,27 +104,20 @@ def _places(path: Path, corpus: Corpus) -> Sequence[_Cut] | None:
 
 def _with_ends(path: Path, cuts: Sequence[_Cut]) -> list[_Cut]:
     """Cuts with the ends of their lines."""
-    at, held, begin = 0, b"", 0
-    ends = list[int]()
-    with _texts(path) as texts:
-        for part in texts:
-            held, begin = held[-_ENDS:] + part, begin - min(len(held), _ENDS)
-            while at < len(cuts) and cuts[at][1] + _ENDS <= begin + len(held):
-                after = held[cuts[at][1] - begin :][:_ENDS]
-                ends.append(2 if after == b"\r\n" else int(after[:1] in (b"\n", b"\r")))
-                at += 1
-            begin += len(held)
-        tail = held[-_ENDS:]
-    for cut in cuts[at:]:
-        after = tail[len(tail) - (begin - cut[1]) :] if begin - cut[1] else b""
-        ends.append(2 if after == b"\r\n" else int(after[:1] in (b"\n", b"\r")))
+    held, begin, ends = b"", 0, list[int]()
+    for part in chain(_texts(path), [bytes(_ENDS)]):
+        held, begin = held[-_ENDS:] + part, begin - min(len(held), _ENDS)
+        whole = begin + len(held) - _ENDS
+        while len(ends) < len(cuts) and (end := cuts[len(ends)][1]) <= whole:
+            after = held[end - begin :][:_ENDS]
+            ends.append(2 if after == b"\r\n" else int(after[:1] in (b"\n", b"\r")))
+        begin += len(held)
     return [(low, high + more) for (low, high), more in zip(cuts, ends, strict=True)]
 
 
 def _of_array(path: Path, gone: Collection[int]) -> Iterator[_Cut]:
     """The cuts of members of an array or an object of JSON, each with one comma."""
-    with _texts(path) as texts:
-        whole = b"".join(texts)
+    whole = b"".join(_texts(path))
     text = whole.decode("utf-8-sig")
     mark, decoder = len(whole) - len(text.encode()), json.JSONDecoder()
     at, spans, is_object = _blank(text, 0) + 1, list[_Cut](), text.lstrip()[:1] == "{"
@@ -156,21 +145,19 @@ def _blank(text: str, at: int) -> int:
     return at
 
 
-def _without(texts: Iterable[bytes], cuts: Iterable[_Cut]) -> Iterator[bytes]:
+def _without(texts: Iterable[bytes], cuts: Sequence[_Cut]) -> Iterator[bytes]:
     """A text without its cuts, which ascend."""
-    found, begin = iter(cuts), 0
-    low, high = next(found, (-1, -1))
+    begin, ahead = 0, [*reversed(cuts)]
     for part in texts:
-        end, at = begin + len(part), begin
-        while low >= 0 and low < end:
-            if low > at:
-                yield part[at - begin : low - begin]
+        at, end = begin, begin + len(part)
+        while ahead and ahead[-1][0] < end:
+            low, high = ahead[-1]
+            yield part[at - begin : max(low - begin, 0)]
             at = min(high, end)
             if high > end:
                 break
-            low, high = next(found, (-1, -1))
-        if at < end:
-            yield part[at - begin :]
+            ahead.pop()
+        yield part[at - begin :]
         begin = end
 
 
@@ -195,15 +182,6 @@ _WRITERS: Final[Mapping[str, Callable[[IO[bytes]], Any]]] = {
 }
 
 
-@contextmanager
-def _packed(path: Path, hidden: Path) -> Iterator[Any]:
-    """A new file that is packed as an old one."""
-    with hidden.open("wb") as file:
-        packs = _WRITERS.get(path.name.lower().rpartition(".")[2], nullcontext)
-        with packs(file) as out:
-            yield out
-
-
 def _of_parquet(path: Path, hidden: Path, gone: Collection[int]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -212,10 +190,8 @@ def _of_parquet(path: Path, hidden: Path, gone: Collection[int]) -> None:
         first = old.metadata.row_group(0)
         packing = {
             # The name that Parquet has for none is not that of its writer.
-            first.column(at).path_in_schema: first.column(at).compression.replace(
-                "UNCOMPRESSED", "NONE"
-            )
-            for at in range(first.num_columns)
+            each.path_in_schema: each.compression.replace("UNCOMPRESSED", "NONE")
+            for each in map(first.column, range(first.num_columns))
         }
 
         def groups() -> Iterator[Any]:
@@ -231,7 +207,7 @@ def _of_parquet(path: Path, hidden: Path, gone: Collection[int]) -> None:
             for table in filter(len, groups()):
                 writer.write_table(table, len(table))
         with pq.ParquetFile(hidden) as new:
-            made = (new.read_row_group(each) for each in range(new.num_row_groups))
+            made = map(new.read_row_group, range(new.num_row_groups))
             both = zip(filter(len, groups()), made, strict=True)
             # No NaN equals another one.
             if not all(
@@ -244,18 +220,14 @@ def _of_parquet(path: Path, hidden: Path, gone: Collection[int]) -> None:
 def list_again(path: Path) -> None:
     """Give a file its new sum in the lists of the drop, which else would be refused; or none."""
     beside = [path.with_name(f"{path.name}{ending}") for ending in (".sha256", SAMPLE)]
-    lists = [each for each in beside if each.exists()]
+    lists = {each: path for each in beside if each.exists()}
     for mark in (SUMS, SAMPLE):
-        lists += [folder / mark for folder in path.parents if (folder / mark).exists()][:1]
-    for each in lists:
-        drop = path if each in beside else each.parent
+        holders = [each for each in path.parents if (each / mark).exists()]
+        lists |= {folder / mark: folder for folder in holders[:1]}
+    for each, drop in lists.items():
         sums = listed_sums(each, drop)
-        name = path.name if each in beside else path.relative_to(each.parent).as_posix()
-        if name not in sums:
-            continue
-        new = {name: sha256_file(path)} if path.exists() else {}
-        rest = {other: sha256 for other, sha256 in sums.items() if other != name}
-        if rest | new:
-            hidden = each.with_name(f".{each.name}.writing")
-            hidden.write_bytes(written_sums(rest | new))
-            hidden.replace(each)
+        name = path.name if drop == path else path.relative_to(drop).as_posix()
+        if sums.pop(name, None) is not None:
+            sums |= {name: sha256_file(path)} if path.exists() else {}
+            if sums:
+                write(each, written_sums(sums))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,17 +18,16 @@ from gristmill.contract import GristmillError
 from gristmill.layout import WORK
 from gristmill.run import locks
 
-TAKEDOWNS: Final = "takedowns"
 NAMED, LEFT_OUT, ERASED, REBUILT = "named", "left out", "erased", "rebuilt"
-STATES: Final = (NAMED, LEFT_OUT, ERASED, REBUILT)
+_PLAN: Final = "plan.json"
 
 
 @dataclass
 class Plan:
-    """A takedown. What is done is `state`, one of `STATES`.
+    """A takedown. What is done is `state`.
 
-    rows: by drop, as `reasoning/gsm8k`, `[file, row, hash, name]` of each row that goes.
-    texts: that are looked for. left: places that hold a text and stay, as `[place, row, column]`.
+    rows: by drop, as `reasoning/gsm8k`, `[file, row, hash]` of each row that goes.
+    texts: that are looked for. left: rows that hold a text and stay, as `[place, file, row]`.
     affected: `[asset, partition]` of artifacts, each after those that it is made from.
     """
 
@@ -36,10 +35,10 @@ class Plan:
     rows: dict[str, list[list[Any]]]
     texts: list[str]
     left: list[list[Any]]
-    affected: list[list[str]]
     erases: bool
     reason: str
     shared: int = 0
+    affected: list[list[str]] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
     begun: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y%m%dT%H%M%S"))
@@ -47,36 +46,39 @@ class Plan:
     counts: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
 
-    def keep(self, root: Path, state: str = "") -> None:
-        """Write the plan whole or not at all, in a state; only its owner reads it."""
-        self.state = state or self.state
-        _write(folder_of(root) / "plan.json", json.dumps(asdict(self)), 0o600)
+    def named(self) -> list[tuple[str, str, int]]:
+        """Drop, file and row of each row that goes."""
+        return [(name, file, row) for name, rows in self.rows.items() for file, row, _ in rows]
 
-    def end(self, root: Path, report: Mapping[str, Any], text: str) -> Path:
+    def keep(self, root: Path, state: str = NAMED) -> None:
+        """Write the plan whole or not at all, in a state; only its owner reads it."""
+        self.state = state
+        write(folder_of(root) / _PLAN, json.dumps(asdict(self)).encode(), 0o600)
+
+    def end(self, root: Path, report: Mapping[str, Any], lines: Iterable[str]) -> Path:
         """Write the report, and remove the plan, which has the texts; returns the report's path."""
         path = folder_of(root) / f"{self.begun}.json"
-        _write(path, json.dumps(report, indent=1), 0o644)
-        _write(path.with_suffix(".txt"), text, 0o644)
-        (folder_of(root) / "plan.json").unlink()
+        write(path, json.dumps(report, indent=1).encode())
+        write(path.with_suffix(".txt"), "".join(f"{line}\n" for line in lines).encode())
+        (folder_of(root) / _PLAN).unlink()
         return path
 
 
 def folder_of(root: Path) -> Path:
     """Where plans and reports of a data root are."""
-    return root / WORK / TAKEDOWNS
+    return root / WORK / "takedowns"
 
 
 def under_way(root: Path) -> Plan | None:
     """The takedown that was begun and has not ended; None without one."""
+    path = folder_of(root) / _PLAN
     try:
-        return Plan(**json.loads((folder_of(root) / "plan.json").read_bytes()))
+        return Plan(**json.loads(path.read_bytes()))
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
-        path = folder_of(root) / "plan.json"
-        raise GristmillError(
-            f"{path}: is damaged ({error}): remove it, and name the rows again"
-        ) from error
+        rule = f"is damaged ({error}): remove it, and name the rows again"
+        raise GristmillError(f"{path}: {rule}") from error
 
 
 @contextmanager
@@ -92,13 +94,13 @@ def alone(root: Path) -> Iterator[None]:
         ) from error
 
 
-def _write(path: Path, text: str, mode: int) -> None:
+def write(path: Path, octets: bytes, mode: int = 0o644) -> None:
+    """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{path.name}")
-    with suppress(FileNotFoundError):
-        hidden.unlink()
-    with os.fdopen(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
-        file.write(text)
+    hidden.unlink(missing_ok=True)
+    with os.fdopen(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(octets)
         file.flush()
         os.fsync(file.fileno())
     hidden.replace(path)

@@ -1,44 +1,57 @@
 """What a takedown says: before it, as a dry run, and after it, as JSON and as text.
 
-Source: `docs/takedowns.md#the-report`.
+Source: `docs/takedowns.md#the-report`, `docs/takedowns.md#runs-that-saw-the-rows`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
 from gristmill.corpora.raw.forgotten import key_of
+from gristmill.families import forgets
+from gristmill.loading.commands import loader_of
+from gristmill.loading.plan import step_of
 from gristmill.run import amounts
+from gristmill.run.progress import Progress
 from gristmill.takedowns.plan import Plan
 from gristmill.takedowns.search import Found, normalised, octets_of
-from gristmill.takedowns.work import Made
+from gristmill.takedowns.work import raw_rows
 
 _MOST: Final = 20
+_BYTES: Final = ("raw_bytes", "raw_unpacked_bytes")
 
 
 def dry_lines(
-    root: Path, plan: Plan, found: Sequence[Found], made: Sequence[Made]
+    root: Path, plan: Plan, found: Sequence[Found], sizes: Mapping[str, int]
 ) -> Iterator[str]:
-    """Yield what a plan would do, and where its texts stand."""
+    """Yield what a plan would do, and where its texts stand.
+
+    sizes: the bytes of each artifact that it builds again.
+    """
     for name, rows in plan.rows.items():
         verb = "to erase" if plan.erases else "to leave out of builds"
-        named = _some([f"{file}:{row}" for file, row, _ in rows])
-        yield f"{name}: {_count(len(rows), 'row')} {verb}, {named}"
+        named = ", ".join(f"{file}:{row}" for file, row, _ in rows[:5])
+        more = f" and {len(rows) - 5:,} more" if len(rows) > 5 else ""
+        yield f"{name}: {_count(len(rows), 'row')} {verb}, {named}{more}"
     if not plan.rows:
         yield f"{plan.drop}: no row is one of the texts"
     yield from _shared(plan.shared)
-    yield from _places(root, found)
+    files = Counter((f"{each.place}: " if each.place else "", each.path) for each in found)
+    for (of, path), count in [*files.items()][:_MOST]:
+        yield f"holds it: {of}{path.relative_to(root)}, {_count(count, 'place')}"
+    if len(files) > _MOST:
+        yield f"holds it: {len(files) - _MOST:,} more files"
     for place, file, row in plan.left[:_MOST]:
         yield f"stays: {place} {file} row {row:,} holds a text: --containing takes it"
     if len(plan.left) > _MOST:
         yield f"stays: {len(plan.left) - _MOST:,} more rows that hold a text"
-    for each in made:
-        title = " ".join(filter(None, (each.record.asset, each.record.partition)))
-        yield f"built again: {title}, {amounts.size(each.bytes)}"
+    for title, size in sizes.items():
+        yield f"built again: {title}, {amounts.size(size)}"
     yield from plan.steps
 
 
@@ -46,21 +59,6 @@ def _shared(count: int) -> Iterator[str]:
     if count:
         texts = _count(count, "text")
         yield f"{texts} of these rows stand in other rows of the drop, too, and are not looked for"
-
-
-def _places(root: Path, found: Sequence[Found]) -> Iterator[str]:
-    """Yield the places of texts, a line a file."""
-    rows = Counter((each.place, each.path) for each in found)
-    for (place, path), count in list(rows.items())[:_MOST]:
-        file = path.relative_to(root) if path.is_relative_to(root) else path
-        yield f"holds it: {f'{place}: ' if place else ''}{file}, {_count(count, 'place')}"
-    if len(rows) > _MOST:
-        yield f"holds it: {len(rows) - _MOST:,} more files"
-
-
-def _some(every: Sequence[str]) -> str:
-    more = f" and {len(every) - 5:,} more" if len(every) > 5 else ""
-    return ", ".join(every[:5]) + more
 
 
 def _count(count: int, what: str) -> str:
@@ -72,78 +70,102 @@ def report_of(
     plan: Plan,
     still: Sequence[Found],
     because: Sequence[Found],
-    facts: dict[str, Any],
+    facts: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The report of a takedown as JSON has it. It has no text and no id: keyed hashes alone.
 
     still: where a text stands that should not. because: where one stands since a row stays.
     facts: what was removed, and what was not reached.
     """
-    key = key_of(root)
+    hash_of = partial(blake2b, key=key_of(root), digest_size=16)
+    texts = [octets_of(normalised(each)) for each in plan.texts]
+
+    def places(found: Sequence[Found]) -> list[dict[str, Any]]:
+        named = ((each.path.relative_to(root).as_posix(), each) for each in found)
+        return [{"file": file, "row": each.row, "column": each.column} for file, each in named]
+
     return {
         "format": "gristmill.takedown",
         "version": 1,
-        "drop": plan.drop,
-        "reason": plan.reason,
-        "date": plan.date,
+        **{name: getattr(plan, name) for name in ("drop", "reason", "date", "counts", "steps")},
         "erased": plan.erases,
         "rows": {
-            name: [{"file": file, "row": row, "hash": own} for file, row, own in rows]
+            name: [dict(zip(("file", "row", "hash"), each, strict=True)) for each in rows]
             for name, rows in plan.rows.items()
         },
-        "texts": [
-            blake2b(octets_of(normalised(each)), key=key, digest_size=16).hexdigest()
-            for each in plan.texts
-        ],
+        "texts": [hash_of(each).hexdigest() for each in texts],
         "texts_of_other_rows": plan.shared,
-        "counts": plan.counts,
-        "stays": [{"place": place, "file": file, "row": row} for place, file, row in plan.left],
-        "stands_still": [_place(root, each) for each in still],
-        "stands_since_rows_stay": [_place(root, each) for each in because],
-        "steps": plan.steps,
+        "stays": [dict(zip(("place", "file", "row"), each, strict=True)) for each in plan.left],
+        "stands_still": places(still),
+        "stands_since_rows_stay": places(because),
         **facts,
     }
 
 
-def _place(root: Path, found: Found) -> dict[str, Any]:
-    path = found.path
-    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-    return {"file": name, "row": found.row, "column": found.column}
-
-
-def text_of(report: dict[str, Any]) -> str:
-    """A report in words."""
-    return "\n".join(_lines(report)) + "\n"
-
-
-def _lines(report: dict[str, Any]) -> Iterator[str]:
-    counts = report["counts"]
+def lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a report in words."""
+    counts = Counter(report["counts"])
     for name, rows in report["rows"].items():
         what = "erased from" if report["erased"] else "left out of builds of"
         yield f"{_count(len(rows), 'row')} {what} {name} on {report['date']}: {report['reason']}"
     if report["erased"]:
         less = counts["erased_bytes"]
         yield f"raw files: {less:,} bytes fewer; the rest is as it was, byte for byte"
-    yield (
-        f"built again: {_count(counts.get('rebuilt', 0), 'artifact')}, "
-        f"{counts.get('rebuilt_bytes', 0):,} bytes of {counts.get('affected_bytes', 0):,}"
-    )
+    made, of = counts["rebuilt_bytes"], counts["affected_bytes"]
+    yield f"built again: {_count(counts['rebuilt'], 'artifact')}, {made:,} bytes of {of:,}"
     yield from _shared(report["texts_of_other_rows"])
-    for name in report["removed"]:
-        yield f"removed: {name}"
+    yield from (f"removed: {name}" for name in report["removed"])
     for each in report["stays"][:_MOST]:
         yield f"stays: {each['place']} {each['file']} row {each['row']:,}, which holds a text"
     yield from report["steps"]
-    still = report["stands_still"]
-    yield (
-        f"scan of {report['scanned_files']:,} files, {amounts.size(report['scanned_bytes'])}: "
-        f"{_count(len(still), 'place')} with a text that went"
-    )
-    for each in still[:_MOST]:
-        yield f"stands still: {each['file']} row {each['row']:,}"
+    still, octets = report["stands_still"], amounts.size(report["scanned_bytes"])
+    where = f"{_count(len(still), 'place')} with a text that went"
+    yield f"scan of {report['scanned_files']:,} files, {octets}: {where}"
+    yield from (f"stands still: {each['file']} row {each['row']:,}" for each in still[:_MOST])
     if because := report["stands_since_rows_stay"]:
         yield f"{_count(len(because), 'place')} hold a text since rows stay in raw files"
     for title in report["stale"]:
         yield f"made from files as they were: {title}: build it again"
-    for line in report["not_reached"]:
-        yield f"not reached: {line}"
+    yield from (f"not reached: {line}" for line in report["not_reached"])
+
+
+def steps(
+    root: Path, plan: Plan, states: Sequence[Path], mix: Path, progress: Progress
+) -> Iterator[str]:
+    """Yield what runs saw of the rows of a plan, a line for the state of each loader.
+
+    Each sample of an artifact that is to be built again is traced to its raw row.
+    """
+    rows, spans = raw_rows(root, plan.named()), dict[str, list[tuple[int, int]]]()
+    for path, own in rows.items():
+        how = forgets(path.split("/")[1])
+        places = how.places(root / path) if how and how.places else None
+        spans[path] = [places[row - 1] for row in own if row] if places else []
+
+    def is_named(facts: Mapping[str, object]) -> bool:
+        for path in (each for each in facts.values() if isinstance(each, str) and each in rows):
+            at = next((str(facts[each]) for each in _BYTES if each in facts), "")
+            begin = int(at.partition("-")[0] or -1)
+            if not rows[path].isdisjoint((0, facts.get("raw_row"))) or any(
+                low <= begin < high for low, high in spans[path]
+            ):
+                return True
+        return False
+
+    old = set(plan.versions.values())
+    for state in states:
+        loader, found = loader_of(state, mix, root), set[int]()
+        for at, source in enumerate(loader.plan.sources):
+            if old.isdisjoint(source.identity.versions):
+                continue
+            count = int(source.cuts[-1])
+            with progress.stage(f"tracing {source.identity.artifact}", "rows", count) as stage:
+                for number in range(count):
+                    if any(is_named(each.facts()) for each in source.origin(number)):
+                        found |= {*loader.plan.seen(at, number, loader.position)}
+                    stage.advance(1)
+        seen = sorted({step_of(loader.changes, position) for position in found})
+        shown = ", ".join([*map(str, seen[:_MOST]), *["..."][: len(seen) > _MOST]])
+        of = f"{loader.step:,} steps of {state.name}"
+        said = f"{len(found):,} samples in {len(seen):,} of {of} had the rows: {shown}"
+        yield said if seen else f"none of {of} had the rows"

@@ -17,8 +17,8 @@ import zlib
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from itertools import accumulate
+from contextlib import closing, suppress
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
@@ -44,7 +44,6 @@ _PACKED: Final = {
     b"BZh": "bz2",
     b"\xfd7zXZ\0": "xz",
 }
-"""What a packed file begins with, however it is named."""
 _UNREADABLE: Final = (
     *(OSError, ValueError, RuntimeError, EOFError, GristmillError),
     *(sqlite3.Error, BadZipFile, zlib.error, lzma.LZMAError),
@@ -58,7 +57,7 @@ class Found(NamedTuple):
     """Where a text stands: a file below the root, its row from 1, 0 for none, and the column.
 
     place: of its drop or artifact, as `reasoning/normalized gsm8k__train`; empty for another file.
-    text: its number. is_whole: whether the value has no other words.
+    text: its number.
     """
 
     path: Path
@@ -66,7 +65,6 @@ class Found(NamedTuple):
     row: int
     column: str
     text: int
-    is_whole: bool
 
 
 def normalised(text: str) -> str:
@@ -117,9 +115,8 @@ class Patterns:
             words = np.frombuffer(octets, "<u8", max(count, 0), shift if count > 0 else 0)
             for at in np.flatnonzero(self._is_anchor[self._slots(words)]).tolist():
                 begin = shift + LEAST * at
-                for (before, size), patterns in self._at.get(
-                    octets[begin : begin + LEAST], {}
-                ).items():
+                shapes = self._at.get(octets[begin : begin + LEAST], {})
+                for (before, size), patterns in shapes.items():
                     start = begin - before
                     if start >= 0 and (one := octets[start : start + size]) in patterns:
                         yield start, start + size, patterns[one]
@@ -142,12 +139,11 @@ class Search:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
+        self._texts = [*map(normalised, texts)]
         # A value may be JSON itself, as the arguments of a tool.
         self._values = Patterns(
             {octets_of(normalised(e)): at for at, text in enumerate(texts) for e in _escaped(text)}
         )
-        self._whole = {normalised(text): at for at, text in enumerate(texts)}
         forms = dict[bytes, int]()
         for at, text in enumerate(texts):
             for form in (*_escaped(text), text.replace('"', '""'), html.escape(text)):
@@ -156,29 +152,20 @@ class Search:
         self.raw = Patterns({form: at for form, at in forms.items() if len(form) >= LEAST})
         self.unread = dict[Path, str]()
 
-    def values(self, values: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
-        """Yield place of the value, number of the text, and whether it is the whole value."""
-        made = [normalised(value) for value in values]
-        octets = [octets_of(value) for value in made]
+    def values(self, values: Sequence[str]) -> set[tuple[int, int]]:
+        """Place of the value and number of the text, for each text in one of some values."""
+        octets = [octets_of(normalised(value)) for value in values]
         ends = [*accumulate(len(each) + 1 for each in octets)]
-        blob, seen = b"\0".join(octets), set[tuple[int, int]]()
+        blob, found = b"\0".join(octets), set[tuple[int, int]]()
         for begin, end, number in self._values.find(blob):
             at = bisect_right(ends, begin)
-            start = ends[at] - len(octets[at]) - 1
-            inside = octets[at]
-            before, after = (
-                inside[: begin - start].decode("utf-8", "replace"),
-                inside[end - start :],
-            )
-            is_word = (
-                before[-1:].isalnum() and inside[begin - start : begin - start + 1].isalnum()
-            ) or (
-                after.decode("utf-8", "replace")[:1].isalnum()
-                and inside[: end - start][-1:].isalnum()
-            )
-            if (at, number) not in seen and not is_word:
-                seen.add((at, number))
-                yield at, number, self._whole.get(made[at]) == number
+            start, own = ends[at] - len(octets[at]) - 1, octets[at]
+            before = own[: begin - start].decode("utf-8", "replace")[-1:]
+            after = own[end - start :].decode("utf-8", "replace")[:1]
+            begins_word = before.isalnum() and blob[begin : begin + 1].isalnum()
+            if not begins_word and not (after.isalnum() and blob[end - 1 : end].isalnum()):
+                found.add((at, number))
+        return found
 
     def pictured(self, event: str) -> bool:
         """Whether a picture in an event shows a cut line of a text."""
@@ -186,27 +173,19 @@ class Search:
         found = _CUT.findall(unquote(plain.replace("\\", "")))
         cut = (html.unescape(part).replace("·", " ").rpartition(": ")[2] for part in found)
         shown = [text for part in cut if len(text := normalised(part)) >= LEAST]
-        return any(part in whole for part in shown for whole in self._whole)
+        return any(part in whole for part in shown for whole in self._texts)
 
     def in_rows(self, path: Path, place: str, found: Iterable[tuple[int, Any]]) -> Iterator[Found]:
         """Yield where the texts stand in rows, as `leaks.texts.rows` gives them."""
-        at, values, size = list[tuple[int, str]](), list[str](), 0
-
-        def flushed() -> Iterator[Found]:
-            for where, number, is_whole in self.values(values):
-                yield Found(path, place, *at[where], number, is_whole)
-
-        for row, value in found:
-            if isinstance(value, Unfit):
-                continue
-            for column, text in leaves(value):
-                at.append((row, column))
-                values.append(text)
-                size += len(text)
-            if size > _BATCH:
-                yield from flushed()
-                at, values, size = [], [], 0
-        yield from flushed()
+        held, size = list[tuple[int, str, str]](), 0
+        for row, value in chain(found, [(0, None)]):
+            new = [] if isinstance(value, Unfit) else [(row, *each) for each in leaves(value)]
+            held += new
+            size += sum(len(text) for *_, text in new)
+            if size > _BATCH or value is None:
+                for at, number in sorted(self.values([text for *_, text in held])):
+                    yield Found(path, place, *held[at][:2], number)
+                held, size = [], 0
 
     def everywhere(
         self, root: Path, besides: Collection[Path], progress: Progress = SILENT
@@ -215,22 +194,18 @@ class Search:
 
         besides: folders and files that are passed over.
         """
-        parts = {part.file: part for part in every_part(root)}
-        files = [*files_below(root, besides)]
+        parts = {part.file: part for part in every_part(root)} if self._texts else {}
+        files = [*files_below(root, besides)] if self._texts else []
         with progress.stage("looking for the texts", "bytes", sum(map(_size, files))) as stage:
             for path in files:
                 part, seen = parts.get(path), set[int]()
-                if part is not None:
-                    try:
-                        for each in self.in_rows(
-                            path, part.place, rows(path, part.corpus, part.links)
-                        ):
-                            seen.add(each.text)
-                            yield each
-                    except GristmillError:
-                        pass  # its bytes are looked at below
+                with suppress(GristmillError):  # its bytes are looked at below
+                    found = rows(path, part.corpus, part.links) if part else ()
+                    for each in self.in_rows(path, part.place if part else "", found):
+                        seen.add(each.text)
+                        yield each
                 for text in sorted(self._in_file(path) - seen):
-                    yield Found(path, part.place if part else "", 0, "", text, False)
+                    yield Found(path, part.place if part else "", 0, "", text)
                 stage.advance(_size(path))
 
     def _in_file(self, path: Path) -> set[int]:
@@ -238,32 +213,13 @@ class Search:
         found = set[int]()
         try:
             with path.open("rb") as file:
-                head = file.read(len(_SQLITE))
-                file.seek(0)
                 found |= self.raw.stream(reads(file))
                 file.seek(0)
-                if head.startswith(b"PAR1"):
-                    found |= self.raw.stream(_of_parquet(path))
-                elif head == _SQLITE:
-                    found |= self.raw.stream(_of_sqlite(path))
-                elif head.startswith(b"PK\3\4"):
-                    found |= self._in_zip(file)
-                elif ending := next(
-                    (_PACKED[each] for each in _PACKED if head.startswith(each)), ""
-                ):
-                    found |= self.raw.stream(unpack(file, path, ending))
+                found |= self.raw.stream(_inside(file, path))
         except FileNotFoundError:
             pass
         except _UNREADABLE as error:
             self.unread[path] = str(error)
-        return found
-
-    def _in_zip(self, file: io.BufferedReader) -> set[int]:
-        found = set[int]()
-        with ZipFile(file) as packed:
-            for name in packed.namelist():
-                with packed.open(name) as member:
-                    found |= self.raw.stream(reads(member))  # type: ignore[arg-type]
         return found
 
 
@@ -278,10 +234,9 @@ def files_below(root: Path, besides: Collection[Path]) -> Iterator[Path]:
         if path in besides or not path.is_symlink():
             return path not in besides
         target = path.resolve()
-        if target in seen or target.is_relative_to(whole) or whole.is_relative_to(target):
-            return False
+        is_met = target in seen or target.is_relative_to(whole) or whole.is_relative_to(target)
         seen.add(target)
-        return True
+        return not is_met
 
     for here, folders, names in os.walk(root, followlinks=True):
         folders[:] = sorted(name for name in folders if is_new(Path(here, name)))
@@ -294,25 +249,32 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _of_parquet(path: Path) -> Iterator[bytes]:
-    """The bytes of the values of a Parquet file, column by column."""
-    import pyarrow.parquet as pq
+def _inside(file: io.BufferedReader, path: Path) -> Iterator[bytes]:
+    """What a file packs, by its first bytes, however it is named."""
+    head = file.read(len(_SQLITE))
+    file.seek(0)
+    if head.startswith(b"PAR1"):
+        import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(1 << 12):
-            for column in batch.columns:
-                yield from (bytes(each) for each in column.buffers() if each is not None)
-
-
-def _of_sqlite(path: Path) -> Iterator[bytes]:
-    """The values of all tables of a database."""
-    # Where nobody writes, to read makes no file beside it.
-    is_still = not _size(path.with_name(f"{path.name}-wal"))
-    way = "immutable=1" if is_still else "mode=ro"
-    with closing(sqlite3.connect(f"{path.as_uri()}?{way}", uri=True)) as database:
-        names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        for (name,) in names:
-            for row in database.execute(f'SELECT * FROM "{name}"'):
-                for value in row:
+        with pq.ParquetFile(path) as table:
+            for batch in table.iter_batches(1 << 12):
+                for column in batch.columns:
+                    yield from (bytes(each) for each in column.buffers() if each is not None)
+    elif head == _SQLITE:
+        # Where nobody writes, to read makes no file beside it.
+        way = "mode=ro" if _size(path.with_name(f"{path.name}-wal")) else "immutable=1"
+        with closing(sqlite3.connect(f"{path.as_uri()}?{way}", uri=True)) as database:
+            names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            for (name,) in names.fetchall():
+                for value in chain.from_iterable(database.execute(f'SELECT * FROM "{name}"')):
                     if isinstance(value, str | bytes):
                         yield (value.encode() if isinstance(value, str) else value) + b"\0"
+    elif head.startswith(b"PK\3\4"):
+        with ZipFile(file) as packed:
+            for name in packed.namelist():
+                with packed.open(name) as member:
+                    yield from reads(member)  # type: ignore[arg-type]
+                    yield b"\0"
+    else:
+        for begin in filter(head.startswith, _PACKED):
+            yield from unpack(file, path, _PACKED[begin])

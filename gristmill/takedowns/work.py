@@ -1,84 +1,224 @@
 """The steps of a takedown: what goes, what is left out and erased, and the scan that proves it.
 
+Rows are named by file and number, by their ids, by a column, or by their text.
 Source: `docs/takedowns.md`.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from gristmill.contract import GristmillError
+import orjson
+
+from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import corpus_and_split
 from gristmill.corpora.raw.drops import corpus_of
 from gristmill.corpora.raw.forgotten import key_of
-from gristmill.families import Unit
+from gristmill.corpora.raw.texts import Unfit
+from gristmill.families import Forgets, Unit, forgets, inboxes
 from gristmill.hashing import sha256_file
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.layout import DROPS, WORK
+from gristmill.leaks import texts as rows_of_text
+from gristmill.leaks.texts import form, leaves
 from gristmill.provenance.find_artifacts import Artifact, artifacts, readable
 from gristmill.provenance.record import Input, Record
 from gristmill.run.progress import SILENT, Progress
+from gristmill.settings.fields import did_you_mean
 from gristmill.takedowns.erase import erase, list_again
-from gristmill.takedowns.naming import Target, hash_of, target_of, with_equal
-from gristmill.takedowns.plan import ERASED, LEFT_OUT, Plan, folder_of
-from gristmill.takedowns.search import Found, Search, files_below
+from gristmill.takedowns.plan import ERASED, LEFT_OUT, Plan, folder_of, write
+from gristmill.takedowns.search import LEAST, Found, Search, normalised, octets_of
 
 _CACHES: Final = ("answers", "browse", "drops", "history", "leaks")
 """What of `.gristmill` may be removed: no artifact, and no build that is under way."""
 
 
-class Made(NamedTuple):
-    """A published artifact with its record and inputs."""
-
-    item: Artifact
-    record: Record
-    inputs: Sequence[Input]
-
-    @property
-    def bytes(self) -> int:
-        """Of its files."""
-        return sum(each.bytes for each in self.record.outputs)
+_ENOUGH: Final = 32
+"""Bytes of a text of a row that is looked for elsewhere; where none has so many, the longest."""
 
 
-def affected(root: Path, files: Collection[str]) -> list[Made]:
-    """What was made from raw files, directly or not, each after its inputs.
+@dataclass(frozen=True)
+class Target:
+    """A drop whose rows are named. name: as `reasoning/gsm8k`. how: its rows are forgotten."""
 
-    files: their paths below the data root.
+    root: Path
+    name: str
+    drop: Path
+    how: Forgets
+
+    def path(self, file: str) -> Path:
+        """Of a file of the drop, as `Unit.file` names it."""
+        return self.drop if self.drop.is_file() else self.drop / file
+
+    def units(self) -> Iterator[Unit]:
+        """Yield the rows of the drop."""
+        return self.how.units(self.root, self.drop)
+
+    def having(self, hashes: Collection[str]) -> Iterator[Unit]:
+        """Yield the rows that have one of some keyed hashes."""
+        key = key_of(self.root, makes=True)
+        return (unit for unit in self.units() if hash_of(key, unit.values) in hashes)
+
+
+def target_of(root: Path, named: str) -> Target:
+    """The drop of a name, as `reasoning/gsm8k`. Raises GristmillError where there is none."""
+    inbox, _, name = named.removeprefix(f"{DROPS}/").rstrip("/").rpartition("/")
+    how = forgets(inbox)
+    if how is None:
+        known = [each for each in inboxes() if forgets(each)]
+        rule = f"one of {', '.join(known)}{did_you_mean(inbox, known)}"
+        raise GristmillError(f"{named}: name inbox and drop, as reasoning/gsm8k: {rule}")
+    drop = root / DROPS / inbox / name
+    if not drop.exists():
+        raise GristmillError(f"{named}: there is no drop {drop}")
+    return Target(root, f"{inbox}/{name}", drop, how)
+
+
+def hash_of(key: bytes, values: Mapping[str, Any]) -> str:
+    """The keyed hash of a row, by all its values."""
+    try:
+        octets = orjson.dumps(values, default=str, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # a number of more than 64 bits, or half a pair of UTF-16
+        octets = json.dumps(values, default=str, sort_keys=True).encode()
+    return blake2b(octets, key=key, digest_size=16).hexdigest()
+
+
+def texts_in(path: Path) -> list[str]:
+    """The texts of a file: a line each, or a string of JSON each. Raises BadInput without any."""
+    if form(path.name) is None:
+        raise BadInput(path, "must be a .txt with a text a line, or a .jsonl of strings")
+    found = list[str]()
+    for number, row in rows_of_text.rows(path):
+        if isinstance(row, Unfit):
+            raise BadInput(path, row.rule, number)
+        found += (text for _, text in leaves(row))
+    for text in found:
+        if len(octets_of(normalised(text))) < LEAST:
+            raise BadInput(path, f"{text!r} has fewer than {LEAST} bytes: name its row by --rows")
+    if not found:
+        raise BadInput(path, "has no text")
+    return list(dict.fromkeys(found))
+
+
+def by_rows(target: Target, path: Path) -> list[Unit]:
+    """The rows that a file names, `FILE:ROW` or an id a line. Raises BadInput for one of none."""
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8-sig").splitlines()]
+    except UnicodeDecodeError as error:
+        raise BadInput(path, f"is not UTF-8: {error}") from error
+    wanted = {line: number for number, line in reversed([*enumerate(lines, 1)]) if line}
+    if not wanted:
+        raise BadInput(path, "names no row")
+    found, met = list[Unit](), set[str]()
+    for unit in target.units():
+        own = {f"{unit.file}:{unit.row}", unit.name, "" if unit.row else unit.file}
+        if hits := own & wanted.keys():
+            met |= hits
+            found.append(unit)
+    for line, number in wanted.items():
+        if line not in met:
+            what = "row" if re.fullmatch(".+:[1-9][0-9]*", line) else "row with the id"
+            rule = f"{target.name} has no {what} {line}: write FILE:ROW, or an id"
+            raise BadInput(path, rule, number)
+    return found
+
+
+def by_column(target: Target, condition: str) -> list[Unit]:
+    """The rows whose column has a value, `KEY=VALUE`. Raises GristmillError where none has."""
+    key, mark, value = condition.partition("=")
+    if not mark or not key:
+        raise GristmillError(f"--where {condition}: write KEY=VALUE, as source=forum")
+    found, columns = list[Unit](), dict[str, None]()
+    for unit in target.units():
+        columns |= dict.fromkeys(unit.values)
+        if (held := unit.values.get(key)) is not None and str(held) == value:
+            found.append(unit)
+    if key not in columns:
+        rule = f"{target.name} has no column {key}{did_you_mean(key, columns)}"
+        raise GristmillError(f"--where {condition}: {rule}")
+    if not found:
+        raise GristmillError(f"--where {condition}: no row of {target.name} has it")
+    return found
+
+
+def by_text(target: Target, texts: Sequence[str]) -> tuple[list[Unit], list[str]]:
+    """The rows of which a value is one of the texts, the texts as they write them."""
+    wanted, found, written = {normalised(text) for text in texts}, list[Unit](), [*texts]
+    for unit in target.units():
+        if same := [text for _, text in leaves(unit.values) if normalised(text) in wanted]:
+            found.append(unit)
+            written += same
+    return found, list(dict.fromkeys(written))
+
+
+def own_texts(target: Target, units: Sequence[Unit]) -> tuple[list[str], int]:
+    """The texts by which copies of rows are found, and how many of them other rows have, too.
+
+    A text that is whole in a row of the drop that is not named is not of these rows alone, as the
+    first message of many conversations; it is not looked for.
     """
-    every = [Made(*each) for each in readable(artifacts(root))]
-    found, keys = list[Made](), set[tuple[str | None, str | None]]()
+    found = dict[str, str]()
+    for unit in units:
+        each = {normalised(text): text for _, text in leaves(unit.values)}
+        long = [k for k in each if len(octets_of(k)) >= _ENOUGH]
+        long = long or [max(each, key=len, default="")]
+        found |= {k: each[k] for k in long if len(octets_of(k)) >= LEAST}
+    named, shared = {(unit.file, unit.row) for unit in units}, set[str]()
+    for unit in target.units():
+        if (unit.file, unit.row) not in named:
+            shared |= {normalised(text) for _, text in leaves(unit.values)} & found.keys()
+    return [text for k, text in found.items() if k not in shared], len(shared)
+
+
+def with_equal(target: Target, units: Collection[Unit]) -> list[Unit]:
+    """Rows of a drop that are named, and those that are equal to them.
+
+    A row of a corpus is equal whose columns that are read are. Raises GristmillError as `same` of
+    `Forgets`.
+    """
+    key = key_of(target.root, makes=True)
+    own = {hash_of(key, unit.values) for unit in units}
+    found = {(each.file, each.row) for each in target.having(own)}
+    if target.how.same is not None:
+        found |= target.how.same(target.root, target.drop, found)
+    return [each for each in target.units() if (each.file, each.row) in found]
+
+
+def _affected(root: Path, files: Collection[str]) -> list[tuple[Artifact, Record, list[Input]]]:
+    """What was made from raw files, by paths below the root, directly or not, after its inputs."""
+    every, keys = [*readable(artifacts(root))], set[tuple[str | None, str | None]]()
+    found = every[:0]
     while more := [
         each
         for each in every
         if each not in found
         and any(
-            (item.path in files)
-            if item.data_version is None
-            else (item.path, item.partition) in keys
-            for item in each.inputs
+            item.path in files if item.data_version is None else (item.path, item.partition) in keys
+            for item in each[2]
         )
     ]:
         found += more
-        keys |= {(each.record.artifact, each.record.partition) for each in more}
+        keys |= {(record.artifact, record.partition) for _, record, _ in more}
     return found
 
 
 def _refuse_endless(holder: Target, own: Sequence[Unit], erases: bool) -> None:
     """Raise GristmillError where rows cannot go from a drop, before a plan bars others."""
-    root = holder.root
     if not erases and holder.how.leave_out is None:
         raise GristmillError(f"{holder.name}: no build leaves out rows of it: add --erase")
-    gone = Counter(each.file for each in own if each.row)
-    left_in = Counter(each.file for each in holder.units()) - gone if gone else gone
-    for path in (holder.path(each) for each in {each.file for each in own} if erases):
-        if path.resolve() != root.resolve() / path.relative_to(root):
+    for path in {holder.path(each.file) for each in own if erases}:
+        if path.resolve() != holder.root.resolve() / path.relative_to(holder.root):
             rule = f"is a link, or behind one: take the rows out of {path.resolve()}"
             raise GristmillError(f"{path}: {rule}")
+    gone = Counter(each.file for each in own if each.row)
+    left_in = Counter(each.file for each in holder.units()) - gone if gone else gone
     for file in (each for each in gone if not left_in[each]):
         rule = "no row would be left: remove the file, build, and name the texts by --text"
         raise GristmillError(f"{holder.path(file)}: {rule}")
@@ -90,19 +230,19 @@ def planned(
     texts: Sequence[str],
     how: Mapping[str, Any],
     progress: Progress = SILENT,
-) -> tuple[Plan, list[Found], list[Made]]:
-    """A plan, all places of the texts, and the artifacts that it builds again.
+) -> tuple[Plan, list[Found], dict[str, int]]:
+    """A plan, all places of the texts, and the bytes of each artifact that it builds again.
 
-    units: the rows of a drop that go. how: `containing`, `erases`, `reason` and `shared`.
+    units: the rows of a drop that go. how: `containing`, `erase`, `reason` and `shared`.
 
     Raises GristmillError where a drop's rows can only be erased, and nobody asked for that, and
     where they cannot be erased: before anything is changed, as a plan that cannot end bars others.
     """
     root, key = target.root, key_of(target.root, makes=True)
-    found = list(places(root, Search(texts) if texts else None, progress))
-    rows = {target.name: [*units]} if units else {}
-    left = list[list[Any]]()
-    for name in dict.fromkeys(_drop_of(root, each.path) for each in found):
+    found = [*Search(texts).everywhere(root, {folder_of(root)}, progress)]
+    rows, left = {target.name: [*units]} if units else {}, list[list[Any]]()
+    inside = (each.path.relative_to(root).parts for each in found)
+    for name in dict.fromkeys("/".join(parts[1:3]) for parts in inside if parts[0] == DROPS):
         try:
             holder = target_of(root, name)
         except GristmillError:  # no drop, or one whose rows cannot go
@@ -111,86 +251,76 @@ def planned(
         known = {(unit.file, unit.row) for unit in own}
         others = [each for each in _holding(holder, texts) if (each.file, each.row) not in known]
         if how["containing"] and others:
-            rows[name] = with_equal(holder, [*own, *others], key)
+            rows[name] = with_equal(holder, [*own, *others])
         else:
             left += ([f"{DROPS}/{name}", unit.file, unit.row] for unit in others)
-    erases = how["erases"]
+    hashed = dict[str, list[list[Any]]]()
     for name, own in rows.items():
-        _refuse_endless(target_of(root, name), own, erases)
-    made = affected(
-        root, {raw_path(root, name, unit.file) for name, some in rows.items() for unit in some}
-    )
-    plan = Plan(
-        target.name,
-        {
-            name: [[unit.file, unit.row, hash_of(key, unit.values)] for unit in some]
-            for name, some in rows.items()
-        },
-        [*texts],
-        left,
-        [[each.record.asset, each.record.partition or ""] for each in made],
-        erases,
-        how["reason"],
-        how["shared"],
-    )
-    plan.versions = {_title(each.record): each.record.data_version for each in made}
-    plan.counts["affected_bytes"] = sum(each.bytes for each in made)
-    return plan, found, made
-
-
-def _drop_of(root: Path, path: Path) -> str:
-    """The drop that a file is in, as `reasoning/gsm8k`; empty for a file elsewhere."""
-    parts = path.relative_to(root).parts
-    return "/".join(parts[1:3]) if parts[0] == DROPS else ""
+        _refuse_endless(target_of(root, name), own, how["erase"])
+        hashed[name] = [[each.file, each.row, hash_of(key, each.values)] for each in own]
+    plan = Plan(target.name, hashed, [*texts], left, how["erase"], how["reason"], how["shared"])
+    made = [record for _, record, _ in _affected(root, raw_rows(root, plan.named()))]
+    plan.affected = [[each.asset, each.partition or ""] for each in made]
+    plan.versions = {_title(each): each.data_version for each in made}
+    sizes = {_title(each): _bytes(each) for each in made}
+    plan.counts["affected_bytes"] = sum(sizes.values())
+    return plan, found, sizes
 
 
 def _holding(target: Target, texts: Sequence[str]) -> list[Unit]:
     """The rows of a drop that hold one of the texts; of whole files all of the same name."""
     numbered = ((at, unit.values) for at, unit in enumerate(target.units()))
     hits = {each.row for each in Search(texts).in_rows(target.drop, "", numbered)}
-    held = [unit for at, unit in enumerate(target.units()) if at in hits]
-    names = {unit.name for unit in held if not unit.row}
-    beside = (unit for unit in target.units() if not unit.row and unit.name in names)
-    return list(
-        {(unit.file, unit.row): unit for unit in (*held, *(beside if names else ()))}.values()
-    )
+    held = {at: unit for at, unit in enumerate(target.units()) if at in hits}
+    if names := {unit.name for unit in held.values() if not unit.row}:
+        beside = enumerate(target.units())
+        held |= {at: unit for at, unit in beside if not unit.row and unit.name in names}
+    return [*held.values()]
 
 
-def raw_path(root: Path, name: str, file: str) -> str:
-    """Of a raw file, below the data root."""
-    return target_of(root, name).path(file).relative_to(root).as_posix()
+def raw_rows(root: Path, named: Iterable[Sequence[Any]]) -> dict[str, set[int]]:
+    """The rows of each raw file, by its path below the root. named: drop, file and row of each."""
+    found = defaultdict[str, set[int]](set)
+    for name, file, row in named:
+        drop = f"{DROPS}/{name.removeprefix(f'{DROPS}/')}"
+        found[drop if (root / drop).is_file() else f"{drop}/{file}"].add(row)
+    return dict(found)
 
 
 def stale(root: Path, plan: Plan) -> list[str]:
-    """The artifacts that were made from files as they were before rows went, by their records."""
-    every = [Made(*each) for each in readable(artifacts(root))]
-    now = {(each.record.artifact, each.record.partition): each.record for each in every}
-    wanted = {tuple(each) for each in plan.affected}
+    """The artifacts that were made from files as they were before rows went, by their records.
+
+    Counts in the plan those that have another data version now, and their bytes.
+    """
+    every = [*readable(artifacts(root))]
+    now = {(record.artifact, record.partition): record.data_version for _, record, _ in every}
 
     def is_old(item: Input) -> bool:
         if item.data_version is None:
             path = root / str(item.path)
             is_raw = str(item.path).startswith(f"{DROPS}/")
             return is_raw and (not path.is_file() or sha256_file(path) != item.sha256)
-        made = now.get((str(item.path), item.partition))
-        return made is not None and made.data_version != item.data_version
+        return now.get((str(item.path), item.partition), item.data_version) != item.data_version
 
-    return [
-        _title(each.record)
-        for each in every
-        if (each.record.asset, each.record.partition or "") in wanted
-        and any(map(is_old, each.inputs))
+    other = [
+        _bytes(record)
+        for _, record, _ in every
+        if plan.versions.get(_title(record), record.data_version) != record.data_version
     ]
-
-
-def places(root: Path, search: Search | None, progress: Progress = SILENT) -> Iterator[Found]:
-    """Yield where texts stand below a data root."""
-    if search is not None:
-        yield from search.everywhere(root, {folder_of(root)}, progress)
+    plan.counts |= {"rebuilt": len(other), "rebuilt_bytes": sum(other)}
+    return [
+        _title(record)
+        for _, record, inputs in every
+        if _title(record) in plan.versions and any(map(is_old, inputs))
+    ]
 
 
 def _title(record: Record) -> str:
     return " ".join(filter(None, (record.asset, record.partition)))
+
+
+def _bytes(record: Record) -> int:
+    return sum(each.bytes for each in record.outputs)
 
 
 def leave_out(root: Path, plan: Plan) -> None:
@@ -200,60 +330,40 @@ def leave_out(root: Path, plan: Plan) -> None:
         if target.how.leave_out is not None:
             named = {(file, row) for file, row, _ in rows}
             target.how.leave_out(root, target.drop, named, plan.reason, plan.date)
-        path = list_of(root, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        known = forgotten_of(root, name)
-        lines = {**{own: [plan.reason, plan.date] for *_, own in rows}, **known}
-        hidden = path.with_name(f".{path.name}")
-        with hidden.open("w") as out:
-            json.dump(lines, out, indent=0)
-            out.flush()
-            os.fsync(out.fileno())
-        hidden.replace(path)
+        path, known = _forgotten(root, name)
+        lines = {own: [plan.reason, plan.date] for *_, own in rows} | known
+        write(path, json.dumps(lines, indent=0).encode())
     plan.keep(root, LEFT_OUT)
 
 
-def list_of(root: Path, name: str) -> Path:
-    """The list of the rows of a drop that were forgotten, by their hashes."""
-    return folder_of(root) / "rows" / f"{name}.json"
-
-
-def forgotten_of(root: Path, name: str) -> dict[str, list[str]]:
-    """Reason and day of each row of a drop that was forgotten, by its hash."""
-    try:
-        found: dict[str, list[str]] = json.loads(list_of(root, name).read_bytes())
-    except FileNotFoundError:
-        return {}
-    return found
+def _forgotten(root: Path, name: str) -> tuple[Path, dict[str, list[str]]]:
+    """The list of forgotten rows of a drop, and what is in it: reason and day of each, by hash."""
+    path = folder_of(root) / "rows" / f"{name}.json"
+    return path, json.loads(path.read_bytes()) if path.exists() else {}
 
 
 def erase_rows(root: Path, plan: Plan) -> None:
     """Take the rows of a plan out of their files; those that are out already are passed over."""
-    for name, rows in plan.rows.items():
-        if not plan.erases:
-            break
-        plan.counts["erased_bytes"] = plan.counts.get("erased_bytes", 0) + take_out(
-            target_of(root, name), {own for *_, own in rows}, {file for file, *_ in rows}
-        )
+    for name, rows in plan.rows.items() if plan.erases else ():
+        hashes, files = {own for *_, own in rows}, {file for file, *_ in rows}
+        less = _take_out(target_of(root, name), hashes, files)
+        plan.counts["erased_bytes"] = plan.counts.get("erased_bytes", 0) + less
     plan.keep(root, ERASED)
 
 
-def take_out(target: Target, hashes: Collection[str], erased: Collection[str] = ()) -> int:
+def _take_out(target: Target, hashes: Collection[str], erased: Collection[str] = ()) -> int:
     """Take the rows with some hashes out of a drop; returns the bytes that it has less.
 
     erased: files that a killed call may have written already.
     """
-    key, files = key_of(target.root), defaultdict[str, set[int]](set)
-    for unit in target.units():
-        if hash_of(key, unit.values) in hashes:
-            files[unit.file].add(unit.row)
+    files = defaultdict[str, set[int]](set)
+    for unit in target.having(hashes):
+        files[unit.file].add(unit.row)
     try:
         corpus = corpus_of(target.drop)
     except GristmillError:
         corpus = corpus_and_split("any__train")[0]
-    less = 0
-    for file, gone in files.items():
-        less += erase(target.path(file), gone, corpus, target.how)
+    less = sum(erase(target.path(file), files[file], corpus, target.how) for file in files)
     every = {*files, *erased}
     for file in every:
         list_again(target.path(file))
@@ -263,87 +373,43 @@ def take_out(target: Target, hashes: Collection[str], erased: Collection[str] = 
 
 
 def scanned(
-    root: Path, plan: Plan, search: Search | None, progress: Progress = SILENT
+    root: Path, plan: Plan, search: Search, progress: Progress = SILENT
 ) -> tuple[list[Found], list[Found], list[str]]:
     """Where texts of a plan stand still, where they stand since rows stay, and what was removed.
 
     Files of caches that hold a text are removed: whoever needs them makes them again.
     """
-    removed, found = list[str](), list[Found]()
-    for each in places(root, search, progress):
-        inside = each.path.relative_to(root).parts
-        at = inside.index(WORK) if WORK in inside[:-1] else -1
-        if at >= 0 and inside[at + 1] in _CACHES:
-            each.path.unlink(missing_ok=True)
-            removed.append("/".join(inside))
-        else:
-            found.append(each)
-    stay = {f"{place}/{file}" for place, file, _ in plan.left}
+    removed, still, because = set[str](), list[Found](), list[Found]()
+    gone, left = raw_rows(root, plan.named()), raw_rows(root, plan.left)
+    erased = gone if plan.erases else {}
+    # Rows before one that stays may be erased; one without a number is of any.
+    stay = {
+        file: {0, *(row - sum(each < row for each in erased.get(file, ())) for row in rows)}
+        for file, rows in left.items()
+    }
     downstream = {
-        made.item.folder / output.path
-        for made in affected(root, stay)
-        for output in made.record.outputs
+        item.folder / output.path
+        for item, record, _ in _affected(root, left)
+        for output in record.outputs
     }
-    raw = {
-        raw_path(root, name, file)
-        for name, rows in plan.rows.items()
-        for file, _, _ in rows
-        if not plan.erases
-    }
-    still, because = list[Found](), list[Found]()
-    for each in found:
-        file = each.path.relative_to(root).as_posix()
-        stays = _stays(plan, each, file) if file in stay else each.path in downstream
-        (because if stays or file in raw else still).append(each)
-    return still, because, sorted(set(removed))
-
-
-def _stays(plan: Plan, found: Found, file: str) -> bool:
-    """Whether a row holds a text that nobody asked to remove; rows before it may be erased."""
-    gone = [
-        row
-        for name, rows in plan.rows.items()
-        for its, row, _ in rows
-        if plan.erases and f"{DROPS}/{name}/{its}" == file
-    ]
-    left = {
-        row - sum(each < row for each in gone)
-        for at, its, row in plan.left
-        if f"{at}/{its}" == file
-    }
-    return not found.row or found.row in left
+    for each in search.everywhere(root, {folder_of(root)}, progress):
+        inside = each.path.relative_to(root)
+        at = inside.parts.index(WORK) if WORK in inside.parts[:-1] else -1
+        file = inside.as_posix()
+        if at >= 0 and inside.parts[at + 1] in _CACHES:
+            each.path.unlink(missing_ok=True)
+            removed.add(file)
+        elif each.row in stay.get(file, ()) or each.path in downstream:
+            because.append(each)
+        else:
+            (because if file in gone and not plan.erases else still).append(each)
+    return still, because, sorted(removed)
 
 
 def rows_left(root: Path, plan: Plan) -> int:
     """How many rows of a plan stand in the raw files still."""
-    key, count = key_of(root), 0
-    for name, rows in plan.rows.items():
-        hashes = {own for *_, own in rows}
-        target = target_of(root, name)
-        count += sum(hash_of(key, unit.values) in hashes for unit in target.units())
-    return count
-
-
-def count_rebuilt(root: Path, plan: Plan) -> None:
-    """Count the artifacts of a plan that have another data version now, and their bytes."""
-    now = [Made(*each) for each in readable(artifacts(root))]
-    other = [
-        each
-        for each in now
-        if (before := plan.versions.get(_title(each.record))) is not None
-        and before != each.record.data_version
-    ]
-    plan.counts |= {"rebuilt": len(other), "rebuilt_bytes": sum(each.bytes for each in other)}
-
-
-def others(root: Path, plan: Plan) -> Iterator[str]:
-    """Yield what no takedown of this data root can change."""
-    from gristmill.data_root.drops import RootSettings
-
-    if url := RootSettings(root).settings("mirror").get("push"):
-        count = len(plan.affected)
-        yield f"the mirror {url}: versions of {count:,} artifacts that were pushed before"
-    yield "checkpoints of models, exports and copies elsewhere, as on a hub"
+    every = ((target_of(root, name), rows) for name, rows in plan.rows.items())
+    return sum(1 for target, rows in every for _ in target.having({own for *_, own in rows}))
 
 
 def taken_out_again(root: Path, drop: Path) -> str:
@@ -352,15 +418,10 @@ def taken_out_again(root: Path, drop: Path) -> str:
     Where the drop has tombstones, no build takes the rows, and they stay.
     """
     name = drop.relative_to(root / DROPS).as_posix()
-    if not (known := forgotten_of(root, name)) or (drop / FORGOTTEN).exists():
+    _, known = _forgotten(root, name)
+    if not known or (drop / FORGOTTEN).exists():
         return ""
-    take_out(target := target_of(root, name), known)
+    _take_out(target_of(root, name), known)
     days = Counter(date for _, date in known.values())
     said = ", ".join(f"{count:,} forgotten on {date}" for date, count in sorted(days.items()))
-    return f"{target.name}: rows that came again were taken out of it: {said}"
-
-
-def sizes(root: Path) -> dict[str, int]:
-    """How many files a scan reads, and their bytes."""
-    found = [path.stat().st_size for path in files_below(root, {folder_of(root)})]
-    return {"scanned_files": len(found), "scanned_bytes": sum(found)}
+    return f"{name}: rows that came again were taken out of it: {said}"

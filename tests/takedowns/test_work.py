@@ -1,4 +1,4 @@
-"""Each family names its rows, and they leave its drops."""
+"""Each family names its rows by keyed hashes, and they leave its drops."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gristmill.corpora.raw.forgotten import key_of
 from gristmill.layout import DROPS
 from gristmill.macroxue.samples import write_drop
 from gristmill.puzzles.raw.samples import write_arc_sample, write_sudoku_sample
-from gristmill.takedowns import naming, work
+from gristmill.takedowns import work
 from gristmill.takedowns.search import Search
 
-HOW = {"containing": True, "erases": True, "reason": "asked", "shared": 0}
+HOW = {"containing": True, "erase": True, "reason": "asked", "shared": 0}
 
 
 def kaggle(path: Path) -> None:
@@ -55,19 +55,22 @@ CASES = [
 @pytest.mark.parametrize(("name", "option", "given"), CASES)
 def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given):
     write(tmp_path, name)
-    target, key = naming.target_of(tmp_path, name), key_of(tmp_path, makes=True)
+    target, key = work.target_of(tmp_path, name), key_of(tmp_path, makes=True)
     before = [*target.units()]
     if option == "--where":
         column = given.removesuffix("=")
-        units = naming.by_column(target, f"{given}{before[2].values[column]}")
+        units = work.by_column(target, f"{given}{before[2].values[column]}")
     else:
         (tmp_path / "rows.txt").write_text(given or before[0].name)
-        units = naming.by_rows(target, tmp_path / "rows.txt")
+        units = work.by_rows(target, tmp_path / "rows.txt")
     assert 1 <= len(units) < len(before) / 2 or name in ("macroxue/a", "puzzles/kaggle")
-    texts, _ = naming.own_texts(target, units, key)
+    texts, _ = work.own_texts(target, units)
     assert texts
     with pytest.raises(GristmillError, match="no build leaves out rows of it: add --erase"):
-        work.planned(target, units, texts, HOW | {"erases": False})
+        work.planned(target, units, texts, HOW | {"erase": False})
+    lone, _, _ = work.planned(target, units, texts, HOW | {"containing": False})
+    stay = work.raw_rows(tmp_path, lone.left)
+    assert stay and all((tmp_path / each).is_file() for each in stay)
     plan, found, _ = work.planned(target, units, texts, HOW)
     copy = name.replace("/", "/b")
     assert {str(each.path.relative_to(tmp_path / DROPS)).startswith(copy) for each in found} == {
@@ -77,10 +80,10 @@ def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given)
     assert len(plan.rows[copy]) == len(plan.rows[name])
     work.leave_out(tmp_path, plan)
     work.erase_rows(tmp_path, plan)
-    gone = {naming.hash_of(key, unit.values) for unit in units}
-    stay = [each for each in before if naming.hash_of(key, each.values) not in gone]
+    gone = {work.hash_of(key, unit.values) for unit in units}
+    stay = [each for each in before if work.hash_of(key, each.values) not in gone]
     assert [unit.values for unit in target.units()] == [each.values for each in stay]
-    assert [unit.name for unit in naming.target_of(tmp_path, copy).units()] == [
+    assert [unit.name for unit in work.target_of(tmp_path, copy).units()] == [
         each.name for each in stay
     ]
     assert work.rows_left(tmp_path, plan) == 0
@@ -90,4 +93,16 @@ def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given)
     drop = tmp_path / DROPS / name
     (tmp_path / "again" / DROPS / name).rename(drop if drop.is_file() else drop / "again")
     assert "were taken out of it" in work.taken_out_again(tmp_path, drop)
-    assert not gone & {naming.hash_of(key, unit.values) for unit in target.units()}
+    assert not gone & {work.hash_of(key, unit.values) for unit in target.units()}
+
+
+def test_a_hash_is_of_all_values_and_of_the_key_and_of_no_order() -> None:
+    row = {"a": 10**30, "b": "\ud800", "c": [1.5, None, {"d": True}]}
+    made = work.hash_of(b"key", row)
+    assert made == work.hash_of(b"key", dict(reversed(row.items())))
+    others = [row | {"a": 10**30 + 1}, row | {"b": "\ud801"}, row | {"e": None}, {"a": 1}]
+    assert (
+        len({made, work.hash_of(b"other", row), *(work.hash_of(b"key", each) for each in others)})
+        == 6
+    )
+    assert work.hash_of(b"key", {"a": 1, "b": 2}) == work.hash_of(b"key", {"b": 2, "a": 1})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -29,11 +30,10 @@ def forgets() -> Forgets:
 
 
 def _units(_: Path, drop: Path) -> Iterator[Unit]:
-    files = [drop.name] if drop.is_file() else [*visible_files(drop)]
-    for name in files:
-        if not ending_in(name, ENDINGS):
-            continue
-        for number, (_place, text) in enumerate(_games(drop if drop.is_file() else drop / name), 1):
+    files = {drop.name: drop} if drop.is_file() else {at: drop / at for at in visible_files(drop)}
+    for name, path in files.items():
+        found = _games(path) if ending_in(name, ENDINGS) else ()
+        for number, (_place, text) in enumerate(found, 1):
             head, _blank, moves = text.partition("\n\n")
             tags = dict(_TAG.findall(head))
             yield Unit(name, number, tags.get("Site", ""), {**tags, "moves": moves.strip()})
@@ -47,15 +47,13 @@ def _games(path: Path) -> Iterator[tuple[tuple[int, int], str]]:
         ending = path.suffix.lower().removeprefix(".")
         texts = reads(file) if ending == "pgn" else unpack(file, path, ending)
         begin, at, has_moves, held, names = 0, 0, False, list[bytes](), set[bytes]()
-        for line in lines(texts, path):
+        for line in chain(lines(texts, path), [b""]):
             tag = _BEGINS.match(line if at else line.removeprefix(BOM_UTF8))
             # Of a game without moves the names of its tags come again.
-            if tag and (has_moves or tag[1] in names):
+            if (has_moves or (tag[1] in names if tag else names)) and (tag or not line):
                 yield (begin, at), b"".join(held).decode("utf-8", "replace").replace("\r\n", "\n")
                 begin, has_moves, held, names = at, False, [], set()
             has_moves = has_moves or not (tag or line.isspace())
             names |= {tag[1]} if tag else set()
             held.append(line)
             at += len(line)
-        if has_moves or names:
-            yield (begin, at), b"".join(held).decode("utf-8", "replace").replace("\r\n", "\n")

@@ -8,11 +8,11 @@ from pathlib import Path
 from gristmill.loading import Loader, read_mix
 from gristmill.macroxue.samples import write_drop
 from gristmill.run.progress import SILENT
-from gristmill.takedowns import naming, work
-from gristmill.takedowns.steps import steps
+from gristmill.takedowns import work
+from gristmill.takedowns.report import steps
 from tests.reasoning.published_root import built
 
-HOW = {"containing": False, "erases": True, "reason": "asked", "shared": 0}
+HOW = {"containing": False, "erase": True, "reason": "asked", "shared": 0}
 
 
 def test_the_steps_are_those_whose_samples_come_from_the_row(tmp_path: Path) -> None:
@@ -24,9 +24,9 @@ def test_the_steps_are_those_whose_samples_come_from_the_row(tmp_path: Path) -> 
     for _ in zip(range(6), loader, strict=False):
         pass
     state.write_text(json.dumps(loader.state_dict()))
-    target = naming.target_of(tmp_path, "macroxue/a")
+    target = work.target_of(tmp_path, "macroxue/a")
     (tmp_path / "rows.txt").write_text(min(unit.name for unit in target.units()))
-    units = naming.by_rows(target, tmp_path / "rows.txt")
+    units = work.by_rows(target, tmp_path / "rows.txt")
     plan, _, _ = work.planned(target, units, [], HOW)
     (said,) = steps(tmp_path, plan, [state], mix, SILENT)
     files = {f"drops/macroxue/a/{unit.file}" for unit in units}
