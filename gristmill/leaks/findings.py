@@ -420,7 +420,7 @@ def holding(
     kept, parts = Kept(root), every_part(root) if parts is None else parts
     asked = _Given("", (), frozenset(), tuple(texts))
     # Keyed as all that is kept: of a short text the plain sum could be guessed.
-    facts = repr((kept.seeds, asked.texts)).encode()
+    facts = repr((kept.seeds.tolist(), asked.texts)).encode()
     vars(asked)["digest"] = hashlib.sha256(facts).hexdigest()[:32]
     for each in audit(root, parts, [asked] if texts else [], workers):
         for row, column, text, share in each.numbers[:, each.numbers[3] >= least * _SHARES].T:
