@@ -53,6 +53,12 @@ QUESTIONS: Final = ("question", "problem", "prompt", "instruction", "query", "in
 """Columns that a set without a recipe may have its questions in, the first that is there."""
 
 
+_NO_QUESTION: Final = (
+    f"has no column that may be its question ({', '.join(QUESTIONS)}): write a {CORPUS} beside it "
+    'with question = "name of its column"'
+)
+
+
 class NoText(GristmillError):
     """What was named holds no text."""
 
@@ -183,9 +189,31 @@ class EvaluationSet:
 
     def questions(self) -> Iterator[tuple[Part, Text]]:
         """Yield its questions. Raises BadInput where a row has none."""
+        from gristmill.corpora.raw.reader import Reader
+
         for part in self.parts:
-            for found in _by_recipe(part, part.corpus) if part.corpus else _plain(part):
-                yield part, found
+            corpus, reader = part.corpus, Reader(part.corpus) if part.corpus else None
+            if reader is not None:
+                reader.begin(part.name)
+            for number, row in part.rows():
+                try:
+                    if isinstance(row, Unfit):
+                        raise row
+                    if corpus is not None and reader is not None:
+                        if (record := reader.read(row, (0, number))) is not None:
+                            column = corpus.question_column or "question"
+                            yield part, Text(number, column, record.question)
+                    elif isinstance(row, str):
+                        yield part, Text(number, "", row)
+                    else:
+                        names = (name for name in QUESTIONS if isinstance(row.get(name), str))
+                        if (column := next(names, "")) == "":
+                            raise Unfit("no_question", _NO_QUESTION)
+                        yield part, Text(number, column, row[column])
+                except Unfit as error:
+                    raise BadInput(part.file, error.rule, number) from error
+            for (_, number), record in reader.rest() if reader is not None else ():
+                yield part, Text(number, "question", record.question)
 
 
 def leaves(value: Any, column: str = "") -> Iterator[tuple[str, str]]:
@@ -307,41 +335,6 @@ def _text(line: bytes) -> Any:
         return None
 
 
-def _by_recipe(part: Part, corpus: Corpus) -> Iterator[Text]:
-    from gristmill.corpora.raw.reader import Reader
-
-    reader = Reader(corpus)
-    reader.begin(part.name)
-    for number, row in part.rows():
-        try:
-            if isinstance(row, Unfit):
-                raise row
-            record = reader.read(row, (0, number))
-        except Unfit as error:
-            raise BadInput(part.file, error.rule, number) from error
-        if record is not None:
-            yield Text(number, corpus.question_column or "question", record.question)
-    for (_, number), record in reader.rest():
-        yield Text(number, "question", record.question)
-
-
-def _plain(part: Part) -> Iterator[Text]:
-    for number, row in part.rows():
-        if isinstance(row, str):
-            yield Text(number, "", row)
-            continue
-        if isinstance(row, Unfit):
-            raise BadInput(part.file, row.rule, number)
-        names = [name for name in QUESTIONS if isinstance(row.get(name), str)]
-        if not names:
-            rule = (
-                f"has no column that may be its question ({', '.join(QUESTIONS)}): write a "
-                f'{CORPUS} beside it with question = "name of its column"'
-            )
-            raise BadInput(part.file, rule, number)
-        yield Text(number, names[0], row[names[0]])
-
-
 def parts_of(root: Path, target: str | Path) -> list[Part]:
     """The files of text of an artifact, a drop, or all below a folder.
 
@@ -355,19 +348,18 @@ def parts_of(root: Path, target: str | Path) -> list[Part]:
     found = list[Part]()
     for place in (each for each in places if each.exists()):
         if (place.is_file() or not place.is_relative_to(root)) and not artifacts_in(place):
-            found = _outside(place)
+            drop = place if place.is_dir() else place.parent
+            corpus = _corpus(drop)
+            names = _data_files(drop, REFUSE_LINKS, corpus) if place.is_dir() else [place.name]
+            known = (name for name in names if form(name.rpartition("/")[2]))
+            found = [Part(str(drop), drop / name, name, "", corpus) for name in known]
         elif place == root / DROPS or root / DROPS in place.parents:
             found = list(_of_drops(root, place))
         else:
-            found = list(chain.from_iterable(of_artifact(*each) for each in _texts_at(place)))
+            found = list(_built(place))
         if found:
             return found
-    named = [
-        each
-        for each in _texts_at(root)
-        if str(target) in (each[1].asset, each[1].partition, _title(each[1]))
-    ]
-    found = list(chain.from_iterable(of_artifact(*each) for each in named))
+    found = list(_built(root, str(target)))
     if not found:
         raise NoText(
             f"{target}: no artifact or drop of this name holds text: text is in drops of "
@@ -385,8 +377,7 @@ def every_part(root: Path) -> list[Part]:
 
 def built_parts(root: Path) -> list[Part]:
     """The files of text of all artifacts of a data root, by place and name."""
-    made = chain.from_iterable(of_artifact(*each) for each in _texts_at(root.absolute()))
-    return sorted(made, key=lambda each: (each.place, each.name))
+    return sorted(_built(root.absolute()), key=lambda each: (each.place, each.name))
 
 
 def hashed(root: Path, parts: Iterable[Part]) -> list[Part]:
@@ -407,8 +398,8 @@ def sets_of(root: Path, names: Collection[str] = ()) -> list[EvaluationSet]:
 
     names: of those that are read; default: all.
     """
-    found = [make() for name, make in _sets(root.absolute()) if not names or name in names]
-    return sorted(found, key=lambda each: each.name)
+    made = (make() for name, make in _sets(root.absolute()) if not names or name in names)
+    return sorted((each for each in made if each is not None), key=lambda each: each.name)
 
 
 def set_names(root: Path) -> list[str]:
@@ -441,8 +432,14 @@ _NO_QUESTIONS: Final = "holds no questions: put a list of texts into it, as .txt
 
 def declared_set(root: Path, name: str) -> EvaluationSet | None:
     """The set of a folder of `drops/evals`, None for none. Raises BadInput as `sets_of`."""
-    drop = root.absolute() / DROPS / EVALS / name
-    return _declared(root.absolute(), drop) if drop.is_dir() else None
+    root, drop = root.absolute(), root.absolute() / DROPS / EVALS / name
+    if not drop.is_dir():
+        return None
+    corpus = corpus_of(drop) if (drop / CORPUS).exists() else None
+    parts = tuple(hashed(root, _parts(root, drop, corpus)))
+    if not parts:
+        raise BadInput(drop, _NO_QUESTIONS)
+    return EvaluationSet(name, parts, frozenset(each.home for each in parts))
 
 
 def no_sets(root: Path) -> list[str]:
@@ -452,15 +449,15 @@ def no_sets(root: Path) -> list[str]:
     return [name for name in names if form(name) and not (inbox / name).is_dir()]
 
 
-def _sets(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
+def _sets(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet | None]]]:
     inbox = root / DROPS / EVALS
     for drop in sorted(inbox.iterdir()) if inbox.is_dir() else ():
         if not drop.name.startswith(".") and drop.is_dir():
-            yield drop.name, partial(_declared, root, drop)
+            yield drop.name, partial(declared_set, root, drop.name)
     yield from _splits(root)
 
 
-def _splits(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
+def _splits(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet | None]]]:
     records = artifacts_in(root / _NORMALIZED)
     splits = (each for each in records if (each.partition or "").endswith(_SPLITS))
     for artifact, record, inputs in readable(splits):
@@ -473,25 +470,16 @@ def _splits(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
         yield name, partial(EvaluationSet, name, parts, own)
 
 
-def _declared(root: Path, drop: Path) -> EvaluationSet:
-    corpus = corpus_of(drop) if (drop / CORPUS).exists() else None
-    parts = tuple(hashed(root, _parts(root, drop, corpus)))
-    if not parts:
-        raise BadInput(drop, _NO_QUESTIONS)
-    return EvaluationSet(drop.name, parts, frozenset(each.home for each in parts))
-
-
 def _title(record: Record) -> str:
     return " ".join(filter(None, (record.asset, record.partition)))
 
 
-def _texts_at(place: Path) -> Iterator[tuple[Artifact, Record]]:
-    found = artifacts(place)
-    if not place.is_dir():
-        return
-    for artifact, record, _ in readable(found):
-        if record.asset in ASSETS:
-            yield artifact, record
+def _built(place: Path, name: str = "") -> Iterator[Part]:
+    """The files of text of artifacts in a folder; of those of a name alone where one is given."""
+    for artifact, record, _ in readable(artifacts(place)) if place.is_dir() else ():
+        names = record.asset, record.partition, _title(record)
+        if record.asset in ASSETS and (not name or name in names):
+            yield from of_artifact(artifact, record)
 
 
 def of_artifact(artifact: Artifact, record: Record) -> Iterator[Part]:
@@ -532,23 +520,14 @@ def _parts(root: Path, drop: Path, corpus: Corpus | None) -> list[Part]:
 def _data_files(drop: Path, links: LinkRule, corpus: Corpus | None) -> list[str]:
     """The files of text in a drop; where a recipe reads it, those that the recipe takes."""
     every = visible_files(drop, links, (SUMS, FILE, CORPUS, FORGOTTEN))
-    names = [name for name in every if form(name.rpartition("/")[2]) is not None]
+    is_text = form if corpus is None else kind
+    names = [name for name in every if is_text(name.rpartition("/")[2]) is not None]
     if corpus is not None:
-        globs = [*chain.from_iterable(corpus.files.values())]
-        names = [name for name in names if kind(name.rpartition("/")[2]) is not None]
-        names = [name for name in names if not globs or matches(name, globs)]
-        names = [name for name in names if not matches(name, corpus.leave)]
+        globs = [*chain.from_iterable(corpus.files.values())] or ["*"]
+        leave = corpus.leave
+        names = [name for name in names if matches(name, globs) and not matches(name, leave)]
     others = not_samples(drop, names)
     return [name for name in names if name not in others]
-
-
-def _outside(place: Path) -> list[Part]:
-    """The parts of a file or a folder that no data root has."""
-    drop = place if place.is_dir() else place.parent
-    corpus = _corpus(drop)
-    names = _data_files(drop, REFUSE_LINKS, corpus) if place.is_dir() else [place.name]
-    known = [name for name in names if form(name.rpartition("/")[2])]
-    return [Part(str(drop), drop / name, name, "", corpus) for name in known]
 
 
 _IDS: Final = ("id", "synth_id", "conversation_id", "conversation_hash", "uuid")
