@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from gristmill.layout import WORK
 from gristmill.leaks.blocks import COLUMNS, blocks
 from gristmill.leaks.method import FEWEST, Index, Questions, compiled, shared
 from gristmill.leaks.texts import Counts, EvaluationSet, Part, Text, every_part, hashed
-from gristmill.leaks.words import CHANGED, seeds_of
+from gristmill.leaks.words import VERSION, seeds_of
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import ordered_map
 
@@ -121,7 +120,7 @@ class Kept:
         key = key_of(root, makes=True)
         self.seeds = seeds_of(key)
         own = hashlib.blake2b(key, digest_size=4).hexdigest()
-        self._folder = root / WORK / LEAKS / f"{CHANGED}-{unicodedata.unidata_version}-{own}"
+        self._folder = root / WORK / LEAKS / f"{VERSION}-{own}".replace(" ", "-")
 
     def get(self, key: str, where: str = "texts", ending: str = ".facts") -> Any:
         """Facts or numbers as `keep` has them; None where nothing is, or where it is damaged."""
@@ -269,11 +268,10 @@ def _look(task: tuple[Part, Sequence[str], Index, Kept]) -> tuple[_Facts, dict[s
             kept.keep(key, segment, "texts", f".{segments}.npy")
 
     for texts, rows, columns, end in blocks(part, counts, names, its["end"]):
-        hashes, sizes, hits = table.find_kinds(texts)
-        for made, kinds in zip(found, hits, strict=True):
-            for kind, (at, question, share) in enumerate(kinds):
-                facts = [rows[at], columns[at], question, share * _SHARES, np.full(len(at), kind)]
-                made.append(np.stack(facts).astype(np.uint64))
+        hashes, sizes, hits = table.find(texts)
+        for made, (at, question, share, changed) in zip(found, hits, strict=True):
+            facts = [rows[at], columns[at], question, share * _SHARES, changed]
+            made.append(np.stack(facts).astype(np.uint64))
         places = (rows * COLUMNS + columns).astype(np.uint64)
         marks.append(np.stack([hashes, places])[:, sizes >= FEWEST])
         held += marks[-1].shape[1]

@@ -133,11 +133,15 @@ def _sizes(counts: npt.NDArray[np.int64]) -> Iterator[tuple[Any, Any]]:
 
 
 class Hit(NamedTuple):
-    """Texts in which questions of one set stand; arrays int64 [H], and float64 [H] of shares."""
+    """Texts in which questions of one set stand; arrays int64 [H], and float64 [H] of shares.
+
+    changed: 1 where names or numbers are others.
+    """
 
     text: npt.NDArray[np.int64]
     question: npt.NDArray[np.int64]
     share: npt.NDArray[np.float64]
+    changed: npt.NDArray[np.int64]
 
 
 class Index:
@@ -179,21 +183,16 @@ class Index:
             np.concatenate([nowhere, *(each.needed for each in sets)]),
         )
 
-    def find(self, texts: Texts | Sequence[str]) -> tuple[Any, Any, list[Hit]]:
-        """The hash uint64 [T] and the words int64 [T] of texts, and what was found of each set."""
-        hashes, counts, hits = self.find_kinds(texts)
-        return hashes, counts, [hit for hit, _ in hits]
-
     def matched(self, texts: Texts) -> Any:
         """What `kernels.matched` says of texts."""
         from gristmill.leaks.kernels import matched
 
         return matched(*texts, table(), self._seeds, *self._table)
 
-    def find_kinds(self, texts: Texts | Sequence[str]) -> tuple[Any, Any, list[tuple[Hit, ...]]]:
-        """As `find`, and of each set the questions that stand there with other names or numbers."""
+    def find(self, texts: Texts | Sequence[str]) -> tuple[Any, Any, list[Hit]]:
+        """The hash uint64 [T] and the words int64 [T] of texts, and what was found of each set."""
         hashes, counts, found = self.matched(texts if isinstance(texts, Texts) else Texts.of(texts))
-        made = list[tuple[Hit, ...]]()
+        made = list[Hit]()
         for each, first, end in zip(self._sets, self._first, self._first[1:], strict=False):
             text, its, hits = found[(found[:, 1] >= first) & (found[:, 1] < end)].T
             changed, which = np.divmod(its - first, len(each.hashes))
@@ -208,8 +207,7 @@ class Index:
             order = np.argsort(kinds, kind="stable")
             pairs = (texts_of * len(each.hashes) + questions)[order]
             kept = order[np.unique(pairs, return_index=True)[1]]
-            of_kinds = (kept[kinds[kept] == kind] for kind in (0, 1))
-            made.append(tuple(Hit(texts_of[k], questions[k], shares[k]) for k in of_kinds))
+            made.append(Hit(texts_of[kept], questions[kept], shares[kept], kinds[kept]))
         return hashes, counts[:, 0], made
 
 

@@ -37,9 +37,8 @@ BARE: Final = 0x5851F42D4C957F2D
 """Makes the hash of a run of bare words another one than that of the same words."""
 BEGIN: Final = 4
 """Words of the runs that are looked for first: all of a longer run stand in a question, too."""
-CHANGED: Final = "4"
+VERSION: Final = f"4 {unicodedata.unidata_version}"
 """Rises where words, hashes or what is found by them change, so that nothing older is read."""
-
 
 Seeds = npt.NDArray[np.uint64]
 """What makes the hashes of one data root: of a word, the base of a run, the odd multiplier."""

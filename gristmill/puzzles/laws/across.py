@@ -39,7 +39,6 @@ _Forms = Callable[[Integers, Integers], list[bytes]]
 """Takes inputs and labels of examples; returns forms that are equal up to symmetry alone.
 
 A form has 8 bytes at least, or none for an example that breaks rules: that one is no other."""
-_GRID_FACTS: Final = ("height", "width", "alphabet", "values", "pad")
 
 
 def seen(root: Path, folder: Path, wanted: Collection[str] = ()) -> Iterator[TestsSeen]:
@@ -115,7 +114,7 @@ def _rule(asset: str, dataset: Dataset) -> _Rule:
         return _Rule(width, partial(_of_domino, plain))
     if kind == "arc":
         return _Rule(width, _of_arc)
-    facts = [dataset.config[name] for name in _GRID_FACTS]
+    facts = [dataset.config[name] for name in ("height", "width", "alphabet", "values", "pad")]
     sides = (facts[0], facts[1])
     return _Rule(facts, partial(games.grid_marks, sides, bool(dataset.config["dihedral"])))
 
