@@ -6,7 +6,6 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -244,13 +243,11 @@ def of_sets(root: Path, findings: Sequence[Finding], ending: str = "") -> Iterat
     by_set: dict[EvaluationSet, list[Finding]] = {}
     for each in findings:
         by_set.setdefault(each.set, []).append(each)
-    counted = ((sum(each.leaked for each in some), one) for one, some in by_set.items())
-    found = sorted(
-        ((-leaked, one.name, one) for leaked, one in counted if leaked), key=itemgetter(0, 1)
-    )
-    for leaked, name, one in found[:_MOST_SETS]:
+    leaked = {one: sum(each.leaked for each in some) for one, some in by_set.items()}
+    found = sorted((one for one in by_set if leaked[one]), key=lambda one: (-leaked[one], one.name))
+    for one in found[:_MOST_SETS]:
         leak = next(worst(root, by_set[one], 1))
-        stand = _stand(-leaked, sum(each.rows for each in by_set[one]), name)
+        stand = _stand(leaked[one], sum(each.rows for each in by_set[one]), one.name)
         where = f"{_at(leak.text)} is {_at(leak.question)}"
         yield f"{stand}, e.g. {where}: {leak.cut(_EXAMPLE)[0]}{ending}"
     if len(found) > _MOST_SETS:

@@ -104,9 +104,8 @@ class Leak:
 
     def cut(self, most: int = 160) -> tuple[str, str]:
         """Both texts, cut around the words that they share, to at most so many characters."""
-        made = list[str]()
-        both = (self.text_whole, self.marked), (self.question_whole, self.asked_marked)
-        for text, marked in both:
+        made, wholes = list[str](), (self.text_whole, self.question_whole)
+        for text, marked in zip(wholes, (self.marked, self.asked_marked), strict=True):
             begin, end = window(text, marked, most)
             lead, tail = "… " if begin else "", " …" if end < len(text) else ""
             made.append(f"{lead}{' '.join(text[begin:end].split())}{tail}")
@@ -308,10 +307,8 @@ def worst(
         for number, (_, numbers) in enumerate(found)
         for at, share in enumerate(numbers[3])
     ]
-    chosen = [
-        (share, found[number][0], *found[number][1][:3, at].tolist())
-        for share, number, at in sorted(every)[:most]
-    ]
+    worst_ones = ((share, *found[number], at) for share, number, at in sorted(every)[:most])
+    chosen = [(share, each, *numbers[:3, at].tolist()) for share, each, numbers, at in worst_ones]
     texts, asked = dict[tuple[str, int, str], str](), dict[tuple[str, int], tuple[Part, Text]]()
     for part in {each.part.key: each.part for _, each, *_ in chosen}.values():
         of_part = (each for each in chosen if each[1].part.key == part.key)

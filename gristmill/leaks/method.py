@@ -50,12 +50,11 @@ class Questions:
     """The questions of one set, compiled.
 
     hashes: uint64 [Q]. Question q is in the arrays of 2 Q as q, and as Q + q with its names and
-    numbers left out.
-    sizes: int64 [2 Q], words of a run, 0 for one that is found by equality alone.
-    own: int64 [2 Q], its runs that no other has. needed: int64 [2 Q], how many of these must stand
-    in a text. runs, of: uint64 and int64 [G], these runs, and whose each is.
-    begins: uint64 [B], the runs of BEGIN words. equal: the first question with the same words,
-    else itself. short: questions of so few words that they are not looked for.
+    numbers left out. sizes: int64 [2 Q], words of a run, 0 for one that is found by equality alone.
+    own: int64 [2 Q], its runs that no other has. needed: int64 [2 Q], how many must stand there.
+    runs, of: uint64 and int64 [G], these runs, and whose each is. begins: uint64 [B], the runs of
+    BEGIN words. equal: the first question with the same words, else itself. short: questions of so
+    few words that they are not looked for.
     """
 
     hashes: npt.NDArray[np.uint64]
@@ -236,11 +235,8 @@ def shared(
         runs, of = hashed_runs(*given, table(), seeds, sizes, is_changed)
         blocks = of[(of > 0) & np.isin(runs, runs[of == 0])] - 1
         start = max(0, int(np.bincount(blocks, minlength=1).argmax()) - 1) * _BLOCK
-    found = [
-        each._replace(begin=start + each.begin, end=start + each.end)
-        for each in words(text[start : start + 3 * _BLOCK])
-        if each.bare or not is_changed
-    ]
+    its = words(text[start : start + 3 * _BLOCK])
+    found = [each for each in its if each.bare or not is_changed]
     begins = dict[tuple[str, ...], list[int]]()
     for at in range(len(asked) - size + 1):
         begins.setdefault(tuple(each.folded for each in asked[at : at + size]), []).append(at)
@@ -249,12 +245,12 @@ def shared(
         for begin in begins.get(tuple(each.folded for each in found[at : at + size]), ()):
             ours.update(range(begin, begin + size))
             theirs.update(range(at, at + size))
-    return _spans(ours, asked), _spans(theirs, found)
+    return _spans(ours, asked, 0), _spans(theirs, found, start)
 
 
-def _spans(chosen: set[int], found: Sequence[Word]) -> tuple[Span, ...]:
+def _spans(chosen: set[int], found: Sequence[Word], start: int) -> tuple[Span, ...]:
     made = list[Span]()
     for at in sorted(chosen):
-        begin = made.pop()[0] if at - 1 in chosen else found[at].begin
-        made.append((begin, found[at].end))
+        begin = made.pop()[0] if at - 1 in chosen else start + found[at].begin
+        made.append((begin, start + found[at].end))
     return tuple(made)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -151,21 +152,19 @@ class Part:
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """Raise BadInput where the file has not the bytes of its sum, or changes within."""
-        before = _stamp(self.file)
+        before = _STAMP(self.file.stat())
         if kept(sha256_file, self.file) != self.sha256:
             cure = "is not as its record says: `gristmill verify` says more"
             raise BadInput(self.file, cure if self.is_recorded else _CHANGED)
         yield
-        if _stamp(self.file) != before:
+        if _STAMP(self.file.stat()) != before:
             raise BadInput(self.file, _CHANGED)
 
 
 _CHANGED: Final = "changed while it was read: call the command again"
 
 
-def _stamp(file: Path) -> tuple[int, ...]:
-    found = file.stat()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+_STAMP: Final = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 
 
 @dataclass(frozen=True)
@@ -253,7 +252,14 @@ def rows(
     found: Iterator[tuple[int, Any]]
     ending, _ = form(file.name) or ("", "")
     if ending == _LIST:
-        yield from _listed(file, links)
+        with _unmarked(file, links) as listed:
+            whole = lines(with_line_feeds(listed, lambda _: True), file)
+            for number, line in enumerate(whole, 1):
+                try:
+                    if text := line.decode().strip():
+                        yield number, text
+                except UnicodeDecodeError as error:
+                    yield number, Unfit("utf8", f"is not UTF-8: {error}")
         return
     if ending == "parquet":
         footer = of_parquet(parquet.footers, [file], links)[file]
@@ -299,17 +305,6 @@ def _unmarked(file: Path, links: LinkRule, piece: Piece | None = None) -> Iterat
         yield chain([first], texts)
 
 
-def _listed(file: Path, links: LinkRule) -> Iterator[tuple[int, str | Unfit]]:
-    with _unmarked(file, links) as texts:
-        found = lines(with_line_feeds(texts, lambda _: True), file)
-        for number, line in enumerate(found, 1):
-            try:
-                if text := line.decode().strip():
-                    yield number, text
-            except UnicodeDecodeError as error:
-                yield number, Unfit("utf8", f"is not UTF-8: {error}")
-
-
 def _texts(file: Path, links: LinkRule, piece: Piece | None) -> Iterator[tuple[int, Any]]:
     """Yield number and text of the rows of a JSON file; of a row that is none, that it is none."""
     from gristmill.corpora.raw.rows import one_or_lines
@@ -322,9 +317,10 @@ def _texts(file: Path, links: LinkRule, piece: Piece | None) -> Iterator[tuple[i
         else:
             lined = with_line_feeds(whole, lambda line: _text(line) is not None)
             values = map(_text, lines(lined, file))
-        for number, value in enumerate(values, 1):
-            is_text = isinstance(value, str)
-            yield number, value if is_text else Unfit("object", "is no JSON object, and no text")
+        no_text = Unfit("object", "is no JSON object, and no text")
+        yield from (
+            (at, one if isinstance(one, str) else no_text) for at, one in enumerate(values, 1)
+        )
 
 
 def _text(line: bytes) -> Any:
@@ -493,14 +489,11 @@ def of_artifact(artifact: Artifact, record: Record) -> Iterator[Part]:
 def _of_drops(root: Path, place: Path) -> Iterator[Part]:
     """The parts of a drop, of all drops of an inbox, or of a file in a drop."""
     inside = place.relative_to(root / DROPS).parts
-    for inbox in inside[:1] or INBOXES:
-        folder = root / DROPS / inbox
-        if inbox not in (*INBOXES, EVALS) or not folder.is_dir():
-            continue
+    folders = [root / DROPS / each for each in inside[:1] or INBOXES if each in (*INBOXES, EVALS)]
+    for folder in (each for each in folders if each.is_dir()):
         for drop in [folder / inside[1]] if inside[1:] else sorted(folder.iterdir()):
-            if drop.name.startswith(".") or drop.name in ("audits", "recipes") or not drop.is_dir():
-                continue
-            yield from _parts(root, drop, _corpus(drop))
+            is_other = drop.name.startswith(".") or drop.name in ("audits", "recipes")
+            yield from _parts(root, drop, _corpus(drop)) if drop.is_dir() and not is_other else ()
 
 
 def _corpus(drop: Path) -> Corpus | None:

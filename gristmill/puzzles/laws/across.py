@@ -156,17 +156,16 @@ class _Tested:
             unique = np.unique(keys[near])
             begins, ends = (np.searchsorted(self.keys, unique, side) for side in ("left", "right"))
             spans = (self._places[one:two] for one, two in zip(begins, ends, strict=True))
-            places = [(self._sets[of], row) for of, row in np.concatenate([*spans]).tolist()]
-            arrays = [(self._dataset.arrays("test", name), row) for name, row in places]
+            named = [(self._sets[of], row) for of, row in np.concatenate([*spans]).tolist()]
+            arrays = [(self._dataset.arrays("test", its), row) for its, row in named]
             its_inputs = np.stack([each.inputs[row] for each, row in arrays])
             its_labels = np.stack([each.labels[row] for each, row in arrays])
+            places = ((f"test/{its}", row) for its, row in named)
             known = dict(zip(forms(its_inputs, its_labels), places, strict=True))
             found = [known.get(form) for form in forms(inputs[near], labels[near])]
             for at, place in zip(near.tolist(), found, strict=True):
                 if place is not None:
-                    self.found.append(
-                        (f"train/{name}", int(rows[at]), f"test/{place[0]}", place[1])
-                    )
+                    self.found.append((f"train/{name}", int(rows[at]), *place))
             near = near[[place is None for place in found]]
 
 
