@@ -81,9 +81,7 @@ def _of_piece(part: Part, piece: Piece, counts: Counts, names: dict[str, int]) -
 
 
 def _number(name: str, names: dict[str, int]) -> int:
-    if name not in names and len(names) < COLUMNS:
-        names[name] = len(names)
-    return names.get(name, 0)
+    return names.setdefault(name, len(names)) if len(names) < COLUMNS else names.get(name, 0)
 
 
 def _block(some: list[Text], names: dict[str, int]) -> Block:

@@ -134,10 +134,7 @@ class Kept:
         return np.load(BytesIO(octets), allow_pickle=False) if is_numbers else json.loads(octets)
 
     def keep(self, key: str, made: Numbers | _Facts, where: str, ending: str = ".facts") -> None:
-        """Keep numbers, with the ending `.npy`, or facts of a file, or of a set by its digest.
-
-        where: the digest of a set; `texts`; `sets`.
-        """
+        """Keep numbers, with the ending `.npy`, or facts. where: `texts`, `sets`, or a digest."""
         file = BytesIO(json.dumps(made).encode() if isinstance(made, dict) else b"")
         if not isinstance(made, dict):
             np.save(file, made)
@@ -149,10 +146,7 @@ class Kept:
             hidden.replace(path)
 
     def complete(self, key: str, where: str = "texts", texts: str = "") -> _Facts | None:
-        """Facts of a file, where all its texts that are counted there are kept, too.
-
-        texts: the key of these; default: the same.
-        """
+        """Facts of a file, where all its texts are kept, too, by their key where that differs."""
         its: _Facts | None = self.get(key, where)
         numbers = range(its["segments"] if its else 0)
         each = (self.get(texts or key, ending=f".{number}.npy") for number in numbers)
@@ -355,10 +349,11 @@ def where_is(root: Path, text: str, parts: Sequence[Part] | None = None) -> list
     kept, parts = Kept(root), hashed(root, every_part(root) if parts is None else parts)
     audit(root, parts, ())
     wanted = Index((), kept.seeds).find([text])[0][0]
-    found = list[Place]()
-    for part, columns, (_, places) in _segments(kept, parts, wanted, wanted):
-        found += (_place(part, columns, int(each)) for each in np.sort(places))
-    return found
+    return [
+        _place(part, columns, int(each))
+        for part, columns, (_, places) in _segments(kept, parts, wanted, wanted)
+        for each in np.sort(places)
+    ]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -162,8 +162,6 @@ class Part:
 
 
 _CHANGED: Final = "changed while it was read: call the command again"
-
-
 _STAMP: Final = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 
 
@@ -394,18 +392,20 @@ def sets_of(root: Path, names: Collection[str] = ()) -> list[EvaluationSet]:
 
     names: of those that are read; default: all.
     """
-    made = (make() for name, make in _sets(root.absolute()) if not names or name in names)
-    return sorted((each for each in made if each is not None), key=lambda each: each.name)
+    root = root.absolute()
+    declared = (declared_set(root, each) for each in _folders(root) if not names or each in names)
+    built = (each for each in _splits(root) if not names or each.name in names)
+    return sorted((each for each in (*declared, *built) if each), key=lambda each: each.name)
 
 
 def set_names(root: Path) -> list[str]:
     """The names of the evaluation sets of a data root; no data file is opened."""
-    return [name for name, _ in _sets(root.absolute())]
+    return [*_folders(root), *(each.name for each in _splits(root.absolute()))]
 
 
 def built_sets(root: Path) -> list[str]:
     """The names of the splits of built corpora that are evaluation sets."""
-    return sorted(name for name, _ in _splits(root.absolute()))
+    return sorted(each.name for each in _splits(root.absolute()))
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
@@ -440,20 +440,19 @@ def declared_set(root: Path, name: str) -> EvaluationSet | None:
 
 def no_sets(root: Path) -> list[str]:
     """Files that lie beside the folders of sets, and are none."""
+    return [each.name for each in _beside(root) if form(each.name) and not each.is_dir()]
+
+
+def _folders(root: Path) -> list[str]:
+    return [each.name for each in _beside(root) if each.name[0] != "." and each.is_dir()]
+
+
+def _beside(root: Path) -> list[Path]:
     inbox = root.absolute() / DROPS / EVALS
-    names = sorted(each.name for each in inbox.iterdir()) if inbox.is_dir() else ()
-    return [name for name in names if form(name) and not (inbox / name).is_dir()]
+    return sorted(inbox.iterdir()) if inbox.is_dir() else []
 
 
-def _sets(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet | None]]]:
-    inbox = root / DROPS / EVALS
-    for drop in sorted(inbox.iterdir()) if inbox.is_dir() else ():
-        if not drop.name.startswith(".") and drop.is_dir():
-            yield drop.name, partial(declared_set, root, drop.name)
-    yield from _splits(root)
-
-
-def _splits(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet | None]]]:
+def _splits(root: Path) -> Iterator[EvaluationSet]:
     records = artifacts_in(root / _NORMALIZED)
     splits = (each for each in records if (each.partition or "").endswith(_SPLITS))
     for artifact, record, inputs in readable(splits):
@@ -462,8 +461,8 @@ def _splits(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet | None
         if drops and all(each is not None and is_only_sample(each) for each in drops):
             continue  # samples ask one another's questions
         parts = tuple(of_artifact(artifact, record))
-        name, own = record.partition or "", frozenset(each.home for each in (*parts, *made_from))
-        yield name, partial(EvaluationSet, name, parts, own)
+        own = frozenset(each.home for each in (*parts, *made_from))
+        yield EvaluationSet(record.partition or "", parts, own)
 
 
 def _title(record: Record) -> str:
@@ -498,10 +497,9 @@ def _of_drops(root: Path, place: Path) -> Iterator[Part]:
 
 def _corpus(drop: Path) -> Corpus | None:
     """The corpus that reads a drop; None where it has none, or a recipe of conversations."""
-    try:
+    with suppress(GristmillError):
         return corpus_of(drop)
-    except GristmillError:
-        return None
+    return None
 
 
 def _parts(root: Path, drop: Path, corpus: Corpus | None) -> list[Part]:
