@@ -401,17 +401,14 @@ def duplicates(root: Path, parts: Sequence[Part] | None = None) -> Iterator[list
     ranges = total // _RANGE + 1
     for number in range(ranges):
         low, high = (number << 64) // ranges, ((number + 1) << 64) // ranges - 1
-        chosen, names = list[Numbers](), list[tuple[Part, Sequence[str]]]()
-        for part, columns, its in _segments(kept, parts, low, high):
-            of = np.full((1, its.shape[1]), len(names), np.uint64)
-            chosen.append(np.concatenate([its, of]))
-            names.append((part, columns))
-        made = np.concatenate([np.zeros((3, 0), np.uint64), *chosen], 1)
-        made = made[:, np.lexsort((made[1], made[2], made[0]))]
+        held = [*_segments(kept, parts, low, high)]
+        of = np.repeat(np.arange(len(held), dtype=np.uint64), [its.shape[1] for *_, its in held])
+        made = np.concatenate([np.zeros((2, 0), np.uint64), *(its for *_, its in held)], 1)
+        made = np.stack([*made, of])[:, np.lexsort((made[1], of, made[0]))]
         _, starts, counts = np.unique(made[0], return_index=True, return_counts=True)
         for start, count in zip(starts[counts > 1], counts[counts > 1], strict=True):
             group = made[:, start : start + count]
-            found = [_place(*names[int(of)], int(place)) for _, place, of in group.T]
+            found = [_place(*held[int(at)][:2], int(place)) for _, place, at in group.T]
             if len({each.place for each in found}) > 1:
                 yield found
 
@@ -426,7 +423,7 @@ def _segments(
             if (held := kept.get(part.key, ending=f".{number}.npy")) is not None:
                 first = np.searchsorted(held[0], np.uint64(low))
                 end = np.searchsorted(held[0], np.uint64(high), "right")
-                yield part, facts["columns"], held[:, first:end]
+                yield part, facts["columns"], held[:, first:end].copy()  # without the rest
 
 
 def _place(part: Part, columns: Sequence[str], place: int) -> Place:
