@@ -189,11 +189,10 @@ def _sets(seed: int) -> Mapping[str, tuple[list[str], Mapping[str, Callable[[str
 def _found(questions: Sequence[str], texts: Sequence[str]) -> list[set[int]]:
     """The questions that are found in each text; those with the same words count as one."""
     made = compiled(questions, _SEEDS)
-    ((whole, changed),) = Index([made], _SEEDS).find_kinds(texts)[2]
+    (hit,) = Index([made], _SEEDS).find(texts)[2]
     found: list[set[int]] = [set() for _ in texts]
-    for hit in (whole, changed):
-        for text, question in zip(hit.text.tolist(), hit.question.tolist(), strict=True):
-            found[text] |= {*(made.equal == question).nonzero()[0].tolist()}
+    for text, question in zip(hit.text.tolist(), hit.question.tolist(), strict=True):
+        found[text] |= {*(made.equal == question).nonzero()[0].tolist()}
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -40,7 +41,15 @@ def blocks(part: Part, counts: Counts, names: dict[str, int], begin: int = 0) ->
     Raises as `Part.texts`. Memory: a piece of 16 MiB at most, or 4 MiB of texts, four times.
     """
     if not has_pieces(part.file, part.links):
-        yield from (_block(some, names) for some in _batches(part.texts(counts)))
+        batch, size = list[Text](), 0
+        for each in part.texts(counts):
+            batch.append(each)
+            size += len(each.text)
+            if size > _BATCH or len(batch) == _MOST_TEXTS:
+                yield _block(batch, names)
+                batch, size = [], 0
+        if batch:
+            yield _block(batch, names)
         return
     with part.unchanged():
         for piece in pieces(part.file, part.links):
@@ -51,11 +60,14 @@ def blocks(part: Part, counts: Counts, names: dict[str, int], begin: int = 0) ->
 def _of_piece(part: Part, piece: Piece, counts: Counts, names: dict[str, int]) -> Block:
     from gristmill.leaks.kernels import flat
 
+    is_utf8 = False
     with unpacked(part.file, part.links, piece=piece) as octets:
         raw = b"".join(octets)
     given, before = np.frombuffer(raw, np.uint8), counts.lines
     data = np.empty_like(given)
-    ends, rows, columns, keys, lines = flat(given if _is_utf8(raw) else given[:0], data)
+    with suppress(UnicodeDecodeError):
+        is_utf8 = raw.isascii() or bool(raw.decode())
+    ends, rows, columns, keys, lines = flat(given if is_utf8 else given[:0], data)
     if lines == 0 or len(raw) > LIMITS.line_bytes:
         made = _block([*part.texts(counts, piece)], names)
         counts.lines = before + raw.removesuffix(b"\n").count(b"\n") + 1
@@ -68,32 +80,11 @@ def _of_piece(part: Part, piece: Piece, counts: Counts, names: dict[str, int]) -
     return Block(Texts(data, ends), before + rows, numbers[columns], piece.end)
 
 
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        return raw.isascii() or bool(raw.decode())
-    except UnicodeDecodeError:
-        return False
-
-
 def _number(name: str, names: dict[str, int]) -> int:
-    if name not in names and len(names) < COLUMNS:
-        names[name] = len(names)
-    return names.get(name, 0)
+    return names.setdefault(name, len(names)) if len(names) < COLUMNS else names.get(name, 0)
 
 
 def _block(some: list[Text], names: dict[str, int]) -> Block:
     of: Any = [(each.row, _number(each.column, names)) for each in some]
     rows, columns = np.array(of, np.int64).reshape(-1, 2).T
     return Block(Texts.of([each.text for each in some]), rows, columns)
-
-
-def _batches(texts: Iterator[Text]) -> Iterator[list[Text]]:
-    batch, size = list[Text](), 0
-    for each in texts:
-        batch.append(each)
-        size += len(each.text)
-        if size > _BATCH or len(batch) == _MOST_TEXTS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

@@ -6,7 +6,6 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +20,7 @@ from gristmill.settings.fields import nearest
 
 if TYPE_CHECKING:
     from gristmill.leaks.findings import Finding, Place
+    from gristmill.leaks.texts import EvaluationSet
 
 _SHOWN: Final = 10
 _MOST_SETS: Final = 2
@@ -188,11 +188,9 @@ def _notes(findings: Sequence[Finding]) -> Iterator[str]:
     for part, unread in files.items():
         rows = "row" if unread == 1 else "rows"
         yield f"{unread:,} {rows} of {part.place} {part.name} could not be read"
-    for place, names in {
-        (each.part.place, *each.skipped): each.skipped for each in findings
-    }.items():
+    for place, *names in {(each.part.place, *each.skipped): 0 for each in findings}:
         if names:
-            yield f"{place[0]}: columns of bytes were not looked at: {', '.join(names)}"
+            yield f"{place}: columns of bytes were not looked at: {', '.join(names)}"
     for each in {each.set.name: each for each in findings if each.short}.values():
         of = f"{each.short:,} of {each.questions:,} questions of {each.set.name}"
         yield f"{of} are too short to be looked for"
@@ -214,32 +212,25 @@ def lines(root: Path, path: Path, *, is_all: bool = False) -> list[str]:
     No line where the data root has no set, or where the files are no text, or hold nothing of one.
     What goes wrong is a line, since neither command is about leaks.
     """
-    try:
-        with _in_words():
-            return list(_said(root, path, is_all))
-    except GristmillError as error:
-        return [f"evaluation questions could not be looked for: {error}"]
-
-
-def _said(root: Path, path: Path, is_all: bool) -> Iterator[str]:
     from gristmill.leaks.findings import audit
     from gristmill.leaks.texts import NoText, form, parts_of, set_names, sets_of
 
-    if not set_names(root):
-        return
     try:
-        parts = parts_of(root, path.absolute())
+        with _in_words():
+            parts = parts_of(root, path.absolute()) if set_names(root) else []
+            forms = [(each.file, form(each.file.name) or ("", "")) for each in parts]
+            size = sum(file.stat().st_size * (_PACKED if pack else 1) for file, (_, pack) in forms)
+            ask = command(f"leaks --data-root {shlex.quote(str(root))}", str(path))
+            if size > _QUICK and not is_all:
+                large = amounts.size(size)
+                return [f"evaluation questions were not looked for in {large}: `{ask}`"]
+            every = audit(root, parts, sets_of(root)) if parts else []
+            noted = [each for each in every if each.unread or each.skipped or each.changed_rows]
+            return [*of_sets(root, every, f" (`{ask}`)"), *_notes(noted)]
     except NoText:
-        return
-    forms = [(each.file, form(each.file.name) or ("", "")) for each in parts]
-    size = sum(file.stat().st_size * (_PACKED if packed else 1) for file, (_, packed) in forms)
-    ask = command(f"leaks --data-root {shlex.quote(str(root))}", str(path))
-    if size > _QUICK and not is_all:
-        yield f"evaluation questions were not looked for in {amounts.size(size)}: `{ask}`"
-        return
-    every = audit(root, parts, sets_of(root))
-    yield from of_sets(root, every, f" (`{ask}`)")
-    yield from _notes([each for each in every if each.unread or each.skipped or each.changed_rows])
+        return []
+    except GristmillError as error:
+        return [f"evaluation questions could not be looked for: {error}"]
 
 
 def of_sets(root: Path, findings: Sequence[Finding], ending: str = "") -> Iterator[str]:
@@ -249,16 +240,15 @@ def of_sets(root: Path, findings: Sequence[Finding], ending: str = "") -> Iterat
     """
     from gristmill.leaks.findings import worst
 
-    leaking = sorted((each for each in findings if each.leaked), key=lambda each: each.set.name)
-    by_set = groupby(leaking, lambda each: each.set)
-    found = [(one, list(some)) for one, some in by_set]
-    found.sort(key=lambda each: -sum(some.leaked for some in each[1]))
-    for one, some in found[:_MOST_SETS]:
-        leaked = sum(each.leaked for each in some)
-        rows = sum(each.rows for each in findings if each.set == one)
-        leak = next(worst(root, some, 1))
+    by_set: dict[EvaluationSet, list[Finding]] = {}
+    for each in findings:
+        by_set.setdefault(each.set, []).append(each)
+    leaked = {one: sum(each.leaked for each in some) for one, some in by_set.items()}
+    found = sorted((one for one in by_set if leaked[one]), key=lambda one: (-leaked[one], one.name))
+    for one in found[:_MOST_SETS]:
+        leak = next(worst(root, by_set[one], 1))
+        stand = _stand(leaked[one], sum(each.rows for each in by_set[one]), one.name)
         where = f"{_at(leak.text)} is {_at(leak.question)}"
-        text = leak.cut(_EXAMPLE)[0]
-        yield f"{_stand(leaked, rows, one.name)}, e.g. {where}: {text}{ending}"
+        yield f"{stand}, e.g. {where}: {leak.cut(_EXAMPLE)[0]}{ending}"
     if len(found) > _MOST_SETS:
         yield f"and questions of {len(found) - _MOST_SETS:,} more sets"

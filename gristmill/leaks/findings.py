@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -26,7 +26,7 @@ from gristmill.layout import WORK
 from gristmill.leaks.blocks import COLUMNS, blocks
 from gristmill.leaks.method import FEWEST, Index, Questions, compiled, shared
 from gristmill.leaks.texts import Counts, EvaluationSet, Part, Text, every_part, hashed
-from gristmill.leaks.words import CHANGED, Seeds, seeds_of
+from gristmill.leaks.words import VERSION, seeds_of
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import ordered_map
 
@@ -37,6 +37,7 @@ _SHARES: Final = 1_000_000
 _FACTS: Final = 5
 """Numbers of a question that was found: row, column, question, share, and whether it is changed."""
 _CHECK: Final = 16
+_check: Final = partial(hashlib.blake2b, digest_size=_CHECK)
 _AROUND: Final = 40
 Numbers = npt.NDArray[np.uint64]
 _Facts = dict[str, Any]
@@ -103,10 +104,12 @@ class Leak:
 
     def cut(self, most: int = 160) -> tuple[str, str]:
         """Both texts, cut around the words that they share, to at most so many characters."""
-        return (
-            _cut(self.text_whole, self.marked, most),
-            _cut(self.question_whole, self.asked_marked, most),
-        )
+        made, wholes = list[str](), (self.text_whole, self.question_whole)
+        for text, marked in zip(wholes, (self.marked, self.asked_marked), strict=True):
+            begin, end = window(text, marked, most)
+            lead, tail = "… " if begin else "", " …" if end < len(text) else ""
+            made.append(f"{lead}{' '.join(text[begin:end].split())}{tail}")
+        return made[0], made[1]
 
 
 class Kept:
@@ -116,72 +119,42 @@ class Kept:
         key = key_of(root, makes=True)
         self.seeds = seeds_of(key)
         own = hashlib.blake2b(key, digest_size=4).hexdigest()
-        self._folder = root / WORK / LEAKS / f"{CHANGED}-{unicodedata.unidata_version}-{own}"
+        self._folder = root / WORK / LEAKS / f"{VERSION}-{own}".replace(" ", "-")
 
-    def facts(self, key: str, where: str = "texts") -> _Facts | None:
-        """What was kept of a file, or of a set; None where it must be read."""
-        octets = self._read(self._folder / where / f"{key}.facts")
-        return None if octets is None else json.loads(octets)
+    def get(self, key: str, where: str = "texts", ending: str = ".facts") -> Any:
+        """Facts or numbers as `keep` has them; None where nothing is, or where it is damaged."""
+        try:
+            octets = (self._folder / where / f"{key}{ending}").read_bytes()
+        except FileNotFoundError:
+            return None
+        octets, check = octets[:-_CHECK], octets[-_CHECK:]
+        if _check(octets).digest() != check:
+            return None
+        is_numbers = ending.endswith(".npy")
+        return np.load(BytesIO(octets), allow_pickle=False) if is_numbers else json.loads(octets)
 
-    def array(self, key: str, where: str, ending: str = "") -> Numbers | None:
-        """What was kept of a file; None where nothing is, or where it is damaged."""
-        octets = self._read(self._folder / where / f"{key}{ending}.npy")
-        return None if octets is None else np.load(BytesIO(octets), allow_pickle=False)
-
-    def keep(self, key: str, made: Numbers | _Facts, where: str, ending: str = "") -> None:
-        """Keep numbers or facts of a file, or of a set by its digest.
-
-        where: the digest of a set; `texts`; `sets`.
-        """
-        if isinstance(made, dict):
-            octets, ending = json.dumps(made).encode(), ".facts"
-        else:
-            np.save(file := BytesIO(), made)
-            octets, ending = file.getvalue(), f"{ending}.npy"
-        self._write(self._folder / where / f"{key}{ending}", octets)
+    def keep(self, key: str, made: Numbers | _Facts, where: str, ending: str = ".facts") -> None:
+        """Keep numbers, with the ending `.npy`, or facts. where: `texts`, `sets`, or a digest."""
+        file = BytesIO(json.dumps(made).encode() if isinstance(made, dict) else b"")
+        if not isinstance(made, dict):
+            np.save(file, made)
+        path, octets = self._folder / where / f"{key}{ending}", file.getvalue()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        with suppress(FileNotFoundError):  # the folder may be removed at any time
+            hidden.write_bytes(octets + _check(octets).digest())
+            hidden.replace(path)
 
     def complete(self, key: str, where: str = "texts", texts: str = "") -> _Facts | None:
-        """What was kept of a file, where all its texts that are counted there are kept, too.
-
-        texts: the key of these; default: the same.
-        """
-        its = self.facts(key, where)
+        """Facts of a file, where all its texts are kept, too, by their key where that differs."""
+        its: _Facts | None = self.get(key, where)
         numbers = range(its["segments"] if its else 0)
-        each = (self.array(texts or key, "texts", f".{number}") for number in numbers)
+        each = (self.get(texts or key, ending=f".{number}.npy") for number in numbers)
         return its if all(one is not None for one in each) else None
 
     def forget(self, key: str, where: str = "texts") -> None:
         """Let the texts of a file be unread, so that its segments are changed together."""
         (self._folder / where / f"{key}.facts").unlink(missing_ok=True)
-
-    def _read(self, path: Path) -> bytes | None:
-        """What was written; None where nothing was, or where it is damaged."""
-        try:
-            octets = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        octets, check = octets[:-_CHECK], octets[-_CHECK:]
-        return octets if _check(octets) == check else None
-
-    def _write(self, path: Path, octets: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        with suppress(FileNotFoundError):  # the folder may be removed at any time
-            hidden.write_bytes(octets + _check(octets))
-            hidden.replace(path)
-
-
-def _check(octets: bytes) -> bytes:
-    return hashlib.blake2b(octets, digest_size=_CHECK).digest()
-
-
-class _Task(NamedTuple):
-    """digests: of the sets of the index; empty for one that is not asked for."""
-
-    part: Part
-    digests: tuple[str, ...]
-    table: Index
-    kept: Kept
 
 
 def _tables(
@@ -190,9 +163,13 @@ def _tables(
     """What is kept of each set; the questions of those that files lack, and of new ones."""
     of_sets, tables = dict[str, _Facts](), dict[str, Questions]()
     for each in sets:
-        known = kept.facts(each.digest, "sets")
+        known = kept.get(each.digest, "sets")
         if each.digest in missing or known is None:
-            made = tables[each.digest] = _compiled(each, kept.seeds)
+            given = each.texts if isinstance(each, _Given) else None
+            texts = given or [found.text for _, found in each.questions()]
+            if not texts:
+                raise BadInput(each.parts[0].file, "holds no question: put some into it")
+            made = tables[each.digest] = compiled(texts, kept.seeds, is_rare=given is None)
             known = {"questions": len(made.hashes), "short": made.short}
             kept.keep(each.digest, known, "sets")
         of_sets[each.digest] = known
@@ -219,11 +196,10 @@ def audit(
     facts, found = dict[str, _Facts](), dict[tuple[str, str], Numbers]()
     lacking, files = dict[str, set[str]](), {part.key: part for part in parts}
     for part, wanted in asked.items():
-        its = None if part.key in facts else kept.complete(part.key)
-        if its is not None:
+        if part.key not in facts and (its := kept.complete(part.key)) is not None:
             facts[part.key] = its
         for each in wanted:
-            if (numbers := kept.array(part.key, each.digest)) is not None:
+            if (numbers := kept.get(part.key, each.digest, ".npy")) is not None:
                 found[part.key, each.digest] = numbers
         lacks = {each.digest for each in wanted if (part.key, each.digest) not in found}
         if part.key not in facts or lacks:
@@ -234,10 +210,10 @@ def audit(
     digests = sorted(missing)
     index = Index([tables[digest] for digest in digests], kept.seeds)
     tasks = [
-        _Task(files[key], tuple(each if each in lacks else "" for each in digests), index, kept)
+        (files[key], tuple(each if each in lacks else "" for each in digests), index, kept)
         for key, lacks in lacking.items()
     ]
-    sizes = [each.part.file.stat().st_size for each in tasks]
+    sizes = [part.file.stat().st_size for part, *_ in tasks]
     progress = progress if tasks else SILENT
     with progress.stage("looking for leaks", "bytes", sum(sizes)) as stage:
         results = ordered_map(_look, tasks, workers)
@@ -259,21 +235,15 @@ def audit(
     ]
 
 
-def _compiled(asked: EvaluationSet, seeds: Seeds) -> Questions:
-    if isinstance(asked, _Given):
-        return compiled(asked.texts, seeds, is_rare=False)
-    texts = [found.text for _, found in asked.questions()]
-    if not texts:
-        raise BadInput(asked.parts[0].file, "holds no question: put some into it")
-    return compiled(texts, seeds)
-
-
-def _look(task: _Task) -> tuple[_Facts, dict[str, Numbers]]:
+def _look(task: tuple[Part, Sequence[str], Index, Kept]) -> tuple[_Facts, dict[str, Numbers]]:
     """Read a file, and keep what is in it; returns its facts, and what it holds of each set.
+
+    task: the part; the digests of the sets of the index, empty for one that is not asked for; the
+        index; what is kept.
 
     Of JSON lines what was found so far is kept with each segment; the next audit continues there.
     """
-    (part, digests, table, kept), key = task, task.part.key
+    (part, digests, table, kept), key = task, task[0].key
     sets = hashlib.sha256(repr(digests).encode()).hexdigest()[:16]
     its = kept.complete(f"{key}-{sets}", "begun", key)
     if its is None:
@@ -283,40 +253,37 @@ def _look(task: _Task) -> tuple[_Facts, dict[str, Numbers]]:
     found = [[np.array(each, np.uint64).reshape(_FACTS, -1)] for each in its["found"]]
     if not (is_kept := kept.complete(key) is not None):  # else others may read its texts now
         kept.forget(key)
+
+    def write() -> None:
+        if not is_kept:
+            made = np.concatenate([np.zeros((2, 0), np.uint64), *marks], 1)
+            segment = np.take(made, np.argsort(made[0]), 1)
+            kept.keep(key, segment, "texts", f".{segments}.npy")
+
     for texts, rows, columns, end in blocks(part, counts, names, its["end"]):
-        hashes, sizes, hits = table.find_kinds(texts)
-        for made, kinds in zip(found, hits, strict=True):
-            for kind, (at, question, share) in enumerate(kinds):
-                facts = [rows[at], columns[at], question, share * _SHARES, np.full(len(at), kind)]
-                made.append(np.stack(facts).astype(np.uint64))
+        hashes, sizes, hits = table.find(texts)
+        for made, (at, question, share, changed) in zip(found, hits, strict=True):
+            facts = [rows[at], columns[at], question, share * _SHARES, changed]
+            made.append(np.stack(facts).astype(np.uint64))
         places = (rows * COLUMNS + columns).astype(np.uint64)
         marks.append(np.stack([hashes, places])[:, sizes >= FEWEST])
         held += marks[-1].shape[1]
         if held >= _SEGMENT:
-            if not is_kept:
-                _write_segment(task, segments, marks)
+            write()
             marks, held, segments = [], 0, segments + 1
             if end:
                 its = {"columns": [*names], "counts": vars(counts), "segments": segments}
                 its |= {"end": end, "found": [np.concatenate(made, 1).tolist() for made in found]}
                 kept.keep(f"{key}-{sets}", its, "begun")
-    if not is_kept:
-        _write_segment(task, segments, marks)
+    write()
     of_sets = zip(digests, found, strict=True)
     several = {digest: np.concatenate(made, 1) for digest, made in of_sets if digest}
     for digest, numbers in several.items():
-        kept.keep(key, numbers, digest)
+        kept.keep(key, numbers, digest, ".npy")
     its = {"columns": [*names], **vars(counts), "segments": segments + 1}
     kept.keep(key, its, "texts")
     kept.forget(f"{key}-{sets}", "begun")
     return its, several
-
-
-def _write_segment(task: _Task, number: int, marks: Sequence[Numbers]) -> None:
-    """Keep the hashes of texts, in their order, with their places."""
-    made = np.concatenate([np.zeros((2, 0), np.uint64), *marks], 1)
-    segment = np.take(made, np.argsort(made[0]), 1)
-    task.kept.keep(task.part.key, segment, "texts", f".{number}")
 
 
 def worst(
@@ -327,27 +294,28 @@ def worst(
     most: how many; default None: all. Of these alone texts are read, and held. is_changed: whether
     they are those of questions with other names or numbers; default False.
     """
-    seeds, every = Kept(root).seeds, list[tuple[int, int, int, Finding]]()
-    for number, each in enumerate(findings):
-        found = each.changed if is_changed else each.numbers
-        every += [(-int(share), number, at, each) for at, share in enumerate(found[3])]
-    chosen = [
-        (share, each, *((each.changed if is_changed else each.numbers)[:3, at].tolist()))
-        for share, _, at, each in sorted(every, key=lambda each: each[:3])[:most]
+    seeds = Kept(root).seeds
+    found = [(each, each.changed if is_changed else each.numbers) for each in findings]
+    every = [
+        (-int(share), number, at)
+        for number, (_, numbers) in enumerate(found)
+        for at, share in enumerate(numbers[3])
     ]
+    worst_ones = ((share, *found[number], at) for share, number, at in sorted(every)[:most])
+    chosen = [(share, each, *numbers[:3, at].tolist()) for share, each, numbers, at in worst_ones]
     texts, asked = dict[tuple[str, int, str], str](), dict[tuple[str, int], tuple[Part, Text]]()
     for part in {each.part.key: each.part for _, each, *_ in chosen}.values():
-        of_part = [each for each in chosen if each[1].part.key == part.key]
+        of_part = (each for each in chosen if each[1].part.key == part.key)
         wanted = {(row, each.columns[column]) for _, each, row, column, _ in of_part}
-        last = max(row for row, _ in wanted)
-        for found_text in part.texts(Counts()):
-            if found_text.row > last:
+        last = max(wanted)[0]
+        for row, name, text in part.texts(Counts()):
+            if row > last:
                 break
             # A column behind the last that has a number is not known: the row is its text.
-            for name in {found_text.column, ""}:
-                if (found_text.row, name) in wanted:
-                    key = part.key, found_text.row, name
-                    texts[key] = "\n".join(filter(None, (texts.get(key), found_text.text)))
+            for each_name in {name, ""}:
+                if (row, each_name) in wanted:
+                    key = part.key, row, each_name
+                    texts[key] = "\n".join(filter(None, (texts.get(key), text)))
     for one in {each.set.digest: each.set for _, each, *_ in chosen}.values():
         numbers = {question for *_, question in chosen}
         pairs = enumerate(one.questions())
@@ -372,12 +340,6 @@ def window(text: str, marked: Sequence[tuple[int, int]], most: int) -> tuple[int
     return begin, min(len(text), begin + most)
 
 
-def _cut(text: str, marked: Sequence[tuple[int, int]], most: int) -> str:
-    begin, end = window(text, marked, most)
-    lead, tail = "… " if begin else "", " …" if end < len(text) else ""
-    return f"{lead}{' '.join(text[begin:end].split())}{tail}"
-
-
 def where_is(root: Path, text: str, parts: Sequence[Part] | None = None) -> list[Place]:
     """Where a text stands that has the same words, as a whole value of a row.
 
@@ -386,12 +348,12 @@ def where_is(root: Path, text: str, parts: Sequence[Part] | None = None) -> list
     """
     kept, parts = Kept(root), hashed(root, every_part(root) if parts is None else parts)
     audit(root, parts, ())
-    wanted = Index((), kept.seeds).find([text])[0]
-    found = list[Place]()
-    for part, columns, hashes, places in _segments(kept, parts):
-        first, end = np.searchsorted(hashes, wanted[0]), np.searchsorted(hashes, wanted[0], "right")
-        found += (_place(part, columns, int(each)) for each in np.sort(places[first:end]))
-    return found
+    wanted = Index((), kept.seeds).find([text])[0][0]
+    return [
+        _place(part, columns, int(each))
+        for part, columns, (_, places) in _segments(kept, parts, wanted, wanted)
+        for each in np.sort(places)
+    ]
 
 
 @dataclass(frozen=True)
@@ -420,7 +382,7 @@ def holding(
     kept, parts = Kept(root), every_part(root) if parts is None else parts
     asked = _Given("", (), frozenset(), tuple(texts))
     # Keyed as all that is kept: of a short text the plain sum could be guessed.
-    facts = repr((kept.seeds, asked.texts)).encode()
+    facts = repr((kept.seeds.tolist(), asked.texts)).encode()
     vars(asked)["digest"] = hashlib.sha256(facts).hexdigest()[:32]
     for each in audit(root, parts, [asked] if texts else [], workers):
         for row, column, text, share in each.numbers[:, each.numbers[3] >= least * _SHARES].T:
@@ -435,35 +397,33 @@ def duplicates(root: Path, parts: Sequence[Part] | None = None) -> Iterator[list
     """
     kept, parts = Kept(root), hashed(root, every_part(root) if parts is None else parts)
     audit(root, parts, ())
-    total = sum(len(hashes) for _, _, hashes, _ in _segments(kept, parts))
+    total = sum(each.shape[1] for _, _, each in _segments(kept, parts))
     ranges = total // _RANGE + 1
     for number in range(ranges):
         low, high = (number << 64) // ranges, ((number + 1) << 64) // ranges - 1
-        chosen, names = list[Numbers](), list[tuple[Part, Sequence[str]]]()
-        for part, columns, hashes, places in _segments(kept, parts):
-            first = np.searchsorted(hashes, np.uint64(low))
-            end = np.searchsorted(hashes, np.uint64(high), "right")
-            of = np.full(end - first, len(names), np.uint64)
-            chosen.append(np.stack([hashes[first:end], places[first:end], of]))
-            names.append((part, columns))
-        made = np.concatenate([np.zeros((3, 0), np.uint64), *chosen], 1)
-        made = made[:, np.lexsort((made[1], made[2], made[0]))]
+        held = [*_segments(kept, parts, low, high)]
+        of = np.repeat(np.arange(len(held), dtype=np.uint64), [its.shape[1] for *_, its in held])
+        made = np.concatenate([np.zeros((2, 0), np.uint64), *(its for *_, its in held)], 1)
+        made = np.stack([*made, of])[:, np.lexsort((made[1], of, made[0]))]
         _, starts, counts = np.unique(made[0], return_index=True, return_counts=True)
         for start, count in zip(starts[counts > 1], counts[counts > 1], strict=True):
             group = made[:, start : start + count]
-            found = [_place(*names[int(of)], int(place)) for _, place, of in group.T]
+            found = [_place(*held[int(at)][:2], int(place)) for _, place, at in group.T]
             if len({each.place for each in found}) > 1:
                 yield found
 
 
 def _segments(
-    kept: Kept, parts: Iterable[Part]
-) -> Iterator[tuple[Part, Sequence[str], Numbers, Numbers]]:
+    kept: Kept, parts: Iterable[Part], low: int = 0, high: int = (1 << 64) - 1
+) -> Iterator[tuple[Part, Sequence[str], Numbers]]:
+    """Yield hashes and places of texts, uint64 [2, T], of which the hash is in a range."""
     for part in parts:
-        facts = kept.facts(part.key) or {"segments": 0, "columns": ()}
+        facts = kept.get(part.key) or {"segments": 0, "columns": ()}
         for number in range(facts["segments"]):
-            if (held := kept.array(part.key, "texts", f".{number}")) is not None:
-                yield part, facts["columns"], held[0], held[1]
+            if (held := kept.get(part.key, ending=f".{number}.npy")) is not None:
+                first = np.searchsorted(held[0], np.uint64(low))
+                end = np.searchsorted(held[0], np.uint64(high), "right")
+                yield part, facts["columns"], held[:, first:end].copy()  # without the rest
 
 
 def _place(part: Part, columns: Sequence[str], place: int) -> Place:

@@ -5,25 +5,16 @@ Source: `docs/leaks.md#what-can-be-done`.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from gristmill.contract import BadInput
 from gristmill.leaks.method import Index, compiled
 from gristmill.leaks.texts import leaves
-from gristmill.leaks.words import CHANGED, seeds_of
-
-_NO_KEY: Final = b""
-"""What is built depends on no key of a data root; these hashes are kept nowhere."""
-
-
-def versions() -> str:
-    """What decides which rows hold a question, beside rows and questions."""
-    return f"{CHANGED} {unicodedata.unidata_version}"
+from gristmill.leaks.words import seeds_of
 
 
 class Held:
@@ -36,7 +27,7 @@ class Held:
         for name, questions in sets.items():
             if not questions:
                 raise BadInput(name, "the evaluation set holds no question: put some into it")
-        seeds = seeds_of(_NO_KEY)
+        seeds = seeds_of(b"")  # what is built depends on no key, and these hashes are kept nowhere
         made = [compiled([text for _, text in each], seeds) for each in sets.values()]
         self._index = Index(made, seeds)
         self._places = {name: [place for place, _ in each] for name, each in sets.items()}
@@ -48,9 +39,11 @@ class Held:
         said, most = [""] * len(rows), [0.0] * len(rows)
         _, _, hits = self._index.find([*chain.from_iterable(texts)])
         for (name, places), hit in zip(self._places.items(), hits, strict=True):
-            for text, question, share in zip(*(each.tolist() for each in hit), strict=True):
+            for text, question, share, changed in zip(
+                *(each.tolist() for each in hit), strict=True
+            ):
                 row = int(of[text])
-                if share > most[row]:
+                if share > most[row] and not changed:
                     most[row] = share
                     said[row] = f"holds a question of {name}: {places[question]} ({share:.0%})"
         return said

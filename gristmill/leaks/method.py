@@ -9,13 +9,13 @@ Source: `docs/leaks.md#how-it-works`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.leaks.words import BEGIN, Seeds, Word, run_hash, table, words
+from gristmill.leaks.words import BEGIN, Seeds, Word, table, words
 
 LEAST, LEAST_CHANGED = 0.3, 0.6
 """The share of a question's own runs that must stand in a text, and of those of bare words."""
@@ -50,12 +50,11 @@ class Questions:
     """The questions of one set, compiled.
 
     hashes: uint64 [Q]. Question q is in the arrays of 2 Q as q, and as Q + q with its names and
-    numbers left out.
-    sizes: int64 [2 Q], words of a run, 0 for one that is found by equality alone.
-    own: int64 [2 Q], its runs that no other has. needed: int64 [2 Q], how many of these must stand
-    in a text. runs, of: uint64 and int64 [G], these runs, and whose each is.
-    begins: uint64 [B], the runs of BEGIN words. equal: the first question with the same words,
-    else itself. short: questions of so few words that they are not looked for.
+    numbers left out. sizes: int64 [2 Q], words of a run, 0 for one that is found by equality alone.
+    own: int64 [2 Q], its runs that no other has. needed: int64 [2 Q], how many must stand there.
+    runs, of: uint64 and int64 [G], these runs, and whose each is. begins: uint64 [B], the runs of
+    BEGIN words. equal: the first question with the same words, else itself. short: questions of so
+    few words that they are not looked for.
     """
 
     hashes: npt.NDArray[np.uint64]
@@ -77,7 +76,7 @@ def compiled(texts: Sequence[str], seeds: Seeds, *, is_rare: bool = True) -> Que
     """
     from gristmill.leaks.kernels import hashed_runs
 
-    given, of_root = Texts.of(texts), np.array(seeds, np.uint64)
+    given = Texts.of(texts)
     hashes, counts, _ = Index((), seeds).matched(given)
     _, equal, which = np.unique(hashes, return_index=True, return_inverse=True)
     # Questions with the same words count once, else none of their runs were their own.
@@ -88,7 +87,7 @@ def compiled(texts: Sequence[str], seeds: Seeds, *, is_rare: bool = True) -> Que
     found, begins = [np.zeros((2, 0), np.uint64)], [np.zeros(0, np.uint64)]
 
     def runs_of(size: int, is_bare: bool, chosen: npt.NDArray[np.bool_]) -> Any:
-        return hashed_runs(*given, table(), of_root, np.where(chosen, size, 0), is_bare)
+        return hashed_runs(*given, table(), seeds, np.where(chosen, size, 0), is_bare)
 
     for is_bare, its in enumerate(np.split(looked, 2)):
         begins.append(np.unique(runs_of(BEGIN, bool(is_bare), its > 0)[0]))
@@ -133,111 +132,82 @@ def _sizes(counts: npt.NDArray[np.int64]) -> Iterator[tuple[Any, Any]]:
 
 
 class Hit(NamedTuple):
-    """Texts in which questions of one set stand; arrays int64 [H], and float64 [H] of shares."""
+    """Texts in which questions of one set stand; arrays int64 [H], and float64 [H] of shares.
+
+    changed: 1 where names or numbers are others.
+    """
 
     text: npt.NDArray[np.int64]
     question: npt.NDArray[np.int64]
     share: npt.NDArray[np.float64]
+    changed: npt.NDArray[np.int64]
 
 
-@dataclass
 class Index:
     """The questions of several sets in one open-addressing table; each keeps its own rarity.
 
     sets: their questions. Memory: 40 bytes for each run that a question has alone.
     """
 
-    sets: Sequence[Questions]
-    seeds: Seeds
-    _first: list[int] = field(init=False)
-    _table: tuple[Any, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._first = np.cumsum([0, *(len(each.own) for each in self.sets)]).tolist()
-        none = np.zeros(0, np.uint64)
-        runs = np.concatenate([none, *(each.runs for each in self.sets)])
-        of = [each.of + begin for each, begin in zip(self.sets, self._first, strict=False)]
-        order = np.argsort(runs, kind="stable")
-        keys, starts = np.unique(runs[order], return_index=True)
-        size = 1 << max(4, int(2 * len(keys)).bit_length())
-        slots, first = np.zeros(size, np.uint64), np.zeros(size + 1, np.int64)
-        counts = np.diff(np.r_[starts, len(runs)])
-        placed = _placed(keys, slots)
-        first[placed + 1] = counts
-        first = np.cumsum(first)
-        questions = np.empty(len(runs), np.int64)
-        given = np.concatenate([np.zeros(0, np.int64), *of])[order]
-        targets = np.repeat(first[placed] - starts, counts) + np.arange(len(runs))
-        questions[targets] = given
-        begins = np.concatenate([none, *(each.begins for each in self.sets)])
+    def __init__(self, sets: Sequence[Questions], seeds: Seeds) -> None:
+        self._sets, self._seeds = sets, seeds
+        self._first = np.cumsum([0, *(len(each.own) for each in sets)]).tolist()
+        none, nowhere = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        of = [each.of + begin for each, begin in zip(sets, self._first, strict=False)]
+        runs = np.concatenate([none, *(each.runs for each in sets)])
+        keys, which = np.unique(runs, return_inverse=True)
+        slots = np.zeros(1 << max(4, int(2 * len(keys)).bit_length()), np.uint64)
+        end, left = np.uint64(len(slots) - 1), np.arange(len(keys))
+        places = (keys & end).astype(np.int64)
+        while len(left):  # each key into its slot, or a free one behind it
+            is_free = slots[places[left]] == 0
+            _, first = np.unique(places[left], return_index=True)
+            taken = first[is_free[first]]
+            slots[places[left[taken]]] = keys[left[taken]]
+            left = np.delete(left, taken)
+            places[left] = (places[left] + 1) & int(end)
+        held = places[which]
+        questions = np.concatenate([nowhere, *of])[np.argsort(held, kind="stable")]
+        firsts = np.r_[0, np.cumsum(np.bincount(held, minlength=len(slots)))]
+        begins = np.concatenate([none, *(each.begins for each in sets)])
         wide = 1 << max(6, int(_PER_RUN * len(begins)).bit_length())
         bits = np.zeros(min(wide, _MOST_BITS) // 64, np.uint64)
         place = (begins >> np.uint64(32)) & np.uint64(len(bits) * 64 - 1)
         np.bitwise_or.at(bits, place >> np.uint64(6), np.uint64(1) << (place & np.uint64(63)))
-        self._table = bits, slots, first, questions
-
-    def find(self, texts: Texts | Sequence[str]) -> tuple[Any, Any, list[Hit]]:
-        """The hash uint64 [T] and the words int64 [T] of texts, and what was found of each set."""
-        hashes, counts, hits = self.find_kinds(texts)
-        return hashes, counts, [hit for hit, _ in hits]
-
-    def find_kinds(self, texts: Texts | Sequence[str]) -> tuple[Any, Any, list[tuple[Hit, Hit]]]:
-        """As `find`, and of each set the questions that stand there with other names or numbers."""
-        given = texts if isinstance(texts, Texts) else Texts.of(texts)
-        hashes, counts, found = self.matched(given)
-        return hashes, counts[:, 0], [*self._of_sets(hashes, counts[:, 0], found)]
+        halves = [(nowhere, nowhere), *(np.split(each.sizes, 2) for each in sets)]
+        sizes = (np.unique(np.concatenate(its)) for its in zip(*halves, strict=True))
+        self._table = (
+            tuple(its[its > 0] for its in sizes),
+            (bits, slots, firsts, questions),
+            np.concatenate([nowhere, *(each.needed for each in sets)]),
+        )
 
     def matched(self, texts: Texts) -> Any:
         """What `kernels.matched` says of texts."""
         from gristmill.leaks.kernels import matched
 
-        none = np.zeros(0, np.int64)
-        halves = [(none, none), *(np.split(each.sizes, 2) for each in self.sets)]
-        sizes = (np.unique(np.concatenate(its)) for its in zip(*halves, strict=True))
-        wanted = tuple(its[its > 0] for its in sizes)
-        needed = np.concatenate([none, *(each.needed for each in self.sets)])
-        of_root = np.array(self.seeds, np.uint64)
-        return matched(*texts, table(), of_root, wanted, self._table, needed)
+        return matched(*texts, table(), self._seeds, *self._table)
 
-    def _of_sets(
-        self,
-        hashes: npt.NDArray[np.uint64],
-        counts: npt.NDArray[np.int64],
-        found: npt.NDArray[np.int64],
-    ) -> Iterator[tuple[Hit, Hit]]:
-        for number, each in enumerate(self.sets):
-            first, end = self._first[number : number + 2]
+    def find(self, texts: Texts | Sequence[str]) -> tuple[Any, Any, list[Hit]]:
+        """The hash uint64 [T] and the words int64 [T] of texts, and what was found of each set."""
+        hashes, counts, found = self.matched(texts if isinstance(texts, Texts) else Texts.of(texts))
+        made = list[Hit]()
+        for each, first, end in zip(self._sets, self._first, self._first[1:], strict=False):
             text, its, hits = found[(found[:, 1] >= first) & (found[:, 1] < end)].T
             changed, which = np.divmod(its - first, len(each.hashes))
             order = np.argsort(each.hashes, kind="stable")
             at = np.searchsorted(each.hashes, hashes, sorter=order)
             at = order[np.minimum(at, len(order) - 1)]
-            equal = np.flatnonzero((counts >= FEWEST) & (each.hashes[at] == hashes))
-            texts = np.r_[equal, text]
-            questions = np.r_[each.equal[at[equal]], which]
+            equal = np.flatnonzero((counts[:, 0] >= FEWEST) & (each.hashes[at] == hashes))
+            texts_of, questions = np.r_[equal, text], np.r_[each.equal[at[equal]], which]
             kinds = np.r_[np.zeros(len(equal), np.int64), changed]
             shares = np.r_[np.ones(len(equal)), hits / each.own[its - first]]
             # Of the several ways in which a question is found in a text the first one counts.
-            order = np.lexsort((kinds, questions, texts))
-            pairs = np.stack([texts, questions])[:, order]
-            kept = order[np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(0)][: len(order)]]
-            of_kinds = (kept[kinds[kept] == kind] for kind in (0, 1))
-            first_kind, second = (Hit(texts[k], questions[k], shares[k]) for k in of_kinds)
-            yield first_kind, second
-
-
-def _placed(keys: npt.NDArray[np.uint64], slots: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Put each key into its slot, or a free one behind it; returns which."""
-    end, left = np.uint64(len(slots) - 1), np.arange(len(keys))
-    places = (keys & end).astype(np.int64)
-    while len(left):
-        is_free = slots[places[left]] == 0
-        _, first = np.unique(places[left], return_index=True)
-        taken = first[is_free[first]]
-        slots[places[left[taken]]] = keys[left[taken]]
-        left = np.delete(left, taken)
-        places[left] = (places[left] + 1) & int(end)
-    return places
+            order = np.argsort(kinds, kind="stable")
+            pairs = (texts_of * len(each.hashes) + questions)[order]
+            kept = order[np.unique(pairs, return_index=True)[1]]
+            made.append(Hit(texts_of[kept], questions[kept], shares[kept], kinds[kept]))
+        return hashes, counts[:, 0], made
 
 
 Span = tuple[int, int]
@@ -252,46 +222,35 @@ def shared(
 
     Of a long text those in its part with most of them, and of a long question in its beginning.
     """
+    from gristmill.leaks.kernels import hashed_runs
+
     asked = [each for each in words(question[: 3 * _BLOCK]) if each.bare or not is_changed]
     is_alone = 2 * sum(each.alone for each in asked) > len(asked)
     least, most = (_SHORTEST_ALONE, _LONGEST_ALONE) if is_alone else (_SHORTEST, _LONGEST)
-    size = min(max(len(asked) // _RUNS, least), most, max(1, len(asked)))
-    runs = dict[int, list[int]]()
+    size, start = min(max(len(asked) // _RUNS, least), most, max(1, len(asked))), 0
+    if len(text) > 3 * _BLOCK:  # around the block with most of its runs
+        of_text = (text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK))
+        given = Texts.of([question[: 3 * _BLOCK], *of_text])
+        sizes = np.full(len(given.ends), size)
+        runs, of = hashed_runs(*given, table(), seeds, sizes, is_changed)
+        blocks = of[(of > 0) & np.isin(runs, runs[of == 0])] - 1
+        start = max(0, int(np.bincount(blocks, minlength=1).argmax()) - 1) * _BLOCK
+    its = words(text[start : start + 3 * _BLOCK])
+    found = [each for each in its if each.bare or not is_changed]
+    begins = dict[tuple[str, ...], list[int]]()
     for at in range(len(asked) - size + 1):
-        its = run_hash(asked[at : at + size], seeds, is_bare=is_changed)
-        runs.setdefault(its, []).append(at)
-    start = 0
-    if len(text) > 3 * _BLOCK:
-        start = _around([*runs], text, size, seeds, is_changed)
-    found = [
-        each._replace(begin=start + each.begin, end=start + each.end)
-        for each in words(text[start : start + 3 * _BLOCK])
-        if each.bare or not is_changed
-    ]
+        begins.setdefault(tuple(each.folded for each in asked[at : at + size]), []).append(at)
     ours, theirs = set[int](), set[int]()
     for at in range(len(found) - size + 1):
-        for begin in runs.get(run_hash(found[at : at + size], seeds, is_bare=is_changed), ()):
+        for begin in begins.get(tuple(each.folded for each in found[at : at + size]), ()):
             ours.update(range(begin, begin + size))
             theirs.update(range(at, at + size))
-    return _spans(ours, asked), _spans(theirs, found)
+    return _spans(ours, asked, 0), _spans(theirs, found, start)
 
 
-def _around(wanted: Sequence[int], text: str, size: int, seeds: Seeds, is_changed: bool) -> int:
-    """Where a window of a long text begins, around the block with most of some runs."""
-    from gristmill.leaks.kernels import hashed_runs
-
-    given = Texts.of([text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK)])
-    sizes = np.full(len(given.ends), size)
-    of_root = np.array(seeds, np.uint64)
-    runs, of = hashed_runs(*given, table(), of_root, sizes, is_changed)
-    is_wanted = np.isin(runs, np.array(wanted, np.uint64))
-    most = int(np.bincount(of[is_wanted], minlength=len(sizes)).argmax())
-    return max(0, most - 1) * _BLOCK
-
-
-def _spans(chosen: set[int], found: Sequence[Word]) -> tuple[Span, ...]:
+def _spans(chosen: set[int], found: Sequence[Word], start: int) -> tuple[Span, ...]:
     made = list[Span]()
     for at in sorted(chosen):
-        begin = made.pop()[0] if at - 1 in chosen else found[at].begin
-        made.append((begin, found[at].end))
+        begin = made.pop()[0] if at - 1 in chosen else start + found[at].begin
+        made.append((begin, start + found[at].end))
     return tuple(made)

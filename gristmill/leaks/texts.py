@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -51,6 +52,12 @@ _SPLITS: Final = ("__test", "__validation")
 _LIST: Final = "txt"
 QUESTIONS: Final = ("question", "problem", "prompt", "instruction", "query", "input", "text")
 """Columns that a set without a recipe may have its questions in, the first that is there."""
+
+
+_NO_QUESTION: Final = (
+    f"has no column that may be its question ({', '.join(QUESTIONS)}): write a {CORPUS} beside it "
+    'with question = "name of its column"'
+)
 
 
 class NoText(GristmillError):
@@ -145,21 +152,17 @@ class Part:
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """Raise BadInput where the file has not the bytes of its sum, or changes within."""
-        before = _stamp(self.file)
+        before = _STAMP(self.file.stat())
         if kept(sha256_file, self.file) != self.sha256:
             cure = "is not as its record says: `gristmill verify` says more"
             raise BadInput(self.file, cure if self.is_recorded else _CHANGED)
         yield
-        if _stamp(self.file) != before:
+        if _STAMP(self.file.stat()) != before:
             raise BadInput(self.file, _CHANGED)
 
 
 _CHANGED: Final = "changed while it was read: call the command again"
-
-
-def _stamp(file: Path) -> tuple[int, ...]:
-    found = file.stat()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+_STAMP: Final = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 
 
 @dataclass(frozen=True)
@@ -183,9 +186,31 @@ class EvaluationSet:
 
     def questions(self) -> Iterator[tuple[Part, Text]]:
         """Yield its questions. Raises BadInput where a row has none."""
+        from gristmill.corpora.raw.reader import Reader
+
         for part in self.parts:
-            for found in _by_recipe(part, part.corpus) if part.corpus else _plain(part):
-                yield part, found
+            corpus, reader = part.corpus, Reader(part.corpus) if part.corpus else None
+            if reader is not None:
+                reader.begin(part.name)
+            for number, row in part.rows():
+                try:
+                    if isinstance(row, Unfit):
+                        raise row
+                    if corpus is not None and reader is not None:
+                        if (record := reader.read(row, (0, number))) is not None:
+                            column = corpus.question_column or "question"
+                            yield part, Text(number, column, record.question)
+                    elif isinstance(row, str):
+                        yield part, Text(number, "", row)
+                    else:
+                        names = (name for name in QUESTIONS if isinstance(row.get(name), str))
+                        if (column := next(names, "")) == "":
+                            raise Unfit("no_question", _NO_QUESTION)
+                        yield part, Text(number, column, row[column])
+                except Unfit as error:
+                    raise BadInput(part.file, error.rule, number) from error
+            for (_, number), record in reader.rest() if reader is not None else ():
+                yield part, Text(number, "question", record.question)
 
 
 def leaves(value: Any, column: str = "") -> Iterator[tuple[str, str]]:
@@ -225,7 +250,14 @@ def rows(
     found: Iterator[tuple[int, Any]]
     ending, _ = form(file.name) or ("", "")
     if ending == _LIST:
-        yield from _listed(file, links)
+        with _unmarked(file, links) as listed:
+            whole = lines(with_line_feeds(listed, lambda _: True), file)
+            for number, line in enumerate(whole, 1):
+                try:
+                    if text := line.decode().strip():
+                        yield number, text
+                except UnicodeDecodeError as error:
+                    yield number, Unfit("utf8", f"is not UTF-8: {error}")
         return
     if ending == "parquet":
         footer = of_parquet(parquet.footers, [file], links)[file]
@@ -271,17 +303,6 @@ def _unmarked(file: Path, links: LinkRule, piece: Piece | None = None) -> Iterat
         yield chain([first], texts)
 
 
-def _listed(file: Path, links: LinkRule) -> Iterator[tuple[int, str | Unfit]]:
-    with _unmarked(file, links) as texts:
-        found = lines(with_line_feeds(texts, lambda _: True), file)
-        for number, line in enumerate(found, 1):
-            try:
-                if text := line.decode().strip():
-                    yield number, text
-            except UnicodeDecodeError as error:
-                yield number, Unfit("utf8", f"is not UTF-8: {error}")
-
-
 def _texts(file: Path, links: LinkRule, piece: Piece | None) -> Iterator[tuple[int, Any]]:
     """Yield number and text of the rows of a JSON file; of a row that is none, that it is none."""
     from gristmill.corpora.raw.rows import one_or_lines
@@ -294,9 +315,10 @@ def _texts(file: Path, links: LinkRule, piece: Piece | None) -> Iterator[tuple[i
         else:
             lined = with_line_feeds(whole, lambda line: _text(line) is not None)
             values = map(_text, lines(lined, file))
-        for number, value in enumerate(values, 1):
-            is_text = isinstance(value, str)
-            yield number, value if is_text else Unfit("object", "is no JSON object, and no text")
+        no_text = Unfit("object", "is no JSON object, and no text")
+        yield from (
+            (at, one if isinstance(one, str) else no_text) for at, one in enumerate(values, 1)
+        )
 
 
 def _text(line: bytes) -> Any:
@@ -305,41 +327,6 @@ def _text(line: bytes) -> Any:
         return json.loads(line) if line.lstrip().startswith(b'"') else None
     except ValueError:
         return None
-
-
-def _by_recipe(part: Part, corpus: Corpus) -> Iterator[Text]:
-    from gristmill.corpora.raw.reader import Reader
-
-    reader = Reader(corpus)
-    reader.begin(part.name)
-    for number, row in part.rows():
-        try:
-            if isinstance(row, Unfit):
-                raise row
-            record = reader.read(row, (0, number))
-        except Unfit as error:
-            raise BadInput(part.file, error.rule, number) from error
-        if record is not None:
-            yield Text(number, corpus.question_column or "question", record.question)
-    for (_, number), record in reader.rest():
-        yield Text(number, "question", record.question)
-
-
-def _plain(part: Part) -> Iterator[Text]:
-    for number, row in part.rows():
-        if isinstance(row, str):
-            yield Text(number, "", row)
-            continue
-        if isinstance(row, Unfit):
-            raise BadInput(part.file, row.rule, number)
-        names = [name for name in QUESTIONS if isinstance(row.get(name), str)]
-        if not names:
-            rule = (
-                f"has no column that may be its question ({', '.join(QUESTIONS)}): write a "
-                f'{CORPUS} beside it with question = "name of its column"'
-            )
-            raise BadInput(part.file, rule, number)
-        yield Text(number, names[0], row[names[0]])
 
 
 def parts_of(root: Path, target: str | Path) -> list[Part]:
@@ -355,19 +342,18 @@ def parts_of(root: Path, target: str | Path) -> list[Part]:
     found = list[Part]()
     for place in (each for each in places if each.exists()):
         if (place.is_file() or not place.is_relative_to(root)) and not artifacts_in(place):
-            found = _outside(place)
+            drop = place if place.is_dir() else place.parent
+            corpus = _corpus(drop)
+            names = _data_files(drop, REFUSE_LINKS, corpus) if place.is_dir() else [place.name]
+            known = (name for name in names if form(name.rpartition("/")[2]))
+            found = [Part(str(drop), drop / name, name, "", corpus) for name in known]
         elif place == root / DROPS or root / DROPS in place.parents:
             found = list(_of_drops(root, place))
         else:
-            found = list(chain.from_iterable(of_artifact(*each) for each in _texts_at(place)))
+            found = list(_built(place))
         if found:
             return found
-    named = [
-        each
-        for each in _texts_at(root)
-        if str(target) in (each[1].asset, each[1].partition, _title(each[1]))
-    ]
-    found = list(chain.from_iterable(of_artifact(*each) for each in named))
+    found = list(_built(root, str(target)))
     if not found:
         raise NoText(
             f"{target}: no artifact or drop of this name holds text: text is in drops of "
@@ -385,8 +371,7 @@ def every_part(root: Path) -> list[Part]:
 
 def built_parts(root: Path) -> list[Part]:
     """The files of text of all artifacts of a data root, by place and name."""
-    made = chain.from_iterable(of_artifact(*each) for each in _texts_at(root.absolute()))
-    return sorted(made, key=lambda each: (each.place, each.name))
+    return sorted(_built(root.absolute()), key=lambda each: (each.place, each.name))
 
 
 def hashed(root: Path, parts: Iterable[Part]) -> list[Part]:
@@ -407,18 +392,20 @@ def sets_of(root: Path, names: Collection[str] = ()) -> list[EvaluationSet]:
 
     names: of those that are read; default: all.
     """
-    found = [make() for name, make in _sets(root.absolute()) if not names or name in names]
-    return sorted(found, key=lambda each: each.name)
+    root = root.absolute()
+    declared = (declared_set(root, each) for each in _folders(root) if not names or each in names)
+    built = (each for each in _splits(root) if not names or each.name in names)
+    return sorted((each for each in (*declared, *built) if each), key=lambda each: each.name)
 
 
 def set_names(root: Path) -> list[str]:
     """The names of the evaluation sets of a data root; no data file is opened."""
-    return [name for name, _ in _sets(root.absolute())]
+    return [*_folders(root), *(each.name for each in _splits(root.absolute()))]
 
 
 def built_sets(root: Path) -> list[str]:
     """The names of the splits of built corpora that are evaluation sets."""
-    return sorted(name for name, _ in _splits(root.absolute()))
+    return sorted(each.name for each in _splits(root.absolute()))
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
@@ -441,26 +428,31 @@ _NO_QUESTIONS: Final = "holds no questions: put a list of texts into it, as .txt
 
 def declared_set(root: Path, name: str) -> EvaluationSet | None:
     """The set of a folder of `drops/evals`, None for none. Raises BadInput as `sets_of`."""
-    drop = root.absolute() / DROPS / EVALS / name
-    return _declared(root.absolute(), drop) if drop.is_dir() else None
+    root, drop = root.absolute(), root.absolute() / DROPS / EVALS / name
+    if not drop.is_dir():
+        return None
+    corpus = corpus_of(drop) if (drop / CORPUS).exists() else None
+    parts = tuple(hashed(root, _parts(root, drop, corpus)))
+    if not parts:
+        raise BadInput(drop, _NO_QUESTIONS)
+    return EvaluationSet(name, parts, frozenset(each.home for each in parts))
 
 
 def no_sets(root: Path) -> list[str]:
     """Files that lie beside the folders of sets, and are none."""
+    return [each.name for each in _beside(root) if form(each.name) and not each.is_dir()]
+
+
+def _folders(root: Path) -> list[str]:
+    return [each.name for each in _beside(root) if each.name[0] != "." and each.is_dir()]
+
+
+def _beside(root: Path) -> list[Path]:
     inbox = root.absolute() / DROPS / EVALS
-    names = sorted(each.name for each in inbox.iterdir()) if inbox.is_dir() else ()
-    return [name for name in names if form(name) and not (inbox / name).is_dir()]
+    return sorted(inbox.iterdir()) if inbox.is_dir() else []
 
 
-def _sets(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
-    inbox = root / DROPS / EVALS
-    for drop in sorted(inbox.iterdir()) if inbox.is_dir() else ():
-        if not drop.name.startswith(".") and drop.is_dir():
-            yield drop.name, partial(_declared, root, drop)
-    yield from _splits(root)
-
-
-def _splits(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
+def _splits(root: Path) -> Iterator[EvaluationSet]:
     records = artifacts_in(root / _NORMALIZED)
     splits = (each for each in records if (each.partition or "").endswith(_SPLITS))
     for artifact, record, inputs in readable(splits):
@@ -469,29 +461,20 @@ def _splits(root: Path) -> Iterator[tuple[str, Callable[[], EvaluationSet]]]:
         if drops and all(each is not None and is_only_sample(each) for each in drops):
             continue  # samples ask one another's questions
         parts = tuple(of_artifact(artifact, record))
-        name, own = record.partition or "", frozenset(each.home for each in (*parts, *made_from))
-        yield name, partial(EvaluationSet, name, parts, own)
-
-
-def _declared(root: Path, drop: Path) -> EvaluationSet:
-    corpus = corpus_of(drop) if (drop / CORPUS).exists() else None
-    parts = tuple(hashed(root, _parts(root, drop, corpus)))
-    if not parts:
-        raise BadInput(drop, _NO_QUESTIONS)
-    return EvaluationSet(drop.name, parts, frozenset(each.home for each in parts))
+        own = frozenset(each.home for each in (*parts, *made_from))
+        yield EvaluationSet(record.partition or "", parts, own)
 
 
 def _title(record: Record) -> str:
     return " ".join(filter(None, (record.asset, record.partition)))
 
 
-def _texts_at(place: Path) -> Iterator[tuple[Artifact, Record]]:
-    found = artifacts(place)
-    if not place.is_dir():
-        return
-    for artifact, record, _ in readable(found):
-        if record.asset in ASSETS:
-            yield artifact, record
+def _built(place: Path, name: str = "") -> Iterator[Part]:
+    """The files of text of artifacts in a folder; of those of a name alone where one is given."""
+    for artifact, record, _ in readable(artifacts(place)) if place.is_dir() else ():
+        names = record.asset, record.partition, _title(record)
+        if record.asset in ASSETS and (not name or name in names):
+            yield from of_artifact(artifact, record)
 
 
 def of_artifact(artifact: Artifact, record: Record) -> Iterator[Part]:
@@ -505,22 +488,18 @@ def of_artifact(artifact: Artifact, record: Record) -> Iterator[Part]:
 def _of_drops(root: Path, place: Path) -> Iterator[Part]:
     """The parts of a drop, of all drops of an inbox, or of a file in a drop."""
     inside = place.relative_to(root / DROPS).parts
-    for inbox in inside[:1] or INBOXES:
-        folder = root / DROPS / inbox
-        if inbox not in (*INBOXES, EVALS) or not folder.is_dir():
-            continue
+    folders = [root / DROPS / each for each in inside[:1] or INBOXES if each in (*INBOXES, EVALS)]
+    for folder in (each for each in folders if each.is_dir()):
         for drop in [folder / inside[1]] if inside[1:] else sorted(folder.iterdir()):
-            if drop.name.startswith(".") or drop.name in ("audits", "recipes") or not drop.is_dir():
-                continue
-            yield from _parts(root, drop, _corpus(drop))
+            is_other = drop.name.startswith(".") or drop.name in ("audits", "recipes")
+            yield from _parts(root, drop, _corpus(drop)) if drop.is_dir() and not is_other else ()
 
 
 def _corpus(drop: Path) -> Corpus | None:
     """The corpus that reads a drop; None where it has none, or a recipe of conversations."""
-    try:
+    with suppress(GristmillError):
         return corpus_of(drop)
-    except GristmillError:
-        return None
+    return None
 
 
 def _parts(root: Path, drop: Path, corpus: Corpus | None) -> list[Part]:
@@ -532,23 +511,14 @@ def _parts(root: Path, drop: Path, corpus: Corpus | None) -> list[Part]:
 def _data_files(drop: Path, links: LinkRule, corpus: Corpus | None) -> list[str]:
     """The files of text in a drop; where a recipe reads it, those that the recipe takes."""
     every = visible_files(drop, links, (SUMS, FILE, CORPUS, FORGOTTEN))
-    names = [name for name in every if form(name.rpartition("/")[2]) is not None]
+    is_text = form if corpus is None else kind
+    names = [name for name in every if is_text(name.rpartition("/")[2]) is not None]
     if corpus is not None:
-        globs = [*chain.from_iterable(corpus.files.values())]
-        names = [name for name in names if kind(name.rpartition("/")[2]) is not None]
-        names = [name for name in names if not globs or matches(name, globs)]
-        names = [name for name in names if not matches(name, corpus.leave)]
+        globs = [*chain.from_iterable(corpus.files.values())] or ["*"]
+        leave = corpus.leave
+        names = [name for name in names if matches(name, globs) and not matches(name, leave)]
     others = not_samples(drop, names)
     return [name for name in names if name not in others]
-
-
-def _outside(place: Path) -> list[Part]:
-    """The parts of a file or a folder that no data root has."""
-    drop = place if place.is_dir() else place.parent
-    corpus = _corpus(drop)
-    names = _data_files(drop, REFUSE_LINKS, corpus) if place.is_dir() else [place.name]
-    known = [name for name in names if form(name.rpartition("/")[2])]
-    return [Part(str(drop), drop / name, name, "", corpus) for name in known]
 
 
 _IDS: Final = ("id", "synth_id", "conversation_id", "conversation_hash", "uuid")

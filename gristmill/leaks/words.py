@@ -8,15 +8,15 @@ names are left out of the bare words; a name begins with a capital, and does not
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+import numpy as np
+import numpy.typing as npt
 
 END, SKIPPED, LETTER, DIGIT, ALONE = range(5)
 """What a character is: no part of a word, passed over, a letter, a digit, a word by itself."""
@@ -27,22 +27,21 @@ KINDS: Final = 16
 CODES: Final = 0x20000
 """Characters in the table; of those behind it the ideographs are words."""
 IDEOGRAPHS: Final = 0x40000
-_COMMA: Final = ","
-_THREE: Final = 3
+_WITHIN: Final = re.compile(",[0-9]{3}(?![0-9])")
 _WITHOUT_SPACES: Final = (
     *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0xA9E0, 0xA9FF), (0xAA60, 0xAA7F)),
     *((0x3005, 0x3007), (0x3040, 0x30FF), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF)),
     (0xF900, 0xFAFF),
 )
-_MASK: Final = (1 << 64) - 1
-_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_PRIME: Final = 0x9E3779B97F4A7C15
 BARE: Final = 0x5851F42D4C957F2D
 """Makes the hash of a run of bare words another one than that of the same words."""
 BEGIN: Final = 4
 """Words of the runs that are looked for first: all of a longer run stand in a question, too."""
-CHANGED: Final = "4"
+VERSION: Final = f"4 {unicodedata.unidata_version}"
 """Rises where words, hashes or what is found by them change, so that nothing older is read."""
+
+Seeds = npt.NDArray[np.uint64]
+"""What makes the hashes of one data root: of a word, the base of a run, the odd multiplier."""
 
 
 class Word(NamedTuple):
@@ -55,19 +54,10 @@ class Word(NamedTuple):
     bare: bool
 
 
-class Seeds(NamedTuple):
-    """What makes the hashes of one data root: of a word, the base of a run, the odd multiplier."""
-
-    word: int
-    base: int
-    mark: int
-
-
 def seeds_of(key: bytes) -> Seeds:
     """The seeds of the key of a data root."""
     octets = blake2b(b"leaks", key=key, digest_size=24).digest()
-    first, base, mark = (int.from_bytes(octets[at : at + 8]) for at in range(0, 24, 8))
-    return Seeds(first, base | 1, mark | 1)
+    return np.frombuffer(octets, ">u8").astype(np.uint64) | np.array([0, 1, 1], np.uint64)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -93,8 +83,6 @@ def fold(char: str) -> int:
 @cache
 def table() -> npt.NDArray[np.uint32]:
     """`fold` of each character below `CODES`."""
-    import numpy as np
-
     return np.array([fold(chr(code)) for code in range(CODES)], np.uint32)
 
 
@@ -105,7 +93,7 @@ def words(text: str) -> Iterator[Word]:
     for at, char in enumerate(text):
         code, its = divmod(fold(char), KINDS)
         is_capital, its = divmod(its, CAPITAL)
-        if its == SKIPPED or (its == END and kind == DIGIT and _is_within(text, at)):
+        if its == SKIPPED or (its == END and kind == DIGIT and _WITHIN.match(text, at)):
             continue
         if held and (its != kind or its == ALONE):
             is_bare = kind != DIGIT and (capitals[-1] or not capitals[0])
@@ -116,34 +104,3 @@ def words(text: str) -> Iterator[Word]:
             held += chr(code)
             capitals.append(bool(is_capital))
         end, kind = at + 1, its
-
-
-def _is_within(text: str, at: int) -> bool:
-    """Whether a comma is within a number: three digits follow, and no fourth."""
-    after = text[at + 1 : at + _THREE + 2]
-    digits = len(after) - len(after.lstrip("0123456789"))
-    return text[at] == _COMMA and digits == _THREE
-
-
-def mixed(word: int) -> int:
-    """A number of 64 bits, its bits mixed."""
-    word = ((word ^ (word >> 30)) * _FIRST) & _MASK
-    word = ((word ^ (word >> 27)) * _SECOND) & _MASK
-    return word ^ (word >> 31)
-
-
-def word_hash(word: str, seeds: Seeds) -> int:
-    """The hash of a word."""
-    found = seeds.word
-    for char in word:
-        found = ((found ^ ord(char)) * _PRIME) & _MASK
-    return mixed(found)
-
-
-def run_hash(found: list[Word] | Any, seeds: Seeds, *, is_bare: bool = False) -> int:
-    """The hash of a run of words: of an n-gram, or of a whole text; of bare ones another one."""
-    total = 0
-    for word in found:
-        total = (total * seeds.base + word_hash(word.folded, seeds)) & _MASK
-    salt = (len(found) * seeds.mark) ^ (BARE if is_bare else 0)
-    return mixed((total ^ salt) & _MASK)

@@ -30,7 +30,7 @@ from gristmill.puzzles.domains.grid import CELLS, side_of
 from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms, invariants
 from gristmill.puzzles.format import names
 from gristmill.puzzles.laws import games
-from gristmill.puzzles.read.rows import Dataset, Integers, SetArrays, index_faults
+from gristmill.puzzles.read.rows import Dataset, Integers, index_faults
 
 _TOGETHER: Final = 4096
 _Rows = npt.NDArray[np.int64]
@@ -39,7 +39,6 @@ _Forms = Callable[[Integers, Integers], list[bytes]]
 """Takes inputs and labels of examples; returns forms that are equal up to symmetry alone.
 
 A form has 8 bytes at least, or none for an example that breaks rules: that one is no other."""
-_GRID_FACTS: Final = ("height", "width", "alphabet", "values", "pad")
 
 
 def seen(root: Path, folder: Path, wanted: Collection[str] = ()) -> Iterator[TestsSeen]:
@@ -103,7 +102,11 @@ class _Rule:
 def _rule(asset: str, dataset: Dataset) -> _Rule:
     kind, width = asset.rpartition("/")[2], dataset.metadata("test").seq_len
     if kind == "sudoku":
-        return _Rule(width == CELLS, _of_sudoku, lambda given: invariants(games.boards_of(given)))
+        return _Rule(
+            width == CELLS,
+            lambda given, _: [form.tobytes() for form in canonical_forms(games.boards_of(given))],
+            lambda given: invariants(games.boards_of(given)),
+        )
     if kind == "maze":
         return _Rule(side_of(width) and width, lambda given, _: maze_paths.canonical(given))
     if kind == "domino":
@@ -111,13 +114,9 @@ def _rule(asset: str, dataset: Dataset) -> _Rule:
         return _Rule(width, partial(_of_domino, plain))
     if kind == "arc":
         return _Rule(width, _of_arc)
-    facts = [dataset.config[name] for name in _GRID_FACTS]
+    facts = [dataset.config[name] for name in ("height", "width", "alphabet", "values", "pad")]
     sides = (facts[0], facts[1])
     return _Rule(facts, partial(games.grid_marks, sides, bool(dataset.config["dihedral"])))
-
-
-def _of_sudoku(inputs: Integers, _: Integers) -> list[bytes]:
-    return [form.tobytes() for form in canonical_forms(games.boards_of(inputs))]
 
 
 def _of_domino(kind: str, inputs: Integers, labels: Integers) -> list[bytes]:
@@ -154,24 +153,20 @@ class _Tested:
         for forms in (_bytes, self._rule.forms):
             if not len(near):
                 return
-            places, *theirs = self._examples(keys[near])
-            known = dict(zip(forms(*theirs), places, strict=True))
+            unique = np.unique(keys[near])
+            begins, ends = (np.searchsorted(self.keys, unique, side) for side in ("left", "right"))
+            spans = (self._places[one:two] for one, two in zip(begins, ends, strict=True))
+            named = [(self._sets[of], row) for of, row in np.concatenate([*spans]).tolist()]
+            arrays = [(self._dataset.arrays("test", its), row) for its, row in named]
+            its_inputs = np.stack([each.inputs[row] for each, row in arrays])
+            its_labels = np.stack([each.labels[row] for each, row in arrays])
+            places = ((f"test/{its}", row) for its, row in named)
+            known = dict(zip(forms(its_inputs, its_labels), places, strict=True))
             found = [known.get(form) for form in forms(inputs[near], labels[near])]
             for at, place in zip(near.tolist(), found, strict=True):
                 if place is not None:
                     self.found.append((f"train/{name}", int(rows[at]), *place))
             near = near[[place is None for place in found]]
-
-    def _examples(self, keys: _Keys) -> tuple[list[tuple[str, int]], Integers, Integers]:
-        """Set and row of the test examples with some keys, and their inputs and labels."""
-        unique = np.unique(keys)
-        begins, ends = (np.searchsorted(self.keys, unique, side) for side in ("left", "right"))
-        spans = (self._places[one:two] for one, two in zip(begins, ends, strict=True))
-        places = [(self._sets[number], row) for number, row in np.concatenate([*spans]).tolist()]
-        arrays = [(self._dataset.arrays("test", name), row) for name, row in places]
-        inputs = np.stack([each.inputs[row] for each, row in arrays])
-        labels = np.stack([each.labels[row] for each, row in arrays])
-        return [(f"test/{name}", row) for name, row in places], inputs, labels
 
 
 def _bytes(inputs: Integers, labels: Integers) -> list[bytes]:
@@ -179,7 +174,10 @@ def _bytes(inputs: Integers, labels: Integers) -> list[bytes]:
 
 
 def _sources(dataset: Dataset, split: str) -> Iterator[tuple[str, _Rows, Integers, Integers]]:
-    """Yield the examples of a split that are no augmentations: set, rows, inputs and labels."""
+    """Yield the examples of a split that are no augmentations: set, rows, inputs and labels.
+
+    Without a trace these are the rows of the first puzzle of each group.
+    """
     metadata = dataset.metadata(split)
     for name in metadata.sets:
         arrays = dataset.arrays(split, name)
@@ -189,17 +187,12 @@ def _sources(dataset: Dataset, split: str) -> Iterator[tuple[str, _Rows, Integer
         for field, found in faults:
             path = dataset.folder / names.array(split, name, field)
             raise BadInput(path, f"{found}: build the dataset again")
-        rows = _own_rows(arrays)
+        if arrays.origins is not None:
+            rows = np.flatnonzero(arrays.origins[:, 2] == 0)
+        else:
+            puzzles, firsts = np.asarray(arrays.puzzle_indices, np.int64), arrays.group_indices[:-1]
+            is_own = np.isin(np.arange(len(puzzles) - 1), firsts)
+            rows = np.flatnonzero(np.repeat(is_own, np.diff(puzzles)))
         for first in range(0, len(rows), _TOGETHER):
             some = rows[first : first + _TOGETHER]
             yield name, some, arrays.inputs[some], arrays.labels[some]
-
-
-def _own_rows(arrays: SetArrays) -> _Rows:
-    """The rows that no draw made; without a trace those of the first puzzle of each group."""
-    if arrays.origins is not None:
-        return np.flatnonzero(arrays.origins[:, 2] == 0)
-    puzzles, first = np.asarray(arrays.puzzle_indices, np.int64), arrays.group_indices[:-1]
-    is_own = np.zeros(len(puzzles) - 1, np.bool_)
-    is_own[first] = True
-    return np.flatnonzero(np.repeat(is_own, np.diff(puzzles)))

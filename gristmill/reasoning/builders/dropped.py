@@ -21,8 +21,9 @@ from gristmill.contract import BadInput, NothingToBuild
 from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.corpora.records import records
 from gristmill.data_root import DataRoot
-from gristmill.leaks.held import Held, versions
+from gristmill.leaks.held import Held
 from gristmill.leaks.texts import EvaluationSet, declared_set, set_names
+from gristmill.leaks.words import VERSION
 from gristmill.provenance import Input, digest, raw_inputs, read_record
 from gristmill.provenance.record import config_fields
 from gristmill.reasoning import raw
@@ -75,7 +76,7 @@ def dropped(wanted: Wanted, record: Path) -> Dropped | None:
     for name in sorted({*chosen}):
         for files, facts, of in _sources(root, name):
             inputs += raw_inputs.raw_inputs(root.root, files, None, None, known, root.link_rule())
-            read[name] = digest([read.get(name), versions(), facts])[:_DIGITS]
+            read[name] = digest([read.get(name), VERSION, facts])[:_DIGITS]
             questions.setdefault(name, []).append(of)
         if name not in read:
             raise BadInput(root.root / FILE, f"{LEAKS.header} drop: {_no_set(root, name)}")

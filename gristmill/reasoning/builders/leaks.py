@@ -50,11 +50,8 @@ def write_leaks(
 ) -> LeaksSummary:
     """Write `leaks.jsonl`, the worst of each kind first, and `summary.json`, what each text holds.
 
-    root: the data root, which keeps what is found in a text. out: folder to write, which must not
-    exist. sets: those of one name. parts: the texts. progress: gets the stages of `audit` and
-    `list`; default nothing.
-
-    Memory: as `audit`, and the texts of the leaks that are listed. Errors as `audit`.
+    root: keeps what is found in a text. out: folder to write, which must not exist. sets: those of
+    one name. Memory and errors as `audit`, and the texts of the leaks that are listed.
     """
     out.mkdir(parents=True)
     findings = audit(root, parts, sets, progress=progress)
