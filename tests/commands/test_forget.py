@@ -20,6 +20,7 @@ from gristmill.run.locks import locked
 from gristmill.takedowns import plan
 from gristmill.takedowns.search import Search
 from tests.commands.drops import Command, land, printed
+from tests.json_lines import jsonl
 from tests.leaks import plants
 
 ROWS: list[dict[str, Any]] = [
@@ -30,11 +31,6 @@ NAMED = 3
 """The row, from 0, that most tests name."""
 RECIPE = 'schema = 1\nname = "own"\nquestion = "question"\nanswer = "answer"\n'
 CHAT = 'schema = 1\nkind = "chat"\nmessages = "messages"\nid = "id"\n'
-
-
-def jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def talk(name: str, text: str) -> dict[str, Any]:

@@ -13,19 +13,15 @@ from gristmill.look.finding import Look, look, write
 from gristmill.look.report import lines
 from gristmill.synth.raw import TEXTS
 from gristmill.synth.samples import write_drop
+from tests.json_lines import jsonl
 
 HI = [{"role": "user", "content": "Hi there"}, {"role": "assistant", "content": "Hello to you."}]
 SHARE = [{"from": "human", "value": "Hi there"}, {"from": "gpt", "value": "Hello to you."}]
 
 
-def put(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
 def looked(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> Look:
     """A look at a folder with these rows."""
-    put(folder, rows, name)
+    jsonl(folder / name, rows)
     return look(folder)
 
 
@@ -107,14 +103,17 @@ def test_messages_of_trees_get_a_recipe(tmp_path):
         for at in range(5)
         for role, parent in (("prompter", None), ("assistant", f"{at}prompter"))
     ]
-    put(drop, [{**row, "rank": 0, "message_tree_id": row["message_id"][0]} for row in rows])
+    jsonl(
+        drop / "train.jsonl",
+        [{**row, "rank": 0, "message_tree_id": row["message_id"][0]} for row in rows],
+    )
     write(look(drop))
     assert chat_of(drop).tree == {"id": "message_id", "parent": "parent_id", "best": "rank"}
 
 
 def test_rows_that_are_no_conversations_get_no_such_recipe(tmp_path):
     other = tmp_path / "other"
-    put(other, [{"question": "What is it?", "answer": "It is this."}] * 3)
+    jsonl(other / "train.jsonl", [{"question": "What is it?", "answer": "It is this."}] * 3)
     assert look(other).proposal.inbox == "reasoning"
     assert looked(other, [{"messages": HI}] * 4, "more.jsonl").proposal.inbox == "reasoning"
 
@@ -227,12 +226,7 @@ def test_a_file_of_another_split_is_never_train_and_the_drop_says_the_key(tmp_pa
 def test_a_file_is_left_only_where_it_names_another_split(tmp_path, names, train, left):
     drop = tmp_path / "mine"
     for name in names:
-        (drop / name).parent.mkdir(parents=True, exist_ok=True)
-        put(
-            (drop / name).parent,
-            [{"messages": HI, "n": f"{name}{n}"} for n in range(3)],
-            (drop / name).name,
-        )
+        jsonl(drop / name, [{"messages": HI, "n": f"{name}{n}"} for n in range(3)])
     found = look(drop)
     write(found)
     taken = account(drop)
@@ -243,19 +237,22 @@ def test_a_file_is_left_only_where_it_names_another_split(tmp_path, names, train
 def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_path):
     rows = [{"prompt": f"{n}?", "messages": HI} for n in range(4)]
     for name in ("train_sft.jsonl", "train_gen.jsonl", "test_sft.jsonl"):
-        put(tmp_path / "mine", [{**row, "n": name} for row in rows], name)
+        jsonl(tmp_path / "mine" / name, [{**row, "n": name} for row in rows])
     (note,) = [each for each in look(tmp_path / "mine").notes if "have the same questions" in each]
     assert note.startswith("test_sft.jsonl and train_sft.jsonl have")
     rows = [{"question": f"{n}, and what is it?", "answer": "It is this."} for n in range(4)]
     for name in ("train.jsonl", "test.jsonl"):
-        put(tmp_path / "other", [{**row, "n": name} for row in rows], name)
+        jsonl(tmp_path / "other" / name, [{**row, "n": name} for row in rows])
     assert "have the same questions" in "\n".join(look(tmp_path / "other").notes)
 
 
 def test_what_nothing_reads_of_messages_is_said(tmp_path):
     more = {"id": "x", "type": "message", "reasoning_details": [{"text": "I think."}]}
     thought = {"role": "assistant", "content": "See. <think>A plum.</think> It is."}
-    put(tmp_path / "mine", [{"messages": [ASKED, {**SAID, **more}], "n": n} for n in range(3)])
+    jsonl(
+        tmp_path / "mine/train.jsonl",
+        [{"messages": [ASKED, {**SAID, **more}], "n": n} for n in range(3)],
+    )
     found = looked(tmp_path / "mine", [{"messages": [ASKED, thought], "n": 9}], "train_2.jsonl")
     assert [*found.proposal.unread.values()] == [3, 1]
     text = "\n".join(lines(found))
@@ -268,23 +265,23 @@ def test_what_nothing_reads_of_messages_is_said(tmp_path):
 
 def test_files_without_conversations_beside_those_that_are_most_are_left(tmp_path):
     drop = tmp_path / "mine"
-    put(drop, [{"messages": HI, "n": n} for n in range(9)], "conversations.json")
-    put(drop, [{"id": "u", "email": "x@y.z"}], "user.json")
+    jsonl(drop / "conversations.json", [{"messages": HI, "n": n} for n in range(9)])
+    jsonl(drop / "user.json", [{"id": "u", "email": "x@y.z"}])
     (drop / "feedback.json").write_text("[]")
     found = look(drop)
     for name in ("feedback.json", "user.json"):
         assert f"{name}: holds no conversations: `leave` names it" in found.notes
     write(found)
     assert account(drop).taken == {"train": ["conversations.json"]}
-    put(drop, [{"id": "u" * 2000, "email": "x@y.z"}], "user.json")
+    jsonl(drop / "user.json", [{"id": "u" * 2000, "email": "x@y.z"}])
     assert "leave" not in tomllib.loads(look(drop).proposal.text) or (
         look(drop).proposal.inbox == "reasoning"
     )
 
 
 def test_conversations_in_a_column_a_file_are_noted(tmp_path):
-    put(tmp_path / "mine", [{"messages": HI}] * 3, "train-a.jsonl")
-    put(tmp_path / "mine", [{"conversations": SHARE}] * 3, "train-b.jsonl")
+    jsonl(tmp_path / "mine/train-a.jsonl", [{"messages": HI}] * 3)
+    jsonl(tmp_path / "mine/train-b.jsonl", [{"conversations": SHARE}] * 3)
     note = "conversations are in messages and conversations: make a folder of each"
     assert any(each.startswith(note) for each in look(tmp_path / "mine").notes)
 
