@@ -49,9 +49,7 @@ def _files(splits: Sequence[Split], out: Path, first: int, most: int | None) -> 
     """Write the next files, and return the texts of each. most: bytes after which one ends."""
     counts: dict[str, int] = {}
     path, file = out, None
-    every = (texts for each in splits if each.texts is not None for texts in each.texts())
-    groups = (texts.slice(at, _GROUP) for texts in every for at in range(0, len(texts), _GROUP))
-    for batch in (pa.RecordBatch.from_arrays([texts], schema=_TEXT) for texts in groups):
+    for batch in _groups(splits):
         if file is None or (most is not None and path.stat().st_size > most):
             if file is not None:
                 file.close()
@@ -62,6 +60,12 @@ def _files(splits: Sequence[Split], out: Path, first: int, most: int | None) -> 
     if file is not None:
         file.close()
     return counts
+
+
+def _groups(splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
+    for texts in (texts for each in splits if each.texts is not None for texts in each.texts()):
+        for first in range(0, len(texts), _GROUP):
+            yield pa.RecordBatch.from_arrays([texts.slice(first, _GROUP)], schema=_TEXT)
 
 
 CHUNK_TOKENS: Final = 1 << 24
@@ -107,8 +111,11 @@ def chunks(name: str, splits: Sequence[Split], out: Path, most: int) -> dict[str
     if held:
         write()
     # Readers keep what they fetched by this value: it changes with the tokens alone.
-    config = _CONFIG | {"chunk_bytes": 4 * most}
-    index = {"chunks": found, "config": config, "updated_at": f"{state}"}
+    index = {
+        "chunks": found,
+        "config": _CONFIG | {"chunk_bytes": 4 * most},
+        "updated_at": f"{state}",
+    }
     (folder / "index.json").write_text(json.dumps(index, sort_keys=True))
     return {f"{name}/{each['filename']}": each["dim"] for each in found}
 

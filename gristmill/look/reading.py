@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -186,7 +186,14 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
         if not is_whole and seen.alike[tuple(file.names)] >= _MOST_ALIKE:
             return _count(path, links, file, rows_said, 0)
         seen.alike[tuple(file.names)] += 1
-    found = _rows_of(path, ending, file, links)
+    names = [name for name in file.names if name not in file.binary]
+    bare = headless(path, ending, links) if ending in ("csv", "tsv") else None
+    file.headerless = bare or {}
+    # A corpus that reads columns, so that its reader gives them.
+    form = {"name": "any", "when": ["question"] if bare else names, "question": {"constant": ""}}
+    table: dict[str, Any] = {"headerless": {"files": "*", **bare}} if bare else {}
+    table |= {"name": "any", "files": {"train": "*"}, "form": [form]}
+    found = rows(path, corpus_of_table(table), links)
     for number, row in found if is_whole else islice(found, count):
         if isinstance(row, Unfit):
             if len(file.damage) < _MOST_NOTES:
@@ -240,18 +247,6 @@ def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size
     if not file.rows and not file.damage:
         file.damage.append("holds no row")
     file.is_broken = file.is_broken or not file.rows
-
-
-def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
-    names = [name for name in file.names if name not in file.binary]
-    bare = headless(path, ending, links) if ending in ("csv", "tsv") else None
-    # A corpus that reads columns, so that its reader gives them.
-    table: dict[str, Any] = {"name": "any", "files": {"train": "*"}}
-    form = {"name": "any", "when": ["question"] if bare else names, "question": {"constant": ""}}
-    if bare:
-        file.headerless = bare
-        table["headerless"] = {"files": "*", **bare}
-    return rows(path, corpus_of_table({**table, "form": [form]}), links)
 
 
 def shortened(notes: Sequence[str]) -> list[str]:

@@ -235,7 +235,9 @@ def _row(folder: Path, place: tuple[str, int, str | None]) -> Steps:
     file = folder / _SHARD.format(shard)
     if not file.is_file():
         raise BadInput(file, f"there is no shard {shard}")
-    row_of = _harmony_row(file, row)
+    with parquet.opened(file, _TRACED) as shard_file:
+        columns = [name for name in _TRACED if name in shard_file.schema_arrow.names]
+        row_of = one_row(file, shard_file, *_group_of(file, shard_file, row), columns)
     if synth_id is None:
         own = {name: value for name, value in row_of.items() if name == ID}
         yield Origin({"input": file.name, "row": row + 1, **own})
@@ -261,13 +263,6 @@ def _talk(folder: Path, row: int) -> Steps:
 DOCUMENTS: Final = "a document"
 EDGES: Final[Mapping[str, Edge]] = {DOCUMENTS: _document, HARMONY: _row, TALKS: _talk}
 """From a row to the rows that it was made from."""
-
-
-def _harmony_row(file: Path, row: int) -> dict[str, Any]:
-    """The messages and the id of a row, counted from 0."""
-    with parquet.opened(file, _TRACED) as shard:
-        columns = [name for name in _TRACED if name in shard.schema_arrow.names]
-        return one_row(file, shard, *_group_of(file, shard, row), columns)
 
 
 def _wanted(file: Path, row: int) -> Wanted:
