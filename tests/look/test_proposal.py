@@ -194,7 +194,7 @@ def test_letters_and_numbers_that_fit_no_choice_are_refused_with_what_they_are(a
     row = {"question": "Which one is an animal?", "choices": ["oak", "dog", "sea"]}
     made = proposed(*[row | {"answer": answer}] * 5, *[row | {"answer": "B"}] * 2)
     assert proposed(row | {"choices": [], "answer": answer}, row | {"answer": answer}).good == 0
-    assert values(made)["answer"] == {"choice": "answer", "of": "choices", "as": "text"}
+    assert values(made)["answer"] == choice("choices")
     assert made.refused == {f"answer is '{answer}', none of 3 choices": 5} and made.good == 2
 
 
@@ -345,25 +345,15 @@ def test_choices_with_numbered_columns_are_read_by_their_number(start, stem):
     ]
     made = proposed(*rows)
     labels = {"labels": ["1", "2"]} if start else {}
-    assert values(made)["answer"] == {
-        "choice": "label",
-        "of": [f"{stem}1", f"{stem}2"],
-        "as": "text",
-        **labels,
-    }
+    assert values(made)["answer"] == choice([f"{stem}1", f"{stem}2"], "label", **labels)
     assert made.good == 4
 
 
 def test_numbered_texts_that_are_compared_are_no_choices():
     pair = {"sentence1": "A cat sat there.", "sentence2": "There sat a cat.", "label": 1}
     assert "of" not in str(values(proposed(pair)))
-    stated = {
-        "question": "Is it so?",
-        "option1": "yes it is",
-        "option2": "no",
-        "answer": "It is so.",
-    }
-    assert values(proposed(stated))["answer"] == "answer"
+    stated = {"question": "Is it so?", "option1": "yes it is", "option2": "no"}
+    assert values(proposed(stated | {"answer": "It is so."}))["answer"] == "answer"
 
 
 @pytest.mark.parametrize("first", [0, 1])
