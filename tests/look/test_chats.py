@@ -130,6 +130,11 @@ SYSTEM = {"role": "system", "content": "Be kind."}
 NO = {"role": "assistant", "content": "No."}
 
 
+def two(prompt: str, completion: str, **more: str) -> dict[str, str]:
+    """What a recipe says of a conversation in two columns."""
+    return {"prompt": prompt, "completion": completion, **more}
+
+
 def said(**more: Any) -> dict[str, Any]:
     """A row whose answer has these keys, too."""
     return {"messages": [ASKED, {**SAID, **more}]}
@@ -194,8 +199,7 @@ def test_what_messages_say_besides_their_texts_is_proposed(tmp_path, row, stated
 def test_a_file_of_another_split_is_never_train_and_the_drop_says_the_key(tmp_path, name):
     found = looked(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(8)], name)
     table = tomllib.loads(found.proposal.text)
-    assert "train" not in table.get("files", {})
-    assert table["leave"] == [name]
+    assert ("train" in table.get("files", {}), table["leave"]) == (False, [name])
     assert "name in `files` what is to be read" in found.proposal.text
     rule = "leaves out every data file: name in `files` what"
     assert any("is refused" in note and rule in note for note in found.notes)
@@ -295,7 +299,6 @@ MOSS = {"Human": f"<|Human|>: {WHAT}<eoh>\n", "MOSS": f"<|MOSS|>: {PLUM}<eom>"}
 ENDS = ["<|Human|>:", "<eoh>", "<|MOSS|>:", "<eom>"]
 WRITTEN = [json.dumps(ASKS), json.dumps(PLAIN)]
 OLD = {"instruction": WHAT, "input": "", "output": PLUM, "history": [[WHAT, PLUM]]}
-TWO = {"prompt": "prompt", "completion": "chosen"}
 
 
 def keys(user: str, assistant: str, **more: str) -> dict[str, Any]:
@@ -324,13 +327,10 @@ def keys(user: str, assistant: str, **more: str) -> dict[str, Any]:
         ({"prompt": HUMAN, "response": PLUM}, {"messages": "{prompt}{response}"}),
         (
             {"conversations": GPT[:1], "chosen": GPT[1], "rejected": {**GPT[1], "value": "No."}},
-            {**TWO, "prompt": "conversations"},
+            two("conversations", "chosen"),
         ),
-        ({"prompt": [ASKS], "chosen": [PLAIN], "rejected": [NO]}, TWO),
-        (
-            {"input": {"messages": [ASKS]}, **PREFERRED},
-            {"prompt": "input", "completion": "preferred_output"},
-        ),
+        ({"prompt": [ASKS], "chosen": [PLAIN], "rejected": [NO]}, two("prompt", "chosen")),
+        ({"input": {"messages": [ASKS]}, **PREFERRED}, two("input", "preferred_output")),
         (
             {"dialog": BOTS},
             {"keys": {"role": "speaker", "content": "text"}, "roles": {"bot": "assistant"}},
@@ -342,9 +342,9 @@ def keys(user: str, assistant: str, **more: str) -> dict[str, Any]:
             {"messages": "chat", **keys("Human", "MOSS"), "marks": {"control": ENDS}},
         ),
         ({"input": [ASKS, THOUGHT, GAVE]}, {"messages": "input"}),
-        ({"input": [ASKS], "output": [THOUGHT, GAVE]}, {"prompt": "input", "completion": "output"}),
+        ({"input": [ASKS], "output": [THOUGHT, GAVE]}, two("input", "output")),
         ({"messages": WRITTEN}, {"messages": "messages"}),
-        ({"input": WHAT, "output": [THOUGHT, GAVE]}, {"prompt": "input", "completion": "output"}),
+        ({"input": WHAT, "output": [THOUGHT, GAVE]}, two("input", "output")),
     ],
 )
 def test_every_form_of_a_conversation_gets_a_recipe_that_reads_it(tmp_path, row, expected):
@@ -425,19 +425,16 @@ CHOSEN = {"prompt": "Hi there", "chosen": HI, "rejected": [ASKED, NO]}
     ("row", "expected"),
     [
         # A completion is the answer to all of its prompt, and so is one in another column.
-        ({"prompt": PROMPT, "completion": [NO]}, {"prompt": "prompt", "completion": "completion"}),
+        ({"prompt": PROMPT, "completion": [NO]}, two("prompt", "completion")),
         (
             {"input": [ASKED, SAID, ASKED], "output": "The end.", "system_prompt": "Be kind."},
-            {"prompt": "input", "completion": "output", "system": "system_prompt"},
+            two("input", "output", system="system_prompt"),
         ),
         ({"input": HI, "output": "The end."}, {"messages": "input"}),
         # Of pairs for preferences the chosen conversation is read.
         (CHOSEN, {"messages": "chosen"}),
         ({**CHOSEN, "prompt": [ASKED]}, {"messages": "chosen"}),
-        (
-            {"prompt": "Hi there", "chosen": [SAID], "rejected": [NO]},
-            {"prompt": "prompt", "completion": "chosen"},
-        ),
+        ({"prompt": "Hi there", "chosen": [SAID], "rejected": [NO]}, two("prompt", "chosen")),
         *(
             ({"id": "p", "messages": talk}, {"messages": "messages"})
             for talk in (
