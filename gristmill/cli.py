@@ -183,11 +183,11 @@ class CommandGroup(click.Group):
             return name, _load_own(name, OWN[name]), rest
         if (own := families.commands().get(name)) is not None:
             return name, _load_own(name, own.module), rest
-        # A path, and no asset, is files of one's own.
-        first = next((word for word in rest if not word.startswith("-")), "")
-        is_path = families.kind_of_asset(first) is None and Path(first or "-").exists()
-        if name == "build" and (is_path or _absent()):
-            return name, _load_own(name, "gristmill.front"), rest
+        if name == "build":  # a path, and no asset, is files of one's own
+            first = next((word for word in rest if not word.startswith("-")), "")
+            is_path = families.kind_of_asset(first) is None and Path(first or "-").exists()
+            if is_path or _absent():
+                return name, _load_own(name, "gristmill.front"), rest
         try:
             return name, load_late(name), rest
         except click.ClickException:
