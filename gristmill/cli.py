@@ -183,8 +183,11 @@ class CommandGroup(click.Group):
             return name, _load_own(name, OWN[name]), rest
         if (own := families.commands().get(name)) is not None:
             return name, _load_own(name, own.module), rest
-        if name == "build" and (_absent() or _names_files(rest)):
-            return name, _load_own(name, "gristmill.front"), rest
+        if name == "build":  # a path, and no asset, is files of one's own
+            first = next((word for word in rest if not word.startswith("-")), "")
+            is_path = families.kind_of_asset(first) is None and Path(first or "-").exists()
+            if is_path or _absent():
+                return name, _load_own(name, "gristmill.front"), rest
         try:
             return name, load_late(name), rest
         except click.ClickException:
@@ -220,12 +223,6 @@ def _absent() -> list[str]:
     is_here = find_spec("dagster") is not None and find_spec("commands") is not None
     late = {} if is_here else _entry_points()
     return [name for name in late if name != "build"]
-
-
-def _names_files(words: Sequence[str]) -> bool:
-    """Whether what is to be built is a path and not an asset."""
-    first = next((word for word in words if not word.startswith("-")), "")
-    return families.kind_of_asset(first) is None and Path(first or "-").exists()
 
 
 def _is_default_root(error: click.BadParameter) -> bool:

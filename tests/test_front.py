@@ -93,19 +93,33 @@ def test_other_contents_under_one_name_are_refused_until_they_shall_replace(root
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("path", "text", "words", "status", "said"),
     [
-        ('{"a": [1, 2]}\n' * 3, "no recipe reads it"),
-        ("1. e4 e5\n", "no recipe reads it"),
+        ("odd.jsonl", '{"a": [1, 2]}\n' * 3, [], 1, "no recipe reads it"),
+        ("odd.jsonl", "1. e4 e5\n", [], 1, "no recipe reads it"),
+        *(
+            ("my_math.jsonl", lines(ROWS), ["--name", name], status, said)
+            for name, status, said in (
+                *(
+                    ("..", 2, "choose another with --name"),
+                    ("a/b", 2, "choose another with --name"),
+                ),
+                ("x__y", 1, "as x_y"),
+            )
+        ),
+        # A data root is not built into itself.
+        *((above, "", [], 2, "--data-root") for above in ("", "made", "made/drops/tokenizers")),
     ],
 )
-def test_what_nothing_reads_is_said_and_nothing_is_left(text, said, root, tmp_path):
-    (tmp_path / "odd.jsonl").write_text(text)
-    done = build(root, tmp_path / "odd.jsonl")
-    assert (done.exit_code, built(root)) == (1, {})
+def test_what_cannot_be_built_is_said_and_nothing_is_left(
+    path, text, words, status, said, root, tmp_path
+):
+    (tmp_path / (path if text else "train.jsonl")).write_text(text or lines(ROWS))
+    done = build(root, tmp_path / path, *words)
+    assert (done.exit_code, built(root)) == (status, {})
     assert said in done.output.splitlines()[-1]
     assert sorted(path.name for path in (root / "drops").iterdir()) == ["tokenizers"]
-    assert not any((root / ".gristmill").iterdir())
+    assert not [*root.glob(".gristmill/*")]
 
 
 @pytest.mark.parametrize("again", ["drop", "file"])
@@ -126,22 +140,6 @@ def test_what_is_corrected_in_the_drop_stays_and_is_taken(again, root, tmp_path)
     assert "its sha256 is" in build(root, drop).output
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("..", "choose another with --name"),
-        ("a/b", "choose another with --name"),
-        ("x__y", "as x_y"),
-    ],
-)
-def test_a_name_that_cannot_be_is_said_before_anything_is_copied(name, said, root, tmp_path):
-    (tmp_path / "my_math.jsonl").write_text(lines(ROWS))
-    done = build(root, tmp_path / "my_math.jsonl", "--name", name)
-    assert isinstance(done.exception, SystemExit)
-    assert said in done.output.splitlines()[-1]
-    assert sorted(path.name for path in (root / "drops").iterdir()) == ["tokenizers"]
-
-
 def test_a_month_has_one_file_and_keeps_it(root, tmp_path):
     (tmp_path / "games_2024-03.pgn").write_text(GAME + MOVES)
     with zipfile.ZipFile(tmp_path / "others_2024-03.zip", "w") as packed:
@@ -153,14 +151,6 @@ def test_a_month_has_one_file_and_keeps_it(root, tmp_path):
     wrong = build(root, tmp_path / "games_2024-03.pgn", "--name", "foo")
     assert wrong.exit_code == 2
     assert "2024-05 for a month" in wrong.output
-
-
-@pytest.mark.parametrize("above", ["", "made", "made/drops/tokenizers"])
-def test_a_data_root_is_not_built_into_itself(above, root, tmp_path):
-    (tmp_path / "train.jsonl").write_text(lines(ROWS))
-    done = build(root, tmp_path / above)
-    assert (done.exit_code, built(root)) == (2, {})
-    assert "--data-root" in done.output
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,8 @@ def head(splits: Sequence[Split], records: Sequence[Record], rows: int, above: s
         configs.append({"config_name": name, "data_files": files, **is_first})
         if own[0].file.endswith(".jsonl"):
             infos.append({"config_name": name, "features": features(own)})
-    languages = filter(None, map(_LANGUAGE.fullmatch, _counted(records)))
+    counted = (name for each in records for name, count in each.counts.items() if count)
+    languages = filter(None, map(_LANGUAGE.fullmatch, counted))
     licences = {each.licence for each in brought}
     found = {
         "license": licences.pop() if len(licences) == 1 else "",
@@ -133,10 +134,6 @@ def head(splits: Sequence[Split], records: Sequence[Record], rows: int, above: s
 def config_name(above: str, table: str) -> str:
     """The name of the config of a table: the path of its artifact with dots, then the table."""
     return ".".join(filter(None, (above.replace("/", "."), table))) or "default"
-
-
-def _counted(records: Iterable[Record]) -> Iterable[str]:
-    return (name for each in records for name, count in each.counts.items() if count)
 
 
 def rows_in(splits: Iterable[Split], records: Iterable[Record]) -> int:

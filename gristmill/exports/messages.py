@@ -165,8 +165,10 @@ def write_messages(
                 if each is None:
                     left += 1
                     continue
-                if is_tagged:
-                    each["messages"] = [*map(_tagged, each["messages"])]
+                for message in each["messages"] if is_tagged else ():
+                    if thinking := message.pop("thinking", ""):
+                        thought = f"<think>\n{thinking}\n</think>\n\n"
+                        message["content"] = thought + message["content"]
                 keys.update(*each["messages"])
                 file.write(orjson.dumps(each, option=orjson.OPT_APPEND_NEWLINE))
                 count += 1
@@ -175,32 +177,17 @@ def write_messages(
         else:
             path.unlink()
     if "thinking" not in keys:
-        (out / INFO).write_text(json.dumps(_info(counts, "tool_calls" in keys), indent=2) + "\n")
+        form = "openai" if "tool_calls" in keys else "sharegpt"
+        said = {"formatting": form, "columns": {"messages": "messages"}, "tags": _TAGS}
+        info = {Path(name).stem: {"file_name": name, **said} for name in counts}
+        (out / INFO).write_text(json.dumps(info, indent=2) + "\n")
     messages = pa.list_(pa.struct({name: _KEYS[name] for name in _KEYS if name in keys}))
     texts = dict.fromkeys(("id", "source", "licence"), pa.string())
     schema = pa.schema({"messages": messages, **texts})
     licence = licences.pop() if len(licences) == 1 else ""
-    splits = [
-        Split(
-            Path(name).stem, lambda: schema, partial(_batches, out / name, schema), licence=licence
-        )
-        for name in counts
-    ]
+    rows = {name: partial(_batches, out / name, schema) for name in counts}
+    splits = [Split(Path(n).stem, lambda: schema, rows[n], licence=licence) for n in rows]
     return counts, splits, left
-
-
-def _tagged(message: dict[str, Any]) -> dict[str, Any]:
-    rest = dict(message)
-    thinking = rest.pop("thinking", "")
-    if thinking:
-        rest["content"] = f"<think>\n{thinking}\n</think>\n\n{rest['content']}"
-    return rest
-
-
-def _info(files: Mapping[str, int], has_calls: bool) -> dict[str, Any]:
-    form = "openai" if has_calls else "sharegpt"
-    said = {"formatting": form, "columns": {"messages": "messages"}, "tags": _TAGS}
-    return {Path(name).stem: {"file_name": name, **said} for name in files}
 
 
 def _batches(path: Path, schema: pa.Schema) -> Batches:

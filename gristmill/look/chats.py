@@ -7,17 +7,9 @@ from itertools import chain
 from typing import Any, Final
 
 from gristmill.corpora.account import value_at
+from gristmill.corpora.raw.chat import marks
 from gristmill.corpora.raw.chat.lists import is_nodes
-from gristmill.corpora.raw.chat.marks import (
-    SPEAKERS,
-    around_of,
-    ends_of,
-    marks_of,
-    message_keys,
-    tags_of,
-    talk_of,
-    turns_of,
-)
+from gristmill.corpora.raw.chat.marks import SPEAKERS, talk_of, turns_of
 from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
 from gristmill.corpora.raw.split_names import literal, train_and_left
@@ -169,7 +161,7 @@ def _stated(where: Table, rows: Rows) -> Table:
     """What messages say besides role and text: thoughts, weights, other roles; and the system."""
     names = [where[key] for key in ("messages", "prompt", "completion") if key in where]
     found = [talk_of(value_at(row, name)) for row in rows for name in names]
-    talks = [(talk, pair) for talk in found if (pair := message_keys(talk))]
+    talks = [(talk, pair) for talk in found if (pair := marks.message_keys(talk))]
     messages = [message for talk, _ in talks for message in talk]
     keys: dict[str, str] = {}
     for role_key, text_key in sorted({each for _, each in talks} - {*GUESSED}):
@@ -184,14 +176,14 @@ def _stated(where: Table, rows: Rows) -> Table:
     answers = [text for talk, _ in talks for role, text in turns_of(talk) if role == "assistant"]
     answers += [row.get(where["completion"]) for row in rows if "completion" in where]
     answers = [each for each in answers if isinstance(each, str)]
-    tags, around = tags_of(answers, _FEW), around_of(answers)
+    tags, around = marks.tags_of(answers, _FEW), marks.around_of(answers)
     thinking = [*THINK, *around] if around else None
     if tags and tags != THINK:
         thinking = [*tags]
     system = _system(rows) if names else None
     stated = {"keys": keys, "roles": own, "thinking": thinking, "system": system}
     # Tags of thoughts begin answers, too.
-    if "messages" in where and thinking is None and (control := ends_of(answers)):
+    if "messages" in where and thinking is None and (control := marks.ends_of(answers)):
         stated["marks"] = {CONTROL: control}
     return {key: value for key, value in stated.items() if value}
 
@@ -275,7 +267,7 @@ def _whole_turns(name: str, items: Sequence[Any]) -> Table | None:
         keys = {role: key for role, key in zip(sides, pair, strict=True) if key}
     if len(keys) < 2:
         return None
-    of_speakers = (ends_of([str(item[key]) for item in items]) for key in keys.values())
+    of_speakers = (marks.ends_of([str(item[key]) for item in items]) for key in keys.values())
     control = list(dict.fromkeys(each for ends in of_speakers for each in ends))
     has_system = any("system" in item for item in items)
     return {
@@ -303,7 +295,7 @@ def _continued(part: Part) -> Table | None:
         return None
     if {*"{}"}.intersection(answer + (question or "")):
         return None
-    if question is None or marks_of(part.texts(question), is_open=True) is None:
+    if question is None or marks.marks_of(part.texts(question), is_open=True) is None:
         # The answer of a preference may repeat the question.
         return _marked(answer, part.texts(answer)) if chosen or question is None else None
     pairs = zip(part.values(question), part.values(answer), strict=True)
@@ -313,5 +305,5 @@ def _continued(part: Part) -> Table | None:
 
 def _marked(messages: str, texts: Sequence[str]) -> Table | None:
     """What a recipe says of a column, or of a template, whose texts have marks."""
-    marks = marks_of(texts)
-    return {"messages": messages, "marks": marks} if marks else None
+    found = marks.marks_of(texts)
+    return {"messages": messages, "marks": found} if found else None

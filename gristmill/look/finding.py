@@ -10,32 +10,17 @@ from typing import Any, Final
 
 from gristmill.chess.laws.incoming import file_notes, rows_note
 from gristmill.contract import GristmillError
+from gristmill.corpora import trial
 from gristmill.corpora.account import Head, value_at
 from gristmill.corpora.corpus import CORPORA
+from gristmill.corpora.raw import drops
 from gristmill.corpora.raw.chat.marks import turns_of
 from gristmill.corpora.raw.chat.messages import chat_of
 from gristmill.corpora.raw.chat.recipe import Chat
-from gristmill.corpora.raw.drops import (
-    CORPUS,
-    LEFT,
-    account_of,
-    assigned,
-    corpus_of,
-    kind,
-    matches,
-    name_notes,
-)
+from gristmill.corpora.raw.drops import CORPUS, matches
 from gristmill.corpora.raw.heads import columns_of_recipe
 from gristmill.corpora.raw.split_names import globs_of, said_by, splits_of
-from gristmill.corpora.trial import (
-    Trial,
-    lacked,
-    licence_of,
-    read_recipe,
-    refusals,
-    same_questions,
-    tried,
-)
+from gristmill.corpora.trial import Trial
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import unfit_name
 from gristmill.look.chats import chat_proposal
@@ -50,7 +35,7 @@ from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 OWN: Final = "reasoning"
 TALKS: Final = "chat"
 """The inboxes whose drops a recipe reads."""
-_OF_RECIPES: Final[Mapping[str, Any]] = {OWN: corpus_of, TALKS: chat_of}
+_OF_RECIPES: Final[Mapping[str, Any]] = {OWN: drops.corpus_of, TALKS: chat_of}
 _MOST_PARTS: Final = 8
 _MOST: Final = 0.8
 
@@ -94,7 +79,7 @@ def look(
     reading = listed(path, links)
     taken, refused = asked(reading, links)
     tasks = task_hint(reading, refused, links)
-    endings = {(kind(file.name.rpartition("/")[2]) or ("",))[0] for file in reading.files}
+    endings = {(drops.kind(file.name.rpartition("/")[2]) or ("",))[0] for file in reading.files}
     # Files of a table families take by their names.
     is_table = bool(endings & {"csv", "tsv", "parquet"})
     is_wanted = is_all or is_table or {each.inbox for each in taken} <= {OWN, TALKS}
@@ -108,16 +93,16 @@ def look(
     if least := min(reading.files, key=lambda each: (each.size, each.name), default=None):
         games = rows_note(reading.root, least.name, (least.sample or [{}])[0], links)
     pgns = file_notes(reading.root, reading.others, links)
-    corpora = [corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN]
+    corpora = [drops.corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN]
     samples = {file.name: file.sample for file in reading.files if file.sample}
-    lacking = (rule for corpus in corpora for rule in lacked(corpus, samples))
+    lacking = (rule for corpus in corpora for rule in trial.lacked(corpus, samples))
     notes = [*refused_by, *lacking, *pgns]
     taken = [] if any(refused_by.values()) else taken
     said = [tasks] if tasks else [] if taken else list(hints(reading, columns, links))
     said += filter(None, [games])
     named = name or name_of(path.name if path.is_dir() else path.name.partition(".")[0])
     splits = splits_of([file.name for file in reading.files])
-    licence = licence_of(reading.root, reading.others, links)
+    licence = trial.licence_of(reading.root, reading.others, links)
     found = Look(reading, named, splits, parts, columns, licence, taken, refused, said, notes)
     found.notes += _notes(found)
     if not games:
@@ -154,18 +139,18 @@ def _propose(found: Look, links: LinkRule) -> None:
         found.notes += (note for part in parts for note in record_notes(part))
     if found.takers or not found.proposal.text or not found.proposal.rows:
         return
-    found.notes += shortened([f"{name}: {rule}: {LEFT}" for name, rule in left.items()])
+    found.notes += shortened([f"{name}: {rule}: {drops.LEFT}" for name, rule in left.items()])
     if left:
         found.notes.append("for a recipe of what is in `leave`, move it to a folder of its own")
-    recipe = read_recipe(found.proposal.text)
+    recipe = trial.read_recipe(found.proposal.text)
     corpus = recipe.corpus if isinstance(recipe, Chat) else recipe
     read = [f for f in reading.files if f.name not in left and not matches(f.name, corpus.leave)]
     try:
         if reading.path == reading.root and len(read) <= FILES:
-            notes = account_of(reading.root, corpus, links).notes
+            notes = drops.account_of(reading.root, corpus, links).notes
         else:  # bytes are not compared
-            taken = assigned([file.name for file in read], corpus, reading.root).values()
-            notes = [note for names in taken for note in name_notes(names)]
+            taken = drops.assigned([file.name for file in read], corpus, reading.root).values()
+            notes = [note for names in taken for note in drops.name_notes(names)]
         found.notes += (note for note in notes if not note.startswith("the terms are unknown"))
     except (GristmillError, OSError) as error:
         found.notes.append(f"a drop with this recipe is refused: {error}")
@@ -206,7 +191,7 @@ def _without_unanswered(found: Look, left: dict[str, str]) -> list[Part]:
         made = proposal(found.name, [part], {}, ("", ""))
         if not made.text:
             continue
-        made = tried(read_recipe(made.text), file.sample)
+        made = trial.tried(trial.read_recipe(made.text), file.sample)
         if made.rows and not made.good:
             rule = (made.refused + made.left_out).most_common(1)[0][0]
             lost[file.name] = f"no row gives a record ({rule})"
@@ -253,7 +238,7 @@ def _refusals(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) ->
     own = [taker for taker in taken if taker.inbox in _OF_RECIPES]
     recipes = [_OF_RECIPES[taker.inbox](taker.path, links) for taker in own]
     groups = [(part.files, part.sample) for part in parts]
-    return dict(note for recipe in recipes for note in refusals(recipe, groups))
+    return dict(note for recipe in recipes for note in trial.refusals(recipe, groups))
 
 
 def write(found: Look, data_root: Path = Path("data")) -> Path:
@@ -326,15 +311,10 @@ def _notes(found: Look) -> list[str]:
     if len(found.parts) > 1:
         rest = [f"{part.files[0]} ({len(part.files):,}): {part.guess}" for part in found.parts]
         folders = {name.rpartition("/")[0] for part in found.parts for name in part.files[:1]}
-        cure = _CONFIGURATIONS if len(folders) == len(found.parts) else ""
+        rule = "; in folders of their own they may be configurations of one dataset: put all but"
+        cure = f"{rule} one into `leave`" if len(folders) == len(found.parts) else ""
         notes.append(f"files have other columns: {'; '.join(rest)}{cure}")
     return notes + [note for part in found.parts for note in part_notes(part)]
-
-
-_CONFIGURATIONS: Final = (
-    "; in folders of their own they may be configurations of one dataset: put all but one into "
-    "`leave`"
-)
 
 
 def _same_questions(found: Look) -> list[str]:
@@ -350,7 +330,7 @@ def _same_questions(found: Look) -> list[str]:
             texts = (_asked_of(row, guesses[file.name]) for row in file.sample)
             places = [*zip(texts, file.numbers, strict=True)]
             asked[file.name] = {text: number for text, number in reversed(places) if text}
-    return shortened([*same_questions(asked, own)])
+    return shortened([*trial.same_questions(asked, own)])
 
 
 def _asked_of(row: Mapping[str, Any], guess: Guess) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -92,10 +92,24 @@ def listed(path: Path, links: LinkRule) -> Reading:
     are left alone. Raises GristmillError where the folder itself cannot be read.
     """
     found = Reading(path, path if path.is_dir() else path.parent)
+    entries: list[tuple[str, int, str | None]]
     try:
-        _list(found, links)
+        if path.is_dir():
+            walked = list_files(path, root=path, links=links, enter=lambda n: not is_hidden(n))
+            entries = sorted((each.name, each.stat.st_size, each.refusal) for each in walked)
+        else:
+            entries = [(path.name, path.stat().st_size, None)]
     except OSError as error:
         raise BadInput(path, _rule(error)) from error
+    for name, size, refusal in entries:
+        if is_hidden(name):
+            continue
+        if refusal is not None:
+            found.refused[name] = refusal
+        elif kind(name.rpartition("/")[2]) is None:
+            found.others[name] = size
+        else:
+            found.files.append(FileLook(name, size))
     return found
 
 
@@ -106,7 +120,12 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
         smallest files, 24 MiB together, all rows are read, of the others head, tail and footer.
     Memory: 64 MiB of rows, and 100 bytes for each of the first 5,000,000.
     """
-    whole = _read_whole(found.files, is_all)
+    left, whole = _WHOLE_BYTES, set[str]()  # the smallest ones, packed ones for eight times theirs
+    for file in sorted(found.files, key=lambda each: (each.size, each.name)):
+        _, packing = kind(file.name.rpartition("/")[2]) or ("", "")
+        left -= file.size * (8 if packing or file.name.lower().endswith(".parquet") else 1)
+        if is_all or left >= 0:
+            whole.add(file.name)
     chosen = spaced(found.files, len(found.files) if is_all else FILES)
     paths = [found.root / each.name for each in chosen if each.name.lower().endswith(".parquet")]
     footers = of_parquet(parquet.footers, paths, links) if paths else {}
@@ -119,38 +138,6 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
             file.is_broken = True
     if seen.again:
         found.notes.append(f"{seen.again:,} of {seen.rows:,} rows read are equal to an earlier one")
-
-
-def _list(found: Reading, links: LinkRule) -> None:
-    entries: list[tuple[str, int, str | None]]
-    if not found.path.is_dir():
-        entries = [(found.path.name, found.path.stat().st_size, None)]
-    else:
-        walked = list_files(
-            found.root, root=found.root, links=links, enter=lambda name: not is_hidden(name)
-        )
-        entries = sorted((each.name, each.stat.st_size, each.refusal) for each in walked)
-    for name, size, refusal in entries:
-        last = name.rpartition("/")[2]
-        if is_hidden(name):
-            continue
-        if refusal is not None:
-            found.refused[name] = refusal
-        elif kind(last) is None:
-            found.others[name] = size
-        else:
-            found.files.append(FileLook(name, size))
-
-
-def _read_whole(files: Sequence[FileLook], is_all: bool) -> set[str]:
-    """The files that are read whole: the smallest ones, packed ones for eight times their size."""
-    left, whole = _WHOLE_BYTES, set()
-    for file in sorted(files, key=lambda each: (each.size, each.name)):
-        _, packing = kind(file.name.rpartition("/")[2]) or ("", "")
-        left -= file.size * (8 if packing or file.name.lower().endswith(".parquet") else 1)
-        if is_all or left >= 0:
-            whole.add(file.name)
-    return whole
 
 
 @dataclass
@@ -199,7 +186,14 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
         if not is_whole and seen.alike[tuple(file.names)] >= _MOST_ALIKE:
             return _count(path, links, file, rows_said, 0)
         seen.alike[tuple(file.names)] += 1
-    found = _rows_of(path, ending, file, links)
+    names = [name for name in file.names if name not in file.binary]
+    bare = headless(path, ending, links) if ending in ("csv", "tsv") else None
+    file.headerless = bare or {}
+    # A corpus that reads columns, so that its reader gives them.
+    form = {"name": "any", "when": ["question"] if bare else names, "question": {"constant": ""}}
+    table: dict[str, Any] = {"headerless": {"files": "*", **bare}} if bare else {}
+    table |= {"name": "any", "files": {"train": "*"}, "form": [form]}
+    found = rows(path, corpus_of_table(table), links)
     for number, row in found if is_whole else islice(found, count):
         if isinstance(row, Unfit):
             if len(file.damage) < _MOST_NOTES:
@@ -241,36 +235,18 @@ def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size
     elif not file.is_exact:
         file.rows = round(file.rows * file.size / max(size, 1)) * (4 if packing else 1)
         if ending in ("jsonl", "ndjson") and not packing:
-            _check_tail(path, links, file)
+            with open_file(path, root=path.parent, links=links, buffering=0) as opened_file:
+                opened_file.seek(max(file.size - _TAIL, 0))
+                tail = opened_file.read(_TAIL).rstrip()
+            last = tail.rpartition(b"\n")[2]
+            try:  # a row that is longer than the tail says nothing
+                json.loads(last if len(last) < len(tail) else "0")
+            except ValueError:
+                file.damage.append("its last line is no JSON: was it cut? get it again")
+                file.is_broken = True
     if not file.rows and not file.damage:
         file.damage.append("holds no row")
     file.is_broken = file.is_broken or not file.rows
-
-
-def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
-    names = [name for name in file.names if name not in file.binary]
-    bare = headless(path, ending, links) if ending in ("csv", "tsv") else None
-    # A corpus that reads columns, so that its reader gives them.
-    table: dict[str, Any] = {"name": "any", "files": {"train": "*"}}
-    form = {"name": "any", "when": ["question"] if bare else names, "question": {"constant": ""}}
-    if bare:
-        file.headerless = bare
-        table["headerless"] = {"files": "*", **bare}
-    return rows(path, corpus_of_table({**table, "form": [form]}), links)
-
-
-def _check_tail(path: Path, links: LinkRule, file: FileLook) -> None:
-    """Note JSON lines that end in the middle of a row."""
-    with open_file(path, root=path.parent, links=links, buffering=0) as opened_file:
-        opened_file.seek(max(file.size - _TAIL, 0))
-        tail = opened_file.read(_TAIL)
-    last = tail.rstrip().rpartition(b"\n")[2]
-    if len(last) < len(tail.rstrip()):  # a row that is longer than the tail says nothing
-        try:
-            json.loads(last)
-        except ValueError:
-            file.damage.append("its last line is no JSON: was it cut? get it again")
-            file.is_broken = True
 
 
 def shortened(notes: Sequence[str]) -> list[str]:

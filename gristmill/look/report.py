@@ -23,14 +23,13 @@ def lines(
     is_written: bool = False,
     is_built: bool = False,
 ) -> Iterator[str]:
-    """Yield the lines of a look; nothing in them is obeyed by a terminal.
+    """The lines of a look; nothing in them is obeyed by a terminal.
 
     data_root: below which recipes of puzzles stand.
     is_written: whether the recipe is written, so that no line says how; default False.
     is_built: whether it is dropped and built next, so that no line says how; default False.
     """
-    for line in _lines(found, data_root, is_written or is_built, is_built):
-        yield plain(line)
+    return map(plain, _lines(found, data_root, is_written or is_built, is_built))
 
 
 def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> Iterator[str]:

@@ -23,33 +23,15 @@ import yaml
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.exports.card import (
-    Head,
-    completed,
-    config_name,
-    filled,
-    head,
-    parted,
-    rows_in,
-    size_rank,
-)
-from gristmill.exports.card import head as head_of
+from gristmill.exports import card
+from gristmill.exports.card import Head
 from gristmill.exports.project import written
 from gristmill.exports.table import Split
 from gristmill.families import splits_of
 from gristmill.inbox.hub import HubError, hub_errors
 from gristmill.mirror import versions
 from gristmill.mirror.store import MirrorError
-from gristmill.mirror.versions import (
-    Item,
-    Pushed,
-    damaged,
-    files_of,
-    found,
-    of_one_generation,
-    parsed_record,
-    record_name,
-)
+from gristmill.mirror.versions import Item, Pushed, damaged, files_of, found, record_name
 from gristmill.provenance import Output, Record, find_artifacts
 from gristmill.provenance.inventory import Entry
 from gristmill.reading.folder import OpenFolder
@@ -106,10 +88,10 @@ def rows_of(splits: Sequence[Split], record: Record) -> tuple[Head, str]:
     """
     if any(not each.file for each in splits):
         return {}, "load_dataset does not open it: push it with --parquet"
-    above, rows = record.artifact, rows_in(splits, [record])
-    inside = [replace(each, file=f"{above}/{each.file}") for each in filled(splits, [record])]
+    above, rows = record.artifact, card.rows_in(splits, [record])
+    inside = [replace(each, file=f"{above}/{each.file}") for each in card.filled(splits, [record])]
     try:
-        return (head(inside, [record], rows, above) if inside else {}), ""
+        return (card.head(inside, [record], rows, above) if inside else {}), ""
     except GristmillError as error:
         return {}, f"load_dataset does not open it: {error}"
 
@@ -121,7 +103,7 @@ def readme(
 
     Raises BadInput where the head that stands is no YAML.
     """
-    kept = yaml.safe_load(parted(before, README)[0]) or {}
+    kept = yaml.safe_load(card.parted(before, README)[0]) or {}
     standing = _named(kept.get("configs"))
     configs = {key: each for key in standing if (each := _left(standing[key], removed))}
     infos = _named(kept.get("dataset_info"))
@@ -156,7 +138,7 @@ def readme(
     after = _of_all(taken, kept, not standing) | {key: merged[key] for key in merged if merged[key]}
     if not taken and configs == standing:
         return before, notes
-    return completed(before or _BODY.format(name=name), after, README, _REPLACED), notes
+    return card.completed(before or _BODY.format(name=name), after, README, _REPLACED), notes
 
 
 def _of_all(taken: Sequence[Head], kept: Head, is_first: bool) -> Head:
@@ -166,7 +148,7 @@ def _of_all(taken: Sequence[Head], kept: Head, is_first: bool) -> Head:
     found = {
         "license": licences.pop() if is_first and len(licences) == 1 else None,
         "language": sorted({code for each in taken for code in each.get("language", [])}),
-        "size_categories": sorted(set(sizes), key=size_rank)[-1:],
+        "size_categories": sorted(set(sizes), key=card.size_rank)[-1:],
         "tags": ["gristmill"],
     }
     return {key: value for key, value in found.items() if value}
@@ -280,7 +262,7 @@ class HubRepository:
     def record(self, commit: str, path: str) -> Record:
         """A record in a commit. Raises HubError where the file is none."""
         try:
-            return parsed_record(self.text(commit, path).encode(), path)
+            return versions.parsed_record(self.text(commit, path).encode(), path)
         except GristmillError as error:
             raise HubError(
                 f"{self.url}: {path} is no record of an artifact ({error}): remove it there, then "
@@ -479,7 +461,7 @@ class _Batch:
             return self._prepare(folder, entry, record, data)
 
         try:
-            return of_one_generation(item, entry, prepare)
+            return versions.of_one_generation(item, entry, prepare)
         except HubError:
             raise
         except (GristmillError, OSError) as error:
@@ -520,7 +502,7 @@ class _Batch:
                 stood = {path for path in stood if f"-{record.partition}-" in Path(path).name}
             if ready.added or not stood:
                 self._project(record, splits, ready, stood)
-        elif ready.added or config_name(above, "") not in self._readme:
+        elif ready.added or card.config_name(above, "") not in self._readme:
             ready.rows, ready.note = rows_of(splits, record)
         return ready
 
@@ -557,7 +539,7 @@ class _Batch:
         ready.added += added
         ready.own |= {each.file for each in files}
         ready.removed |= stood
-        ready.rows = head_of([*files], [record], sum(files.values()), record.artifact)
+        ready.rows = card.head([*files], [record], sum(files.values()), record.artifact)
 
 
 def _operation(

@@ -24,19 +24,7 @@ from gristmill.keys import refusal
 from gristmill.layout import PARTS
 from gristmill.mirror import versions
 from gristmill.mirror.store import HUB_SCHEME, MOST, MirrorError, Store
-from gristmill.mirror.versions import (
-    DATA_VERSION,
-    Item,
-    Known,
-    Pushed,
-    Transfer,
-    Version,
-    of_one_generation,
-    outer_of,
-    record_name,
-    transferring,
-    wanted_of,
-)
+from gristmill.mirror.versions import DATA_VERSION, Item, Known, Pushed, Transfer, Version
 from gristmill.provenance import Input, Record, find_artifacts, inventory, raw_inputs
 from gristmill.provenance.inventory import Entry
 from gristmill.provenance.record import is_untouched
@@ -95,7 +83,7 @@ def push(
     total = sum(output.bytes for _, _, (_, record) in chosen if record for output in record.outputs)
     with (
         progress.stage("push", "bytes", total) as stage,
-        transferring(store, parallel, stage) as (transfer, at_once),
+        versions.transferring(store, parallel, stage) as (transfer, at_once),
     ):
         ready = list(at_once.map(lambda each: _prepared(transfer, known, each), chosen))
     return [each if isinstance(each, Pushed) else each() for each in ready]
@@ -124,7 +112,7 @@ def _prepared(
         return partial(_finished, transfer.store, version, record, data, sent)
 
     try:
-        return of_one_generation(item, entry, send)
+        return versions.of_one_generation(item, entry, send)
     except (GristmillError, OSError) as error:
         return Pushed(entry.title, error=str(error))
 
@@ -250,7 +238,7 @@ def pull_versions(
     done: list[Pulled] = []
     with (
         progress.stage("pull", "bytes", sum(each.size for each in wanted)) as stage,
-        transferring(store, parallel, stage) as (transfer, at_once),
+        versions.transferring(store, parallel, stage) as (transfer, at_once),
     ):
 
         def pulled(version: Version) -> Pulled:
@@ -302,7 +290,7 @@ class _Pull:
                         remove.clean_slot(left, keep_parts=True)
             return False
         data, record = versions.read(self._transfer.store, self._version)
-        outer = outer_of(record)
+        outer = versions.outer_of(record)
         build = self._build(record, outer)
         slot = Slot.of(build)
         with translate_disk_errors(build), locks.locked(slot.lock, build.title):
@@ -319,7 +307,7 @@ class _Pull:
                     atomic_fs.remove_tree(entry)
             check_space(build, slot.work)
             self._transfer.fetch(self._version, record, fetched)
-            own = fetched / record_name(self._entry)
+            own = fetched / versions.record_name(self._entry)
             own.parent.mkdir(parents=True, exist_ok=True)
             own.write_bytes(data)
             # This takes long where much was fetched. Under its new name a killed pull loses it.
@@ -460,7 +448,7 @@ def fetched(address: str) -> Path:
     if not (pin and DATA_VERSION.fullmatch(pin) and stands(_root(set_of), Version(entry, "", pin))):
         store = Store(url, make=False)
         known = versions.listed(store, name)
-        wanted = wanted_of(store, known, [entry.name], pin or "")
+        wanted = versions.wanted_of(store, known, [entry.name], pin or "")
         set_of += [] if pin else [each.sha256 for each in wanted]
         root = _root(set_of)
         if not all(stands(root, each) for each in wanted):

@@ -105,15 +105,12 @@ def listed(store: Store, below: str = "") -> dict[Entry, list[Version]]:
     """All versions of the artifacts at or below a path, in the order of their paths."""
     found: dict[Entry, list[Version]] = {}
     keys = store.keys(f"artifacts/{below}".rstrip("/"))
-    for version in sorted(filter(None, map(Version.of, keys)), key=_order):
+    for version in sorted(
+        filter(None, map(Version.of, keys)),
+        key=lambda v: (v.entry.artifact.split("/"), v.entry.partition or "", v.pushed, v.sha256),
+    ):
         found.setdefault(version.entry, []).append(version)
     return found
-
-
-def _order(version: Version) -> tuple[object, ...]:
-    entry = version.entry
-    place = entry.artifact.split("/"), entry.partition or ""
-    return *place, version.pushed, version.sha256
 
 
 def read(store: Store, version: Version) -> tuple[bytes, Record]:

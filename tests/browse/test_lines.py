@@ -11,13 +11,9 @@ from gristmill.browse.lines import EVERY, Form, Lines, csv_table, json_row, json
 from gristmill.browse.source import Place
 from gristmill.browse.table import where_of
 from gristmill.contract import BadInput, GristmillError
+from tests.json_lines import jsonl as written
 
 COLUMNS = [Column("name", "text", searchable=True), Column("n", "integer")]
-
-
-def written(path: Path, rows: list[object]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def numbered(path: Path, count: int) -> Path:

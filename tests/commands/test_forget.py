@@ -20,6 +20,7 @@ from gristmill.run.locks import locked
 from gristmill.takedowns import plan
 from gristmill.takedowns.search import Search
 from tests.commands.drops import Command, land, printed
+from tests.json_lines import jsonl
 from tests.leaks import plants
 
 ROWS: list[dict[str, Any]] = [
@@ -30,11 +31,6 @@ NAMED = 3
 """The row, from 0, that most tests name."""
 RECIPE = 'schema = 1\nname = "own"\nquestion = "question"\nanswer = "answer"\n'
 CHAT = 'schema = 1\nkind = "chat"\nmessages = "messages"\nid = "id"\n'
-
-
-def jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def talk(name: str, text: str) -> dict[str, Any]:
@@ -208,20 +204,14 @@ def test_a_drop_that_comes_again_does_not_bring_rows_back(run, built, tmp_path):
         (("reasoning/own", "--where", "kinds=b"), "has no column kinds: did you mean kind?"),
         (("reasoning/own", "--where", "kind=b"), "no row of reasoning/own has it"),
         (("reasoning/own", "--where", "kind"), "write KEY=VALUE"),
-        (
-            ("reasoning/own", "--rows", "train.jsonl:99"),
-            "txt:1: reasoning/own has no row train",
-        ),
+        (("reasoning/own", "--rows", "train.jsonl:99"), "txt:1: reasoning/own has no row train"),
         (("reasoning/own", "--rows", "zero"), "has no row with the id zero"),
         (("reasoning/own", "--rows", "train.jsonl"), "has no row with the id train.jsonl"),
         (("reasoning/own", "--rows", "\n"), "names no row"),
         (("reasoning/own", "--rows", "\udcff"), "is not UTF-8"),
         (("reasoning/own", "--rows", "\n".join(row["id"] for row in ROWS)), "no row would be left"),
         (("reasoning/own", "--text", "short"), "'short' has fewer than 8 bytes"),
-        (
-            ("chat/talk", "--rows", "long", "--yes"),
-            "no build leaves out rows of it: add --erase",
-        ),
+        (("chat/talk", "--rows", "long", "--yes"), "no build leaves out rows of it: add --erase"),
     ],
 )
 def test_what_names_no_row_is_refused(run, root, tmp_path, words, says):

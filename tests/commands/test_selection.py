@@ -15,17 +15,13 @@ from gristmill.reasoning.samples import write_drop, write_questions
 from gristmill.vocabularies.pinned import GPT2, find
 from resources import Lake
 from tests.commands.drops import printed
+from tests.json_lines import jsonl
 from tests.leaks import plants
 from tests.reasoning.published_root import put_vocabulary
 
 TEST = plants.prose(1, 40)
 CLEAN = dg.AssetCheckKey(dg.AssetKey(["reasoning", "normalized"]), "clean")
 STAND = "40 of 40 rows are questions of gsm8k__test, e.g. "
-
-
-def _jsonl(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _backward(question: str) -> dict[str, str]:
@@ -40,10 +36,10 @@ def backward(data, run, tmp_path):
     """GSM8K's splits, which are built, and a folder with the file."""
     for split, questions in (("test", TEST), ("train", plants.prose(2, 40))):
         rows = [{"question": each, "answer": "#### 7"} for each in questions]
-        _jsonl(data / f"drops/reasoning/gsm8k/{split}.jsonl", rows)
+        jsonl(data / f"drops/reasoning/gsm8k/{split}.jsonl", rows)
     done = run("materialize", "reasoning/normalized")
     assert done.exit_code == 0 and "questions of" not in done.output
-    _jsonl(tmp_path / "meta/GSM8K_Backward.jsonl", map(_backward, TEST))
+    jsonl(tmp_path / "meta/GSM8K_Backward.jsonl", map(_backward, TEST))
     return tmp_path / "meta"
 
 
@@ -85,7 +81,7 @@ def test_a_new_set_is_built_alone_and_the_check_looks_again(backward, data, run,
     assert "1 built" in run("materialize", "audits/leaks").output
     checked = CHECKED[CLEAN.asset_key]
     assert _check(instance).passed and not look_again(instance, Lake(), checked, RULE)
-    _jsonl(data / "drops/evals/more/a.jsonl", [plants.prose(2, 1)[0]])
+    jsonl(data / "drops/evals/more/a.jsonl", [plants.prose(2, 1)[0]])
     done = run("materialize", "reasoning/normalized", "audits/leaks")
     assert done.exit_code == 0 and "1 built in" in done.output and "3 unchanged" in done.output
     assert look_again(instance, Lake(), checked, RULE) == [CLEAN]
@@ -97,7 +93,7 @@ def test_what_is_made_from_such_a_text_waits_where_it_is_an_error(
     backward, data, run, instance, vocabulary_root
 ):
     (data / "gristmill.toml").write_text("[leaks]\nblock = true\n")
-    _jsonl(data / "drops/evals/more/a.jsonl", [plants.prose(2, 1)[0]])
+    jsonl(data / "drops/evals/more/a.jsonl", [plants.prose(2, 1)[0]])
     named = ("reasoning/normalized", "reasoning/gpt2_shards", "--partition")
     put_vocabulary(data, find(GPT2, vocabulary_root))
     done = run("materialize", *named, "gsm8k__train", "--rebuild")

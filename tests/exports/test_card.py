@@ -1,6 +1,5 @@
 """The head of a card, and a README of the person's own."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,7 @@ from gristmill.contract import BadInput
 from gristmill.exports.card import features, parted, size_category
 from gristmill.exports.table import lines
 from gristmill.families import Column
-
-
-def written(path: Path, rows: list[object]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+from tests.json_lines import jsonl as written
 
 
 def test_features_are_the_columns_of_all_lines(tmp_path):

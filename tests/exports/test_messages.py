@@ -37,13 +37,8 @@ def test_harmony_becomes_turns_with_thoughts_calls_and_results():
     assert found == [
         {"role": "system", "content": "Be brief.", "train": False},
         {"role": "user", "content": "How warm?", "train": False},
-        {
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [call],
-            "thinking": "Ask.",
-            "train": True,
-        },
+        {"role": "assistant", "content": "", "thinking": "Ask.", "train": True}
+        | {"tool_calls": [call]},
         {"role": "tool", "content": "7", "name": "functions.warmth", "train": False},
         {"role": "assistant", "content": "Cold.", "thinking": "7 is cold.", "train": True},
         {"role": "assistant", "content": "", "thinking": "alone", "train": True},
@@ -52,21 +47,14 @@ def test_harmony_becomes_turns_with_thoughts_calls_and_results():
 
 @pytest.mark.parametrize(("codes", "is_trained"), [([0, 1, 2], True), ([0, 0, 2], False)])
 def test_an_answer_is_trained_on_where_its_thought_is(codes, is_trained):
-    talk = [
-        said("user", "q"),
-        said("assistant", "t", "analysis"),
-        said("assistant", "a", "final"),
-    ]
+    talk = [said("user", "q"), said("assistant", "t", "analysis"), said("assistant", "a", "final")]
     assert [each["train"] for each in messages_of(talk, codes)] == [False, is_trained]
 
 
 def test_a_developer_beside_a_system_message_stays_one():
     talk = [said("system", "s"), said("developer", "d"), said("user", "q")]
-    assert [each["role"] for each in messages_of(talk, [0, 0, 0])] == [
-        "system",
-        "developer",
-        "user",
-    ]
+    roles = [each["role"] for each in messages_of(talk, [0, 0, 0])]
+    assert roles == ["system", "developer", "user"]
 
 
 @pytest.mark.parametrize("has_call", [False, True])

@@ -13,19 +13,15 @@ from gristmill.look.finding import Look, look, write
 from gristmill.look.report import lines
 from gristmill.synth.raw import TEXTS
 from gristmill.synth.samples import write_drop
+from tests.json_lines import jsonl
 
 HI = [{"role": "user", "content": "Hi there"}, {"role": "assistant", "content": "Hello to you."}]
 SHARE = [{"from": "human", "value": "Hi there"}, {"from": "gpt", "value": "Hello to you."}]
 
 
-def put(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
 def looked(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> Look:
     """A look at a folder with these rows."""
-    put(folder, rows, name)
+    jsonl(folder / name, rows)
     return look(folder)
 
 
@@ -107,14 +103,17 @@ def test_messages_of_trees_get_a_recipe(tmp_path):
         for at in range(5)
         for role, parent in (("prompter", None), ("assistant", f"{at}prompter"))
     ]
-    put(drop, [{**row, "rank": 0, "message_tree_id": row["message_id"][0]} for row in rows])
+    jsonl(
+        drop / "train.jsonl",
+        [{**row, "rank": 0, "message_tree_id": row["message_id"][0]} for row in rows],
+    )
     write(look(drop))
     assert chat_of(drop).tree == {"id": "message_id", "parent": "parent_id", "best": "rank"}
 
 
 def test_rows_that_are_no_conversations_get_no_such_recipe(tmp_path):
     other = tmp_path / "other"
-    put(other, [{"question": "What is it?", "answer": "It is this."}] * 3)
+    jsonl(other / "train.jsonl", [{"question": "What is it?", "answer": "It is this."}] * 3)
     assert look(other).proposal.inbox == "reasoning"
     assert looked(other, [{"messages": HI}] * 4, "more.jsonl").proposal.inbox == "reasoning"
 
@@ -129,6 +128,11 @@ GAVE = {"type": "message", "role": "assistant", "content": [{"type": "output_tex
 ASKED, SAID = HI
 SYSTEM = {"role": "system", "content": "Be kind."}
 NO = {"role": "assistant", "content": "No."}
+
+
+def two(prompt: str, completion: str, **more: str) -> dict[str, str]:
+    """What a recipe says of a conversation in two columns."""
+    return {"prompt": prompt, "completion": completion, **more}
 
 
 def said(**more: Any) -> dict[str, Any]:
@@ -195,8 +199,7 @@ def test_what_messages_say_besides_their_texts_is_proposed(tmp_path, row, stated
 def test_a_file_of_another_split_is_never_train_and_the_drop_says_the_key(tmp_path, name):
     found = looked(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(8)], name)
     table = tomllib.loads(found.proposal.text)
-    assert "train" not in table.get("files", {})
-    assert table["leave"] == [name]
+    assert ("train" in table.get("files", {}), table["leave"]) == (False, [name])
     assert "name in `files` what is to be read" in found.proposal.text
     rule = "leaves out every data file: name in `files` what"
     assert any("is refused" in note and rule in note for note in found.notes)
@@ -227,12 +230,7 @@ def test_a_file_of_another_split_is_never_train_and_the_drop_says_the_key(tmp_pa
 def test_a_file_is_left_only_where_it_names_another_split(tmp_path, names, train, left):
     drop = tmp_path / "mine"
     for name in names:
-        (drop / name).parent.mkdir(parents=True, exist_ok=True)
-        put(
-            (drop / name).parent,
-            [{"messages": HI, "n": f"{name}{n}"} for n in range(3)],
-            (drop / name).name,
-        )
+        jsonl(drop / name, [{"messages": HI, "n": f"{name}{n}"} for n in range(3)])
     found = look(drop)
     write(found)
     taken = account(drop)
@@ -243,19 +241,22 @@ def test_a_file_is_left_only_where_it_names_another_split(tmp_path, names, train
 def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_path):
     rows = [{"prompt": f"{n}?", "messages": HI} for n in range(4)]
     for name in ("train_sft.jsonl", "train_gen.jsonl", "test_sft.jsonl"):
-        put(tmp_path / "mine", [{**row, "n": name} for row in rows], name)
+        jsonl(tmp_path / "mine" / name, [{**row, "n": name} for row in rows])
     (note,) = [each for each in look(tmp_path / "mine").notes if "have the same questions" in each]
     assert note.startswith("test_sft.jsonl and train_sft.jsonl have")
     rows = [{"question": f"{n}, and what is it?", "answer": "It is this."} for n in range(4)]
     for name in ("train.jsonl", "test.jsonl"):
-        put(tmp_path / "other", [{**row, "n": name} for row in rows], name)
+        jsonl(tmp_path / "other" / name, [{**row, "n": name} for row in rows])
     assert "have the same questions" in "\n".join(look(tmp_path / "other").notes)
 
 
 def test_what_nothing_reads_of_messages_is_said(tmp_path):
     more = {"id": "x", "type": "message", "reasoning_details": [{"text": "I think."}]}
     thought = {"role": "assistant", "content": "See. <think>A plum.</think> It is."}
-    put(tmp_path / "mine", [{"messages": [ASKED, {**SAID, **more}], "n": n} for n in range(3)])
+    jsonl(
+        tmp_path / "mine/train.jsonl",
+        [{"messages": [ASKED, {**SAID, **more}], "n": n} for n in range(3)],
+    )
     found = looked(tmp_path / "mine", [{"messages": [ASKED, thought], "n": 9}], "train_2.jsonl")
     assert [*found.proposal.unread.values()] == [3, 1]
     text = "\n".join(lines(found))
@@ -268,23 +269,23 @@ def test_what_nothing_reads_of_messages_is_said(tmp_path):
 
 def test_files_without_conversations_beside_those_that_are_most_are_left(tmp_path):
     drop = tmp_path / "mine"
-    put(drop, [{"messages": HI, "n": n} for n in range(9)], "conversations.json")
-    put(drop, [{"id": "u", "email": "x@y.z"}], "user.json")
+    jsonl(drop / "conversations.json", [{"messages": HI, "n": n} for n in range(9)])
+    jsonl(drop / "user.json", [{"id": "u", "email": "x@y.z"}])
     (drop / "feedback.json").write_text("[]")
     found = look(drop)
     for name in ("feedback.json", "user.json"):
         assert f"{name}: holds no conversations: `leave` names it" in found.notes
     write(found)
     assert account(drop).taken == {"train": ["conversations.json"]}
-    put(drop, [{"id": "u" * 2000, "email": "x@y.z"}], "user.json")
+    jsonl(drop / "user.json", [{"id": "u" * 2000, "email": "x@y.z"}])
     assert "leave" not in tomllib.loads(look(drop).proposal.text) or (
         look(drop).proposal.inbox == "reasoning"
     )
 
 
 def test_conversations_in_a_column_a_file_are_noted(tmp_path):
-    put(tmp_path / "mine", [{"messages": HI}] * 3, "train-a.jsonl")
-    put(tmp_path / "mine", [{"conversations": SHARE}] * 3, "train-b.jsonl")
+    jsonl(tmp_path / "mine/train-a.jsonl", [{"messages": HI}] * 3)
+    jsonl(tmp_path / "mine/train-b.jsonl", [{"conversations": SHARE}] * 3)
     note = "conversations are in messages and conversations: make a folder of each"
     assert any(each.startswith(note) for each in look(tmp_path / "mine").notes)
 
@@ -298,7 +299,6 @@ MOSS = {"Human": f"<|Human|>: {WHAT}<eoh>\n", "MOSS": f"<|MOSS|>: {PLUM}<eom>"}
 ENDS = ["<|Human|>:", "<eoh>", "<|MOSS|>:", "<eom>"]
 WRITTEN = [json.dumps(ASKS), json.dumps(PLAIN)]
 OLD = {"instruction": WHAT, "input": "", "output": PLUM, "history": [[WHAT, PLUM]]}
-TWO = {"prompt": "prompt", "completion": "chosen"}
 
 
 def keys(user: str, assistant: str, **more: str) -> dict[str, Any]:
@@ -327,13 +327,10 @@ def keys(user: str, assistant: str, **more: str) -> dict[str, Any]:
         ({"prompt": HUMAN, "response": PLUM}, {"messages": "{prompt}{response}"}),
         (
             {"conversations": GPT[:1], "chosen": GPT[1], "rejected": {**GPT[1], "value": "No."}},
-            {**TWO, "prompt": "conversations"},
+            two("conversations", "chosen"),
         ),
-        ({"prompt": [ASKS], "chosen": [PLAIN], "rejected": [NO]}, TWO),
-        (
-            {"input": {"messages": [ASKS]}, **PREFERRED},
-            {"prompt": "input", "completion": "preferred_output"},
-        ),
+        ({"prompt": [ASKS], "chosen": [PLAIN], "rejected": [NO]}, two("prompt", "chosen")),
+        ({"input": {"messages": [ASKS]}, **PREFERRED}, two("input", "preferred_output")),
         (
             {"dialog": BOTS},
             {"keys": {"role": "speaker", "content": "text"}, "roles": {"bot": "assistant"}},
@@ -345,9 +342,9 @@ def keys(user: str, assistant: str, **more: str) -> dict[str, Any]:
             {"messages": "chat", **keys("Human", "MOSS"), "marks": {"control": ENDS}},
         ),
         ({"input": [ASKS, THOUGHT, GAVE]}, {"messages": "input"}),
-        ({"input": [ASKS], "output": [THOUGHT, GAVE]}, {"prompt": "input", "completion": "output"}),
+        ({"input": [ASKS], "output": [THOUGHT, GAVE]}, two("input", "output")),
         ({"messages": WRITTEN}, {"messages": "messages"}),
-        ({"input": WHAT, "output": [THOUGHT, GAVE]}, {"prompt": "input", "completion": "output"}),
+        ({"input": WHAT, "output": [THOUGHT, GAVE]}, two("input", "output")),
     ],
 )
 def test_every_form_of_a_conversation_gets_a_recipe_that_reads_it(tmp_path, row, expected):
@@ -428,19 +425,16 @@ CHOSEN = {"prompt": "Hi there", "chosen": HI, "rejected": [ASKED, NO]}
     ("row", "expected"),
     [
         # A completion is the answer to all of its prompt, and so is one in another column.
-        ({"prompt": PROMPT, "completion": [NO]}, {"prompt": "prompt", "completion": "completion"}),
+        ({"prompt": PROMPT, "completion": [NO]}, two("prompt", "completion")),
         (
             {"input": [ASKED, SAID, ASKED], "output": "The end.", "system_prompt": "Be kind."},
-            {"prompt": "input", "completion": "output", "system": "system_prompt"},
+            two("input", "output", system="system_prompt"),
         ),
         ({"input": HI, "output": "The end."}, {"messages": "input"}),
         # Of pairs for preferences the chosen conversation is read.
         (CHOSEN, {"messages": "chosen"}),
         ({**CHOSEN, "prompt": [ASKED]}, {"messages": "chosen"}),
-        (
-            {"prompt": "Hi there", "chosen": [SAID], "rejected": [NO]},
-            {"prompt": "prompt", "completion": "chosen"},
-        ),
+        ({"prompt": "Hi there", "chosen": [SAID], "rejected": [NO]}, two("prompt", "chosen")),
         *(
             ({"id": "p", "messages": talk}, {"messages": "messages"})
             for talk in (

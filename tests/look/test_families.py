@@ -16,6 +16,7 @@ from gristmill.look.report import lines
 from gristmill.puzzles.raw.drops import proposal
 from gristmill.puzzles.raw.recipes import read_recipe_file
 from gristmill.untrusted.files import REFUSE_LINKS
+from tests.json_lines import jsonl
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 
@@ -80,18 +81,15 @@ def test_a_file_that_was_hardly_written_is_refused_unread(place, tmp_path):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 10
 
 
-def test_tables_of_texts_are_no_puzzles_whatever_their_names(tmp_path):
-    for name in ("train.csv", "test.csv"):
-        (tmp_path / name).write_text("question,answer\nHow many are there?,2\n")
-    found = look(tmp_path)
-    assert found.takers == []
-    assert found.proposal.good == 2
-
-
-def test_boards_of_another_size_are_no_sudokus(tmp_path):
+def test_tables_of_texts_and_boards_of_another_size_are_no_puzzles(tmp_path):
     small = "1234341221434321"
     (tmp_path / "sudoku.csv").write_text(f"puzzle,solution\n{small},{small}\n")
     assert look(tmp_path).takers == []
+    for name in ("train.csv", "test.csv"):
+        (tmp_path / name).write_text("question,answer\nHow many are there?,2\n")
+    (tmp_path / "sudoku.csv").unlink()
+    found = look(tmp_path)
+    assert (found.takers, found.proposal.good) == ([], 2)
 
 
 def test_parquet_without_the_columns_of_synth_is_not_taken_by_it(tmp_path):
@@ -169,9 +167,8 @@ def test_settings_that_the_drop_may_not_have_are_named(tmp_path):
     (folder := tmp_path / "games").mkdir()
     (folder / "a.pgn").write_text('[Event "E"]\n\n1. e4 e5 1-0\n')
     (folder / "gristmill.toml").write_text("[chess.month]\nelo_floor = 2300\n")
-    assert [taker.inbox for taker in asked(listed(folder, REFUSE_LINKS), REFUSE_LINKS)[0]] == [
-        "chess"
-    ]
+    (taker,) = asked(listed(folder, REFUSE_LINKS), REFUSE_LINKS)[0]
+    assert taker.inbox == "chess"
     (folder / "gristmill.toml").write_text("[chess.month]\nelo_flor = 2300\n")
     taken, refused = asked(listed(folder, REFUSE_LINKS), REFUSE_LINKS)
     assert not taken
@@ -293,8 +290,8 @@ def test_tasks_that_puzzles_refuses_are_no_rows(tmp_path):
 
 def test_a_bank_of_sudokus_with_a_bad_row_is_no_corpus_of_texts(tmp_path):
     rows = [{"puzzle": CLUES, "solution": RIGHT}] * 30 + [{"puzzle": CLUES[1:], "solution": RIGHT}]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    jsonl(tmp_path / "a.jsonl", rows)
     found = look(tmp_path)
     assert "Sudokus of 81 cells" in "\n".join(found.hints) and found.proposal.text == ""
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[-12:]))
+    jsonl(tmp_path / "a.jsonl", rows[-12:])
     assert look(tmp_path).proposal.text

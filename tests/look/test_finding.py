@@ -3,7 +3,6 @@
 import gzip
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from gristmill.look.finding import look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.samples import write_drop
 from gristmill.untrusted.files import REFUSE_LINKS
+from tests.json_lines import jsonl
 from tests.look.cards import cards
 
 CARDS = list(cards())
@@ -32,11 +32,6 @@ def gsm(number: int) -> dict[str, str]:
         "question": f"Mia has {number} plums and buys 2 more. How many has she?",
         "answer": f"She has {number}+2={number + 2} plums.\n#### {number + 2}",
     }
-
-
-def jsonl(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def said(folder: Path) -> str:

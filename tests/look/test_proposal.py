@@ -194,7 +194,7 @@ def test_letters_and_numbers_that_fit_no_choice_are_refused_with_what_they_are(a
     row = {"question": "Which one is an animal?", "choices": ["oak", "dog", "sea"]}
     made = proposed(*[row | {"answer": answer}] * 5, *[row | {"answer": "B"}] * 2)
     assert proposed(row | {"choices": [], "answer": answer}, row | {"answer": answer}).good == 0
-    assert values(made)["answer"] == {"choice": "answer", "of": "choices", "as": "text"}
+    assert values(made)["answer"] == choice("choices")
     assert made.refused == {f"answer is '{answer}', none of 3 choices": 5} and made.good == 2
 
 
@@ -252,23 +252,26 @@ def test_a_mark_in_few_rows_cuts_nothing():
     assert values(proposed(*rows))["answer"] == "answer"
 
 
-def test_files_with_other_columns_have_forms_that_tell_them_apart():
+@pytest.mark.parametrize(
+    ("other", "forms"),
+    [
+        (
+            {"problem": "How many are there?", "solution": "2"},
+            [{"when": ["question", "answer"]}, {"when": ["problem", "solution"]}],
+        ),
+        # Columns that are all in another form are known by what they lack.
+        (
+            {"question": "How many are there?", "answer": "2", "rationale": "so " * 30},
+            [{"unless": ["rationale"]}, {}],
+        ),
+    ],
+)
+def test_files_with_other_columns_have_forms_that_tell_them_apart(other, forms):
     one = part([{"question": "How many are there?", "answer": "2"}])
-    other = part([{"problem": "How many are there?", "solution": "2"}])
-    made = proposal("own", [one, other], GLOBS, ("", ""))
-    assert [form["when"] for form in values(made)["form"]] == [
-        ["question", "answer"],
-        ["problem", "solution"],
-    ]
+    made = proposal("own", [one, part([other])], GLOBS, ("", ""))
     assert made.good == 2
-
-
-def test_columns_that_are_all_in_another_form_are_known_by_what_they_lack():
-    one = part([{"question": "How many are there?", "answer": "2"}])
-    other = part([{"question": "How many are there?", "answer": "2", "rationale": "so " * 30}])
-    made = proposal("own", [one, other], GLOBS, ("", ""))
-    assert values(made)["form"][0]["unless"] == ["rationale"]
-    assert made.good == 2
+    for form, own in zip(values(made)["form"], forms, strict=True):
+        assert own.items() <= form.items()
 
 
 def test_rows_that_a_recipe_refuses_are_counted_by_rule():
@@ -282,12 +285,9 @@ def test_rows_that_a_recipe_refuses_are_counted_by_rule():
     assert made.unread == {"no text, which are kept": 1}
 
 
-def test_an_empty_answer_beside_a_thought_is_named():
+def test_answers_that_are_empty_beside_a_thought_or_all_one_are_named():
     rows = [{"question": f"What is {n}?", "answer": n, "rationale": "so " * 20} for n in ("a", "")]
     assert proposed(*rows).unread == {"a thought and an empty answer, which are kept": 1}
-
-
-def test_an_answer_that_all_rows_have_is_named():
     made = proposed(*({"question": f"What is {n} and {n}?", "answer": "four"} for n in range(5)))
     assert made.unread == {'one and the same answer, "four"': 5}
 
@@ -345,25 +345,15 @@ def test_choices_with_numbered_columns_are_read_by_their_number(start, stem):
     ]
     made = proposed(*rows)
     labels = {"labels": ["1", "2"]} if start else {}
-    assert values(made)["answer"] == {
-        "choice": "label",
-        "of": [f"{stem}1", f"{stem}2"],
-        "as": "text",
-        **labels,
-    }
+    assert values(made)["answer"] == choice([f"{stem}1", f"{stem}2"], "label", **labels)
     assert made.good == 4
 
 
 def test_numbered_texts_that_are_compared_are_no_choices():
     pair = {"sentence1": "A cat sat there.", "sentence2": "There sat a cat.", "label": 1}
     assert "of" not in str(values(proposed(pair)))
-    stated = {
-        "question": "Is it so?",
-        "option1": "yes it is",
-        "option2": "no",
-        "answer": "It is so.",
-    }
-    assert values(proposed(stated))["answer"] == "answer"
+    stated = {"question": "Is it so?", "option1": "yes it is", "option2": "no"}
+    assert values(proposed(stated | {"answer": "It is so."}))["answer"] == "answer"
 
 
 @pytest.mark.parametrize("first", [0, 1])

@@ -164,29 +164,30 @@ def test_a_long_text_that_does_not_end_with_the_answer_is_no_thought(name: str) 
 
 
 @pytest.mark.parametrize(
-    "label",
-    [lambda n: n % 3, lambda n: float(n % 3), lambda n: "ABC"[n % 3], lambda n: str(n % 3 + 1)],
+    ("names", "count", "named"),
+    [
+        *(
+            (("answers", "label"), 3, named)
+            for named in (int, float, "ABC".__getitem__, lambda n: str(n + 1))
+        ),
+        # Whatever its name.
+        *((("ways_out", "gold"), 2, named) for named in (int, "ab".__getitem__)),
+    ],
 )
-def test_a_list_beside_the_place_of_one_of_it_is_one_of_choices(label: Any) -> None:
+def test_a_list_beside_the_place_of_one_of_it_is_one_of_choices(
+    names: tuple[str, str], count: int, named: Any
+) -> None:
+    of, answer = names
     rows = [
-        {"question": ASKS.format(n), "answers": [f"{n} a", f"{n} b", f"{n} c"], "label": label(n)}
+        {"question": ASKS.format(n), of: [f"{n} {end}" for end in "abc"[:count]]}
+        | {answer: named(n % count)}
         for n in range(12)
     ]
     said = guessed(rows)
-    assert (said.choices, said.answer) == ("answers", "label")
-    rows[5]["label"] = 9
+    assert (said.choices, said.answer) == names
+    assert said.proofs == (f"{answer} names one of {of} in 12 of 12 rows",)
+    rows[5][answer] = 9
     assert guessed(rows).choices is None
-
-
-@pytest.mark.parametrize("gold", [lambda n: n % 2, lambda n: "ab"[n % 2]])
-def test_an_answer_that_has_a_place_in_a_list_chooses_of_it_whatever_its_name(gold: Any) -> None:
-    rows = [
-        {"question": ASKS.format(n), "ways_out": [f"{n} a", f"{n} b"], "gold": gold(n)}
-        for n in range(9)
-    ]
-    said = guessed(rows)
-    assert (said.choices, said.answer) == ("ways_out", "gold")
-    assert said.proofs == ("gold names one of ways_out in 9 of 9 rows",)
 
 
 @pytest.mark.parametrize(
@@ -271,28 +272,13 @@ def test_a_context_that_questions_hold_is_none() -> None:
     assert guessed(rows).context == "Body"
 
 
+NAMED: dict[Any, int] = {"b": 1, "(C)": 2, " sea ": 2, "elm": 0}
+NONE = (4, "D.", "x y", True, 0.5, "2.0", "01", float("nan"), "", None)
+
+
 @pytest.mark.parametrize(
     ("value", "place"),
-    [
-        (0, 0),
-        (3, 3),
-        (4, None),
-        ("b", 1),
-        ("(C)", 2),
-        ("D.", None),
-        ("x y", None),
-        (True, None),
-        (0.5, None),
-        (2.0, 2),
-        (3.0, 3),
-        ("2.0", None),
-        ("01", None),
-        (" sea ", 2),
-        ("elm", 0),
-        (float("nan"), None),
-        ("", None),
-        (None, None),
-    ],
+    [(0, 0), (3, 3), (2.0, 2), (3.0, 3), *NAMED.items(), *((each, None) for each in NONE)],
 )
 def test_the_place_that_a_value_names(value: Any, place: int | None) -> None:
     assert place_of(value, ["A) elm", "dog", "sea"]) == place

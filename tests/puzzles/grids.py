@@ -1,11 +1,12 @@
 """Rows of grids for tests."""
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from tests.json_lines import jsonl
 
 
 def row(seed: int, rows: int = 2, columns: int = 3, most: int = 4, **keys: Any) -> dict[str, Any]:
@@ -16,6 +17,4 @@ def row(seed: int, rows: int = 2, columns: int = 3, most: int = 4, **keys: Any) 
 
 def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write rows as JSONL; returns the folder of the file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(each) + "\n" for each in rows))
-    return path.parent
+    return jsonl(path, rows).parent

@@ -21,18 +21,9 @@ from gristmill.exports.table import Array, Batches, Split, Tokens, lines, list_o
 from gristmill.families import columns_of
 from gristmill.provenance import RECORD, SHARED_RECORDS, read_record
 from gristmill.provenance.find_artifacts import artifacts_in
-from gristmill.reasoning.format import id_files, names
+from gristmill.reasoning.format import id_files, names, published
 from gristmill.reasoning.format.index import below_tokenized
-from gristmill.reasoning.format.published import (
-    ALIGNMENT,
-    NORMALIZED,
-    SHARDS,
-    SPANS,
-    TOKENS,
-    corpus_of,
-    recorded,
-    shard_splits,
-)
+from gristmill.reasoning.format.published import ALIGNMENT, NORMALIZED, SHARDS, SPANS, TOKENS
 from gristmill.reasoning.format.shards import EOS, Meta, metas
 from gristmill.reasoning.format.shards import TOKENS as IDS
 from gristmill.reasoning.render.text import text_of
@@ -54,9 +45,9 @@ def splits(asset: str, folder: Path) -> Iterator[Split]:
     """
     if asset == TOKENS:
         record = read_record(folder / RECORD)
-        partitions = [f"{corpus}__{split}" for corpus, split in shard_splits(folder)]
+        partitions = [f"{corpus}__{split}" for corpus, split in published.shard_splits(folder)]
     elif asset in (*_LINES, SHARDS):
-        partitions = recorded(artifacts_in(folder))
+        partitions = published.recorded(artifacts_in(folder))
     else:
         return
     for partition in partitions:
@@ -71,7 +62,7 @@ def splits_of(asset: str, folder: Path, partition: str, root: Path) -> Iterator[
 
     asset, folder: as for `splits`. partition: its key. root: data root.
     """
-    licence = corpus_of(root, partition).licence.id
+    licence = published.corpus_of(root, partition).licence.id
     corpus, split = partition.split("__")
     said: dict[str, Any] = {
         "name": split,

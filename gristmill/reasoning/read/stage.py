@@ -63,7 +63,13 @@ def copy_all(
     journal.mend()
     entries = dict(known) | journal.read()[1]
     missing = [copy for copy in copies if not os.path.lexists(target / copy.path)]
-    _check_room(missing, target)
+    needed = sum(map(_size, missing)) + SPARE_BYTES
+    free = shutil.disk_usage(target).free
+    if missing and free < needed:
+        raise DiskFull(
+            f"{target}: needs {needed:,} bytes for {len(missing)} files, {free:,} are free: make"
+            " room, stage fewer ranks, or use another disk; nothing was copied"
+        )
     total = sum(map(_size, copies))
     with progress.stage("stage", "bytes", total) as stage:
         for copy in copies:
@@ -79,16 +85,6 @@ def copy_all(
 def is_below(target: Path, path: str) -> bool:
     """Whether a path in the job's folder leads over no link to another place."""
     return (target / path).parent.resolve() == target.resolve() / Path(path).parent
-
-
-def _check_room(missing: Sequence[Copy], target: Path) -> None:
-    needed = sum(map(_size, missing)) + SPARE_BYTES
-    free = shutil.disk_usage(target).free
-    if missing and free < needed:
-        raise DiskFull(
-            f"{target}: needs {needed:,} bytes for {len(missing)} files, {free:,} are free: make"
-            " room, stage fewer ranks, or use another disk; nothing was copied"
-        )
 
 
 def _size(copy: Copy) -> int:

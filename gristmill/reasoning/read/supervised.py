@@ -121,7 +121,8 @@ class SplitRows:
                 raise self._apart(number, str(ranges[0]))
             offsets = _offsets(row, shard, self._index.file.path, number + 1)
             bounds = [bound for pair in ranges[1] for bound in pair] if ranges else []
-            if bounds != sorted(bounds) or not _inside(bounds, row["num_tokens"]):
+            is_inside = not bounds or 0 <= bounds[0] <= bounds[-1] <= row["num_tokens"]
+            if bounds != sorted(bounds) or not is_inside:
                 raise self._apart(number, f"token ranges {bounds}")
             for offset, span in offsets:
                 place = (span["sequence_index"], span["start"], span["end"])
@@ -217,10 +218,6 @@ def _offsets(
     if at != row["num_tokens_with_eos"]:
         raise BadInput(file, f"its spans have {at} tokens: {_REBUILD}", number)
     return found
-
-
-def _inside(bounds: list[int], tokens: int) -> bool:
-    return not bounds or (bounds[0] >= 0 and bounds[-1] <= tokens)
 
 
 def _record(example_id: str) -> int | None:

@@ -32,20 +32,11 @@ from gristmill.printable import printable
 from gristmill.provenance import read_record, record_path
 from gristmill.provenance.trace_inputs import Edge, NotTraced, Origin, Row, Steps, source, walk
 from gristmill.reading.reader import lines_from
-from gristmill.reasoning.format import align, id_files, names, reports
+from gristmill.reasoning.format import align, id_files, names, published, reports
 from gristmill.reasoning.format.index import below_tokenized, mapped
 from gristmill.reasoning.format.index import parsed as parsed_line
 from gristmill.reasoning.format.numbers import Numbers
-from gristmill.reasoning.format.published import (
-    ALIGNMENT,
-    EXPORTS,
-    NORMALIZED,
-    SHARDS,
-    SPANS,
-    TOKENS,
-    corpus_of_record,
-    splits_in,
-)
+from gristmill.reasoning.format.published import ALIGNMENT, EXPORTS, NORMALIZED, SHARDS, TOKENS
 from gristmill.reasoning.format.shards import Shard, read_meta
 from gristmill.reasoning.render.annotations import rows_of
 from gristmill.reasoning.render.regions import Projection
@@ -64,7 +55,7 @@ FILES: Final = {
     SHARDS: "{split}/index.jsonl",
     TOKENS: "{split}/index.jsonl",
     ALIGNMENT: "{split}.align.jsonl",
-    SPANS: "{split}.spans.jsonl",
+    published.SPANS: "{split}.spans.jsonl",
 }
 """The file of a split, below the folder of its corpus."""
 
@@ -379,7 +370,7 @@ def _record(folder: Path, place: tuple[str, int]) -> Steps:
         raise NotTraced(f"{normalized.title} was made from {len(items)} raw files, not {number}")
     facts = {**normalized.raw_facts(items[number]), "raw_row": row}
     if "raw_note" not in facts:
-        read_by = corpus_of_record(normalized.record)
+        read_by = published.corpus_of_record(normalized.record)
         facts |= row_bytes(normalized.root / str(items[number].path), read_by, row)
     yield Origin(facts)
 
@@ -471,7 +462,7 @@ EDGES: Final[Mapping[str, Edge]] = {
     NORMALIZED: _record,
     TOKENS: _token,
     ALIGNMENT: _aligned,
-    SPANS: _spans,
+    published.SPANS: _spans,
     EXPORTS: _exported,
     NANOCHAT: _text,
     TALKS: _conversation,
@@ -582,7 +573,7 @@ def traced(asset: str, request: Request) -> Iterable[contract.Trace]:
         if place is None:
             return walk(EDGES, Row(NANOCHAT, folder, (_shard(request, "file"), request.number)))
         return walk(EDGES, Row(asset, folder, (place, token)))
-    keys = splits_in(folder, FILES[asset])
+    keys = published.splits_in(folder, FILES[asset])
     if asset not in (SHARDS, TOKENS):
         place = chosen(request, keys)
         return walk(EDGES, Row(asset, folder, (place.partition, place.record)))

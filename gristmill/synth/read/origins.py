@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from gristmill import contract
 from gristmill.contract import BadInput
 from gristmill.families import Request
+from gristmill.provenance import trace_inputs
 from gristmill.provenance.record import Input
-from gristmill.provenance.trace_inputs import (
-    Edge,
-    NotTraced,
-    Origin,
-    Row,
-    Source,
-    Steps,
-    source,
-    walk,
-)
+from gristmill.provenance.trace_inputs import Edge, NotTraced, Origin, Row, Source, Steps
 from gristmill.synth import raw
 from gristmill.synth.format import parquet
 from gristmill.synth.format.trace import trace
@@ -207,21 +199,21 @@ def document_origins(
 
     Yields the document's trace, then the raw row. Raises as `trace.trace`.
     """
-    return walk(EDGES, Row(DOCUMENTS, folder, (shard, split, document)))
+    return trace_inputs.walk(EDGES, Row(DOCUMENTS, folder, (shard, split, document)))
 
 
 def row_origins(folder: Path, shard: str, row: int) -> Iterator[contract.Trace]:
     """Trace a row of a Harmony shard to its raw row. Raises BadInput where it is not there."""
-    return walk(EDGES, Row(HARMONY, folder, (shard, row, None)))
+    return trace_inputs.walk(EDGES, Row(HARMONY, folder, (shard, row, None)))
 
 
 def _document(folder: Path, place: tuple[str | None, str, int]) -> Steps:
     """The edge of a document: the row of Harmony or of conversations. Its shard may be its own."""
     shard, split, document = place
-    own = source(folder) if shard is None else None
+    own = trace_inputs.source(folder) if shard is None else None
     number = shard if own is None else str(own.record.partition).rpartition("__")[2]
     yield (found := trace(folder, str(number), split, document))
-    made = own or source(folder, shard)
+    made = own or trace_inputs.source(folder, shard)
     if any(item.asset == TALKS for item in made.inputs):
         yield Row(TALKS, made.made_from(TALKS).folder, found.row)
     else:
@@ -235,11 +227,13 @@ def _row(folder: Path, place: tuple[str, int, str | None]) -> Steps:
     file = folder / _SHARD.format(shard)
     if not file.is_file():
         raise BadInput(file, f"there is no shard {shard}")
-    row_of = _harmony_row(file, row)
+    with parquet.opened(file, _TRACED) as shard_file:
+        columns = [name for name in _TRACED if name in shard_file.schema_arrow.names]
+        row_of = one_row(file, shard_file, *_group_of(file, shard_file, row), columns)
     if synth_id is None:
         own = {name: value for name, value in row_of.items() if name == ID}
         yield Origin({"input": file.name, "row": row + 1, **own})
-    harmony = source(folder, shard)
+    harmony = trace_inputs.source(folder, shard)
     if synth_id not in (None, str(row_of.get("synth_id"))):
         rule = f"row {row + 1} of {harmony.title} is not {synth_id}"
         raise NotTraced(f"{rule}: build the shard again")
@@ -248,7 +242,7 @@ def _row(folder: Path, place: tuple[str, int, str | None]) -> Steps:
 
 def _talk(folder: Path, row: int) -> Steps:
     """The edge of a row of conversations, from 1: the raw row."""
-    talks = source(folder)
+    talks = trace_inputs.source(folder)
     (path,) = folder.glob("shard_*.parquet")
     with parquet.opened(path, []) as file:
         group, inside = _group_of(path, file, row - 1)
@@ -261,13 +255,6 @@ def _talk(folder: Path, row: int) -> Steps:
 DOCUMENTS: Final = "a document"
 EDGES: Final[Mapping[str, Edge]] = {DOCUMENTS: _document, HARMONY: _row, TALKS: _talk}
 """From a row to the rows that it was made from."""
-
-
-def _harmony_row(file: Path, row: int) -> dict[str, Any]:
-    """The messages and the id of a row, counted from 0."""
-    with parquet.opened(file, _TRACED) as shard:
-        columns = [name for name in _TRACED if name in shard.schema_arrow.names]
-        return one_row(file, shard, *_group_of(file, shard, row), columns)
 
 
 def _wanted(file: Path, row: int) -> Wanted:

@@ -26,14 +26,11 @@ from gristmill.puzzles.format import names
 from gristmill.puzzles.laws import across
 from gristmill.puzzles.raw import samples
 from gristmill.puzzles.read.rows import Dataset
+from tests.json_lines import jsonl
 from tests.puzzles import arc_tasks, sudoku
 from tests.reasoning.published_root import built
 
 Place = tuple[str, int, str, int]
-
-
-def _table(path: Path, rows: list[tuple[str, str]]) -> None:
-    sudoku.write_csv(path, rows)
 
 
 def _read(path: Path) -> list[tuple[str, str]]:
@@ -53,8 +50,8 @@ def _sudoku(sample: Path, drop: Path) -> None:
         planted.append(tuple("".join(map(str, board)) for board in boards))
     others = sudoku.pairs(200, 7)
     exact = _read(sample / "test.csv")[9]
-    _table(drop / "train.csv", [*others[:3], planted[0], *others[3:5], planted[1], exact])
-    _table(drop / "test.csv", others[5:])
+    sudoku.write_csv(drop / "train.csv", [*others[:3], planted[0], *others[3:5], planted[1], exact])
+    sudoku.write_csv(drop / "test.csv", others[5:])
 
 
 def _lines(random: Random) -> list[int]:
@@ -70,8 +67,8 @@ def _turned(text: str) -> str:
 def _maze(sample: Path, drop: Path) -> None:
     own, test = _read(sample / "train.csv"), _read(sample / "test.csv")
     turned = [tuple(map(_turned, test[at])) for at in (2, 5)]
-    _table(drop / "train.csv", [*own[:3], turned[0], *own[3:5], turned[1], test[7]])
-    _table(drop / "test.csv", own[5:7])
+    sudoku.write_csv(drop / "train.csv", [*own[:3], turned[0], *own[3:5], turned[1], test[7]])
+    sudoku.write_csv(drop / "test.csv", own[5:7])
 
 
 def _grid(sample: Path, drop: Path) -> None:
@@ -79,17 +76,10 @@ def _grid(sample: Path, drop: Path) -> None:
         [json.loads(line) for line in (sample / f"{split}.jsonl").read_text().splitlines()]
         for split in ("train", "test")
     )
-    turned = [
-        {
-            key: ["".join(row) for row in np.array([[*row] for row in grid]).T[::-1]]
-            for key, grid in test[at].items()
-        }
-        for at in (2, 5)
-    ]
-    drop.mkdir()
+    turned = [{key: _mirrored(grid) for key, grid in test[at].items()} for at in (2, 5)]
     several = {"train": [*own[:3], turned[0], *own[3:5], turned[1], test[7]], "test": own[5:7]}
     for split, rows in several.items():
-        (drop / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        jsonl(drop / f"{split}.jsonl", rows)
 
 
 def _mirrored(grid: list[str]) -> list[str]:
@@ -173,11 +163,8 @@ def test_pairs_of_tasks_are_found_after_turns_and_other_colours(tmp_path):
         key: np.array(colours)[np.rot90(np.array(grid))].tolist() for key, grid in planted.items()
     }
     other["train"][1] = turned
-    arc_tasks.write(tmp_path / "drops/puzzles/second", {"training/dd": other})
-    arc_tasks.write(
-        tmp_path / "drops/puzzles/second",
-        {"evaluation/ee": arc_tasks.task(50)},
-    )
+    tasks = {"training/dd": other, "evaluation/ee": arc_tasks.task(50)}
+    arc_tasks.write(tmp_path / "drops/puzzles/second", tasks)
     for name, source in (("one", "first"), ("two", "second")):
         _recipe(tmp_path, name, "arc", [source], num_aug=3)
         built(tmp_path, "puzzles/arc", name)
@@ -210,16 +197,13 @@ def test_domino_games_are_found_in_both_directions_and_as_training_is_augmented(
         array = np.load(path)
         array[sources] = tokens[planted]
         np.save(path, array)
-    forms = {
-        _same(decoded(test.inputs[row], test.labels[row]), augmentation): row for row in (4, 9, 11)
-    }
+
+    def form(inputs: Any, labels: Any, at: int) -> Any:
+        return _same(decoded(inputs[at], labels[at]), augmentation)
+
+    rows = {form(test.inputs, test.labels, row): row for row in (4, 9, 11)}
     expected = [
-        (
-            "train/all",
-            row,
-            "test/all",
-            forms[_same(decoded(made[0][at], made[1][at]), augmentation)],
-        )
+        ("train/all", row, "test/all", rows[form(*made[:2], at)])
         for row, at in zip(sources.tolist(), planted, strict=True)
     ]
     assert _seen(tmp_path, "one")["two__test"] == expected
@@ -241,8 +225,8 @@ def _same(scenario: Scenario, augmentation: str) -> Any:
 def test_other_sides_are_not_compared_and_a_damaged_dataset_is_named(tmp_path):
     sample = _sample(tmp_path, "maze")
     small = [("S G" + " " * 6, "SoG" + " " * 6), ("S  G" + " " * 5, "Soo" + "G" + " " * 5)]
-    _table(tmp_path / "drops/puzzles/small/train.csv", small[:1])
-    _table(tmp_path / "drops/puzzles/small/test.csv", [("GS" + " " * 7, "GS" + " " * 7)])
+    sudoku.write_csv(tmp_path / "drops/puzzles/small/train.csv", small[:1])
+    sudoku.write_csv(tmp_path / "drops/puzzles/small/test.csv", [("GS" + " " * 7, "GS" + " " * 7)])
     _recipe(tmp_path, "small", "maze", ["small"])
     built(tmp_path, "puzzles/maze", "small")
     assert _seen(tmp_path, "small") == {} and sample.exists()

@@ -19,17 +19,12 @@ from gristmill.reasoning.read.alignment import Audit
 from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import PartStore
 from gristmill.vocabularies.engine import tiktoken_encoding
-from gristmill.vocabularies.pinned import GPT2, MissingVocabulary, find
+from gristmill.vocabularies.pinned import GPT2, MissingVocabulary
 from gristmill.vocabularies.tokenizer import Tokenizer
 from tests.reasoning.normalized_files import real_records, write_split
 
 INDEX = f"{names.TOKENIZED}/gsm8k/test/index.jsonl"
 _ANSWER = "She has 1+1=<<1+1=2>>2.\nThen 2*3=<<2*3=6>>6 caf\u00e9s.\n#### 6"
-
-
-@pytest.fixture(scope="module")
-def vocabulary(vocabulary_root: Path) -> Path:
-    return find(GPT2, vocabulary_root)
 
 
 def _records(count: int) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ from gristmill.reasoning.builders.forget import renumbered, tombstones_of
 from gristmill.reasoning.format import names
 from gristmill.rebuilt import rebuilt
 from gristmill.vocabularies.pinned import GPT2, find
+from tests.json_lines import jsonl
 from tests.leaks import plants
 from tests.reasoning.builders.test_forget import build, raw_question, texts
 from tests.reasoning.normalized_files import GSM8K
@@ -35,11 +36,6 @@ from tests.reasoning.published_root import build_of, built, put_vocabulary
 
 NORMALIZED, TRAIN = "reasoning/normalized", "gsm8k__train"
 QUESTIONS, OTHERS = plants.prose(11, 6), plants.prose(12, 40)
-
-
-def _jsonl(path: Path, rows: list[Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _drop(root: Path, *sets: str) -> None:
@@ -65,10 +61,10 @@ def _rows(questions: list[str]) -> list[dict[str, str]]:
 def root(tmp_path: Path) -> Path:
     """Leaks at the rows 4 and 9 of train, and at the end of it."""
     held = [*OTHERS[:3], QUESTIONS[1], *OTHERS[3:7], f"He asked: {QUESTIONS[4]} Well?"]
-    _jsonl(
+    jsonl(
         tmp_path / "drops/reasoning/gsm8k/train.jsonl", _rows([*held, *OTHERS[7:20], QUESTIONS[0]])
     )
-    _jsonl(tmp_path / "drops/reasoning/gsm8k/test.jsonl", _rows(QUESTIONS))
+    jsonl(tmp_path / "drops/reasoning/gsm8k/test.jsonl", _rows(QUESTIONS))
     return tmp_path
 
 
@@ -81,7 +77,7 @@ def test_no_id_of_gsm8k_names_another_record_where_its_test_questions_are_left_o
     test = [json.loads(line) for line in (GSM8K / "test.jsonl").read_text().splitlines()]
     for at in planted:
         rows.insert(at, {**test[at], "answer": rows[at - 1]["answer"]})
-    _jsonl(drop / "train.jsonl", rows)
+    jsonl(drop / "train.jsonl", rows)
     shutil.copyfile(GSM8K / "test.jsonl", drop / "test.jsonl")
     build(tmp_path)
     before = texts(tmp_path)
@@ -112,17 +108,17 @@ def test_rows_that_stay_keep_their_numbers_and_nothing_else_is_made_again(root):
     digest = build_of(root, NORMALIZED, TRAIN).recipe
     assert [item.path for item in plain.inputs] == ["drops/reasoning/gsm8k/train.jsonl"]
     mine = root / "drops/evals/mine/a.jsonl"
-    _jsonl(mine, _rows(OTHERS[5:6]))
+    jsonl(mine, _rows(OTHERS[5:6]))
     _drop(root)
     assert build_of(root, NORMALIZED, TRAIN).recipe == digest
 
     _drop(root, "gsm8k__test", "mine", "mine")
     record = built(root, NORMALIZED, TRAIN)
     assert record.counts["left_out_by/leak"] == 4 and record.counts["records"] == 19
-    jsonl = root / "reasoning/raw/gsm8k/train.jsonl"
-    found = [json.loads(line)["question"] for line in jsonl.read_text().splitlines()]
+    text = root / "reasoning/raw/gsm8k/train.jsonl"
+    found = [json.loads(line)["question"] for line in text.read_text().splitlines()]
     assert found == [*OTHERS[:5], *OTHERS[6:20]]
-    numbers = np.load(jsonl.with_suffix(".numbers.npy")).tolist()
+    numbers = np.load(text.with_suffix(".numbers.npy")).tolist()
     assert numbers == [n for n in range(22) if n not in (3, 6, 8)]  # the last one leaves no gap
     assert [row for _, row, _ in _listed(root)] == [4, 7, 9, 23]
     assert verify(root) == []
@@ -135,7 +131,7 @@ def test_rows_that_stay_keep_their_numbers_and_nothing_else_is_made_again(root):
     named = [("train.jsonl", 2), ("train.jsonl", 11)]
     add(drop, tombstones_of(lake, "gsm8k", named, "asked"), CORPORA["gsm8k"].splits)
     built(root, NORMALIZED, TRAIN)
-    numbers = np.load(jsonl.with_suffix(".numbers.npy")).tolist()
+    numbers = np.load(text.with_suffix(".numbers.npy")).tolist()
     assert numbers == [n for n in range(22) if n not in (1, 3, 6, 8, 10)]
     (drop / FORGOTTEN).unlink()
     assert built(root, NORMALIZED, TRAIN).data_version == record.data_version
@@ -143,7 +139,7 @@ def test_rows_that_stay_keep_their_numbers_and_nothing_else_is_made_again(root):
     # A split that is a set, and any asset that takes no setting, know nothing of it.
     test = built(root, NORMALIZED, "gsm8k__test")
     assert (test.counts["records"], test.config["leaks"], len(test.inputs)) == (6, "", 1)
-    _jsonl(mine, _rows([OTHERS[5], OTHERS[0]]))
+    jsonl(mine, _rows([OTHERS[5], OTHERS[0]]))
     assert not publish(build_of(root, NORMALIZED, "gsm8k__test")).rebuilt
     again = publish(build_of(root, NORMALIZED, TRAIN))
     assert again.rebuilt and again.record.counts["left_out_by/leak"] == 5
@@ -171,8 +167,8 @@ def test_pieces_and_parts_leave_out_the_same_rows(tmp_path, monkeypatch, workers
     for name in ("whole", "parted"):
         root = tmp_path / name
         drop = root / "drops/reasoning/own"
-        _jsonl(drop / "train.jsonl", _rows(planted))
-        _jsonl(root / "drops/reasoning/gsm8k/test.jsonl", _rows(QUESTIONS))
+        jsonl(drop / "train.jsonl", _rows(planted))
+        jsonl(root / "drops/reasoning/gsm8k/test.jsonl", _rows(QUESTIONS))
         (drop / "corpus.toml").write_text(recipe + "part_bytes = 3000\n" * (name == "parted"))
         _drop(root, "gsm8k__test")
         if name == "parted":
@@ -244,8 +240,8 @@ def test_conversations_of_train_are_left_out_and_those_of_validation_stay(root):
     talks = [[f"tell {n}: {text}", "Yes,\nof course."] for n, text in enumerate(OTHERS)]
     talks[7][1] = QUESTIONS[2].replace(" ", "\n")
     talks[8][0] = f"As a friend asks: {QUESTIONS[3]} Can you say?"
-    _jsonl(drop / "train.jsonl", [{"m": _turns(each)} for each in talks])
-    _jsonl(drop / "validation.jsonl", [{"m": _turns(talks[8])}])
+    jsonl(drop / "train.jsonl", [{"m": _turns(each)} for each in talks])
+    jsonl(drop / "validation.jsonl", [{"m": _turns(talks[8])}])
     (drop / "corpus.toml").write_text('schema = 1\nkind = "chat"\nmessages = "m"\n')
     plain = built(root, "chat/conversations", "talk__00")
     whole = pq.read_table(root / "chat/conversations/talk__00/shard_00.parquet").to_pylist()

@@ -19,17 +19,13 @@ from gristmill.leaks.texts import account, built_sets, set_names
 from gristmill.publish.publish import is_current, reason_to_build
 from gristmill.reasoning.format import leaks
 from gristmill.reasoning.laws.quality import leak_laws
+from tests.json_lines import jsonl
 from tests.leaks import plants
 from tests.reasoning.published_root import build_of, built
 
 TEST, TRAIN = plants.prose(1, 12), plants.prose(2, 30)
 HOSTILE = f'</text><script>alert(1)</script> &amp; "{TEST[7]}" \x07 {"<b>" * 30}'
 LEAKS = "audits/leaks"
-
-
-def _jsonl(path: Path, rows: list[Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _rows(questions: list[str]) -> list[dict[str, str]]:
@@ -42,10 +38,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("audited")
     long = f"{' '.join(TRAIN[12:])} {TEST[5]} {TRAIN[11]}"
     train = [*TRAIN[:10], TEST[3], long, HOSTILE]
-    _jsonl(root / "drops/reasoning/gsm8k/train.jsonl", _rows(train))
-    _jsonl(root / "drops/reasoning/gsm8k/test.jsonl", _rows(TEST))
-    _jsonl(root / "drops/evals/mine/a.jsonl", ["Why now?", f"\ud800 {TRAIN[2]}", "Why not?", "No"])
-    _jsonl(root / "drops/evals/clean/a.jsonl", plants.prose(3, 4))
+    jsonl(root / "drops/reasoning/gsm8k/train.jsonl", _rows(train))
+    jsonl(root / "drops/reasoning/gsm8k/test.jsonl", _rows(TEST))
+    jsonl(root / "drops/evals/mine/a.jsonl", ["Why now?", f"\ud800 {TRAIN[2]}", "Why not?", "No"])
+    jsonl(root / "drops/evals/clean/a.jsonl", plants.prose(3, 4))
     for split in ("train", "test"):
         built(root, "reasoning/normalized", f"gsm8k__{split}")
     for name in set_names(root):
@@ -106,7 +102,7 @@ def test_a_text_makes_audits_out_of_date_and_a_set_makes_nothing_so(root: Path) 
         }
 
     assert set(current().values()) == {True}
-    _jsonl(root / "drops/evals/new/a.jsonl", [TRAIN[4]])
+    jsonl(root / "drops/evals/new/a.jsonl", [TRAIN[4]])
     assert [name for name, is_it in current().items() if not is_it] == ["new"]
     built(root, LEAKS, "new")
     assert [each["row"] for each in _audit(root, "new")[0]] == [5]
@@ -139,7 +135,7 @@ def test_splits_of_samples_are_no_sets(root: Path) -> None:
 
 def test_a_folder_of_questions_has_an_account(tmp_path: Path) -> None:
     drop = tmp_path / "drops/evals/mine"
-    _jsonl(drop / "a.jsonl", ["Why?"])
+    jsonl(drop / "a.jsonl", ["Why?"])
     (drop / "b.txt").write_text("How?\n")
     (drop / "c.pdf").write_text("x")
     found = account(drop)
@@ -186,7 +182,7 @@ def _row(number: int, **values: Any) -> Callable[[list[Any], dict[str, Any]], No
 def test_what_breaks_a_law_is_found(root: Path, change: Any, laws: list[str]) -> None:
     rows, summary = _audit(root, "gsm8k__test")
     change(rows, summary)
-    _jsonl(root / LEAKS / "gsm8k__test" / leaks.ROWS, rows)
+    jsonl(root / LEAKS / "gsm8k__test" / leaks.ROWS, rows)
     (root / LEAKS / "gsm8k__test" / leaks.SUMMARY).write_text(json.dumps(summary))
     assert _broken(root) == laws
 
@@ -210,9 +206,9 @@ def test_questions_with_other_names_or_numbers_are_listed_behind_the_others(
         "{0} has {1} small apples, and {0} gives {1} of them all to {0} at home after {1} long "
         "days, in which {0} eats {1} fresh pears while {0} is away. How many are left for {0}?"
     )
-    _jsonl(root / "drops/evals/mine/a.jsonl", [TRAIN[2], form.format("Tom", 3)])
+    jsonl(root / "drops/evals/mine/a.jsonl", [TRAIN[2], form.format("Tom", 3)])
     train = [form.format("Ann Lee", "1,234"), *TRAIN[:5], f"{TRAIN[2]} {form.format('Bob', 5)}"]
-    _jsonl(root / "drops/reasoning/gsm8k/train.jsonl", _rows(train))
+    jsonl(root / "drops/reasoning/gsm8k/train.jsonl", _rows(train))
     built(root, "reasoning/normalized", "gsm8k__train")
     record = built(root, LEAKS, "mine")
     facts = ("rows", "leaks", "leaked", "changed")
@@ -250,8 +246,8 @@ def test_a_row_is_shown_as_both_texts_with_what_they_share(made: Path) -> None:
 
 
 def test_wide_characters_take_two_places(root: Path) -> None:
-    _jsonl(root / "drops/evals/han/a.jsonl", plants.chinese(4, 3, 200))
-    _jsonl(root / "drops/reasoning/gsm8k/train.jsonl", _rows(plants.chinese(4, 3, 200)))
+    jsonl(root / "drops/evals/han/a.jsonl", plants.chinese(4, 3, 200))
+    jsonl(root / "drops/reasoning/gsm8k/train.jsonl", _rows(plants.chinese(4, 3, 200)))
     built(root, "reasoning/normalized", "gsm8k__train")
     built(root, LEAKS, "han")
     (picture,) = open_table(root / LEAKS / "han").rows(0, 1)[0].pictures()

@@ -127,11 +127,6 @@ _TRIP: list[dict[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def vocabulary(vocabulary_root: Path) -> Path:
-    return find(GPT2, vocabulary_root)
-
-
-@pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, vocabulary: Path) -> Path:
     root = tmp_path_factory.mktemp("root")
     publish_split(root, "gsm8k", "test", _GSM8K, vocabulary)

@@ -123,11 +123,6 @@ def test_no_text_takes_more_than_linear_time(text):
     assert time.thread_time() - began < 5  # quadratic time is minutes
 
 
-@pytest.fixture(scope="module")
-def vocabulary(vocabulary_root: Path) -> Path:
-    return find(GPT2, vocabulary_root)
-
-
 def _encoded(texts: list[str], vocabulary: Path) -> tuple[np.ndarray, list[int]]:
     ids = encoder(GPT2, vocabulary).encode(texts).ids
     return np.frombuffer(b"".join(ids), np.int32), [each.nbytes // 4 for each in ids]

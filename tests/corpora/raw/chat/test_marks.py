@@ -12,116 +12,83 @@ LLAMA_3 = (
 )
 
 
+def by(user: object, assistant: object, *control: str, **system: str) -> dict[str, object]:
+    """Marks as a recipe has them."""
+    own = {"control": [*control]} if control else {}
+    return {**system, "user": user, "assistant": assistant, **own}
+
+
 @pytest.mark.parametrize(
     ("text", "marks"),
     [
-        ("Human: hi {}\n\nAssistant: yes {}", {"user": "\nHuman:", "assistant": "\n\nAssistant:"}),
-        (
-            "\n\nHuman: hi {}\n\nAssistant: yes {}",
-            {"user": "\n\nHuman:", "assistant": "\n\nAssistant:"},
-        ),
-        ("Q: hi {}\nA: yes {}", {"user": "\nQ:", "assistant": "\nA:"}),
-        ("Q: a\nA: b\n\nQ: c\nA: d\nQ: hi {}\nA: yes {}", {"user": "\nQ:", "assistant": "\nA:"}),
-        ("<human>: hi {}\n<bot>: yes {}", {"user": "\n<human>:", "assistant": "\n<bot>:"}),
-        (
-            "### Human: hi {}### Assistant: yes {}",
-            {"user": "### Human:", "assistant": "### Assistant:"},
-        ),
+        ("Human: hi {}\n\nAssistant: yes {}", by("\nHuman:", "\n\nAssistant:")),
+        ("\n\nHuman: hi {}\n\nAssistant: yes {}", by("\n\nHuman:", "\n\nAssistant:")),
+        ("Q: hi {}\nA: yes {}", by("\nQ:", "\nA:")),
+        ("Q: a\nA: b\n\nQ: c\nA: d\nQ: hi {}\nA: yes {}", by("\nQ:", "\nA:")),
+        ("<human>: hi {}\n<bot>: yes {}", by("\n<human>:", "\n<bot>:")),
+        ("### Human: hi {}### Assistant: yes {}", by("### Human:", "### Assistant:")),
         (
             "Do it.\n\n### Instruction:\nhi {}\n\n### Response:\nyes {}",
-            {"user": "### Instruction:", "assistant": "### Response:", "control": ["Do it."]},
+            by("### Instruction:", "### Response:", "Do it."),
         ),
         (
             "SYSTEM: be\nUSER: hi {}\nASSISTANT: yes {} <|endoftext|>",
-            {
-                "system": "\nSYSTEM:",
-                "user": "\nUSER:",
-                "assistant": "\nASSISTANT:",
-                "control": ["<|endoftext|>"],
-            },
+            by("\nUSER:", "\nASSISTANT:", "<|endoftext|>", system="\nSYSTEM:"),
         ),
-        (
-            CHATML,
-            {
-                "user": "<|im_start|>user",
-                "assistant": "<|im_start|>assistant",
-                "control": ["<|im_end|>"],
-            },
-        ),
+        (CHATML, by("<|im_start|>user", "<|im_start|>assistant", "<|im_end|>")),
         (
             LLAMA_3,
-            {
-                "user": "<|start_header_id|>user<|end_header_id|>",
-                "assistant": "<|start_header_id|>assistant<|end_header_id|>",
-                "control": ["<|begin_of_text|>", "<|eot_id|>"],
-            },
+            by(
+                "<|start_header_id|>user<|end_header_id|>",
+                "<|start_header_id|>assistant<|end_header_id|>",
+                "<|begin_of_text|>",
+                "<|eot_id|>",
+            ),
         ),
         (
             "<s>[INST] hi {} [/INST] yes {} </s>",
-            {"user": ["[INST]", "<</SYS>>"], "assistant": "[/INST]", "control": ["<s>", "</s>"]},
+            by(["[INST]", "<</SYS>>"], "[/INST]", "<s>", "</s>"),
         ),
         (
             "<bos><start_of_turn>user\nhi {}<end_of_turn>\n<start_of_turn>model\nyes {}",
-            {
-                "user": "<start_of_turn>user",
-                "assistant": "<start_of_turn>model",
-                "control": ["<bos>", "<end_of_turn>"],
-            },
+            by("<start_of_turn>user", "<start_of_turn>model", "<bos>", "<end_of_turn>"),
         ),
         (
             "Be kind. USER: hi {} ASSISTANT: yes {}</s>USER: hi b ASSISTANT: yes b</s>",
-            {"user": "USER:", "assistant": "ASSISTANT:", "control": ["</s>", "Be kind."]},
+            by("USER:", "ASSISTANT:", "</s>", "Be kind."),
         ),
         (
             "<|im_start|>user<|im_sep|>hi {}<|im_end|><|im_start|>assistant<|im_sep|>yes {}",
-            {
-                "user": "<|im_start|>user<|im_sep|>",
-                "assistant": "<|im_start|>assistant<|im_sep|>",
-                "control": ["<|im_end|>"],
-            },
+            by("<|im_start|>user<|im_sep|>", "<|im_start|>assistant<|im_sep|>", "<|im_end|>"),
         ),
         (
             "<｜begin▁of▁sentence｜><｜User｜>hi {}<｜Assistant｜>yes {}<｜end▁of▁sentence｜>",
-            {
-                "user": "<｜User｜>",
-                "assistant": "<｜Assistant｜>",
-                "control": ["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"],
-            },
+            by("<｜User｜>", "<｜Assistant｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"),
         ),
         (
             "A talk.\n[|Human|] hi b\n[|AI|] yes b\n[|Human|] hi {}\n[|AI|] yes {}\n[|Human|] ",
-            {"user": "[|Human|]", "assistant": "[|AI|]", "control": ["A talk."]},
+            by("[|Human|]", "[|AI|]", "A talk."),
         ),
-        (
-            "[Human]: hi {} <eoh> [MOSS]: yes {} <eoa>",
-            {"user": "[Human]:", "assistant": "[MOSS]:", "control": ["<eoh>", "<eoa>"]},
-        ),
+        ("[Human]: hi {} <eoh> [MOSS]: yes {} <eoa>", by("[Human]:", "[MOSS]:", "<eoh>", "<eoa>")),
         (
             "<|Human|>: hi {}<eoh>\n<|MOSS|>: yes {}<eom>\n",
-            {"user": "<|Human|>:", "assistant": "<|MOSS|>:", "control": ["<eoh>", "<eom>"]},
+            by("<|Human|>:", "<|MOSS|>:", "<eoh>", "<eom>"),
         ),
         (
             "<|prompter|>hi {}<|endoftext|><|assistant|>yes {}<|endoftext|>",
-            {"user": "<|prompter|>", "assistant": "<|assistant|>", "control": ["<|endoftext|>"]},
+            by("<|prompter|>", "<|assistant|>", "<|endoftext|>"),
         ),
-        (
-            "**Human:** hi {}\n\n**Assistant:** yes {}",
-            {"user": "\n**Human:**", "assistant": "\n\n**Assistant:**"},
-        ),
-        ("**Q**: hi {}\n**A**: yes {}", {"user": "\n**Q**:", "assistant": "\n**A**:"}),
+        ("**Human:** hi {}\n\n**Assistant:** yes {}", by("\n**Human:**", "\n\n**Assistant:**")),
+        ("**Q**: hi {}\n**A**: yes {}", by("\n**Q**:", "\n**A**:")),
         # A template that nobody has listed, and one whose answers have a channel each.
         (
             "<|turn|>user<|says|>hi {}<|over|><|turn|>assistant<|says|>yes {}<|over|>",
-            {
-                "user": "<|turn|>user<|says|>",
-                "assistant": "<|turn|>assistant<|says|>",
-                "control": ["<|over|>"],
-            },
+            by("<|turn|>user<|says|>", "<|turn|>assistant<|says|>", "<|over|>"),
         ),
         ("<|start|>user<|message|>hi {}<|start|>assistant<|channel|>final<|message|>yes {}", None),
         ("[Human] hi {} [AI] yes {}", None),
         ("User: hi {} Assistant: yes {}", None),
-        ("User: hi User: {}\nAssistant: yes {}", {"user": "\nUser:", "assistant": "\nAssistant:"}),
+        ("User: hi User: {}\nAssistant: yes {}", by("\nUser:", "\nAssistant:")),
         ("hi {}: yes {}", None),
         ("A talk {} of none.\nHuman: hi {}\nAssistant: yes", None),
         ("Human: hi {}\nHuman: yes {}", None),
@@ -155,11 +122,9 @@ def test_eight_of_ten_texts_need_the_marks():
 
 def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_again():
     heads = [f"Talk {number}.\nHuman: hi\nAssistant: yes" for number in range(5)]
-    assert marks_of(heads[:4] * 2) == {
-        "user": "\nHuman:",
-        "assistant": "\nAssistant:",
-        "control": [f"Talk {number}." for number in range(4)],
-    }
+    assert marks_of(heads[:4] * 2) == by(
+        "\nHuman:", "\nAssistant:", *(f"Talk {number}." for number in range(4))
+    )
     assert marks_of(heads * 2) is None
     assert marks_of(heads[:4]) is None
     # The same text, once behind a blank.
@@ -169,19 +134,16 @@ def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_aga
 def test_marks_in_other_capitals_divide_texts_where_they_begin_lines():
     talk = "Human: hi\nAssistant: yes"
     marks = marks_of([talk] * 8 + [talk.upper()] * 2)
-    assert marks == {
-        "user": ["\nHuman:", "\nHUMAN:"],
-        "assistant": ["\nAssistant:", "\nASSISTANT:"],
-    }
+    assert marks == by(["\nHuman:", "\nHUMAN:"], ["\nAssistant:", "\nASSISTANT:"])
     assert [*Transcripts(marks).divided(talk.upper())] == [("user", "HI"), ("assistant", "YES")]
     # Words of a text, and those of other speakers, are none.
     found = marks_of([f"{talk}, THE HUMAN: it\nBot: no\nHuman: hi\nAssistant: yes"] * 2)
-    assert found == {"user": "\nHuman:", "assistant": "\nAssistant:"}
+    assert found == by("\nHuman:", "\nAssistant:")
 
 
 def test_a_text_whose_answer_is_elsewhere_ends_with_the_mark_of_one():
     texts = ["Human: hi\n\nAssistant:"] * 3
-    assert marks_of(texts, is_open=True) == {"user": "\nHuman:", "assistant": "\n\nAssistant:"}
+    assert marks_of(texts, is_open=True) == by("\nHuman:", "\n\nAssistant:")
     assert marks_of([text + " yes" for text in texts], is_open=True) is None
 
 
