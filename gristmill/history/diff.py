@@ -41,17 +41,6 @@ def lines(found: Difference) -> Iterator[str]:
         yield from (f"    {_line(row)}" for row in found["examples"].get(kind, ()))
 
 
-def _add(
-    found: Difference, kind: str, rows: pl.DataFrame, most: int, now: pl.DataFrame | None = None
-) -> None:
-    """Count rows of a kind, and keep the first as examples; now: as they are."""
-    found[kind] += len(rows)
-    own = found["examples"].setdefault(kind, [])
-    heads = (each.head(max(most - len(own), 0)) for each in (rows, now) if each is not None)
-    for row, *after in zip(*(named(each.iter_rows(named=True)) for each in heads), strict=True):
-        own.append({**row, "now": after[0]} if after else row)
-
-
 def _line(row: Mapping[str, Any]) -> str:
     """A row in one line; of one that changed or moved also what it became."""
     words = [row.get("split"), row.get("name") or row["hash"], row.get("place")]
@@ -114,65 +103,59 @@ def between(old: Version, new: Version, most: int = 3) -> Difference:
     with ExitStack() as stack:
         files = [stack.enter_context(each.rows()) for each in (old, new)]
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gristmill-diff-")))
-        for number, file in zip("01", files, strict=True):
+        for side, file in zip("01", files, strict=True):
             # The hash of the row before says where in its file a row is.
             before = pl.col("hash").shift(1, fill_value=0)
             with reading(file):
                 rows = scan(file, key_of(old.root)).with_columns(before=before)
-                rows.sink_parquet(work / f"{number}.parquet")
-        old_rows, new_rows = (pl.scan_parquet(work / f"{number}.parquet") for number in "01")
-        return _compared(old_rows, new_rows, most, work)
+                rows.sink_parquet(work / f"0-{side}-.parquet")
+        return _compared(work, most)
 
 
-def _compared(before: pl.LazyFrame, after: pl.LazyFrame, most: int, work: Path) -> Difference:
+def _compared(work: Path, most: int) -> Difference:
+    """What differs between the rows of two files, each step with what the one before left."""
     import polars as pl
 
-    old, new = (int(frame.select(pl.len()).collect().item()) for frame in (before, after))
-    found = {"rows_before": old, "rows_after": new, **dict.fromkeys(KINDS, 0), "examples": {}}
-    has_name, parts = pl.col("name") != "", max(old, new) // _AT_ONCE + 1
-    own = pl.when(has_name).then(pl.col("name").hash()).otherwise(pl.col("hash"))
-    for part, both in enumerate(_parts(before, after, own, parts)):
-        _, rest = _matched(["name", "hash", "split"], *both)
-        pairs, rest = _matched(["name", "hash"], *rest)
-        _add(found, "moved", pairs[0], most, pairs[1])
-        pairs, others = _matched(["name"], *(each.filter(has_name) for each in rest))
-        _add(found, "changed", pairs[0], most, pairs[1])
-        for kind, named_rows, rows in zip(KINDS, others, rest, strict=False):
-            _add(found, kind, named_rows, most)
-            rows.filter(~has_name).write_parquet(work / f"{kind}{part}.parquet")
+    def rows(step: int, side: str) -> pl.LazyFrame:
+        return pl.scan_parquet(work / f"{step}-{side}-*.parquet")
+
+    old, new = (int(rows(0, side).select(pl.len()).collect().item()) for side in "01")
+    found = {"rows_before": old, "rows_after": new, **dict.fromkeys(KINDS, 0)}
+    examples: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+    parts, has_name = max(old, new) // _AT_ONCE + 1, pl.col("name") != ""
     # Of rows without a name the place says which one became which: behind the same row, else in
     # the same row of the file.
-    is_known = (pl.col("file") != "") & (pl.col("place") >= 0)
-    turns = [("", ["split", "before"], pl.lit(True)), ("1", ["split", "file", "place"], is_known)]
-    for turn, on, can_match in turns:
-        lost, came = (pl.scan_parquet(work / f"{turn}{kind}*.parquet") for kind in KINDS[:2])
-        for part, both in enumerate(_parts(lost, came, pl.struct(on).hash(), parts)):
-            pairs, others = _matched(on, *(rows.filter(can_match) for rows in both))
-            _add(found, "changed", pairs[0], most, pairs[1])
-            for kind, left, rows in zip(KINDS, others, both, strict=False):
-                if turn:
-                    _add(found, kind, pl.concat([left, rows.filter(~can_match)]), most)
-                else:
-                    left.write_parquet(work / f"1{kind}{part}.parquet")
-    return found
-
-
-Both = tuple["pl.DataFrame", "pl.DataFrame"]
-
-
-def _parts(before: pl.LazyFrame, after: pl.LazyFrame, key: pl.Expr, parts: int) -> Iterator[Both]:
-    """Yield the rows of both whose keys leave the same remainder: those are joined at once."""
-    for part in range(parts):
-        left, right = (frame.filter(key % parts == part).collect() for frame in (before, after))
-        yield left, right
-
-
-def _matched(on: list[str], left: pl.DataFrame, right: pl.DataFrame) -> tuple[Both, Both]:
-    """The rows of both that have equal columns, one for one, and those that are left."""
-    import polars as pl
-
-    keys, nth = [*on, "nth"], pl.int_range(pl.len()).over(on).alias("nth")
-    left, right = left.with_columns(nth), right.with_columns(nth)
-    join = partial(pl.DataFrame.join, on=keys, maintain_order="left")
-    pairs = join(left, right, how="semi"), join(left.select(keys), right, how="inner")
-    return pairs, (join(left, right, how="anti"), join(right, left, how="anti"))
+    is_known = ~has_name & (pl.col("file") != "") & (pl.col("place") >= 0)
+    steps = [
+        ("", ["name", "hash", "split"], pl.col("hash").is_not_null()),
+        ("moved", ["name", "hash"], pl.col("hash").is_not_null()),
+        ("changed", ["name"], has_name),
+        ("changed", ["split", "before"], ~has_name),
+        ("changed", ["split", "file", "place"], is_known),
+    ]
+    for step, (kind, on, can_match) in enumerate(steps):
+        # Equal rows are matched one for one; what has no number matches nothing.
+        nth = pl.when(can_match).then(pl.int_range(pl.len()).over(*on, can_match))
+        own = pl.struct(on[:2]).hash() % parts
+        for part in range(parts):
+            was, now = (
+                rows(step, side).filter(own == part).collect().with_columns(nth=nth)
+                for side in "01"
+            )
+            join = partial(pl.DataFrame.join, on=[*on, "nth"], maintain_order="left")
+            for side, left in ("0", join(was, now, how="anti")), ("1", join(now, was, how="anti")):
+                left.write_parquet(work / f"{step + 1}-{side}-{part:06}.parquet")
+            if kind:
+                became = join(was.select(*on, "nth"), now, how="inner")
+                found[kind] += len(became)
+                room = most - len(examples[kind])
+                pair = (
+                    named(each.head(room).iter_rows(named=True))
+                    for each in (join(was, now, how="semi"), became)
+                )
+                examples[kind] += ({**a, "now": b} for a, b in zip(*pair, strict=True))
+    for kind, side in zip(KINDS, "01", strict=False):
+        left_rows = rows(len(steps), side)
+        found[kind] = int(left_rows.select(pl.len()).collect().item())
+        examples[kind] = [*named(left_rows.head(most).collect().iter_rows(named=True))]
+    return {**found, "examples": examples}
