@@ -25,12 +25,10 @@ KINDS: Final = ("removed", "added", "changed", "moved")
 _AT_ONCE: Final = 1 << 20
 """Rows of a version that are joined at once."""
 
-
 Difference = dict[str, Any]
-"""What became of the rows of one version in another one, as JSON has it.
+"""`rows_before`, `rows_after`, of each of KINDS how many, and `examples`: the first rows of each.
 
-`rows_before`, `rows_after`: of both versions; of each of KINDS how many; `examples`: the first rows
-of each kind, with their places; of a row that changed or moved as it was, and with `now` as it is.
+A row that changed or moved is as it was, and with `now` as it is.
 """
 
 
@@ -38,7 +36,7 @@ def lines(found: Difference) -> Iterator[str]:
     """The counts of all kinds, each with its examples, for a person."""
     for kind in KINDS:
         yield f"{found[kind]:,} {kind}"
-        yield from (f"    {_line(row)}" for row in found["examples"].get(kind, ()))
+        yield from (f"    {_line(row)}" for row in found["examples"][kind])
 
 
 def _line(row: Mapping[str, Any]) -> str:
@@ -49,10 +47,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def of_replaced(root: Path, now: Record, before: Record, most: int) -> list[str]:
-    """What differs between a published version and the one that it replaced, in lines.
-
-    most: examples of each kind. Empty where it is not known, or was replaced again.
-    """
+    """Lines of what differs from the version that was replaced; none where it is not known."""
     for partition in (None, now.partition):
         entry = Entry(now.artifact, partition)
         folder = place_of(root, entry) / before.data_version
@@ -76,20 +71,16 @@ def chosen(root: Path, entry: Entry, names: Sequence[str]) -> tuple[Version, Ver
     if len(names) < 2 and len(versions) < 2:
         why = f": {wrong[0]}" if wrong else ""
         raise GristmillError(f"{entry.title}: no older version is kept{why}")
-
-    def found(name: str) -> Version:
+    ends = list[Version]()
+    for name in names:
         listed = [each for each in versions if each.record.data_version.startswith(name)]
-        if len(listed) == 1:
-            return listed[0]
-        what = "no version" if not listed else f"{len(listed)} versions"
-        why = "; ".join(each for each in wrong if f"/{name}" in each)
-        raise GristmillError(
-            f"{entry.title}: {what} of {name}" + (f": {why}" if why else ": see `gristmill log`")
-        )
-
-    if not names:
-        return versions[-2], versions[-1]
-    return found(names[0]), found(names[1]) if len(names) > 1 else versions[-1]
+        if len(listed) != 1:
+            what = "no version" if not listed else f"{len(listed)} versions"
+            why = "; ".join(each for each in wrong if f"/{name}" in each) or "see `gristmill log`"
+            raise GristmillError(f"{entry.title}: {what} of {name}: {why}")
+        ends += listed
+    old, new, *_ = [*ends, *versions[-2 + len(ends) :]]
+    return old, new
 
 
 def between(old: Version, new: Version, most: int = 3) -> Difference:

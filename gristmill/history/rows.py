@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import blake2b, sha256
@@ -30,13 +31,11 @@ _LONGEST: Final = 200
 class Kept(NamedTuple):
     """One row of an artifact as its history names it.
 
-    split: it is in; empty without splits.
-    name: what tells it from other rows and stays when it changes, as the id of a conversation;
-        empty where a row has only its contents.
+    split, name: empty without one; a name stays when the row changes, as the id of a conversation.
     content: bytes that differ where the row does; only their keyed hash is kept.
     file, place, end: the raw file below the data root, and its row, from 1; with an `end` the bytes
-        `place` to `end`; place -1: the whole file. For `file` an asset: `place` is the `first` of a
-        row of the artifact of that asset that it was made from.
+        `place` to `end`; place -1: the whole file. Or `file` is the asset that it was made from,
+        and `place` the `first` of a row there.
     first, count: samples that it gave, as the loader numbers them in its split.
     size: tokens of a document, plies of a game; else 0.
     """
@@ -60,15 +59,13 @@ def key_of(root: Path) -> bytes:
             return found
         raise GristmillError(f"{path}: is no key: remove it, and the folder that it is in")
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{_KEY}.{secrets.token_hex(8)}")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
+    # Only its owner may read it, and another builder may make one meanwhile.
+    with tempfile.NamedTemporaryFile(prefix=f"{_KEY}.", dir=path.parent) as file:
         file.write(secrets.token_bytes(_KEY_BYTES))
         file.flush()
         os.fsync(file.fileno())
-    with suppress(FileExistsError):  # another builder made one meanwhile
-        os.link(new, path)
-    new.unlink()
+        with suppress(FileExistsError):
+            os.link(file.name, path)
     return path.read_bytes()
 
 
@@ -84,12 +81,16 @@ def write(path: Path, rows: Iterable[Kept], key: bytes) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = dict.fromkeys(Kept._fields, pa.int64())
+    kinds = dict.fromkeys((name for name in Kept._fields if name != "content"), pa.int64())
     kinds |= dict.fromkeys(("split", "name", "file"), pa.string())
-    kinds |= {"hash": pa.uint64(), "count": pa.int32(), "size": pa.int32()}
-    del kinds["content"]
+    kinds |= {"count": pa.int32(), "size": pa.int32(), "hash": pa.uint64()}
     schema = pa.schema(kinds, metadata={"key": _check_of(key)})
-    waiting = (_hashed(row, key) for row in rows)  # no batch holds contents, which may be long
+
+    def hashed(row: Kept) -> tuple[Any, ...]:
+        digest = blake2b(row.content, digest_size=4 if row.name else 8, key=key).digest()
+        return row.split, row.name[:_LONGEST], *row[3:], int.from_bytes(digest, "little")
+
+    waiting = map(hashed, rows)  # no batch holds contents, which may be long
     with pq.ParquetWriter(
         path,
         schema,
@@ -105,13 +106,6 @@ def write(path: Path, rows: Iterable[Kept], key: bytes) -> None:
         while batch := list(islice(waiting, _BATCH)):
             values = dict(zip(kinds, zip(*batch, strict=True), strict=True))
             writer.write_batch(pa.RecordBatch.from_pydict(values, schema))
-
-
-def _hashed(row: Kept, key: bytes) -> tuple[Any, ...]:
-    """The values of a row by column: in place of its contents, at the end, their hash."""
-    digest = blake2b(row.content, digest_size=4 if row.name else 8, key=key).digest()
-    name, where = row.name[:_LONGEST], (row.file, row.place, row.end, row.first)
-    return row.split, name, *where, row.count, row.size, int.from_bytes(digest, "little")
 
 
 def scan(path: Path, key: bytes) -> pl.LazyFrame:
@@ -149,19 +143,14 @@ def damaged(path: Path, reason: str) -> GristmillError:
     )
 
 
-def place_of(row: Mapping[str, Any]) -> str:
-    """The raw place of a row for a person, as `drops/.../train.jsonl row 12`."""
-    if not row["file"]:
-        return ""
-    if row["end"] >= 0:
-        return f"{row['file']} bytes {row['place']}-{row['end']}"
-    return row["file"] if row["place"] < 0 else f"{row['file']} row {row['place']}"
-
-
 def named(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows as JSON gives them: split, name, hash in hex, place, and their first sample."""
     for row in rows:
-        digits = 8 if row["name"] else 16
+        digits, place = 8 if row["name"] else 16, row["file"]
+        if place and row["end"] >= 0:
+            place += f" bytes {row['place']}-{row['end']}"
+        elif place and row["place"] >= 0:
+            place += f" row {row['place']}"
         facts = {"split": row["split"], "name": row["name"], "hash": f"{row['hash']:0{digits}x}"}
-        facts |= {"place": place_of(row), "first": row["first"], "samples": row["count"]}
+        facts |= {"place": place, "first": row["first"], "samples": row["count"]}
         yield {name: value for name, value in facts.items() if value != ""}

@@ -33,11 +33,7 @@ _VERSION: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Version:
-    """One version of an artifact partition.
-
-    folder: of what is kept of the version, or of the published artifact.
-    is_kept: False for the published one.
-    """
+    """One version; folder: of what is kept of it, or of the published artifact (not `is_kept`)."""
 
     root: Path
     entry: Entry
@@ -53,10 +49,7 @@ class Version:
 
     @contextmanager
     def rows(self) -> Iterator[Path]:
-        """The file of its rows; of the published version one that is made for the time.
-
-        Raises GristmillError where it has none.
-        """
+        """The file of its rows, or one that is made for the time; GristmillError without rows."""
         if self.is_kept:
             if not (path := self.folder / ROWS).is_file():
                 raise GristmillError(f"{self.folder}: no rows were kept of this version")
@@ -165,22 +158,19 @@ def published(root: Path, entry: Entry) -> Version | None:
     return Version(root, entry, root / entry.artifact, read_record(path), is_kept=False)
 
 
-def with_version(root: Path, data_version: str) -> Version | None:
-    """The kept version of any artifact that has a data version; None where none is kept."""
-    for folder in sorted((root / WORK / HISTORY).glob(f"**/{data_version}")):
-        try:
-            return read(root, folder)
-        except GristmillError:
-            continue
-    return None
-
-
 def write_into(folder: Path, item: Artifact, record: Record, root: Path) -> list[str]:
     """Write what is kept of a version into a new folder: its record, its rows, small files.
 
-    item: the published artifact. Returns a note where it cannot be read, whatever its damage: it is
-    replaced all the same. Raises OSError where the folder cannot be written.
+    Returns a note where the published artifact cannot be read, whatever its damage: it is replaced
+    all the same. Raises OSError where the folder cannot be written.
     """
+
+    def rows(history: Callable[[Path, Any], Iterable[Kept]]) -> Iterator[Kept]:
+        try:
+            yield from history(item.folder, record)
+        except OSError as error:
+            raise GristmillError(str(error)) from error
+
     folder.mkdir(parents=True)
     kind = families.kind_of_asset(record.asset)
     copies = {item.record_path: RECORD, **{item.folder / n: n for n in (kind.kept if kind else ())}}
@@ -192,23 +182,13 @@ def write_into(folder: Path, item: Artifact, record: Record, root: Path) -> list
     if (history := history_of(record)) is None:
         return []
     try:
-        write(folder / ROWS, _readable(history, item.folder, record), key_of(root))
+        write(folder / ROWS, rows(history), key_of(root))
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001  no damage of what is replaced stops a build
         (folder / ROWS).unlink(missing_ok=True)
         return [f"the rows of the replaced version were not kept, as they cannot be read: {error}"]
     return []
-
-
-def _readable(
-    history: Callable[[Path, Any], Iterable[Kept]], folder: Path, record: Record
-) -> Iterator[Kept]:
-    """Rows of an artifact; what cannot be read raises GristmillError, as no write does."""
-    try:
-        yield from history(folder, record)
-    except OSError as error:
-        raise GristmillError(str(error)) from error
 
 
 def reasons(old: Version, new: Version) -> list[str]:

@@ -24,7 +24,7 @@ from gristmill.untrusted.toml import read_toml
 from gristmill.untrusted.walk import unpack
 
 if TYPE_CHECKING:
-    from gristmill.loading.past import PastRows
+    from gristmill.loading.past import Past
 
 _MEASURES: Final = {"epochs": "epochs", "tokens": "tokens", "weight": "weights"}
 """The key of a source, and the argument of `mixture`."""
@@ -43,7 +43,7 @@ def read_mix(file: Path | str, data_root: Path | str = "data") -> Plan:
     if len(measures) != 1:
         raise BadInput(path, f"its sources say one of {', '.join(_MEASURES)}: the same for all")
     (measure,) = measures
-    sources = {name: opened_table(path, name, table, root) for name, table in tables.items()}
+    sources = {name: _opened(path, name, table, root) for name, table in tables.items()}
     amounts = {name: table.get(measure) for name, table in tables.items()}
     for name, amount in amounts.items():
         if isinstance(amount, bool) or not isinstance(amount, int | float):
@@ -81,7 +81,7 @@ def options_of(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_plan(
     state: Mapping[str, Any], file: Path, data_root: Path, pulled: Path | None = None
-) -> tuple[Plan, list[PastRows]]:
+) -> tuple[Plan, list[Past]]:
     """The plan of a state, also where artifacts were built again since; and what of it is gone.
 
     file: the mix file of the run. pulled: a data root with other versions; default None.
@@ -97,11 +97,11 @@ def read_plan(
         for name, table in tables.items():
             # What cannot be opened any more was removed, or a part of it: what is kept says more.
             with suppress(GristmillError, OSError):
-                source = opened_table(path, name, table, root)
+                source = _opened(path, name, table, root)
                 here[source.identity.text, int(source.cuts[-1])] = source
     options = [options_of(table) for table in tables.values()]
     sources: list[Source] = []
-    past: list[PastRows] = []
+    past: list[Past] = []
     for identity, samples in sources_of(state):
         if (identity.text, samples) in here:
             sources.append(here[identity.text, samples])
@@ -130,7 +130,7 @@ def read_state(file: Path) -> dict[str, Any]:
     return found
 
 
-def opened_table(file: Path, name: str, table: Mapping[str, Any], root: Path) -> Source:
+def _opened(file: Path, name: str, table: Mapping[str, Any], root: Path) -> Source:
     """The source of one table."""
     options = options_of(table)
     paths = table.get("path")

@@ -6,6 +6,7 @@ Source: docs/history.md#a-run-from-before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from gristmill.contract import GristmillError, Trace
 from gristmill.history import versions
 from gristmill.history.rows import key_of, named, reading, scan
 from gristmill.history.versions import Version
+from gristmill.layout import HISTORY, WORK
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Identity, Source
 from gristmill.provenance import RECORD
@@ -39,14 +41,22 @@ class NotKept(GristmillError):
 
 
 class Past:
-    """The versions that a source of a state had.
+    """Samples of kept versions by number: where they came from; what they were is gone.
 
-    root: the data root. identity: of the state's source.
+    root: the data root. wanted: the source that a state names. `of` says which samples they are.
     """
 
-    def __init__(self, root: Path, identity: Identity) -> None:
-        self.root, self.identity = root.absolute(), identity
-        self.given: PastRows  # what `of` returned last
+    cuts: Numbers
+    firsts: Numbers
+    """The first sample of each row, int64 [rows]."""
+    shards: int
+    """How many shards its reader has, each shuffled in a window of its own."""
+    needs: list[Version]
+    """The versions that its samples are read of."""
+
+    def __init__(self, root: Path, wanted: Identity) -> None:
+        numbering = {name: v for name, v in wanted.numbering.items() if name not in _VIEWS}
+        self.root, self.identity = root.absolute(), replace(wanted, numbering=numbering)
         self._frames: dict[tuple[str, str | None], pl.DataFrame] = {}
 
     @cached_property
@@ -65,13 +75,15 @@ class Past:
 
     def version(self, data_version: str) -> Version:
         """The version of this data version. Raises NotKept."""
-        found = versions.with_version(self.root, data_version) or self._published.get(data_version)
-        if found is None:
-            raise NotKept(
-                f"{self.identity.artifact}: data version {data_version} is neither published here "
-                "nor among the kept versions"
-            )
-        return found
+        for folder in sorted((self.root / WORK / HISTORY).glob(f"**/{data_version}")):
+            with suppress(GristmillError):
+                return versions.read(self.root, folder)
+        if data_version in self._published:
+            return self._published[data_version]
+        raise NotKept(
+            f"{self.identity.artifact}: data version {data_version} is neither published here "
+            "nor among the kept versions"
+        )
 
     def all_of(self, *assets: str) -> Iterator[Version]:
         """The versions of artifacts of some assets, published and kept."""
@@ -79,17 +91,6 @@ class Past:
             if version.record.asset in assets:
                 yield version
                 yield from versions.kept(self.root, version.entry)[0]
-
-    def rows(self, counts: Callable[[Numbers], Numbers] | None = None) -> PastRows:
-        """The samples of its split. counts: of each row by its size; default: as they are kept."""
-        return self.of([(each, self.identity.split, None) for each in self.versions], counts)
-
-    def of(
-        self, parts: Sequence[Part], counts: Callable[[Numbers], Numbers] | None = None
-    ) -> PastRows:
-        """The samples of parts, one after the other; `counts` as for `rows`."""
-        self.given = PastRows(self, parts, counts)
-        return self.given
 
     def frame(self, version: Version, split: str | None) -> pl.DataFrame:
         """The rows of a version, of one split or all, by their first sample."""
@@ -104,39 +105,31 @@ class Past:
                     self._frames[at] = rows.sort("first").collect()
         return self._frames[at]
 
-
-class PastRows:
-    """Samples of kept versions by number: where they came from; what they were is gone."""
-
-    def __init__(
+    def of(
         self,
-        past: Past,
-        parts: Sequence[Part],
-        counts: Callable[[Numbers], Numbers] | None,
-    ) -> None:
+        parts: Sequence[Part] | None = None,
+        counts: Callable[[Numbers], Numbers] | None = None,
+    ) -> Past:
+        """Number the samples of parts, one after the other; default: those of the split.
+
+        counts: of each row by its size; default: as they are kept.
+        """
         import polars as pl
 
-        self._past = past
-        numbering = {k: v for k, v in past.identity.numbering.items() if k not in _VIEWS}
-        self.identity = replace(past.identity, numbering=numbering)
+        parts = parts or [(each, self.identity.split, None) for each in self.versions]
         cuts, frames = [0], list[pl.DataFrame]()
         for part, (version, split, samples) in enumerate(parts):
-            frame = past.frame(version, split)
+            frame = self.frame(version, split)
             if counts is not None:
-                count = counts(frame["size"].to_numpy().astype(np.int64))
-                own = {"first": np.cumsum(count) - count, "count": count}
-                frame = frame.with_columns(**{name: pl.Series(own[name]) for name in own})
+                count = pl.Series(counts(frame["size"].to_numpy().astype(np.int64)))
+                frame = frame.with_columns(first=count.cum_sum() - count, count=count)
             last = int((frame["first"] + frame["count"]).to_numpy().max(initial=0))
             frames.append(frame.with_columns(pl.col("first") + cuts[-1], part=part))
             cuts.append(cuts[-1] + (last if samples is None else samples))
-        self._rows = pl.concat(frames)
-        self.cuts: Numbers = np.array(cuts, np.int64)
-        self.shards = len(parts)
-        """How many shards its reader has, each shuffled in a window of its own."""
+        self._rows, self.cuts, self.shards = pl.concat(frames), np.array(cuts, np.int64), len(parts)
         self.needs = self._versions = [version for version, *_ in parts]
-        """The versions that its samples are read of."""
-        self.firsts: Numbers = self._rows["first"].to_numpy()
-        """The first sample of each row, int64 [rows]."""
+        self.firsts = self._rows["first"].to_numpy()
+        return self
 
     def lengths(self) -> Numbers:
         """Tokens of each document, int64 [N]."""
@@ -166,20 +159,17 @@ class PastRows:
         import polars as pl
 
         (own,) = named([row])
-        facts: dict[str, object] = {"artifact": version.entry.title}
-        facts["data_version"] = version.record.data_version
+        facts = {"artifact": version.entry.title, "data_version": version.record.data_version}
         facts |= {name: own[name] for name in ("split", "name", "hash") if name in own}
         made = [each for each in version.inputs if row["file"] == each.asset and each.data_version]
-        yield Origin(facts if made or not row["file"] else facts | self._raw(version, row))
         if not made:
+            yield Origin(facts | self._raw(version, row) if row["file"] else facts)
             return
+        yield Origin(facts)
         try:
-            before = self._past.version(str(made[0].data_version))
-            (found,) = (
-                self._past.frame(before, None)
-                .filter(pl.col("first") == row["place"])
-                .iter_rows(named=True)
-            )
+            before = self.version(str(made[0].data_version))
+            of_row = self.frame(before, None).filter(pl.col("first") == row["place"])
+            (found,) = of_row.iter_rows(named=True)
         except (GristmillError, ValueError) as error:
             yield Origin({"not_traced": f"row {row['place']} of {made[0].path}: {error}"})
             return
@@ -187,29 +177,27 @@ class PastRows:
 
     def _raw(self, version: Version, row: Mapping[str, Any]) -> dict[str, object]:
         """The place of a row in a raw file, and what became of that."""
-        root, folder, inputs = self._past.root, version.folder, tuple(version.inputs)
-        made = Made(folder, root, folder / RECORD, version.record, inputs)
+        folder, inputs = version.folder, tuple(version.inputs)
+        made = Made(folder, self.root, folder / RECORD, version.record, inputs)
         try:
             facts = made.raw_facts(made.raw_input(row["file"]))
         except NotTraced:
             facts = {"raw_file": row["file"]}
-        if row["place"] < 0:
-            return facts
-        facts.pop("raw_bytes", None)
-        if row["end"] >= 0:
-            return facts | {"raw_bytes": f"{row['place']}-{row['end']}"}
-        return facts | {"raw_row": row["place"]}
+        if row["place"] >= 0:
+            facts.pop("raw_bytes", None)
+            is_bytes = row["end"] >= 0
+            place = f"{row['place']}-{row['end']}" if is_bytes else row["place"]
+            facts["raw_bytes" if is_bytes else "raw_row"] = place
+        return facts
 
 
 def source_of(
     root: Path, identity: Identity, samples: int, options: Sequence[Mapping[str, Any]]
-) -> tuple[Source, PastRows]:
+) -> tuple[Source, Past]:
     """The source that a state names, by the kept versions; and its rows.
 
-    options: of each source of the mix file, the keys beside its path and amount: the first that
-    gives this source counts.
-
-    Raises GristmillError where its versions are not kept, or no options give it.
+    options: of each source of the mix file: the first that gives this source counts. Raises
+    GristmillError where its versions are not kept, or no options give it.
     """
     past, why = Past(root, identity), ""
     kind = families.kind_of_asset(identity.asset)
@@ -219,13 +207,12 @@ def source_of(
     for each in options:
         try:
             found: Source = kind.past(past, **each)
+            if (found.identity.text, int(found.cuts[-1])) == (identity.text, samples):
+                return found, past
         except NotKept:
             raise
         except GristmillError as error:
             why = f": {error}"
-            continue
-        if (found.identity.text, int(found.cuts[-1])) == (identity.text, samples):
-            return found, past.given
     raise GristmillError(
         f"{identity.artifact}: no source of the mix file gives what the state names{why}"
     )

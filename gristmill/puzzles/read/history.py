@@ -44,7 +44,7 @@ def rows(folder: Path, _: Record) -> Iterator[Kept]:
 
 def past(kept: Past, **options: Any) -> Source:
     """The examples of a dataset as `examples.opened` gives them."""
-    own, split = kept.rows(), f"{kept.identity.split}/"
+    own, split = kept.of(), f"{kept.identity.split}/"
     files = [each.path for each in kept.versions[0].record.outputs]
     own.shards = sum(each.startswith(split) and each.endswith("__inputs.npy") for each in files)
     return Grouped(own, np.append(own.firsts, own.cuts[-1:])) if options.get("groups") else own

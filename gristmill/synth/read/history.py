@@ -81,5 +81,5 @@ def _inputs(folder: Path, record: Record) -> list[Any]:
 
 def past(kept: Past, **options: Any) -> Source:
     """The documents of a folder as `documents.opened` gives them, perhaps packed."""
-    own, seq_len = kept.rows(), options.get("seq_len")
+    own, seq_len = kept.of(), options.get("seq_len")
     return own if seq_len is None else Packed(own, seq_len)
