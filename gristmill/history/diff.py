@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import GristmillError
-from gristmill.history.rows import key_of, named, reading, scan
+from gristmill.history.rows import named
 from gristmill.history.versions import Version, every, place_of, published, read
 from gristmill.provenance import Record
 from gristmill.provenance.inventory import Entry
@@ -33,7 +33,8 @@ A row that changed or moved is as it was, and with `now` as it is.
 
 
 def lines(found: Difference) -> Iterator[str]:
-    """The counts of all kinds, each with its examples, for a person."""
+    """The rows of both, and the counts of all kinds, each with its examples, for a person."""
+    yield f"{found['rows_before']:,} rows -> {found['rows_after']:,}"
     for kind in KINDS:
         yield f"{found[kind]:,} {kind}"
         yield from (f"    {_line(row)}" for row in found["examples"][kind])
@@ -54,9 +55,7 @@ def of_replaced(root: Path, now: Record, before: Record, most: int) -> list[str]
         with suppress(GristmillError, OSError):
             new = published(root, entry) if folder.is_dir() else None
             if new is not None and new.record == now:
-                found = between(read(root, folder), new, most)
-                head = f"{found['rows_before']:,} rows -> {found['rows_after']:,}"
-                return [head, *lines(found)]
+                return [*lines(between(read(root, folder), new, most))]
     return []
 
 
@@ -91,16 +90,13 @@ def between(old: Version, new: Version, most: int = 3) -> Difference:
     """
     import polars as pl
 
-    with ExitStack() as stack:
-        files = [stack.enter_context(each.rows()) for each in (old, new)]
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gristmill-diff-")))
-        for side, file in zip("01", files, strict=True):
+    with tempfile.TemporaryDirectory(prefix="gristmill-diff-") as work:
+        for side, version in ("0", old), ("1", new):
             # The hash of the row before says where in its file a row is.
             before = pl.col("hash").shift(1, fill_value=0)
-            with reading(file):
-                rows = scan(file, key_of(old.root)).with_columns(before=before)
-                rows.sink_parquet(work / f"0-{side}-.parquet")
-        return _compared(work, most)
+            with version.rows() as rows:
+                rows.with_columns(before=before).sink_parquet(Path(work, f"0-{side}-.parquet"))
+        return _compared(Path(work), most)
 
 
 def _compared(work: Path, most: int) -> Difference:

@@ -9,7 +9,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import blake2b, sha256
 from itertools import islice
 from pathlib import Path
@@ -109,38 +109,14 @@ def write(path: Path, rows: Iterable[Kept], key: bytes) -> None:
 
 
 def scan(path: Path, key: bytes) -> pl.LazyFrame:
-    """The rows of a file that `write` wrote.
-
-    Raises GristmillError where it is gone or damaged, or has hashes of another key.
-    """
+    """The rows of a file of `write`. Raises GristmillError where it has hashes of another key."""
     import polars as pl
     import pyarrow.parquet as pq
 
-    with reading(path):
-        said = (pq.read_schema(path).metadata or {}).get(b"key", b"").decode()
-        frame = pl.scan_parquet(path)
+    said = (pq.read_schema(path).metadata or {}).get(b"key", b"").decode()
     if said != _check_of(key):
         raise GristmillError(f"{path}: has hashes of another key than that of the data root")
-    return frame
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Raise GristmillError for what reading rows raises where what is kept of them is damaged."""
-    import polars as pl
-
-    try:
-        yield
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        raise damaged(path, str(error)) from error
-
-
-def damaged(path: Path, reason: str) -> GristmillError:
-    """The error for a kept version that cannot be read."""
-    reason = " ".join(reason.split())[:300]
-    return GristmillError(
-        f"{path}: what was kept of this version is damaged ({reason}): remove its folder"
-    )
+    return pl.scan_parquet(path)
 
 
 def named(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -97,15 +97,12 @@ def read_plan(
         for name, table in tables.items():
             # What cannot be opened any more was removed, or a part of it: what is kept says more.
             with suppress(GristmillError, OSError):
-                source = _opened(path, name, table, root)
-                here[source.identity.text, int(source.cuts[-1])] = source
+                own = _opened(path, name, table, root)
+                here[own.identity.text, int(own.cuts[-1])] = own
     options = [options_of(table) for table in tables.values()]
-    sources: list[Source] = []
-    past: list[Past] = []
+    sources, past = list[Source](), list["Past"]()
     for identity, samples in sources_of(state):
-        if (identity.text, samples) in here:
-            sources.append(here[identity.text, samples])
-        else:
+        if (source := here.get((identity.text, samples))) is None:
             source, rows = source_of(data_root, identity, samples, options)
             if state["window"] and source is rows and rows.shards != len(rows.cuts) - 1:
                 raise GristmillError(
@@ -113,8 +110,8 @@ def read_plan(
                     f"shards begin is not kept: the order of a window of {state['window']} follows "
                     "from that: pull that version (gristmill pull) to ask for the run's samples"
                 )
-            sources.append(source)
             past.append(rows)
+        sources.append(source)
     segments = [(first, tuple(quotas)) for first, quotas in state["segments"]]
     return Plan.of(sources, segments, state["seed"], state["window"]), past
 

@@ -17,7 +17,7 @@ import numpy as np
 from gristmill import families
 from gristmill.contract import GristmillError, Trace
 from gristmill.history import versions
-from gristmill.history.rows import key_of, named, reading, scan
+from gristmill.history.rows import named
 from gristmill.history.versions import Version
 from gristmill.layout import HISTORY, WORK
 from gristmill.loading.bijection import Numbers
@@ -44,15 +44,14 @@ class Past:
     """Samples of kept versions by number: where they came from; what they were is gone.
 
     root: the data root. wanted: the source that a state names. `of` says which samples they are.
+    firsts: the first sample of each row, int64 [rows]. shards: how many its reader has, each
+    shuffled in a window of its own. needs: the versions that its samples are read of.
     """
 
     cuts: Numbers
     firsts: Numbers
-    """The first sample of each row, int64 [rows]."""
     shards: int
-    """How many shards its reader has, each shuffled in a window of its own."""
     needs: list[Version]
-    """The versions that its samples are read of."""
 
     def __init__(self, root: Path, wanted: Identity) -> None:
         numbering = {name: v for name, v in wanted.numbering.items() if name not in _VIEWS}
@@ -98,11 +97,9 @@ class Past:
 
         at = version.record.data_version, split
         if at not in self._frames:
-            with version.rows() as path:
-                rows = scan(path, key_of(self.root))
-                rows = rows if split is None else rows.filter(pl.col("split") == split)
-                with reading(path):
-                    self._frames[at] = rows.sort("first").collect()
+            of_split = True if split is None else pl.col("split") == split
+            with version.rows() as rows:
+                self._frames[at] = rows.filter(of_split).sort("first").collect()
         return self._frames[at]
 
     def of(
@@ -159,21 +156,22 @@ class Past:
         import polars as pl
 
         (own,) = named([row])
-        facts = {"artifact": version.entry.title, "data_version": version.record.data_version}
+        facts: dict[str, object] = {"artifact": version.entry.title}
+        facts["data_version"] = version.record.data_version
         facts |= {name: own[name] for name in ("split", "name", "hash") if name in own}
         made = [each for each in version.inputs if row["file"] == each.asset and each.data_version]
-        if not made:
-            yield Origin(facts | self._raw(version, row) if row["file"] else facts)
-            return
+        if not made and row["file"]:
+            facts |= self._raw(version, row)
         yield Origin(facts)
-        try:
-            before = self.version(str(made[0].data_version))
-            of_row = self.frame(before, None).filter(pl.col("first") == row["place"])
-            (found,) = of_row.iter_rows(named=True)
-        except (GristmillError, ValueError) as error:
-            yield Origin({"not_traced": f"row {row['place']} of {made[0].path}: {error}"})
-            return
-        yield from self._steps(before, found)
+        for given in made[:1]:
+            try:
+                before = self.version(str(given.data_version))
+                of_row = self.frame(before, None).filter(pl.col("first") == row["place"])
+                (found,) = of_row.iter_rows(named=True)
+            except (GristmillError, ValueError) as error:
+                yield Origin({"not_traced": f"row {row['place']} of {given.path}: {error}"})
+            else:
+                yield from self._steps(before, found)
 
     def _raw(self, version: Version, row: Mapping[str, Any]) -> dict[str, object]:
         """The place of a row in a raw file, and what became of that."""
