@@ -161,7 +161,17 @@ class Past:
         facts |= {name: own[name] for name in ("split", "name", "hash") if name in own}
         made = [each for each in version.inputs if row["file"] == each.asset and each.data_version]
         if not made and row["file"]:
-            facts |= self._raw(version, row)
+            file, folder, inputs = row["file"], version.folder, tuple(version.inputs)
+            source = Made(folder, self.root, folder / RECORD, version.record, inputs)
+            try:
+                facts |= source.raw_facts(source.raw_input(file))
+            except NotTraced:
+                facts["raw_file"] = file
+            if row["place"] >= 0:
+                facts.pop("raw_bytes", None)
+                is_bytes = row["end"] >= 0
+                place = f"{row['place']}-{row['end']}" if is_bytes else row["place"]
+                facts["raw_bytes" if is_bytes else "raw_row"] = place
         yield Origin(facts)
         for given in made[:1]:
             try:
@@ -172,21 +182,6 @@ class Past:
                 yield Origin({"not_traced": f"row {row['place']} of {given.path}: {error}"})
             else:
                 yield from self._steps(before, found)
-
-    def _raw(self, version: Version, row: Mapping[str, Any]) -> dict[str, object]:
-        """The place of a row in a raw file, and what became of that."""
-        folder, inputs = version.folder, tuple(version.inputs)
-        made = Made(folder, self.root, folder / RECORD, version.record, inputs)
-        try:
-            facts = made.raw_facts(made.raw_input(row["file"]))
-        except NotTraced:
-            facts = {"raw_file": row["file"]}
-        if row["place"] >= 0:
-            facts.pop("raw_bytes", None)
-            is_bytes = row["end"] >= 0
-            place = f"{row['place']}-{row['end']}" if is_bytes else row["place"]
-            facts["raw_bytes" if is_bytes else "raw_row"] = place
-        return facts
 
 
 def source_of(

@@ -36,9 +36,8 @@ def rows(folder: Path, _: Record) -> Iterator[Kept]:
                 file, place, _draw = arrays.origins[begin].tolist()
                 where = files[file] if file >= 0 else ""
                 place = place if data.kind in _LINES else -1
-            own = "" if name == _BLANK else name
-            content = tokens.tobytes()
-            yield Kept(split, own, content, where, place, -1, first + begin, end - begin)
+            own, at = "" if name == _BLANK else name, first + begin
+            yield Kept(split, own, tokens.tobytes(), where, place, -1, at, end - begin)
         before[split] = first + len(arrays.inputs)
 
 
