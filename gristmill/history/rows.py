@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import blake2b, sha256
@@ -59,13 +58,15 @@ def key_of(root: Path) -> bytes:
             return found
         raise GristmillError(f"{path}: is no key: remove it, and the folder that it is in")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Only its owner may read it, and another builder may make one meanwhile.
-    with tempfile.NamedTemporaryFile(prefix=f"{_KEY}.", dir=path.parent) as file:
+    new = path.with_name(f"{_KEY}.{secrets.token_hex(8)}")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
         file.write(secrets.token_bytes(_KEY_BYTES))
         file.flush()
         os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(file.name, path)
+    with suppress(FileExistsError):  # another builder made one meanwhile
+        os.link(new, path)
+    new.unlink()
     return path.read_bytes()
 
 
