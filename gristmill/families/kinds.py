@@ -123,7 +123,7 @@ class Kind:
     history: takes an artifact's folder and its record, and yields its rows as a history names them,
         each a `gristmill.history.rows.Kept`; default: it has none.
     kept: small files that a history keeps as they are; default: none.
-    past: takes a `gristmill.history.past.PastRows` and options of a mix file by keyword, and
+    past: takes a `gristmill.loading.past.Past` and options of a mix file by keyword, and
         returns the source that a loader had; default: the rows alone.
     """
 

@@ -40,9 +40,8 @@ def log(artifact: str, partition: str | None, as_json: bool, data_root: Path) ->
         rows = "" if each["rows"] is None else f"  {each['rows']:,} rows"
         is_now = "  published" if each["published"] else ""
         line = f"{each['data_version'][:12]}  {each['created'][:19]}{rows}{is_now}"
-        click.echo(printable(line))
-        for reason in each["why"]:
-            click.echo(f"    {printable(reason)}")
+        for text in (line, *(f"    {reason}" for reason in each["why"])):
+            click.echo(printable(text))
     for reason in wrong:
         click.echo(printable(reason), err=True)
 
@@ -85,9 +84,9 @@ def diff(
     if as_json:
         click.echo(json.dumps({"artifact": entry.name, **ends, **found}))
         return
-    head = f"{entry.name}: {ends['old'][:12]} -> {ends['new'][:12]}"
-    click.echo(printable(f"{head}: {found['rows_before']:,} rows -> {found['rows_after']:,}"))
-    for line in lines(found):
+    rows, *kinds = lines(found)
+    head = f"{entry.name}: {ends['old'][:12]} -> {ends['new'][:12]}: {rows}"
+    for line in (head, *kinds):
         click.echo(printable(line))
 
 

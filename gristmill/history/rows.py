@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import blake2b, sha256
 from itertools import islice
 from pathlib import Path
@@ -30,13 +30,11 @@ _LONGEST: Final = 200
 class Kept(NamedTuple):
     """One row of an artifact as its history names it.
 
-    split: it is in; empty without splits.
-    name: what tells it from other rows and stays when it changes, as the id of a conversation;
-        empty where a row has only its contents.
+    split, name: empty without one; a name stays when the row changes, as the id of a conversation.
     content: bytes that differ where the row does; only their keyed hash is kept.
     file, place, end: the raw file below the data root, and its row, from 1; with an `end` the bytes
-        `place` to `end`; place -1: the whole file. For `file` an asset: `place` is the `first` of a
-        row of the artifact of that asset that it was made from.
+        `place` to `end`; place -1: the whole file. Or `file` is the asset that it was made from,
+        and `place` the `first` of a row there.
     first, count: samples that it gave, as the loader numbers them in its split.
     size: tokens of a document, plies of a game; else 0.
     """
@@ -84,12 +82,16 @@ def write(path: Path, rows: Iterable[Kept], key: bytes) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = dict.fromkeys(Kept._fields, pa.int64())
+    kinds = dict.fromkeys((name for name in Kept._fields if name != "content"), pa.int64())
     kinds |= dict.fromkeys(("split", "name", "file"), pa.string())
-    kinds |= {"hash": pa.uint64(), "count": pa.int32(), "size": pa.int32()}
-    del kinds["content"]
+    kinds |= {"count": pa.int32(), "size": pa.int32(), "hash": pa.uint64()}
     schema = pa.schema(kinds, metadata={"key": _check_of(key)})
-    waiting = (_hashed(row, key) for row in rows)  # no batch holds contents, which may be long
+
+    def hashed(row: Kept) -> tuple[Any, ...]:
+        digest = blake2b(row.content, digest_size=4 if row.name else 8, key=key).digest()
+        return row.split, row.name[:_LONGEST], *row[3:], int.from_bytes(digest, "little")
+
+    waiting = map(hashed, rows)  # no batch holds contents, which may be long
     with pq.ParquetWriter(
         path,
         schema,
@@ -107,61 +109,25 @@ def write(path: Path, rows: Iterable[Kept], key: bytes) -> None:
             writer.write_batch(pa.RecordBatch.from_pydict(values, schema))
 
 
-def _hashed(row: Kept, key: bytes) -> tuple[Any, ...]:
-    """The values of a row by column: in place of its contents, at the end, their hash."""
-    digest = blake2b(row.content, digest_size=4 if row.name else 8, key=key).digest()
-    name, where = row.name[:_LONGEST], (row.file, row.place, row.end, row.first)
-    return row.split, name, *where, row.count, row.size, int.from_bytes(digest, "little")
-
-
 def scan(path: Path, key: bytes) -> pl.LazyFrame:
-    """The rows of a file that `write` wrote.
-
-    Raises GristmillError where it is gone or damaged, or has hashes of another key.
-    """
+    """The rows of a file of `write`. Raises GristmillError where it has hashes of another key."""
     import polars as pl
     import pyarrow.parquet as pq
 
-    with reading(path):
-        said = (pq.read_schema(path).metadata or {}).get(b"key", b"").decode()
-        frame = pl.scan_parquet(path)
+    said = (pq.read_schema(path).metadata or {}).get(b"key", b"").decode()
     if said != _check_of(key):
         raise GristmillError(f"{path}: has hashes of another key than that of the data root")
-    return frame
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Raise GristmillError for what reading rows raises where what is kept of them is damaged."""
-    import polars as pl
-
-    try:
-        yield
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        raise damaged(path, str(error)) from error
-
-
-def damaged(path: Path, reason: str) -> GristmillError:
-    """The error for a kept version that cannot be read."""
-    reason = " ".join(reason.split())[:300]
-    return GristmillError(
-        f"{path}: what was kept of this version is damaged ({reason}): remove its folder"
-    )
-
-
-def place_of(row: Mapping[str, Any]) -> str:
-    """The raw place of a row for a person, as `drops/.../train.jsonl row 12`."""
-    if not row["file"]:
-        return ""
-    if row["end"] >= 0:
-        return f"{row['file']} bytes {row['place']}-{row['end']}"
-    return row["file"] if row["place"] < 0 else f"{row['file']} row {row['place']}"
+    return pl.scan_parquet(path)
 
 
 def named(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows as JSON gives them: split, name, hash in hex, place, and their first sample."""
     for row in rows:
-        digits = 8 if row["name"] else 16
+        digits, place = 8 if row["name"] else 16, row["file"]
+        if place and row["end"] >= 0:
+            place += f" bytes {row['place']}-{row['end']}"
+        elif place and row["place"] >= 0:
+            place += f" row {row['place']}"
         facts = {"split": row["split"], "name": row["name"], "hash": f"{row['hash']:0{digits}x}"}
-        facts |= {"place": place_of(row), "first": row["first"], "samples": row["count"]}
+        facts |= {"place": place, "first": row["first"], "samples": row["count"]}
         yield {name: value for name, value in facts.items() if value != ""}

@@ -9,14 +9,14 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill import families
 from gristmill.contract import GristmillError
-from gristmill.history.rows import ROWS, Kept, damaged, key_of, write
+from gristmill.history.rows import ROWS, Kept, key_of, scan, write
 from gristmill.layout import HISTORY, WORK
 from gristmill.provenance import INPUTS, RECORD, Input, Record, read_inputs, read_record
 from gristmill.provenance.find_artifacts import Artifact, artifacts, artifacts_in, readable
@@ -26,6 +26,9 @@ from gristmill.settings.fields import NO_EFFECT, fields_with
 from gristmill.settings.tables import FILE, HISTORY_TABLE, HistorySettings
 from gristmill.untrusted.toml import read_toml
 
+if TYPE_CHECKING:
+    import polars as pl
+
 NEW: Final = ".new"
 """Where a version is made, and where one goes to be removed; a kill leaves it to the next build."""
 _VERSION: Final = re.compile(r"[0-9a-f]{64}")
@@ -33,11 +36,7 @@ _VERSION: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Version:
-    """One version of an artifact partition.
-
-    folder: of what is kept of the version, or of the published artifact.
-    is_kept: False for the published one.
-    """
+    """One version; folder: of what is kept of it, or of the published artifact (not `is_kept`)."""
 
     root: Path
     entry: Entry
@@ -52,25 +51,33 @@ class Version:
         return read_inputs(self.record, path)
 
     @contextmanager
-    def rows(self) -> Iterator[Path]:
-        """The file of its rows; of the published version one that is made for the time.
+    def rows(self) -> Iterator[pl.LazyFrame]:
+        """Its rows, which are read within. Raises GristmillError without any, or damaged ones."""
+        import polars as pl
 
-        Raises GristmillError where it has none.
-        """
-        if self.is_kept:
-            if not (path := self.folder / ROWS).is_file():
+        with ExitStack() as stack:
+            if not self.is_kept:
+                if (history := history_of(self.record)) is None:
+                    raise GristmillError(
+                        f"{self.record.asset}: its artifacts have no rows that a history names; "
+                        "`gristmill log` has what its records say"
+                    )
+                made = stack.enter_context(tempfile.TemporaryDirectory(prefix="gristmill-history-"))
+                path = Path(made, ROWS)
+                write(path, history(self.folder, self.record), key_of(self.root))
+            elif not (path := self.folder / ROWS).is_file():
                 raise GristmillError(f"{self.folder}: no rows were kept of this version")
-            yield path
-            return
-        if (history := history_of(self.record)) is None:
-            raise GristmillError(
-                f"{self.record.asset}: its artifacts have no rows that a history names; "
-                "`gristmill log` has what its records say"
-            )
-        with tempfile.TemporaryDirectory(prefix="gristmill-history-") as folder:
-            path = Path(folder, ROWS)
-            write(path, history(self.folder, self.record), key_of(self.root))
-            yield path
+            try:
+                yield scan(path, key_of(self.root))
+            except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+                raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, reason: str) -> GristmillError:
+    reason = " ".join(reason.split())[:300]
+    return GristmillError(
+        f"{path}: what was kept of this version is damaged ({reason}): remove its folder"
+    )
 
 
 def history_of(record: Record) -> Callable[[Path, Any], Iterable[Kept]] | None:
@@ -96,8 +103,8 @@ def place_of(root: Path, entry: Entry) -> Path:
 
 def kept(root: Path, entry: Entry) -> tuple[list[Version], list[str]]:
     """The kept versions of an artifact partition, the oldest first; and what is damaged."""
-    place, found, wrong = place_of(root, entry), list[Version](), list[str]()
-    for folder in filter(_is_version, place.glob("*")):
+    found, wrong = list[Version](), list[str]()
+    for folder in filter(_is_version, place_of(root, entry).glob("*")):
         try:
             found.append(read(root, folder))
         except GristmillError as error:
@@ -131,16 +138,12 @@ def lines_of(root: Path, entry: Entry) -> tuple[list[dict[str, Any]], list[str]]
     listed, wrong = every(root, entry)
     found = []
     for before, each in zip([None, *listed], listed, strict=False):
-        kind = families.kind_of_asset(each.record.asset)
-        found.append(
-            {
-                "data_version": each.record.data_version,
-                "created": each.record.created.isoformat(),
-                "rows": None if kind is None else kind.rows_of(each.record.counts),
-                "published": not each.is_kept,
-                "why": [] if before is None else reasons(before, each),
-            }
-        )
+        record, kind = each.record, families.kind_of_asset(each.record.asset)
+        line: dict[str, Any] = {"data_version": record.data_version}
+        line |= {"created": record.created.isoformat()}
+        line |= {"rows": kind.rows_of(record.counts) if kind else None}
+        line |= {"published": not each.is_kept}
+        found.append(line | {"why": [] if before is None else reasons(before, each)})
     return found[::-1], wrong
 
 
@@ -149,9 +152,9 @@ def read(root: Path, folder: Path) -> Version:
     try:
         record = read_record(folder / RECORD)
     except MALFORMED as error:
-        raise damaged(folder, str(error)) from error
+        raise _damaged(folder, str(error)) from error
     if record.data_version != folder.name or record.digest != record.computed_digest():
-        raise damaged(folder, "its record is another one")
+        raise _damaged(folder, "its record is another one")
     place = folder.parent.relative_to(root / WORK / HISTORY).as_posix()
     partition = place.removeprefix(f"{record.artifact}@") if place != record.artifact else None
     return Version(root, Entry(record.artifact, partition), folder, record)
@@ -165,22 +168,19 @@ def published(root: Path, entry: Entry) -> Version | None:
     return Version(root, entry, root / entry.artifact, read_record(path), is_kept=False)
 
 
-def with_version(root: Path, data_version: str) -> Version | None:
-    """The kept version of any artifact that has a data version; None where none is kept."""
-    for folder in sorted((root / WORK / HISTORY).glob(f"**/{data_version}")):
-        try:
-            return read(root, folder)
-        except GristmillError:
-            continue
-    return None
-
-
 def write_into(folder: Path, item: Artifact, record: Record, root: Path) -> list[str]:
     """Write what is kept of a version into a new folder: its record, its rows, small files.
 
-    item: the published artifact. Returns a note where it cannot be read, whatever its damage: it is
-    replaced all the same. Raises OSError where the folder cannot be written.
+    Returns a note where the published artifact cannot be read, whatever its damage: it is replaced
+    all the same. Raises OSError where the folder cannot be written.
     """
+
+    def rows(history: Callable[[Path, Any], Iterable[Kept]]) -> Iterator[Kept]:
+        try:
+            yield from history(item.folder, record)
+        except OSError as error:
+            raise GristmillError(str(error)) from error
+
     folder.mkdir(parents=True)
     kind = families.kind_of_asset(record.asset)
     copies = {item.record_path: RECORD, **{item.folder / n: n for n in (kind.kept if kind else ())}}
@@ -189,26 +189,15 @@ def write_into(folder: Path, item: Artifact, record: Record, root: Path) -> list
     for source, name in copies.items():
         if source.is_file():
             shutil.copyfile(source, folder / Path(name).name)
-    if (history := history_of(record)) is None:
-        return []
     try:
-        write(folder / ROWS, _readable(history, item.folder, record), key_of(root))
+        if (history := history_of(record)) is not None:
+            write(folder / ROWS, rows(history), key_of(root))
+        return []
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001  no damage of what is replaced stops a build
         (folder / ROWS).unlink(missing_ok=True)
         return [f"the rows of the replaced version were not kept, as they cannot be read: {error}"]
-    return []
-
-
-def _readable(
-    history: Callable[[Path, Any], Iterable[Kept]], folder: Path, record: Record
-) -> Iterator[Kept]:
-    """Rows of an artifact; what cannot be read raises GristmillError, as no write does."""
-    try:
-        yield from history(folder, record)
-    except OSError as error:
-        raise GristmillError(str(error)) from error
 
 
 def reasons(old: Version, new: Version) -> list[str]:
@@ -249,19 +238,20 @@ def found(root: Path, name: str, partition: str | None = None) -> Entry:
     artifact = path.relative_to(root).as_posix() if path.is_relative_to(root) else text
     known = {Entry.of(root, item) for item in artifacts_in(path)}
     above = place_of(root, Entry(artifact))
-    for folder in (above, *above.parent.glob(f"{above.name}@*")):
-        if any(map(_is_version, folder.glob("*"))):
-            known.add(Entry(artifact, folder.name.partition("@")[2] or None))
+    known |= {
+        Entry(artifact, folder.name.partition("@")[2] or None)
+        for folder in (above, *above.parent.glob(f"{above.name}@*"))
+        if any(map(_is_version, folder.glob("*")))
+    }
+    listed = {each for each in known if wanted in (None, each.partition)}
     if not known:
-        known = {
+        listed = {
             Entry.of(root, item)
             for item, record, _ in readable(artifacts(root))
             if record.asset == text and wanted in (None, record.partition)
         }
-        wanted = wanted if any(each.partition == wanted for each in known) else None
-    listed = [each for each in known if wanted in (None, each.partition)]
     if len(listed) == 1:
-        return listed[0]
+        return listed.pop()
     if not listed:
         raise GristmillError(f"{name}: no artifact is here, and nothing is kept of one")
     names = ", ".join(sorted(each.name for each in listed)[:20])

@@ -127,9 +127,20 @@ def replay(state: Path, mix_file: Path, step: int, out: Path, mirror: str, data_
 
     import numpy as np
 
+    from gristmill.contract import GristmillError
+    from gristmill.loading.mix_file import read_plan, read_state
+    from gristmill.mirror import transfers
+    from gristmill.publish.doctor import settings_of
+
+    _, past = read_plan(read_state(state), mix_file, data_root)
+    url = mirror or (settings_of(data_root)[1].push if past else "")
+    needs = (each for rows in past if url for each in rows.needs)
     with tempfile.TemporaryDirectory(prefix="gristmill-replay-") as folder:
         pulled = Path(folder)
-        _pull(state, mix_file, data_root, mirror, pulled)
+        for name, version in dict.fromkeys((e.entry.name, e.record.data_version) for e in needs):
+            for done in transfers.pull(pulled, url, [name], version=version):
+                if done.error:
+                    raise GristmillError(f"{url}: {done}")
         found = loader_of(state, mix_file, data_root, pulled=pulled)
         _numbers(found, step)
         arrays = found[step]
@@ -141,22 +152,6 @@ def replay(state: Path, mix_file: Path, step: int, out: Path, mirror: str, data_
     with file:
         np.savez(file, **arrays)
     click.echo(printable(f"{out}: step {step}"))
-
-
-def _pull(state: Path, mix_file: Path, data_root: Path, mirror: str, into: Path) -> None:
-    """Pull the versions of a state that were replaced. Raises GristmillError for one that fails."""
-    from gristmill.contract import GristmillError
-    from gristmill.loading.mix_file import read_plan, read_state
-    from gristmill.mirror import transfers
-    from gristmill.publish.doctor import settings_of
-
-    _, past = read_plan(read_state(state), mix_file, data_root)
-    url = mirror or (settings_of(data_root)[1].push if past else "")
-    needs = (each for rows in past if url for each in rows.needs)
-    for name, version in dict.fromkeys((e.entry.name, e.record.data_version) for e in needs):
-        for done in transfers.pull(into, url, [name], version=version):
-            if done.error:
-                raise GristmillError(f"{url}: {done}")
 
 
 @click.command()

@@ -24,7 +24,7 @@ from gristmill.untrusted.toml import read_toml
 from gristmill.untrusted.walk import unpack
 
 if TYPE_CHECKING:
-    from gristmill.loading.past import PastRows
+    from gristmill.loading.past import Past
 
 _MEASURES: Final = {"epochs": "epochs", "tokens": "tokens", "weight": "weights"}
 """The key of a source, and the argument of `mixture`."""
@@ -43,7 +43,7 @@ def read_mix(file: Path | str, data_root: Path | str = "data") -> Plan:
     if len(measures) != 1:
         raise BadInput(path, f"its sources say one of {', '.join(_MEASURES)}: the same for all")
     (measure,) = measures
-    sources = {name: opened_table(path, name, table, root) for name, table in tables.items()}
+    sources = {name: _opened(path, name, table, root) for name, table in tables.items()}
     amounts = {name: table.get(measure) for name, table in tables.items()}
     for name, amount in amounts.items():
         if isinstance(amount, bool) or not isinstance(amount, int | float):
@@ -81,7 +81,7 @@ def options_of(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_plan(
     state: Mapping[str, Any], file: Path, data_root: Path, pulled: Path | None = None
-) -> tuple[Plan, list[PastRows]]:
+) -> tuple[Plan, list[Past]]:
     """The plan of a state, also where artifacts were built again since; and what of it is gone.
 
     file: the mix file of the run. pulled: a data root with other versions; default None.
@@ -97,15 +97,12 @@ def read_plan(
         for name, table in tables.items():
             # What cannot be opened any more was removed, or a part of it: what is kept says more.
             with suppress(GristmillError, OSError):
-                source = opened_table(path, name, table, root)
-                here[source.identity.text, int(source.cuts[-1])] = source
+                own = _opened(path, name, table, root)
+                here[own.identity.text, int(own.cuts[-1])] = own
     options = [options_of(table) for table in tables.values()]
-    sources: list[Source] = []
-    past: list[PastRows] = []
+    sources, past = list[Source](), list["Past"]()
     for identity, samples in sources_of(state):
-        if (identity.text, samples) in here:
-            sources.append(here[identity.text, samples])
-        else:
+        if (source := here.get((identity.text, samples))) is None:
             source, rows = source_of(data_root, identity, samples, options)
             if state["window"] and source is rows and rows.shards != len(rows.cuts) - 1:
                 raise GristmillError(
@@ -113,8 +110,8 @@ def read_plan(
                     f"shards begin is not kept: the order of a window of {state['window']} follows "
                     "from that: pull that version (gristmill pull) to ask for the run's samples"
                 )
-            sources.append(source)
             past.append(rows)
+        sources.append(source)
     segments = [(first, tuple(quotas)) for first, quotas in state["segments"]]
     return Plan.of(sources, segments, state["seed"], state["window"]), past
 
@@ -130,7 +127,7 @@ def read_state(file: Path) -> dict[str, Any]:
     return found
 
 
-def opened_table(file: Path, name: str, table: Mapping[str, Any], root: Path) -> Source:
+def _opened(file: Path, name: str, table: Mapping[str, Any], root: Path) -> Source:
     """The source of one table."""
     options = options_of(table)
     paths = table.get("path")

@@ -6,6 +6,7 @@ Source: docs/history.md#a-run-from-before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +17,9 @@ import numpy as np
 from gristmill import families
 from gristmill.contract import GristmillError, Trace
 from gristmill.history import versions
-from gristmill.history.rows import key_of, named, reading, scan
+from gristmill.history.rows import named
 from gristmill.history.versions import Version
+from gristmill.layout import HISTORY, WORK
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Identity, Source
 from gristmill.provenance import RECORD
@@ -39,14 +41,21 @@ class NotKept(GristmillError):
 
 
 class Past:
-    """The versions that a source of a state had.
+    """Samples of kept versions by number: where they came from; what they were is gone.
 
-    root: the data root. identity: of the state's source.
+    root: the data root. wanted: the source that a state names. `of` says which samples they are.
+    firsts: the first sample of each row, int64 [rows]. shards: how many its reader has, each
+    shuffled in a window of its own. needs: the versions that its samples are read of.
     """
 
-    def __init__(self, root: Path, identity: Identity) -> None:
-        self.root, self.identity = root.absolute(), identity
-        self.given: PastRows  # what `of` returned last
+    cuts: Numbers
+    firsts: Numbers
+    shards: int
+    needs: list[Version]
+
+    def __init__(self, root: Path, wanted: Identity) -> None:
+        numbering = {name: v for name, v in wanted.numbering.items() if name not in _VIEWS}
+        self.root, self.identity = root.absolute(), replace(wanted, numbering=numbering)
         self._frames: dict[tuple[str, str | None], pl.DataFrame] = {}
 
     @cached_property
@@ -65,13 +74,15 @@ class Past:
 
     def version(self, data_version: str) -> Version:
         """The version of this data version. Raises NotKept."""
-        found = versions.with_version(self.root, data_version) or self._published.get(data_version)
-        if found is None:
-            raise NotKept(
-                f"{self.identity.artifact}: data version {data_version} is neither published here "
-                "nor among the kept versions"
-            )
-        return found
+        for folder in sorted((self.root / WORK / HISTORY).glob(f"**/{data_version}")):
+            with suppress(GristmillError):
+                return versions.read(self.root, folder)
+        if data_version in self._published:
+            return self._published[data_version]
+        raise NotKept(
+            f"{self.identity.artifact}: data version {data_version} is neither published here "
+            "nor among the kept versions"
+        )
 
     def all_of(self, *assets: str) -> Iterator[Version]:
         """The versions of artifacts of some assets, published and kept."""
@@ -80,63 +91,42 @@ class Past:
                 yield version
                 yield from versions.kept(self.root, version.entry)[0]
 
-    def rows(self, counts: Callable[[Numbers], Numbers] | None = None) -> PastRows:
-        """The samples of its split. counts: of each row by its size; default: as they are kept."""
-        return self.of([(each, self.identity.split, None) for each in self.versions], counts)
-
-    def of(
-        self, parts: Sequence[Part], counts: Callable[[Numbers], Numbers] | None = None
-    ) -> PastRows:
-        """The samples of parts, one after the other; `counts` as for `rows`."""
-        self.given = PastRows(self, parts, counts)
-        return self.given
-
     def frame(self, version: Version, split: str | None) -> pl.DataFrame:
         """The rows of a version, of one split or all, by their first sample."""
         import polars as pl
 
         at = version.record.data_version, split
         if at not in self._frames:
-            with version.rows() as path:
-                rows = scan(path, key_of(self.root))
-                rows = rows if split is None else rows.filter(pl.col("split") == split)
-                with reading(path):
-                    self._frames[at] = rows.sort("first").collect()
+            of_split = True if split is None else pl.col("split") == split
+            with version.rows() as rows:
+                self._frames[at] = rows.filter(of_split).sort("first").collect()
         return self._frames[at]
 
-
-class PastRows:
-    """Samples of kept versions by number: where they came from; what they were is gone."""
-
-    def __init__(
+    def of(
         self,
-        past: Past,
-        parts: Sequence[Part],
-        counts: Callable[[Numbers], Numbers] | None,
-    ) -> None:
+        parts: Sequence[Part] | None = None,
+        counts: Callable[[Numbers], Numbers] | None = None,
+    ) -> Past:
+        """Number the samples of parts, one after the other; default: those of the split.
+
+        counts: of each row by its size; default: as they are kept.
+        """
         import polars as pl
 
-        self._past = past
-        numbering = {k: v for k, v in past.identity.numbering.items() if k not in _VIEWS}
-        self.identity = replace(past.identity, numbering=numbering)
+        parts = parts or [(each, self.identity.split, None) for each in self.versions]
         cuts, frames = [0], list[pl.DataFrame]()
         for part, (version, split, samples) in enumerate(parts):
-            frame = past.frame(version, split)
+            frame = self.frame(version, split)
             if counts is not None:
-                count = counts(frame["size"].to_numpy().astype(np.int64))
-                own = {"first": np.cumsum(count) - count, "count": count}
-                frame = frame.with_columns(**{name: pl.Series(own[name]) for name in own})
+                count = pl.Series(counts(frame["size"].to_numpy().astype(np.int64)))
+                frame = frame.with_columns(first=count.cum_sum() - count, count=count)
             last = int((frame["first"] + frame["count"]).to_numpy().max(initial=0))
             frames.append(frame.with_columns(pl.col("first") + cuts[-1], part=part))
             cuts.append(cuts[-1] + (last if samples is None else samples))
-        self._rows = pl.concat(frames)
-        self.cuts: Numbers = np.array(cuts, np.int64)
-        self.shards = len(parts)
-        """How many shards its reader has, each shuffled in a window of its own."""
+        self._rows, self.cuts, self.shards = pl.concat(frames), np.array(cuts, np.int64), len(parts)
         self.needs = self._versions = [version for version, *_ in parts]
-        """The versions that its samples are read of."""
-        self.firsts: Numbers = self._rows["first"].to_numpy()
-        """The first sample of each row, int64 [rows]."""
+        self.firsts = self._rows["first"].to_numpy()
+        return self
 
     def lengths(self) -> Numbers:
         """Tokens of each document, int64 [N]."""
@@ -170,46 +160,37 @@ class PastRows:
         facts["data_version"] = version.record.data_version
         facts |= {name: own[name] for name in ("split", "name", "hash") if name in own}
         made = [each for each in version.inputs if row["file"] == each.asset and each.data_version]
-        yield Origin(facts if made or not row["file"] else facts | self._raw(version, row))
-        if not made:
-            return
-        try:
-            before = self._past.version(str(made[0].data_version))
-            (found,) = (
-                self._past.frame(before, None)
-                .filter(pl.col("first") == row["place"])
-                .iter_rows(named=True)
-            )
-        except (GristmillError, ValueError) as error:
-            yield Origin({"not_traced": f"row {row['place']} of {made[0].path}: {error}"})
-            return
-        yield from self._steps(before, found)
-
-    def _raw(self, version: Version, row: Mapping[str, Any]) -> dict[str, object]:
-        """The place of a row in a raw file, and what became of that."""
-        root, folder, inputs = self._past.root, version.folder, tuple(version.inputs)
-        made = Made(folder, root, folder / RECORD, version.record, inputs)
-        try:
-            facts = made.raw_facts(made.raw_input(row["file"]))
-        except NotTraced:
-            facts = {"raw_file": row["file"]}
-        if row["place"] < 0:
-            return facts
-        facts.pop("raw_bytes", None)
-        if row["end"] >= 0:
-            return facts | {"raw_bytes": f"{row['place']}-{row['end']}"}
-        return facts | {"raw_row": row["place"]}
+        if not made and row["file"]:
+            file, folder, inputs = row["file"], version.folder, tuple(version.inputs)
+            source = Made(folder, self.root, folder / RECORD, version.record, inputs)
+            try:
+                facts |= source.raw_facts(source.raw_input(file))
+            except NotTraced:
+                facts["raw_file"] = file
+            if row["place"] >= 0:
+                facts.pop("raw_bytes", None)
+                is_bytes = row["end"] >= 0
+                place = f"{row['place']}-{row['end']}" if is_bytes else row["place"]
+                facts["raw_bytes" if is_bytes else "raw_row"] = place
+        yield Origin(facts)
+        for given in made[:1]:
+            try:
+                before = self.version(str(given.data_version))
+                of_row = self.frame(before, None).filter(pl.col("first") == row["place"])
+                (found,) = of_row.iter_rows(named=True)
+            except (GristmillError, ValueError) as error:
+                yield Origin({"not_traced": f"row {row['place']} of {given.path}: {error}"})
+            else:
+                yield from self._steps(before, found)
 
 
 def source_of(
     root: Path, identity: Identity, samples: int, options: Sequence[Mapping[str, Any]]
-) -> tuple[Source, PastRows]:
+) -> tuple[Source, Past]:
     """The source that a state names, by the kept versions; and its rows.
 
-    options: of each source of the mix file, the keys beside its path and amount: the first that
-    gives this source counts.
-
-    Raises GristmillError where its versions are not kept, or no options give it.
+    options: of each source of the mix file: the first that gives this source counts. Raises
+    GristmillError where its versions are not kept, or no options give it.
     """
     past, why = Past(root, identity), ""
     kind = families.kind_of_asset(identity.asset)
@@ -219,13 +200,12 @@ def source_of(
     for each in options:
         try:
             found: Source = kind.past(past, **each)
+            if (found.identity.text, int(found.cuts[-1])) == (identity.text, samples):
+                return found, past
         except NotKept:
             raise
         except GristmillError as error:
             why = f": {error}"
-            continue
-        if (found.identity.text, int(found.cuts[-1])) == (identity.text, samples):
-            return found, past.given
     raise GristmillError(
         f"{identity.artifact}: no source of the mix file gives what the state names{why}"
     )

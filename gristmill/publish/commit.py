@@ -102,49 +102,42 @@ def _commit(
         notes = keep(build.root, item, replaced, record.data_version)
         notes += _carry_nested(build, staged, record, replaced)
         _swap_in(staged, build, slot)
-    trim(build.root, build.entry)
     return notes
 
 
 def keep(root: Path, item: Artifact, record: Record | None, now: str | None = None) -> list[str]:
-    """Keep what traces a published version that is to be replaced, before that is done.
+    """Keep what traces a published version that is to be replaced, and remove the oldest kept ones.
 
     record: of the version; nothing is kept of None, nor of one with the data version `now`. The
     caller holds the lock of the artifact. A kill leaves the version current and perhaps kept, too.
     Returns notes. Raises OSError where there is no room.
     """
-    if (record is not None and record.data_version == now) or not settings_of(root).keep:
-        return []
-    if record is None:
-        note = "nothing was kept of the replaced version, as its record cannot be read"
-        return [note] if item.record_path.exists() else []
-    place = place_of(root, Entry.of(root, item))
-    work, target = place / NEW, place / record.data_version
-    atomic_fs.remove_tree(work)
-    try:
-        notes = write_into(work / "new", item, record, root)
-        atomic_fs.flush_tree(work / "new")
-    except BaseException:
-        atomic_fs.remove_tree(work)
-        raise
-    locks.confirm()
-    if target.exists():  # it was published before, too
-        target.rename(work / "old")
-    (work / "new").rename(target)
-    atomic_fs.flush_upwards(place, root)
-    atomic_fs.remove_tree(work)
-    return notes
-
-
-def trim(root: Path, entry: Entry) -> None:
-    """Remove the oldest kept versions of an artifact partition that `[history] keep` bounds."""
+    entry, most, notes = Entry.of(root, item), settings_of(root).keep, list[str]()
     place = place_of(root, entry)
-    if place.is_dir():
-        found, _ = kept(root, entry)
-        for version in found[: max(len(found) - settings_of(root).keep, 0)]:
-            (place / NEW).mkdir(exist_ok=True)
-            version.folder.rename(place / NEW / "old")
-            atomic_fs.remove_tree(place / NEW)
+    work = place / NEW
+    if most and record is not None and record.data_version != now:
+        target = place / record.data_version
+        atomic_fs.remove_tree(work)
+        try:
+            notes += write_into(work / "new", item, record, root)
+            atomic_fs.flush_tree(work / "new")
+        except BaseException:
+            atomic_fs.remove_tree(work)
+            raise
+        locks.confirm()
+        if target.exists():  # it was published before, too
+            target.rename(work / "old")
+        (work / "new").rename(target)
+        atomic_fs.flush_upwards(place, root)
+        atomic_fs.remove_tree(work)
+    elif most and record is None and item.record_path.exists():
+        notes.append("nothing was kept of the replaced version, as its record cannot be read")
+    found, _ = kept(root, entry)
+    for version in found[: max(len(found) - most, 0)]:
+        work.mkdir(exist_ok=True)
+        version.folder.rename(work / "old")
+        atomic_fs.remove_tree(work)
+    return notes
 
 
 def _swap_in(staged: Path, build: Build, slot: Slot) -> None:

@@ -240,10 +240,10 @@ def of_history(root: Path) -> Finding:
     left = len([*history.rglob(NEW)])
     found = f"{sum(path.name == RECORD for path in files):,} versions, "
     found += f"{sum(path.stat().st_size for path in files):,} bytes"
-    if left:
-        use = "`gristmill prune` removes what a killed build left"
-        return Finding("history", f"{found}, {left} not whole", use, Verdict.NOTE)
-    return Finding("history", found, "[history] keep bounds the versions of an artifact")
+    if not left:
+        return Finding("history", found, "[history] keep bounds the versions of an artifact")
+    use = "`gristmill prune` removes what a killed build left"
+    return Finding("history", f"{found}, {left} not whole", use, Verdict.NOTE)
 
 
 def of_software(pins: Path = _PINS) -> Iterator[Finding]:

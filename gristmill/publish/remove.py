@@ -149,10 +149,7 @@ def abandoned_slots(root: Path) -> Iterator[Path]:
 
 
 def abandoned_history(root: Path) -> Iterator[tuple[Path, Path]]:
-    """What a kill left of a version that was being kept, and the lock of its artifact.
-
-    What builders are at work on is left out.
-    """
+    """What a kill left of versions, each with the lock of its artifact, which no builder holds."""
     history = root / WORK / HISTORY
     for new in sorted(history.rglob(NEW)):
         artifact, _, partition = new.parent.relative_to(history).as_posix().partition("@")
@@ -354,17 +351,11 @@ def remove_published(root: Path, entry: Entry) -> None:
         mend(slot)
         if folder.exists():
             for item, record, _ in find_artifacts.readable(find_artifacts.artifacts(folder)):
-                _keep(root, item, record)
+                commit.keep(root, item, record)
             take_away(folder, slot)
         else:
             inventory.take_in(root)
             inventory.forget(root, entry)
-
-
-def _keep(root: Path, item: Artifact, record: Record | None) -> None:
-    """Keep what traces an artifact that is to be removed: runs that saw it can still be asked."""
-    commit.keep(root, item, record)
-    commit.trim(root, Entry.of(root, item))
 
 
 def _remove_partition(root: Path, entry: Entry) -> None:
@@ -380,7 +371,7 @@ def _remove_partition(root: Path, entry: Entry) -> None:
             return
         item = Artifact(folder, entry.record(root))
         with locks.locked(lock_of_slot(shared), entry.artifact, wait=True):
-            _keep(root, item, inventory.own_record(item, entry.artifact))
+            commit.keep(root, item, inventory.own_record(item, entry.artifact))
             inventory.forget(root, entry)
             atomic_fs.remove_tree(slot)
             slot.mkdir(parents=True)

@@ -4,9 +4,8 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import dagster as dg
 import pytest
@@ -19,19 +18,30 @@ VERSIONS = 5
 ROWS = 8
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """An artifact whose drop has rows `version` to `version + ROWS`, and what is built for it.
 
-    changes: whether row 6 also differs in each version. entry: the artifact. mix: of its loader.
+    assets: by their names, all of one partition; a manifest has none. artifact: PATH or PATH@KEY.
+    options: of its source in a mix file; None: no loader reads it. changes: whether row 6 also
+    differs in each version.
     """
 
     name: str
     write: Callable[[Path, int], None]
-    assets: Sequence[tuple[str, str | None]]
-    entry: Entry
-    changes: bool
-    mix: str = ""
+    assets: str
+    partition: str
+    artifact: str
+    options: str | None = ""
+    changes: bool = True
+
+    @property
+    def entry(self) -> Entry:
+        return Entry(*self.artifact.split("@"))
+
+    @property
+    def mix(self) -> str:
+        head = f'[source.a]\npath = "{self.entry.artifact}"\nepochs = 4\n'
+        return "" if self.options is None else head + self.options
 
 
 def _jsonl(path: Path, rows: Sequence[Any]) -> None:
@@ -44,14 +54,12 @@ def _numbers(version: int) -> range:
 
 
 def _texts(root: Path, version: int) -> None:
-    def answer(n: int) -> str:
-        return f"It is {n}. {'Again ' * version if n == 6 else ''}#### {n}"
+    def row(n: int) -> dict[str, str]:
+        answer = f"It is {n}. {'Again ' * version if n == 6 else ''}#### {n}"
+        return {"question": f"What is {n}?", "answer": answer}
 
     drop = root / "drops/reasoning/gsm8k"
-    _jsonl(
-        drop / "train.jsonl",
-        [{"question": f"What is {n}?", "answer": answer(n)} for n in _numbers(version)],
-    )
+    _jsonl(drop / "train.jsonl", [*map(row, _numbers(version))])
     _jsonl(drop / "test.jsonl", [{"question": "Why?", "answer": "So. #### 0"}])
 
 
@@ -65,19 +73,13 @@ def _talks(root: Path, version: int) -> None:
     (drop / "chat_template.jinja").write_text(
         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
     )
-    _jsonl(
-        drop / "talks.jsonl",
-        [
-            {
-                "id": f"talk{n}",
-                "messages": [
-                    {"role": "user", "content": f"Hello {n}"},
-                    {"role": "assistant", "content": "Hi" * (version if n == 6 else 1)},
-                ],
-            }
-            for n in _numbers(version)
-        ],
-    )
+
+    def row(n: int) -> dict[str, Any]:
+        said = {"user": f"Hello {n}", "assistant": "Hi" * (version if n == 6 else 1)}
+        messages = [{"role": role, "content": text} for role, text in said.items()]
+        return {"id": f"talk{n}", "messages": messages}
+
+    _jsonl(drop / "talks.jsonl", [*map(row, _numbers(version))])
 
 
 def _games(root: Path, version: int) -> None:
@@ -110,13 +112,10 @@ def _logs(root: Path, version: int) -> None:
 
 
 def _grids(root: Path, version: int) -> None:
-    def grid(n: int) -> dict[str, list[str]]:
-        text = format(n, "04b").replace("0", ".").replace("1", "#")
-        return {"input": ["S" + text], "output": ["o" * (version if n == 6 else 1) + text[:2]]}
-
     def row(n: int) -> dict[str, list[str]]:
-        found = grid(n)
-        return {"input": found["input"], "output": [found["output"][0].ljust(5, ".")[:5]]}
+        text = format(n, "04b").replace("0", ".").replace("1", "#")
+        answer = "o" * (version if n == 6 else 1) + text[:2]
+        return {"input": ["S" + text], "output": [answer.ljust(5, ".")[:5]]}
 
     inbox = root / "drops/puzzles/grid-sample"
     _jsonl(inbox / "train.jsonl", [row(n) for n in _numbers(version)])
@@ -156,82 +155,24 @@ def _synth(root: Path, version: int) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), drop / "synth_001.parquet")
 
 
+_DATASET = "chess/elite_pgn chess/valid_games chess/game_dataset"
+_SHARDS = "reasoning/normalized reasoning/gpt2_shards reasoning/manifest"
+_TALKS, _SYNTH = "chat/conversations chat/kd_shards", "synth/harmony synth/kd_shards"
+_GSM8K, _TOKENS = "gsm8k__train", "reasoning/tokenized/gpt2@gsm8k__train"
+_GAMES, _MEGATRON = "chess/dataset/elite_2024-01_game", "megatron/chat/talks__00"
 CASES = [
-    Case(
-        "records",
-        _texts,
-        [("reasoning/normalized", "gsm8k__train")],
-        Entry("reasoning/raw", "gsm8k__train"),
-        changes=True,
-    ),
-    Case(
-        "sequences",
-        _texts,
-        [
-            ("reasoning/normalized", "gsm8k__train"),
-            ("reasoning/gpt2_shards", "gsm8k__train"),
-            ("reasoning/manifest", None),
-        ],
-        Entry("reasoning/tokenized/gpt2", "gsm8k__train"),
-        changes=True,
-        mix='[source.a]\npath = "reasoning/tokenized/gpt2"\nepochs = 4\n',
-    ),
-    Case(
-        "talks",
-        _talks,
-        [("chat/conversations", "talks__00"), ("chat/kd_shards", "talks__00")],
-        Entry("megatron/chat/talks__00"),
-        changes=True,
-        mix='[source.a]\npath = "megatron/chat/talks__00"\nseq_len = 64\nepochs = 4\n',
-    ),
-    Case(
-        "synth",
-        _synth,
-        [("synth/harmony", "00"), ("synth/kd_shards", "00")],
-        Entry("megatron/synth_kd_v1", "00"),
-        changes=True,
-        mix='[source.a]\npath = "megatron/synth_kd_v1"\nepochs = 4\n',
-    ),
-    Case(
-        "games",
-        _games,
-        [
-            ("chess/elite_pgn", "2024-01"),
-            ("chess/valid_games", "2024-01"),
-            ("chess/game_dataset", "2024-01"),
-        ],
-        Entry("chess/dataset/elite_2024-01_game"),
-        changes=False,
-        mix='[source.a]\npath = "chess/dataset/elite_2024-01_game"\nepochs = 4\n',
-    ),
-    Case(
-        "logs",
-        _logs,
-        [("macroxue/pack", "mine")],
-        Entry("macroxue/packs/mine"),
-        changes=True,
-        mix='[source.a]\npath = "macroxue/packs/mine"\nheld_out = 0.3\nepochs = 4\n',
-    ),
-    Case(
-        "grids",
-        _grids,
-        [("puzzles/grid", "grid-sample")],
-        Entry("puzzles/grid-sample"),
-        changes=True,
-        mix='[source.a]\npath = "puzzles/grid-sample"\ngroups = true\nepochs = 4\n',
-    ),
-    Case(
-        "tasks",
-        _tasks,
-        [("puzzles/arc", "arc-sample")],
-        Entry("puzzles/arc-sample"),
-        changes=True,
-        mix='[source.a]\npath = "puzzles/arc-sample"\nepochs = 4\n',
-    ),
+    Case("records", _texts, _SHARDS.split()[0], _GSM8K, f"reasoning/raw@{_GSM8K}", None),
+    Case("sequences", _texts, _SHARDS, _GSM8K, _TOKENS),
+    Case("talks", _talks, _TALKS, "talks__00", _MEGATRON, "seq_len = 64\n"),
+    Case("synth", _synth, _SYNTH, "00", "megatron/synth_kd_v1@00"),
+    Case("games", _games, _DATASET, "2024-01", _GAMES, changes=False),
+    Case("logs", _logs, "macroxue/pack", "mine", "macroxue/packs/mine", "held_out = 0.3\n"),
+    Case("grids", _grids, "puzzles/grid", "grid-sample", "puzzles/grid-sample", "groups = true\n"),
+    Case("tasks", _tasks, "puzzles/arc", "arc-sample", "puzzles/arc-sample"),
 ]
 
 
-def build(root: Path, case: Case, version: int, **more: Any) -> list[Any]:
+def build(root: Path, case: Case, version: int) -> None:
     """Write a version of the drop, and build what the case names."""
     from commands.graph import INBOXES, Graph, register
     from resources import Lake
@@ -242,15 +183,14 @@ def build(root: Path, case: Case, version: int, **more: Any) -> list[Any]:
         lake = Lake()
         for inbox in INBOXES:
             register(instance, lake, inbox)
-        graph, done = Graph(instance, lake), []
+        graph = Graph(instance, lake)
         for name in ("tokenizers/gpt2", "tokenizers/o200k_harmony"):
             asset = dg.AssetKey(name.split("/"))
             assert [*graph.materialize(asset, graph.keys(asset, ()))]
-        for name, key in case.assets:
-            found = [*graph.materialize(dg.AssetKey(name.split("/")), [key], **more)]
+        for name in case.assets.split():
+            key = None if name.endswith("manifest") else case.partition
+            found = [*graph.materialize(dg.AssetKey(name.split("/")), [key])]
             assert [each.status for each in found] == ["built"], (version, found)
-            done += found
-        return done
 
 
 def state_of(root: Path, case: Case, folder: Path) -> tuple[dict[str, Any], Path, list[Any], Any]:

@@ -59,4 +59,4 @@ def past(kept: Past, **_: Any) -> Source:
             "known where all are taken (max_samples_per_game = 0)"
         )
     least = config["min_context"], config["min_target"]
-    return kept.rows(lambda plies: counts(plies, *least))
+    return kept.of(counts=lambda plies: counts(plies, *least))

@@ -36,7 +36,7 @@ def rows(folder: Path, _: Record) -> Iterator[Kept]:
 
 def past(kept: Past, **options: Any) -> Source:
     """The rows of a pack or pool as `dataset.opened` gives them."""
-    own = kept.rows()
+    own = kept.of()
     if not (held_out := options.get("held_out", 0.0)):
         return own
     runs = read_runs(kept.versions[0].folder / "metadata.db")

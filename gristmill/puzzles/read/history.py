@@ -36,15 +36,14 @@ def rows(folder: Path, _: Record) -> Iterator[Kept]:
                 file, place, _draw = arrays.origins[begin].tolist()
                 where = files[file] if file >= 0 else ""
                 place = place if data.kind in _LINES else -1
-            own = "" if name == _BLANK else name
-            content = tokens.tobytes()
-            yield Kept(split, own, content, where, place, -1, first + begin, end - begin)
+            own, at = "" if name == _BLANK else name, first + begin
+            yield Kept(split, own, tokens.tobytes(), where, place, -1, at, end - begin)
         before[split] = first + len(arrays.inputs)
 
 
 def past(kept: Past, **options: Any) -> Source:
     """The examples of a dataset as `examples.opened` gives them."""
-    own, split = kept.rows(), f"{kept.identity.split}/"
+    own, split = kept.of(), f"{kept.identity.split}/"
     files = [each.path for each in kept.versions[0].record.outputs]
     own.shards = sum(each.startswith(split) and each.endswith("__inputs.npy") for each in files)
     return Grouped(own, np.append(own.firsts, own.cuts[-1:])) if options.get("groups") else own

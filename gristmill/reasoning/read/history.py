@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from gristmill.contract import GristmillError
-from gristmill.corpora.split_file import files
+from gristmill.corpora.split_file import lines
+from gristmill.exports.messages import shard_rows
 from gristmill.history.rows import Kept
-from gristmill.history.versions import Version
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.layout import DROPS
 from gristmill.loading.past import Past
 from gristmill.loading.source import Source
-from gristmill.provenance import Record, read_inputs, record_path
+from gristmill.provenance import Record
+from gristmill.provenance.trace_inputs import source
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.index import below_tokenized, mapped
 from gristmill.reasoning.format.numbers import Numbers
@@ -33,23 +34,16 @@ def records(folder: Path, record: Record) -> Iterator[Kept]:
     partition = str(record.partition)
     jsonl = folder / names.normalized(*partition.split("__"))
     places, numbers = mapped(folder / names.origins(partition)), Numbers(jsonl)
-    inputs = read_inputs(record, record_path(folder, partition, shared=True))
-    raw = sorted(str(each.path) for each in inputs if each.data_version is None)
+    raw = sorted(str(each.path) for each in source(folder, partition).raw_inputs())
     raw = [path for path in raw if Path(path).name != FORGOTTEN]
-    lines, at = _lines(files(jsonl)), 0
-    while batch := list(islice(lines, _BATCH)):
+    texts, at = (line for *_, line in lines(jsonl)), 0
+    while batch := list(islice(texts, _BATCH)):
         stop = at + len(batch)
         for line, (file, row), number in zip(
             batch, places[at:stop].tolist(), numbers.between(at, stop).tolist(), strict=True
         ):
             yield Kept("", "", line, raw[file], row, -1, number)
         at = stop
-
-
-def _lines(paths: Iterable[Path]) -> Iterator[bytes]:
-    for path in paths:
-        with path.open("rb") as file:
-            yield from file
 
 
 def examples(folder: Path, record: Record) -> Iterator[Kept]:
@@ -63,8 +57,8 @@ def examples(folder: Path, record: Record) -> Iterator[Kept]:
         for meta in metas(folder, corpus, split):
             firsts[meta.path] = before
             before += meta.num_sequences
-        with (folder / names.split_index(corpus, split)).open("rb") as lines:
-            for line in map(orjson.loads, lines):
+        with (folder / names.split_index(corpus, split)).open("rb") as file:
+            for line in map(orjson.loads, file):
                 number = int(line["example_id"].rpartition("_")[2])
                 first, last = (
                     firsts[below_tokenized(span["shard_path"])] + span["sequence_index"]
@@ -77,18 +71,10 @@ def examples(folder: Path, record: Record) -> Iterator[Kept]:
 
 def conversations(folder: Path, record: Record) -> Iterator[Kept]:
     """A row for each conversation, by its id."""
-    import pyarrow.parquet as pq
-
-    drop, number = str(record.partition).rpartition("__")[0], 0
-    for path in reports.shards(folder):
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(_BATCH >> 4, columns=_COLUMNS):
-                for text, name, split, raw, row in zip(
-                    *(batch[column].to_pylist() for column in _COLUMNS), strict=True
-                ):
-                    where = f"{DROPS}/chat/{drop}/{raw}"
-                    yield Kept(split, str(name), text.encode(), where, row, -1, number)
-                    number += 1
+    below = f"{DROPS}/chat/{str(record.partition).rpartition('__')[0]}"
+    found = chain.from_iterable(shard_rows(path, _COLUMNS) for path in reports.shards(folder))
+    for number, (text, name, split, raw, row) in enumerate(found):
+        yield Kept(split, str(name), text.encode(), f"{below}/{raw}", row, -1, number)
 
 
 def past(kept: Past, **options: Any) -> Source:
@@ -101,19 +87,23 @@ def past(kept: Past, **options: Any) -> Source:
     chosen = {name: options.get(name, ()) for name in ("corpora", "splits")}
     for version in kept.all_of(MANIFEST, TOKENS):
         file = version.folder / names.MANIFEST
-        if not file.is_file():
-            continue
-        listed = shard_list(file.read_bytes(), file, **chosen)
-        if listed.sha256 == wanted:
-            break
+        if file.is_file():
+            listed = shard_list(file.read_bytes(), file, **chosen)
+            if listed.sha256 == wanted:
+                break
     else:
         raise GristmillError(f"{kept.identity.artifact}: no version with this manifest is kept")
     by_key = {each.partition: each.data_version for each in version.inputs}
-    parts = list[tuple[Version, str, int]]()
-    for key in listed.partitions():
-        sequences = sum(each.sequences for each in listed.shards if each.partition == key)
-        held = version if version.record.asset == TOKENS else kept.version(str(by_key.get(key)))
-        parts.append((held, key, sequences))
-    own = kept.of(parts)
+    is_whole = version.record.asset == TOKENS
+    own = kept.of(
+        [
+            (
+                version if is_whole else kept.version(str(by_key.get(key))),
+                key,
+                sum(each.sequences for each in listed.shards if each.partition == key),
+            )
+            for key in listed.partitions()
+        ]
+    )
     own.shards, own.needs = len(listed.shards), [version, *own.needs]
     return own
