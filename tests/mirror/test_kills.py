@@ -19,7 +19,7 @@ def _killed(folder: Path, words: list[str]) -> dict[str, str]:
 
 # Files, flushes, versions; then files, times, what is kept, renames, what follows.
 # Not the last ones: threads come to some steps in another order, or to one less.
-QUICK = {"push": (3, 10, 16, 17, 19), "pull": (4, 14, 22, 27, 30, 36)}
+QUICK = {"push": (3, 10, 16, 17, 19), "pull": (4, 14, 22, 27, 30, 39)}
 MOST = {"push": 22, "pull": 39}
 
 
