@@ -92,8 +92,7 @@ def build(path: Path, name: str | None, replace: bool, data_root: Path) -> None:
                 shutil.copy2(path, folder / path.name)
             found = finding.look(folder, root.link_rule(), name=name)
         if not found.takers and not found.proposal.good:
-            cure = f": correct this {CORPUS} in a folder with it, and build that folder"
-            cure = cure if found.proposal.text else ""
+            cure = found.proposal.text and f": build a folder of it and this {CORPUS}, corrected"
             if name is not None and not NAME.fullmatch(name):
                 cure = f": --name takes lower case, digits and single _, as {name_of(name)}"
             raise GristmillError(f"{path}: nothing is built: no recipe reads it{cure}")

@@ -133,6 +133,7 @@ def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
     named = f"drop --family {made.inbox} --name {found.name}"
     if not is_built:
         yield f"then, when it is right: `{command(named, str(place))}`"
+        yield f"or build it as guessed: `{command('build', str(found.reading.path))}`"
 
 
 def _named(names: Sequence[str]) -> str:
