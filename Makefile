@@ -5,6 +5,9 @@ LOCKER := .venv-lock/bin
 RUN := .venv/installed-run
 TEST := .venv/installed-test
 ENGINES := .venv/installed-engines
+DOCS := .venv/installed-docs
+# In the package, so that a wheel carries it. A file in it is named by the hash of what it was made of.
+SITE := gristmill/browse/web/site
 DATA := $(or $(GRISTMILL_DATA),data)
 PORT ?= 3000
 # Processes that run tests; 0: pytest itself runs them, for a debugger.
@@ -33,7 +36,7 @@ ifeq ($(shell grep -lsxF "$(CURDIR)" .venv/lib/python3*/site-packages/__editable
 .PHONY: $(RUN)
 endif
 
-.PHONY: run setup ui docs test kernels pictures fuzz soak bench lint install engines lock clean help
+.PHONY: run setup ui docs wheel test kernels pictures fuzz soak bench lint install engines lock clean help
 
 run: $(RUN)	## install what running needs, write samples, build everything
 	$(BIN)/gristmill tokenizers --data-root $(DATA)
@@ -43,10 +46,18 @@ run: $(RUN)	## install what running needs, write samples, build everything
 setup: $(RUN)	## install what running needs
 
 ui: $(RUN)	## serve the instance at http://127.0.0.1:3000; PORT=3001 chooses another port
+	@mkdir -p build; $(MAKE) --no-print-directory docs > build/docs.log 2>&1 &
 	$(BIN)/gristmill ui --port $(PORT)
 
-docs: $(TEST)	## make the site of docs/ in build/docs/; the UI serves it at /docs/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+docs: $(DOCS)	## make the site of docs/, where it changed; the UI serves it at /docs/
+	@state=$$({ find docs gristmill -type f -name '*.md' -o -type f -name '*.py' -o -type f -path 'docs/*' | LC_ALL=C sort | \
+		xargs sha256sum; sha256sum mkdocs.yml commands/serving/docs_site.py; echo "$$GRISTMILL_DOCS_URL"; } | sha256sum | cut -c 1-16); \
+	test -e $(SITE)/.$$state || { rm -rf build/site && \
+		NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet && touch build/site/.$$state && \
+		rm -rf $(SITE) && mv build/site $(SITE); }
+
+wheel: docs	## a wheel in dist/, with the site
+	$(PIP) wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
 
 test: lint	## lint, types and tests (installs torch, too)
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
@@ -89,6 +100,10 @@ $(RUN): pyproject.toml requirements/environment.txt requirements/run.txt require
 	$(COMPILE)
 	touch $@
 
+$(DOCS): $(RUN) requirements/docs.txt
+	$(HASHED) requirements/docs.txt
+	touch $@
+
 # torch alone comes without a hash: its build for this machine may not be the one of the index.
 $(TEST): $(RUN) requirements/test.txt constraints.txt
 	$(HASHED) requirements/test.txt
@@ -111,6 +126,7 @@ lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of 
 		-o requirements/environment.txt requirements/environment.in
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		--extra pipeline --extra chess --extra browse -o requirements/run.txt $(ENVIRONMENT)
+	$(COMPILE_LOCK) --generate-hashes -c constraints.txt --extra docs -o requirements/docs.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		$(foreach each,pipeline chess browse mirror postgres,--extra $(each)) \
 		-o requirements/image.txt $(ENVIRONMENT)
@@ -129,7 +145,7 @@ $(LOCKER)/uv: requirements/lock.txt | $(BIN)/python
 	touch $@
 
 clean:	## remove the environment and the instance's state, not the data
-	rm -rf .venv .venv-lock .dagster build *.egg-info
+	rm -rf .venv .venv-lock .dagster build dist $(SITE) *.egg-info
 
 help:	## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from gristmill.browse.table import RULES, Row, StillCounting, Token
+from gristmill.browse.web import docs
 from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
 from gristmill.browse.web.local_requests import LocalRequests
 from gristmill.browse.web.shelf import NoArtifact, Shelf, Shown, shared_key
@@ -295,7 +296,8 @@ def application(root: Path, keep: Path | None = None) -> Starlette:
         return RedirectResponse(PREFIX, headers=_HEADERS)
 
     return Starlette(
-        routes=[Route("/", home), *routes(root, keep)], middleware=[Middleware(LocalRequests)]
+        routes=[Route("/", home), *docs.routes(), *routes(root, keep)],
+        middleware=[Middleware(LocalRequests)]
     )
 
 
