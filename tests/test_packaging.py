@@ -182,6 +182,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy, so that building writes nothing into ours."""
     copy = tmp_path_factory.mktemp("packaging") / "checkout"
     copy_checkout(copy)
+    page = copy / "gristmill/browse/web/site/formats/page.html"  # as `make docs` leaves it
+    page.parent.mkdir(parents=True)
+    page.write_text("a page")
     return copy
 
 
@@ -275,6 +278,7 @@ def test_the_wheel_holds_the_library_alone(wheel):
     assert {name.parts[0] for name in names} == {"gristmill", f"gristmill-{version}.dist-info"}
     modules = {path.relative_to(CHECKOUT) for path in (CHECKOUT / "gristmill").rglob("*.py")}
     assert {name for name in names if name.suffix == ".py"} == modules
+    assert Path("gristmill/browse/web/site/formats/page.html") in names
 
 
 @pytest.mark.slow
