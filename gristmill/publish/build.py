@@ -179,7 +179,7 @@ class Build:
     @cached_property
     def fingerprint(self) -> str:
         """Digest of everything that decides the payload."""
-        return self._fingerprint(self.recipe, self.code.digest)
+        return provenance.fingerprint(self.recipe, self.code.digest, self._libraries())
 
     def made(self, record: Record) -> bool:
         """Whether `record` is of the same recipe, by code and libraries of the same output.
@@ -203,8 +203,7 @@ class Build:
         found += changed_inputs(provenance.read_inputs(record, self.record_path), self.inputs)
         if self.tokenizer != record.tokenizer:
             found.append("vocabulary changed")
-        installed = environment.libraries()
-        libraries = {name: installed.get(name, "none") for name in self.code.libraries}
+        libraries = {name: version or "none" for name, version in self._libraries(record).items()}
         found += changed("libraries", record.libraries, libraries)
         if not self.code.is_equal(record.code_digest):
             found.append("code changed")
@@ -221,8 +220,9 @@ class Build:
     def _made(self, record: Record, recipe: str) -> bool:
         code = self.code
         if record.code_digest is not None:
-            digests = code.equal_digests
-            return any(record.fingerprint == self._fingerprint(recipe, each) for each in digests)
+            versions = self._libraries(record)
+            made = (provenance.fingerprint(recipe, each, versions) for each in code.equal_digests)
+            return record.fingerprint in made
         installed = environment.libraries()
         return (
             record.fingerprint == recipe
@@ -233,10 +233,14 @@ class Build:
             )
         )
 
-    def _fingerprint(self, recipe: str, code_digest: str) -> str:
+    def _libraries(self, record: Record | None = None) -> dict[str, str]:
+        """Versions of the libraries that decide the payload, empty as a record left them."""
         installed = environment.libraries()
-        versions = {name: installed.get(name, "") for name in self.code.libraries}
-        return provenance.fingerprint(recipe, code_digest, versions)
+        unlisted = environment.RECORDED_LATER - record.libraries.keys() if record else frozenset()
+        return {
+            name: "" if name in unlisted else installed.get(name, "")
+            for name in self.code.libraries
+        }
 
     @property
     def parts_key(self) -> str:

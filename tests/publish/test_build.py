@@ -100,6 +100,24 @@ def test_another_version_of_a_declared_library_is_another_fingerprint(tmp_path, 
     assert tiny_build(tmp_path).made(record)
 
 
+def test_a_record_that_could_not_list_a_library_stays_current_until_it_is_built_again(
+    tmp_path, code
+):
+    _set(code, libraries=("numpy", "jinja2"))
+    newer = environment.libraries()
+    older = {name: text for name, text in newer.items() if name != "jinja2"}
+    code.setattr(environment, "libraries", lambda: older)
+    record = publish(tiny_build(tmp_path)).record
+    code.setattr(environment, "libraries", lambda: newer)
+    assert tiny_build(tmp_path).made(record)
+    assert reason_to_build(tiny_build(tmp_path, config=TinyConfig(seed=2))) == (
+        "config changed (seed 1 -> 2)"
+    )
+    record = publish(tiny_build(tmp_path, config=TinyConfig(seed=2))).record
+    code.setattr(environment, "libraries", lambda: newer | {"jinja2": "0.1"})
+    assert not tiny_build(tmp_path, config=TinyConfig(seed=2)).made(record)
+
+
 def test_a_record_without_a_digest_counts_as_built_by_the_code_of_0_2_0(tmp_path, code):
     first = _set(code)
     build = tiny_build(tmp_path)

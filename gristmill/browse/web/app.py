@@ -297,7 +297,7 @@ def application(root: Path, keep: Path | None = None) -> Starlette:
 
     return Starlette(
         routes=[Route("/", home), *docs.routes(), *routes(root, keep)],
-        middleware=[Middleware(LocalRequests)]
+        middleware=[Middleware(LocalRequests)],
     )
 
 
