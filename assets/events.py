@@ -92,7 +92,7 @@ _LONGEST_NOTES = 3000
 _EXAMPLES = 2
 RESERVED: Final = (
     *("path", "samples", "status", "account", "columns", "not checked", "notes", "difference"),
-    *("bytes", "seconds", "peak_memory_mb", "tokenizer", "source drop", "zero"),
+    *("bytes", "seconds", "peak_memory_mb", "tokenizer", "source drop", "counts of 0"),
 )
 """Names that no count takes."""
 
@@ -138,7 +138,7 @@ def _numbers(published: Published) -> dict[str, Any]:
             zero.append(printable(name))
         else:
             plotted[name] = value
-    named: dict[str, list[str]] = {"zero": zero, **lists}
+    named: dict[str, list[str]] = {"counts of 0": zero, **lists}
     found: dict[str, Any] = {
         name: cut(", ".join(parts), _LONGEST_LIST) for name, parts in named.items() if parts
     }

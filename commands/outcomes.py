@@ -285,12 +285,12 @@ def named_in(check: dg.AssetCheckEvaluation, keys: Collection[Key]) -> set[Key]:
     """
     import dagster as dg
 
-    from assets.checking.evaluations import FALLING_SHORT
+    from assets.checking.evaluations import PROBLEMS
 
     for value in check.metadata.values():
         if isinstance(value, dg.TableMetadataValue) and value.schema.columns[0].name == "partition":
             named = {row.data["partition"] for row in value.records}
-            count = check.metadata.get(FALLING_SHORT)
+            count = check.metadata.get(PROBLEMS)
             if count is not None and int(str(count.value)) > len(named):
                 return set(keys)  # the table is cut
             return {key for key in keys if not key or key in named}

@@ -126,5 +126,7 @@ def lights_out_laws(folder: Path) -> Iterator[Violation]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: python lights_out.py FOLDER, which is not there yet")
     print(build_lights_out(Path(sys.argv[1]), LightsOutConfig()).examples)
     print(*lights_out_laws(Path(sys.argv[1])), sep="\n")

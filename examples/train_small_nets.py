@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gristmill.chess import GameSpliceDataset
+from gristmill.contract import GristmillError
 from gristmill.loading import Loader, Packed, Plan, Source, mixture
 from gristmill.macroxue import StepDataset
 from gristmill.puzzles import PuzzleExamples
@@ -227,4 +228,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except GristmillError as error:
+        raise SystemExit(f"{error}; `make run` builds the samples, --data says where") from error

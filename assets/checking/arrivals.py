@@ -190,7 +190,7 @@ def _result(inbox: Inbox, found: Sequence[Standing]) -> dict[str, Any]:
         )
         for drop in found[:_MOST_ROWS]
     ]
-    metadata: dict[str, Any] = {"drops out of order": len(found)}
+    metadata: dict[str, Any] = {"drops to look at": len(found)}
     if rows:
         columns = [dg.TableColumn(name) for name in ("drop", "state", "since", "reason")]
         metadata[_TABLE] = dg.MetadataValue.table(rows, dg.TableSchema(columns))

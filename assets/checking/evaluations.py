@@ -22,7 +22,7 @@ from resources import Lake
 
 TABLE: Final = "findings"
 """Name of the table of partitions that fall short, in the metadata of an evaluation."""
-FALLING_SHORT: Final = "falling short"
+PROBLEMS: Final = "problems"
 THIS_RUN: Final = "this run"
 """Name of the row that says what the run of an evaluation looked at and found."""
 WHOLE_ASSET: Final = "(the asset)"
@@ -113,7 +113,7 @@ def state_of(rule: Rule, asset: str, verdicts: Verdicts, known: Known) -> State:
         if rule.name != BUILT:
             left = list(filter(known.has, verdicts.missing(asset, rule.name)))
     metadata: dict[str, Any] = {
-        FALLING_SHORT: len(short),
+        PROBLEMS: len(short),
         "partitions": count,
         **({"not checked": len(left)} if left else {}),
         **({TABLE: _table(short)} if short else {}),
@@ -339,7 +339,7 @@ def settle(
             ):
                 continue
             state = state_of(rule, checked.name, verdicts, known[checked.name])
-            if record is None and not state.metadata[FALLING_SHORT]:
+            if record is None and not state.metadata[PROBLEMS]:
                 continue  # never executed, and nothing to say
             if not state.is_shown_by(evaluation):
                 found[key] = state

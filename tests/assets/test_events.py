@@ -210,7 +210,7 @@ def test_counts_named_by_what_was_built_from_are_one_line_and_no_plots():
     assert metadata["languages"] == "en: 1,200, d\ufffde: 2"
     assert metadata["spans/final"] == 4
     assert not any(name.startswith("languages/") for name in metadata)
-    assert "languages" not in metadata.get("zero", "")
+    assert "languages" not in metadata.get("counts of 0", "")
     some.record.counts = {"rows": 3} | {f"languages/{name}": 1 for name in HOSTILE}
     assert len(event_metadata(some)["languages"]) < 1100
     some.record.counts = {"rows": 3, "languages/la": 0}
@@ -252,18 +252,18 @@ def test_a_count_that_is_zero_and_was_zero_is_named_in_one_row():
     counts = {"rows": 0, "warnings": 0, "bad_rows": 0, "mean": 0.0, "kept": 3}
     before = SimpleNamespace(counts={"bad_rows": 2, "warnings": 0}, config={}, data_version="a")
     metadata = event_metadata(published(counts, before=before))
-    assert metadata["zero"] == "warnings"
+    assert metadata["counts of 0"] == "warnings"
     assert "warnings" not in metadata
     assert (metadata["bad_rows"], metadata["kept"], metadata["rows"]) == (0, 3, 0)
     assert metadata["mean"] == 0.0  # a measurement
     first = event_metadata(published(counts))
-    assert first["zero"] == "warnings, bad_rows"
-    assert "zero" not in event_metadata(published({"rows": 1}))
+    assert first["counts of 0"] == "warnings, bad_rows"
+    assert "counts of 0" not in event_metadata(published({"rows": 1}))
 
 
 def test_names_of_drops_keep_the_row_of_zeros_short():
     metadata = event_metadata(published({f"languages/{name}": 0 for name in HOSTILE}))
-    assert len(metadata["zero"]) < 1100
+    assert len(metadata["counts of 0"]) < 1100
     assert stored(metadata) <= MOST_BYTES
 
 

@@ -159,7 +159,7 @@ def test_a_failed_check_needs_a_run_of_what_it_names(run, packs, plan, instance)
     ) -> list[str | None]:
         schema = dg.TableSchema(columns=[dg.TableColumn("partition"), dg.TableColumn("problem")])
         rows = [dg.TableRecord({"partition": key, "problem": "bad"}) for key in named]
-        table = {"failures": dg.TableMetadataValue(rows, schema), "falling short": count or 1}
+        table = {"failures": dg.TableMetadataValue(rows, schema), "problems": count or 1}
         metadata = table if named else {}
         event = dg.AssetCheckEvaluation(
             asset_key=PACK,

@@ -72,7 +72,7 @@ def reason(before: Record, after: Record) -> str:
         f"code version {before.code_version} -> {after.code_version}": lambda of: of.code_version,
         "config": lambda of: of.config_sha256,
         "input": lambda of: (sorted(each.identity for each in of.inputs), of.inputs_file),
-        "libraries": lambda of: of.libraries,
+        "libraries": lambda of: {name: of.libraries.get(name) for name in before.libraries},
     }
     found = [name for name, part in parts.items() if part(before) != part(after)]
     return ", ".join(found) or "code"

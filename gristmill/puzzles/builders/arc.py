@@ -142,9 +142,9 @@ def _refuse_mixed(files: dict[str, list[ArcTask]]) -> None:
     first = mixed[0]
     raise BadInput(
         first[-1].path,
-        f"is an evaluation task whose id {first[0].path} has for training, and so is the task of"
-        f" {len(mixed)} ids in all: {named}{', ...' if len(mixed) > _NAMED else ''}. Training would"
-        f" hold test pairs: {_ADVICE}",
+        f"this evaluation task has the id of the training task {first[0].path}, so training would"
+        f" hold its test pairs. Ids with both roles: {len(mixed):,}"
+        f" ({named}{', ...' if len(mixed) > _NAMED else ''}): {_ADVICE}",
     )
 
 

@@ -196,7 +196,7 @@ def test_many_drops_make_a_bounded_table(instance):
     found = [Standing(f"d{n}", "refused", 0, "x" * 5000) for n in range(1000)]
     evaluation = changed_evaluation(instance, INBOX, found)
     assert evaluation is not None
-    assert evaluation.metadata["drops out of order"].value == 1000
+    assert evaluation.metadata["drops to look at"].value == 1000
     assert len(evaluation.metadata["drops"].records) == 200
     assert len(evaluation.metadata["drops"].records[0].data["reason"]) < 1100
 

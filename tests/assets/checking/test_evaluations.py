@@ -19,7 +19,7 @@ from assets import choices, versions
 from assets.checking import evaluations, rules, verdicts
 from assets.checking.arrivals import arrivals_check, changed_evaluation
 from assets.checking.evaluations import (
-    FALLING_SHORT,
+    PROBLEMS,
     TABLE,
     THIS_RUN,
     Known,
@@ -59,7 +59,7 @@ def state_after(root: Path, verdicts: list[Verdict]) -> dg.AssetCheckResult:
 
 def table_of(root: Path, verdicts: list[Verdict]) -> dg.TableMetadataValue:
     state = state_after(root, verdicts)
-    assert state.metadata[FALLING_SHORT] == len(verdicts)
+    assert state.metadata[PROBLEMS] == len(verdicts)
     found = state.metadata[TABLE]
     assert isinstance(found, dg.TableMetadataValue)
     return found
@@ -111,7 +111,7 @@ def test_the_description_keeps_a_path_whole_that_fits_one_line(tmp_path, length,
 
 def test_only_two_numbers_are_plotted_and_a_run_has_one_row(tmp_path):
     state = state_after(tmp_path, [Verdict("", "", None)])
-    assert state.metadata == {FALLING_SHORT: 0, "partitions": 1}
+    assert state.metadata == {PROBLEMS: 0, "partitions": 1}
     looked = Looked({"a": "v", "b": "v"}, [("b", Violation("law", "b", "is odd"))])
     shown = found_by_run(looked, ["a", "b"])
     assert shown[THIS_RUN] == "partitions of it: a, b; 2 looked at, findings: 1"
@@ -228,7 +228,7 @@ class Instance:
         evaluation = record.evaluation
         state = "passed" if evaluation.passed else evaluation.severity.value.lower()
         short = list(findings_in(evaluation))
-        assert evaluation.metadata[FALLING_SHORT].value == len(short)
+        assert evaluation.metadata[PROBLEMS].value == len(short)
         return state, short
 
     def all_shown(self) -> dict[str, tuple[str, list[str]]]:
@@ -484,11 +484,11 @@ def test_failed_builds_beyond_the_cut_of_the_table_are_taken_from_events(ui, mon
     del DROPS.errors["k3"]
     ui.run("k3")
     before = ui.record("built").evaluation
-    assert before.metadata[FALLING_SHORT].value == 2
+    assert before.metadata[PROBLEMS].value == 2
     (ui.root / WORK / FILE).unlink()
     ui.run("k0")
     after = ui.record("built").evaluation
-    assert after.metadata[FALLING_SHORT].value == 2
+    assert after.metadata[PROBLEMS].value == 2
     assert (
         findings_in(after)
         == findings_in(before)

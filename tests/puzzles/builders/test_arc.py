@@ -138,7 +138,7 @@ def built(tmp_path: Path, *sources: dict[str, Any], **options: Any) -> ArcSummar
 def test_an_evaluation_task_that_another_source_trains_is_refused(tmp_path):
     mixed = {f"training/m{k:02d}": arc_tasks.task(k) for k in range(12)}
     other = {f"evaluation/m{k:02d}": arc_tasks.task(30 + k) for k in range(12)}
-    with pytest.raises(BadInput, match=r"12 ids in all: m00, m01, .*m09, ") as refused:
+    with pytest.raises(BadInput, match=r"both roles: 12 \(m00, m01, .*m09, ") as refused:
         built(tmp_path, mixed, other)
     assert "m10" not in str(refused.value) and 'leaks = "drop"' in str(refused.value)
     assert not (tmp_path / "out").exists()
@@ -300,10 +300,10 @@ def _leak_of(kind: str) -> tuple[list[dict[str, Any]], str, dict[str, list[int]]
         return sources, "1 such pairs in all: b pair 2 = b pair 1 ", {"b": [3]}, 1, 0
     if kind == "the id of a training task":
         sources = [{"evaluation/a": test, "evaluation/b": other}, {"training/a": arc_tasks.task(6)}]
-        return sources, "1 ids in all: a", {"b": [2, 3]}, 2, 1
+        return sources, "both roles: 1 (a)", {"b": [2, 3]}, 2, 1
     assert kind == "the id of a training task, twice"
     sources = [{"evaluation/a": test, "evaluation/b": other}, {"evaluation/a": test}]
-    return [*sources, {"training/a": test}], "1 ids in all: a", {"b": [2, 3]}, 2, 2
+    return [*sources, {"training/a": test}], "both roles: 1 (a)", {"b": [2, 3]}, 2, 2
 
 
 LEAKS = [
@@ -365,7 +365,7 @@ def test_files_of_one_id_and_role_are_dropped_where_their_pairs_are_equal_alone(
         with pytest.raises(BadInput, match=r"has the id a of .*, and other pairs"):
             built(tmp_path, *sources, leaks="drop")
         return
-    with pytest.raises(BadInput, match=r"has the id a of|1 ids in all: a"):
+    with pytest.raises(BadInput, match=r"has the id a of|both roles: 1 \(a\)"):
         built(tmp_path / "refused", *sources)
     summary = built(tmp_path, *sources, leaks="drop")
     assert summary.files_dropped == len(others) + trained
