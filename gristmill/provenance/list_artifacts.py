@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -36,7 +37,8 @@ StateOf = Callable[[Path], tuple[Judgement, Account | None]]
 """Takes a drop; returns its judgement, and its account where it has one."""
 
 
-_MOST_SOURCES = 2
+_COLUMNS: Final = 100
+_LONGEST_NAME: Final = 34
 
 
 @dataclass(frozen=True)
@@ -117,17 +119,31 @@ def as_json(listed: Iterable[Listed]) -> str:
 
 
 def lines(listed: Sequence[Listed]) -> Iterator[str]:
-    """A table for the terminal, one line an artifact, after a line of titles; then the sums."""
-    titles = ("asset", "partition", "rows", "bytes", "built (UTC), run", "made from", "state")
-    table = [titles, *(_cells(item) for item in listed)]
-    widths = [max(len(row[column]) for row in table) for column in range(len(titles))]
-    for row in table:
-        cells = [
-            cell.rjust(width) if title in ("rows", "bytes") else cell.ljust(width)
-            for title, cell, width in zip(titles, row, widths, strict=True)
-        ]
-        yield "  ".join(cells).rstrip()
+    """A table for the terminal of 100 columns, by asset; then the sums.
+
+    A longer state continues in a line of its own.
+    """
+    titles = ("", "rows", "bytes", "built (UTC), run", "state")
+    cells = [_cells(item) for item in listed]
+    widths = [max(len(row[at]) for row in (titles, *cells)) for at in range(len(titles) - 1)]
+    widths[0] = min(widths[0], _LONGEST_NAME)
+    table = [_line(row, widths) for row in (titles, *cells)]
+    yield table[0]
+    numbered = zip(listed, table[1:], cells, strict=True)
+    for asset, group in groupby(numbered, lambda each: each[0].asset or each[0].folder):
+        yield printable(asset)
+        for _, line, (*_, state) in group:
+            yield line if len(line) <= _COLUMNS else line.removesuffix(state).rstrip()
+            if len(line) > _COLUMNS:
+                yield f"      {state}"
     yield _sums(listed)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    name, rows, size, built, state = cells
+    first, second, third, fourth = widths
+    numbers = f"{rows.rjust(second)}  {size.rjust(third)}  {built.ljust(fourth)}"
+    return f"  {name.ljust(first)}  {numbers}  {state}".rstrip()
 
 
 def _sums(listed: Sequence[Listed]) -> str:
@@ -156,16 +172,11 @@ def _files(folder: Path, record: Record) -> dict[tuple[int, int], int]:
 
 
 def _cells(item: Listed) -> tuple[str, ...]:
-    made_from = ", ".join(item.sources[:_MOST_SOURCES])
-    if len(item.sources) > _MOST_SOURCES:
-        made_from += f" + {len(item.sources) - _MOST_SOURCES}"
     cells = (
-        item.asset or item.folder,
         item.partition or "",
         "" if item.rows is None else f"{item.rows:,}",
         f"{item.bytes:,}",
         f"{(item.built or '')[:16].replace('T', ' ')} {item.run[:8]}".rstrip(),
-        made_from,
         "; ".join(filter(None, (_state_of(item), item.dagster))),
     )
     return tuple(map(printable, cells))

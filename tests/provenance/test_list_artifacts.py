@@ -18,7 +18,7 @@ from gristmill.families import Kind
 from gristmill.provenance import Input, read_record
 from gristmill.provenance.find_artifacts import artifacts
 from gristmill.provenance.inventory import Entry
-from gristmill.provenance.list_artifacts import Listed, list_artifacts
+from gristmill.provenance.list_artifacts import Listed, lines, list_artifacts
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish import storage
 from gristmill.publish.build import Attempt
@@ -216,14 +216,23 @@ def ls(*words: str | Path) -> list[str]:
 
 
 def test_the_table_has_a_line_for_each_artifact(root):
-    titles, pack, pool, sums = ls(root)
-    assert titles.split()[:4] == ["asset", "partition", "rows", "bytes"]
-    assert pack.split()[:4] == ["words/pack", "one", "2", "8"]
-    assert pack.endswith("words/raw_drop one  current")
-    assert pool.endswith("words/pack one      current")
+    titles, packs, pack, pools, pool, sums = ls(root)
+    assert titles.split()[:2] == ["rows", "bytes"]
+    assert (packs, pools) == ("words/pack", "words/pool")
+    assert pack.split()[:3] == ["one", "2", "8"]
+    assert pack.endswith("  current") and pool.endswith("  current")
     assert sums == "2 artifacts, 2 current, 16 bytes on disk"
     shutil.rmtree(root / "drops/words/one")
-    assert ls(root)[1].endswith("current (inputs gone): drops/words/one/words.txt")
+    assert ls(root)[2].endswith("current (inputs gone): drops/words/one/words.txt")
+
+
+def test_no_line_is_wider_than_a_terminal(root):
+    (one, *_) = list_artifacts(root)
+    reason = "input changed", "drops/words/" + "far/" * 10
+    wide = replace(one, partition="p" * 30, state=reason[0], why=reason[1], run="a" * 36)
+    *_, line, more, _ = lines([one, wide])
+    assert len(line) <= 100 and line.split()[0] == "p" * 30
+    assert more.strip() == ": ".join(reason)
 
 
 def test_a_listing_is_given_again_until_something_changes(root, monkeypatch):
@@ -249,20 +258,20 @@ def test_a_file_of_several_names_counts_once(root):
     files = [item.folder / read_record(item.record_path).outputs[0].path for item in (one, pool)]
     files[1].unlink()
     files[1].hardlink_to(files[0])
-    assert [line.split()[3] for line in ls(root)[1:3]] == ["8", "8"]
-    assert ls(root)[3] == "2 artifacts, 1 current, 8 bytes on disk"
+    assert [line.split()[2] for line in ls(root)[2:5:2]] == ["8", "8"]
+    assert ls(root)[5] == "2 artifacts, 1 current, 8 bytes on disk"
     files[1].unlink()
-    assert "1 current, 8 bytes on disk" in ls(root)[3]
+    assert "1 current, 8 bytes on disk" in ls(root)[-1]
 
 
 def test_the_data_root_is_taken_from_the_environment(root, monkeypatch):
     monkeypatch.setenv("GRISTMILL_DATA", str(root))
-    assert len(ls()) == 4
+    assert len(ls()) == 6
 
 
 def test_one_asset_can_be_listed(root):
-    _, pool, sums = ls(root, "--asset", "words/pool")
-    assert (pool.split()[0], sums) == ("words/pool", "1 artifact, 1 current, 8 bytes on disk")
+    _, pool, _, sums = ls(root, "--asset", "words/pool")
+    assert (pool, sums) == ("words/pool", "1 artifact, 1 current, 8 bytes on disk")
     pack = "macroxue/pack"
     assert ls(root, "--asset", pack) == [f"{root}: no artifact of {pack} with a record"]
 

@@ -3,8 +3,8 @@
 The older code comes out of the history, and runs with the libraries of now.
 """
 
+import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,11 +85,12 @@ def test_all_kinds_are_there_and_listed_and_verified(root):
     members = [f"macroxue/packs/{name}" for name in MEMBERS]
     assert old["macroxue/pool", POOL].deleted_inputs == members
     others = [asset for asset, _ in BUILT_AGAIN]
-    *listed, sums = root.command("ls").splitlines()[1:]
-    for line in listed:
-        is_left = "macroxue/values" in line and "member_" in line and "gone" in line
-        is_current = re.search(r" current(?: \(\d+ notes?\))?$", line)
-        assert is_left or is_current or line.split()[0] in others, line
+    listed = json.loads(root.command("ls", "--json"))
+    sums = root.command("ls").splitlines()[-1]
+    for each in listed:
+        is_left = each["asset"] == "macroxue/values" and each["partition"].startswith("member_")
+        state = "current (inputs gone)" if is_left else "current"
+        assert each["state"] == state or each["asset"] in others, each
     assert len(listed) == len(old) and sums.startswith(f"{len(old)} artifacts, ")
     assert f"{len(old)} artifacts are as" in root.command("verify", str(root.data))
 
