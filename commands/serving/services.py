@@ -47,6 +47,8 @@ _PUBLISHED: Final = re.compile(r"(?P<step>\S+) - ASSET_MATERIALIZATION - ")
 # What Dagster says of each new instance, of steps after one that failed, and what a sensor says
 # that found nothing.
 _EXPECTED: Final = re.compile(r"No cursor for event type|.* - Dependencies for step \S+ .*")
+_SLOW: Final = re.compile(r"DagsterUserCodeUnreachableError|Timed out waiting for gRPC server")
+_WAIT: Final = "the code of the checkout does not answer yet: a busy machine loads it in a minute"
 _NO_NEWS: Final = (
     "no new drop",
     "every check shows what it last found",
@@ -75,6 +77,11 @@ class ShortLog:
         """Yield what is shown of a line."""
         bare = _COLOURS.sub("", line)
         found = _LINE.fullmatch(bare)
+        if _SLOW.search(bare):  # its stack says nothing more
+            if self._is_shown:
+                yield f"{found['time']} {_WAIT}" if found else _WAIT
+            self._is_shown = False
+            return
         if found is None:
             if self._is_shown and bare.strip():
                 yield plain(bare)

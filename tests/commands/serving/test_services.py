@@ -337,6 +337,16 @@ def test_a_problem_is_shown_with_the_lines_below_it():
     assert shown(line("dagster.daemon.EventLogConsumerDaemon", "WARNING", expected)) == []
 
 
+def test_a_slow_start_is_a_sentence():
+    slow = "dagster._core.errors.DagsterUserCodeUnreachableError: Could not reach user code server."
+    stack = ("  warnings.warn(", slow, "Stack Trace:", "  File x.py")
+    wait = "the code of the checkout does not answer yet: a busy machine loads it in a minute"
+    assert shown(line("dagster.daemon", "ERROR", slow), *stack) == [f"01:44:28 {wait}"]
+    first = f"x.py:1: UserWarning: Error loading repository location gristmill:{slow}"
+    problem = line("dagster.daemon", "ERROR", "Thread died")
+    assert shown(first, *stack, problem) == [wait, "01:44:28 Thread died"]
+
+
 def test_a_sensor_says_its_news_once():
     arriving = sensor("Sensor chess_drops skipped: still arriving: 2024-01")
     nothing = sensor("Sensor chess_drops skipped: no new drop")
