@@ -156,9 +156,9 @@ from gristmill import leaks
 from gristmill.leaks import findings
 keep, done = findings.Kept.keep, []
 findings._SEGMENT = {_SEGMENT}
-def killed(self, key, made, where, *ending):
-    keep(self, key, made, where, *ending)
-    done.append(where)
+def killed(self, name, made):
+    keep(self, name, made)
+    done.append(name.partition("/")[0])
     if done.count({kind!r}) == {times}:
         os.kill(os.getpid(), signal.SIGKILL)
 findings.Kept.keep = killed
