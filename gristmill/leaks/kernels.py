@@ -1,6 +1,6 @@
 """The kernels: texts of JSON lines, words, hashes of their runs, and which questions they hold.
 
-Source: `docs/leaks.md#how-it-works`. `words.py` has the same, slowly. Importing this loads numba.
+Source: `docs/leaks.md#how-it-works`. Importing this loads numba.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call,assignment"
@@ -51,13 +51,14 @@ def _is_within(data, at, end):
 
 
 @njit
-def _hash_words(data, begin, end, table, seeds, runs, bare, counts):
+def _hash_words(data, begin, end, table, seeds, runs, bare, counts, places):
     """Put the hash of the words before each word into `runs`, of the bare words into `bare`.
 
     data: UTF-8; what is none is read somehow, within its bounds. counts: int64 [3], becomes how
-    many words there are, how many of them ideographs, and how many bare.
+    many words there are, how many of them ideographs, and how many bare. places: int64 [N, 3],
+    becomes begin and end of each word, and the number of each bare word among all.
     """
-    count = bares = alone = 0
+    count = bares = alone = start = stop = 0
     at, held, kind, first, last = begin, seeds[0], END, 0, 0
     runs[0] = bare[0] = _0
     while at <= end:
@@ -70,6 +71,7 @@ def _hash_words(data, begin, end, table, seeds, runs, bare, counts):
                 held = (held ^ np.uint64(folded >> np.uint32(4))) * _PRIME
                 last = np.int64(folded & np.uint32(CAPITAL))
                 place += _1
+            stop = np.int64(place) if at < np.int64(place) else stop
             at = np.int64(place)
         octet = np.int64(data[at]) if at < end else 32
         code, size = octet, 1
@@ -93,13 +95,16 @@ def _hash_words(data, begin, end, table, seeds, runs, bare, counts):
             alone += kind == ALONE
             if kind != DIGIT and (last or not first):
                 bare[bares + 1] = bare[bares] * seeds[1] + word
+                places[bares, 2] = count - 1
                 bares += 1
+            places[count - 1, 0], places[count - 1, 1] = start, stop
             held, kind = seeds[0], END
         if its != END:
             held = (held ^ np.uint64(folded // KINDS)) * _PRIME
-            first, last = capital if kind == END else first, capital
+            first, start = (capital, at) if kind == END else (first, start)
+            last = capital
         kind = its
-        at = max(at + 1, min(at + size, end))
+        at = stop = max(at + 1, min(at + size, end))
     counts[0], counts[1], counts[2] = count, alone, bares
 
 
@@ -126,23 +131,26 @@ def hashed_runs(data, ends, table, seeds, sizes, is_bare):
     """Returns the hashes uint64 [G] of all runs of sizes[t] words in text t, and t int64 [G].
 
     Arguments as for `matched`; sizes: int64 [T], a text with 0 is passed over. is_bare: whether the
-    runs are of bare words.
+    runs are of bare words. Also begin and end of each run, int64 [G, 2], in `data`.
     """
     runs, bare = np.empty(len(data) + 1, np.uint64), np.empty(len(data) + 1, np.uint64)
     found, of = np.empty(len(data), np.uint64), np.empty(len(data), np.int64)
+    spans, places = np.empty((len(data), 2), np.int64), np.empty((len(data) + 1, 3), np.int64)
     counts, begin, total = np.empty(3, np.int64), 0, 0
     for text in range(len(ends)):
         size = sizes[text]
         if size:
-            _hash_words(data, begin, ends[text], table, seeds, runs, bare, counts)
+            _hash_words(data, begin, ends[text], table, seeds, runs, bare, counts, places)
             power, salt = _power(seeds[1], size), _salt(size, is_bare, seeds[2])
             many, prefix = (counts[2], bare) if is_bare else (counts[0], runs)
             for at in range(many - size + 1):
-                found[total] = _run(prefix, at, size, power, salt)
-                of[total] = text
+                found[total], of[total] = _run(prefix, at, size, power, salt), text
+                last = at + size - 1
+                one, two = (places[at, 2], places[last, 2]) if is_bare else (at, last)
+                spans[total, 0], spans[total, 1] = places[one, 0], places[two, 1]
                 total += 1
         begin = ends[text]
-    return found[:total], of[:total]
+    return found[:total], of[:total], spans[:total]
 
 
 @njit
@@ -208,8 +216,9 @@ def matched(data, ends, table, seeds, sizes, index, needed):
     state = np.full(len(index[1]), -1), np.full(len(needed), -1), hits, touched
     of_all, of_bare = _factors(sizes[0], False, seeds), _factors(sizes[1], True, seeds)
     out, total, begin = np.empty((64, 3), np.int64), 0, 0
+    places = np.empty((len(data) + 1, 3), np.int64)
     for text in range(len(ends)):
-        _hash_words(data, begin, ends[text], table, seeds, runs, bare, counts[text])
+        _hash_words(data, begin, ends[text], table, seeds, runs, bare, counts[text], places)
         count, begin = counts[text, 0], ends[text]
         found[text] = _mixed(runs[count] ^ np.uint64(count) * seeds[2])
         many = _counted(text, runs, count, of_all, index, state, 0)

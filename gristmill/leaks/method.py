@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.leaks.words import BEGIN, Seeds, Word, table, words
+from gristmill.leaks.words import BEGIN, Seeds, seeds_of, table
 
 LEAST, LEAST_CHANGED = 0.3, 0.6
 """The share of a question's own runs that must stand in a text, and of those of bare words."""
@@ -26,8 +26,8 @@ _LONGEST_ALONE, _SHORTEST_ALONE = 13, 6
 """The same of scripts without spaces, in characters."""
 FEWEST: Final = 3
 """Words of a question that is looked for at all, by equality."""
-_BLOCK: Final = 10_000
-"""Characters; three of them are looked at word by word."""
+_PART: Final = 10_000
+"""Bytes of a text; of three of these the marks are shown."""
 _PER_RUN: Final = 8
 _MOST_BITS: Final = 1 << 23
 _48: Final = np.uint64(48)
@@ -93,7 +93,7 @@ def compiled(texts: Sequence[str], seeds: Seeds, *, is_rare: bool = True) -> Que
         begins.append(runs_of(np.where(its > 0, BEGIN, 0), bool(is_bare))[0])
         for size in np.unique(its[its > 0]).tolist():
             # A run is one's own where no question has it, whatever the sizes of their runs are.
-            runs, of = runs_of(np.where(is_first, size, 0), bool(is_bare))
+            runs, of, _ = runs_of(np.where(is_first, size, 0), bool(is_bare))
             order = np.argsort(runs)
             runs, of = runs[order], of[order]
             if is_rare:
@@ -203,47 +203,48 @@ class Index:
         return hashes, counts[:, 0], made
 
 
-Span = tuple[int, int]
+Spans = tuple[tuple[int, int], ...]
 
 
 def shared(
     question: str, text: str, seeds: Seeds, *, is_changed: bool = False
-) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+) -> tuple[Spans, Spans]:
     """Begin and end, in the question and in the text, of the runs of words that stand in both.
 
     is_changed: whether names and numbers between these words may differ; default False.
 
-    Of a long text those in its part with most of them, and of a long question in its beginning.
+    Of a long text those in its part with most of them.
     """
     from gristmill.leaks.kernels import hashed_runs
 
-    asked = [each for each in words(question[: 3 * _BLOCK]) if each.bare or not is_changed]
-    is_alone = 2 * sum(each.alone for each in asked) > len(asked)
-    least, most = (_SHORTEST_ALONE, _LONGEST_ALONE) if is_alone else (_SHORTEST, _LONGEST)
-    size, start = min(max(len(asked) // _RUNS, least), most, max(1, len(asked))), 0
-    if len(text) > 3 * _BLOCK:  # around the block with most of its runs
-        of_text = (text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK))
-        given = Texts.of([question[: 3 * _BLOCK], *of_text])
-        sizes = np.full(len(given.ends), size)
-        runs, of = hashed_runs(*given, table(), seeds, sizes, is_changed)
-        blocks = of[(of > 0) & np.isin(runs, runs[of == 0])] - 1
-        start = max(0, int(np.bincount(blocks, minlength=1).argmax()) - 1) * _BLOCK
-    its = words(text[start : start + 3 * _BLOCK])
-    found = [each for each in its if each.bare or not is_changed]
-    begins = dict[tuple[str, ...], list[int]]()
-    for at in range(len(asked) - size + 1):
-        begins.setdefault(tuple(each.folded for each in asked[at : at + size]), []).append(at)
-    ours, theirs = set[int](), set[int]()
-    for at in range(len(found) - size + 1):
-        for begin in begins.get(tuple(each.folded for each in found[at : at + size]), ()):
-            ours.update(range(begin, begin + size))
-            theirs.update(range(at, at + size))
-    return _spans(ours, asked, 0), _spans(theirs, found, start)
+    given = Texts.of([question, text])
+    words, alone, bare = Index((), seeds).matched(given)[1][0]
+    count = bare if is_changed else words
+    sizes = (_SHORTEST_ALONE, _LONGEST_ALONE) if 2 * alone > count else (_SHORTEST, _LONGEST)
+    size = min(int(np.clip(count // _RUNS, *sizes)), max(1, count))
+    runs, of, places = hashed_runs(*given, table(), seeds, np.full(2, size), is_changed)
+    is_both = np.isin(runs, np.intersect1d(runs[of == 0], runs[of == 1]))
+    ours, theirs = (places[is_both & (of == number)] for number in (0, 1))
+    part = theirs[:, 0] // _PART
+    most = np.bincount(part).argmax() if len(part) else 0
+    theirs = theirs[abs(part - most) <= 1]
+    return _spans(ours, given.data), _spans(theirs - given.ends[0], given.data[given.ends[0] :])
 
 
-def _spans(chosen: set[int], found: Sequence[Word], start: int) -> tuple[Span, ...]:
-    made = list[Span]()
-    for at in sorted(chosen):
-        begin = made.pop()[0] if at - 1 in chosen else start + found[at].begin
-        made.append((begin, start + found[at].end))
-    return tuple(made)
+def words_of(texts: Sequence[str], *, is_bare: bool) -> set[int]:
+    """Hashes of the words, or of the bare words, of texts."""
+    from gristmill.leaks.kernels import hashed_runs
+
+    one = np.ones(len(texts), np.int64)
+    return {*hashed_runs(*Texts.of(texts), table(), seeds_of(b""), one, is_bare)[0].tolist()}
+
+
+def _spans(places: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Spans:
+    """Places of runs in bytes, rising, as those in characters; runs that meet are one."""
+    begins = places[np.r_[True, places[1:, 0] > places[:-1, 1]][: len(places)], 0]
+    ends = places[np.r_[places[1:, 0] > places[:-1, 1], True][: len(places)], 1]
+    octets, at, made = data.tobytes(), 0, [0]
+    for edge in np.stack([begins, ends], 1).ravel().tolist():
+        made.append(made[-1] + len(octets[at:edge].decode("utf-8", "surrogatepass")))
+        at = edge
+    return tuple(zip(made[1::2], made[2::2], strict=True))

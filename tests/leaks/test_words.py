@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gristmill.leaks.method import Index, Texts
-from gristmill.leaks.words import BARE, seeds_of, table, words
+from gristmill.leaks.words import BARE, seeds_of, table
+from tests.leaks.slow import words
 
 SEEDS = seeds_of(b"k" * 32)
 _MASK = (1 << 64) - 1
@@ -101,15 +102,26 @@ def test_the_kernel_hashes_as_the_slow_form_does():
     assert (
         len(hits) == 0 and (counts.max(0) > 20).all() and (counts[:, 2] < counts[:, 0]).sum() > 99
     )
-    sizes = np.array([rng.randint(0, 5) for _ in texts])
+    sizes, begins = np.array([rng.randint(0, 5) for _ in texts]), [0, *given.ends.tolist()]
+
+    def span(number, some):
+        """Begin and end of a run in the bytes of all texts."""
+        edges = texts[number][: some[0].begin], texts[number][: some[-1].end]
+        return [begins[number] + len(each.encode("utf-8", "surrogatepass")) for each in edges]
+
     for is_bare, its in enumerate((found, bare)):
-        runs, of = hashed_runs(*given, table(), SEEDS, sizes, bool(is_bare))
+        runs, of, spans = hashed_runs(*given, table(), SEEDS, sizes, bool(is_bare))
         expected = [
-            (run_hash(some[at : at + size], bool(is_bare)), number)
+            (
+                run_hash(some[at : at + size], bool(is_bare)),
+                number,
+                *span(number, some[at : at + size]),
+            )
             for number, (some, size) in enumerate(zip(its, sizes.tolist(), strict=True))
             for at in range(len(some) - size + 1 if size else 0)
         ]
-        assert [*zip(runs.tolist(), of.tolist(), strict=True)] == expected
+        made = zip(runs.tolist(), of.tolist(), *spans.T.tolist(), strict=True)
+        assert [*made] == expected
 
 
 def test_bytes_that_are_no_utf8_are_read_within_their_bounds():
