@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from gristmill.leaks import blocks as module
 from gristmill.leaks.blocks import blocks
 from gristmill.leaks.texts import Counts, Part, sha256_file
 
@@ -46,6 +45,7 @@ OTHERS = [
     b'"a text"',
     b"[1, 2]",
     b"5",
+    b"\xff\xfe",  # no mark within a file
     b"",
     b"{",
     b'{"',
@@ -60,10 +60,10 @@ def _part(path, lines, end=b"\n"):
     return Part("", path, path.name, sha256_file(path))
 
 
-def _texts(part, begin=0):
+def _texts(part):
     """Row, column and text of all blocks, the counts, and the ends of the blocks."""
     counts, names, found, ends = Counts(), {"": 0}, [], []
-    for texts, rows, columns, end in blocks(part, counts, names, begin):
+    for texts, rows, columns, end in blocks(part, counts, names):
         starts = [0, *texts.ends.tolist()]
         octets = texts.data.tobytes()
         pieces = [octets[a:b].removesuffix(b"\x7f") for a, b in pairwise(starts)]
@@ -122,13 +122,6 @@ def test_other_lines_are_read_as_rows_are(tmp_path, small, calls, odd):
     assert counts.lines == 11 + 2 * odd.count(b"\n")
 
 
-def test_a_line_that_begins_as_a_mark_does_is_a_line(tmp_path, small, calls):
-    part = _part(tmp_path / "a.jsonl", [FLAT[2], FLAT[2], b"\xff\xfe", b"5", FLAT[2]])
-    found, counts, _ = _texts(part)
-    assert [each.begin for each in calls] == [2 * len(FLAT[2]) + 2]
-    assert (len(found), counts.rows, counts.unread) == (3, 5, 2)
-
-
 def test_damaged_lines_are_read_as_rows_are(tmp_path, small, calls):
     rng, taken = random.Random(3), 0
     for _ in range(400):
@@ -144,18 +137,3 @@ def test_damaged_lines_are_read_as_rows_are(tmp_path, small, calls):
         expected, by_rows = _by_rows(part)
         assert (found, counts.rows, counts.unread) == (expected, by_rows.rows, by_rows.unread)
     assert 20 < taken < 380
-
-
-def test_reading_goes_on_behind_a_block(tmp_path, small):
-    part = _part(tmp_path / "a.jsonl", [*FLAT, OTHERS[1], *FLAT])
-    found, _, ends = _texts(part)
-    for end in ends:
-        rest, _, later = _texts(part, end)
-        assert later == [each for each in ends if each > end]
-        assert [each[1:] for each in rest] == [each[1:] for each in found[len(found) - len(rest) :]]
-
-
-def test_columns_behind_the_last_that_has_a_number_have_none(tmp_path, small, monkeypatch):
-    monkeypatch.setattr(module, "COLUMNS", 2)
-    found, _, _ = _texts(_part(tmp_path / "a.jsonl", [b'{"c": "1", "a": "2"}'] * 3))
-    assert [each[1:] for each in found] == [("c", b"1"), ("", b"2")] * 3
