@@ -86,16 +86,24 @@ class Finding:
         """Number of further rows in which one stands with other names or numbers."""
         return len(np.setdiff1d(self.changed[0], self.numbers[0]))
 
+    @property
+    def counts(self) -> dict[str, Any]:
+        """The file, and its rows by what they hold."""
+        rows = {"rows": self.rows, "leaked": self.leaked, "changed": self.changed_rows}
+        return {"place": self.part.place, "file": self.part.name} | rows | {"unread": self.unread}
+
 
 @dataclass(frozen=True)
 class Leak:
     """A question in a text, with both places and both texts.
 
+    changed: whether it stands there with other names or numbers.
     share: of the runs that only this question of the set has, which stand in the text; 1 where the
         whole text is equal. marked, asked_marked: begin and end of what both share, in characters.
     """
 
     set: str
+    changed: bool
     share: float
     text: Place
     question: Place
@@ -287,37 +295,35 @@ def _look(task: tuple[Part, Sequence[str], Index, Kept]) -> tuple[_Facts, dict[s
     return its, several
 
 
-def worst(
-    root: Path, findings: Iterable[Finding], most: int | None = None, *, is_changed: bool = False
-) -> Iterator[Leak]:
+def worst(root: Path, findings: Iterable[Finding], most: int | None = None) -> Iterator[Leak]:
     """Yield leaks with both texts, the worst first: those of which the largest share stands there.
 
-    most: how many; default None: all. Of these alone texts are read, and held. is_changed: whether
-    they are those of questions with other names or numbers; default False.
+    Those of questions with other names or numbers are behind the others.
+
+    most: how many; default None: all. Of these alone texts are read, and held.
     """
-    seeds = Kept(root).seeds
-    found = [(each, (each.changed if is_changed else each.numbers).T.tolist()) for each in findings]
-    every = sorted(
-        (-hit[3], number, at)
-        for number, (_, hits) in enumerate(found)
-        for at, hit in enumerate(hits)
-    )
-    chosen = [(found[number][0], *found[number][1][at]) for _, number, at in every[:most]]
+    found = [
+        (kind, each, *hit)
+        for each in findings
+        for kind, its in enumerate((each.numbers, each.changed))
+        for hit in its.T.tolist()
+    ]
+    chosen, seeds = sorted(found, key=lambda hit: (hit[0], -hit[5]))[:most], Kept(root).seeds
     texts, asked = dict[Part, _Cells](), dict[EvaluationSet, dict[int, Any]]()
-    for each, row, column, question, _ in chosen:
+    for _, each, row, column, question, _ in chosen:
         texts.setdefault(each.part, {})[row, each.columns[column]] = ""
         asked.setdefault(each.set, {})[question] = None
     for part, cells in texts.items():
         _fill(part, cells)
     for one, its in asked.items():
         its.update((at, pair) for at, pair in enumerate(one.questions()) if at in its)
-    for each, row, column, number, share in chosen:
+    for kind, each, row, column, number, share in chosen:
         place = Place(*_at(each.part), row, each.columns[column])
         (of, question), text = asked[each.set][number], texts[each.part][place[2:]]
-        ours, theirs = shared(question.text, text, seeds, is_changed=is_changed)
+        ours, theirs = shared(question.text, text, seeds, is_changed=kind == 1)
         asks = Place(*_at(of), question.row, question.column)
         both = text, question.text
-        yield Leak(each.set.name, share / _SHARES, place, asks, *both, theirs, ours)
+        yield Leak(each.set.name, kind == 1, share / _SHARES, place, asks, *both, theirs, ours)
 
 
 def _fill(part: Part, cells: _Cells) -> None:
