@@ -183,11 +183,10 @@ def _tables(
     for each in sets:
         name = f"sets/{each.digest}.facts"
         if each.digest in missing or (known := kept.get(name)) is None:
-            given = each.texts if isinstance(each, _Given) else None
-            texts = given or [found.text for _, found in each.questions()]
+            texts = each.texts or [found.text for _, found in each.questions()]
             if not texts:
                 raise BadInput(each.parts[0].file, "holds no question: put some into it")
-            made = tables[each.digest] = compiled(texts, kept.seeds, is_rare=given is None)
+            made = tables[each.digest] = compiled(texts, kept.seeds, is_rare=not each.texts)
             known = {"questions": len(made.hashes), "short": made.short}
             kept.keep(name, known)
         of_sets[each.digest] = known
@@ -360,13 +359,6 @@ def _read(root: Path, parts: Sequence[Part] | None) -> tuple[Kept, list[Part]]:
     return Kept(root), found
 
 
-@dataclass(frozen=True)
-class _Given(EvaluationSet):
-    """Texts that are looked for each by itself, whatever the others have."""
-
-    texts: tuple[str, ...]
-
-
 def holding(
     root: Path,
     texts: Sequence[str],
@@ -384,7 +376,7 @@ def holding(
     is found, and one of fewer than three words is nowhere.
     """
     kept, parts = Kept(root), every_part(root) if parts is None else parts
-    asked = _Given("", (), frozenset(), tuple(texts))
+    asked = EvaluationSet("", (), frozenset(), tuple(texts))
     # Keyed as all that is kept: of a short text the plain sum could be guessed.
     facts = repr((kept.seeds.tolist(), asked.texts)).encode()
     vars(asked)["digest"] = hashlib.sha256(facts).hexdigest()[:32]

@@ -171,12 +171,14 @@ class EvaluationSet:
 
     name: of the split or of the folder. parts: its files, whose rows are read by their corpus; else
         by their columns. own: places of files that hold the questions by right: its own, and those
-        that it was made from. A copy elsewhere holds them by no right.
+        that it was made from. A copy elsewhere holds them by no right. texts: in place of parts,
+        each looked for by itself, whatever the others have; default none.
     """
 
     name: str
     parts: tuple[Part, ...]
     own: frozenset[Path]
+    texts: tuple[str, ...] = ()
 
     @cached_property
     def digest(self) -> str:
