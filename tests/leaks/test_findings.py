@@ -275,7 +275,6 @@ def test_exact_duplicates_across_drops(root, monkeypatch, segment, span):
         ("a.txt", b"a\n\xff\n", "a.txt:2: is not UTF-8"),
         ("a.txt", b"\xff\xfe\n", "is UTF-16"),
         ("a.txt", b"\n \n", "holds no question"),
-        ("a.parquet", b"PAR1", "parquet|Parquet"),
         ("README.md", b"words", "holds no questions: put a list of texts into it"),
     ],
 )
@@ -416,7 +415,6 @@ def test_nothing_is_kept_of_a_file_with_other_bytes(
         ("a.jsonl", b'{"a": 1}\n{"b": null}\n', ([], 2, 0)),
         ("a.jsonl", b'{"a": "x", "a": "z"}\n{"b": {"c": "y", "c": 1}}\n', ([], 2, 2)),
         ("a.jsonl", b'{"a": {"b": "x"}}\n', (["x"], 1, 0)),
-        ("a.json", b'{"a": [{"b": "x"}]}\n', (["x"], 1, 0)),
     ],
 )
 def test_texts_are_read_line_by_line_and_what_is_none_is_counted(tmp_path, name, octets, expected):

@@ -42,17 +42,13 @@ def test_a_question_is_found_however_it_is_planted(make):
     [
         ("a b c d e f g h", "x a b c d e f g h x", True),
         ("a b c d e f g h", "x a b c d e f g x", False),
-        ("a b c d e", "x a b c d e x", True),
         ("a b c d e", "x a b c d x", False),
         ("a b c d", "x a b c d x", False),
         ("a b c d", "A: b, c d?", True),
         ("a b", "a b", False),
-        ("a b c", "a b c", True),
-        ("一二三四五六七", "又一二三四五六七又", True),
         ("一二三四五六七", "又一二三四五六又", False),
         ("一二三四五六", "又一二三四五六又", False),
         ("一二三四五六", "一二，三四五六", True),
-        ("", "", False),
         ("?!", "?!", False),
     ],
 )
