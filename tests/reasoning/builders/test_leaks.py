@@ -190,7 +190,7 @@ def test_questions_with_other_names_or_numbers_are_listed_behind_the_others(
     train = [
         plants.renamed("Ann Lee", "1,234"),
         *TRAIN[:5],
-        f"{TRAIN[2]} {plants.renamed('Bob', 5)}",
+        f"{plants.half(TRAIN[2])} {plants.renamed('Bob', 5)}",
     ]
     jsonl(root / "drops/reasoning/gsm8k/train.jsonl", _rows(train))
     built(root, "reasoning/normalized", "gsm8k__train")
